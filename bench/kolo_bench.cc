@@ -1,0 +1,224 @@
+// kolo-bench: measures training steps and reductions.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+#include <bench/allreduce_bench.h>
+#include <bench/train_bench.h>
+#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/init.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/process.h>
+#include <kolo/models/models.h>
+
+namespace kolo::bench {
+namespace {
+
+namespace po = boost::program_options;
+
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+constexpr char kDefaultSizes[] = "1024,4096,16384,65536,262144,1048576,4194304,16777216,67108864";
+
+// The items of an option's list, at least one.
+std::vector<std::string> items_of(const po::variables_map& values, const char* option) {
+  std::vector<std::string> items;
+  std::istringstream text(values[option].as<std::string>());
+  for (std::string item; std::getline(text, item, ',');) items.push_back(item);
+  if (items.empty())
+    throw UsageError(fmt::format("--{} \"\" is not valid; it must be a list with commas between", option));
+  return items;
+}
+
+po::options_description train_options() {
+  po::options_description all("kolo-bench train");
+  all.add_options()("models", po::value<std::string>()->default_value("mlp,lenet")->value_name("LIST"),
+                    "models of the zoo, separated by commas")(
+      "threads", po::value<std::string>()->value_name("T"),
+      "threads that compute (default OMP_NUM_THREADS, else cores / ranks)")(
+      "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
+      "time for each model, after warming up");
+  return all;
+}
+
+po::options_description allreduce_options() {
+  po::options_description all("kolo-bench allreduce (two ranks or more)");
+  all.add_options()("sizes", po::value<std::string>()->default_value(kDefaultSizes)->value_name("BYTES,…"),
+                    "multiples of 4")(
+      "algorithm", po::value<std::string>()->value_name("NAME"),
+      fmt::format("auto|{} (default: KOLO_ALLREDUCE, else auto)", fmt::join(allreduce_names(), "|")).c_str())(
+      "buffers", po::value<std::string>()->default_value("bucket")->value_name("KIND"),
+      "bucket: memory as buckets have it; user: ordinary memory");
+  return all;
+}
+
+po::options_description common_options() {
+  po::options_description all("Both");
+  all.add_options()("json", po::bool_switch(), "one JSON object a line on stdout")(
+      "help", po::bool_switch(), "this text")("version", po::bool_switch(), "name and version");
+  return all;
+}
+
+std::string help() {
+  std::ostringstream text;
+  text << "kolo-bench train|allreduce [options]: measures on all ranks of the job; rank 0 prints.\n"
+          "  mpirun -n 2 kolo-bench train --models lenet\n\n"
+       << train_options() << "\n"
+       << allreduce_options() << "\n"
+       << common_options();
+  return text.str();
+}
+
+po::variables_map parse(const po::options_description& of_command, int argc, const char* const* argv) {
+  po::options_description all;
+  all.add(of_command).add(common_options());
+  po::variables_map values;
+  try {
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(), values);
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> names;
+    for (const auto& option : all.options()) names.push_back("--" + option->long_name());
+    throw UsageError(fmt::format("there is no option {}{}", error.get_option_name(),
+                                 did_you_mean(error.get_option_name(), names)));
+  } catch (const po::error& error) {
+    throw UsageError(fmt::format("{}; see kolo-bench --help", error.what()));
+  }
+  return values;
+}
+
+std::int64_t count(const char* option, const std::string& text, std::int64_t least, std::int64_t most) {
+  const auto value = parse_int64(text);
+  if (!value || *value < least || *value > most)
+    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a whole number from {} to {}", option,
+                                 text, least, most));
+  return *value;
+}
+
+void run_train(const po::variables_map& values) {
+  TrainBenchOptions options;
+  options.models = items_of(values, "models");
+  const auto known = models::registered_models();
+  for (const auto& model : options.models)
+    if (std::find(known.begin(), known.end(), model) == known.end())
+      throw UsageError(fmt::format("there is no model \"{}\"{}", model, did_you_mean(model, known)));
+  if (values.count("threads") > 0)
+    options.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096));
+  const auto seconds = parse_double(values["seconds"].as<std::string>());
+  if (!seconds || *seconds <= 0)
+    throw UsageError(fmt::format("--seconds \"{}\" is not valid; it must be a number above 0",
+                                 values["seconds"].as<std::string>()));
+  options.seconds = *seconds;
+  options.json = values["json"].as<bool>();
+  train_bench(options);
+}
+
+void run_allreduce(const po::variables_map& values) {
+  AllreduceBenchOptions options;
+  for (const auto& size : items_of(values, "sizes")) {
+    options.sizes.push_back(count("sizes", size, 4, std::int64_t{1} << 40));
+    if (options.sizes.back() % 4 != 0)
+      throw UsageError(fmt::format("--sizes \"{}\" is not valid; sizes are multiples of 4 bytes", size));
+  }
+  options.buffers = values["buffers"].as<std::string>();
+  if (options.buffers != "bucket" && options.buffers != "user")
+    throw UsageError(
+        fmt::format("--buffers \"{}\" is not valid; it must be bucket or user", options.buffers));
+  options.json = values["json"].as<bool>();
+  allreduce_bench(options);
+}
+
+// The command line is read before init(), since the algorithm is one of init()'s options.
+void choose_algorithm(const po::variables_map& values) {
+  if (values.count("algorithm") == 0) return;
+  const auto name = values["algorithm"].as<std::string>();
+  auto known = allreduce_names();
+  known.push_back("auto");
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw UsageError(fmt::format("--algorithm \"{}\" is not valid{}; it must be one of {}", name,
+                                 did_you_mean(name, known), fmt::join(known, ", ")));
+  setenv("KOLO_ALLREDUCE", name.c_str(), 1);
+}
+
+struct Command {
+  enum class Kind { help, version, train, allreduce } kind = Kind::help;
+  po::variables_map values;
+};
+
+Command parse_command(int argc, const char* const* argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first == "--help") return {Command::Kind::help, {}};
+  if (first == "--version") return {Command::Kind::version, {}};
+  const std::vector<std::string> commands = {"train", "allreduce"};
+  if (first != "train" && first != "allreduce")
+    throw UsageError(first.empty()
+                         ? "what is to be measured? kolo-bench train or kolo-bench allreduce"
+                         : fmt::format("there is no command \"{}\"{}", first, did_you_mean(first, commands)));
+  Command command;
+  command.kind = first == "train" ? Command::Kind::train : Command::Kind::allreduce;
+  command.values = parse(first == "train" ? train_options() : allreduce_options(), argc - 1, argv + 1);
+  if (command.values["help"].as<bool>()) command.kind = Command::Kind::help;
+  else if (command.values["version"].as<bool>()) command.kind = Command::Kind::version;
+  if (command.kind == Command::Kind::allreduce) choose_algorithm(command.values);
+  return command;
+}
+
+void run(const Command& command) {
+  const bool speaks = process().rank == 0;
+  switch (command.kind) {
+    case Command::Kind::help:
+      if (speaks) fmt::print("{}", help());
+      break;
+    case Command::Kind::version:
+      if (speaks) fmt::print("kolo-bench {}\n", KOLO_VERSION);
+      break;
+    case Command::Kind::train: run_train(command.values); break;
+    case Command::Kind::allreduce: run_allreduce(command.values); break;
+  }
+}
+
+}  // namespace
+}  // namespace kolo::bench
+
+int main(int argc, char** argv) {
+  using namespace kolo::bench;
+  const auto fail = [](const char* text, int exit_code) {
+    if (kolo::process().rank == 0) fmt::print(stderr, "kolo-bench: {}\n", text);
+    kolo::shutdown();
+    return exit_code;
+  };
+  std::string usage_error;
+  Command command;
+  try {
+    command = parse_command(argc, argv);
+  } catch (const UsageError& error) {
+    usage_error = error.what();  // told once init() knows which rank this is
+  }
+  try {
+    kolo::init(&argc, &argv);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 1);  // the same on every rank
+  }
+  try {
+    if (!usage_error.empty()) return fail(usage_error.c_str(), 2);
+    run(command);
+    return 0;
+  } catch (const UsageError& error) {
+    return fail(error.what(), 2);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "kolo-bench: {}{}\n",
+               kolo::process().size > 1 ? fmt::format("rank {}: ", kolo::process().rank) : "", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,142 @@
+#include <bench/train_bench.h>
+
+#include <fmt/core.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/cross_entropy.h>
+#include <kolo/core/runtime/group.h>
+#include <kolo/core/training/monitored_session.h>
+#include <kolo/models/models.h>
+#include <kolo/optimizer/distributed_optimizer.h>
+#include <kolo/optimizer/momentum.h>
+
+namespace kolo::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+constexpr int kWarmUpSteps = 10;
+
+std::int64_t batch_of(const std::string& model) { return model == "mlp" ? 128 : 64; }
+
+// Any numbers do, as long as they are no special case for the arithmetic.
+Tensor made_up_images(const Shape& shape) {
+  Tensor images(DType::f32, shape);
+  std::uint32_t state = 1;
+  for (float& pixel : images.span<float>()) {
+    state = state * 1664525 + 1013904223;
+    pixel = static_cast<float>(state >> 8) * 0x1p-24f;
+  }
+  return images;
+}
+
+Tensor made_up_labels(std::int64_t batch, std::int64_t classes) {
+  Tensor labels(DType::i32, {batch});
+  for (std::int64_t i = 0; i < batch; ++i)
+    labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % classes);
+  return labels;
+}
+
+// As many as all ranks have time for: rank 0's watch decides.
+std::int64_t steps_for(double seconds, double ms_per_step) {
+  const auto wanted = static_cast<std::int64_t>(std::lround(seconds * 1e3 / ms_per_step));
+  return parse_int64(world_group().broadcast(std::to_string(std::max<std::int64_t>(8, wanted)), 0)).value();
+}
+
+struct Row {
+  std::string model;
+  std::int64_t params = 0, batch = 0, steps = 0;
+  int threads = 0;
+  double median_ms = 0, min_ms = 0;
+};
+
+Row measure(const std::string& name, const TrainBenchOptions& options) {
+  const models::Model& model = models::find_model(name);
+  Row row{.model = name, .batch = batch_of(name)};
+  Graph graph;
+  graph.set_seed(1);
+  Scope s(graph);
+  std::vector<std::int64_t> dims = model.sample.dims();
+  dims.insert(dims.begin(), row.batch);
+  const Output images = placeholder(s, DType::f32, Shape(dims)),
+               labels = placeholder(s, DType::i32, {row.batch});
+  const Output loss = softmax_cross_entropy(s, model.build(s, images), labels);
+  for (const Variable& variable : trainable_variables(graph)) row.params += variable.shape().elements();
+  DistributedOptimizer optimizer(std::make_unique<MomentumOptimizer>(0.01f, 0.9f));
+  const Operation train_op = optimizer.minimize(s, loss);
+
+  SessionConfig config;
+  config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
+  MonitoredTrainingSession session(graph, {.config = config});
+  row.threads = session.session().intra_op_threads();
+  const Feeds feeds = {{images, made_up_images(Shape(dims))},
+                       {labels, made_up_labels(row.batch, model.classes)}};
+  double last_loss = 0;
+  const auto timed_step = [&] {
+    const auto start = Clock::now();
+    last_loss = session.run({loss, train_op}, feeds)[0].value<float>();
+    return Milliseconds(Clock::now() - start).count();
+  };
+  const double first_loss = (timed_step(), last_loss);
+  std::vector<double> times;
+  for (int i = 0; i < kWarmUpSteps; ++i) times.push_back(timed_step());
+  std::nth_element(times.begin(), times.begin() + kWarmUpSteps / 2, times.end());
+  row.steps = steps_for(options.seconds, times[kWarmUpSteps / 2]);
+  times.clear();
+  for (std::int64_t i = 0; i < row.steps; ++i) times.push_back(timed_step());
+  // What is timed must be training: on one batch the loss falls.
+  if (!(last_loss < first_loss))
+    throw InternalError("{}: the loss went from {} to {}", name, first_loss, last_loss);
+  std::sort(times.begin(), times.end());
+  row.median_ms = times[times.size() / 2];
+  row.min_ms = times.front();
+  return row;
+}
+
+void print(const Row& row, bool json) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const int ranks = process().size;
+  const double rate = static_cast<double>(ranks * row.batch) / row.median_ms * 1e3;
+  const std::int64_t peak_mib = usage.ru_maxrss / 1024;
+  if (json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"model", row.model},
+                                              {"params", row.params},
+                                              {"ranks", ranks},
+                                              {"threads", row.threads},
+                                              {"batch", row.batch},
+                                              {"ms", std::round(row.median_ms * 1e3) / 1e3},
+                                              {"min_ms", std::round(row.min_ms * 1e3) / 1e3},
+                                              {"samples_per_s", std::round(rate * 10) / 10},
+                                              {"steps", row.steps},
+                                              {"peak_mib", peak_mib}}
+                           .dump());
+  else
+    fmt::print(
+        "{:<8} {:>9} parameters  {} ranks x {} threads  batch {:>3}  {:8.3f} ms (min {:.3f})  {:8.1f} "
+        "samples/s  {} MiB\n",
+        row.model, row.params, ranks, row.threads, row.batch, row.median_ms, row.min_ms, rate, peak_mib);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void train_bench(const TrainBenchOptions& options) {
+  for (const std::string& model : options.models) {
+    const Row row = measure(model, options);
+    if (process().rank == 0) print(row, options.json);
+  }
+}
+
+}  // namespace kolo::bench

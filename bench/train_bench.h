@@ -1,0 +1,21 @@
+// kolo-bench train: the time of a training step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kolo::bench {
+
+struct TrainBenchOptions {
+  std::vector<std::string> models;
+  int threads = 0;     // as kolo-train's --threads
+  double seconds = 8;  // for each model, after warming up
+  bool json = false;
+};
+
+/// Forward, loss, backward and SGD with momentum on one batch of made-up samples: mlp 128 of them a rank,
+/// lenet 64, as the PyTorch program that it is compared with does. All ranks call it together; rank 0 prints
+/// a row for each model.
+void train_bench(const TrainBenchOptions& options);
+
+}  // namespace kolo::bench

@@ -1,0 +1,39 @@
+# What every target of the project is compiled with. Sanitizers come from the presets through KOLO_SANITIZE.
+option(BUILD_TESTING "Build the tests" ON)
+set(KOLO_SANITIZE "" CACHE STRING "Sanitizers of this build, as -fsanitize takes them: address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+
+find_program(KOLO_CCACHE ccache)
+if(KOLO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KOLO_CCACHE})
+endif()
+
+add_library(kolo_build_flags INTERFACE)
+target_compile_options(kolo_build_flags INTERFACE -Wall -Wextra -Werror -fno-semantic-interposition -fopenmp-simd)
+if(KOLO_SANITIZE)
+  target_compile_options(kolo_build_flags INTERFACE -fsanitize=${KOLO_SANITIZE} -fno-sanitize-recover=all
+                                                    -fno-omit-frame-pointer)
+  target_link_options(kolo_build_flags INTERFACE -fsanitize=${KOLO_SANITIZE})
+endif()
+
+# What every test finds in its environment: one OpenMP thread, and the options of the build's sanitizer.
+set(KOLO_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
+set(suppressions ${CMAKE_CURRENT_SOURCE_DIR}/tests/suppressions)
+if(KOLO_SANITIZE MATCHES address)
+  list(APPEND KOLO_TEST_ENVIRONMENT ASAN_OPTIONS=fast_unwind_on_malloc=0 UBSAN_OPTIONS=print_stacktrace=1
+       LSAN_OPTIONS=suppressions=${suppressions}/lsan.txt:print_suppressions=0)
+elseif(KOLO_SANITIZE MATCHES thread)
+  list(APPEND KOLO_TEST_ENVIRONMENT TSAN_OPTIONS=suppressions=${suppressions}/tsan.txt:second_deadlock_stack=1)
+endif()
+
+# <kolo/core/graph/graph.h> is core/graph/graph.h: one link makes the source tree look as it is installed.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
+file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/include/kolo SYMBOLIC)

@@ -1,0 +1,82 @@
+# kolo_library(graph SOURCES graph.cc … DEPENDS kolo_device PRIVATE fmt::fmt)
+# One object library per folder of the design, named kolo_<folder>. Object libraries, because a linker drops an
+# unnamed object of a static library, and with it every op, kernel or optimizer that the object registers.
+function(kolo_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  set(target kolo_${name})
+  add_library(${target} OBJECT ${ARG_SOURCES})
+  target_include_directories(${target} PUBLIC ${CMAKE_BINARY_DIR}/include)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} fmt::fmt Threads::Threads
+                                  PRIVATE kolo_build_flags ${ARG_PRIVATE})
+  set_property(GLOBAL APPEND PROPERTY KOLO_LIBRARIES ${target})
+endfunction()
+
+# All folders' objects as one shared library: kolo::kolo.
+function(kolo_shared_library)
+  get_property(libraries GLOBAL PROPERTY KOLO_LIBRARIES)
+  add_library(kolo SHARED)
+  add_library(kolo::kolo ALIAS kolo)
+  foreach(library IN LISTS libraries)
+    target_sources(kolo PRIVATE $<TARGET_OBJECTS:${library}>)
+    # Their own libraries (MPI, oneDNN, …) link here and are no business of kolo's users.
+    target_link_libraries(kolo PRIVATE $<TARGET_PROPERTY:${library},LINK_LIBRARIES>)
+  endforeach()
+  target_include_directories(kolo PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(kolo PUBLIC fmt::fmt Threads::Threads)
+  if(NOT KOLO_SANITIZE)  # a sanitizer's own symbols come with the program
+    target_link_options(kolo PRIVATE -Wl,--no-undefined)
+  endif()
+  set_target_properties(kolo PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+endfunction()
+
+# Sanitizers name the code of a leak or race when the process ends: by then Open MPI has unloaded its plug-ins.
+function(kolo_keep_plugins_loaded program)
+  if(KOLO_SANITIZE)
+    target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/no_dlclose.cc)
+  endif()
+endfunction()
+
+# kolo_program(kolo-train SOURCES kolo_train.cc … DEPENDS kolo)
+# A program that is installed; examples and tools of the tests are plain executables.
+function(kolo_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_compile_definitions(${name} PRIVATE KOLO_VERSION="${PROJECT_VERSION}")
+  target_link_libraries(${name} PRIVATE kolo_build_flags ${ARG_DEPENDS})
+  kolo_keep_plugins_loaded(${name})
+  set_property(GLOBAL APPEND PROPERTY KOLO_PROGRAMS ${name})
+endfunction()
+
+# kolo_test(graph_test.cc [SOURCES more.cc …] [DEPENDS …] [RANKS 1 2 3 4] [TIMEOUT seconds])
+# One program per file, named after its path below tests/. With RANKS: once under mpirun for each number of ranks.
+function(kolo_test source)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPENDS;RANKS;SOURCES" ${ARGN})
+  file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  string(REGEX REPLACE "\\.cc$" "" name ${name})
+  string(REPLACE "/" "." name ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(KOLO_SANITIZE)
+    math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
+  endif()
+  add_executable(${name} ${source} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE KOLO_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+                                             KOLO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  kolo_keep_plugins_loaded(${name})
+  if(NOT ARG_RANKS)
+    target_link_libraries(${name} PRIVATE kolo_build_flags kolo ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${KOLO_TEST_ENVIRONMENT}")
+    return()
+  endif()
+  target_link_libraries(${name} PRIVATE kolo_build_flags kolo ${ARG_DEPENDS} GTest::gmock kolo_mpi_test_main)
+  math(EXPR job_seconds "${ARG_TIMEOUT} - 10")  # mpirun ends its ranks itself, before ctest kills mpirun
+  foreach(ranks IN LISTS ARG_RANKS)
+    add_test(NAME ${name}.${ranks} COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun_test ${ranks} $<TARGET_FILE:${name}>)
+    set_tests_properties(${name}.${ranks} PROPERTIES TIMEOUT ${ARG_TIMEOUT} PROCESSORS 2
+                         ENVIRONMENT "${KOLO_TEST_ENVIRONMENT};MPIRUN_TEST_SECONDS=${job_seconds}")
+  endforeach()
+endfunction()

@@ -1,0 +1,40 @@
+// Groups gradients into the pieces of memory that are reduced at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kolo/core/tensor/dtype.h>
+#include <kolo/core/tensor/shape.h>
+
+namespace kolo {
+
+struct GradientSpec {
+  std::string name;
+  Shape shape;  // fully known
+  DType dtype = DType::f32;
+};
+
+/// Upper bounds in bytes. The first bucket is small so that the first reduction starts early.
+struct BucketLimits {
+  std::int64_t first_bytes = std::int64_t{1} << 20;
+  std::int64_t bytes = std::int64_t{25} << 20;
+};
+
+struct Bucket {
+  DType dtype = DType::f32;
+  std::vector<int> gradients;         // consecutive indices
+  std::vector<std::int64_t> offsets;  // of each, in bytes, multiples of kAlignment
+  std::int64_t bytes = 0;             // of all, a multiple of kAlignment
+};
+
+/// Gradients in the order in which the backward pass makes them, the last layer's first → buckets in the
+/// order in which they are reduced. A bucket closes before a gradient that would exceed its limit or has
+/// another type (a gradient larger than the limit is a bucket by itself), and after one of at least a quarter
+/// of the limit: sending that takes long, so it leaves while the rest is computed (LeNet's 12 MB dense
+/// gradient does not wait for the convolutions). Depends on nothing else, so all ranks find the same.
+std::vector<Bucket> make_buckets(std::span<const GradientSpec> gradients, const BucketLimits& limits);
+
+}  // namespace kolo

@@ -1,0 +1,146 @@
+// Turns each GroupAllReduce of a step into one node for each bucket of its schedule, which starts as soon as
+// the bucket's last gradient is written, and puts the gradients' memory inside the buckets, so that nothing
+// is copied on the way.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <kolo/collectives/graph_ops.h>
+#include <kolo/collectives/schedule.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/pass.h>
+#include <kolo/core/runtime/step_agreement.h>
+
+namespace kolo {
+namespace {
+
+// Outputs are the inputs' memory, which is the bucket's: the reduction is in place.
+const RegisterOp bucket_op(OpSchema("BucketAllReduce")
+                               .variadic("gradients")
+                               .required_attr("bucket", 0)
+                               .output_per_input()
+                               .stateful());
+
+class BucketKernel final : public AsyncKernel {
+ public:
+  BucketKernel(std::shared_ptr<Schedule> schedule, int bucket)
+      : schedule_(std::move(schedule)), bucket_(bucket) {}
+
+  void start(KernelContext&, Completion done) override {
+    done_ = done;
+    schedule_->submit(bucket_, [this](std::exception_ptr error) { done_(std::move(error)); });
+  }
+
+ private:
+  std::shared_ptr<Schedule> schedule_;
+  int bucket_;
+  Completion done_;  // kept here: a closure that held it would be allocated at each step
+};
+
+const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, KernelFactory([](KernelInit& init) {
+                                     return std::make_unique<BucketKernel>(init.resource<Schedule>(),
+                                                                           init.attr<int>("bucket"));
+                                   }));
+
+// Inputs of a GroupAllReduce in the order in which the backward pass makes them: the order of their nodes'
+// creation.
+std::vector<int> backward_order(const Node& group) {
+  std::vector<int> order(group.num_inputs());
+  for (int i = 0; i < group.num_inputs(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const Output x = group.input(a), y = group.input(b);
+    return std::pair(x.node->id(), x.index) < std::pair(y.node->id(), y.index);
+  });
+  return order;
+}
+
+std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
+  if (process().size == 1) return nullptr;
+  ScheduleSpec spec;
+  spec.name = group.name();
+  spec.op = reduce_op_from_name(group.attr<std::string>("reduction"));
+  const auto names = group.attr<std::vector<std::string>>("names");
+  for (const int i : backward_order(group))
+    spec.gradients.push_back(
+        {.name = names.at(i), .shape = group.output_shape(i), .dtype = group.output_dtype(i)});
+  spec.limits = default_bucket_limits();
+  const auto first_bytes = group.attr<std::int64_t>("first_bucket_bytes"),
+             bytes = group.attr<std::int64_t>("bucket_bytes");
+  if (first_bytes > 0) spec.limits.first_bytes = first_bytes;
+  if (bytes > 0) spec.limits.bytes = bytes;
+  return std::make_shared<Schedule>(std::move(spec));
+}
+
+const RegisterAgreement group_agreement("GroupAllReduce", make_schedule);
+
+// True if the producer may write `value` straight into a bucket: it is memory of its own that nobody else
+// looks at. A reader beside the reduction would see the reduced gradient in the place of this rank's own.
+bool can_lie_in_bucket(const StepGraph& graph, StepValue value) {
+  const StepNode& producer = graph.nodes[value.node];
+  const std::string& op = producer.schema->name();
+  if (graph.memory_root(value) != value || graph.placements.count(value) > 0) return false;
+  if (producer.schema->is_variable_storage() || op == kFeedOp || op == "Const") return false;
+  int uses = static_cast<int>(std::count(graph.fetches.begin(), graph.fetches.end(), value));
+  for (const StepNode& node : graph.nodes) {
+    uses += static_cast<int>(std::count(node.inputs.begin(), node.inputs.end(), value));
+    for (const StepValue in : node.inputs) uses += in != value && graph.memory_root(in) == value;
+  }
+  return uses == 1;
+}
+
+void split_into_buckets(StepGraph& graph, int group, const std::shared_ptr<Schedule>& schedule) {
+  const std::vector<int> order = backward_order(*graph.nodes[group].origin);
+  for (std::size_t b = 0; b < schedule->buckets().size(); ++b) {
+    const Bucket& bucket = schedule->buckets()[b];
+    const auto& memory = schedule->memory(static_cast<int>(b));
+    std::vector<StepValue> inputs;
+    std::int64_t last_written = 0;
+    for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+      StepValue& slot = graph.nodes[group].inputs[order[bucket.gradients[k]]];
+      StepValue gradient = slot;
+      if (!can_lie_in_bucket(graph, gradient)) {
+        const StepNode& producer = graph.nodes[gradient.node];
+        gradient = {graph.add(kCopyOp, producer.name + "/into_bucket", {gradient}, {}, producer.order + 1),
+                    0};
+        graph.nodes[group].inputs[order[bucket.gradients[k]]] = gradient;
+      }
+      graph.placements[gradient] = {memory, static_cast<std::size_t>(bucket.offsets[k])};
+      last_written = std::max(last_written, graph.nodes[gradient.node].order);
+      inputs.push_back(gradient);
+    }
+    const int node = graph.add("BucketAllReduce", fmt::format("{}/bucket_{}", graph.nodes[group].name, b),
+                               inputs, {{"bucket", static_cast<std::int64_t>(b)}}, last_written + 2);
+    graph.nodes[node].resource = schedule;
+    for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+      const StepValue reduced{node, static_cast<int>(k)};
+      graph.placements[reduced] = {memory, static_cast<std::size_t>(bucket.offsets[k])};
+      graph.replace_uses({group, order[bucket.gradients[k]]}, reduced);
+    }
+    graph.nodes[group].control_inputs.push_back(node);
+  }
+}
+
+void bucket_gradients(StepGraph& graph, PassContext& context) {
+  const int count = static_cast<int>(graph.nodes.size());  // nodes that are added here are no groups
+  for (int i = 0; i < count; ++i) {
+    if (graph.nodes[i].schema->name() != "GroupAllReduce" || graph.nodes[i].origin == nullptr) continue;
+    if (process().size == 1) {
+      // Nothing to reduce: whoever reads the result reads the gradient itself, bit for bit.
+      const auto inputs = graph.nodes[i].inputs;
+      for (std::size_t k = 0; k < inputs.size(); ++k) graph.replace_uses({i, static_cast<int>(k)}, inputs[k]);
+    } else {
+      split_into_buckets(graph, i,
+                         std::dynamic_pointer_cast<Schedule>(context.agreement(*graph.nodes[i].origin)));
+    }
+    graph.retire(i);
+  }
+}
+
+const RegisterPass bucket_pass("bucket", bucket_gradients);
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,41 @@
+// A collective in flight on this rank. Written as something that is advanced, not waited for, so that one
+// thread keeps several going, a test runs hundreds of ranks in one process, and a GPU stream can stand behind
+// it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <kolo/core/tensor/dtype.h>
+
+namespace kolo {
+
+enum class Progress { none, advanced, finished };
+
+/// start() and progress() are called by one thread, in CommThread's case by its own. What the operation reads
+/// and writes must live until it has finished.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  /// Begins; a finished operation may be started again, and then allocates nothing. Never waits.
+  virtual void start() = 0;
+  /// Does what can be done without waiting. `finished` is said once; an exception ends the operation as well,
+  /// and may leave messages behind that still refer to its memory.
+  virtual Progress progress() = 0;
+};
+
+/// Elements that a collective reads and writes. Borrowed.
+struct TypedBuffer {
+  std::byte* bytes = nullptr;
+  std::int64_t elements = 0;
+  DType dtype = DType::f32;
+
+  template <typename T>
+  static TypedBuffer of(std::span<T> elements) {
+    return {reinterpret_cast<std::byte*>(elements.data()), static_cast<std::int64_t>(elements.size()),
+            dtype_of<T>()};
+  }
+};
+
+}  // namespace kolo

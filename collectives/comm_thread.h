@@ -1,0 +1,119 @@
+// The thread that makes every MPI call of kolo and advances all collectives, while the program computes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <kolo/collectives/collective.h>
+#include <kolo/collectives/watchdog.h>
+#include <kolo/core/base/mutex.h>
+
+namespace kolo {
+
+/// An operation for the thread. Those of one channel run one after the other, in the order of submission,
+/// which is the same on all ranks; operations of different channels run at the same time.
+struct Submission {
+  int channel = 0;
+  std::int64_t ticket = 0;  // its number on the channel: grows, and is the same on all ranks
+  std::shared_ptr<Collective> operation;
+  std::string_view label;  // what a stall report calls it; lives until `done` is called
+  // On the communication thread, once: nullptr or what went wrong. Must be quick and must not throw.
+  std::function<void(std::exception_ptr)> done;
+};
+
+/// Public functions: any thread but the communication thread itself, unless they say otherwise.
+class CommThread {
+ public:
+  /// core: the one to stay on.
+  explicit CommThread(std::optional<int> core = std::nullopt);
+  /// Ends what is pending as close() does, then joins.
+  ~CommThread();
+  CommThread(const CommThread&) = delete;
+  CommThread& operator=(const CommThread&) = delete;
+
+  /// Runs `work` on the thread and waits for it; rethrows what it throws. For MPI calls that are no
+  /// operations.
+  void call(const std::function<void()>& work) KOLO_EXCLUDES(mutex_);
+  bool is_current() const { return std::this_thread::get_id() == thread_.get_id(); }
+  /// From then on operations that cannot end are ended. Only inside call().
+  void set_watchdog(std::unique_ptr<Watchdog> watchdog) { watchdog_ = std::move(watchdog); }
+  Watchdog* watchdog() { return watchdog_.get(); }
+
+  /// The next channel's number: ranks that open channels in the same order get the same ones.
+  int open_channel() KOLO_EXCLUDES(mutex_);
+  /// Any thread, the communication thread too. An error of one operation is the answer to all that follow.
+  void submit(Submission submission) KOLO_EXCLUDES(mutex_);
+  /// Submits with the channel's next ticket and waits. Not on channels that submit() is used with.
+  void run(int channel, std::shared_ptr<Collective> operation, const std::string& label)
+      KOLO_EXCLUDES(mutex_);
+
+  /// Pending operations, and all later ones, end in AbortedError `kolo was shut down while <label> was
+  /// pending`.
+  void close() KOLO_EXCLUDES(mutex_);
+  /// Inside call(): the last finished ticket of each channel; the first error of an operation, if any.
+  const std::vector<std::int64_t>& finished() const { return finished_; }
+  std::exception_ptr error() const { return error_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // First in, first out, in memory that is kept: a deque allocates every few elements.
+  class Queue {
+   public:
+    bool empty() const { return first_ == submissions_.size(); }
+    Submission& front() { return submissions_[first_]; }
+    const Submission& front() const { return submissions_[first_]; }
+    void push(Submission submission);
+    Submission pop();
+
+   private:
+    std::vector<Submission> submissions_;
+    std::size_t first_ = 0;
+  };
+  struct Channel {
+    Queue queue;
+    bool started = false;  // the front one
+    Clock::time_point since;
+  };
+
+  void loop(std::stop_token stop);
+  void take_new() KOLO_EXCLUDES(mutex_);
+  void enqueue(Submission& submission);
+  bool advance();
+  bool advance(Channel& channel);
+  void finish(Channel& channel, std::exception_ptr error);
+  void watch(Clock::time_point now);
+  void fail_all(std::exception_ptr error);
+  void rest(const std::stop_token& stop, Clock::time_point now, bool busy) KOLO_EXCLUDES(mutex_);
+
+  // The communication thread's own.
+  std::vector<Channel> channels_;
+  std::vector<std::int64_t> finished_;
+  std::vector<Waiting> waiting_;
+  std::unique_ptr<Watchdog> watchdog_;
+  std::exception_ptr error_;
+  bool closed_ = false;
+  // Operations that were given up half-way: messages still on their way refer to their memory.
+  std::vector<std::shared_ptr<Collective>> abandoned_;
+  std::vector<Submission> taken_;
+  std::vector<std::function<void()>> taken_calls_;
+  int idle_polls_ = 0;
+  bool moved_ = false;  // some operation, without finishing
+  Clock::time_point last_watch_;
+
+  Mutex mutex_;
+  CondVar wake_;
+  std::vector<Submission> new_ KOLO_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> calls_ KOLO_GUARDED_BY(mutex_);
+  std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
+  std::jthread thread_;                                        // last: it uses all of the above
+};
+
+}  // namespace kolo

@@ -1,0 +1,44 @@
+// One bucket of a schedule, as the operation that the communication thread advances in every step.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <kolo/collectives/communicator.h>
+#include <kolo/collectives/detail/step_state.h>
+#include <kolo/collectives/text_exchange.h>
+#include <kolo/core/tensor/allocator.h>
+
+namespace kolo::detail {
+
+/// Sends this rank's flags with the gradients. Where the bucket comes back void, the ranks tell each other
+/// why: all of them, since all have seen the same flags. Keeps alive what its messages refer to.
+class BucketReduction final : public Collective {
+ public:
+  /// elements: the gradients' and the padding's; the flags follow them.
+  BucketReduction(int bucket, std::shared_ptr<StepState> state, std::shared_ptr<Communicator> communicator,
+                  std::shared_ptr<Buffer> memory, DType dtype, std::int64_t elements, ReduceOp op,
+                  std::string label);
+
+  const std::string& label() const { return label_; }
+  StepState& state() { return *state_; }
+
+  void start() override;
+  Progress progress() override;
+
+ private:
+  enum class Stage { skipped, reducing, asking };
+
+  const int bucket_;
+  const std::shared_ptr<StepState> state_;
+  const std::shared_ptr<Communicator> communicator_;
+  const std::shared_ptr<Buffer> memory_;
+  const DType dtype_;
+  std::byte* const flags_;
+  const std::string label_;
+  const std::shared_ptr<Collective> allreduce_;
+  TextExchange reasons_;
+  Stage stage_ = Stage::skipped;
+};
+
+}  // namespace kolo::detail

@@ -1,0 +1,165 @@
+#include <kolo/collectives/detail/runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <kolo/collectives/detail/launcher.h>
+#include <kolo/collectives/detail/topology.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/mutex.h>
+
+namespace kolo::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a rank whose collectives have failed waits for the others to leave as well.
+constexpr auto kLeaveAfterError = 5s;
+
+struct Current {
+  Mutex mutex;
+  std::shared_ptr<Runtime> runtime KOLO_GUARDED_BY(mutex);
+};
+
+// Never destroyed: the exit handler, and schedules in static storage, still look at it.
+Current& current() {
+  static auto* const instance = new Current;
+  return *instance;
+}
+
+std::vector<std::string> gather_hosts(MPI_Comm comm, const std::string& own, int size) {
+  constexpr int kBytes = 256;  // longest host name of POSIX, and a zero
+  std::string mine = own;
+  mine.resize(kBytes, '\0');
+  std::string all(static_cast<std::size_t>(kBytes) * size, '\0');
+  check_mpi(MPI_Allgather(mine.data(), kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, comm),
+            "MPI_Allgather");
+  std::vector<std::string> hosts(size);
+  for (int rank = 0; rank < size; ++rank)
+    hosts[rank] = all.c_str() + static_cast<std::ptrdiff_t>(kBytes) * rank;
+  return hosts;
+}
+
+}  // namespace
+
+Runtime::Runtime(EngineOptions options) : options_(std::move(options)) {
+  process_.hostname = kolo::process().hostname;
+}
+
+Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::function<MpiComm()>& make_comm)
+    : Runtime(std::move(options)) {
+  thread_ = std::make_unique<CommThread>(options_.comm_thread_core);
+  thread_->open_channel();  // kControlChannel
+  // All MPI calls come from one thread, MPI_Init's too: then every level of thread support that MPI may give
+  // will do.
+  thread_->call([&] {
+    start_mpi(argc, argv);
+    find_peers(make_comm());
+  });
+}
+
+Runtime::~Runtime() = default;
+
+void Runtime::start_mpi(int* argc, char*** argv) {
+  int started = 0, finished = 0, level = MPI_THREAD_SINGLE;
+  MPI_Initialized(&started);
+  MPI_Finalized(&finished);
+  if (finished != 0)
+    throw FailedPreconditionError("init: MPI has been shut down in this process and cannot be started again");
+  if (started == 0) {
+    check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    owns_mpi_ = true;
+  } else {
+    check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
+    if (level < MPI_THREAD_SERIALIZED)
+      throw FailedPreconditionError(
+          "init: the program started MPI for one thread only; kolo's communication thread "
+          "needs MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+  }
+  char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  check_mpi(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
+  mpi_library_.assign(library, length);
+  mpi_library_ = mpi_library_.substr(0, mpi_library_.find_first_of(",\n"));
+  int ranks = 1;
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size");
+  const auto launcher = find_launcher();
+  if (owns_mpi_ && launcher && launcher->size.value_or(1) > 1 && ranks == 1)
+    throw FailedPreconditionError(
+        "init: {} started {} ranks, but {} sees itself alone; it was built without support "
+        "for this launcher (under Slurm: srun --mpi=pmix)",
+        launcher->name, *launcher->size, mpi_library_);
+}
+
+void Runtime::find_peers(const MpiComm& comm) {
+  int rank = 0, size = 1;
+  check_mpi(MPI_Comm_rank(comm.get(), &rank), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(comm.get(), &size), "MPI_Comm_size");
+  MPI_Comm sharing = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(comm.get(), MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &sharing),
+            "MPI_Comm_split_type");
+  const MpiComm host = MpiComm::adopt(sharing);
+  int leader = rank;
+  check_mpi(MPI_Bcast(&leader, 1, MPI_INT, 0, host.get()), "MPI_Bcast");
+  std::vector<int> leaders(size);
+  check_mpi(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, comm.get()), "MPI_Allgather");
+  const std::string hostname = process_.hostname;
+  process_ = locate(rank, leaders);
+  process_.hostname = hostname;
+
+  world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), options_.allreduce,
+                                             options_.chunk_bytes);
+  mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
+  thread_->set_watchdog(std::make_unique<Watchdog>(
+      *mailbox_, rank, gather_hosts(comm.get(), hostname, size),
+      Watchdog::Limits{.warning = options_.stall_warning, .abort = options_.stall_abort}));
+}
+
+void Runtime::leave() {
+  if (!thread_) return;
+  thread_->close();
+  thread_->call([this] {
+    if (has_peers()) wait_for_others();
+    thread_->set_watchdog(nullptr);
+    mailbox_.reset();
+    world_.reset();
+    if (owns_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize");
+  });
+}
+
+// Not an operation: the watchdog would call it stalled, and a rank may compute long after the others have
+// left.
+void Runtime::wait_for_others() {
+  auto& watchdog = *thread_->watchdog();
+  watchdog.announce_exit(thread_->finished());
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(mailbox_->comm(), &barrier), "MPI_Ibarrier");
+  const auto begin = std::chrono::steady_clock::now();
+  for (int left = 0;;) {
+    watchdog.poll(std::chrono::steady_clock::now(), {}, thread_->finished());
+    check_mpi(MPI_Test(&barrier, &left, MPI_STATUS_IGNORE), "MPI_Test");
+    if (left != 0 && mailbox_->all_sent()) return;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (thread_->error() && waited > kLeaveAfterError) {
+      log_error("a collective failed, and not all ranks have left {} s after this one: ending the job",
+                kLeaveAfterError.count());
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    std::this_thread::sleep_for(std::clamp<std::chrono::steady_clock::duration>(waited / 8, 50us, 5ms));
+  }
+}
+
+std::shared_ptr<Runtime> current_runtime() {
+  MutexLock lock(current().mutex);
+  return current().runtime;
+}
+
+void set_current_runtime(std::shared_ptr<Runtime> runtime) {
+  MutexLock lock(current().mutex);
+  current().runtime = std::move(runtime);
+}
+
+}  // namespace kolo::detail

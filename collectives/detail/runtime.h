@@ -1,0 +1,62 @@
+// What init() makes and shutdown() takes down: the communication thread and the communicator of all ranks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/collectives/comm_thread.h>
+#include <kolo/collectives/detail/mpi_communicator.h>
+#include <kolo/collectives/detail/mpi_mailbox.h>
+#include <kolo/collectives/options.h>
+#include <kolo/core/base/process.h>
+
+namespace kolo::detail {
+
+/// Channel of the operations outside training steps: one thread at a time.
+inline constexpr int kControlChannel = 0;
+
+class Runtime {
+ public:
+  /// One rank without MPI: no thread, no traffic.
+  explicit Runtime(EngineOptions options);
+  /// Starts MPI, unless the program did, and the thread that makes all of kolo's MPI calls. make_comm runs
+  /// there.
+  Runtime(EngineOptions options, int* argc, char*** argv, const std::function<MpiComm()>& make_comm);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  const EngineOptions& options() const { return options_; }
+  const ProcessInfo& process() const { return process_; }
+  /// False for one rank: nothing below may be used then.
+  bool has_peers() const { return process_.size > 1; }
+  CommThread& thread() { return *thread_; }
+  MpiCommunicator& world() { return *world_; }
+  const std::string& mpi_library() const { return mpi_library_; }
+
+  /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
+  /// it.
+  void leave();
+
+ private:
+  void start_mpi(int* argc, char*** argv);
+  void find_peers(const MpiComm& comm);
+  void wait_for_others();
+
+  EngineOptions options_;
+  ProcessInfo process_;
+  bool owns_mpi_ = false;
+  std::string mpi_library_;
+  std::unique_ptr<CommThread> thread_;
+  std::unique_ptr<MpiCommunicator> world_;
+  std::unique_ptr<MpiMailbox> mailbox_;
+};
+
+/// The runtime of this process, nullptr before init and after shutdown. Any thread.
+std::shared_ptr<Runtime> current_runtime();
+void set_current_runtime(std::shared_ptr<Runtime> runtime);
+
+}  // namespace kolo::detail

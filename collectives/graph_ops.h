@@ -1,0 +1,28 @@
+// Reductions over the ranks as nodes of a graph.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <kolo/collectives/reduce_op.h>
+#include <kolo/core/graph/scope.h>
+
+namespace kolo {
+
+struct GroupAllReduceOptions {
+  ReduceOp op = ReduceOp::average;
+  std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
+  std::int64_t bucket_bytes = 0;        // of the others; 0: KOLO_BUCKET_BYTES
+};
+
+/// Each gradient reduced over all ranks: one output for each, in their order. When a step is compiled the
+/// node becomes buckets that are reduced while the rest of the step is computed; one rank: an identity.
+/// names: what messages call the gradients, one each, the same on all ranks.
+/// No gradients at all are legal: the ranks then still compare what they have.
+/// Throws InvalidArgumentError if the counts differ, a limit is negative, a gradient's shape is not fully
+/// known or `op` is not defined for its type.
+Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vector<std::string>& names,
+                        const GroupAllReduceOptions& options = {});
+
+}  // namespace kolo

@@ -1,0 +1,200 @@
+#include <kolo/collectives/reduce.h>
+
+#include <kolo/core/base/error.h>
+
+// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for each instruction
+// set, by including this file again, and picks one at run time.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kolo/collectives/reduce.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace kolo::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+template <ReduceOp kOp, class D, class V>
+HWY_INLINE V combine(D, V a, V b) {
+  if constexpr (kOp == ReduceOp::product) return hn::Mul(a, b);
+  else if constexpr (kOp == ReduceOp::min || kOp == ReduceOp::max) {
+    // The processor's min and max return their second operand where one is NaN.
+    const auto value = kOp == ReduceOp::min ? hn::Min(a, b) : hn::Max(a, b);
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, value));
+  } else {
+    return hn::Add(a, b);
+  }
+}
+
+// How one vector of f32 or f64 is read from memory and written to it, rounding to nearest even.
+template <typename T>
+struct Lanes {
+  using D = hn::ScalableTag<T>;
+  static HWY_INLINE hn::VFromD<D> load(const T* from) { return hn::LoadU(D(), from); }
+  static HWY_INLINE void store(hn::VFromD<D> v, T* to) { hn::StoreU(v, D(), to); }
+};
+template <>
+struct Lanes<Half> {
+  using D = hn::ScalableTag<float>;
+  using D16 = hn::Rebind<hwy::float16_t, D>;
+  static HWY_INLINE hn::VFromD<D> load(const Half* from) {
+    return hn::PromoteTo(D(), hn::LoadU(D16(), reinterpret_cast<const hwy::float16_t*>(from)));
+  }
+  static HWY_INLINE void store(hn::VFromD<D> v, Half* to) {
+    hn::StoreU(hn::DemoteTo(D16(), v), D16(), reinterpret_cast<hwy::float16_t*>(to));
+  }
+};
+template <>
+struct Lanes<BFloat16> {
+  using D = hn::ScalableTag<float>;
+  using DU = hn::RebindToUnsigned<D>;
+  using DI = hn::RebindToSigned<D>;
+  using D16 = hn::Rebind<std::uint16_t, D>;
+  static HWY_INLINE hn::VFromD<D> load(const BFloat16* from) {
+    const auto bits = hn::LoadU(D16(), reinterpret_cast<const std::uint16_t*>(from));
+    return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(DU(), bits)));
+  }
+  // Highway's own conversion cuts the lower bits off.
+  static HWY_INLINE void store(hn::VFromD<D> v, BFloat16* to) {
+    const auto bits = hn::BitCast(DU(), v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(DU(), 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(DU(), 0x7fff))));
+    const auto quiet_nan =
+        hn::Or(hn::ShiftRight<16>(bits), hn::Set(DU(), 0x40));  // rounding could make it inf
+    const auto upper = hn::IfThenElse(hn::RebindMask(DU(), hn::IsNaN(v)), quiet_nan, rounded);
+    hn::StoreU(hn::DemoteTo(D16(), hn::BitCast(DI(), upper)), D16(), reinterpret_cast<std::uint16_t*>(to));
+  }
+};
+
+// Calls body(index) for every full vector, then once with copies of the rest in a vector of their own.
+template <typename T, class Body>
+HWY_INLINE void for_each_vector(T* dst, const T* src, std::int64_t elements, const Body& body) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(typename Lanes<T>::D()));
+  std::int64_t i = 0;
+  for (; i + lanes <= elements; i += lanes) body(dst + i, src + i);
+  if (i == elements) return;
+  T dst_rest[hn::MaxLanes(typename Lanes<T>::D())] = {}, src_rest[hn::MaxLanes(typename Lanes<T>::D())] = {};
+  for (std::int64_t k = i; k < elements; ++k) dst_rest[k - i] = dst[k], src_rest[k - i] = src[k];
+  body(dst_rest, src_rest);
+  for (std::int64_t k = i; k < elements; ++k) dst[k] = dst_rest[k - i];
+}
+
+template <ReduceOp kOp, typename T>
+void reduce_floats(T* dst, const T* src, std::int64_t elements) {
+  for_each_vector(dst, src, elements, [](T* d, const T* s) HWY_ATTR {
+    Lanes<T>::store(combine<kOp>(typename Lanes<T>::D(), Lanes<T>::load(d), Lanes<T>::load(s)), d);
+  });
+}
+
+// The compiler vectorises these for the instruction set at hand; Highway lacks products of some integers.
+template <ReduceOp kOp, typename T, typename Wide>
+void reduce_integers(T* dst, const T* src, std::int64_t elements) {
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const T a = dst[i], b = src[i];
+    if constexpr (kOp == ReduceOp::min) dst[i] = a < b ? a : b;
+    else if constexpr (kOp == ReduceOp::max) dst[i] = a > b ? a : b;
+    else if constexpr (kOp == ReduceOp::product)
+      dst[i] = static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+    else dst[i] = static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));  // unsigned: wraps
+  }
+}
+
+template <ReduceOp kOp>
+void reduce_typed(DType dtype, void* dst, const void* src, std::int64_t n) {
+  constexpr ReduceOp kBoolean =
+      kOp == ReduceOp::min || kOp == ReduceOp::product ? ReduceOp::min : ReduceOp::max;
+  using U = std::uint32_t;  // narrower types would be promoted to int, whose overflow is undefined
+  using U64 = std::uint64_t;
+  switch (dtype) {
+    case DType::f32: return reduce_floats<kOp>(static_cast<float*>(dst), static_cast<const float*>(src), n);
+    case DType::f64: return reduce_floats<kOp>(static_cast<double*>(dst), static_cast<const double*>(src), n);
+    case DType::f16: return reduce_floats<kOp>(static_cast<Half*>(dst), static_cast<const Half*>(src), n);
+    case DType::bf16:
+      return reduce_floats<kOp>(static_cast<BFloat16*>(dst), static_cast<const BFloat16*>(src), n);
+    case DType::i32:
+      return reduce_integers<kOp, std::int32_t, U>(static_cast<std::int32_t*>(dst),
+                                                   static_cast<const std::int32_t*>(src), n);
+    case DType::i64:
+      return reduce_integers<kOp, std::int64_t, U64>(static_cast<std::int64_t*>(dst),
+                                                     static_cast<const std::int64_t*>(src), n);
+    case DType::u8:
+      return reduce_integers<kOp, std::uint8_t, U>(static_cast<std::uint8_t*>(dst),
+                                                   static_cast<const std::uint8_t*>(src), n);
+    case DType::i8:
+      return reduce_integers<kOp, std::int8_t, U>(static_cast<std::int8_t*>(dst),
+                                                  static_cast<const std::int8_t*>(src), n);
+    case DType::boolean:
+      return reduce_integers<kBoolean, std::uint8_t, U>(static_cast<std::uint8_t*>(dst),
+                                                        static_cast<const std::uint8_t*>(src), n);
+    case DType::string: break;
+  }
+}
+
+void reduce_all(ReduceOp op, DType dtype, void* dst, const void* src, std::int64_t n) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::average: return reduce_typed<ReduceOp::sum>(dtype, dst, src, n);
+    case ReduceOp::min: return reduce_typed<ReduceOp::min>(dtype, dst, src, n);
+    case ReduceOp::max: return reduce_typed<ReduceOp::max>(dtype, dst, src, n);
+    case ReduceOp::product: return reduce_typed<ReduceOp::product>(dtype, dst, src, n);
+  }
+}
+
+template <typename T>
+void divide_floats(T* dst, const T* src, std::int64_t elements, int divisor) {
+  using D = typename Lanes<T>::D;
+  const auto by = hn::Set(D(), static_cast<hn::TFromD<D>>(divisor));
+  if (src == nullptr) {
+    for_each_vector(dst, const_cast<const T*>(dst), elements,
+                    [&](T* d, const T*) HWY_ATTR { Lanes<T>::store(hn::Div(Lanes<T>::load(d), by), d); });
+  } else {
+    for_each_vector(dst, src, elements, [&](T* d, const T* s) HWY_ATTR {
+      Lanes<T>::store(hn::Div(hn::Add(Lanes<T>::load(d), Lanes<T>::load(s)), by), d);
+    });
+  }
+}
+
+// src = nullptr: only the division.
+void divide_all(DType dtype, void* dst, const void* src, std::int64_t n, int divisor) {
+  switch (dtype) {
+    case DType::f32:
+      return divide_floats(static_cast<float*>(dst), static_cast<const float*>(src), n, divisor);
+    case DType::f64:
+      return divide_floats(static_cast<double*>(dst), static_cast<const double*>(src), n, divisor);
+    case DType::f16: return divide_floats(static_cast<Half*>(dst), static_cast<const Half*>(src), n, divisor);
+    case DType::bf16:
+      return divide_floats(static_cast<BFloat16*>(dst), static_cast<const BFloat16*>(src), n, divisor);
+    default: break;
+  }
+}
+
+}  // namespace
+}  // namespace kolo::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kolo {
+namespace {
+
+HWY_EXPORT(reduce_all);
+HWY_EXPORT(divide_all);
+
+}  // namespace
+
+void reduce(ReduceOp op, DType dtype, void* dst, const void* src, std::int64_t elements) {
+  if (dtype == DType::string) throw InternalError("reduce: strings are not reduced");
+  HWY_DYNAMIC_DISPATCH(reduce_all)(op, dtype, dst, src, elements);
+}
+
+void reduce_and_divide(DType dtype, void* dst, const void* src, std::int64_t elements, int divisor) {
+  if (!is_floating(dtype)) throw InternalError("reduce_and_divide: {} is not floating", dtype);
+  HWY_DYNAMIC_DISPATCH(divide_all)(dtype, dst, src, elements, divisor);
+}
+
+void divide(DType dtype, void* dst, std::int64_t elements, int divisor) {
+  if (!is_floating(dtype)) throw InternalError("divide: {} is not floating", dtype);
+  HWY_DYNAMIC_DISPATCH(divide_all)(dtype, dst, nullptr, elements, divisor);
+}
+
+}  // namespace kolo
+#endif  // HWY_ONCE

@@ -1,0 +1,23 @@
+// How the ranks' elements are combined.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <kolo/core/tensor/dtype.h>
+
+namespace kolo {
+
+/// average is the sum divided by the number of ranks; booleans are combined by or (sum, max) and and
+/// (product, min).
+enum class ReduceOp : std::uint8_t { sum, average, min, max, product };
+
+/// "sum", "average", …: the enumerator's own spelling.
+const char* name(ReduceOp op);
+/// From that spelling. Throws InvalidArgumentError naming the known ones.
+ReduceOp reduce_op_from_name(std::string_view text);
+/// Throws InvalidArgumentError `average is not defined for int32; use sum, or cast to a floating type`, and
+/// for strings with every op.
+void check_reducible(ReduceOp op, DType dtype);
+
+}  // namespace kolo

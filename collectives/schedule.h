@@ -1,0 +1,111 @@
+// The compiled schedule of one DistributedOptimizer: its gradients lie in buckets, which are reduced in a
+// fixed order while the backward pass goes on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/collectives/bucket.h>
+#include <kolo/collectives/reduce_op.h>
+#include <kolo/core/runtime/step_agreement.h>
+#include <kolo/core/tensor/allocator.h>
+
+namespace kolo {
+
+struct ScheduleSpec {
+  std::string name;  // for messages; need not be the same on all ranks
+  ReduceOp op = ReduceOp::average;
+  std::vector<GradientSpec> gradients =
+      {};  // in the order in which the backward pass makes them; floating types
+  BucketLimits limits = {};
+  // Further named values that must agree on all ranks.
+  std::vector<std::pair<std::string, std::string>> options = {};
+};
+
+/// The limits that init() found, the defaults without it.
+BucketLimits default_bucket_limits();
+
+/// One step at a time: begin_step, then submit for each bucket in any order, from any thread. The buckets are
+/// reduced in the order 0, 1, 2, … . Requests to stop, the end of data and failures travel as elements behind
+/// the gradients of each bucket, so a step sends no message beyond its reductions. A step is void as soon as
+/// a bucket carries an end of data or a failure: that bucket and all later ones end in an error on every
+/// rank. An end of data comes with the first bucket, so nothing of its step is applied anywhere. A failure
+/// comes with the first bucket that the failing rank has not begun: ranks may have applied earlier ones, and
+/// the group ends with the error.
+/// One rank: no traffic; submit() is done at once.
+class Schedule final : public StepAgreement {
+ public:
+  /// Called once for each submitted bucket: nullptr, or why the step is void (OutOfRangeError for the end of
+  /// data, AbortedError for a failed rank) or the group broken (DeadlineExceededError, UnavailableError, …).
+  /// On the communication thread, or inside submit(): must be quick, must not throw, and must not be what
+  /// keeps the schedule alive.
+  using Done = std::function<void(std::exception_ptr)>;
+
+  struct Timing {
+    std::chrono::steady_clock::time_point start;
+    std::chrono::steady_clock::time_point end;
+  };
+
+  /// Throws InvalidArgumentError for a gradient that is not floating, and for an op other than sum and
+  /// average.
+  explicit Schedule(ScheduleSpec spec, Allocator& allocator = cpu_allocator());
+  ~Schedule() override;
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// The gradients of a bucket and, behind them, a few elements of the schedule's own. Zero at first; what
+  /// lies between the gradients must stay zero. Gradients are written here before submit() and read after
+  /// done.
+  const std::shared_ptr<Buffer>& memory(int bucket) const { return memory_.at(bucket); }
+  int bucket_of(int gradient) const { return place_.at(gradient).first; }
+  /// In bytes, within the bucket's memory.
+  std::int64_t offset(int gradient) const { return place_.at(gradient).second; }
+
+  /// Collective, once, before the first step; a second call does nothing.
+  void compare() override;
+
+  /// The number that errors name: of the next step, or of the one that has begun. Left alone, steps count
+  /// from 1.
+  void set_step(std::int64_t step) override;
+  /// Throws the group's error if there was one, FailedPreconditionError before compare().
+  void begin_step() override;
+  void submit(int bucket, Done done);
+  /// Nothing is to be done here: the buckets of a step that failed on this rank are what fail() contributes.
+  void end_step() override {}
+
+  void request_stop() override;
+  StepVerdict last_step() const override;
+  /// Between steps. Throws what the step ended with if that is not the end of data.
+  void end_of_data() override;
+  /// Gradients of the step must not be written any more.
+  void end_of_data_in_step(const std::string& text) override;
+  /// Kernels of the step may still run; who submits a bucket afterwards gets an error. Waits at most 7 s, on
+  /// the communication thread not at all; whoever then still waits for a bucket gets an error. Does nothing
+  /// on one rank, and after an error that all ranks have: of the step (its end of data too) or of the group.
+  void fail(const std::string& text) override;
+
+  /// When each bucket of the last step was reduced.
+  std::vector<Timing> last_step_timings() const;
+  void append_trace(StepTrace& trace) const override;
+  /// Exchanges beyond the buckets' own reductions since compare(): none in steady state.
+  std::int64_t extra_exchanges() const;
+
+ private:
+  class Core;
+  void join_with_zeros();
+
+  ScheduleSpec spec_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::pair<int, std::int64_t>> place_;  // of each gradient: bucket, offset
+  std::vector<std::shared_ptr<Buffer>> memory_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,26 @@
+// What of a schedule must be the same on all ranks, and how they find out where it is not.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/collectives/bucket.h>
+#include <kolo/collectives/reduce_op.h>
+
+namespace kolo {
+
+/// options: named values that must agree as well (bucket limits, algorithm), in a fixed order.
+std::string describe_schedule(ReduceOp op, std::span<const std::pair<std::string, std::string>> options,
+                              std::span<const GradientSpec> gradients);
+
+/// 128 bits of XXH3 over a description, as 32 hexadecimal digits.
+std::string schedule_hash(const std::string& description);
+
+/// Where the descriptions of the ranks, in rank order, first differ: `gradient 3 is "fc1/w" [784,1024] on
+/// rank 0 but "fc1/w" [784,1000] on rank 1`. Gradients count from 0 in backward order; types are named where
+/// only they differ. Empty if all are equal.
+std::string first_disagreement(std::span<const std::string> descriptions);
+
+}  // namespace kolo

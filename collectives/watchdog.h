@@ -1,0 +1,93 @@
+// Finds the operations that some ranks have entered and others do not, and the ranks that have left.
+//
+// A rank that waits too long in an operation tells rank 0, whose communication thread lives even while its
+// program computes or sleeps. Rank 0 asks every rank how far it is, warns once with the names of those that
+// are missing, and at the second limit tells all ranks to give up. In an undisturbed job no note is ever
+// sent.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kolo/collectives/mailbox.h>
+
+namespace kolo {
+
+/// An operation that this rank has entered and not finished.
+struct Waiting {
+  int channel = 0;
+  std::int64_t ticket = 0;
+  std::string_view label;
+  std::chrono::steady_clock::time_point since;
+};
+
+/// One thread: the communication thread.
+class Watchdog {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  struct Limits {
+    Seconds warning{60};  // 0 = never
+    Seconds abort{600};   // 0 = never
+  };
+
+  /// hosts: of every rank, in rank order. `mail` outlives the watchdog.
+  Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limits limits);
+
+  /// Reads and answers notes, and looks at what this rank waits for. finished[channel]: the last ticket that
+  /// this rank has finished there.
+  void poll(Clock::time_point now, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
+
+  /// Why this operation cannot end, if that is known: DeadlineExceededError (for every operation from then
+  /// on) or, where a rank has left before it, UnavailableError `rank <r> on <host> is gone (exited)`.
+  std::exception_ptr verdict(int channel, std::int64_t ticket) const;
+
+  /// Tells all others that this rank takes part in nothing beyond what it has finished.
+  void announce_exit(std::span<const std::int64_t> finished);
+
+ private:
+  enum class Answer : std::uint8_t { none, ready, missing };
+  struct Key {
+    int channel;
+    std::int64_t ticket;
+    auto operator<=>(const Key&) const = default;
+  };
+  // What rank 0 knows of an operation that somebody waits for.
+  struct Case {
+    std::string label;
+    Clock::time_point since;
+    Clock::time_point asked;
+    bool asked_at_limit = false;
+    bool warned = false;
+    std::vector<Answer> answers;
+  };
+
+  int size() const { return static_cast<int>(hosts_.size()); }
+  void read(const Mail& mail, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
+  void report(const Waiting& waiting);
+  void open_case(Key key, std::string label, Clock::time_point since);
+  void ask(Key key, Case& stalled);
+  // True when the case is closed.
+  bool judge(Key key, Case& stalled, bool here);
+  void give_up(const std::string& text);
+
+  Mailbox& mail_;
+  const int rank_;
+  const std::vector<std::string> hosts_;
+  const Limits limits_;
+  const Seconds first_limit_;
+  Clock::time_point now_;
+  std::map<Key, Case> cases_;    // rank 0 only
+  std::optional<Key> reported_;  // the last one this rank has told rank 0 about
+  std::vector<std::optional<std::vector<std::int64_t>>> left_;  // by rank: what it had finished when it left
+  std::exception_ptr given_up_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,52 @@
+#include <kolo/core/base/nearest_name.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace kolo {
+namespace {
+
+int change_cost(char a, char b) {
+  if (a == b) return 0;
+  const bool differ_in_case_only =
+      std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  return differ_in_case_only ? 1 : 2;
+}
+
+// Levenshtein distance in half letters, so that a change of case can cost half.
+int distance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = 2 * static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = 2 * static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int replaced = diagonal + change_cost(a[i - 1], b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 2, row[j - 1] + 2, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string best;
+  int best_distance = 0;
+  for (const std::string& candidate : candidates) {
+    const int d = distance(word, candidate);
+    if (d > static_cast<int>(std::max(word.size(), candidate.size()))) continue;
+    if (best.empty() || d < best_distance) best = candidate, best_distance = d;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string nearest = nearest_name(word, candidates);
+  return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
+}
+
+}  // namespace kolo

@@ -1,0 +1,21 @@
+// SIGTERM and SIGUSR1 as a request to stop after the current step. The handler sets a flag;
+// the training loop reads it.
+#pragma once
+
+#include <cstdint>
+
+namespace kolo {
+
+/// Installs the handlers; again changes nothing. A second SIGTERM exits at once with 128 + 15.
+void install_stop_signals();
+/// True since the first SIGTERM or SIGUSR1. Any thread.
+bool stop_signal_received();
+/// The training step this process has completed, for whoever reports its death: under kolorun
+/// (KOLO_LAUNCHER=kolorun) the first SIGTERM writes kLastStepMarker, the number and a newline to stderr,
+/// which kolorun takes out of the stream. Any thread.
+void report_completed_step(std::int64_t step);
+inline constexpr char kLastStepMarker[] = "\x01kolo last-step ";
+/// Forgets an earlier signal: for a process that starts another training after one that was stopped.
+void clear_stop_signal();
+
+}  // namespace kolo

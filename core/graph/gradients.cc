@@ -1,0 +1,137 @@
+#include <kolo/core/graph/gradients.h>
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+using NodeSet = std::set<const Node*>;
+
+// Nodes on some path from an x to a y: only those are differentiated.
+NodeSet nodes_between(const Outputs& xs, const Outputs& ys) {
+  NodeSet before_ys;
+  std::vector<const Node*> stack;
+  for (const Output& y : ys) stack.push_back(y.node);
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    if (!before_ys.insert(node).second) continue;
+    for (const Output& in : node->inputs()) stack.push_back(in.node);
+  }
+  // Ids are a topological order, so one sweep forward finds what is reached from the xs.
+  NodeSet reached;
+  std::map<int, const Node*> by_id;
+  for (const Node* node : before_ys) by_id[node->id()] = node;
+  NodeSet starts;
+  for (const Output& x : xs) starts.insert(x.node);
+  for (const auto& [id, node] : by_id) {
+    bool from_x = starts.count(node) > 0;
+    for (const Output& in : node->inputs()) from_x |= reached.count(in.node) > 0;
+    if (from_x) reached.insert(node);
+  }
+  return reached;
+}
+
+class Backward {
+ public:
+  Backward(Scope& scope, const Outputs& ys, const Outputs& xs)
+      : scope_(scope.name_scope("gradients")), between_(nodes_between(xs, ys)) {}
+
+  void seed(const Output& y, Output grad_y) {
+    if (!grad_y) grad_y = scope_.add("OnesLike", {y});
+    add_partial(y, grad_y);
+  }
+
+  // From the newest node back: when a node's turn comes, all its consumers have given their partial
+  // gradients.
+  void run() {
+    while (!pending_.empty()) {
+      const auto newest = std::prev(pending_.end());
+      const Node* node = newest->second;
+      pending_.erase(newest);
+      differentiate(*node);
+    }
+  }
+
+  Output total(const Output& of) {
+    const auto found = partials_.find({of.node, of.index});
+    if (found == partials_.end()) return {};
+    Outputs& parts = found->second;
+    if (parts.size() > 1) parts = {scope_.add("AddN", parts)};
+    return parts[0];
+  }
+
+ private:
+  using Key = std::pair<const Node*, int>;
+
+  void add_partial(const Output& of, const Output& gradient) {
+    partials_[{of.node, of.index}].push_back(gradient);
+    if (between_.count(of.node) > 0) pending_[of.node->id()] = of.node;
+  }
+
+  void differentiate(const Node& node) {
+    const OpSchema& schema = node.schema();
+    if (node.num_inputs() == 0) return;
+    bool on_path = false;
+    for (const Output& in : node.inputs()) on_path |= between_.count(in.node) > 0;
+    if (!on_path) return;
+    if (!schema.has_gradient())
+      throw NotFoundError("No gradient defined for operation '{}' (op type: {})", node.name(), node.op());
+    if (!schema.gradient_function()) return;
+    Outputs dy;
+    for (int i = 0; i < node.num_outputs(); ++i) dy.push_back(total({&node, i}));
+    if (schema.differentiates_output_0_only() && !dy[0]) return;
+    Scope scope = scope_.name_scope(node.name() + "_grad");
+    const Outputs dx = schema.gradient_function()(scope, node, dy);
+    if (dx.size() != node.inputs().size())
+      throw InternalError("the gradient of op {} gives {} tensors for {} inputs", node.op(), dx.size(),
+                          node.num_inputs());
+    for (std::size_t i = 0; i < dx.size(); ++i)
+      if (dx[i] && between_.count(node.inputs()[i].node) > 0) add_partial(node.inputs()[i], dx[i]);
+  }
+
+  Scope scope_;
+  NodeSet between_;
+  std::map<Key, Outputs> partials_;
+  std::map<int, const Node*> pending_;  // by id
+};
+
+// Before the first node is made, so that a refused call leaves the graph as it was.
+void check_arguments(const Outputs& ys, const Outputs& xs, const Outputs& grad_ys) {
+  if (!grad_ys.empty() && grad_ys.size() != ys.size())
+    throw InvalidArgumentError("gradients: {} grad_ys for {} ys; give one for each, or none", grad_ys.size(),
+                               ys.size());
+  for (const Output& x : xs)
+    if (!x) throw InvalidArgumentError("gradients: one of the {} xs is empty", xs.size());
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    const Output& y = ys[i];
+    if (!y) throw InvalidArgumentError("gradients: one of the {} ys is empty", ys.size());
+    if (!is_floating(y.dtype()))
+      throw InvalidArgumentError("gradients: {} is {}; only floating point tensors can be differentiated",
+                                 y.name(), y.dtype());
+    if (grad_ys.empty() || !grad_ys[i]) continue;
+    const Output& grad_y = grad_ys[i];
+    if (grad_y.dtype() != y.dtype() || !grad_y.shape().is_compatible_with(y.shape()))
+      throw InvalidArgumentError("gradients: {} is {} {}, but the gradient given for it, {}, is {} {}",
+                                 y.name(), y.dtype(), y.shape(), grad_y.name(), grad_y.dtype(),
+                                 grad_y.shape());
+  }
+}
+
+}  // namespace
+
+Outputs gradients(Scope& s, const Outputs& ys, const Outputs& xs, const Outputs& grad_ys) {
+  check_arguments(ys, xs, grad_ys);
+  Backward backward(s, ys, xs);
+  for (std::size_t i = 0; i < ys.size(); ++i) backward.seed(ys[i], grad_ys.empty() ? Output() : grad_ys[i]);
+  backward.run();
+  Outputs results;
+  for (const Output& x : xs) results.push_back(backward.total(x));
+  return results;
+}
+
+}  // namespace kolo

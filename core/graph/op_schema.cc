@@ -1,0 +1,147 @@
+#include <kolo/core/graph/op_schema.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/nearest_name.h>
+
+namespace kolo {
+namespace {
+
+std::map<std::string, OpSchema>& registry() {
+  static std::map<std::string, OpSchema> ops;
+  return ops;
+}
+
+}  // namespace
+
+OpSchema& OpSchema::input(std::string name, std::vector<DType> allowed) {
+  inputs_.push_back({.name = std::move(name), .allowed = std::move(allowed), .like = ""});
+  return *this;
+}
+
+OpSchema& OpSchema::input(std::string name, const char* like) {
+  inputs_.push_back({.name = std::move(name), .allowed = {}, .like = like});
+  return *this;
+}
+
+OpSchema& OpSchema::variadic(std::string name, std::vector<DType> allowed, bool mixed) {
+  inputs_.push_back(
+      {.name = std::move(name), .allowed = std::move(allowed), .like = "", .variadic = true, .mixed = mixed});
+  return *this;
+}
+
+OpSchema& OpSchema::updates() {
+  inputs_.back().updated = true;
+  return stateful();
+}
+
+OpSchema& OpSchema::initializes() {
+  inputs_.back().initialized_by_op = true;
+  return *this;
+}
+
+OpSchema& OpSchema::required_attr(std::string name, AttrValue example) {
+  attrs_.emplace(std::move(name), AttrSpec{std::move(example), true});
+  return *this;
+}
+
+OpSchema& OpSchema::attr(std::string name, AttrValue fallback) {
+  attrs_.emplace(std::move(name), AttrSpec{std::move(fallback), false});
+  return *this;
+}
+
+OpSchema& OpSchema::output(std::string name) {
+  outputs_.push_back({std::move(name), std::nullopt, ""});
+  return *this;
+}
+
+OpSchema& OpSchema::output(std::string name, DType dtype) {
+  outputs_.push_back({std::move(name), dtype, ""});
+  return *this;
+}
+
+OpSchema& OpSchema::output(std::string name, const char* like) {
+  outputs_.push_back({std::move(name), std::nullopt, like});
+  return *this;
+}
+
+OpSchema& OpSchema::output_per_input() {
+  output_per_input_ = true;
+  return *this;
+}
+
+OpSchema& OpSchema::shape(ShapeFunction function) {
+  shape_ = std::move(function);
+  return *this;
+}
+
+OpSchema& OpSchema::no_gradient() {
+  no_gradient_ = true;
+  return *this;
+}
+
+OpSchema& OpSchema::stateful() {
+  stateful_ = true;
+  return *this;
+}
+
+OpSchema& OpSchema::view() {
+  view_ = true;
+  return *this;
+}
+
+OpSchema& OpSchema::in_place(int i) {
+  in_place_.push_back(i);
+  return *this;
+}
+
+OpSchema& OpSchema::variable_storage() {
+  variable_storage_ = true;
+  return stateful();
+}
+
+OpSchema& OpSchema::expanded_by_pass() {
+  expanded_by_pass_ = true;
+  return *this;
+}
+
+OpSchema& OpSchema::unfeedable() {
+  feedable_ = false;
+  return *this;
+}
+
+const OpSchema::InputSpec& OpSchema::input_spec(int i) const {
+  if (i < static_cast<int>(inputs_.size())) return inputs_[i];
+  if (inputs_.empty() || !inputs_.back().variadic) throw InternalError("op {} has no input {}", name_, i);
+  return inputs_.back();
+}
+
+void infer_shapes(const OpSchema& schema, ShapeContext& context) {
+  if (schema.shape_function()) return schema.shape_function()(context);
+  for (std::size_t i = 0; i < context.outputs().size(); ++i) {
+    if (schema.has_output_per_input())
+      context.set_output(static_cast<int>(i),
+                         context.input(static_cast<int>(schema.inputs().size() - 1 + i)));
+    else if (context.num_inputs() > 0) context.set_output(static_cast<int>(i), context.input(0));
+  }
+}
+
+RegisterOp::RegisterOp(OpSchema schema) {
+  const std::string name = schema.name();
+  if (!registry().emplace(name, std::move(schema)).second)
+    throw InternalError("two ops are registered as \"{}\"", name);
+}
+
+const OpSchema& find_op(const std::string& name) {
+  const auto found = registry().find(name);
+  if (found == registry().end())
+    throw NotFoundError("there is no op \"{}\"{}", name, did_you_mean(name, registered_ops()));
+  return found->second;
+}
+
+std::vector<std::string> registered_ops() {
+  std::vector<std::string> names;
+  for (const auto& [name, schema] : registry()) names.push_back(name);
+  return names;
+}
+
+}  // namespace kolo

@@ -1,0 +1,182 @@
+// What an op is: its inputs, attributes and outputs, how shapes follow from shapes, and its gradient. An op
+// is one file in core/ops that registers its schema; see CONTRIBUTING.md.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/graph/attr.h>
+#include <kolo/core/graph/output.h>
+
+namespace kolo {
+
+class Scope;
+
+/// What a shape function sees: the shapes of the inputs, as far as they are known, and the attributes.
+class ShapeContext {
+ public:
+  ShapeContext(std::vector<Shape> inputs, std::vector<DType> dtypes, const AttrMap& attrs, int outputs)
+      : inputs_(std::move(inputs)),
+        dtypes_(std::move(dtypes)),
+        attrs_(attrs),
+        outputs_(outputs, Shape::unknown_rank()) {}
+
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  const Shape& input(int i) const { return inputs_.at(i); }
+  DType dtype(int i) const { return dtypes_.at(i); }
+  template <typename T>
+  T attr(const std::string& name) const {
+    return attrs_.at(name).get<T>();
+  }
+  void set_output(int i, Shape shape) { outputs_.at(i) = std::move(shape); }
+  const std::vector<Shape>& outputs() const { return outputs_; }
+
+ private:
+  std::vector<Shape> inputs_;
+  std::vector<DType> dtypes_;
+  const AttrMap& attrs_;
+  std::vector<Shape> outputs_;
+};
+
+using ShapeFunction = std::function<void(ShapeContext&)>;
+/// Gradients with respect to each input, empty where there is none; `dy` holds one for each output, empty
+/// where nothing depends on it.
+using GradientFunction = std::function<Outputs(Scope&, const Node& op, const Outputs& dy)>;
+
+/// Built once by the file that registers the op, by chained calls; then read only.
+class OpSchema {
+ public:
+  explicit OpSchema(std::string name) : name_(std::move(name)) {}
+
+  /// A tensor of one of `allowed` (empty: any type).
+  OpSchema& input(std::string name, std::vector<DType> allowed = {});
+  /// A tensor of the same type as input `like`.
+  OpSchema& input(std::string name, const char* like);
+  /// The rest of the inputs, any number: of one of `allowed`, and, unless `mixed`, all of one type.
+  OpSchema& variadic(std::string name, std::vector<DType> allowed = {}, bool mixed = false);
+  /// The last input added is a variable that the op updates in place (its output 0 is then that variable's
+  /// new value).
+  OpSchema& updates();
+  /// With updates(): the op may be the first to write the variable.
+  OpSchema& initializes();
+
+  /// An attribute that must be given, of the kind of `example`; or one with a default.
+  OpSchema& required_attr(std::string name, AttrValue example);
+  OpSchema& attr(std::string name, AttrValue fallback);
+
+  /// An output with the type of the first input; of a fixed type; or of the input or DType attribute named
+  /// `like`.
+  OpSchema& output(std::string name);
+  OpSchema& output(std::string name, DType dtype);
+  OpSchema& output(std::string name, const char* like);
+  /// As many outputs as there are variadic inputs, each of its input's type.
+  OpSchema& output_per_input();
+
+  /// Output shapes from input shapes. Without one every output has the shape of the first input.
+  OpSchema& shape(ShapeFunction function);
+  /// Either [](Scope& s, const Node& op, Output dy) for an op whose output 0 alone matters (nothing flows
+  /// back from its other outputs), or the full GradientFunction.
+  template <typename Function>
+  OpSchema& gradient(Function function) {
+    if constexpr (std::is_invocable_v<Function, Scope&, const Node&, Output>)
+      gradient_ = [function](Scope& s, const Node& op, const Outputs& dy) {
+        return function(s, op, dy.at(0));
+      };
+    else gradient_ = function;
+    differentiates_output_0_only_ = std::is_invocable_v<Function, Scope&, const Node&, Output>;
+    return *this;
+  }
+  /// Nothing flows back through the op: its inputs get no gradient, and that is no error.
+  OpSchema& no_gradient();
+
+  /// Has an effect or a state beyond its outputs: never folded, merged with its like or dropped when asked
+  /// for.
+  OpSchema& stateful();
+  /// Output 0 is input 0's memory, seen with another shape perhaps (identity, reshape).
+  OpSchema& view();
+  /// Output 0 may be written over input `i` where nobody reads that any more (element-wise ops).
+  OpSchema& in_place(int i);
+  /// Holds a variable's storage: its output is a reference to it.
+  OpSchema& variable_storage();
+  /// A registered pass replaces the op before a step runs: it needs no kernel and goes where its first input
+  /// is.
+  OpSchema& expanded_by_pass();
+  /// A value that a session refuses to be fed.
+  OpSchema& unfeedable();
+
+  struct InputSpec {
+    std::string name;
+    std::vector<DType> allowed;  // empty: any
+    std::string like;            // name of the input whose type it shares, or ""
+    bool variadic = false;
+    bool mixed = false;
+    bool updated = false;
+    bool initialized_by_op = false;
+  };
+  struct OutputSpec {
+    std::string name;
+    std::optional<DType> dtype;
+    std::string like;  // "" with no dtype: the first input's
+  };
+  struct AttrSpec {
+    AttrValue value;
+    bool required;
+  };
+
+  const std::string& name() const { return name_; }
+  const std::vector<InputSpec>& inputs() const { return inputs_; }
+  const std::vector<OutputSpec>& outputs() const { return outputs_; }
+  const std::map<std::string, AttrSpec>& attrs() const { return attrs_; }
+  const ShapeFunction& shape_function() const { return shape_; }
+  const GradientFunction& gradient_function() const { return gradient_; }
+  bool has_gradient() const { return gradient_ != nullptr || no_gradient_; }
+  bool differentiates_output_0_only() const { return differentiates_output_0_only_; }
+  bool is_stateful() const { return stateful_; }
+  bool is_view() const { return view_; }
+  const std::vector<int>& in_place_inputs() const { return in_place_; }
+  bool is_variable_storage() const { return variable_storage_; }
+  bool is_expanded_by_pass() const { return expanded_by_pass_; }
+  bool is_feedable() const { return feedable_; }
+  bool has_output_per_input() const { return output_per_input_; }
+  /// The spec of input `i` of a node, which for a variadic op lies beyond the list.
+  const InputSpec& input_spec(int i) const;
+
+ private:
+  std::string name_;
+  std::vector<InputSpec> inputs_;
+  std::vector<OutputSpec> outputs_;
+  std::map<std::string, AttrSpec> attrs_;
+  ShapeFunction shape_;
+  GradientFunction gradient_;
+  bool differentiates_output_0_only_ = false;
+  bool no_gradient_ = false;
+  bool stateful_ = false;
+  bool view_ = false;
+  bool variable_storage_ = false;
+  bool expanded_by_pass_ = false;
+  bool feedable_ = true;
+  bool output_per_input_ = false;
+  std::vector<int> in_place_;
+};
+
+/// Calls the schema's shape function, or applies the default rule: the shape of the first (or the own
+/// variadic) input.
+void infer_shapes(const OpSchema& schema, ShapeContext& context);
+
+/// A namespace-scope constant of an op's file: registers when the library is loaded.
+/// A second op of one name is an InternalError at start-up.
+struct RegisterOp {
+  RegisterOp(OpSchema schema);
+};
+
+/// Throws NotFoundError naming the nearest op.
+const OpSchema& find_op(const std::string& name);
+/// Sorted.
+std::vector<std::string> registered_ops();
+
+}  // namespace kolo

@@ -1,0 +1,124 @@
+#include <kolo/core/graph/scope.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/device/device_name.h>
+
+namespace kolo {
+namespace {
+
+// The scope parser is stricter than the placer's: one device component only, no unknown keys; and it knows
+// more forms, a bare cpu or gpu without an index.
+std::string checked_device(std::string_view text) {
+  std::string full;
+  int device_components = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(text.find('/', begin), text.size());
+    std::string part(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (part.empty()) continue;
+    const std::string key = part.substr(0, part.find(':'));
+    const bool legacy = key == "cpu" || key == "CPU" || key == "gpu" || key == "GPU";
+    if (legacy || key == "device") {
+      if (++device_components > 1)
+        throw InvalidArgumentError("Cannot specify multiple device types: {}", text);
+    } else if (key != "job" && key != "replica" && key != "task") {
+      throw InvalidArgumentError("Unknown attribute: '{}' in '{}'", key, text);
+    }
+    if (legacy && part == key) part += ":*";
+    full += '/' + part;
+  }
+  auto spec = parse_device_spec(full);
+  if (!spec) throw InvalidArgumentError("Malformed device specification '{}'", text);
+  if (spec->type == "cpu") spec->type = "CPU";
+  if (spec->type == "gpu") spec->type = "GPU";
+  return spec->to_string();
+}
+
+}  // namespace
+
+Scope::Scope(Graph& graph) : graph_(&graph) {}
+
+Scope Scope::name_scope(const std::string& name) const {
+  // What begins a node's name is stricter than what follows: only a nested scope may begin with "_", "-" or
+  // "/".
+  if (name.empty() || !is_valid_node_name(prefix_ + name))
+    throw InvalidArgumentError("'{}' is not a valid scope name", name);
+  Scope inner = *this;
+  inner.prefix_ = graph_->unique_name(prefix_ + name) + "/";
+  inner.named_.clear();
+  return inner;
+}
+
+Scope Scope::named(const std::string& name) const {
+  Scope inner = *this;
+  inner.named_ = name;
+  return inner;
+}
+
+Scope Scope::device(std::string_view spec) const {
+  Scope inner = *this;
+  inner.device_stack_.insert(inner.device_stack_.begin(), checked_device(spec));
+  return inner;
+}
+
+Scope Scope::device(DeviceFunction choose) const {
+  Scope inner = *this;
+  inner.device_stack_.insert(inner.device_stack_.begin(), std::move(choose));
+  return inner;
+}
+
+Scope Scope::device(std::nullptr_t) const {
+  Scope inner = *this;
+  inner.device_stack_.clear();
+  return inner;
+}
+
+Scope Scope::control_dependencies(const std::vector<Operation>& before) const {
+  Scope inner = *this;
+  for (const Operation& op : before) {
+    if (!op) throw InvalidArgumentError("control_dependencies: an operation is empty");
+    if (std::find(inner.control_inputs_.begin(), inner.control_inputs_.end(), op.node) ==
+        inner.control_inputs_.end())
+      inner.control_inputs_.push_back(op.node);
+  }
+  return inner;
+}
+
+Scope Scope::without_control_dependencies() const {
+  Scope inner = *this;
+  inner.control_inputs_.clear();
+  return inner;
+}
+
+Scope Scope::colocate_with(Operation op, bool ignore_existing) const {
+  if (!op) throw InvalidArgumentError("colocate_with: the operation is empty");
+  Scope inner = *this;
+  inner.device_stack_.clear();
+  if (ignore_existing) inner.colocation_groups_.clear();
+  std::vector<std::string> groups = op.node->colocation_groups();
+  if (groups.empty()) groups = {"loc:@" + op.node->name()};
+  for (auto& group : groups)
+    if (std::find(inner.colocation_groups_.begin(), inner.colocation_groups_.end(), group) ==
+        inner.colocation_groups_.end())
+      inner.colocation_groups_.push_back(std::move(group));
+  inner.colocated_device_ = op.node->requested_device();
+  return inner;
+}
+
+Operation Scope::add(const std::string& op, const Outputs& inputs, AttrMap attrs,
+                     const std::string& name) const {
+  NodePlace place;
+  place.name = prefix_ + (name.empty() ? wished_name(op) : name);
+  place.control_inputs = control_inputs_;
+  place.colocation_groups = colocation_groups_;
+  place.device = colocated_device_;
+  place.device_stack = device_stack_;
+  return &graph_->add_node(op, inputs, std::move(attrs), place);
+}
+
+std::string Scope::unique_name(const std::string& name) const { return graph_->unique_name(prefix_ + name); }
+
+}  // namespace kolo

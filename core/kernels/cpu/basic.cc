@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cpu/detail/element_types.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo {
+namespace {
+
+// A placeholder that is fed never runs.
+class PlaceholderKernel final : public Kernel {
+ public:
+  explicit PlaceholderKernel(KernelInit& init)
+      : message_(fmt::format("You must feed a value for placeholder tensor '{}' with dtype {}", init.node(),
+                             tf_name(init.output_dtype(0)))) {
+    const Shape shape = init.attr<Shape>("shape");
+    if (shape.has_rank() && shape.rank() > 0) message_ += fmt::format(" and shape {}", shape);
+  }
+  void compute(KernelContext&) override { throw InvalidArgumentError("{}", message_); }
+
+ private:
+  std::string message_;
+};
+
+class ConstKernel final : public Kernel {
+ public:
+  explicit ConstKernel(Tensor value) : value_(std::move(value)) {}
+  void compute(KernelContext& context) override { context.output(0).copy_from(value_); }
+
+ private:
+  Tensor value_;
+};
+
+void fill(const Tensor& tensor, double value) {
+  detail::with_type(tensor.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::fill_n(tensor.data<T>(), tensor.elements(), static_cast<T>(static_cast<detail::Computed<T>>(value)));
+  });
+}
+
+class FillKernel final : public Kernel {
+ public:
+  explicit FillKernel(double value) : value_(value) {}
+  void compute(KernelContext& context) override { fill(context.output(0), value_); }
+
+ private:
+  double value_;
+};
+
+// All types of numbers have zero bytes for zero.
+void zeros_like(KernelContext& context) {
+  std::fill_n(context.output(0).raw(), context.output(0).bytes(), std::byte{0});
+}
+void ones_like(KernelContext& context) { fill(context.output(0), 1); }
+// Of views output 0 is input 0's memory already; NoOp is there for its control edges.
+void nothing(KernelContext&) {}
+
+const RegisterKernel kernels[] = {
+    {"Placeholder",
+     "CPU",
+     {},
+     [](KernelInit& init) -> std::unique_ptr<Kernel> { return std::make_unique<PlaceholderKernel>(init); }},
+    {"Const",
+     "CPU",
+     {},
+     [](KernelInit& init) -> std::unique_ptr<Kernel> {
+       return std::make_unique<ConstKernel>(init.attr<Tensor>("value"));
+     }},
+    {"Fill",
+     "CPU",
+     {},
+     [](KernelInit& init) -> std::unique_ptr<Kernel> {
+       return std::make_unique<FillKernel>(init.attr<double>("value"));
+     }},
+    {"ZerosLike", "CPU", {}, zeros_like},
+    {"OnesLike", "CPU", {}, ones_like},
+    {"Identity", "CPU", {}, nothing},
+    {"StopGradient", "CPU", {}, nothing},
+    {"NoOp", "CPU", {}, nothing},
+};
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,161 @@
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/detail/strided_index.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo {
+namespace {
+
+const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
+                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
+
+// A tensor as `outer` runs of the bytes that lie inside dimension `axis`.
+struct Runs {
+  std::int64_t outer = 1;
+  std::int64_t bytes = 0;
+  Runs(const Tensor& tensor, int axis) {
+    for (int i = 0; i < axis; ++i) outer *= tensor.shape().dims()[i];
+    bytes = outer == 0 ? 0 : static_cast<std::int64_t>(tensor.bytes()) / outer;
+  }
+};
+
+// Whole tensors stand in the joined one with a gap between their runs; `copy_run(joined, part, bytes)` copies
+// one way or the other.
+template <typename CopyRun>
+void for_runs(const Tensor& joined, const Tensor& part, int axis, std::int64_t offset,
+              const CopyRun& copy_run) {
+  const Runs whole(joined, axis), own(part, axis);
+  if (own.bytes == 0) return;
+  parallel_for(own.outer, std::max<std::int64_t>(1, 4 * kElementGrain / own.bytes),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i)
+                   copy_run(joined.raw() + i * whole.bytes + offset, part.raw() + i * own.bytes, own.bytes);
+               });
+}
+
+class ConcatKernel final : public Kernel {
+ public:
+  explicit ConcatKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
+  void compute(KernelContext& context) override {
+    const Tensor& y = context.output(0);
+    const int axis = axis_ < 0 ? axis_ + y.shape().rank() : axis_;
+    std::int64_t offset = 0;
+    for (int i = 0; i < context.num_inputs(); ++i) {
+      const Tensor& x = context.input(i);
+      for_runs(y, x, axis, offset, [](std::byte* to, const std::byte* from, std::int64_t bytes) {
+        std::memcpy(to, from, bytes);
+      });
+      offset += Runs(x, axis).bytes;
+    }
+  }
+
+ private:
+  int axis_;
+};
+
+class ConcatGradKernel final : public Kernel {
+ public:
+  explicit ConcatGradKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
+  void compute(KernelContext& context) override {
+    const Tensor& dy = context.input(0);
+    const int axis = axis_ < 0 ? axis_ + dy.shape().rank() : axis_;
+    std::int64_t offset = 0;
+    for (int i = 0; i < context.num_outputs(); ++i) {
+      const Tensor& dx = context.output(i);
+      for_runs(dy, dx, axis, offset, [](const std::byte* from, std::byte* to, std::int64_t bytes) {
+        std::memcpy(to, from, bytes);
+      });
+      offset += Runs(dx, axis).bytes;
+    }
+  }
+
+ private:
+  int axis_;
+};
+
+// A block within a larger tensor: offsets in the block and in the whole.
+class BlockKernel : public Kernel {
+ protected:
+  explicit BlockKernel(KernelInit& init) : begin_(init.attr<std::vector<std::int64_t>>("begin")) {}
+
+  // copy_row(in the block, in the whole, bytes), with addresses as offsets.
+  template <typename CopyRow>
+  void for_rows(const Tensor& block, const Tensor& whole, const CopyRow& copy_row) const {
+    if (block.elements() == 0) return;
+    const auto& dims = block.shape().dims();
+    const int rank = static_cast<int>(dims.size());
+    if (rank > detail::kMaxRank)
+      throw InvalidArgumentError("slice: {} has more than {} dimensions", whole.shape(), detail::kMaxRank);
+    std::array<detail::StridedIndex<2>::Offsets, detail::kMaxRank> strides{};
+    std::int64_t in_block = 1, in_whole = 1, start = 0;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      strides[axis] = {in_block, in_whole};
+      start += begin_[axis] * in_whole;
+      in_block *= dims[axis];
+      in_whole *= whole.shape().dims()[axis];
+    }
+    detail::StridedIndex<2> index;
+    for (int axis = 0; axis < rank; ++axis) index.push(dims[axis], strides[axis]);
+    const auto size = static_cast<std::int64_t>(size_of(block.dtype()));
+    index.for_rows(0, index.rows(), [&](std::int64_t, const auto& at) {
+      if (index.rank() == 0 || index.row_strides() == detail::StridedIndex<2>::Offsets{1, 1}) {
+        copy_row(at[0] * size, (start + at[1]) * size, index.row_elements() * size);
+        return;
+      }
+      // The inner dimensions of the block are 1: single elements with gaps.
+      for (std::int64_t i = 0; i < index.row_elements(); ++i)
+        copy_row((at[0] + i * index.row_strides()[0]) * size,
+                 (start + at[1] + i * index.row_strides()[1]) * size, size);
+    });
+  }
+
+ private:
+  std::vector<std::int64_t> begin_;
+};
+
+class SliceKernel final : public BlockKernel {
+ public:
+  explicit SliceKernel(KernelInit& init) : BlockKernel(init) {}
+  void compute(KernelContext& context) override {
+    const std::byte* x = context.input(0).raw();
+    std::byte* y = context.output(0).raw();
+    for_rows(context.output(0), context.input(0),
+             [&](std::int64_t to, std::int64_t from, std::int64_t bytes) {
+               std::memcpy(y + to, x + from, static_cast<std::size_t>(bytes));
+             });
+  }
+};
+
+class SliceGradKernel final : public BlockKernel {
+ public:
+  explicit SliceGradKernel(KernelInit& init) : BlockKernel(init) {}
+  void compute(KernelContext& context) override {
+    const std::byte* dy = context.input(0).raw();
+    std::byte* dx = context.output(0).raw();
+    std::fill_n(dx, context.output(0).bytes(), std::byte{0});
+    for_rows(context.input(0), context.output(0),
+             [&](std::int64_t from, std::int64_t to, std::int64_t bytes) {
+               std::memcpy(dx + to, dy + from, static_cast<std::size_t>(bytes));
+             });
+  }
+};
+
+template <typename K>
+RegisterKernel kernel(const char* op) {
+  return RegisterKernel(op, "CPU", kNumeric, [](KernelInit& init) -> std::unique_ptr<Kernel> {
+    return std::make_unique<K>(init);
+  });
+}
+
+const RegisterKernel kernels[] = {
+    kernel<ConcatKernel>("Concat"),
+    kernel<ConcatGradKernel>("ConcatGrad"),
+    kernel<SliceKernel>("Slice"),
+    kernel<SliceGradKernel>("SliceGrad"),
+};
+
+}  // namespace
+}  // namespace kolo

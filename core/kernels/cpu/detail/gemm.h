@@ -1,0 +1,23 @@
+// Matrix products through oneDNN.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <kolo/core/kernels/cpu/detail/onednn.h>
+
+namespace kolo::detail {
+
+/// c [rows, cols] = op(a) [rows, inner] · op(b) [inner, cols], all f32 and row-major.
+struct GemmShape {
+  std::int64_t rows;
+  std::int64_t inner;
+  std::int64_t cols;
+  bool transpose_a;
+  bool transpose_b;
+};
+
+/// A call with the tensors a, b, c. Empty if oneDNN has only its reference for it.
+std::optional<OneDnnCall> plan_gemm(const GemmShape& shape);
+
+}  // namespace kolo::detail

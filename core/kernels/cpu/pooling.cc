@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/detail/onednn.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/pooling.h>
+
+namespace kolo {
+namespace {
+
+struct Pooling {
+  Shape images;   // [N,C,H,W]
+  Shape results;  // [N,C,H',W']
+  WindowAxis rows;
+  WindowAxis cols;
+
+  static Pooling of(const KernelInit& init, const Shape& results) {
+    const auto numbers = [&](const char* attr) {
+      return rows_cols(init.attr<std::vector<std::int64_t>>(attr), attr);
+    };
+    const auto [rows, cols] = window_axes(init.input_shape(0), numbers("window"), numbers("strides"),
+                                          padding_from_name(init.attr<std::string>("padding")));
+    return {init.input_shape(0), results, rows, cols};
+  }
+};
+
+// oneDNN pools row-major images by transposing small tiles as it goes, so no reorders are needed.
+class OneDnnPooling {
+ public:
+  OneDnnPooling(const Pooling& p, dnnl::algorithm algorithm)
+      : algorithm_(algorithm),
+        images_(detail::row_major(DType::f32, p.images)),
+        results_(detail::row_major(DType::f32, p.results)),
+        cells_(detail::row_major(max_pool_cell_type({p.rows.window, p.cols.window}), p.results)),
+        strides_{p.rows.stride, p.cols.stride},
+        window_{p.rows.window, p.cols.window},
+        pad_before_{p.rows.pad_before, p.cols.pad_before},
+        pad_after_{pad_after(p.rows), pad_after(p.cols)} {}
+
+  std::optional<detail::OneDnnCall> forward() const {
+    auto chosen = forward_description();
+    if (!chosen || !detail::skip_reference(chosen) || !cells_fit(chosen)) return std::nullopt;
+    std::vector<detail::OneDnnArgument> outputs{{DNNL_ARG_DST, results_, results_}};
+    if (has_cells()) outputs.push_back({DNNL_ARG_WORKSPACE, cells_, cells_});
+    return detail::OneDnnCall(dnnl::pooling_forward(chosen), chosen.scratchpad_desc(),
+                              {{DNNL_ARG_SRC, images_, images_}}, outputs);
+  }
+
+  std::optional<detail::OneDnnCall> backward() const {
+    const auto forward = forward_description();
+    if (!forward || !cells_fit(forward)) return std::nullopt;
+    const dnnl::pooling_backward::desc pass(algorithm_, images_, results_, strides_, window_, pad_before_,
+                                            pad_after_);
+    dnnl::pooling_backward::primitive_desc chosen(pass, detail::own_scratch(), detail::onednn_engine(),
+                                                  forward, true);
+    if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
+    std::vector<detail::OneDnnArgument> inputs;
+    if (has_cells()) inputs.push_back({DNNL_ARG_WORKSPACE, cells_, cells_});
+    inputs.push_back({DNNL_ARG_DIFF_DST, results_, results_});
+    return detail::OneDnnCall(dnnl::pooling_backward(chosen), chosen.scratchpad_desc(), inputs,
+                              {{DNNL_ARG_DIFF_SRC, images_, images_}});
+  }
+
+ private:
+  static std::int64_t pad_after(const WindowAxis& axis) {
+    return (axis.outputs - 1) * axis.stride + axis.window - axis.size - axis.pad_before;
+  }
+  bool has_cells() const { return algorithm_ == dnnl::algorithm::pooling_max; }
+
+  // MaxPool's second output is oneDNN's workspace where that is what the op promises: one cell number for
+  // each result.
+  bool cells_fit(const dnnl::pooling_forward::primitive_desc& chosen) const {
+    return !has_cells() || chosen.workspace_desc() == cells_;
+  }
+
+  dnnl::pooling_forward::primitive_desc forward_description() const {
+    const dnnl::pooling_forward::desc pass(dnnl::prop_kind::forward_training, algorithm_, images_, results_,
+                                           strides_, window_, pad_before_, pad_after_);
+    return {pass, detail::own_scratch(), detail::onednn_engine(), true};
+  }
+
+  dnnl::algorithm algorithm_;
+  dnnl::memory::desc images_, results_, cells_;
+  dnnl::memory::dims strides_, window_, pad_before_, pad_after_;
+};
+
+constexpr dnnl::algorithm kMax = dnnl::algorithm::pooling_max;
+constexpr dnnl::algorithm kMean = dnnl::algorithm::pooling_avg_exclude_padding;
+
+template <dnnl::algorithm kAlgorithm>
+std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) {
+    return OneDnnPooling(Pooling::of(in, in.output_shape(0)), kAlgorithm).forward();
+  });
+}
+
+template <dnnl::algorithm kAlgorithm>
+std::unique_ptr<Kernel> make_onednn_backward(KernelInit& init) {
+  // Input 0, the images, is there for its shape alone.
+  const auto inputs = kAlgorithm == kMax ? std::vector<int>{1, 2} : std::vector<int>{1};
+  return detail::make_onednn_kernel(init, inputs, [](const KernelInit& in) {
+    return OneDnnPooling(Pooling::of(in, in.input_shape(in.num_inputs() - 1)), kAlgorithm).backward();
+  });
+}
+
+// What the plain kernels share: each thread takes whole planes. Of any type; for gradient checks in f64 and
+// for what oneDNN declines.
+class PlanePooling : public Kernel {
+ public:
+  explicit PlanePooling(Pooling pooling)
+      : pool_(std::move(pooling)),
+        image_plane_(pool_.rows.size * pool_.cols.size),
+        result_plane_(pool_.rows.outputs * pool_.cols.outputs) {}
+
+ protected:
+  template <typename Plane>
+  void for_each_plane(const Plane& plane) const {
+    parallel_for(pool_.images.dim(0) * pool_.images.dim(1), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t p = begin; p < end; ++p) plane(p * image_plane_, p * result_plane_);
+    });
+  }
+
+  // Calls visit(result) for each position of the window, and returns that position's cells inside the image.
+  struct Cells {
+    std::int64_t row, row_begin, row_end;  // of the image; row: where cell row 0 lies
+    std::int64_t col, col_begin, col_end;
+  };
+  template <typename Visit>
+  void for_each_window(const Visit& visit) const {
+    for (std::int64_t y = 0; y < pool_.rows.outputs; ++y)
+      for (std::int64_t x = 0; x < pool_.cols.outputs; ++x) {
+        const std::int64_t row = y * pool_.rows.stride - pool_.rows.pad_before,
+                           col = x * pool_.cols.stride - pool_.cols.pad_before;
+        visit(y * pool_.cols.outputs + x,
+              Cells{row, std::max<std::int64_t>(0, row), std::min(row + pool_.rows.window, pool_.rows.size),
+                    col, std::max<std::int64_t>(0, col), std::min(col + pool_.cols.window, pool_.cols.size)});
+      }
+  }
+  template <typename Visit>
+  void for_each_cell(const Cells& cells, const Visit& visit) const {
+    for (std::int64_t r = cells.row_begin; r < cells.row_end; ++r)
+      for (std::int64_t c = cells.col_begin; c < cells.col_end; ++c)
+        visit(r * pool_.cols.size + c, (r - cells.row) * pool_.cols.window + c - cells.col);
+  }
+
+  Pooling pool_;
+  std::int64_t image_plane_;
+  std::int64_t result_plane_;
+};
+
+template <typename T, typename Cell>
+class PlainMaxPool final : public PlanePooling {
+ public:
+  explicit PlainMaxPool(const KernelInit& init) : PlanePooling(Pooling::of(init, init.output_shape(0))) {}
+
+  void compute(KernelContext& context) override {
+    for_each_plane([&](std::int64_t image_at, std::int64_t result_at) {
+      const T* x = context.input(0).data<T>() + image_at;
+      T* y = context.output(0).data<T>() + result_at;
+      Cell* chosen = context.output(1).data<Cell>() + result_at;
+      for_each_window([&](std::int64_t result, const Cells& cells) {
+        bool first = true;
+        for_each_cell(cells, [&](std::int64_t at, std::int64_t cell) {
+          if (!first && !(x[at] > y[result])) return;
+          first = false;
+          y[result] = x[at];
+          chosen[result] = static_cast<Cell>(cell);
+        });
+      });
+    });
+  }
+};
+
+template <typename T, typename Cell>
+class PlainMaxPoolGrad final : public PlanePooling {
+ public:
+  explicit PlainMaxPoolGrad(const KernelInit& init) : PlanePooling(Pooling::of(init, init.input_shape(2))) {}
+
+  void compute(KernelContext& context) override {
+    for_each_plane([&](std::int64_t image_at, std::int64_t result_at) {
+      const Cell* chosen = context.input(1).data<Cell>() + result_at;
+      const T* dy = context.input(2).data<T>() + result_at;
+      T* dx = context.output(0).data<T>() + image_at;
+      std::fill_n(dx, image_plane_, T(0));
+      for_each_window([&](std::int64_t result, const Cells& cells) {
+        const std::int64_t cell = chosen[result];
+        dx[(cells.row + cell / pool_.cols.window) * pool_.cols.size + cells.col + cell % pool_.cols.window] +=
+            dy[result];
+      });
+    });
+  }
+};
+
+template <typename T>
+class PlainAvgPool final : public PlanePooling {
+ public:
+  explicit PlainAvgPool(const KernelInit& init) : PlanePooling(Pooling::of(init, init.output_shape(0))) {}
+
+  void compute(KernelContext& context) override {
+    for_each_plane([&](std::int64_t image_at, std::int64_t result_at) {
+      const T* x = context.input(0).data<T>() + image_at;
+      T* y = context.output(0).data<T>() + result_at;
+      for_each_window([&](std::int64_t result, const Cells& cells) {
+        T sum(0);
+        for_each_cell(cells, [&](std::int64_t at, std::int64_t) { sum += x[at]; });
+        y[result] =
+            sum / static_cast<T>((cells.row_end - cells.row_begin) * (cells.col_end - cells.col_begin));
+      });
+    });
+  }
+};
+
+template <typename T>
+class PlainAvgPoolGrad final : public PlanePooling {
+ public:
+  explicit PlainAvgPoolGrad(const KernelInit& init) : PlanePooling(Pooling::of(init, init.input_shape(1))) {}
+
+  void compute(KernelContext& context) override {
+    for_each_plane([&](std::int64_t image_at, std::int64_t result_at) {
+      const T* dy = context.input(1).data<T>() + result_at;
+      T* dx = context.output(0).data<T>() + image_at;
+      std::fill_n(dx, image_plane_, T(0));
+      for_each_window([&](std::int64_t result, const Cells& cells) {
+        const T share = dy[result] /
+                        static_cast<T>((cells.row_end - cells.row_begin) * (cells.col_end - cells.col_begin));
+        for_each_cell(cells, [&](std::int64_t at, std::int64_t) { dx[at] += share; });
+      });
+    });
+  }
+};
+
+template <typename T>
+std::unique_ptr<Kernel> make_max_pool(KernelInit& init) {
+  if (init.output_dtype(1) == DType::u8) return std::make_unique<PlainMaxPool<T, std::uint8_t>>(init);
+  return std::make_unique<PlainMaxPool<T, std::int32_t>>(init);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> make_max_pool_grad(KernelInit& init) {
+  if (init.input_dtype(1) == DType::u8) return std::make_unique<PlainMaxPoolGrad<T, std::uint8_t>>(init);
+  return std::make_unique<PlainMaxPoolGrad<T, std::int32_t>>(init);
+}
+
+template <template <typename> class K, typename T>
+std::unique_ptr<Kernel> make(KernelInit& init) {
+  return std::make_unique<K<T>>(init);
+}
+
+const RegisterKernel onednn_max_pool("MaxPool", "CPU", {DType::f32}, make_onednn_forward<kMax>, 1);
+const RegisterKernel max_pool_f32("MaxPool", "CPU", {DType::f32}, make_max_pool<float>);
+const RegisterKernel max_pool_f64("MaxPool", "CPU", {DType::f64}, make_max_pool<double>);
+const RegisterKernel onednn_max_pool_grad("MaxPoolGrad", "CPU", {DType::f32}, make_onednn_backward<kMax>, 1);
+const RegisterKernel max_pool_grad_f32("MaxPoolGrad", "CPU", {DType::f32}, make_max_pool_grad<float>);
+const RegisterKernel max_pool_grad_f64("MaxPoolGrad", "CPU", {DType::f64}, make_max_pool_grad<double>);
+const RegisterKernel onednn_avg_pool("AvgPool", "CPU", {DType::f32}, make_onednn_forward<kMean>, 1);
+const RegisterKernel avg_pool_f32("AvgPool", "CPU", {DType::f32}, make<PlainAvgPool, float>);
+const RegisterKernel avg_pool_f64("AvgPool", "CPU", {DType::f64}, make<PlainAvgPool, double>);
+const RegisterKernel onednn_avg_pool_grad("AvgPoolGrad", "CPU", {DType::f32}, make_onednn_backward<kMean>, 1);
+const RegisterKernel avg_pool_grad_f32("AvgPoolGrad", "CPU", {DType::f32}, make<PlainAvgPoolGrad, float>);
+const RegisterKernel avg_pool_grad_f64("AvgPoolGrad", "CPU", {DType::f64}, make<PlainAvgPoolGrad, double>);
+
+}  // namespace
+}  // namespace kolo

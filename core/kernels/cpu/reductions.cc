@@ -1,0 +1,222 @@
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/detail/reduce.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo {
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+using detail::FoldIndex;
+
+// The axes of an op's attribute, as the shape function has checked them.
+class AxisSet {
+ public:
+  explicit AxisSet(const KernelInit& init) : axes_(init.attr<Axes>("axes")) {}
+  bool contains(int axis, int rank) const {
+    if (axes_.empty()) return true;
+    for (const std::int64_t own : axes_)
+      if (own == axis || own == axis - rank) return true;
+    return false;
+  }
+
+ private:
+  Axes axes_;
+};
+
+FoldIndex fold_index(const Shape& x, const AxisSet& axes) {
+  return FoldIndex(x, [&](int axis) { return axes.contains(axis, static_cast<int>(x.dims().size())); });
+}
+
+template <typename Fold, typename T>
+class ReduceKernel final : public Kernel {
+ public:
+  explicit ReduceKernel(KernelInit& init) : axes_(init) {}
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    T* y = context.output(0).data<T>();
+    detail::fold<Fold>(fold_index(x.shape(), axes_), x.data<T>(),
+                       [y](std::int64_t i, auto value) { y[i] = static_cast<T>(value); });
+  }
+
+ private:
+  AxisSet axes_;
+};
+
+template <typename T>
+class MeanKernel final : public Kernel {
+ public:
+  explicit MeanKernel(KernelInit& init) : axes_(init) {}
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    T* y = context.output(0).data<T>();
+    const FoldIndex index = fold_index(x.shape(), axes_);
+    const auto count = static_cast<double>(index.folded.elements());
+    detail::fold<detail::SumFold>(index, x.data<T>(),
+                                  [=](std::int64_t i, double sum) { y[i] = static_cast<T>(sum / count); });
+  }
+
+ private:
+  AxisSet axes_;
+};
+
+// Where each element of x stands in the folded tensor: a stride of 0 along folded dimensions.
+detail::StridedIndex<1> unfold_index(const Shape& x, const AxisSet& axes) {
+  const auto& dims = x.dims();
+  const int rank = static_cast<int>(dims.size());
+  std::int64_t stride = 1;
+  for (int axis = 0; axis < rank; ++axis)
+    if (!axes.contains(axis, rank)) stride *= dims[axis];
+  detail::StridedIndex<1> index;
+  for (int axis = 0; axis < rank; ++axis) {
+    const bool folded = axes.contains(axis, rank);
+    if (!folded && dims[axis] > 0) stride /= dims[axis];
+    index.push(dims[axis], {folded ? 0 : stride});
+  }
+  return index;
+}
+
+template <typename T>
+class SumGradKernel final : public Kernel {
+ public:
+  explicit SumGradKernel(KernelInit& init) : axes_(init), mean_(init.attr<bool>("mean")) {}
+  void compute(KernelContext& context) override {
+    const Tensor& dy = context.input(0);
+    const Tensor& dx = context.output(0);
+    if (dx.elements() == 0) return;
+    const auto index = unfold_index(dx.shape(), axes_);
+    const T* from = dy.data<T>();
+    T* to = dx.data<T>();
+    const std::int64_t folded = dx.elements() / dy.elements();
+    const T count = mean_ ? static_cast<T>(folded) : T(1);
+    const std::int64_t row = index.row_elements(), step = index.row_strides()[0];
+    parallel_for(index.rows(), std::max<std::int64_t>(1, kElementGrain / row),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   index.for_rows(begin, end, [&](std::int64_t at, const auto& offsets) {
+                     T* out = to + at * row;
+                     const T* in = from + offsets[0];
+                     if (step == 0) std::fill_n(out, row, *in / count);
+                     else
+                       for (std::int64_t i = 0; i < row; ++i) out[i] = in[i] / count;
+                   });
+                 });
+  }
+
+ private:
+  AxisSet axes_;
+  bool mean_;
+};
+
+// dy to the elements that equal the result, in equal shares.
+template <typename T>
+class ExtremumGradKernel final : public Kernel {
+ public:
+  explicit ExtremumGradKernel(KernelInit& init) : axes_(init) {
+    init.request_scratch(static_cast<std::size_t>(init.input_shape(0).elements()) * sizeof(std::int64_t));
+  }
+  void compute(KernelContext& context) override {
+    const T* dy = context.input(0).data<T>();
+    const T* y = context.input(1).data<T>();
+    const T* x = context.input(2).data<T>();
+    T* dx = context.output(0).data<T>();
+    auto* counts = reinterpret_cast<std::int64_t*>(context.scratch());
+    std::fill_n(counts, context.input(0).elements(), 0);
+    const auto index = unfold_index(context.output(0).shape(), axes_);
+    for_elements(index, [&](std::int64_t i, std::int64_t of) { counts[of] += x[i] == y[of] ? 1 : 0; });
+    for_elements(index, [&](std::int64_t i, std::int64_t of) {
+      dx[i] = x[i] == y[of] ? dy[of] / static_cast<T>(counts[of]) : T(0);
+    });
+  }
+
+ private:
+  template <typename Body>
+  static void for_elements(const detail::StridedIndex<1>& index, const Body& body) {
+    const std::int64_t row = index.row_elements(), step = index.row_strides()[0];
+    index.for_rows(0, index.rows(), [&](std::int64_t at, const auto& offsets) {
+      for (std::int64_t i = 0; i < row; ++i) body(at * row + i, offsets[0] + i * step);
+    });
+  }
+  AxisSet axes_;
+};
+
+template <typename T>
+void sum_like(KernelContext& context) {
+  const Tensor& dy = context.input(0);
+  const Tensor& dx = context.output(0);
+  if (dy.shape() == dx.shape()) {
+    if (dy.raw() != dx.raw()) dx.copy_from(dy);
+    return;
+  }
+  const auto& from = dy.shape().dims();
+  const auto& to = dx.shape().dims();
+  const int missing = static_cast<int>(from.size()) - static_cast<int>(to.size());
+  const FoldIndex index(dy.shape(),
+                        [&](int axis) { return axis < missing || to[axis - missing] != from[axis]; });
+  T* sums = dx.data<T>();
+  detail::fold<detail::SumFold>(index, dy.data<T>(),
+                                [sums](std::int64_t i, auto sum) { sums[i] = static_cast<T>(sum); });
+}
+
+template <typename T>
+class ArgMaxKernel final : public Kernel {
+ public:
+  explicit ArgMaxKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    const T* from = x.data<T>();
+    std::int64_t* to = context.output(0).data<std::int64_t>();
+    const int rank = x.shape().rank(), axis = axis_ < 0 ? axis_ + rank : axis_;
+    std::int64_t inner = 1;
+    for (int i = axis + 1; i < rank; ++i) inner *= x.shape().dim(i);
+    const std::int64_t count = x.shape().dim(axis);
+    parallel_for(context.output(0).elements(), std::max<std::int64_t>(1, kElementGrain / count),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i)
+                     to[i] = first_largest(from + i / inner * inner * count + i % inner, count, inner);
+                 });
+  }
+
+ private:
+  static std::int64_t first_largest(const T* x, std::int64_t count, std::int64_t step) {
+    std::int64_t best = 0;
+    for (std::int64_t i = 1; i < count; ++i)
+      if (x[i * step] > x[best * step]) best = i;
+    return best;
+  }
+  int axis_;
+};
+
+template <typename K>
+std::unique_ptr<Kernel> make(KernelInit& init) {
+  return std::make_unique<K>(init);
+}
+
+template <typename T>
+void register_kernels_of() {
+  const std::vector<DType> type = {dtype_of<T>()};
+  RegisterKernel("ReduceSum", "CPU", type, KernelFactory(make<ReduceKernel<detail::SumFold, T>>));
+  RegisterKernel("ReduceProd", "CPU", type, KernelFactory(make<ReduceKernel<detail::ProductFold, T>>));
+  RegisterKernel("ReduceMax", "CPU", type, KernelFactory(make<ReduceKernel<detail::MaxFold, T>>));
+  RegisterKernel("ReduceMin", "CPU", type, KernelFactory(make<ReduceKernel<detail::MinFold, T>>));
+  RegisterKernel("ArgMax", "CPU", type, KernelFactory(make<ArgMaxKernel<T>>));
+  RegisterKernel("SumLike", "CPU", type, sum_like<T>);
+  if constexpr (std::is_floating_point_v<T>) {
+    RegisterKernel("ReduceMean", "CPU", type, KernelFactory(make<MeanKernel<T>>));
+    RegisterKernel("ReduceSumGrad", "CPU", type, KernelFactory(make<SumGradKernel<T>>));
+    RegisterKernel("ReduceExtremumGrad", "CPU", type, KernelFactory(make<ExtremumGradKernel<T>>));
+  }
+}
+
+const bool registered = [] {
+  register_kernels_of<float>();
+  register_kernels_of<double>();
+  register_kernels_of<std::int32_t>();
+  register_kernels_of<std::int64_t>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,74 @@
+#include <kolo/core/ops/basic.h>
+
+#include <utility>
+
+namespace kolo {
+namespace {
+
+const auto shape_attr = [](ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); };
+const auto pass_through = [](Scope&, const Node&, Output dy) { return Outputs{dy}; };
+
+const RegisterOp placeholder_op(OpSchema("Placeholder")
+                                    .required_attr("dtype", DType::f32)
+                                    .attr("shape", Shape::unknown_rank())
+                                    .output("output", "dtype")
+                                    .shape(shape_attr)
+                                    .stateful());
+
+const RegisterOp constant_op(OpSchema("Const")
+                                 .required_attr("value", Tensor::scalar(0.0f))
+                                 .required_attr("dtype", DType::f32)
+                                 .output("output", "dtype")
+                                 .shape([](ShapeContext& c) {
+                                   c.set_output(0, c.attr<Tensor>("value").shape());
+                                 }));
+
+const RegisterOp fill_op(OpSchema("Fill")
+                             .required_attr("dtype", DType::f32)
+                             .required_attr("shape", Shape())
+                             .required_attr("value", 0.0)
+                             .output("output", "dtype")
+                             .shape(shape_attr));
+
+const RegisterOp zeros_like_op(OpSchema("ZerosLike").input("x").output("y").no_gradient());
+const RegisterOp ones_like_op(OpSchema("OnesLike").input("x").output("y").no_gradient());
+const RegisterOp identity_op(OpSchema("Identity").input("x").output("y").view().gradient(pass_through));
+const RegisterOp stop_gradient_op(OpSchema("StopGradient").input("x").output("y").view().no_gradient());
+const RegisterOp no_op_op(OpSchema("NoOp").stateful().no_gradient());
+
+Output named_fill(const Scope& s, DType dtype, Shape shape, double value, const char* name) {
+  return s.add("Fill", {}, {{"dtype", dtype}, {"shape", std::move(shape)}, {"value", value}},
+               s.wished_name(name));
+}
+
+}  // namespace
+
+Output placeholder(const Scope& s, DType dtype, Shape shape) {
+  return s.add("Placeholder", {}, {{"dtype", dtype}, {"shape", std::move(shape)}});
+}
+
+Output constant(const Scope& s, Tensor value) {
+  const DType dtype = value.dtype();
+  return s.add("Const", {}, {{"value", std::move(value)}, {"dtype", dtype}});
+}
+
+Output constant(const Scope& s, float value) { return constant(s, Tensor::scalar(value)); }
+Output fill(const Scope& s, DType dtype, Shape shape, double value) {
+  return named_fill(s, dtype, std::move(shape), value, "Fill");
+}
+Output zeros(const Scope& s, DType dtype, Shape shape) {
+  return named_fill(s, dtype, std::move(shape), 0, "zeros");
+}
+Output ones(const Scope& s, DType dtype, Shape shape) {
+  return named_fill(s, dtype, std::move(shape), 1, "ones");
+}
+Output zeros_like(const Scope& s, Output x) { return s.add("ZerosLike", {x}); }
+Output ones_like(const Scope& s, Output x) { return s.add("OnesLike", {x}); }
+Output identity(const Scope& s, Output x) { return s.add("Identity", {x}); }
+Output stop_gradient(const Scope& s, Output x) { return s.add("StopGradient", {x}); }
+Operation group(const Scope& s, const std::vector<Operation>& before) {
+  return s.control_dependencies(before).add("NoOp", {}, {}, s.wished_name("group"));
+}
+Operation no_op(const Scope& s) { return s.add("NoOp", {}); }
+
+}  // namespace kolo

@@ -1,0 +1,106 @@
+#include <kolo/core/ops/pooling.h>
+
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+Shape pooled_shape(const ShapeContext& c) {
+  const Shape& images = c.input(0);
+  const RowsCols window = rows_cols(c.attr<std::vector<std::int64_t>>("window"), "pooling: window");
+  const RowsCols strides = rows_cols(c.attr<std::vector<std::int64_t>>("strides"), "pooling: strides");
+  const Padding padding = padding_from_name(c.attr<std::string>("padding"));
+  if (!images.has_rank()) return {-1, -1, -1, -1};
+  if (images.rank() != 4)
+    throw InvalidArgumentError("pooling: images are {}; they must be [N,C,H,W]", images);
+  const auto [rows, cols] = window_axes(images, window, strides, padding);
+  return {images.dim(0), images.dim(1), rows.outputs, cols.outputs};
+}
+
+AttrMap window_attrs(const Node& op) {
+  return {{"window", op.attr("window")}, {"strides", op.attr("strides")}, {"padding", op.attr("padding")}};
+}
+
+OpSchema& with_window(OpSchema& schema) {
+  return schema.required_attr("window", std::vector<std::int64_t>{})
+      .required_attr("strides", std::vector<std::int64_t>{})
+      .required_attr("padding", "SAME");
+}
+
+// MaxPool's second output tells for each result which cell of its window it came from (row · columns +
+// column, counted in the whole window, padding included). It makes the gradient a scatter of dy that reads
+// neither images nor results, at a sixteenth of their size for 2 × 2 windows; TensorFlow searches images and
+// results again instead.
+OpSchema max_pool_schema() {
+  OpSchema schema("MaxPool");
+  schema.input("images", {DType::f32, DType::f64})
+      .output("y")
+      .required_attr("cell_type", DType::u8)
+      .output("cells", "cell_type");
+  return with_window(schema)
+      .shape([](ShapeContext& c) {
+        const Shape shape = pooled_shape(c);
+        c.set_output(0, shape);
+        c.set_output(1, shape);
+      })
+      .gradient([](Scope& s, const Node& op, const Outputs& dy) {
+        return Outputs{s.add("MaxPoolGrad", {op.input(0), op.output(1), dy[0]}, window_attrs(op))};
+      });
+}
+
+OpSchema max_pool_grad_schema() {
+  OpSchema schema("MaxPoolGrad");
+  schema.input("images", {DType::f32, DType::f64})
+      .input("cells", {DType::u8, DType::i32})
+      .input("dy", "images")
+      .output("dx");
+  return with_window(schema);
+}
+
+OpSchema avg_pool_schema() {
+  OpSchema schema("AvgPool");
+  schema.input("images", {DType::f32, DType::f64}).output("y");
+  return with_window(schema)
+      .shape([](ShapeContext& c) { c.set_output(0, pooled_shape(c)); })
+      .gradient([](Scope& s, const Node& op, Output dy) {
+        return Outputs{s.add("AvgPoolGrad", {op.input(0), dy}, window_attrs(op))};
+      });
+}
+
+OpSchema avg_pool_grad_schema() {
+  OpSchema schema("AvgPoolGrad");
+  schema.input("images", {DType::f32, DType::f64}).input("dy", "images").output("dx");
+  return with_window(schema);
+}
+
+const RegisterOp max_pool_op(max_pool_schema());
+const RegisterOp max_pool_grad_op(max_pool_grad_schema());
+const RegisterOp avg_pool_op(avg_pool_schema());
+const RegisterOp avg_pool_grad_op(avg_pool_grad_schema());
+
+AttrMap window_attrs(const PoolOptions& options) {
+  return {{"window", std::vector<std::int64_t>{options.window[0], options.window[1]}},
+          {"strides", std::vector<std::int64_t>{options.strides[0], options.strides[1]}},
+          {"padding", name(options.padding)}};
+}
+
+}  // namespace
+
+DType max_pool_cell_type(const RowsCols& window) {
+  return window[0] * window[1] < 256 ? DType::u8 : DType::i32;
+}
+
+Output max_pool(const Scope& s, Output images, PoolOptions options) {
+  AttrMap attrs = window_attrs(options);
+  attrs.emplace("cell_type", max_pool_cell_type(options.window));
+  return s.add("MaxPool", {images}, std::move(attrs));
+}
+
+Output avg_pool(const Scope& s, Output images, PoolOptions options) {
+  return s.add("AvgPool", {images}, window_attrs(options));
+}
+
+}  // namespace kolo

@@ -1,0 +1,25 @@
+// The largest or the mean value under a window that slides over images.
+#pragma once
+
+#include <kolo/core/graph/scope.h>
+#include <kolo/core/ops/sliding_window.h>
+
+namespace kolo {
+
+struct PoolOptions {
+  RowsCols window{2, 2};
+  RowsCols strides{2, 2};
+  Padding padding = Padding::same;
+};
+
+/// images [N,C,H,W] → [N,C,H',W'] (H', W': see Padding); f32, f64. Padding takes no part: the mean is over
+/// the elements of the image under the window. The gradient of max_pool goes to the first of equal largest
+/// elements, row by row. Throws InvalidArgumentError for another number of dimensions, a window or strides
+/// below 1, or a valid window that is larger than the image.
+Output max_pool(const Scope& s, Output images, PoolOptions options = {});
+Output avg_pool(const Scope& s, Output images, PoolOptions options = {});
+
+/// The type in which MaxPool's second output counts the cells of a window of this size.
+DType max_pool_cell_type(const RowsCols& window);
+
+}  // namespace kolo

@@ -1,0 +1,143 @@
+#include <kolo/core/ops/reductions.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+
+const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
+const std::vector<DType> kReal = {DType::f32, DType::f64};
+
+// Which dimensions are folded. Throws for axes that do not fit.
+std::vector<bool> folded_axes(const Shape& x, const Axes& axes) {
+  std::vector<bool> folded(x.rank(), axes.empty());
+  for (const std::int64_t axis : axes) {
+    if (axis < -x.rank() || axis >= x.rank())
+      throw InvalidArgumentError("axis {} is outside the dimensions of {}; it must be in [{}, {})", axis, x,
+                                 -x.rank(), x.rank());
+    const auto at = static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis);
+    if (folded[at]) throw InvalidArgumentError("axis {} of {} is given twice", at, x);
+    folded[at] = true;
+  }
+  return folded;
+}
+
+void reduced_shape(ShapeContext& c) {
+  const Shape& x = c.input(0);
+  const Axes axes = c.attr<Axes>("axes");
+  const bool keep_dims = c.attr<bool>("keep_dims");
+  if (!x.has_rank()) return c.set_output(0, axes.empty() && !keep_dims ? Shape() : Shape::unknown_rank());
+  const std::vector<bool> folded = folded_axes(x, axes);
+  Axes dims;
+  for (int axis = 0; axis < x.rank(); ++axis)
+    if (!folded[axis]) dims.push_back(x.dim(axis));
+    else if (keep_dims) dims.push_back(1);
+  c.set_output(0, Shape(std::move(dims)));
+}
+
+OpSchema reduction(const char* name, const std::vector<DType>& types) {
+  return OpSchema(name)
+      .input("x", types)
+      .attr("axes", Axes())
+      .attr("keep_dims", false)
+      .output("y")
+      .shape(reduced_shape);
+}
+
+AttrMap attrs_of(const Node& op) { return {{"axes", op.attr("axes")}, {"keep_dims", op.attr("keep_dims")}}; }
+
+// Each element of dy to all elements of x that were folded into it; for a mean, divided by their number.
+GradientFunction spread(bool mean) {
+  return [mean](Scope& s, const Node& op, const Outputs& dy) {
+    AttrMap attrs = attrs_of(op);
+    attrs.emplace("mean", mean);
+    return Outputs{s.add("ReduceSumGrad", {dy[0], op.input(0)}, std::move(attrs))};
+  };
+}
+
+Outputs extremum_gradient(Scope& s, const Node& op, const Outputs& dy) {
+  return {s.add("ReduceExtremumGrad", {dy[0], op.output(), op.input(0)}, attrs_of(op))};
+}
+
+void last_input_shape(ShapeContext& c) { c.set_output(0, c.input(c.num_inputs() - 1)); }
+
+const RegisterOp reductions[] = {
+    reduction("ReduceSum", kArithmetic).gradient(spread(false)),
+    reduction("ReduceMean", kReal).gradient(spread(true)),
+    reduction("ReduceMax", kArithmetic).gradient(extremum_gradient),
+    reduction("ReduceMin", kArithmetic).gradient(extremum_gradient),
+    reduction("ReduceProd", kArithmetic),
+    OpSchema("ReduceSumGrad")
+        .input("dy", kReal)
+        .input("x", "dy")
+        .attr("axes", Axes())
+        .attr("keep_dims", false)
+        .attr("mean", false)
+        .output("dx")
+        .shape(last_input_shape),
+    OpSchema("ReduceExtremumGrad")
+        .input("dy", kReal)
+        .input("y", "dy")
+        .input("x", "dy")
+        .attr("axes", Axes())
+        .attr("keep_dims", false)
+        .output("dx")
+        .shape(last_input_shape),
+    OpSchema("SumLike")
+        .input("dy", kArithmetic)
+        .input("like", "dy")
+        .output("dx")
+        .shape(last_input_shape)
+        .in_place(0),
+};
+
+const RegisterOp argmax_op(OpSchema("ArgMax")
+                               .input("x", kArithmetic)
+                               .attr("axis", -1)
+                               .output("index", DType::i64)
+                               .no_gradient()
+                               .shape([](ShapeContext& c) {
+                                 const Shape& x = c.input(0);
+                                 if (!x.has_rank()) return;
+                                 const std::vector<bool> folded =
+                                     folded_axes(x, {c.attr<std::int64_t>("axis")});
+                                 Axes dims;
+                                 for (int axis = 0; axis < x.rank(); ++axis) {
+                                   if (!folded[axis]) dims.push_back(x.dim(axis));
+                                   else if (x.dim(axis) == 0)
+                                     throw InvalidArgumentError(
+                                         "argmax of {} along a dimension without elements", x);
+                                 }
+                                 c.set_output(0, Shape(std::move(dims)));
+                               }));
+
+Output reduce(const Scope& s, const char* op, Output x, ReduceOptions options) {
+  return s.add(op, {x}, {{"axes", std::move(options.axes)}, {"keep_dims", options.keep_dims}});
+}
+
+}  // namespace
+
+Output reduce_sum(const Scope& s, Output x, ReduceOptions options) {
+  return reduce(s, "ReduceSum", x, std::move(options));
+}
+Output reduce_mean(const Scope& s, Output x, ReduceOptions options) {
+  return reduce(s, "ReduceMean", x, std::move(options));
+}
+Output reduce_max(const Scope& s, Output x, ReduceOptions options) {
+  return reduce(s, "ReduceMax", x, std::move(options));
+}
+Output reduce_min(const Scope& s, Output x, ReduceOptions options) {
+  return reduce(s, "ReduceMin", x, std::move(options));
+}
+Output reduce_prod(const Scope& s, Output x, ReduceOptions options) {
+  return reduce(s, "ReduceProd", x, std::move(options));
+}
+Output argmax(const Scope& s, Output x, int axis) { return s.add("ArgMax", {x}, {{"axis", axis}}); }
+Output sum_like(const Scope& s, Output dy, Output like) { return s.add("SumLike", {dy, like}); }
+
+}  // namespace kolo

@@ -1,0 +1,72 @@
+#include <kolo/core/passes/prune.h>
+
+#include <map>
+#include <set>
+
+namespace kolo {
+namespace {
+
+struct ById {
+  bool operator()(const Node* a, const Node* b) const { return a->id() < b->id(); }
+};
+using NodeSet = std::set<const Node*, ById>;
+using FeedIndex = std::map<std::pair<const Node*, int>, int>;
+
+NodeSet needed_nodes(const StepSignature& signature, const FeedIndex& fed) {
+  std::vector<const Node*> stack;
+  const auto need = [&](const Output& value) {
+    if (fed.count({value.node, value.index}) == 0) stack.push_back(value.node);
+  };
+  for (std::size_t i = 0; i < signature.fetched.size(); ++i) {
+    if (signature.fetched[i]) need(signature.fetched[i]);
+    else stack.push_back(signature.targets[i]);
+  }
+  NodeSet needed;
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    if (!needed.insert(node).second) continue;
+    for (const Output& in : node->inputs()) need(in);
+    for (const Node* before : node->control_inputs()) stack.push_back(before);
+  }
+  return needed;
+}
+
+}  // namespace
+
+StepGraph prune(const StepSignature& signature) {
+  FeedIndex fed;
+  for (std::size_t i = 0; i < signature.fed.size(); ++i)
+    fed[{signature.fed[i].first.node, signature.fed[i].first.index}] = static_cast<int>(i);
+
+  StepGraph step;
+  for (std::size_t i = 0; i < signature.fed.size(); ++i) {
+    const auto& [value, shape] = signature.fed[i];
+    step.add(kFeedOp, value.node->name(), {}, {{"feed", i}, {"dtype", value.dtype()}, {"shape", shape}},
+             value.node->id() * kOrderStep);
+  }
+  std::map<const Node*, int> index;
+  const auto value_of = [&](const Output& value) -> StepValue {
+    const auto feed = fed.find({value.node, value.index});
+    if (feed != fed.end()) return {feed->second, 0};
+    return {index.at(value.node), value.index};
+  };
+  // Ids are a topological order: inputs have their place, and their shapes, before their consumers come.
+  for (const Node* node : needed_nodes(signature, fed)) {
+    StepNode copy;
+    copy.schema = &node->schema();
+    copy.name = node->name();
+    copy.attrs = node->attrs();
+    copy.origin = node;
+    copy.order = node->id() * kOrderStep;
+    for (const Output& in : node->inputs()) copy.inputs.push_back(value_of(in));
+    for (const Node* before : node->control_inputs()) copy.control_inputs.push_back(index.at(before));
+    index[node] = static_cast<int>(step.nodes.size());
+    step.nodes.push_back(std::move(copy));
+    infer_outputs(step, index[node]);
+  }
+  for (const Output& fetch : signature.fetched) step.fetches.push_back(fetch ? value_of(fetch) : StepValue{});
+  return step;
+}
+
+}  // namespace kolo

@@ -1,0 +1,25 @@
+// Cuts out of a graph what the fetches need and nothing else.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <kolo/core/graph/graph.h>
+#include <kolo/core/passes/step_graph.h>
+
+namespace kolo {
+
+/// What a plan is compiled for: the values and operations asked for, and which tensors are fed with which
+/// shapes.
+struct StepSignature {
+  std::vector<Output> fetched;       // an empty one where an operation was asked for
+  std::vector<const Node*> targets;  // the node of every fetch
+  std::vector<std::pair<Output, Shape>> fed;
+};
+
+/// Ancestors, by inputs and control inputs, of fetches and targets, cut at fed tensors. A fed tensor's
+/// producer stays only if another of its outputs, or a control edge, needs it. Shapes follow from the fed
+/// ones.
+StepGraph prune(const StepSignature& signature);
+
+}  // namespace kolo

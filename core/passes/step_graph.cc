@@ -1,0 +1,125 @@
+#include <kolo/core/passes/step_graph.h>
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <queue>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+const RegisterOp feed_op(OpSchema("Feed")
+                             .required_attr("feed", 0)
+                             .required_attr("dtype", DType::f32)
+                             .required_attr("shape", Shape())
+                             .output("value", "dtype")
+                             .shape([](ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); })
+                             .stateful());
+
+DType like(const StepGraph& graph, const StepNode& node, const std::string& name) {
+  const auto& inputs = node.schema->inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == name) return graph.dtype(node.inputs.at(i));
+  return node.attrs.at(name).get<DType>();
+}
+
+}  // namespace
+
+int StepGraph::add(const std::string& op, const std::string& name, std::vector<StepValue> inputs,
+                   AttrMap attrs, std::int64_t order) {
+  StepNode node;
+  node.schema = &find_op(op);
+  node.name = name;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  for (const auto& [key, spec] : node.schema->attrs()) node.attrs.emplace(key, spec.value);
+  node.order = order;
+  if (!node.inputs.empty()) node.device = nodes[node.inputs[0].node].device;
+  nodes.push_back(std::move(node));
+  infer_outputs(*this, static_cast<int>(nodes.size()) - 1);
+  return static_cast<int>(nodes.size()) - 1;
+}
+
+void StepGraph::replace_uses(StepValue from, StepValue to, int except) {
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (StepValue& in : nodes[i].inputs)
+      if (in == from && static_cast<int>(i) != except) in = to;
+  for (StepValue& fetch : fetches)
+    if (fetch == from) fetch = to;
+}
+
+void StepGraph::retire(int index) {
+  StepNode& node = nodes[index];
+  for (const StepValue in : node.inputs) node.control_inputs.push_back(in.node);
+  node.schema = &find_op("NoOp");
+  node.inputs.clear();
+  node.attrs.clear();
+  node.dtypes.clear();
+  node.shapes.clear();
+}
+
+StepValue StepGraph::memory_root(StepValue v) const {
+  while (true) {
+    const StepNode& node = nodes[v.node];
+    const bool aliases = v.output == 0 && !node.inputs.empty() &&
+                         (node.schema->is_view() || node.schema->input_spec(0).updated);
+    if (!aliases) return v;
+    v = node.inputs[0];
+  }
+}
+
+void infer_outputs(StepGraph& graph, int index) {
+  StepNode& node = graph.nodes[index];
+  const OpSchema& schema = *node.schema;
+  node.dtypes.clear();
+  for (const auto& spec : schema.outputs()) {
+    if (spec.dtype) node.dtypes.push_back(*spec.dtype);
+    else if (!spec.like.empty()) node.dtypes.push_back(like(graph, node, spec.like));
+    else node.dtypes.push_back(graph.dtype(node.inputs.at(0)));
+  }
+  if (schema.has_output_per_input())
+    for (std::size_t i = schema.inputs().size() - 1; i < node.inputs.size(); ++i)
+      node.dtypes.push_back(graph.dtype(node.inputs[i]));
+
+  std::vector<Shape> shapes;
+  std::vector<DType> dtypes;
+  for (const StepValue& in : node.inputs)
+    shapes.push_back(graph.shape(in)), dtypes.push_back(graph.dtype(in));
+  ShapeContext context(std::move(shapes), std::move(dtypes), node.attrs,
+                       static_cast<int>(node.dtypes.size()));
+  try {
+    infer_shapes(schema, context);
+  } catch (const Error& error) {
+    throw_error(error.code(), fmt::format("{} [node \"{}\", {}]", error.what(), node.name, schema.name()));
+  }
+  node.shapes = context.outputs();
+}
+
+std::vector<int> topological_order(const StepGraph& graph) {
+  const int count = static_cast<int>(graph.nodes.size());
+  std::vector<int> waiting(count, 0);
+  std::vector<std::vector<int>> successors(count);
+  for (int i = 0; i < count; ++i) {
+    for (const StepValue& in : graph.nodes[i].inputs) successors[in.node].push_back(i), ++waiting[i];
+    for (const int before : graph.nodes[i].control_inputs) successors[before].push_back(i), ++waiting[i];
+  }
+  using Entry = std::pair<std::int64_t, int>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  for (int i = 0; i < count; ++i)
+    if (waiting[i] == 0) ready.push({graph.nodes[i].order, i});
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int node = ready.top().second;
+    ready.pop();
+    order.push_back(node);
+    for (const int next : successors[node])
+      if (--waiting[next] == 0) ready.push({graph.nodes[next].order, next});
+  }
+  if (static_cast<int>(order.size()) != count) throw InternalError("the step's graph has a cycle");
+  return order;
+}
+
+}  // namespace kolo

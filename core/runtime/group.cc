@@ -1,0 +1,47 @@
+#include <kolo/core/runtime/group.h>
+
+#include <utility>
+
+#include <kolo/core/base/parse_number.h>
+
+namespace kolo {
+namespace {
+
+class GroupOfOne final : public Group {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void broadcast(std::span<const Tensor>, int) override {}
+  std::string broadcast(const std::string& text, int) override { return text; }
+  std::vector<std::string> allgather(const std::string& text) override { return {text}; }
+};
+
+// Never destroyed: the exit handler of init() uses it after the destructors of later statics have run.
+std::unique_ptr<Group>& world() {
+  static auto* const group = new std::unique_ptr<Group>(std::make_unique<GroupOfOne>());
+  return *group;
+}
+
+}  // namespace
+
+Group& world_group() { return *world(); }
+
+void set_world_group(std::unique_ptr<Group> group) {
+  world() = group ? std::move(group) : std::make_unique<GroupOfOne>();
+}
+
+void throw_if_any_failed(Group& group, Code code, const std::string& error) {
+  const auto reports =
+      group.allgather(error.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + error);
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const std::string& report = reports[rank];
+    if (report.empty()) continue;
+    const auto space = report.find(' ');
+    const auto failed_with =
+        static_cast<Code>(parse_int64(report.substr(0, space)).value_or(static_cast<int>(Code::unknown)));
+    const std::string text = report.substr(space + 1);
+    throw_error(failed_with, rank == group.rank() ? text : fmt::format("rank {}: {}", rank, text));
+  }
+}
+
+}  // namespace kolo

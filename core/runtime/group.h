@@ -1,0 +1,42 @@
+// What core asks of the other ranks of the job: few, blocking, outside the training step. collectives' init()
+// fills it in; until then, and in a program of one rank, it is a group of one.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo {
+
+/// Every call is collective: all ranks make the same calls in the same order, from one thread at a time.
+/// A call whose peers do not come ends in DeadlineExceededError naming the missing ranks,
+/// or UnavailableError.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Overwrites every tensor with root's. All ranks give the same number, types and shapes (callers compare
+  /// them before by allgather). Not for strings.
+  virtual void broadcast(std::span<const Tensor> tensors, int root) = 0;
+  /// root's text on every rank.
+  virtual std::string broadcast(const std::string& text, int root) = 0;
+  /// Every rank's text, in rank order.
+  virtual std::vector<std::string> allgather(const std::string& text) = 0;
+};
+
+/// The group of all ranks.
+Group& world_group();
+/// nullptr makes it a group of one again. Called by init() and shutdown() alone.
+void set_world_group(std::unique_ptr<Group> group);
+
+/// Throws on every rank if `error` is non-empty on any: the lowest failing rank's code and text, with `rank
+/// <r>: ` before it where it is not this rank's own. Collective. It lets one rank do a thing (read a file)
+/// and all share its failure.
+void throw_if_any_failed(Group& group, Code code, const std::string& error);
+
+}  // namespace kolo

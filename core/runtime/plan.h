@@ -1,0 +1,107 @@
+// A step compiled once for one signature: pruned, placed, ordered, its memory planned, its kernels made.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/memory.h>
+#include <kolo/core/passes/pass.h>
+#include <kolo/core/passes/prune.h>
+#include <kolo/core/runtime/session.h>
+
+namespace kolo {
+
+/// What a plan needs of the session it is compiled for.
+class PlanEnvironment : public PassContext {
+ public:
+  virtual std::vector<std::string> devices() const = 0;
+  virtual bool allow_soft_placement() const = 0;
+  virtual int intra_op_threads() const = 0;
+  virtual VariableStorage& variable(const Node& storage) = 0;
+  virtual RandomState& random_state(const std::string& node, std::int64_t op_seed) = 0;
+};
+
+/// The part of a plan's node that does not change from step to step. Nodes stand in the order in which one
+/// thread runs them.
+struct PlanNode {
+  std::string name;
+  std::string op;
+  std::string device;
+  int pending = 0;              // nodes that must finish before it
+  std::vector<int> successors;  // nodes that wait for it, in order
+  int first_value = 0;          // of its outputs, in Frame::values
+  int num_outputs = 0;
+  std::vector<int> inputs;   // indices into Frame::values
+  bool runs_kernel = false;  // false for what is only a name for memory: views, variables, constants, feeds
+  std::vector<VariableStorage*> must_be_initialized;
+};
+
+/// Everything one run of a plan changes. A plan has as many as there have been runs at one time, so that
+/// concurrent runs share nothing.
+struct Frame {
+  std::vector<Tensor> values;
+  std::vector<const Tensor*> input_pointers;  // backing store of the contexts
+  std::vector<VariableStorage*> variable_pointers;
+  std::vector<KernelContext> contexts;           // by node
+  std::vector<std::unique_ptr<Kernel>> kernels;  // by node, null where none runs
+  std::vector<AsyncKernel*> async_kernels;       // by node, null for synchronous ones
+  std::shared_ptr<Buffer> arena;
+  std::unique_ptr<std::atomic<int>[]> pending;  // by node: what it still waits for in this run
+  std::vector<int> ready;                       // the executor's heap; kept for its capacity
+};
+
+/// compile: one thread for each plan. The rest: any thread.
+class Plan {
+ public:
+  /// Throws what placement, shape functions and kernels throw for a step that cannot be run.
+  static std::unique_ptr<Plan> compile(const StepSignature& signature, PlanEnvironment& environment);
+
+  const std::vector<PlanNode>& nodes() const { return nodes_; }
+  const MemoryPlan& memory() const { return memory_; }
+  /// The agreements whose reductions are part of this step.
+  const std::vector<std::shared_ptr<StepAgreement>>& agreements() const { return agreements_; }
+  /// Index into Frame::values for each fetch; −1 for an operation.
+  const std::vector<int>& fetches() const { return fetches_; }
+
+  /// A frame that nobody else uses until it is given back.
+  std::unique_ptr<Frame> take_frame() KOLO_EXCLUDES(mutex_);
+  void give_back(std::unique_ptr<Frame> frame) KOLO_EXCLUDES(mutex_);
+  /// Points the fed values, and what are views of them, to the caller's tensors. feeds: in the signature's
+  /// order.
+  void bind_feeds(Frame& frame, const Feeds& feeds) const;
+
+ private:
+  Plan(StepGraph graph, PlanEnvironment& environment) : graph_(std::move(graph)), environment_(environment) {}
+  void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes);
+  std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes);
+  void build_nodes();
+  std::unique_ptr<Frame> make_frame(std::vector<std::unique_ptr<Kernel>> kernels);
+  Tensor tensor_for(StepValue value, const Frame& frame);
+  int value_index(StepValue v) const { return nodes_[position_[v.node]].first_value + v.output; }
+
+  StepGraph graph_;
+  PlanEnvironment& environment_;
+  std::vector<int> order_;     // position → index in graph_
+  std::vector<int> position_;  // index in graph_ → position
+  MemoryPlan memory_;
+  std::vector<PlanNode> nodes_;  // by position
+  std::vector<std::shared_ptr<StepAgreement>> agreements_;
+  std::vector<int> fetches_;
+  struct FedValue {
+    int value;  // index into Frame::values
+    int feed;
+    Shape shape;
+  };
+  std::vector<FedValue> fed_values_;
+  int num_values_ = 0;
+
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> free_frames_ KOLO_GUARDED_BY(mutex_);
+};
+
+}  // namespace kolo

@@ -1,0 +1,195 @@
+#include <kolo/core/training/checkpoint_files.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/parse_number.h>
+#include <kolo/core/training/checkpoint_state.h>
+
+namespace kolo {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An index takes about 100 bytes a tensor; nothing that is larger than this is one.
+constexpr std::uintmax_t kMaxIndexBytes = std::uintmax_t{1} << 28;
+
+std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
+
+std::string folder_of(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+CheckpointIndex read_index(const std::string& path) {
+  const std::string file = base_name(path);
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (!fs::exists(status)) throw DataLossError("{}: missing", file);
+  const auto bytes = fs::is_regular_file(status) ? fs::file_size(path, error) : 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (error || !stream || !fs::is_regular_file(status)) throw DataLossError("{}: cannot be read", file);
+  if (bytes > kMaxIndexBytes) throw DataLossError("{}: {} bytes are too many for an index", file, bytes);
+  std::string text(bytes, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(bytes));
+  if (!stream) throw DataLossError("{}: cannot be read", file);
+  try {
+    return parse_checkpoint_index(text);
+  } catch (const DataLossError& wrong) {
+    throw DataLossError("{}: {}", file, wrong.what());
+  }
+}
+
+SafetensorsReader open_tensors(const std::string& path) {
+  try {
+    return SafetensorsReader(path, base_name(path));
+  } catch (const NotFoundError& missing) {
+    throw DataLossError("{}", missing.what());
+  }
+}
+
+// N of "model.ckpt-N"; nothing for other names.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  const std::string start = std::string(kCheckpointBasename) + "-";
+  if (!name.starts_with(start)) return std::nullopt;
+  const auto step = parse_int64(std::string_view(name).substr(start.size()));
+  return step && *step >= 0 ? step : std::nullopt;
+}
+
+// The checkpoint that a file of the folder belongs to; "" for other files.
+std::string checkpoint_of(const std::string& file) {
+  for (const std::string& ending : {checkpoint_tensors_path(""), checkpoint_index_path("")})
+    if (file.ends_with(ending)) return file.substr(0, file.size() - ending.size());
+  return "";
+}
+
+}  // namespace
+
+std::string checkpoint_tensors_path(const std::string& prefix) { return prefix + ".safetensors"; }
+std::string checkpoint_index_path(const std::string& prefix) { return prefix + ".index.json"; }
+
+void write_checkpoint(const std::string& prefix, const std::map<std::string, Tensor>& tensors,
+                      const CheckpointExtra& extra) {
+  DurableFile tensors_file(checkpoint_tensors_path(prefix));
+  const SafetensorsSums sums = write_safetensors(tensors_file, tensors);
+  CheckpointIndex index{.global_step = extra.global_step,
+                        .file_bytes = sums.file_bytes,
+                        .header_crc32c = sums.header,
+                        .tensors = {},
+                        .random_positions = extra.random_positions,
+                        .state = extra.state};
+  for (const auto& [name, tensor] : tensors)
+    index.tensors[name] = {tensor.dtype(), tensor.shape(), sums.tensors.at(name)};
+  DurableFile index_file(checkpoint_index_path(prefix));
+  index_file.write(checkpoint_index_text(index));
+
+  tensors_file.finish();
+  index_file.finish();
+  // The index last: a checkpoint exists from the moment on that it has one.
+  tensors_file.publish();
+  index_file.publish();
+  sync_directory(folder_of(prefix));
+}
+
+void remove_checkpoint(const std::string& prefix) {
+  for (const std::string& path : {checkpoint_index_path(prefix), checkpoint_tensors_path(prefix)}) {
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) throw_file_error("remove " + path, error.value());
+  }
+}
+
+CheckpointReader::CheckpointReader(const std::string& prefix)
+    : tensors_file_(base_name(checkpoint_tensors_path(prefix))),
+      index_(read_index(checkpoint_index_path(prefix))),
+      tensors_(open_tensors(checkpoint_tensors_path(prefix))) {
+  if (tensors_.file_bytes() != index_.file_bytes)
+    throw DataLossError("{}: {} bytes, but the index says {}", tensors_file_, tensors_.file_bytes(),
+                        index_.file_bytes);
+  if (tensors_.header_crc32c() != index_.header_crc32c)
+    throw DataLossError("{}: the header's sum is {}, but the index says {}", tensors_file_,
+                        crc32c_text(tensors_.header_crc32c()), crc32c_text(index_.header_crc32c));
+  for (const auto& [name, entry] : tensors_.entries()) {
+    const auto listed = index_.tensors.find(name);
+    if (listed == index_.tensors.end() || listed->second.dtype != entry.dtype ||
+        listed->second.shape != entry.shape)
+      throw DataLossError("{}: tensor \"{}\" is not as the index lists it", tensors_file_, name);
+  }
+  if (tensors_.entries().size() != index_.tensors.size())
+    throw DataLossError("{}: {} tensors, but the index lists {}", tensors_file_, tensors_.entries().size(),
+                        index_.tensors.size());
+}
+
+void CheckpointReader::check_sum(const std::string& name, std::uint32_t found) const {
+  const std::uint32_t expected = index_.tensors.at(name).crc32c;
+  if (found != expected)
+    throw DataLossError("{}: the sum of tensor \"{}\" is {}, but the index says {}", tensors_file_, name,
+                        crc32c_text(found), crc32c_text(expected));
+}
+
+void CheckpointReader::verify() {
+  for (const auto& [name, entry] : index_.tensors) check_sum(name, tensors_.crc32c(name));
+}
+
+void CheckpointReader::read(const std::string& name, const Tensor& destination) {
+  check_sum(name, tensors_.read(name, destination));
+}
+
+std::vector<std::string> list_checkpoints(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator file(directory, error), end; !error && file != end; file.increment(error))
+    names.push_back(checkpoint_of(file->path().filename().string()));
+  if (const auto state = read_checkpoint_state(directory)) {
+    names.push_back(base_name(state->model_checkpoint_path));
+    for (const std::string& path : state->all_model_checkpoint_paths) names.push_back(base_name(path));
+  }
+  std::vector<std::pair<std::int64_t, std::string>> by_step;
+  for (const std::string& name : names)
+    if (const auto step = step_of(name)) by_step.emplace_back(*step, name);
+  std::sort(by_step.begin(), by_step.end(), std::greater<>());
+  by_step.erase(std::unique(by_step.begin(), by_step.end()), by_step.end());
+  names.clear();
+  for (auto& [step, name] : by_step) names.push_back(std::move(name));
+  return names;
+}
+
+std::optional<std::string> newest_intact_checkpoint(const std::string& directory,
+                                                    const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string prefix = (fs::path(directory) / name).string();
+    try {
+      CheckpointReader(prefix).verify();
+      return prefix;
+    } catch (const DataLossError& damage) {
+      log_warning("ignoring {}: {}", name, damage.what());
+    }
+  }
+  if (names.empty()) return std::nullopt;
+  throw DataLossError(
+      "none of the {} checkpoints in {} is intact; training does not start from step 0 beside them: repair "
+      "or remove them",
+      names.size(), directory);
+}
+
+void remove_stale_temporaries(const std::string& directory) {
+  std::error_code error;
+  std::vector<fs::path> stale;
+  for (fs::directory_iterator file(directory, error), end; !error && file != end; file.increment(error)) {
+    const std::string name = file->path().filename().string();
+    if (!name.ends_with(kTemporarySuffix)) continue;
+    const std::string target = name.substr(0, name.size() - (sizeof kTemporarySuffix - 1));
+    if (target == "checkpoint" || step_of(checkpoint_of(target))) stale.push_back(file->path());
+  }
+  for (const fs::path& path : stale) {
+    fs::remove(path, error);
+    if (error) throw_file_error("remove " + path.string(), error.value());
+  }
+}
+
+}  // namespace kolo

@@ -1,0 +1,56 @@
+// Saves checkpoints while a training runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/training/global_step.h>
+#include <kolo/core/training/hook.h>
+#include <kolo/core/training/saver.h>
+#include <kolo/core/training/step_timer.h>
+
+namespace kolo {
+
+/// Something outside the graph that belongs to a training's state, such as its position in the data.
+struct SavedState {
+  std::string name;
+  std::function<std::string()> save;                // its value between two steps, as JSON
+  std::function<void(const std::string&)> restore;  // takes that value back, as compact JSON
+};
+
+struct CheckpointSaverOptions {
+  std::string checkpoint_dir;                   // made where it is missing
+  std::optional<double> save_secs = {};         // seconds between checkpoints, or
+  std::optional<std::int64_t> save_steps = {};  // steps between them
+  std::string checkpoint_basename = kCheckpointBasename;
+  std::shared_ptr<Saver> saver = nullptr;  // default: over all global variables, keeping 5
+  std::vector<SavedState> saved_state = {};
+};
+
+/// Saves when the session is created (step 0 or the restored one), after the runs at which the timer is due,
+/// and at the end if the last step was not saved. For the one rank that writes the folder.
+class CheckpointSaverHook : public SessionRunHook {
+ public:
+  /// Throws InvalidArgumentError unless exactly one of save_secs and save_steps is given.
+  explicit CheckpointSaverHook(CheckpointSaverOptions options);
+
+  /// Throws FailedPreconditionError `Global step should be created to use CheckpointSaverHook.`
+  void begin(Graph& graph) override;
+  /// Throws FailedPreconditionError if checkpoint_dir is a file or cannot be made or written.
+  void after_create_session(Session& session) override;
+  void after_run(RunContext& context, const RunValues& values) override;
+  void end(Session& session) override;
+
+ private:
+  void save(Session& session, std::int64_t step);
+
+  CheckpointSaverOptions options_;
+  StepTimer timer_;
+  Variable global_step_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,40 @@
+// How all ranks of a training come to the same first state.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/session.h>
+#include <kolo/core/training/checkpoint_saver_hook.h>
+#include <kolo/core/training/saver.h>
+
+namespace kolo::detail {
+
+/// Does `work` on this rank; throws on every rank if it throws on any. Collective.
+void share_failure(Group& group, const std::function<void()>& work);
+
+/// Throws FailedPreconditionError on every rank unless all have as many schedules, which can then be compared
+/// one by one. Collective.
+void compare_number_of_schedules(Group& group, std::size_t schedules);
+
+/// Throws FailedPreconditionError on every rank, naming the first difference, unless all have variables of
+/// the same names, types and shapes, and saved states of the same names. Collective.
+void compare_variables(Group& group, const Graph& graph, const std::vector<SavedState>& states);
+
+/// On the chief: the newest intact checkpoint of `directory` if there is one (its saved states too), else the
+/// initialisers of all global variables. "" has no checkpoints. `saver` may be null: then one is made where a
+/// checkpoint is found; else it takes over the folder's checkpoints.
+void restore_or_initialize(Session& session, const std::string& directory,
+                           const std::shared_ptr<Saver>& saver, const std::vector<SavedState>& states);
+
+/// Runs the initialisers of `variables`, in no order.
+void run_initializers(Session& session, const std::vector<Variable>& variables);
+
+/// Global variables, random positions and saved states of rank 0 on every rank. Throws on every rank what a
+/// state's save or restore throws on any. Collective.
+void broadcast_state(Group& group, Session& session, const std::vector<SavedState>& states);
+
+}  // namespace kolo::detail

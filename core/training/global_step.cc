@@ -1,0 +1,18 @@
+#include <kolo/core/training/global_step.h>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+
+std::int64_t read_global_step(Session& session, const Variable& step) {
+  const Tensor& value = session.variable(*step.ref().node).value;
+  return value.dtype() == DType::i32 ? value.value<std::int32_t>() : value.value<std::int64_t>();
+}
+
+Variable require_global_step(const Graph& graph, const std::string& user) {
+  const Variable step = find_global_step(graph);
+  if (!step) throw FailedPreconditionError("Global step should be created to use {}.", user);
+  return step;
+}
+
+}  // namespace kolo

@@ -1,0 +1,67 @@
+// What a monitored session calls around its runs: how stopping, saving, logging, broadcasting join a training
+// loop without the loop knowing. A hook is one file: a class derived from SessionRunHook.
+#pragma once
+
+#include <vector>
+
+#include <kolo/core/runtime/session.h>
+
+namespace kolo {
+
+/// What one run is asked for. A hook's wishes are merged with the caller's and the other hooks' into one run.
+struct SessionRunArgs {
+  std::vector<Fetch> fetches;
+  Feeds feeds;
+  bool trace = false;  // record the times of this run's nodes: RunValues::trace
+};
+
+/// What a hook gets back: the results of its own fetches, in their order.
+struct RunValues {
+  std::vector<Tensor> results;
+  const StepTrace* trace = nullptr;  // set if any hook asked for it; valid during after_run
+};
+
+/// The run that is about to be made, or has just been made. Lives as long as that run.
+class RunContext {
+ public:
+  RunContext(Session& session, const SessionRunArgs& original_args)
+      : session_(&session), original_args_(&original_args) {}
+
+  Session& session() const { return *session_; }
+  /// What the caller of run() asked for, without the hooks' wishes.
+  const SessionRunArgs& original_args() const { return *original_args_; }
+
+  /// Ends the training. Alone: after this run, whose results are still returned. With several ranks: all stop
+  /// after the same step, the next one that this rank enters; that is this run's when asked in before_run.
+  void request_stop() { stop_requested_ = true; }
+  bool stop_requested() const { return stop_requested_; }
+  /// In before_run, for a hook that knows that the next training step is the last and will ask for the stop
+  /// in after_run: tells the other ranks with that very step, so that none enters another one. Nothing
+  /// happens if this run makes no training step, but the next one then carries it.
+  void announce_last_step() { last_step_announced_ = true; }
+  bool last_step_announced() const { return last_step_announced_; }
+
+ private:
+  Session* session_;
+  const SessionRunArgs* original_args_;
+  bool stop_requested_ = false;
+  bool last_step_announced_ = false;
+};
+
+/// Called by one monitored session, from the thread that uses it, in the order of its hooks. With several
+/// ranks each rank has its own hooks; those that communicate stand at the same place on every rank. What a
+/// hook throws ends the training as an error of the step does.
+class SessionRunHook {
+ public:
+  virtual ~SessionRunHook() = default;
+  /// Once, before the graph is finalized: the last chance to add nodes.
+  virtual void begin(Graph& /*graph*/) {}
+  /// The variables have their restored or first values, the same on all ranks. Again after a recovery.
+  virtual void after_create_session(Session& /*session*/) {}
+  virtual SessionRunArgs before_run(RunContext& /*context*/) { return {}; }
+  virtual void after_run(RunContext& /*context*/, const RunValues& /*values*/) {}
+  /// Before the session closes; not called after an error.
+  virtual void end(Session& /*session*/) {}
+};
+
+}  // namespace kolo

@@ -1,0 +1,82 @@
+// The session of a training loop: restores or initialises, runs, saves, and ends on every rank in the same
+// step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/runtime/config.h>
+#include <kolo/core/runtime/session.h>
+#include <kolo/core/training/checkpoint_saver_hook.h>
+#include <kolo/core/training/hook.h>
+#include <kolo/core/training/stop_at_step_hook.h>
+
+namespace kolo {
+
+struct MonitoredTrainingSessionOptions {
+  std::string checkpoint_dir = {};                         // rank 0's; "" restores and saves nothing
+  std::optional<double> save_checkpoint_secs = {};         // default 600, unless steps are given; 0: never
+  std::optional<std::int64_t> save_checkpoint_steps = {};  // instead of seconds; 0: never
+  int max_to_keep = 5;                                     // checkpoints; 0: all
+  SessionConfig config = SessionConfig();  // in full: with {} g++ 12 warns of an uninitialised string
+  std::vector<std::shared_ptr<SessionRunHook>> chief_only_hooks =
+      {};  // called on rank 0 alone, before the others
+  std::vector<std::shared_ptr<SessionRunHook>> hooks = {};
+  std::vector<SavedState> saved_state =
+      {};  // saved with each checkpoint, restored, and made equal on all ranks
+};
+
+/// `while (!sess.should_stop()) sess.run(train_op, feeds);` on every rank alike. Rank 0 alone reads and
+/// writes checkpoint_dir; its variables, random positions and saved states go to all ranks. One thread.
+///
+/// The ranks end together: after a stop that a hook, SIGTERM or SIGUSR1 asks for on any rank, at the end of
+/// the data of any rank (OutOfRangeError from a run, or close() while the others go on; the step that the
+/// others were in is applied nowhere), and after an error of any rank: AbortedError `rank <r> failed in step
+/// <s>: <text>` on the others. Only the state of a completed step is ever saved, and nothing after an error.
+///
+/// One rank recovers from AbortedError and UnavailableError of a run: a new session, restored from the newest
+/// checkpoint, repeats it.
+class MonitoredTrainingSession {
+ public:
+  /// Calls every hook's begin(), finalizes the graph, makes the session, compares variables and training
+  /// steps among the ranks, restores the newest intact checkpoint or runs the initialisers, broadcasts, calls
+  /// after_create_session(). Collective. Throws on every rank what fails on any: FailedPreconditionError
+  /// `Ranks disagree on the …`, DataLossError if there are checkpoints but none is intact, what Saver and the
+  /// hooks throw, InvalidArgumentError for options.
+  explicit MonitoredTrainingSession(Graph& graph, MonitoredTrainingSessionOptions options = {});
+  /// close(), but an error is logged instead of thrown. While an exception leaves its scope: tells the other
+  /// ranks of the failure, and saves nothing.
+  ~MonitoredTrainingSession();
+  MonitoredTrainingSession(const MonitoredTrainingSession&) = delete;
+  MonitoredTrainingSession& operator=(const MonitoredTrainingSession&) = delete;
+
+  /// One run of the session with the hooks around it. Results as Session::run gives them; at the end of the
+  /// data they are empty tensors, and should_stop() is true. Throws FailedPreconditionError `Run called even
+  /// after should_stop requested.`, and what the run or a hook throws; with several ranks that ends the
+  /// training everywhere.
+  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds = {});
+  Tensor run(Output fetch, const Feeds& feeds = {}) { return run(std::vector<Fetch>{fetch}, feeds)[0]; }
+  void run(Operation target, const Feeds& feeds = {}) { run(std::vector<Fetch>{target}, feeds); }
+
+  /// True on all ranks after the same step.
+  bool should_stop();
+  /// The training ended because of a signal, or because another rank asked, not because a hook of this rank
+  /// did. The same on all ranks if their hooks ask alike.
+  bool stopped_on_request() const;
+  /// Of the last completed step; −1 without a global step in the graph.
+  std::int64_t global_step() const;
+  Session& session();
+
+  /// Calls every hook's end() (the last step is saved there) and closes the session. Throws what they throw,
+  /// and FailedPreconditionError `Session is already closed.` the second time.
+  void close();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kolo

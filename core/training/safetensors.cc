@@ -1,0 +1,206 @@
+#include <kolo/core/training/safetensors.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/training/detail/bounded_json.h>
+
+namespace kolo {
+namespace {
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+constexpr char kMetadata[] = "__metadata__";
+
+constexpr std::array<std::pair<DType, const char*>, 9> kTypeNames = {{{DType::f32, "F32"},
+                                                                      {DType::f64, "F64"},
+                                                                      {DType::i32, "I32"},
+                                                                      {DType::i64, "I64"},
+                                                                      {DType::boolean, "BOOL"},
+                                                                      {DType::u8, "U8"},
+                                                                      {DType::i8, "I8"},
+                                                                      {DType::f16, "F16"},
+                                                                      {DType::bf16, "BF16"}}};
+
+const char* file_name_of(DType dtype, const std::string& tensor) {
+  for (const auto& [type, text] : kTypeNames)
+    if (type == dtype) return text;
+  throw InvalidArgumentError("tensor \"{}\" has type {}, which a safetensors file cannot hold", tensor,
+                             dtype);
+}
+
+// Little-endian whatever the machine, as the format says.
+std::array<unsigned char, kLengthBytes> length_bytes(std::uint64_t length) {
+  std::array<unsigned char, kLengthBytes> bytes;
+  for (std::size_t i = 0; i < kLengthBytes; ++i) bytes[i] = static_cast<unsigned char>(length >> (8 * i));
+  return bytes;
+}
+
+std::uint64_t length_from(const std::array<unsigned char, kLengthBytes>& bytes) {
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::uint64_t{bytes[i]} << (8 * i);
+  return length;
+}
+
+std::string header_text(const std::map<std::string, Tensor>& tensors) {
+  nlohmann::json header = nlohmann::json::object();
+  std::uint64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    if (name == kMetadata)
+      throw InvalidArgumentError("a tensor cannot be named \"{}\" in a safetensors file", name);
+    const std::uint64_t end = offset + tensor.bytes();
+    header[name] = {{"dtype", file_name_of(tensor.dtype(), name)},
+                    {"shape", tensor.shape().dims()},
+                    {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  // Padded as the reference writer does, so that the data is aligned for those who map the file.
+  text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
+  return text;
+}
+
+}  // namespace
+
+SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, Tensor>& tensors) {
+  const std::string text = header_text(tensors);
+  const auto length = length_bytes(text.size());
+  Crc32c header_sum;
+  header_sum.add(length.data(), length.size());
+  header_sum.add(text.data(), text.size());
+  file.write(length.data(), length.size());
+  file.write(text);
+
+  SafetensorsSums sums{
+      .file_bytes = length.size() + text.size(), .header = header_sum.value(), .tensors = {}};
+  for (const auto& [name, tensor] : tensors) {
+    file.write(tensor.raw(), tensor.bytes());
+    sums.tensors[name] = crc32c(tensor.raw(), tensor.bytes());
+    sums.file_bytes += tensor.bytes();
+  }
+  return sums;
+}
+
+SafetensorsReader::SafetensorsReader(const std::string& path, std::string shown_as)
+    : shown_as_(std::move(shown_as)) {
+  if (shown_as_.empty()) shown_as_ = path;
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) throw NotFoundError("{}: missing", shown_as_);
+  if (!std::filesystem::is_regular_file(status)) throw DataLossError("{}: not a file", shown_as_);
+  file_bytes_ = std::filesystem::file_size(path, error);
+  stream_.open(path, std::ios::binary);
+  if (error || !stream_) throw DataLossError("{}: cannot be read", shown_as_);
+
+  if (file_bytes_ < kLengthBytes)
+    throw DataLossError("{}: {} bytes, shorter than the header's length field", shown_as_, file_bytes_);
+  std::array<unsigned char, kLengthBytes> length;
+  read_bytes(0, length.data(), length.size());
+  const std::uint64_t header_bytes = length_from(length);
+  if (header_bytes > file_bytes_ - kLengthBytes || header_bytes > kMaxHeaderBytes)
+    throw DataLossError("{}: the header's length {} does not fit a file of {} bytes", shown_as_, header_bytes,
+                        file_bytes_);
+  std::string text(header_bytes, '\0');
+  read_bytes(kLengthBytes, text.data(), text.size());
+  data_begin_ = kLengthBytes + header_bytes;
+  Crc32c sum;
+  sum.add(length.data(), length.size());
+  sum.add(text.data(), text.size());
+  header_crc32c_ = sum.value();
+  parse_header(text);
+  check_cover();
+}
+
+void SafetensorsReader::parse_header(const std::string& text) {
+  try {
+    const nlohmann::json header = detail::parse_bounded_json(text);
+    if (!header.is_object()) throw DataLossError("the header is not a JSON object");
+    for (const auto& [name, fields] : header.items()) {
+      if (name == kMetadata) continue;
+      const auto type_name = fields.at("dtype").get<std::string>();
+      const auto* type = std::find_if(kTypeNames.begin(), kTypeNames.end(),
+                                      [&](const auto& known) { return type_name == known.second; });
+      if (type == kTypeNames.end())
+        throw DataLossError("tensor \"{}\" has the unknown type \"{}\"", name, type_name);
+      const auto offsets = detail::whole_numbers(fields.at("data_offsets"));
+      const std::uint64_t data_bytes = file_bytes_ - data_begin_;
+      if (offsets.size() != 2 || offsets[0] > offsets[1] ||
+          static_cast<std::uint64_t>(offsets[1]) > data_bytes)
+        throw DataLossError("the offsets of tensor \"{}\" do not lie in the file", name);
+      const auto dims = detail::whole_numbers(fields.at("shape"));
+      const auto bytes = detail::bytes_of(type->first, dims);
+      if (!bytes || *bytes != static_cast<std::uint64_t>(offsets[1] - offsets[0]))
+        throw DataLossError("the offsets of tensor \"{}\" do not fit its type and shape", name);
+      entries_[name] = {type->first, Shape(dims), static_cast<std::uint64_t>(offsets[0]),
+                        static_cast<std::uint64_t>(offsets[1])};
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw DataLossError("{}: the header is not that of a safetensors file", shown_as_);
+  } catch (const DataLossError& wrong) {
+    throw DataLossError("{}: {}", shown_as_, wrong.what());
+  }
+}
+
+void SafetensorsReader::check_cover() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces;
+  for (const auto& [name, entry] : entries_) pieces.emplace_back(entry.begin, entry.end);
+  std::sort(pieces.begin(), pieces.end());
+  std::uint64_t covered = 0;
+  for (const auto& [begin, end] : pieces) {
+    if (begin != covered)
+      throw DataLossError("{}: the tensors leave a gap or overlap at byte {} of the data", shown_as_, begin);
+    covered = end;
+  }
+  if (covered != file_bytes_ - data_begin_)
+    throw DataLossError("{}: {} bytes of data, but the tensors take {}", shown_as_, file_bytes_ - data_begin_,
+                        covered);
+}
+
+const SafetensorsEntry& SafetensorsReader::entry(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) throw NotFoundError("{}: no tensor \"{}\"", shown_as_, name);
+  return found->second;
+}
+
+void SafetensorsReader::read_bytes(std::uint64_t offset, void* destination, std::size_t count) {
+  stream_.seekg(static_cast<std::streamoff>(offset));
+  stream_.read(static_cast<char*>(destination), static_cast<std::streamsize>(count));
+  if (!stream_) throw DataLossError("{}: cannot be read at byte {}", shown_as_, offset);
+}
+
+Tensor SafetensorsReader::read(const std::string& name) {
+  const SafetensorsEntry& wanted = entry(name);
+  Tensor tensor(wanted.dtype, wanted.shape);
+  read(name, tensor);
+  return tensor;
+}
+
+std::uint32_t SafetensorsReader::read(const std::string& name, const Tensor& destination) {
+  const SafetensorsEntry& wanted = entry(name);
+  if (destination.dtype() != wanted.dtype || destination.bytes() != wanted.end - wanted.begin)
+    throw InvalidArgumentError("{}: tensor \"{}\" is {} {}; it cannot be read into {} {}", shown_as_, name,
+                               wanted.dtype, wanted.shape, destination.dtype(), destination.shape());
+  read_bytes(data_begin_ + wanted.begin, destination.raw(), destination.bytes());
+  return kolo::crc32c(destination.raw(), destination.bytes());
+}
+
+std::uint32_t SafetensorsReader::crc32c(const std::string& name) {
+  const SafetensorsEntry& wanted = entry(name);
+  std::vector<char> piece(std::min<std::uint64_t>(kPieceBytes, wanted.end - wanted.begin));
+  Crc32c sum;
+  for (std::uint64_t offset = wanted.begin; offset < wanted.end; offset += piece.size()) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), wanted.end - offset));
+    read_bytes(data_begin_ + offset, piece.data(), count);
+    sum.add(piece.data(), count);
+  }
+  return sum.value();
+}
+
+}  // namespace kolo

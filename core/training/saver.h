@@ -1,0 +1,60 @@
+// Saves a session's variables as checkpoints and restores them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/ops/variable.h>
+#include <kolo/core/runtime/session.h>
+#include <kolo/core/training/checkpoint_files.h>
+
+namespace kolo {
+
+struct SaverOptions {
+  int max_to_keep =
+      5;  // older checkpoints are removed; 0: all stay, and the state file lists the newest alone
+  bool pad_step_number = false;  // model.ckpt-00000020
+};
+
+/// One process writes a folder. One thread, between runs of the session.
+class Saver {
+ public:
+  /// Over the graph's global variables as they are now. Throws InvalidArgumentError `No variables to save`,
+  /// `At least two variables have the same name: <n>`, or for a variable of strings.
+  explicit Saver(const Graph& graph, SaverOptions options = {});
+  explicit Saver(std::vector<Variable> variables, SaverOptions options = {});
+
+  /// Writes checkpoint `prefix`-`global_step`, `prefix` without a step; returns that path. The session's
+  /// random positions and `state` (JSON values by name) go with it. Then the folder's state file, then older
+  /// checkpoints over max_to_keep are removed. Throws InvalidArgumentError `Parent directory of <p> doesn't
+  /// exist, can't save.`, FailedPreconditionError for an uninitialised variable, and what write_checkpoint
+  /// throws; checkpoints that were there are intact then.
+  std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step = {},
+                   const std::map<std::string, std::string>& state = {});
+
+  /// Gives the variables and random positions the values of checkpoint `path`; returns its index. Tensors of
+  /// the file that no variable asks for are ignored. Checks names, types, shapes and sums before it changes
+  /// anything. Throws InvalidArgumentError `The passed save_path is not a valid checkpoint: <p>` if it has no
+  /// index, NotFoundError naming the variables that it lacks, InvalidArgumentError naming those of another
+  /// shape, DataLossError for damage.
+  CheckpointIndex restore(Session& session, const std::string& path);
+
+  /// Paths, oldest first.
+  const std::vector<std::string>& last_checkpoints() const { return last_checkpoints_; }
+  /// Takes over the checkpoints of an earlier run, oldest first, as far as they still exist.
+  void recover_last_checkpoints(const std::vector<std::string>& paths);
+
+ private:
+  void check_fits(const CheckpointIndex& index, const std::string& path) const;
+  std::vector<std::string> remember(const std::string& path);
+  void write_state(const std::string& path) const;
+
+  std::vector<Variable> variables_;
+  SaverOptions options_;
+  std::vector<std::string> last_checkpoints_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,44 @@
+// mpirun's own words on stderr: what they say about dead ranks, and which of them -q leaves out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kolo::launcher {
+
+class BannerReader {
+ public:
+  /// quiet: notes on how the job ended are dropped; what says why a job could not start is never dropped.
+  explicit BannerReader(bool quiet) : quiet_(quiet) {}
+
+  /// One line of mpirun's; returns the lines to print now. In quiet mode a block waits for the dashes that
+  /// close it.
+  std::vector<std::string> read(std::string_view line);
+  /// What still waits.
+  std::vector<std::string> finish();
+
+  struct DeadRank {
+    int rank = 0;
+    std::string host;
+  };
+  /// The rank that mpirun names as killed by a signal.
+  const std::optional<DeadRank>& dead_rank() const { return dead_rank_; }
+  /// The host with whose daemon mpirun lost contact; "" for none.
+  const std::string& lost_host() const { return lost_host_; }
+  /// True since the first word that the job is failing: mpirun is now expected to end by itself.
+  bool failing() const { return failing_; }
+
+ private:
+  void look_for_deaths(std::string_view line);
+
+  bool quiet_;
+  bool in_block_ = false;
+  std::vector<std::string> block_;
+  std::optional<DeadRank> dead_rank_;
+  std::string lost_host_;
+  bool failing_ = false;
+};
+
+}  // namespace kolo::launcher

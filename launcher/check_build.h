@@ -1,0 +1,12 @@
+// What kolorun --check-build prints.
+#pragma once
+
+#include <string>
+
+namespace kolo::launcher {
+
+/// Lines `name: value` on how kolo was built and on what this machine has. Runs `mpirun --version` if there
+/// is an mpirun.
+std::string check_build_text();
+
+}  // namespace kolo::launcher

@@ -1,0 +1,48 @@
+// A child process whose output comes through pipes, and the processes below it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kolo::launcher {
+
+/// Owns a file descriptor.
+class OwnedFd {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept { return std::swap(fd_, other.fd_), *this; }
+  ~OwnedFd();
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct Child {
+  pid_t pid = -1;
+  OwnedFd out, err;  // read ends, non-blocking
+};
+
+/// Starts argv[0] (sought in PATH) in a process group of its own, so that Ctrl-C reaches kolorun alone, which
+/// then decides what the job gets. It ends when kolorun ends, however that happens. Throws NotFoundError if
+/// it cannot be executed.
+Child start_child(const std::vector<std::string>& argv);
+
+/// The exit code as a shell tells it: 128 + the signal's number for a process that a signal ended.
+int shell_code(int wait_status);
+
+struct ProcessId {
+  pid_t pid = 0, group = 0;
+};
+/// The living children of `parent`.
+std::vector<ProcessId> children_of(pid_t parent);
+
+/// Signals each child of `parent` with its whole process group, as mpirun does. Returns how many children
+/// there were.
+int signal_children_of(pid_t parent, int signal);
+
+}  // namespace kolo::launcher

@@ -1,0 +1,117 @@
+// kolo-inspect checkpoint: what a checkpoint holds, after every sum has been computed again.
+#include <fmt/core.h>
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/training/checkpoint_files.h>
+#include <kolo/launcher/inspect_command.h>
+
+namespace kolo::launcher {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+constexpr char kUsage[] = "checkpoint PATH [--json]";
+
+struct CheckpointOptions {
+  std::string path;
+  bool json = false;
+  bool help = false;
+};
+
+CheckpointOptions parse(const std::vector<std::string>& words) {
+  po::options_description named("Options");
+  named.add_options()("json", "one line of JSON")("help", "print this");
+  po::options_description all;
+  all.add(named).add_options()("path", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("path", -1);
+  try {
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::variables_map values;
+    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), values);
+    CheckpointOptions options{.path = "", .json = values.count("json") > 0, .help = values.count("help") > 0};
+    if (options.help) return options;
+    const auto paths =
+        values.count("path") > 0 ? values["path"].as<std::vector<std::string>>() : std::vector<std::string>();
+    if (paths.size() != 1)
+      throw CommandLineError(fmt::format("{} paths given; usage: kolo-inspect {}", paths.size(), kUsage));
+    options.path = paths[0];
+    return options;
+  } catch (const po::unknown_option& error) {
+    throw CommandLineError(fmt::format("unknown option {}{}; usage: kolo-inspect {}", error.get_option_name(),
+                                       did_you_mean(error.get_option_name(), {"--json", "--help"}), kUsage));
+  } catch (const po::error& error) {
+    throw CommandLineError(fmt::format("{}; usage: kolo-inspect {}", error.what(), kUsage));
+  }
+}
+
+// The checkpoint that PATH means: the newest of a folder, the one that a file belongs to, or itself.
+std::string find_prefix(const std::string& path) {
+  if (fs::is_directory(path)) {
+    const auto names = list_checkpoints(path);
+    if (names.empty()) throw NotFoundError("there is no checkpoint in {}", path);
+    return (fs::path(path) / names.front()).string();
+  }
+  std::string prefix = path;
+  for (const std::string& ending : {checkpoint_tensors_path(""), checkpoint_index_path("")})
+    if (path.ends_with(ending)) prefix.resize(path.size() - ending.size());
+  if (!fs::exists(checkpoint_tensors_path(prefix)) && !fs::exists(checkpoint_index_path(prefix)))
+    throw NotFoundError(
+        "there is no checkpoint {}; right would be a folder of checkpoints, …/model.ckpt-N or one of its "
+        "files",
+        path);
+  return prefix;
+}
+
+CheckpointIndex verified_index(const std::string& prefix) {
+  try {
+    CheckpointReader reader(prefix);
+    reader.verify();
+    return reader.index();
+  } catch (const DataLossError& damage) {
+    throw DataLossError("{} is damaged: {}", prefix, damage.what());
+  }
+}
+
+void print_table(const CheckpointIndex& index) {
+  std::size_t name_width = 0, shape_width = 0;
+  for (const auto& [name, tensor] : index.tensors) {
+    name_width = std::max(name_width, name.size());
+    shape_width = std::max(shape_width, tensor.shape.to_string().size());
+  }
+  if (index.global_step) fmt::print("global_step {}\n", *index.global_step);
+  for (const auto& [name, tensor] : index.tensors)
+    fmt::print("{:<{}}  {:<4}  {:<{}}  {}\n", name, name_width, tensor.dtype, tensor.shape, shape_width,
+               crc32c_text(tensor.crc32c));
+}
+
+void inspect(const std::vector<std::string>& words) {
+  const CheckpointOptions options = parse(words);
+  if (options.help)
+    return fmt::print(
+        "Usage: kolo-inspect {}\n\n"
+        "Prints the global step, and each tensor with its type, shape and checksum (CRC-32C of its "
+        "elements).\n"
+        "PATH: a folder (its newest checkpoint), .../model.ckpt-N, or a file of it. Exit code 1 if any byte "
+        "of it changed.\n"
+        "--json: one line of JSON.\n",
+        kUsage);
+  const CheckpointIndex index = verified_index(find_prefix(options.path));
+  if (options.json) return fmt::print("{}\n", checkpoint_summary_json(index));
+  print_table(index);
+}
+
+const RegisterInspectCommand checkpoint_command(
+    "checkpoint", {kUsage, "tensors of a checkpoint, their types, shapes and sums", inspect});
+
+}  // namespace
+}  // namespace kolo::launcher

@@ -1,0 +1,34 @@
+// The sub-commands of kolo-inspect. Each is one file that registers itself; kolo_inspect.cc finds it by its
+// name.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace kolo::launcher {
+
+/// A command line that cannot be: exit code 2.
+class CommandLineError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct InspectCommand {
+  std::string usage;    // "checkpoint PATH [--json]"
+  std::string summary;  // one line
+  /// With the words after the command's name. Writes its result to stdout. Throws CommandLineError, or any
+  /// other exception for exit code 1.
+  std::function<void(const std::vector<std::string>&)> run;
+};
+
+/// A namespace-scope constant of the command's file.
+struct RegisterInspectCommand {
+  RegisterInspectCommand(const std::string& name, InspectCommand command);
+};
+/// By name.
+const std::map<std::string, InspectCommand>& inspect_commands();
+
+}  // namespace kolo::launcher

@@ -1,0 +1,255 @@
+#include <kolo/launcher/job.h>
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+
+#include <kolo/launcher/child.h>
+#include <kolo/launcher/output.h>
+#include <kolo/launcher/rank_pipes.h>
+
+namespace kolo::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kEndAfterDeath{5000};  // mpirun ends the others itself within two seconds
+constexpr milliseconds kEndAfterTerm{3000};   // mpirun gives ranks one second between SIGTERM and SIGKILL
+constexpr milliseconds kRanksNotThere{1000};  // a request to stop found no rank: the job just starts or ends
+constexpr milliseconds kOrphansGone{2000};    // SIGKILL needs a moment
+constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
+constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
+
+class Job {
+ public:
+  Job(const Options& options, const Surroundings& found, SignalQueue& signals);
+  JobResult run();
+
+ private:
+  enum class Stage { running, stopping, ending, killing, ended };
+
+  void wait_for_events();
+  bool read_all(int fd, int rank, Stream stream);
+  void read_outputs();
+  void flush_sinks();
+  void handle_signal(int number);
+  void reap();
+  void ask_to_stop();
+  void end_mpirun();
+  void kill_everything();
+  void end_at_once();
+  void handle_deadline();
+  void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
+  void tell_deaths();
+
+  const Options& options_;
+  SignalQueue& signals_;
+  const bool here_;
+  const bool tagged_;
+  std::optional<RankPipes> pipes_;
+  OutputSink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
+  OutputRouter router_;
+  Child mpirun_;
+  Stage stage_ = Stage::running;
+  std::optional<Clock::time_point> deadline_;
+  int stop_signals_ = 0;
+  bool stop_requested_ = false;
+  bool forced_ = false;  // ended without waiting for the ranks
+  int exit_code_ = 0;
+};
+
+bool wants_prefix(const Options& options) {
+  return options.prefix == Prefix::always || (options.prefix == Prefix::automatic && options.ranks > 1);
+}
+
+Job::Job(const Options& options, const Surroundings& found, SignalQueue& signals)
+    : options_(options),
+      signals_(signals),
+      here_(all_ranks_here(options, found)),
+      tagged_(!here_ && wants_prefix(options)),
+      router_(options, tagged_, out_, err_) {
+  Options redirected = options;
+  if (here_) {
+    pipes_.emplace(options.ranks);
+    redirected.program = pipes_->redirect(options.program);
+  }
+  // Ranks whose mpirun was killed become children of this process, which can then end them.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  mpirun_ = start_child(compose_mpirun(redirected, found, tagged_));
+}
+
+void Job::wait_for_events() {
+  std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+  const bool reading = out_.pending_bytes() < kMostPending && err_.pending_bytes() < kMostPending;
+  if (reading && stage_ != Stage::ended) {
+    for (const OwnedFd* fd : {&mpirun_.out, &mpirun_.err})
+      if (fd->get() >= 0) fds.push_back({fd->get(), POLLIN, 0});
+    if (pipes_)
+      for (const auto& source : pipes_->sources()) fds.push_back({source.fd.get(), POLLIN, 0});
+  }
+  for (const OutputSink* sink : {&out_, &err_})
+    if (sink->pending_bytes() > 0) fds.push_back({sink->fd(), POLLOUT, 0});
+  int timeout = -1;
+  if (deadline_)
+    timeout = std::max<int>(0, std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()).count());
+  poll(fds.data(), fds.size(), timeout);
+}
+
+// False at the end of the stream.
+bool Job::read_all(int fd, int rank, Stream stream) {
+  char bytes[16384];
+  const size_t most = stage_ == Stage::ended ? kMostAtEnd : kMostPending;
+  while (out_.pending_bytes() < most && err_.pending_bytes() < most) {
+    const ssize_t count = read(fd, bytes, sizeof bytes);
+    if (count == 0) return false;
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    const std::string_view text(bytes, count);
+    if (rank == kMpirunItself) router_.from_mpirun(stream, text);
+    else router_.from_rank(rank, stream, text);
+  }
+  return true;
+}
+
+void Job::read_outputs() {
+  if (mpirun_.out.get() >= 0 && !read_all(mpirun_.out.get(), kMpirunItself, Stream::out))
+    mpirun_.out = OwnedFd();
+  if (mpirun_.err.get() >= 0 && !read_all(mpirun_.err.get(), kMpirunItself, Stream::err))
+    mpirun_.err = OwnedFd();
+  if (pipes_)
+    for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
+  if (router_.banner().failing() && stage_ == Stage::running && !deadline_) set_deadline(kEndAfterDeath);
+}
+
+void Job::flush_sinks() {
+  const bool out_read = out_.write_some(), err_read = err_.write_some();
+  // Nobody reads what the job writes: what SIGPIPE would do to a program.
+  if (!(out_read && err_read) && stage_ != Stage::ended) end_at_once();
+}
+
+// Ranks outlive an mpirun that was killed, as children of this process.
+void kill_orphans() {
+  const auto deadline = Clock::now() + kOrphansGone;
+  signal_children_of(getpid(), SIGKILL);
+  for (pid_t pid = 1; pid >= 0 && Clock::now() < deadline;) {
+    pid = waitpid(-1, nullptr, WNOHANG);
+    if (pid == 0) poll(nullptr, 0, 10);
+  }
+}
+
+void Job::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid != mpirun_.pid) continue;
+    exit_code_ = shell_code(status);
+    if (WIFSIGNALED(status)) kill_orphans();
+    stage_ = Stage::ended;
+    deadline_.reset();
+  }
+}
+
+void Job::ask_to_stop() {
+  stop_requested_ = true;
+  stage_ = Stage::stopping;
+  set_deadline(milliseconds(static_cast<std::int64_t>(options_.stop_grace_s * 1000)));
+  // mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it
+  // is.
+  if (!here_) kill(mpirun_.pid, SIGUSR1);
+  else if (signal_children_of(mpirun_.pid, SIGTERM) == 0)
+    deadline_ = std::min(*deadline_, Clock::now() + kRanksNotThere);
+}
+
+void Job::end_mpirun() {
+  stage_ = Stage::ending;
+  kill(mpirun_.pid, SIGTERM);
+  set_deadline(kEndAfterTerm);
+}
+
+void Job::kill_everything() {
+  stage_ = Stage::killing;
+  signal_children_of(mpirun_.pid, SIGKILL);
+  kill(-mpirun_.pid, SIGKILL);
+  deadline_.reset();  // SIGKILL needs none
+}
+
+void Job::end_at_once() {
+  forced_ = true;
+  if (!here_) return end_mpirun();
+  // mpirun ends by itself when its ranks are gone; a SIGTERM at the same time can crash it.
+  stage_ = Stage::stopping;
+  signal_children_of(mpirun_.pid, SIGKILL);
+  set_deadline(kEndAfterTerm);
+}
+
+void Job::handle_deadline() {
+  if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
+  if (stage_ == Stage::ending) kill_everything();
+  else end_mpirun();
+}
+
+void Job::handle_signal(int number) {
+  if (number == SIGCHLD) return reap();
+  if (number == SIGUSR1) stop_requested_ = true;
+  if (stage_ == Stage::ended) {
+    if (number != SIGUSR1 && number != SIGUSR2) out_.drop(), err_.drop();
+    return;
+  }
+  if (number == SIGUSR1 || number == SIGUSR2) {
+    kill(mpirun_.pid, number);
+    return;
+  }
+  ++stop_signals_;
+  if (stop_signals_ == 1) ask_to_stop();
+  else if (stop_signals_ == 2) end_at_once();
+  else kill_everything();
+}
+
+void Job::tell_deaths() {
+  const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
+  const auto tell = [&](int rank, const std::string& host) {
+    err_.add_line(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
+  };
+  // After a request to stop the signal was kolorun's.
+  if (const auto& dead = router_.banner().dead_rank(); dead && !stop_requested_) tell(dead->rank, dead->host);
+  const std::string& lost = router_.banner().lost_host();
+  if (lost.empty()) return;
+  const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
+  for (size_t host = 0, first = 0; host < counts.size(); first += counts[host++])
+    for (int i = 0; options_.hosts[host].name == lost && i < counts[host]; ++i)
+      tell(static_cast<int>(first) + i, lost);
+}
+
+JobResult Job::run() {
+  while (stage_ != Stage::ended) {
+    wait_for_events();
+    while (const auto number = signals_.next()) handle_signal(*number);
+    handle_deadline();
+    read_outputs();
+    flush_sinks();
+  }
+  read_outputs();
+  router_.finish();
+  tell_deaths();
+  for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
+    wait_for_events();
+    while (const auto number = signals_.next()) handle_signal(*number);
+  }
+  if (forced_ && exit_code_ == 0) exit_code_ = 1;
+  return {exit_code_, stop_requested_ || forced_};
+}
+
+}  // namespace
+
+JobResult run_job(const Options& options, const Surroundings& found, SignalQueue& signals) {
+  return Job(options, found, signals).run();
+}
+
+}  // namespace kolo::launcher

@@ -1,0 +1,84 @@
+// kolorun: starts a program as several ranks. Its parts: options.h, mpirun_command.h (what is started), job.h
+// (how it runs).
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <kolo/core/base/error.h>
+#include <kolo/launcher/check_build.h>
+#include <kolo/launcher/job.h>
+#include <kolo/launcher/machines.h>
+#include <kolo/launcher/mpirun_command.h>
+#include <kolo/launcher/options.h>
+#include <kolo/launcher/program_search.h>
+#include <kolo/launcher/signals.h>
+
+namespace kolo::launcher {
+namespace {
+
+constexpr int kBadCommandLine = 2;
+
+void tell(const std::string& sentence) { fmt::print(stderr, "kolorun: {}\n", sentence); }
+
+int run_with_restarts(const Options& options, const Surroundings& found, SignalQueue& signals) {
+  for (int restart = 1;; ++restart) {
+    const JobResult result = run_job(options, found, signals);
+    // Code 2 is a bad command line, which a second try does not mend.
+    const bool hopeless =
+        result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested;
+    if (hopeless || restart > options.restarts) return result.exit_code;
+    tell(fmt::format("the job ended with exit code {}; restart {} of {}", result.exit_code, restart,
+                     options.restarts));
+  }
+}
+
+int launch(Options options, Surroundings found) {
+  const bool anything_here = options.hosts.empty() || all_ranks_here(options, found);
+  // What only other hosts have cannot be looked for from here.
+  if (anything_here) options.program[0] = find_program(options.program[0]);
+  if (find_in_path("mpirun").empty())
+    throw NotFoundError(
+        "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
+  SignalQueue signals;
+  if (options.bind == Bind::automatic && options.hosts.size() > 1 && !all_ranks_here(options, found))
+    found.machines = find_machines(options, found, signals);
+  return run_with_restarts(options, found, signals);
+}
+
+int run(const Options& options) {
+  if (options.help) return fmt::print("{}", help_text()), 0;
+  if (options.version) return fmt::print("kolorun {}\n", KOLO_VERSION), 0;
+  if (options.check_build) return fmt::print("{}", check_build_text()), 0;
+  const Surroundings found = find_surroundings();
+  // Composed here once so that what is wrong with the options is told before anything starts.
+  const std::vector<std::string> command = compose_mpirun(options, found, false);
+  if (!options.dry_run) return launch(options, found);
+  fmt::print("{}\n", shell_quote(command));
+  return 0;
+}
+
+int guarded_main(int argc, char** argv) {
+  Options options;
+  try {
+    options = parse_command_line(argc, argv);
+  } catch (const Error& error) {
+    tell(error.what());
+    return kBadCommandLine;
+  }
+  try {
+    return run(options);
+  } catch (const InvalidArgumentError& error) {  // an option that does not suit this machine or environment
+    tell(error.what());
+    return kBadCommandLine;
+  } catch (const std::exception& error) {
+    tell(error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace kolo::launcher
+
+int main(int argc, char** argv) { return kolo::launcher::guarded_main(argc, argv); }

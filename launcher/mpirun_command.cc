@@ -1,0 +1,186 @@
+#include <kolo/launcher/mpirun_command.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
+
+namespace kolo::launcher {
+namespace {
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool contains_any(const std::vector<std::string>& words, std::initializer_list<std::string_view> wanted) {
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&](std::string_view word) { return contains(words, word); });
+}
+
+bool starts_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+// mpirun then places the ranks on hosts that kolorun has not been told.
+bool mpi_args_name_hosts(const Options& options) {
+  return contains_any(options.mpi_args, {"--host", "-host", "-H", "--hostfile", "-hostfile", "--machinefile",
+                                         "-machinefile", "--default-hostfile", "-default-hostfile"});
+}
+
+bool mpi_args_bind(const Options& options) {
+  return contains_any(options.mpi_args, {"--bind-to", "-bind-to", "--map-by", "-map-by", "--rankfile", "-rf",
+                                         "--cpu-set", "--cpu-list"});
+}
+
+// The most ranks that share one machine's cores.
+int ranks_per_machine(const Options& options, const Surroundings& found) {
+  if (options.hosts.empty()) return options.ranks;
+  const std::vector<int> counts = ranks_per_host(options.hosts, options.ranks);
+  std::map<int, int> on_machine;
+  for (size_t host = 0; host < counts.size(); ++host) {
+    const bool here = is_this_machine(options.hosts[host].name, found.hostname);
+    const int own = here ? -1 : static_cast<int>(host);
+    on_machine[found.machines.empty() ? own : found.machines[host]] += counts[host];
+  }
+  int most = 1;
+  for (const auto& [machine, count] : on_machine) most = std::max(most, count);
+  return most;
+}
+
+bool hosts_share_a_machine(const Surroundings& found) {
+  std::vector<int> machines = found.machines;
+  std::sort(machines.begin(), machines.end());
+  return std::adjacent_find(machines.begin(), machines.end()) != machines.end();
+}
+
+void add_binding(std::vector<std::string>& command, const Options& options, const Surroundings& found,
+                 int local_ranks) {
+  if (mpi_args_bind(options)) return;
+  const int cores = found.topology.cores;
+  const bool here = all_ranks_here(options, found);
+  if (options.bind == Bind::core && here && local_ranks > cores)
+    throw InvalidArgumentError("--bind core needs a core for each rank: {} ranks, {} cores; use --bind none",
+                               local_ranks, cores);
+  // mpirun counts cores from the machine's first, not from the first of an affinity mask: bound ranks would
+  // leave the mask.
+  const bool may_bind =
+      local_ranks <= cores && !found.topology.restricted && !hosts_share_a_machine(found) && !found.batch_job;
+  if (options.bind == Bind::none || (options.bind == Bind::automatic && !may_bind)) {
+    command.insert(command.end(), {"--bind-to", "none"});
+    return;
+  }
+  const int cores_per_rank = std::max(1, cores / local_ranks);
+  if (found.batch_job)  // its machines' cores are not known here
+    command.insert(command.end(), {"--bind-to", "core"});
+  else
+    command.insert(command.end(),
+                   {"--map-by", "slot:PE=" + std::to_string(cores_per_rank), "--bind-to", "core"});
+}
+
+// A link that goes down would leave mpirun waiting for minutes; with these it notices within about five
+// seconds.
+void add_keepalive(std::vector<std::string>& command, const Options& options, const Surroundings& found) {
+  for (const char* setting : {"time 2", "intvl 1", "probes 2"}) {
+    const std::string text = setting;
+    const size_t space = text.find(' ');
+    command.insert(command.end(),
+                   {"--mca", "oob_tcp_keepalive_" + text.substr(0, space), text.substr(space + 1)});
+  }
+  const bool own_agent = contains_any(options.mpi_args, {"plm_rsh_agent", "plm_rsh_args"}) ||
+                         contains(found.variables, "OMPI_MCA_plm_rsh_agent") ||
+                         contains(found.variables, "OMPI_MCA_plm_rsh_args");
+  if (own_agent) return;
+  // BatchMode: a question for a password would wait for ever.
+  command.insert(command.end(), {"--mca", "plm_rsh_args",
+                                 "-o BatchMode=yes -o ConnectTimeout=10 "
+                                 "-o ServerAliveInterval=1 -o ServerAliveCountMax=2"});
+}
+
+void add_variables(std::vector<std::string>& command, const Options& options, const Surroundings& found,
+                   int local_ranks) {
+  std::map<std::string, std::string> exports;  // name → what follows -x
+  if (!all_ranks_here(options, found)) {
+    for (const std::string& name : found.variables)
+      if (starts_with(name, "KOLO_") || starts_with(name, "OMP_") || name == "PATH" ||
+          name == "LD_LIBRARY_PATH")
+        exports[name] = name;
+  }
+  exports["KOLO_LAUNCHER"] = "KOLO_LAUNCHER=kolorun";
+  if (!contains(found.variables, "OMP_NUM_THREADS"))
+    exports["OMP_NUM_THREADS"] =
+        "OMP_NUM_THREADS=" + std::to_string(std::max(1, found.topology.cores / local_ranks));
+  for (const std::string& entry : options.exported) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (name == entry && !contains(found.variables, name))
+      throw InvalidArgumentError("-x {}: no such variable is set; set it, or give its value as in -x {}=1",
+                                 name, name);
+    exports[name] = entry;
+  }
+  for (const auto& [name, entry] : exports) command.insert(command.end(), {"-x", entry});
+}
+
+}  // namespace
+
+Surroundings find_surroundings() {
+  Surroundings found;
+  found.topology = detect_topology();
+  found.hostname = process().hostname;
+  found.root = geteuid() == 0;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    found.variables.emplace_back(text.substr(0, text.find('=')));
+  }
+  // Slurm, PBS, LSF and Grid Engine: the allocations that Open MPI reads.
+  for (const char* name : {"SLURM_JOB_ID", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"})
+    found.batch_job = found.batch_job || contains(found.variables, name);
+  return found;
+}
+
+bool all_ranks_here(const Options& options, const Surroundings& found) {
+  if (mpi_args_name_hosts(options)) return false;
+  if (options.hosts.empty()) return !found.batch_job;
+  return std::all_of(options.hosts.begin(), options.hosts.end(),
+                     [&](const Host& host) { return is_this_machine(host.name, found.hostname); });
+}
+
+std::vector<std::string> compose_mpirun(const Options& options, const Surroundings& found, bool tagged) {
+  const int local_ranks = ranks_per_machine(options, found);
+  std::vector<std::string> command = {"mpirun"};
+  if (found.root) command.push_back("--allow-run-as-root");
+  // Also lets ranks that wait give their core to those that work.
+  if (local_ranks > found.topology.cores && !found.batch_job &&
+      !contains(options.mpi_args, "--oversubscribe"))
+    command.push_back("--oversubscribe");
+  if (!options.hosts.empty()) command.insert(command.end(), {"--host", format_hosts(options.hosts)});
+  add_binding(command, options, found, local_ranks);
+  if (tagged) command.push_back("--tag-output");
+  if (!all_ranks_here(options, found)) add_keepalive(command, options, found);
+  add_variables(command, options, found, local_ranks);
+  command.insert(command.end(), options.mpi_args.begin(), options.mpi_args.end());
+  command.insert(command.end(), {"-n", std::to_string(options.ranks)});
+  command.insert(command.end(), options.program.begin(), options.program.end());
+  return command;
+}
+
+std::string shell_quote(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%^";
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+}  // namespace kolo::launcher

@@ -1,0 +1,36 @@
+// From what was asked and what was found here to the arguments of mpirun: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <kolo/launcher/options.h>
+#include <kolo/launcher/topology.h>
+
+namespace kolo::launcher {
+
+/// What the command depends on besides the options.
+struct Surroundings {
+  Topology topology;
+  std::string hostname;
+  bool root = false;
+  bool batch_job = false;              // a batch system tells mpirun its hosts, which kolorun does not know
+  std::vector<std::string> variables;  // names in the environment
+  std::vector<int> machines;           // for each host, which machine it is on; empty: each its own
+};
+
+/// Looks at this process: cores, user, environment. Contacts no host.
+Surroundings find_surroundings();
+
+/// True if every rank runs here, as a child of the mpirun that is started here.
+bool all_ranks_here(const Options& options, const Surroundings& found);
+
+/// The arguments of mpirun, its name first and the program last. `tagged`: mpirun marks each line with its
+/// rank. Throws InvalidArgumentError if -x names a variable that is not set, or if --bind core asks for more
+/// cores than this machine has.
+std::vector<std::string> compose_mpirun(const Options& options, const Surroundings& found, bool tagged);
+
+/// The words as one line for a POSIX shell, which reads back exactly these words.
+std::string shell_quote(const std::vector<std::string>& words);
+
+}  // namespace kolo::launcher

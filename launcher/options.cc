@@ -1,0 +1,209 @@
+#include <kolo/launcher/options.h>
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/parse_number.h>
+
+namespace kolo::launcher {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr int kMostRanks = 1 << 20;
+constexpr double kLongestGrace_s = 86400;
+
+// Values are taken as text and parsed by kolo, so that "2x" and "nan" are refused by the same words
+// everywhere.
+po::options_description make_description() {
+  po::options_description all("Options", 110, 60);
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  all.add_options()("ranks,n", text("N"), "number of ranks; left out: all slots of --host or --hostfile")(
+      "host", text("LIST"),
+      "machines and their slots, as in node1:2,node2:2 (1 slot where no number is given)")(
+      "hostfile", text("FILE"), "the same from a file, one a line, as in: node1 slots=2")(
+      "bind", text("core|none"),
+      "core: each rank has cores of its own, cores/ranks of them; none: the system places ranks; "
+      "left out: core, but none with more ranks than cores or where hosts share a machine")(
+      "prefix", text("auto|always|never"),
+      "the rank, as in \"[1] \", before each line; auto (the default): with several ranks, "
+      "but not before a line of JSON or one that already starts with [rank/size host]")(
+      "stop-grace", text("S"), "seconds the ranks have to save after SIGTERM or SIGINT (10)")(
+      "restarts", text("N"), "start a failed job again, up to N times (0)")(
+      "export,x", po::value<std::vector<std::string>>()->value_name("NAME[=VALUE]"),
+      "hand this variable to the ranks on other hosts; again for more. KOLO_*, OMP_*, PATH and "
+      "LD_LIBRARY_PATH always are")("mpi-args", po::value<std::vector<std::string>>()->value_name("\"...\""),
+                                    "passed on to mpirun")("dry-run",
+                                                           "print the mpirun command and do nothing")(
+      "quiet,q", "leave out mpirun's own notes on how the job ended")(
+      "check-build", "print what this build was made with and what it finds here")("help", "print this")(
+      "version", "print the version");
+  return all;
+}
+
+std::vector<std::string> option_names(const po::options_description& description) {
+  std::vector<std::string> names;
+  for (const auto& option : description.options()) names.push_back("--" + option->long_name());
+  return names;
+}
+
+std::int64_t whole_number(const char* option, const std::string& text, std::int64_t min, std::int64_t max) {
+  const auto value = parse_int64(text);
+  if (!value || *value < min || *value > max)
+    throw InvalidArgumentError("{} \"{}\" is not valid; allowed: a whole number from {} to {}", option, text,
+                               min, max);
+  return *value;
+}
+
+double seconds(const char* option, const std::string& text) {
+  const auto value = parse_double(text);
+  if (!value || *value < 0 || *value > kLongestGrace_s)
+    throw InvalidArgumentError("{} \"{}\" is not valid; allowed: seconds from 0 to {}", option, text,
+                               kLongestGrace_s);
+  return *value;
+}
+
+// The index of the word among `allowed`.
+size_t choice(const char* option, const std::string& word, const std::vector<std::string>& allowed) {
+  const auto found = std::find(allowed.begin(), allowed.end(), word);
+  if (found != allowed.end()) return found - allowed.begin();
+  std::string list;
+  for (const auto& name : allowed) list += (list.empty() ? "" : ", ") + name;
+  throw InvalidArgumentError("{} \"{}\" is not valid; allowed: {}{}", option, word, list,
+                             did_you_mean(word, allowed));
+}
+
+void check_export(const std::string& entry) {
+  const std::string name = entry.substr(0, entry.find('='));
+  const auto in_name = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ||
+      !std::all_of(name.begin(), name.end(), in_name))
+    throw InvalidArgumentError(
+        "-x \"{}\" does not name an environment variable; allowed: -x NAME or -x NAME=VALUE", entry);
+}
+
+// boost's split_unix takes an unclosed quote as closed at the end; a user who forgot one should hear of it.
+std::vector<std::string> split_like_shell(const std::string& text) {
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') ++i;
+    else if (quote != 0) quote = text[i] == quote ? 0 : quote;
+    else if (text[i] == '"' || text[i] == '\'') quote = text[i];
+  }
+  if (quote != 0) throw InvalidArgumentError("--mpi-args \"{}\": a quote is not closed", text);
+  return po::split_unix(text);
+}
+
+po::variables_map parse_options(const po::options_description& description,
+                                const std::vector<std::string>& words) {
+  try {
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    const auto parsed = po::command_line_parser(words).options(description).positional({}).style(style).run();
+    po::variables_map values;
+    po::store(parsed, values);
+    return values;
+  } catch (const po::unknown_option& error) {
+    const std::string name = error.get_option_name();
+    throw InvalidArgumentError("unknown option {}{} (kolorun --help lists them)", name,
+                               did_you_mean(name, option_names(description)));
+  } catch (const po::too_many_positional_options_error&) {
+    throw InvalidArgumentError(
+        "the program must come after --, as in: kolorun -n 2 -- kolo-train --model lenet");
+  } catch (const po::error& error) {
+    throw InvalidArgumentError("{} (kolorun --help lists the options)", error.what());
+  }
+}
+
+void read_hosts(Options& options, const po::variables_map& values) {
+  if (values.count("host") && values.count("hostfile"))
+    throw InvalidArgumentError("--host and --hostfile both name the machines; give one of them");
+  if (values.count("host")) options.hosts = parse_hosts(values["host"].as<std::string>());
+  if (values.count("hostfile")) options.hosts = read_hostfile(values["hostfile"].as<std::string>());
+}
+
+void read_ranks(Options& options, const po::variables_map& values) {
+  if (values.count("ranks"))
+    options.ranks = static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostRanks));
+  else if (!options.hosts.empty()) options.ranks = total_slots(options.hosts);
+  else
+    throw InvalidArgumentError(
+        "the number of ranks is missing; give it, as in: kolorun -n 2 -- kolo-train --model lenet");
+  const bool may_overfill = std::find(options.mpi_args.begin(), options.mpi_args.end(), "--oversubscribe") !=
+                            options.mpi_args.end();
+  if (options.hosts.empty() || may_overfill || options.ranks <= total_slots(options.hosts)) return;
+  throw InvalidArgumentError(
+      "-n {} ranks do not fit into the {} slots of {}; give a host more slots, as in {}:{}", options.ranks,
+      total_slots(options.hosts), format_hosts(options.hosts), options.hosts[0].name,
+      options.hosts[0].slots + options.ranks - total_slots(options.hosts));
+}
+
+void read_lists(Options& options, const po::variables_map& values) {
+  if (values.count("export")) options.exported = values["export"].as<std::vector<std::string>>();
+  std::for_each(options.exported.begin(), options.exported.end(), check_export);
+  if (!values.count("mpi-args")) return;
+  for (const std::string& text : values["mpi-args"].as<std::vector<std::string>>()) {
+    const auto words = split_like_shell(text);
+    options.mpi_args.insert(options.mpi_args.end(), words.begin(), words.end());
+  }
+}
+
+}  // namespace
+
+Options parse_command_line(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  const auto description = make_description();
+  const auto values = parse_options(description, {words.begin(), dashes});
+
+  Options options;
+  options.help = values.count("help") > 0;
+  options.version = values.count("version") > 0;
+  options.check_build = values.count("check-build") > 0;
+  if (options.help || options.version || options.check_build) return options;
+
+  options.dry_run = values.count("dry-run") > 0;
+  options.quiet = values.count("quiet") > 0;
+  if (values.count("bind"))
+    options.bind =
+        choice("--bind", values["bind"].as<std::string>(), {"core", "none"}) == 0 ? Bind::core : Bind::none;
+  if (values.count("prefix"))
+    options.prefix = static_cast<Prefix>(
+        choice("--prefix", values["prefix"].as<std::string>(), {"auto", "always", "never"}));
+  if (values.count("stop-grace"))
+    options.stop_grace_s = seconds("--stop-grace", values["stop-grace"].as<std::string>());
+  if (values.count("restarts"))
+    options.restarts =
+        static_cast<int>(whole_number("--restarts", values["restarts"].as<std::string>(), 0, kMostRanks));
+  read_lists(options, values);
+  read_hosts(options, values);
+  read_ranks(options, values);
+  if (dashes != words.end()) options.program.assign(std::next(dashes), words.end());
+  if (options.program.empty() || options.program[0].empty())
+    throw InvalidArgumentError(
+        "no program is given; write it after --, as in: kolorun -n 2 -- kolo-train --model lenet");
+  return options;
+}
+
+std::string help_text() {
+  std::ostringstream text;
+  text
+      << "kolorun starts a program as several ranks over Open MPI's mpirun, here or on several hosts.\n\n"
+         "  kolorun -n 2 [options] -- program [arguments]\n\n"
+      << make_description()
+      << "\n"
+         "A program without a slash in its name is looked for in PATH and then beside kolorun.\n"
+         "Threads: OMP_NUM_THREADS is cores/ranks of a machine, unless it is set already.\n"
+         "Signals: the first SIGTERM or SIGINT asks the ranks to stop and waits --stop-grace seconds, the "
+         "second ends them at\n"
+         "once; SIGUSR1 and SIGUSR2 are handed on. On other hosts the request is SIGUSR1, which kolo's "
+         "programs take likewise.\n"
+         "Exit code: the job's; 1 if it could not be started, 2 for a command line that is not understood.\n";
+  return text.str();
+}
+
+}  // namespace kolo::launcher

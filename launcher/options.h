@@ -1,0 +1,36 @@
+// kolorun's command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <kolo/launcher/hosts.h>
+
+namespace kolo::launcher {
+
+enum class Bind { automatic, core, none };
+enum class Prefix { automatic, always, never };
+
+struct Options {
+  int ranks = 0;            // -n; without it all slots of the hosts
+  std::vector<Host> hosts;  // --host, --hostfile; empty: this machine, or what a batch system gives mpirun
+  Bind bind = Bind::automatic;        // --bind
+  Prefix prefix = Prefix::automatic;  // --prefix
+  double stop_grace_s = 10;           // --stop-grace: time the ranks have to save after a request to stop
+  int restarts = 0;                   // --restarts
+  bool dry_run = false;               // --dry-run
+  bool quiet = false;                 // -q
+  std::vector<std::string> exported;  // -x NAME or -x NAME=VALUE
+  std::vector<std::string> mpi_args;  // --mpi-args, split as a shell would
+  bool help = false, version = false, check_build = false;
+  std::vector<std::string> program;  // what stands after --: its name and arguments
+};
+
+/// Throws InvalidArgumentError or NotFoundError (hostfile) with the one line that the user needs. With
+/// --help, --version or --check-build nothing else needs to be there.
+Options parse_command_line(int argc, const char* const* argv);
+
+/// What --help prints.
+std::string help_text();
+
+}  // namespace kolo::launcher

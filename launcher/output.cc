@@ -1,0 +1,116 @@
+#include <kolo/launcher/output.h>
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/stop_signal.h>
+
+namespace kolo::launcher {
+namespace {
+
+bool is_json_object(std::string_view line) {
+  return !line.empty() && line.front() == '{' && nlohmann::json::accept(line.begin(), line.end());
+}
+
+// kolo's own log lines: `[1/4 node2] …`.
+bool names_its_rank(int ranks, int rank, std::string_view line) {
+  const std::string own = fmt::format("[{}/{} ", rank, ranks);
+  return line.substr(0, own.size()) == own;
+}
+
+}  // namespace
+
+void OutputSink::add_line(std::string_view line) {
+  pending_.append(line);
+  pending_ += '\n';
+}
+
+bool OutputSink::write_some() {
+  while (pending_bytes() > 0) {
+    // O_NONBLOCK would change the descriptor for all who share it. A pipe that polls writable takes 4096
+    // bytes at once.
+    constexpr size_t kWithoutWaiting = 4096;
+    pollfd ready = {fd_, POLLOUT, 0};
+    if (poll(&ready, 1, 0) <= 0) return true;
+    const ssize_t count = write(fd_, pending_.data() + written_, std::min(kWithoutWaiting, pending_bytes()));
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (count < 0) {
+      drop();
+      return false;
+    }
+    written_ += count;
+  }
+  drop();
+  return true;
+}
+
+std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view line) {
+  const bool bare = rank == kMpirunItself || prefix == Prefix::never ||
+                    (prefix == Prefix::automatic &&
+                     (ranks == 1 || is_json_object(line) || names_its_rank(ranks, rank, line)));
+  return bare ? std::string(line) : fmt::format("[{}] {}", rank, line);
+}
+
+std::optional<std::int64_t> take_last_step(std::string& line) {
+  const size_t start = line.find(kLastStepMarker);
+  if (start == std::string::npos) return std::nullopt;
+  const size_t number = start + sizeof kLastStepMarker - 1;
+  const auto step = parse_int64(std::string_view(line).substr(number));
+  line.erase(start);
+  return step;
+}
+
+OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err)
+    : prefix_(options.prefix),
+      ranks_(options.ranks),
+      tagged_(tagged),
+      out_(out),
+      err_(err),
+      banner_(options.quiet) {}
+
+void OutputRouter::take_line(int rank, Stream stream, std::string line) {
+  if (stream == Stream::err) {
+    if (const auto step = take_last_step(line)) {
+      last_step_ = std::max(last_step_.value_or(*step), *step);
+      if (line.empty()) return;
+    }
+    if (rank == kMpirunItself) {
+      for (const std::string& text : banner_.read(line)) err_.add_line(text);
+      return;
+    }
+  }
+  sink(stream).add_line(with_prefix(prefix_, ranks_, rank, line));
+}
+
+void OutputRouter::from_rank(int rank, Stream stream, std::string_view bytes) {
+  cutters_[{rank, stream}].feed(bytes,
+                                [&](std::string_view line) { take_line(rank, stream, std::string(line)); });
+}
+
+void OutputRouter::from_mpirun(Stream stream, std::string_view bytes) {
+  if (!tagged_) return from_rank(kMpirunItself, stream, bytes);
+  splitters_[static_cast<size_t>(stream)].feed(
+      bytes, [&](int rank, std::string_view piece) { from_rank(rank, stream, piece); });
+}
+
+void OutputRouter::finish() {
+  for (const Stream stream : {Stream::out, Stream::err})
+    splitters_[static_cast<size_t>(stream)].finish(
+        [&](int rank, std::string_view piece) { from_rank(rank, stream, piece); });
+  for (auto& [source, cutter] : cutters_) {
+    const auto [rank, stream] = source;
+    cutter.finish([&, rank = rank, stream = stream](std::string_view line) {
+      take_line(rank, stream, std::string(line));
+    });
+  }
+  for (const std::string& text : banner_.finish()) err_.add_line(text);
+}
+
+}  // namespace kolo::launcher

@@ -1,0 +1,73 @@
+// What the ranks and mpirun write, on its way to kolorun's own stdout and stderr: whole lines, with the rank
+// before them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <kolo/launcher/banner.h>
+#include <kolo/launcher/options.h>
+#include <kolo/launcher/rank_lines.h>
+
+namespace kolo::launcher {
+
+enum class Stream { out, err };
+
+/// Bytes on their way to a file descriptor that may be slow to take them: nothing here waits.
+class OutputSink {
+ public:
+  explicit OutputSink(int fd) : fd_(fd) {}
+  void add_line(std::string_view line);
+  /// Writes what can be written without waiting. False once nobody reads any more; all is then dropped.
+  bool write_some();
+  size_t pending_bytes() const { return pending_.size() - written_; }
+  void drop() { pending_.clear(), written_ = 0; }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+  std::string pending_;
+  size_t written_ = 0;
+};
+
+/// The line as it is printed: with `[rank] ` before it where `prefix` asks for it.
+std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view line);
+
+/// Lines of a rank on stderr that carry its last step (kLastStepMarker): taken out of `line`, the number is
+/// returned.
+std::optional<std::int64_t> take_last_step(std::string& line);
+
+class OutputRouter {
+ public:
+  /// The sinks outlive the router. `tagged`: mpirun marks each line with its rank.
+  OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err);
+
+  void from_rank(int rank, Stream stream, std::string_view bytes);
+  void from_mpirun(Stream stream, std::string_view bytes);
+  /// Lets lines without a newline go. Call once, when all have ended.
+  void finish();
+
+  const BannerReader& banner() const { return banner_; }
+  /// The largest step that a rank has told.
+  std::optional<std::int64_t> last_step() const { return last_step_; }
+
+ private:
+  void take_line(int rank, Stream stream, std::string line);
+  OutputSink& sink(Stream stream) { return stream == Stream::out ? out_ : err_; }
+
+  const Prefix prefix_;
+  const int ranks_;
+  const bool tagged_;
+  OutputSink& out_;
+  OutputSink& err_;
+  BannerReader banner_;
+  std::array<TagSplitter, 2> splitters_;  // by Stream
+  std::map<std::pair<int, Stream>, LineCutter> cutters_;
+  std::optional<std::int64_t> last_step_;
+};
+
+}  // namespace kolo::launcher

@@ -1,0 +1,63 @@
+#include <kolo/models/layers.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/bias_add.h>
+#include <kolo/core/ops/conv2d.h>
+#include <kolo/core/ops/initializers.h>
+#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/variable.h>
+
+namespace kolo::models {
+namespace {
+
+// The size of dimension `axis` of a layer's input, which has `rank` dimensions.
+std::int64_t input_size(const Output& x, int rank, int axis, const std::string& layer) {
+  if (!x.shape().has_rank() || x.shape().rank() != rank || x.shape().dim(axis) < 0)
+    throw InvalidArgumentError(
+        "layer \"{}\": its input {} is {}; it must have {} dimensions, and dimension {} must be known", layer,
+        x.name(), x.shape(), rank, axis);
+  return x.shape().dim(axis);
+}
+
+Variable weights(const Scope& s, DType dtype, const Shape& shape) {
+  return Variable(s.named("w"), glorot_uniform(s.named("w/initial_value"), dtype, shape));
+}
+
+Variable biases(const Scope& s, DType dtype, std::int64_t count) {
+  return Variable(s.named("b"), zeros(s.named("b/initial_value"), dtype, {count}));
+}
+
+}  // namespace
+
+Output dense(const Scope& s, Output x, std::int64_t units, const std::string& name) {
+  const std::int64_t inputs = input_size(x, 2, 1, name);
+  const Scope layer = s.name_scope(name);
+  const Variable w = weights(layer, x.dtype(), {inputs, units});
+  const Variable b = biases(layer, x.dtype(), units);
+  return bias_add(layer, matmul(layer, x, w), b);
+}
+
+Output conv2d(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name) {
+  const std::int64_t channels = input_size(x, 4, 1, name);
+  const Scope scope = s.name_scope(name);
+  const Variable w = weights(scope, x.dtype(), {layer.filters, channels, layer.kernel[0], layer.kernel[1]});
+  const Variable b = biases(scope, x.dtype(), layer.filters);
+  return bias_add(scope, kolo::conv2d(scope, x, w, {.strides = layer.strides, .padding = layer.padding}), b);
+}
+
+Output flatten(const Scope& s, Output x) {
+  if (!x.shape().has_rank() || x.shape().rank() < 1)
+    throw InvalidArgumentError("flatten: {} is {}; it must have a first dimension", x.name(), x.shape());
+  std::int64_t elements = 1;
+  for (int axis = 1; axis < x.shape().rank(); ++axis) {
+    if (x.shape().dim(axis) < 0)
+      throw InvalidArgumentError("flatten: {} is {}; all but the first dimension must be known", x.name(),
+                                 x.shape());
+    elements *= x.shape().dim(axis);
+  }
+  return x.shape().rank() == 2 ? x : reshape(s, x, {-1, elements});
+}
+
+}  // namespace kolo::models

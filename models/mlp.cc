@@ -1,0 +1,23 @@
+#include <kolo/models/mlp.h>
+
+#include <kolo/core/ops/elementwise.h>
+#include <kolo/models/detail/digit_images.h>
+#include <kolo/models/layers.h>
+#include <kolo/models/models.h>
+
+namespace kolo::models {
+namespace {
+
+const RegisterModel mlp_model({.name = "mlp", .sample = {784}, .classes = 10, .build = mlp});
+
+}  // namespace
+
+Output mlp(Scope& s, Output x) {
+  detail::check_digits(x, "mlp");
+  Output h = flatten(s, x);
+  h = relu(s, dense(s, h, 1024, "fc1"));
+  h = relu(s, dense(s, h, 1024, "fc2"));
+  return dense(s, h, 10, "fc3");
+}
+
+}  // namespace kolo::models

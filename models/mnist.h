@@ -1,0 +1,25 @@
+// MNIST from its four IDX files: {train,t10k}-images-idx3-ubyte[.gz] and {train,t10k}-labels-idx1-ubyte[.gz].
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <kolo/models/dataset.h>
+
+namespace kolo::models {
+
+/// The folder of the files: `asked`; if nothing was asked for $KOLO_DATA_DIR/mnist, else data/mnist under the
+/// working directory. Throws NotFoundError: the folder asked for is none, KOLO_DATA_DIR is set and is none,
+/// or neither place is there (naming both).
+std::filesystem::path find_mnist(const std::optional<std::string>& asked);
+
+/// True if either test file is in `folder`: the test split may be absent, but not halved.
+bool has_mnist_test(const std::filesystem::path& folder);
+
+/// Each error names its file: those of read_idx; NotFoundError for a file that is absent both plain and as
+/// .gz; InvalidArgumentError if the images are not 28×28, if there are none, if the numbers of images and
+/// labels differ (both files and counts named) or if a label is above 9 (index and value named).
+Dataset load_mnist(const std::filesystem::path& folder, Split split);
+
+}  // namespace kolo::models

@@ -1,0 +1,31 @@
+// The model zoo by name: what programs take from a command line. A model is one file that registers its
+// builder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <kolo/core/graph/scope.h>
+
+namespace kolo::models {
+
+struct Model {
+  std::string name;
+  Shape sample;          // of one input: a batch is [N, sample…]
+  std::int64_t classes;  // columns of the logits; labels are 0 … classes − 1
+  /// Makes the variables, and logits [N, classes] from a batch x.
+  Output (*build)(Scope& s, Output x);
+};
+
+/// A namespace-scope constant of a model's file. A second model of one name is an InternalError at start-up.
+struct RegisterModel {
+  explicit RegisterModel(Model model);
+};
+
+/// Throws InvalidArgumentError that names the nearest model and all that there are.
+const Model& find_model(const std::string& name);
+/// Sorted.
+std::vector<std::string> registered_models();
+
+}  // namespace kolo::models

@@ -1,0 +1,58 @@
+// kolo-train: trains a model of the zoo, or evaluates one, on every rank of the job.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include <kolo/collectives/init.h>
+#include <kolo/core/base/process.h>
+#include <kolo/models/programs/train_options.h>
+#include <kolo/models/programs/trainer.h>
+
+namespace kolo::models {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadCommandLine = 2;
+
+// What every rank has found wrong, rank 0 says; all have left before the first exit code ends the job.
+int fail_together(const char* text, int exit_code) {
+  if (process().rank == 0) fmt::print(stderr, "kolo-train: {}\n", text);
+  shutdown();
+  return exit_code;
+}
+
+int run(int argc, char** argv) {
+  const TrainOptions options = parse_train_options(argc, argv);
+  const bool speaks = process().rank == 0;
+  if (options.help || options.version) {
+    if (speaks && options.help) fmt::print("{}", train_help());
+    else if (speaks) fmt::print("kolo-train {}\n", KOLO_VERSION);
+    return 0;
+  }
+  options.evaluate ? evaluate(options) : train(options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace kolo::models
+
+int main(int argc, char** argv) {
+  using namespace kolo::models;
+  try {
+    kolo::init(&argc, &argv);
+  } catch (const std::exception& error) {
+    return fail_together(error.what(), kFailed);
+  }
+  try {
+    return run(argc, argv);
+  } catch (const UsageError& error) {
+    return fail_together(error.what(), kBadCommandLine);
+  } catch (const SharedError& error) {
+    return fail_together(error.what(), kFailed);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "kolo-train: {}{}\n",
+               kolo::process().size > 1 ? fmt::format("rank {}: ", kolo::process().rank) : "", error.what());
+    return kFailed;
+  }
+}

@@ -1,0 +1,177 @@
+#include <kolo/models/programs/train_options.h>
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+#include <limits>
+#include <sstream>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/parse_number.h>
+#include <kolo/models/models.h>
+#include <kolo/optimizer/registry.h>
+
+namespace kolo::models {
+namespace {
+
+namespace po = boost::program_options;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : "|") + word;
+  return text;
+}
+
+po::options_description described_options() {
+  po::options_description all("Options");
+  // Values are taken as text and parsed strictly by ourselves: "12x", "nan" and "-0" are no counts.
+  const auto text = [] { return po::value<std::string>(); };
+  all.add_options()("model", text()->value_name("NAME"),
+                    fmt::format("what to train: {}", joined(registered_models())).c_str())(
+      "data", text()->value_name("DIR"),
+      "folder with the four IDX files of MNIST, plain or .gz; \"generated\" draws digits "
+      "(default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "optimizer", text()->value_name("NAME"),
+      fmt::format("{} (default adam; momentum 0.9)", joined(registered_optimizers())).c_str())(
+      "learning-rate", text()->value_name("X"), "(default 0.001)")("batch-size", text()->value_name("N"),
+                                                                   "samples per rank and step (default 64)")(
+      "steps", text()->value_name("N"),
+      "steps in all, counted from step 0: a restarted run does what is missing")(
+      "epochs", text()->value_name("N"), "the same in passes over the training samples (default 10)")(
+      "checkpoint-dir", text()->value_name("DIR"),
+      "restore from and save to this folder (rank 0 alone uses it)")(
+      "save-steps", text()->value_name("N"), "save every N steps (default: every 600 s); always at the end")(
+      "seed", text()->value_name("N"), "of first weights and of the order of samples (default 1)")(
+      "device", text()->value_name("WHERE"), "auto|cpu|gpu (default auto)")(
+      "threads", text()->value_name("T"),
+      "threads that compute (default OMP_NUM_THREADS, else cores / ranks of the host)")(
+      "log-dir", text()->value_name("DIR"), "write metrics.jsonl there: the lines that --json prints")(
+      "trace", text()->value_name("FILE"),
+      "write a Chrome/Perfetto trace of this run's third step (its last, if it has fewer)")(
+      "evaluate", po::bool_switch(),
+      "no training: restore the model from --checkpoint-dir and evaluate the test samples")(
+      "json", po::bool_switch(), "one JSON object a line on stdout")("help", po::bool_switch(), "this text")(
+      "version", po::bool_switch(), "name and version");
+  return all;
+}
+
+std::vector<std::string> option_names(const po::options_description& described) {
+  std::vector<std::string> names;
+  for (const auto& option : described.options()) names.push_back("--" + option->long_name());
+  return names;
+}
+
+std::optional<std::string> given(const po::variables_map& values, const char* name) {
+  return values.count(name) > 0 ? std::optional(values[name].as<std::string>()) : std::nullopt;
+}
+
+std::int64_t count(const std::string& option, const std::string& text, std::int64_t least,
+                   std::int64_t most) {
+  const auto value = parse_int64(text);
+  if (!value || *value < least || *value > most)
+    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a whole number from {} to {}", option,
+                                 text, least, most));
+  return *value;
+}
+
+DeviceChoice device_from(const std::string& text) {
+  if (text == "auto") return DeviceChoice::automatic;
+  if (text == "cpu") return DeviceChoice::cpu;
+  if (text == "gpu") return DeviceChoice::gpu;
+  throw UsageError(fmt::format("--device \"{}\" is not valid; it must be auto, cpu or gpu", text));
+}
+
+void check_name(const char* what, const std::string& name, const std::vector<std::string>& known) {
+  for (const auto& candidate : known)
+    if (candidate == name) return;
+  throw UsageError(fmt::format("there is no {} \"{}\"{} (known: {})", what, name, did_you_mean(name, known),
+                               joined(known)));
+}
+
+TrainOptions read_values(const po::variables_map& values) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4096;
+  TrainOptions options;
+  if (const auto text = given(values, "model")) options.model = *text;
+  options.data = given(values, "data");
+  if (const auto text = given(values, "optimizer")) options.optimizer = *text;
+  if (const auto text = given(values, "learning-rate")) {
+    const auto rate = parse_double(*text);
+    if (!rate || *rate <= 0)
+      throw UsageError(
+          fmt::format("--learning-rate \"{}\" is not valid; it must be a number above 0", *text));
+    options.learning_rate = *rate;
+  }
+  if (const auto text = given(values, "batch-size"))
+    options.batch_size = count("batch-size", *text, 1, 1 << 24);
+  if (const auto text = given(values, "steps")) options.steps = count("steps", *text, 1, kMost);
+  if (const auto text = given(values, "epochs")) options.epochs = count("epochs", *text, 1, 1 << 30);
+  if (const auto text = given(values, "checkpoint-dir")) options.checkpoint_dir = *text;
+  if (const auto text = given(values, "save-steps"))
+    options.save_steps = count("save-steps", *text, 1, kMost);
+  if (const auto text = given(values, "seed")) options.seed = count("seed", *text, 0, kMost);
+  if (const auto text = given(values, "device")) options.device = device_from(*text);
+  if (const auto text = given(values, "threads"))
+    options.threads = static_cast<int>(count("threads", *text, 1, 4096));
+  if (const auto text = given(values, "log-dir")) options.log_dir = *text;
+  if (const auto text = given(values, "trace")) options.trace = *text;
+  options.evaluate = values["evaluate"].as<bool>();
+  options.json = values["json"].as<bool>();
+  options.help = values["help"].as<bool>();
+  options.version = values["version"].as<bool>();
+  return options;
+}
+
+void check_combination(const TrainOptions& options, const po::variables_map& values) {
+  if (options.model.empty())
+    throw UsageError(fmt::format("--model is missing; it must be one of {}", joined(registered_models())));
+  check_name("model", options.model, registered_models());
+  check_name("optimizer", options.optimizer, registered_optimizers());
+  if (values.count("steps") > 0 && values.count("epochs") > 0)
+    throw UsageError("--steps and --epochs were both given; give the length of the training in one of them");
+  if (options.save_steps && options.checkpoint_dir.empty())
+    throw UsageError("--save-steps needs --checkpoint-dir, the folder to save to");
+  if (options.evaluate && options.checkpoint_dir.empty())
+    throw UsageError("--evaluate needs --checkpoint-dir, the folder of the checkpoint to evaluate");
+  if (values.count("checkpoint-dir") > 0 && options.checkpoint_dir.empty())
+    throw UsageError("--checkpoint-dir \"\" is not valid; it must name a folder");
+}
+
+}  // namespace
+
+TrainOptions parse_train_options(int argc, const char* const* argv) {
+  const po::options_description described = described_options();
+  po::variables_map values;
+  try {
+    // No abbreviations: an option added later would change what they mean.
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(argc, argv).options(described).positional({}).style(style).run(),
+              values);
+  } catch (const po::unknown_option& error) {
+    throw UsageError(fmt::format("there is no option {}{}", error.get_option_name(),
+                                 did_you_mean(error.get_option_name(), option_names(described))));
+  } catch (const po::too_many_positional_options_error&) {
+    throw UsageError("an argument stands without an option before it; see kolo-train --help");
+  } catch (const po::error& error) {
+    throw UsageError(fmt::format("{}; see kolo-train --help", error.what()));
+  }
+  TrainOptions options = read_values(values);
+  if (!options.help && !options.version) check_combination(options, values);
+  return options;
+}
+
+std::string train_help() {
+  std::ostringstream text;
+  text << "kolo-train trains a model of the zoo on every rank of the job, in step, or evaluates one.\n"
+          "  kolo-train --model lenet --checkpoint-dir ck\n"
+          "  kolorun -n 2 -- kolo-train --model lenet --checkpoint-dir ck --epochs 10\n"
+          "  kolo-train --model lenet --checkpoint-dir ck --evaluate\n\n"
+       << described_options()
+       << "\nSIGTERM or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done, or saved and "
+          "stopped on request;\n"
+          "2: the command line is wrong; 1: everything else.\n";
+  return text.str();
+}
+
+}  // namespace kolo::models

@@ -1,0 +1,246 @@
+#include <kolo/models/programs/trainer.h>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/cross_entropy.h>
+#include <kolo/core/ops/variable.h>
+#include <kolo/core/runtime/group.h>
+#include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/monitored_session.h>
+#include <kolo/core/training/saver.h>
+#include <kolo/core/training/stop_at_step_hook.h>
+#include <kolo/models/batches.h>
+#include <kolo/models/dataset.h>
+#include <kolo/models/models.h>
+#include <kolo/models/prefetch.h>
+#include <kolo/models/programs/evaluation.h>
+#include <kolo/models/programs/trace_hook.h>
+#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/distributed_optimizer.h>
+#include <kolo/optimizer/registry.h>
+
+namespace kolo::models {
+namespace {
+
+// Does `work` on every rank; if it fails on any, every rank throws the first one's error.
+template <typename Work>
+auto on_all_ranks(const Work& work) {
+  std::invoke_result_t<Work> result{};
+  Code code = Code::unknown;
+  std::string error;
+  try {
+    result = work();
+  } catch (const std::exception& failure) {
+    code = code_of(failure);
+    error = failure.what();
+  }
+  try {
+    throw_if_any_failed(world_group(), code, error);
+  } catch (const Error& shared) {
+    throw SharedError(shared.what());
+  }
+  return result;
+}
+
+// For what fails alike on every rank by its nature: the session compares and shares what it finds.
+template <typename Work>
+void shared_errors(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw SharedError(error.what());
+  }
+}
+
+SessionConfig session_config(const TrainOptions& options) {
+  SessionConfig config;
+  config.intra_op_parallelism_threads = options.threads;
+  config.inter_op_parallelism_threads = options.threads;
+  config.gpu_options.visible_device_list = std::to_string(process().local_rank);
+  return config;
+}
+
+void check_device(const TrainOptions& options) {
+  if (options.device == DeviceChoice::gpu)
+    throw FailedPreconditionError(
+        "--device gpu was asked for, but there is no GPU in this process; use --device auto or cpu");
+}
+
+struct Data {
+  std::optional<Dataset> train;
+  std::optional<Dataset> test;
+  std::unique_ptr<Batches> batches;
+};
+
+Data load_data(const TrainOptions& options, bool training) {
+  Data data;
+  data.test = load_digits(options.data, Split::test);
+  if (!training) {
+    if (!data.test) throw NotFoundError("there are no test files to evaluate in the data folder");
+    return data;
+  }
+  data.train = load_digits(options.data, Split::train);
+  data.batches =
+      std::make_unique<Batches>(*data.train, BatchOptions{.batch_size = options.batch_size,
+                                                          .rank = process().rank,
+                                                          .ranks = process().size,
+                                                          .seed = static_cast<std::uint64_t>(options.seed)});
+  return data;
+}
+
+// The mean over the ranks of what each holds. All ranks call it together.
+double mean_over_ranks(double mine) {
+  double sum = 0;
+  for (const std::string& theirs : world_group().allgather(fmt::format("{}", mine))) sum += std::stod(theirs);
+  return sum / world_group().size();
+}
+
+struct TrainingGraph {
+  Graph graph;
+  Output images, labels, loss;
+  Operation train_op;
+  CorrectCount correct;
+};
+
+void build(TrainingGraph& net, const TrainOptions& options) {
+  net.graph.set_seed(options.seed);
+  Scope s(net.graph);
+  net.images = placeholder(s.named("images"), DType::f32, {-1, 1, 28, 28});
+  net.labels = placeholder(s.named("labels"), DType::i32, {-1});
+  const Output logits = find_model(options.model).build(s, net.images);
+  net.loss = softmax_cross_entropy(s, logits, net.labels);
+  net.correct = CorrectCount(s, logits, net.images, net.labels);
+  DistributedOptimizer optimizer(make_optimizer(
+      options.optimizer, {.learning_rate = options.learning_rate, .momentum = options.momentum}));
+  net.train_op = optimizer.minimize(s, net.loss);
+}
+
+std::string log_file(const TrainOptions& options) {
+  if (options.log_dir.empty() || process().rank != 0) return "";
+  std::error_code error;
+  std::filesystem::create_directories(options.log_dir, error);
+  if (error)
+    throw FailedPreconditionError("--log-dir {}: the folder cannot be made: {}", options.log_dir,
+                                  error.message());
+  return options.log_dir + "/metrics.jsonl";
+}
+
+MonitoredTrainingSessionOptions session_options(const TrainOptions& options, BatchSource& batches) {
+  MonitoredTrainingSessionOptions session;
+  session.checkpoint_dir = options.checkpoint_dir;
+  if (options.save_steps) session.save_checkpoint_steps = options.save_steps;
+  session.config = session_config(options);
+  session.saved_state = {
+      {.name = "data",
+       .save = [&batches] { return to_json(batches.position()); },
+       .restore = [&batches](const std::string& text) { batches.seek(position_from_json(text)); }}};
+  return session;
+}
+
+}  // namespace
+
+void train(const TrainOptions& options) {
+  std::string metrics_file;
+  Data data = on_all_ranks([&] {
+    check_device(options);
+    metrics_file = log_file(options);
+    return load_data(options, true);
+  });
+  const std::int64_t last_step = options.steps.value_or(options.epochs * data.batches->steps_per_epoch());
+  const std::int64_t global_batch = data.batches->global_batch_size();
+  Prefetcher batches(std::move(data.batches));
+  Progress progress({.prints = process().rank == 0,
+                     .json = options.json,
+                     .log_file = metrics_file,
+                     .data_name = data.train->name,
+                     .ranks = process().size,
+                     .global_batch = global_batch,
+                     .last_step = last_step});
+
+  TrainingGraph net;
+  build(net, options);
+  TrainResult result;
+  MonitoredTrainingSessionOptions session_settings = session_options(options, batches);
+  session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
+                            std::make_shared<StopAtStepHook>(last_step)};
+  if (!options.trace.empty() && process().rank == 0)
+    session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));
+  const auto evaluation = std::make_shared<EvaluationHook>(net.correct, data.test, options.batch_size);
+  session_settings.hooks.push_back(evaluation);
+
+  std::optional<MonitoredTrainingSession> open_session;
+  shared_errors([&] { open_session.emplace(net.graph, session_settings); });
+  MonitoredTrainingSession& session = *open_session;
+  const auto current_step = [&] { return session.global_step(); };
+  progress.start(current_step());
+  Batch batch;
+  double own_loss = 0;
+  bool made_steps = false;
+  while (current_step() < last_step && !session.should_stop()) {
+    batches.next(batch);
+    const auto values =
+        session.run({net.loss, net.train_op}, {{net.images, batch.images}, {net.labels, batch.labels}});
+    if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
+    own_loss = values[0].value<float>();
+    made_steps = true;
+    if (current_step() % progress.interval() == 0) {
+      result.loss = mean_over_ranks(own_loss);
+      progress.step(current_step(), *result.loss);
+    }
+  }
+  result.global_step = current_step();
+  progress.stop(result.global_step);
+  if (made_steps) result.loss = mean_over_ranks(own_loss);
+  result.stopped_on_request = session.stopped_on_request();
+  evaluation->skip(result.stopped_on_request);
+  session.close();  // saves, then evaluates: a kill during the evaluation loses nothing
+  if (const auto& found = evaluation->result()) {
+    result.test_accuracy = found->accuracy();
+    result.test_samples = found->samples;
+  }
+  progress.done(result);
+}
+
+void evaluate(const TrainOptions& options) {
+  std::string metrics_file;
+  const Data data = on_all_ranks([&] {
+    check_device(options);
+    metrics_file = log_file(options);
+    return load_data(options, false);
+  });
+  Graph graph;
+  Scope s(graph);
+  const Output images = placeholder(s.named("images"), DType::f32, {-1, 1, 28, 28});
+  const Output labels = placeholder(s.named("labels"), DType::i32, {-1});
+  const CorrectCount correct(s, find_model(options.model).build(s, images), images, labels);
+
+  Session session(graph, session_config(options));
+  TrainResult result;
+  result.global_step = on_all_ranks([&]() -> std::int64_t {
+    if (process().rank != 0) return 0;  // rank 0 alone touches the folder, and tells the step
+    const auto checkpoint = newest_intact_checkpoint(options.checkpoint_dir);
+    if (!checkpoint) throw NotFoundError("--evaluate: there is no checkpoint in {}", options.checkpoint_dir);
+    return Saver(graph).restore(session, *checkpoint).global_step.value_or(0);
+  });
+  broadcast_variables(session, global_variables(graph), 0);
+  const Evaluation evaluation = evaluate_on_all_ranks(session, correct, *data.test, options.batch_size);
+  result.test_accuracy = evaluation.accuracy();
+  result.test_samples = evaluation.samples;
+  Progress progress({.prints = process().rank == 0,
+                     .json = options.json,
+                     .log_file = metrics_file,
+                     .data_name = data.test->name,
+                     .ranks = process().size});
+  progress.start(result.global_step);
+  progress.done(result);
+}
+
+}  // namespace kolo::models

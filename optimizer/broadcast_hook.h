@@ -1,0 +1,29 @@
+// Equal variables on all ranks before the first step.
+#pragma once
+
+#include <span>
+
+#include <kolo/core/ops/variable.h>
+#include <kolo/core/training/hook.h>
+
+namespace kolo {
+
+/// Gives the variables of this session root's values, bit for bit; they count as initialised then.
+/// Collective, between runs: every rank calls it with variables of the same names, types and shapes, in any
+/// order. Throws on every rank: InvalidArgumentError `root rank <k> is outside the process set of <R> ranks`,
+/// `Mismatched root ranks for variables: …`, `Mismatched data types for <name>: …` or `Mismatched shapes for
+/// <name>: rank 0 has [17], rank 1 has [18]`; FailedPreconditionError naming the variables that some ranks
+/// lack, or `Attempting to use uninitialized value <name>` if root has no value. Nothing is changed then.
+void broadcast_variables(Session& session, std::span<const Variable> variables, int root);
+
+/// Broadcasts all global variables, slots and the global step too, when the session has been made.
+class BroadcastGlobalVariablesHook : public SessionRunHook {
+ public:
+  explicit BroadcastGlobalVariablesHook(int root) : root_(root) {}
+  void after_create_session(Session& session) override;
+
+ private:
+  int root_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,21 @@
+// Plain stochastic gradient descent.
+#pragma once
+
+#include <kolo/optimizer/rule_optimizer.h>
+
+namespace kolo {
+
+/// v −= learning_rate · gradient.
+class GradientDescentOptimizer : public RuleOptimizer {
+ public:
+  explicit GradientDescentOptimizer(Hyperparameter learning_rate)
+      : RuleOptimizer("GradientDescent"), learning_rate_(learning_rate) {}
+
+ protected:
+  Operation apply_dense(const Scope& s, Output gradient, const Variable& variable) override;
+
+ private:
+  Hyperparameter learning_rate_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,35 @@
+#include <kolo/optimizer/momentum.h>
+
+#include <memory>
+
+#include <kolo/core/ops/training_ops.h>
+#include <kolo/optimizer/registry.h>
+
+namespace kolo {
+namespace {
+
+const RegisterOptimizer momentum("momentum",
+                                 [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                                   return std::make_unique<MomentumOptimizer>(settings.learning_rate,
+                                                                              settings.momentum);
+                                 });
+const RegisterOptimizer nesterov("nesterov",
+                                 [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                                   return std::make_unique<MomentumOptimizer>(
+                                       settings.learning_rate, settings.momentum, /*use_nesterov=*/true);
+                                 });
+
+}  // namespace
+
+void MomentumOptimizer::create_slots(const Scope& s, std::span<const Variable> variables) {
+  for (const Variable& variable : variables) create_slot(s, variable, "momentum");
+}
+
+Operation MomentumOptimizer::apply_dense(const Scope& s, Output gradient, const Variable& variable) {
+  const MomentumScalars scalars = {
+      .learning_rate = learning_rate_.scalar(s, variable.dtype(), "learning_rate"),
+      .momentum = momentum_.scalar(s, variable.dtype(), "momentum")};
+  return apply_momentum(s, variable, find_slot(variable, "momentum"), scalars, gradient, use_nesterov_);
+}
+
+}  // namespace kolo

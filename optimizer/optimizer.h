@@ -1,0 +1,72 @@
+// What turns a loss into updates of variables. Training code and wrappers see this interface; a rule of one's
+// own derives from RuleOptimizer.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/ops/variable.h>
+
+namespace kolo {
+
+/// The gradient of a loss with respect to a variable: of its shape and type, or empty where the loss does not
+/// depend on it.
+struct GradientPair {
+  Output gradient;
+  Variable variable;
+};
+
+struct ApplyOptions {
+  Variable global_step = {};  // incremented by 1 after all updates; none: nothing is counted
+  std::string name = {};      // of the nodes that update; "": the optimizer's name
+};
+
+struct MinimizeOptions {
+  Variable global_step = {};             // counts the updates; none: get_or_create_global_step
+  std::vector<Variable> variables = {};  // what is updated; empty: the graph's trainable variables
+  std::string name = {};                 // of the nodes that update; "": the optimizer's name
+};
+
+/// Builds nodes into one graph, which must outlive it; one thread at a time.
+class Optimizer {
+ public:
+  /// name: of its nodes and slots, such as "Adam".
+  explicit Optimizer(std::string name) : name_(std::move(name)) {}
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  /// compute_gradients and apply_gradients in one: the operation that makes one training step.
+  /// loss: f32|f64, any shape (summed).
+  /// Throws as those two do, and InvalidArgumentError `No gradients provided for any variable, check your
+  /// graph for ops that do not support gradients, between variables <vars> and loss <loss>.`
+  Operation minimize(Scope& s, Output loss, const MinimizeOptions& options = {});
+
+  /// Pairs (gradient, variable), in the order of `variables`.
+  /// Throws InvalidArgumentError `No variables to optimize.` if there are none, or if one of them or the loss
+  /// is not floating point; the graph is then unchanged.
+  virtual std::vector<GradientPair> compute_gradients(Scope& s, Output loss,
+                                                      std::span<const Variable> variables);
+  /// For the graph's trainable variables.
+  std::vector<GradientPair> compute_gradients(Scope& s, Output loss);
+
+  /// The operation that updates every variable that has a gradient, and then the global step.
+  /// Throws InvalidArgumentError `No variables provided.` without pairs, `No gradients provided for any
+  /// variable: <vars>.` if all gradients are empty, or if one has not its variable's shape and type; the
+  /// graph is then unchanged.
+  virtual Operation apply_gradients(Scope& s, std::span<const GradientPair> gradients,
+                                    const ApplyOptions& options = {}) = 0;
+
+  /// The variable that keeps the rule's state `slot`, such as "momentum", for `variable`; none before
+  /// gradients were applied to it, or if the rule has no such slot.
+  virtual Variable find_slot(const Variable& variable, const std::string& slot) const = 0;
+
+ private:
+  std::string name_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,86 @@
+#include <kolo/optimizer/rule_optimizer.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/optimizer/detail/variable_list.h>
+
+namespace kolo {
+namespace {
+
+std::vector<GradientPair> present(std::span<const GradientPair> gradients) {
+  if (gradients.empty()) throw InvalidArgumentError("No variables provided.");
+  std::vector<GradientPair> pairs;
+  for (const GradientPair& pair : gradients) {
+    if (!pair.gradient) continue;
+    const Output& gradient = pair.gradient;
+    if (gradient.dtype() != pair.variable.dtype() ||
+        !gradient.shape().is_compatible_with(pair.variable.shape()))
+      throw InvalidArgumentError(
+          "the gradient {} is {} {}, but its variable \"{}\" is {} {}; both must be alike", gradient.name(),
+          gradient.dtype(), gradient.shape(), pair.variable.name(), pair.variable.dtype(),
+          pair.variable.shape());
+    pairs.push_back(pair);
+  }
+  if (pairs.empty())
+    throw InvalidArgumentError("No gradients provided for any variable: {}.",
+                               detail::variable_list(gradients));
+  return pairs;
+}
+
+// Outside the scopes in which the step is built: what a checkpoint calls the state follows from the
+// variable's name alone.
+Variable state_variable(const Scope& s, const Variable& neighbour, const std::string& name,
+                        const Shape& shape, double initial_value) {
+  const Scope beside = Scope(s.graph()).colocate_with(neighbour.ref());
+  const Output initial = fill(beside.named(name + "/initial_value"), neighbour.dtype(), shape, initial_value);
+  return Variable(beside.named(name), initial, {.trainable = false});
+}
+
+}  // namespace
+
+Operation RuleOptimizer::apply_gradients(Scope& s, std::span<const GradientPair> gradients,
+                                         const ApplyOptions& options) {
+  const std::vector<GradientPair> pairs = present(gradients);
+  std::vector<Variable> variables;
+  for (const GradientPair& pair : pairs) variables.push_back(pair.variable);
+
+  const Scope scope = s.name_scope(options.name.empty() ? name() : options.name);
+  create_slots(scope, variables);
+  std::vector<Operation> updates;
+  for (const GradientPair& pair : pairs) {
+    const Scope named = scope.name_scope("update_" + pair.variable.name());
+    updates.push_back(apply_dense(named.colocate_with(pair.variable.ref()), pair.gradient, pair.variable));
+  }
+  const Operation updated = finish(scope, updates);
+  if (!options.global_step) return updated;
+
+  const Variable& step = options.global_step;
+  const Scope after = scope.control_dependencies({updated});
+  return assign_add(after.named("count"), step, fill(after.named("one"), step.dtype(), {}, 1));
+}
+
+Variable RuleOptimizer::find_slot(const Variable& variable, const std::string& slot) const {
+  const auto found = slots_.find({slot, variable.ref().node});
+  return found == slots_.end() ? Variable() : found->second;
+}
+
+Operation RuleOptimizer::finish(const Scope& s, const std::vector<Operation>& updates) {
+  return group(s.named("update"), updates);
+}
+
+Variable RuleOptimizer::create_slot(const Scope& s, const Variable& variable, const std::string& slot,
+                                    double initial_value) {
+  Variable& made = slots_[{slot, variable.ref().node}];
+  if (!made)
+    made = state_variable(s, variable, variable.name() + "/" + name(), variable.shape(), initial_value);
+  return made;
+}
+
+Variable RuleOptimizer::create_scalar(const Scope& s, const Variable& neighbour, const std::string& name,
+                                      double initial_value) {
+  Variable& made = scalars_[name];
+  if (!made) made = state_variable(s, neighbour, name, {}, initial_value);
+  return made;
+}
+
+}  // namespace kolo

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
+# Usage: scripts/install_deps.sh [--dev]     --dev: also clang's tools, which .ci/run and scripts/check_clang use
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache pkg-config
+  openmpi-bin libopenmpi-dev openssh-client
+  libdnnl-dev ocl-icd-opencl-dev   # the second only because oneDNN's CMake package asks for OpenCL
+  libhwy-dev libhwloc-dev libxxhash-dev zlib1g-dev
+  libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3 curl ca-certificates iproute2 procps   # for scripts and tests
+)
+
+die() {
+  echo "install_deps.sh: $1" >&2
+  exit "${2:-1}"
+}
+
+case "$#:${1:-}" in
+  0:) ;;
+  1:--dev) packages+=(clang clang-format clang-tidy) ;;
+  1:--help | 1:-h) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
+  *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev]" 2 ;;
+esac
+
+command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+  die "this system has no apt; install by hand what Debian 12 calls: ${packages[*]}"
+
+# dpkg-query fails when it does not know a package at all; its list of the others is right nevertheless.
+installed=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+missing=()
+for package in "${packages[@]}"; do
+  grep -qx "$package installed" <<<"$installed" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "packages: all ${#packages[@]} are installed"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null ||
+    die "not root and there is no sudo; as root: apt-get install --no-install-recommends ${missing[*]}"
+  as_root=(sudo)
+  [ -t 0 ] || as_root+=(-n)   # nobody is there to type a password
+  "${as_root[@]}" true || die "sudo refused; as root: apt-get install --no-install-recommends ${missing[*]}"
+fi
+
+echo "packages: installing ${missing[*]}"
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+apt update || die "apt-get update failed: is there a network, and are /etc/apt's sources right?"
+apt install -y --no-install-recommends "${missing[@]}" >/dev/null ||
+  die "apt-get could not install ${missing[*]}; its reason stands above"

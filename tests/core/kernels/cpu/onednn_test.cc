@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <kolo/core/graph/gradients.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/bias_add.h>
+#include <kolo/core/ops/conv2d.h>
+#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/pooling.h>
+#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/softmax.h>
+
+namespace kolo {
+namespace {
+
+// A node's fastest kernel is the one on oneDNN, whose factory refuses reference implementations.
+void expect_onednn(const Node& node) {
+  std::vector<KernelInit::Value> inputs, outputs;
+  for (const Output& in : node.inputs()) inputs.push_back({in.dtype(), in.shape()});
+  for (int i = 0; i < node.num_outputs(); ++i)
+    outputs.push_back({node.output_dtype(i), node.output_shape(i)});
+  KernelInit init(node.name(), node.attrs(), inputs, outputs, 1);
+  const KernelEntry& fastest = kernels_of(node.op()).front();
+  EXPECT_EQ(fastest.priority, 1) << node.op();
+  EXPECT_NE(fastest.make(init), nullptr) << describe(node) << ": " << init.decline_reason();
+}
+
+void expect_onednn_for_dense_nodes(const Graph& graph) {
+  int dense = 0;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    for (const char* op : {"MatMul", "BiasAdd", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter",
+                           "MaxPool", "MaxPoolGrad", "AvgPool", "AvgPoolGrad", "Softmax", "SoftmaxGrad"})
+      if (node.op() == op) expect_onednn(node), ++dense;
+  }
+  EXPECT_GT(dense, 0);
+}
+
+Output weights(Scope& s, Outputs& all, Shape shape) {
+  return all.emplace_back(zeros(s, DType::f32, std::move(shape)));
+}
+
+TEST(OneDnn, HasKernelsThatAreNoReferenceForEveryLayerOfMlp) {
+  for (const std::int64_t batch : {1, 32, 64, 128}) {
+    Graph graph;
+    Scope s(graph);
+    Outputs all;
+    Output x = weights(s, all, {batch, 784});
+    for (const auto& [in, out] : {std::pair{784, 1024}, std::pair{1024, 1024}, std::pair{1024, 10}})
+      x = bias_add(s, matmul(s, x, weights(s, all, {in, out})), weights(s, all, {out}));
+    gradients(s, {softmax(s, x)}, all);
+    expect_onednn_for_dense_nodes(graph);
+  }
+}
+
+TEST(OneDnn, HasKernelsThatAreNoReferenceForEveryLayerOfLenet) {
+  for (const std::int64_t batch : {1, 32, 64, 128}) {
+    Graph graph;
+    Scope s(graph);
+    Outputs all;
+    Output x = weights(s, all, {batch, 1, 28, 28});
+    for (const auto& [in, out] : {std::pair{1, 32}, std::pair{32, 64}})
+      x = max_pool(s, bias_add(s, conv2d(s, x, weights(s, all, {out, in, 5, 5})), weights(s, all, {out})));
+    x = avg_pool(s, x, {.window = {1, 1}, .strides = {1, 1}});
+    x = matmul(s, reshape(s, x, {batch, 3136}), weights(s, all, {3136, 1024}));
+    x = matmul(s, x, weights(s, all, {1024, 10}));
+    gradients(s, {x}, all);
+    expect_onednn_for_dense_nodes(graph);
+  }
+}
+
+}  // namespace
+}  // namespace kolo

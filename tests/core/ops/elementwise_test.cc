@@ -1,0 +1,237 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/elementwise.h>
+
+#include "tests/core/gradient_check.h"
+
+namespace kolo {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+using Binary = Output (*)(const Scope&, Output, Output);
+using Unary = Output (*)(const Scope&, Output);
+
+Tensor run_binary(Binary op, const Tensor& a, const Tensor& b) {
+  Graph graph;
+  Scope s(graph);
+  return Session(graph).run(op(s, constant(s, a), constant(s, b)));
+}
+
+Tensor run_unary(Unary op, const Tensor& x) {
+  Graph graph;
+  Scope s(graph);
+  return Session(graph).run(op(s, constant(s, x)));
+}
+
+TEST(Elementwise, BroadcastsColumnAgainstRow) {
+  const Tensor sum = run_binary(add, Tensor::of<float>({2, 1}, {10, 20}), Tensor::of<float>({3}, {1, 2, 3}));
+  EXPECT_EQ(sum.shape(), (Shape{2, 3}));
+  EXPECT_THAT(sum.span<float>(), ElementsAre(11, 12, 13, 21, 22, 23));
+}
+
+TEST(Elementwise, BroadcastsScalarOnEitherSide) {
+  const Tensor x = Tensor::of<double>({3}, {1, 2, 4});
+  EXPECT_THAT(run_binary(sub, x, Tensor::scalar(1.0)).span<double>(), ElementsAre(0, 1, 3));
+  EXPECT_THAT(run_binary(div, Tensor::scalar(8.0), x).span<double>(), ElementsAre(8, 4, 2));
+}
+
+TEST(Elementwise, BroadcastsInMiddleDimension) {
+  const Tensor a = test_numbers({2, 1, 3}), b = test_numbers({4, 1}, 3);
+  const Tensor product = run_binary(mul, a, b);
+  ASSERT_EQ(product.shape(), (Shape{2, 4, 3}));
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 4; ++j)
+      for (int k = 0; k < 3; ++k)
+        EXPECT_EQ(product.data<double>()[(i * 4 + j) * 3 + k],
+                  a.data<double>()[i * 3 + k] * b.data<double>()[j]);
+}
+
+TEST(Elementwise, TakesEmptyTensors) {
+  const Tensor sum = run_binary(add, Tensor(DType::f32, {0, 3}), Tensor::of<float>({3}, {1, 2, 3}));
+  EXPECT_EQ(sum.shape(), (Shape{0, 3}));
+}
+
+TEST(Elementwise, TakesScalars) {
+  EXPECT_EQ(run_binary(maximum, Tensor::scalar(2.0f), Tensor::scalar(3.0f)).value<float>(), 3);
+}
+
+TEST(Elementwise, DividesWholeNumbersTowardsZero) {
+  const Tensor quotients = run_binary(div, Tensor::of<std::int32_t>({4}, {7, -7, 7, INT32_MIN}),
+                                      Tensor::of<std::int32_t>({4}, {2, 2, -2, -1}));
+  EXPECT_THAT(quotients.span<std::int32_t>(), ElementsAre(3, -3, -3, INT32_MIN));
+}
+
+TEST(Elementwise, RefusesWholeNumberDividedByZero) {
+  EXPECT_THAT([] { run_binary(div, Tensor::scalar<std::int64_t>(1), Tensor::scalar<std::int64_t>(0)); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("Integer division by zero")));
+}
+
+TEST(Elementwise, NamesBothShapesThatDoNotFit) {
+  EXPECT_THAT(
+      [] {
+        run_binary(add, Tensor(DType::f32, {2, 3}), Tensor(DType::f32, {4}));
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("Incompatible shapes: [2,3] vs. [4]")));
+}
+
+TEST(Elementwise, RefusesOperandsOfTwoTypes) {
+  EXPECT_THAT([] { run_binary(add, Tensor::scalar(1.0f), Tensor::scalar(1.0)); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("f32"), HasSubstr("f64"))));
+}
+
+TEST(Elementwise, NanIsNotHiddenByMaximumMinimumOrRelu) {
+  const Tensor nan = Tensor::scalar(std::nanf("")), one = Tensor::scalar(1.0f);
+  EXPECT_TRUE(std::isnan(run_binary(maximum, nan, one).value<float>()));
+  EXPECT_TRUE(std::isnan(run_binary(minimum, one, nan).value<float>()));
+  EXPECT_TRUE(std::isnan(run_unary(relu, nan).value<float>()));
+}
+
+struct UnaryCase {
+  const char* name;
+  Unary op;
+  double (*expected)(double);
+  double low, high;
+};
+
+// f32 over a range, and its odd number of elements also through the end of the vector loop.
+class UnaryValues : public testing::TestWithParam<UnaryCase> {};
+
+TEST_P(UnaryValues, AgreeWithTheDefinition) {
+  const auto& [name, op, expected, low, high] = GetParam();
+  constexpr int kCount = 1003;
+  Tensor x32(DType::f32, {kCount}), x64(DType::f64, {kCount});
+  for (int i = 0; i < kCount; ++i) {
+    x32.data<float>()[i] = static_cast<float>(low + (high - low) * i / (kCount - 1));
+    x64.data<double>()[i] = x32.data<float>()[i];
+  }
+  const Tensor y32 = run_unary(op, x32), y64 = run_unary(op, x64);
+  for (int i = 0; i < kCount; ++i) {
+    const double right = expected(x64.data<double>()[i]);
+    // 4 units in the last place; below the normal numbers an absolute bound.
+    EXPECT_NEAR(y32.data<float>()[i], right, std::max(std::abs(right) * 4 * 1.2e-7, 1e-37))
+        << name << " of " << x32.data<float>()[i];
+    EXPECT_NEAR(y64.data<double>()[i], right, std::abs(right) * 1e-15)
+        << name << " of " << x64.data<double>()[i];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Elementwise, UnaryValues,
+    testing::Values(UnaryCase{"neg", neg, [](double x) { return -x; }, -2, 2},
+                    UnaryCase{"abs", abs, [](double x) { return std::fabs(x); }, -2, 2},
+                    UnaryCase{"sign", sign, [](double x) { return x > 0   ? 1.0
+                                                                  : x < 0 ? -1.0
+                                                                          : 0.0; }, -2, 2},
+                    UnaryCase{"square", square, [](double x) { return x * x; }, -2, 2},
+                    UnaryCase{"sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0, 100},
+                    UnaryCase{"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.01, 100},
+                    UnaryCase{"exp", exp, [](double x) { return std::exp(x); }, -87, 88.7},
+                    UnaryCase{"log", log, [](double x) { return std::log(x); }, 0.001, 100},
+                    UnaryCase{"tanh", tanh, [](double x) { return std::tanh(x); }, -20, 20},
+                    UnaryCase{"tanh_near_zero", tanh, [](double x) { return std::tanh(x); }, -0.01, 0.01},
+                    UnaryCase{"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -60, 60},
+                    UnaryCase{"relu", relu, [](double x) { return std::fmax(x, 0); }, -2, 2},
+                    UnaryCase{"floor", floor, [](double x) { return std::floor(x); }, -5, 5}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Elementwise, ExponentialsKeepInfinityAndNan) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Tensor x = Tensor::of<float>({5}, {kInfinity, -kInfinity, 200, -200, std::nanf("")});
+  const Tensor e = run_unary(exp, x), t = run_unary(tanh, x), g = run_unary(sigmoid, x);
+  EXPECT_THAT(e.span<float>().first(4), ElementsAre(kInfinity, 0, kInfinity, 0));
+  EXPECT_THAT(t.span<float>().first(4), ElementsAre(1, -1, 1, -1));
+  EXPECT_THAT(g.span<float>().first(4), ElementsAre(1, 0, 1, 0));
+  for (const Tensor& y : {e, t, g}) EXPECT_TRUE(std::isnan(y.data<float>()[4]));
+}
+
+TEST(Elementwise, AddsManyTensors) {
+  Graph graph;
+  Scope s(graph);
+  Outputs xs;
+  for (int i = 1; i <= 5; ++i) xs.push_back(fill(s, DType::i32, {2, 2}, i));
+  EXPECT_THAT(Session(graph).run(add_n(s, xs)).span<std::int32_t>(), ElementsAre(15, 15, 15, 15));
+  EXPECT_THAT(Session(graph).run(add_n(s, {xs[2]})).span<std::int32_t>(), ElementsAre(3, 3, 3, 3));
+}
+
+TEST(Elementwise, ResultsDoNotDependOnThreads) {
+  const Tensor x = test_numbers({300, 401});
+  const int before = intra_op_threads();
+  set_intra_op_threads(1);
+  const Tensor one = run_unary(tanh, x);
+  set_intra_op_threads(3);
+  const Tensor three = run_unary(tanh, x);
+  set_intra_op_threads(before);
+  EXPECT_TRUE(std::equal(one.span<double>().begin(), one.span<double>().end(), three.span<double>().begin()));
+}
+
+// Gradients.
+
+TEST(ElementwiseGradients, OfBinaryOpsAreCentralDifferences) {
+  for (const Binary op : {add, sub, mul, div, maximum, minimum})
+    expect_gradients({test_numbers({2, 3}), test_numbers({2, 3}, 1)},
+                     [=](Scope& s, const Outputs& x) { return op(s, x[0], x[1]); });
+}
+
+TEST(ElementwiseGradients, OfBroadcastOperandsAreSummed) {
+  for (const Binary op : {add, sub, mul, div, maximum})
+    expect_gradients({test_numbers({2, 1}), test_numbers({3}, 1)},
+                     [=](Scope& s, const Outputs& x) { return op(s, x[0], x[1]); });
+  expect_gradients({test_numbers({2, 3, 4}), test_numbers({})},
+                   [](Scope& s, const Outputs& x) { return mul(s, x[0], x[1]); });
+}
+
+TEST(ElementwiseGradients, OfShapesThatAreUnknownWhenTheGraphIsBuilt) {
+  for (const Binary op : {add, mul})
+    expect_gradients({test_numbers({2, 1}), test_numbers({2, 3}, 1)},
+                     [=](Scope& s, const Outputs& x) { return op(s, x[0], x[1]); }, {.known_shapes = false});
+}
+
+TEST(ElementwiseGradients, NoSumWhereTheBatchAloneIsUnknown) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 4}), b = placeholder(s, DType::f32, {4});
+  const Outputs dx = gradients(s, {add(s, x, b)}, {x, b});
+  EXPECT_EQ(dx[0].node->op(), "OnesLike");
+  EXPECT_EQ(dx[1].node->op(), "SumLike");
+}
+
+TEST(ElementwiseGradients, OfPowAreCentralDifferences) {
+  expect_gradients({Tensor::of<double>({2}, {0.5, 2}), Tensor::of<double>({2}, {3, -1.5})},
+                   [](Scope& s, const Outputs& x) { return pow(s, x[0], x[1]); });
+}
+
+TEST(ElementwiseGradients, OfUnaryOpsAreCentralDifferences) {
+  for (const Unary op : {neg, abs, square, exp, tanh, sigmoid, relu})
+    expect_gradients({test_numbers({7})}, [=](Scope& s, const Outputs& x) { return op(s, x[0]); });
+}
+
+TEST(ElementwiseGradients, OfOpsOnPositiveNumbersAreCentralDifferences) {
+  for (const Unary op : {sqrt, rsqrt, log})
+    expect_gradients({Tensor::of<double>({3}, {0.5, 1, 4})},
+                     [=](Scope& s, const Outputs& x) { return op(s, x[0]); });
+}
+
+TEST(ElementwiseGradients, FloorAndSignStopThem) {
+  for (const Unary op : {floor, sign})
+    expect_gradients({test_numbers({3})}, [=](Scope& s, const Outputs& x) { return op(s, x[0]); },
+                     {.constant = {0}});
+}
+
+TEST(ElementwiseGradients, OfSumOfTensorUsedTwiceAreAdded) {
+  expect_gradients({test_numbers({3})}, [](Scope& s, const Outputs& x) {
+    return add_n(s, {x[0], x[0], square(s, x[0])});
+  });
+}
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,114 @@
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/pooling.h>
+
+#include "tests/core/ops/compare_tensors.h"
+
+namespace kolo {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct Case {
+  Shape images;
+  PoolOptions options;
+  RowsCols outputs;     // as TensorFlow 1 computes them
+  RowsCols pad_before;  // likewise
+};
+
+Tensor expected_pool(const Case& c, const Tensor& images, bool largest) {
+  const auto& x = c.images;
+  Tensor y(DType::f64, {x.dim(0), x.dim(1), c.outputs[0], c.outputs[1]});
+  double* out = y.data<double>();
+  for (std::int64_t plane = 0; plane < x.dim(0) * x.dim(1); ++plane)
+    for (std::int64_t h = 0; h < c.outputs[0]; ++h)
+      for (std::int64_t w = 0; w < c.outputs[1]; ++w) {
+        double sum = 0, most = -std::numeric_limits<double>::infinity(), count = 0;
+        for (std::int64_t r = 0; r < c.options.window[0]; ++r)
+          for (std::int64_t q = 0; q < c.options.window[1]; ++q) {
+            const std::int64_t row = h * c.options.strides[0] + r - c.pad_before[0];
+            const std::int64_t col = w * c.options.strides[1] + q - c.pad_before[1];
+            if (row < 0 || row >= x.dim(2) || col < 0 || col >= x.dim(3)) continue;
+            const double value = images.data<double>()[(plane * x.dim(2) + row) * x.dim(3) + col];
+            sum += value, most = std::max(most, value), count += 1;
+          }
+        *out++ = largest ? most : sum / count;
+      }
+  return y;
+}
+
+class Pooling : public testing::TestWithParam<Case> {
+ protected:
+  const Tensor images_ = test_numbers(GetParam().images, 1);
+  static Output build_max(Scope& s, const Outputs& in) { return max_pool(s, in[0], GetParam().options); }
+  static Output build_mean(Scope& s, const Outputs& in) { return avg_pool(s, in[0], GetParam().options); }
+};
+
+TEST_P(Pooling, TakesTheLargestUnderTheWindow) {
+  expect_both_types({images_}, expected_pool(GetParam(), images_, true), 1e-7, build_max);
+}
+
+TEST_P(Pooling, TakesTheMeanOfTheImageUnderTheWindow) {
+  expect_both_types({images_}, expected_pool(GetParam(), images_, false), 1e-6, build_mean);
+}
+
+TEST_P(Pooling, HasTheGradientOfItsValues) {
+  if (images_.elements() > 300) GTEST_SKIP() << "central differences of small images are enough";
+  expect_gradients({images_}, build_max);
+  expect_gradients({images_}, build_mean);
+}
+
+TEST_P(Pooling, HasTheSameGradientInBothTypes) {
+  expect_same_gradients({images_}, 2e-6, build_max);
+  expect_same_gradients({images_}, 2e-6, build_mean);
+}
+
+constexpr Padding kSame = Padding::same, kValid = Padding::valid;
+INSTANTIATE_TEST_SUITE_P(
+    Windows, Pooling,
+    testing::Values(
+        Case{{2, 3, 6, 4}, {{2, 2}, {2, 2}, kSame}, {3, 2}, {0, 0}},
+        Case{{2, 3, 5, 7}, {{2, 2}, {2, 2}, kSame}, {3, 4}, {0, 0}},   // the last window overhangs
+        Case{{2, 3, 5, 7}, {{2, 2}, {2, 2}, kValid}, {2, 3}, {0, 0}},  // the last row and column take no part
+        Case{{1, 2, 6, 5}, {{3, 2}, {1, 1}, kSame}, {6, 5}, {1, 0}},   // windows overlap
+        Case{{1, 2, 7, 6}, {{4, 3}, {2, 3}, kSame}, {4, 2}, {1, 0}},
+        Case{{1, 17, 4, 4}, {{1, 1}, {2, 2}, kSame}, {2, 2}, {0, 0}},         // steps beyond the window
+        Case{{0, 2, 4, 4}, {{2, 2}, {2, 2}, kSame}, {2, 2}, {0, 0}},          // an empty batch
+        Case{{1, 1, 18, 17}, {{17, 16}, {1, 1}, kSame}, {18, 17}, {8, 7}}));  // more cells than a byte counts
+
+TEST(MaxPoolGradient, GoesToTheFirstOfEqualElements) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Graph graph;
+    Scope s(graph);
+    const auto x = ones(s, dtype, {1, 1, 2, 4});
+    const Tensor dx = detail::as_double(Session(graph).run(gradients(s, {max_pool(s, x)}, {x})[0]));
+    EXPECT_THAT(dx.span<double>(), ElementsAre(1, 0, 1, 0, 0, 0, 0, 0)) << name(dtype);
+  }
+}
+
+TEST(PoolingErrors, RefusesOtherRanksAndWindowsThatDoNotFit) {
+  Graph graph;
+  Scope s(graph);
+  const auto x = zeros(s, DType::f32, {1, 1, 3, 3}), m = zeros(s, DType::f32, {3, 3});
+  EXPECT_THAT([&] { max_pool(s, m); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("[3,3]")));
+  EXPECT_THAT(
+      [&] {
+        avg_pool(s, x, {.window = {4, 4}, .padding = Padding::valid});
+      },
+      ThrowsMessage<InvalidArgumentError>(
+          HasSubstr("Negative dimension size caused by subtracting 4 from 3")));
+  EXPECT_THAT(
+      [&] {
+        max_pool(s, x, {.strides = {0, 1}});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("at least 1")));
+}
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,181 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/reductions.h>
+
+#include "tests/core/gradient_check.h"
+#include "tests/core/run_op.h"
+
+namespace kolo {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+using Reduction = Output (*)(const Scope&, Output, ReduceOptions);
+
+Tensor reduce(Reduction op, const Tensor& x, const ReduceOptions& options = {}) {
+  return run_op({x}, [&](Scope& s, const Outputs& in) { return op(s, in[0], options); });
+}
+
+const Tensor kMatrix = Tensor::of<float>({2, 3}, {1, 5, 3, 4, 2, 6});
+
+TEST(Reductions, FoldRowsColumnsOrAll) {
+  EXPECT_THAT(reduce(reduce_sum, kMatrix, {.axes = {1}}).span<float>(), ElementsAre(9, 12));
+  EXPECT_THAT(reduce(reduce_sum, kMatrix, {.axes = {0}}).span<float>(), ElementsAre(5, 7, 9));
+  EXPECT_THAT(reduce(reduce_mean, kMatrix, {.axes = {-1}}).span<float>(), ElementsAre(3, 4));
+  EXPECT_THAT(reduce(reduce_max, kMatrix, {.axes = {0}}).span<float>(), ElementsAre(4, 5, 6));
+  EXPECT_THAT(reduce(reduce_min, kMatrix, {.axes = {1}}).span<float>(), ElementsAre(1, 2));
+  const Tensor product = reduce(reduce_prod, kMatrix);
+  EXPECT_EQ(product.shape(), Shape());
+  EXPECT_EQ(product.value<float>(), 720);
+}
+
+TEST(Reductions, KeepDimensionsWhenAsked) {
+  EXPECT_EQ(reduce(reduce_sum, kMatrix, {.axes = {1}, .keep_dims = true}).shape(), (Shape{2, 1}));
+  EXPECT_EQ(reduce(reduce_sum, kMatrix, {.axes = {}, .keep_dims = true}).shape(), (Shape{1, 1}));
+}
+
+// Every choice of axes of a tensor of four dimensions against plain loops.
+TEST(Reductions, SumOverAnyAxes) {
+  const Tensor x = test_numbers({3, 2, 5, 4});
+  for (int mask = 1; mask < 16; ++mask) {
+    ReduceOptions options;
+    Shape kept{1, 1, 1, 1};
+    for (int axis = 0; axis < 4; ++axis)
+      if ((mask >> axis & 1) != 0) options.axes.push_back(axis);
+      else kept = kept.with_dim(axis, x.shape().dim(axis));
+    Tensor expected = Tensor::zeros(DType::f64, kept);
+    for (std::int64_t i = 0; i < x.elements(); ++i) {
+      std::int64_t rest = i, at = 0, stride = 1;
+      for (int axis = 3; axis >= 0; --axis) {
+        at += rest % x.shape().dim(axis) % kept.dim(axis) * stride;
+        stride *= kept.dim(axis);
+        rest /= x.shape().dim(axis);
+      }
+      expected.data<double>()[at] += x.data<double>()[i];
+    }
+    const Tensor sum = reduce(reduce_sum, x, options);
+    ASSERT_EQ(sum.elements(), expected.elements());
+    for (std::int64_t i = 0; i < sum.elements(); ++i)
+      EXPECT_NEAR(sum.data<double>()[i], expected.data<double>()[i], 1e-13) << "axes mask " << mask;
+  }
+}
+
+TEST(Reductions, OfNoElementAreTheirNeutralElements) {
+  const Tensor none(DType::f32, {2, 0});
+  EXPECT_THAT(reduce(reduce_sum, none, {.axes = {1}}).span<float>(), ElementsAre(0, 0));
+  EXPECT_THAT(reduce(reduce_prod, none, {.axes = {1}}).span<float>(), ElementsAre(1, 1));
+  EXPECT_THAT(reduce(reduce_max, none, {.axes = {1}}).span<float>(),
+              Each(-std::numeric_limits<float>::infinity()));
+  EXPECT_TRUE(std::isnan(reduce(reduce_mean, none).value<float>()));
+  EXPECT_EQ(reduce(reduce_sum, none, {.axes = {0}}).shape(), (Shape{0}));
+}
+
+TEST(Reductions, SumOfFloatsDoesNotDriftWithItsLength) {
+  Tensor x(DType::f32, {3'000'000});
+  for (float& value : x.span<float>()) value = 0.1f;
+  const double exact = 3'000'000 * static_cast<double>(0.1f);
+  EXPECT_EQ(reduce(reduce_sum, x).value<float>(), static_cast<float>(exact));
+  EXPECT_EQ(reduce(reduce_mean, x).value<float>(), 0.1f);
+}
+
+TEST(Reductions, SumOfInt32IsKeptWideInside) {
+  const Tensor x = Tensor::of<std::int32_t>({3}, {INT32_MAX, 1, -1});
+  EXPECT_EQ(reduce(reduce_sum, x).value<std::int32_t>(), INT32_MAX);
+}
+
+TEST(Reductions, DoNotDependOnThreads) {
+  const Tensor x = test_numbers({700, 301});
+  for (const ReduceOptions& options :
+       {ReduceOptions{.axes = {0}}, ReduceOptions{.axes = {1}}, ReduceOptions{}}) {
+    const Tensor one = [&] {
+      const IntraOpThreads threads(1);
+      return reduce(reduce_sum, x, options);
+    }();
+    const Tensor three = [&] {
+      const IntraOpThreads threads(3);
+      return reduce(reduce_sum, x, options);
+    }();
+    EXPECT_TRUE(
+        std::equal(one.span<double>().begin(), one.span<double>().end(), three.span<double>().begin()));
+  }
+}
+
+TEST(Reductions, NanIsNotHidden) {
+  const Tensor x = Tensor::of<float>({3}, {1, std::nanf(""), 3});
+  EXPECT_TRUE(std::isnan(reduce(reduce_max, x).value<float>()));
+  EXPECT_TRUE(std::isnan(reduce(reduce_min, x).value<float>()));
+}
+
+TEST(Reductions, ArgmaxTakesTheFirstOfSeveral) {
+  const Tensor x = Tensor::of<float>({2, 3}, {1, 7, 7, 9, 2, 9});
+  const auto along = [&](int axis) {
+    return run_op({x}, [=](Scope& s, const Outputs& in) { return argmax(s, in[0], axis); });
+  };
+  EXPECT_THAT(along(-1).span<std::int64_t>(), ElementsAre(1, 0));
+  EXPECT_THAT(along(0).span<std::int64_t>(), ElementsAre(1, 0, 1));
+}
+
+TEST(Reductions, RefuseAxesThatDoNotFit) {
+  EXPECT_THAT([] { reduce(reduce_sum, kMatrix, {.axes = {2}}); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("axis 2"), HasSubstr("[2,3]"))));
+  EXPECT_THAT(
+      [] {
+        reduce(reduce_sum, kMatrix, {.axes = {1, -1}});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("given twice")));
+  EXPECT_THAT(
+      [] {
+        run_op({Tensor(DType::f32, {2, 0})}, [](Scope& s, const Outputs& x) { return argmax(s, x[0], 1); });
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("without elements")));
+}
+
+TEST(Reductions, SumLikeFoldsWhatBroadcastingRepeated) {
+  const auto like = [](const Shape& shape) {
+    return run_op(
+        {kMatrix, Tensor::zeros(DType::f32, shape)},
+        [](Scope& s, const Outputs& in) { return sum_like(s, in[0], in[1]); }, false);
+  };
+  EXPECT_THAT(like({3}).span<float>(), ElementsAre(5, 7, 9));
+  EXPECT_THAT(like({2, 1}).span<float>(), ElementsAre(9, 12));
+  EXPECT_THAT(like({}).span<float>(), ElementsAre(21));
+  EXPECT_THAT(like({2, 3}).span<float>(), ElementsAre(1, 5, 3, 4, 2, 6));
+}
+
+TEST(ReductionGradients, AreCentralDifferences) {
+  for (const Reduction op : {reduce_sum, reduce_mean, reduce_max, reduce_min})
+    for (const ReduceOptions& options :
+         {ReduceOptions{}, ReduceOptions{.axes = {1}}, ReduceOptions{.axes = {0, -1}, .keep_dims = true}})
+      for (const bool known_shapes : {true, false})
+        expect_gradients({test_numbers({2, 3, 4})},
+                         [&](Scope& s, const Outputs& x) { return op(s, x[0], options); },
+                         {.known_shapes = known_shapes});
+}
+
+TEST(ReductionGradients, OfMaximumIsSharedByAllThatAreLargest) {
+  const Tensor gradient = run_op({Tensor::of<float>({4}, {2, 5, 5, 1})}, [](Scope& s, const Outputs& x) {
+    return gradients(s, {reduce_max(s, x[0])}, {x[0]})[0];
+  });
+  EXPECT_THAT(gradient.span<float>(), ElementsAre(0, 0.5f, 0.5f, 0));
+}
+
+TEST(ReductionGradients, AreMissingForProducts) {
+  EXPECT_THAT(
+      [] {
+        run_op({kMatrix},
+               [](Scope& s, const Outputs& x) { return gradients(s, {reduce_prod(s, x[0])}, x)[0]; });
+      },
+      ThrowsMessage<NotFoundError>(
+          HasSubstr("No gradient defined for operation 'ReduceProd' (op type: ReduceProd)")));
+}
+
+}  // namespace
+}  // namespace kolo

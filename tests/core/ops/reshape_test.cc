@@ -1,0 +1,155 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/transpose.h>
+
+#include "tests/core/gradient_check.h"
+#include "tests/core/run_op.h"
+
+namespace kolo {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+Tensor reshaped(const Tensor& x, const Shape& shape, bool known_shapes = true) {
+  return run_op(
+      {x}, [&](Scope& s, const Outputs& in) { return reshape(s, in[0], shape); }, known_shapes);
+}
+
+TEST(Reshape, KeepsElementsAndInfersOneDimension) {
+  const Tensor y = reshaped(Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6}), {3, -1});
+  EXPECT_EQ(y.shape(), (Shape{3, 2}));
+  EXPECT_THAT(y.span<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(reshaped(Tensor::scalar(1.0f), {1, 1}).shape(), (Shape{1, 1}));
+  EXPECT_EQ(reshaped(Tensor(DType::f32, {0, 4}), {0, 7}).shape(), (Shape{0, 7}));
+}
+
+TEST(Reshape, ResolvesUnknownBatchWhenItRuns) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 2, 2}), flat = reshape(s, x, {-1, 4});
+  EXPECT_EQ(flat.shape(), (Shape{-1, 4}));
+  Session session(graph);
+  EXPECT_EQ(session.run(flat, {{x, Tensor::zeros(DType::f32, {5, 2, 2})}}).shape(), (Shape{5, 4}));
+  EXPECT_EQ(session.run(flat, {{x, Tensor::zeros(DType::f32, {1, 2, 2})}}).shape(), (Shape{1, 4}));
+}
+
+TEST(Reshape, NamesBothCountsThatDiffer) {
+  for (const bool known_shapes : {true, false})
+    EXPECT_THAT(
+        [&] {
+          reshaped(Tensor(DType::f32, {2, 3}), {4}, known_shapes);
+        },
+        ThrowsMessage<InvalidArgumentError>(
+            HasSubstr("Cannot reshape a tensor with 6 elements to shape [4] (4 elements)")));
+  EXPECT_THAT(
+      [] {
+        reshaped(Tensor(DType::f32, {2, 3}), {-1, 4});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("[2,3]")));
+  EXPECT_THAT(
+      [] {
+        reshaped(Tensor(DType::f32, {2, 3}), {-1, -1});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("Only one input size may be -1")));
+}
+
+TEST(Reshape, GradientHasTheInputsShape) {
+  for (const bool known_shapes : {true, false}) {
+    expect_gradients({test_numbers({2, 3})},
+                     [](Scope& s, const Outputs& x) {
+                       return reshape(s, square(s, x[0]), {3, 2});
+                     },
+                     {.known_shapes = known_shapes});
+    expect_gradients({test_numbers({2, 1, 3})},
+                     [](Scope& s, const Outputs& x) { return squeeze(s, square(s, x[0]), {1}); },
+                     {.known_shapes = known_shapes});
+    expect_gradients({test_numbers({2, 3})},
+                     [](Scope& s, const Outputs& x) { return expand_dims(s, square(s, x[0]), -1); },
+                     {.known_shapes = known_shapes});
+  }
+}
+
+TEST(Reshape, ExpandDimsAndSqueezeCountFromEitherEnd) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {2, 3});
+  EXPECT_EQ(expand_dims(s, x, 0).shape(), (Shape{1, 2, 3}));
+  EXPECT_EQ(expand_dims(s, x, -1).shape(), (Shape{2, 3, 1}));
+  EXPECT_EQ(squeeze(s, expand_dims(s, x, 1)).shape(), (Shape{2, 3}));
+  EXPECT_THAT([&] { squeeze(s, x, {0}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("Can not squeeze dim[0]")));
+  EXPECT_THAT([&] { expand_dims(s, x, 4); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("[2,3]")));
+}
+
+// Transposition.
+
+TEST(Transpose, ReversesDimensionsWithoutPerm) {
+  const Tensor y = run_op({Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})},
+                          [](Scope& s, const Outputs& x) { return transpose(s, x[0]); });
+  EXPECT_EQ(y.shape(), (Shape{3, 2}));
+  EXPECT_THAT(y.span<float>(), ElementsAre(1, 4, 2, 5, 3, 6));
+}
+
+TEST(Transpose, MovesElementsByAnyPermutation) {
+  const Tensor x = test_numbers({3, 20, 2, 17});
+  std::vector<std::int64_t> perm = {0, 1, 2, 3};
+  do {
+    const Tensor y = run_op({x}, [&](Scope& s, const Outputs& in) { return transpose(s, in[0], perm); });
+    std::int64_t strides[4] = {680, 34, 17, 1};
+    const auto& dims = y.shape().dims();
+    std::int64_t at = 0, wrong = 0;
+    for (std::int64_t i = 0; i < dims[0]; ++i)
+      for (std::int64_t j = 0; j < dims[1]; ++j)
+        for (std::int64_t k = 0; k < dims[2]; ++k)
+          for (std::int64_t l = 0; l < dims[3]; ++l)
+            wrong += y.data<double>()[at++] != x.data<double>()[i * strides[perm[0]] + j * strides[perm[1]] +
+                                                                k * strides[perm[2]] + l * strides[perm[3]]];
+    EXPECT_EQ(wrong, 0) << testing::PrintToString(perm);
+  } while (std::next_permutation(perm.begin(), perm.end()));
+}
+
+TEST(Transpose, TakesEveryElementSizeAndNoElements) {
+  const auto swapped = [](const Tensor& x) {
+    return run_op({x}, [](Scope& s, const Outputs& in) { return transpose(s, in[0], {1, 0}); });
+  };
+  EXPECT_THAT(swapped(Tensor::of<bool>({2, 2}, {true, true, false, false})).span<bool>(),
+              ElementsAre(true, false, true, false));
+  EXPECT_THAT(swapped(Tensor::of<Half>({1, 2}, {Half(1), Half(2)})).span<Half>(),
+              ElementsAre(Half(1), Half(2)));
+  EXPECT_EQ(swapped(Tensor(DType::f32, {0, 3})).shape(), (Shape{3, 0}));
+}
+
+TEST(Transpose, RefusesWhatIsNoPermutation) {
+  const auto by = [](std::vector<std::int64_t> perm) {
+    run_op({Tensor(DType::f32, {2, 3})},
+           [&](Scope& s, const Outputs& x) { return transpose(s, x[0], perm); });
+  };
+  EXPECT_THAT(
+      [&] {
+        by({0, 0});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("[0,0] is not a permutation")));
+  EXPECT_THAT(
+      [&] {
+        by({0, 2, 1});
+      },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("[2,3]"), HasSubstr("3 entries"))));
+}
+
+TEST(Transpose, GradientIsTransposedBack) {
+  expect_gradients({test_numbers({2, 3, 4})}, [](Scope& s, const Outputs& x) {
+    return transpose(s, square(s, x[0]), {2, 0, 1});
+  });
+}
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,154 @@
+#include <kolo/core/passes/step_graph.h>
+
+#include <gmock/gmock.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/variable.h>
+#include <kolo/core/passes/order_updates.h>
+#include <kolo/core/passes/place.h>
+#include <kolo/core/passes/prune.h>
+#include <tests/core/test_ops.h>
+
+namespace kolo {
+namespace {
+
+using testing::add;
+using ::testing::AllOf;
+using testing::call;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::vector<std::string> names(const StepGraph& step) {
+  std::vector<std::string> list;
+  for (const StepNode& node : step.nodes) list.push_back(node.name);
+  return list;
+}
+
+StepGraph step_for(const std::vector<Operation>& targets,
+                   const std::vector<std::pair<Output, Shape>>& fed = {}) {
+  StepSignature signature;
+  for (const Operation& target : targets)
+    signature.fetched.push_back({}), signature.targets.push_back(target.node);
+  signature.fed = fed;
+  return prune(signature);
+}
+
+const StepNode& node_named(const StepGraph& step, const std::string& name) {
+  for (const StepNode& node : step.nodes)
+    if (node.name == name) return node;
+  throw NotFoundError("no node {}", name);
+}
+
+bool waits_for(const StepGraph& step, const std::string& node, const std::string& before) {
+  for (const int control : node_named(step, node).control_inputs)
+    if (step.nodes[control].name == before) return true;
+  for (const StepValue in : node_named(step, node).inputs)
+    if (step.nodes[in.node].name == before) return true;
+  return false;
+}
+
+TEST(Prune, KeepsAncestorsByInputsAndControlEdgesAlone) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1), b = call(s, 2), unused = call(s, 3);
+  const Output c = call(s.control_dependencies({b}), 4, {a});
+  EXPECT_THAT(names(step_for({c})), ElementsAre("call1", "call2", "call4"));
+  (void)unused;
+}
+
+TEST(Prune, CutsAtFedTensors) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1), b = call(s, 2, {a}), c = call(s, 3, {b});
+  const StepGraph step = step_for({c}, {{b, Shape()}});
+  EXPECT_THAT(names(step), ElementsAre("call2", "call3"));
+  EXPECT_EQ(step.nodes[0].schema->name(), kFeedOp);
+}
+
+TEST(Prune, KeepsAFedTensorsProducerThatAControlEdgeNeeds) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1), b = call(s, 2, {a});
+  const Output c = call(s.control_dependencies({b}), 3, {b});
+  const Output d = call(s.control_dependencies({b}), 4);
+  EXPECT_EQ(step_for({c, d}, {{b, Shape()}}).nodes.size(), 5u) << "feed of b, a, b, c, d";
+}
+
+TEST(Prune, InfersShapesFromWhatIsFed) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 3});
+  const Output y = identity(s, x);
+  const StepGraph step = step_for({y}, {{x, Shape{5, 3}}});
+  EXPECT_EQ(step.nodes.back().shapes[0], (Shape{5, 3}));
+}
+
+TEST(OrderUpdates, RunsOlderReadersBeforeAnUpdateAndNewerOnesAfterIt) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  const Output older = call(s, 1, {v.read()});
+  const Output update = assign_add(s, v, constant(s, 2.0f));
+  const Output newer = call(s, 2, {v.read()});
+  StepGraph step = step_for({older, update, newer});
+  order_updates(step);
+  EXPECT_TRUE(waits_for(step, "AssignAdd", "call1"));
+  EXPECT_TRUE(waits_for(step, "call2", "AssignAdd"));
+  EXPECT_EQ(topological_order(step).size(), step.nodes.size());
+}
+
+TEST(OrderUpdates, CopiesAFetchThatALaterUpdateWouldChange) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  const Output update = assign_add(s, v, constant(s, 2.0f));
+  StepGraph step = prune({.fetched = {v.read(), update}, .targets = {v.read().node, update.node}, .fed = {}});
+  order_updates(step);
+  EXPECT_EQ(step.nodes[step.fetches[0].node].schema->name(), kCopyOp);
+  EXPECT_TRUE(waits_for(step, "AssignAdd", "v/read/fetched"));
+}
+
+TEST(OrderUpdates, LeavesStepsWithoutUpdatesAlone) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  StepGraph step = step_for({call(s, 1, {v.read()})});
+  order_updates(step);
+  for (const StepNode& node : step.nodes) EXPECT_TRUE(node.control_inputs.empty()) << node.name;
+}
+
+TEST(Place, NamesRequestAndDevicesWhenNoneFits) {
+  Graph graph;
+  const Scope s(graph);
+  StepGraph step = step_for({call(s.device("/gpu:3"), 1)});
+  EXPECT_THAT([&] { place(step, {"/job:localhost/replica:0/task:0/device:CPU:0"}, false); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("Cannot assign a device to node 'call1': Could not satisfy explicit device "
+                                  "specification '/device:GPU:3'"),
+                        HasSubstr("because no devices matching that specification are registered in this "
+                                  "process; available devices: "
+                                  "/job:localhost/replica:0/task:0/device:CPU:0"))));
+}
+
+TEST(Place, FallsBackToTheCpuWhereSoftPlacementIsAllowed) {
+  Graph graph;
+  const Scope s(graph);
+  StepGraph step = step_for({call(s.device("/gpu:3"), 1)});
+  place(step, {"/job:localhost/replica:0/task:0/device:CPU:0"}, true);
+  EXPECT_EQ(step.nodes[0].device, "/job:localhost/replica:0/task:0/device:CPU:0");
+}
+
+TEST(Place, NamesTheOpThatHasNoKernel) {
+  Graph graph;
+  const Scope s(graph);
+  StepGraph step = step_for({s.add("TestUndifferentiable", {call(s, 1)})});
+  EXPECT_THAT([&] { place(step, {"/job:localhost/replica:0/task:0/device:CPU:0"}, false); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("No OpKernel was registered to support Op 'TestUndifferentiable'"),
+                        HasSubstr("<no registered kernels>"))));
+}
+
+}  // namespace
+}  // namespace kolo

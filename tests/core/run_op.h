@@ -1,0 +1,41 @@
+// Runs a small graph on constants: op tests build it in one expression.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <kolo/core/graph/graph.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/runtime/session.h>
+
+namespace kolo {
+
+/// What `build` makes of the inputs. With `known_shapes` false the inputs are fed, and their shapes are
+/// unknown while the graph is built.
+inline Tensor run_op(const std::vector<Tensor>& inputs,
+                     const std::function<Output(Scope&, const Outputs&)>& build, bool known_shapes = true) {
+  Graph graph;
+  Scope s(graph);
+  Outputs xs;
+  Feeds feeds;
+  for (const Tensor& input : inputs) {
+    xs.push_back(known_shapes ? constant(s, input) : placeholder(s, input.dtype()));
+    if (!known_shapes) feeds.emplace_back(xs.back(), input);
+  }
+  return Session(graph).run(build(s, xs), feeds);
+}
+
+/// Kernels may use so many threads while it lives.
+class IntraOpThreads {
+ public:
+  explicit IntraOpThreads(int threads) : before_(intra_op_threads()) { set_intra_op_threads(threads); }
+  ~IntraOpThreads() { set_intra_op_threads(before_); }
+  IntraOpThreads(const IntraOpThreads&) = delete;
+  IntraOpThreads& operator=(const IntraOpThreads&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,258 @@
+#include <kolo/core/runtime/executor.h>
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/runtime/session.h>
+#include <tests/core/stub_agreement.h>
+#include <tests/core/test_ops.h>
+
+namespace kolo {
+namespace {
+
+using testing::add;
+using ::testing::AllOf;
+using testing::call;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// Calls in the order in which they happened.
+class Calls {
+ public:
+  Calls() {
+    testing::on_call = [this](std::int64_t tag) {
+      MutexLock lock(mutex_);
+      tags_.push_back(tag);
+      threads_.insert(std::this_thread::get_id());
+    };
+  }
+  ~Calls() {
+    testing::on_call = [](std::int64_t) {};
+  }
+  std::vector<std::int64_t> tags() {
+    MutexLock lock(mutex_);
+    return tags_;
+  }
+  std::size_t threads() {
+    MutexLock lock(mutex_);
+    return threads_.size();
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::int64_t> tags_ KOLO_GUARDED_BY(mutex_);
+  std::set<std::thread::id> threads_ KOLO_GUARDED_BY(mutex_);
+};
+
+TEST(Executor, RunsReadyNodesInTheOrderOfCreationOnOneThread) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1), b = call(s, 2), c = call(s, 3, {b}), d = call(s, 4, {a, c});
+  Calls calls;
+  Session(graph, {.inter_op_parallelism_threads = 1}).run(d);
+  EXPECT_THAT(calls.tags(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Executor, RunsEachNodeOnceWhateverTheNumberOfItsConsumers) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1);
+  Outputs sums;
+  for (int i = 0; i < 50; ++i) sums.push_back(add(s, a, a));
+  Output total = sums[0];
+  for (int i = 1; i < 50; ++i) total = add(s, total, sums[i]);
+  Calls calls;
+  testing::additions = 0;
+  Session session(graph, {.inter_op_parallelism_threads = 3});
+  EXPECT_EQ(session.run(total).value<float>(), 100);
+  EXPECT_THAT(calls.tags(), ElementsAre(1));
+  EXPECT_EQ(testing::additions, 99);
+}
+
+TEST(Executor, RunsIndependentNodesOnSeveralThreadsAtOnce) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1), b = call(s, 2);
+  // Each node waits until the other has started: on one thread the deadline would pass.
+  std::atomic<int> started{0};
+  testing::on_call = [&](std::int64_t) {
+    ++started;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (started < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    if (started < 2) throw DeadlineExceededError("the other node did not start");
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 2});
+  EXPECT_EQ(session.run({a, b}).size(), 2u);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(Executor, NamesTheNodeThatFailed) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s.name_scope("tower"), 1);
+  testing::on_call = [](std::int64_t) { throw OutOfRangeError("no more digits"); };
+  Session session(graph);
+  EXPECT_THAT([&] { session.run(a); },
+              ThrowsMessage<OutOfRangeError>(AllOf(HasSubstr("no more digits"), HasSubstr("\"tower/call1\""),
+                                                   HasSubstr("TestCall"), HasSubstr("device:CPU:0"))));
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(Executor, StartsNothingAfterTheFirstFailure) {
+  Graph graph;
+  const Scope s(graph);
+  Output x = call(s, 1);
+  for (int i = 2; i < 6; ++i) x = call(s, i, {x});
+  std::vector<std::int64_t> seen;
+  testing::on_call = [&](std::int64_t tag) {
+    seen.push_back(tag);
+    if (tag == 3) throw InternalError("third");
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 1});
+  EXPECT_THROW(session.run(x), InternalError);
+  EXPECT_THAT(seen, ElementsAre(1, 2, 3));
+  testing::on_call = [](std::int64_t) {};
+  EXPECT_EQ(session.run(x).value<float>(), 5) << "the session goes on after a failed run";
+}
+
+TEST(Executor, OverlapsAsynchronousNodesWithOthers) {
+  Graph graph;
+  const Scope s(graph);
+  const Output slow = s.add("TestAsync", {call(s, 1)}, {{"tag", 2}});
+  const Output other = call(s, 3);
+  std::atomic<bool> other_ran{false};
+  testing::on_call = [&](std::int64_t tag) {
+    if (tag == 3) other_ran = true;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (tag == 2 && !other_ran && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    if (tag == 2 && !other_ran) throw DeadlineExceededError("the executor waited for the asynchronous node");
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 1});
+  EXPECT_EQ(session.run({slow, other})[0].value<float>(), 1);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(Executor, WaitsForAsynchronousNodesUnderWayWhenAnotherFails) {
+  Graph graph;
+  const Scope s(graph);
+  const Output slow = s.add("TestAsync", {call(s, 1)}, {{"tag", 2}});
+  const Output failing = call(s, 3);
+  std::atomic<bool> failed{false}, slow_ended{false};
+  testing::on_call = [&](std::int64_t tag) {
+    if (tag == 3) {
+      failed = true;
+      throw AbortedError("third");
+    }
+    while (tag == 2 && !failed) std::this_thread::yield();
+    if (tag == 2) slow_ended = true;
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 1});
+  EXPECT_THROW(session.run({slow, failing}), AbortedError);
+  EXPECT_TRUE(slow_ended);
+  testing::on_call = [](std::int64_t) {};
+}
+
+// A node that other ranks have a part in: it completes when they are told of a failure.
+struct Shared {
+  std::atomic<bool> starting{false}, told{false}, told_while_starting{false};
+  Completion done;
+} shared;
+
+class SharedKernel final : public AsyncKernel {
+ public:
+  void start(KernelContext&, Completion done) override {
+    shared.done = done;
+    shared.starting = true;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (!shared.told && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    shared.told_while_starting = shared.told.load();
+  }
+};
+
+class SharedAgreement final : public testing::StubAgreement {
+ public:
+  void fail(const std::string&) override {
+    shared.told = true;
+    if (!shared.told_while_starting) shared.done();
+  }
+};
+
+const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y"));
+const RegisterKernel shared_kernel("TestShared", "CPU", {}, KernelFactory([](KernelInit&) {
+                                     return std::make_unique<SharedKernel>();
+                                   }));
+const RegisterAgreement shared_agreement("TestShared", [](const Node&) -> std::shared_ptr<StepAgreement> {
+  return std::make_shared<SharedAgreement>();
+});
+
+TEST(Executor, TellsTheOtherRanksOfAFailureOnceNoKernelIsBeingStarted) {
+  Graph graph;
+  const Scope s(graph);
+  const Output failing = call(s, 1), waiting = s.add("TestShared", {constant(s, 1.0f)});
+  testing::on_call = [](std::int64_t) {
+    while (!shared.starting) std::this_thread::yield();
+    throw DataLossError("a bad file");
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 2});
+  for (int run = 0; run < 10; ++run) {
+    shared.starting = shared.told = shared.told_while_starting = false;
+    EXPECT_THROW(session.run({failing, waiting}), DataLossError);
+    EXPECT_TRUE(shared.told);
+    ASSERT_FALSE(shared.told_while_starting);
+  }
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
+  Graph graph;
+  const Scope s(graph);
+  Outputs values;
+  for (int i = 0; i < 20; ++i)
+    values.push_back(call(s, i, values.empty() ? Outputs{} : Outputs{values[i / 2]}, {2000}));
+  Output total = values[0];
+  for (int i = 1; i < 20; ++i) total = add(s, total, values[i]);
+  std::atomic<int> count{0};
+  testing::on_call = [&](std::int64_t) {
+    if (++count % 137 == 0) throw UnavailableError("injected");
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 3});
+  std::atomic<int> right{0}, failed{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 125; ++i) {
+        try {
+          const Tensor result = session.run(total);
+          if (result.data<float>()[1999] == 190) ++right;
+        } catch (const UnavailableError&) {
+          ++failed;
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right + failed, 1000);
+  EXPECT_GT(failed, 0);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(Executor, RecordsWhenEachNodeRan) {
+  Graph graph;
+  const Scope s(graph);
+  const Output y = call(s, 2, {call(s, 1)});
+  StepTrace trace;
+  Session(graph).run({y}, {}, &trace);
+  ASSERT_EQ(trace.events.size(), 2u);
+  EXPECT_EQ(trace.events[0].name, "call1");
+  EXPECT_LE(trace.events[0].end, trace.events[1].start);
+  EXPECT_THAT(chrome_trace_json(trace, 3),
+              AllOf(HasSubstr("\"traceEvents\""), HasSubstr("\"pid\":3"), HasSubstr("\"call2\"")));
+}
+
+}  // namespace
+}  // namespace kolo

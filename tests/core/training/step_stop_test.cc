@@ -1,0 +1,77 @@
+#include <kolo/core/training/detail/step_stop.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kolo::detail {
+namespace {
+
+using testing::NiceMock;
+using testing::Return;
+
+class MockAgreement : public StepAgreement {
+ public:
+  MOCK_METHOD(void, compare, (), (override));
+  MOCK_METHOD(void, set_step, (std::int64_t), (override));
+  MOCK_METHOD(void, begin_step, (), (override));
+  MOCK_METHOD(void, end_step, (), (override));
+  MOCK_METHOD(void, append_trace, (StepTrace&), (const, override));
+  MOCK_METHOD(void, request_stop, (), (override));
+  MOCK_METHOD(StepVerdict, last_step, (), (const, override));
+  MOCK_METHOD(void, end_of_data, (), (override));
+  MOCK_METHOD(void, end_of_data_in_step, (const std::string&), (override));
+  MOCK_METHOD(void, fail, (const std::string&), (override));
+};
+
+using Agreement = std::shared_ptr<NiceMock<MockAgreement>>;
+
+TEST(StepStop, IsAloneWithOneRankOrWithoutASharedStep) {
+  EXPECT_TRUE(StepStop({std::make_shared<NiceMock<MockAgreement>>()}, 1).is_alone());
+  EXPECT_TRUE(StepStop({}, 2).is_alone());
+  EXPECT_FALSE(StepStop({std::make_shared<NiceMock<MockAgreement>>()}, 2).is_alone());
+}
+
+TEST(StepStop, AsksOnceHoweverOftenItIsTold) {
+  Agreement agreement = std::make_shared<NiceMock<MockAgreement>>();
+  StepStop stop({agreement}, 2);
+  EXPECT_CALL(*agreement, request_stop).Times(1);
+  stop.ask();
+  stop.ask();
+}
+
+TEST(StepStop, CountsAnAgreementThatSeveralNodesShareOnce) {
+  Agreement agreement = std::make_shared<NiceMock<MockAgreement>>();
+  StepStop stop({agreement, agreement}, 2);
+  EXPECT_EQ(stop.num_agreements(), 1u);
+  EXPECT_CALL(*agreement, compare).Times(1);
+  stop.compare();
+}
+
+TEST(StepStop, HasAgreedWhenAnyScheduleSaysSo) {
+  Agreement first = std::make_shared<NiceMock<MockAgreement>>(),
+            second = std::make_shared<NiceMock<MockAgreement>>();
+  StepStop stop({first, second}, 2);
+  EXPECT_FALSE(stop.is_agreed());
+  ON_CALL(*second, last_step).WillByDefault(Return(StepVerdict{.stop = true, .end_of_data = false}));
+  EXPECT_TRUE(stop.is_agreed());
+}
+
+TEST(StepStop, TellsTheOthersWhenThisRankGoesAlone) {
+  Agreement agreement = std::make_shared<NiceMock<MockAgreement>>();
+  StepStop stop({agreement}, 2);
+  EXPECT_CALL(*agreement, end_of_data).Times(1);
+  stop.end_of_data();
+}
+
+TEST(StepStop, WaitsForNobodyOnceAllHaveAgreed) {
+  Agreement agreement = std::make_shared<NiceMock<MockAgreement>>();
+  StepStop stop({agreement}, 2);
+  ON_CALL(*agreement, last_step).WillByDefault(Return(StepVerdict{.stop = false, .end_of_data = true}));
+  EXPECT_CALL(*agreement, end_of_data).Times(0);
+  EXPECT_CALL(*agreement, fail).Times(0);
+  stop.end_of_data();
+  stop.fail("too late");
+}
+
+}  // namespace
+}  // namespace kolo::detail

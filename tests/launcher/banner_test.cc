@@ -1,0 +1,82 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <kolo/launcher/banner.h>
+
+namespace kolo::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const std::string kDashes(74, '-');
+// As Open MPI 4.1.4 wrote them.
+const std::vector<std::string> kKilled = {
+    kDashes,
+    "mpirun noticed that process rank 12 with PID 625 on node node2.cluster exited on signal 9 (Killed).",
+    kDashes};
+const std::vector<std::string> kFailed = {
+    kDashes, "Primary job  terminated normally, but 1 process returned",
+    "a non-zero exit code. Per user-direction, the job has been aborted.", kDashes};
+const std::vector<std::string> kNotFound = {
+    kDashes, "mpirun was unable to launch the specified application as it could not access",
+    "or execute an executable:", kDashes};
+const std::vector<std::string> kLost = {kDashes,
+                                        "ORTE has lost communication with a remote daemon.",
+                                        "",
+                                        "  HNP daemon   : [[49,0],0] on node vm",
+                                        "  Remote daemon: [[49,0],1] on node node2",
+                                        kDashes};
+
+std::vector<std::string> read_all(BannerReader& reader, const std::vector<std::string>& lines) {
+  std::vector<std::string> printed;
+  for (const std::string& line : lines)
+    for (const std::string& text : reader.read(line)) printed.push_back(text);
+  for (const std::string& text : reader.finish()) printed.push_back(text);
+  return printed;
+}
+
+TEST(Banner, NamesTheKilledRankAndItsHost) {
+  for (const bool quiet : {false, true}) {
+    BannerReader reader(quiet);
+    read_all(reader, kKilled);
+    ASSERT_TRUE(reader.dead_rank());
+    EXPECT_EQ(reader.dead_rank()->rank, 12);
+    EXPECT_EQ(reader.dead_rank()->host, "node2.cluster");
+    EXPECT_TRUE(reader.failing());
+  }
+}
+
+TEST(Banner, NamesTheLostHost) {
+  BannerReader reader(true);
+  EXPECT_THAT(read_all(reader, kLost), IsEmpty());
+  EXPECT_EQ(reader.lost_host(), "node2");
+}
+
+TEST(Banner, IsPrintedAsItComesUnlessQuiet) {
+  BannerReader reader(false);
+  EXPECT_THAT(reader.read(kDashes), ElementsAre(kDashes));
+  EXPECT_EQ(read_all(reader, kKilled), kKilled);
+}
+
+TEST(QuietBanner, DropsNotesOnHowTheJobEnded) {
+  BannerReader reader(true);
+  EXPECT_THAT(read_all(reader, kFailed), IsEmpty());
+  EXPECT_THAT(read_all(reader, {"mpirun: Forwarding signal 10 to job"}), IsEmpty());
+}
+
+TEST(QuietBanner, KeepsWhySomethingCouldNotStart) {
+  BannerReader reader(true);
+  EXPECT_EQ(read_all(reader, kNotFound), kNotFound);
+  EXPECT_FALSE(reader.failing());
+  EXPECT_THAT(read_all(reader, {"ssh: Could not resolve hostname b"}),
+              ElementsAre("ssh: Could not resolve hostname b"));
+}
+
+TEST(QuietBanner, KeepsABlockThatIsCutOff) {
+  BannerReader reader(true);
+  EXPECT_THAT(read_all(reader, {kDashes, "something new"}), ElementsAre(kDashes, "something new"));
+}
+
+}  // namespace
+}  // namespace kolo::launcher

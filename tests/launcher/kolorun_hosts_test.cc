@@ -1,0 +1,79 @@
+// kolorun over several hosts, whose ssh is a script that starts mpirun's daemons on this machine under other
+// host names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/launcher/running_program.h"
+
+namespace kolo::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class KolorunHosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    RunningProgram namespaces({"unshare", "-u", "hostname", "node1"});
+    if (namespaces.finish() != 0) GTEST_SKIP() << "host names need the right to make a UTS namespace";
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ + "/ssh")
+        << "#!/bin/sh\n"
+           "while :; do case $1 in -o) shift 2;; -*) shift;; *) break;; esac; done\n"
+           "host=$1; shift\n"
+           "exec unshare -u sh -c \"hostname $host; exec $*\"\n";
+    std::filesystem::permissions(folder_ + "/ssh", std::filesystem::perms::owner_all);
+    path_ = "PATH=" + folder_ + ":" + std::getenv("PATH");
+  }
+  const std::string folder_ = testing::TempDir() + "kolorun_hosts_test";
+  std::string path_;
+};
+
+TEST_F(KolorunHosts, GetTheirNamesTheVariablesAndAPrefix) {
+  RunningProgram program(kolorun({"--host", "node1:1,node2:1", "-x", "MODE", "--", "sh", "-c",
+                                  "echo $(hostname) $KOLO_LAUNCHER $KOLO_X $MODE; echo '{\"a\":1}'"},
+                                 {path_, "KOLO_X=x y", "MODE=fast"}));
+  EXPECT_EQ(program.finish(), 0) << program.err();
+  EXPECT_THAT(program.out(),
+              AllOf(HasSubstr("[0] node1 kolorun x y fast\n"), HasSubstr("[1] node2 kolorun x y fast\n"),
+                    testing::ContainsRegex("(^|\n)\\{\"a\":1\\}\n")));
+}
+
+TEST_F(KolorunHosts, ThatAreOneMachineShareItsCoresUnbound) {
+  RunningProgram program(kolorun({"--host", "node1:1,node2:1", "--prefix", "never", "--", "sh", "-c",
+                                  "echo threads $OMP_NUM_THREADS; grep Cpus_allowed_list /proc/self/status"},
+                                 {"-u", "OMP_NUM_THREADS", path_}));
+  EXPECT_EQ(program.finish(), 0) << program.err();
+  RunningProgram here({"grep", "Cpus_allowed_list", "/proc/self/status"});
+  here.finish();
+  size_t count = 0;
+  for (size_t at = program.out().find(here.out()); at != std::string::npos;
+       at = program.out().find(here.out(), at + 1))
+    ++count;
+  EXPECT_EQ(count, 2u) << program.out();
+}
+
+TEST_F(KolorunHosts, AreToldApartWhenARankDies) {
+  RunningProgram program(kolorun({"-q", "--host", "node1:1,node2:1", "--", STOPPING_RANK, "41"}, {path_}));
+  ASSERT_TRUE(program.wait_for("ready", 2)) << program.err();
+  kill(program.numbers_after("[1] ready ").at(0), SIGKILL);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_THAT(program.err(), HasSubstr("rank 1 on node2 is gone (last step 41)\n"));
+}
+
+TEST_F(KolorunHosts, AreAskedToStopToo) {
+  RunningProgram program(kolorun({"-q", "--host", "node1:1,node2:1", "--", STOPPING_RANK, "7"}, {path_}));
+  ASSERT_TRUE(program.wait_for("ready", 2)) << program.err();
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 0) << program.err();
+  EXPECT_THAT(program.out(), AllOf(HasSubstr("[0] saved\n"), HasSubstr("[1] saved\n")));
+}
+
+}  // namespace
+}  // namespace kolo::launcher

@@ -1,0 +1,296 @@
+// kolorun as users run it, over mpirun on this machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/launcher/running_program.h"
+
+namespace kolo::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+const std::string kRank = STOPPING_RANK;
+// Says that it is ready and then ignores requests to stop.
+const std::vector<std::string> kStubborn = {"sh", "-c",
+                                            "trap '' TERM USR1; echo ready $$; while :; do sleep 0.1; done"};
+
+struct Ended {
+  int code;
+  std::string out, err;
+};
+
+Ended run(std::vector<std::string> arguments, std::vector<std::string> variables = {}) {
+  RunningProgram program(kolorun(std::move(arguments), std::move(variables)));
+  const int code = program.finish();
+  return {code, program.out(), program.err()};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> command(std::vector<std::string> arguments,
+                                 const std::vector<std::string>& program) {
+  arguments.push_back("--");
+  arguments.insert(arguments.end(), program.begin(), program.end());
+  return kolorun(arguments);
+}
+
+bool is_alive(int pid) { return kill(pid, 0) == 0; }
+
+int mpirun_of(const RunningProgram& program) {
+  const auto children = children_of(program.pid());
+  EXPECT_THAT(children, SizeIs(1));
+  return children.empty() ? 0 : children[0].pid;
+}
+
+TEST(Kolorun, PrintsItsVersion) {
+  const Ended ended = run({"--version"});
+  EXPECT_EQ(ended.out, "kolorun 0.1.0\n");
+  EXPECT_EQ(ended.code, 0);
+}
+
+TEST(Kolorun, TellsWhatItWasBuiltWith) {
+  const Ended ended = run({"--check-build"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("compiler: "), HasSubstr("MPI library: MPI 3"),
+                               HasSubstr("oneDNN: "), HasSubstr("mpirun: /")));
+  EXPECT_THAT(run({"--check-build"}, {"PATH=/nonexistent"}).out, HasSubstr("mpirun: not in PATH\n"));
+}
+
+TEST(DryRun, PrintsOneLineThatAShellReadsBackAndLooksForNoProgram) {
+  const std::vector<std::string> program = {"no-such-program", "a b", "it's", "\"q\"", "", "$HOME", "*"};
+  std::vector<std::string> arguments = {"-n", "2", "--dry-run", "--host", "nowhere1:1,nowhere2:1", "--"};
+  arguments.insert(arguments.end(), program.begin(), program.end());
+  const Ended ended = run(arguments);
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out, AllOf(StartsWith("mpirun "), HasSubstr(" -n 2 no-such-program ")));
+  RunningProgram shell({"sh", "-c", "eval \"set -- $1\"; printf '<%s>\\n' \"$@\"", "sh", ended.out});
+  EXPECT_EQ(shell.finish(), 0);
+  EXPECT_THAT(shell.out(),
+              testing::EndsWith("<no-such-program>\n<a b>\n<it's>\n<\"q\">\n<>\n<$HOME>\n<*>\n"));
+}
+
+TEST(Kolorun, TellsABadCommandLineInOneLine) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"-n", "0", "--", "true"},
+                                             {"-n", "x", "--", "true"},
+                                             {"--host", "a:x", "--", "true"},
+                                             {"-n", "2"},
+                                             {"--nonsense"},
+                                             {"--hostfile", "/no/such/file", "--", "true"},
+                                             {"-n", "3", "--host", "localhost:2", "--", "true"},
+                                             {"-n", "1", "-x", "KOLO_TEST_NOT_SET", "--", "true"}}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_THAT(lines_of(ended.err), ElementsAre(StartsWith("kolorun: ")));
+    EXPECT_EQ(ended.out, "");
+  }
+}
+
+TEST(Kolorun, TellsWhichProgramIsMissing) {
+  for (const char* name : {"kolo-no-such-program", "./no-such-program", "/"}) {
+    const Ended ended = run({"-n", "1", "--", name});
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(lines_of(ended.err), ElementsAre(AllOf(StartsWith("kolorun: "), HasSubstr(name))));
+  }
+}
+
+TEST(Kolorun, TellsThatThereIsNoMpirun) {
+  RunningProgram program(
+      {"/usr/bin/env", "PATH=/nonexistent", KOLO_BIN_DIR "/kolorun", "-n", "1", "--", "/bin/true"});
+  EXPECT_EQ(program.finish(), 1);
+  EXPECT_THAT(lines_of(program.err()), ElementsAre(HasSubstr("mpirun is not in PATH")));
+}
+
+TEST(Kolorun, LooksForABareNameBesideItself) {
+  const Ended ended = run({"-n", "1", "--", "kolorun", "--version"});
+  EXPECT_EQ(ended.out, "kolorun 0.1.0\n");
+  EXPECT_EQ(ended.code, 0);
+}
+
+TEST(Kolorun, ReturnsTheExitCodeOfTheJob) {
+  EXPECT_EQ(run({"-n", "2", "--", "true"}).code, 0);
+  EXPECT_EQ(run({"-n", "2", "--", "sh", "-c", "exit 3"}).code, 3);
+}
+
+TEST(Kolorun, PrefixesLinesButNotJson) {
+  const Ended ended = run({"-n", "2", "--", "sh", "-c", "echo '{\"rank\":1}'; echo out; echo err >&2"});
+  EXPECT_THAT(lines_of(ended.out),
+              UnorderedElementsAre("[0] out", "[1] out", "{\"rank\":1}", "{\"rank\":1}"));
+  EXPECT_THAT(lines_of(ended.err), UnorderedElementsAre("[0] err", "[1] err"));
+}
+
+TEST(Kolorun, LosesAndMixesNoLinesWhenManyShortOnesCome) {
+  const Ended ended = run({"-n", "2", "--prefix", "always", "--", "seq", "1", "20000"});
+  std::vector<int> next(2, 1);
+  for (const std::string& line : lines_of(ended.out)) {
+    ASSERT_THAT(line, testing::MatchesRegex("\\[[01]\\] [0-9]+"));
+    EXPECT_EQ(std::stoi(line.substr(4)), next[line[1] - '0']++);
+  }
+  EXPECT_THAT(next, ElementsAre(20001, 20001));
+}
+
+TEST(Kolorun, HandsStdinToRankZero) {
+  RunningProgram program({"sh", "-c", "echo text | " KOLO_BIN_DIR "/kolorun -n 2 -- cat"});
+  EXPECT_EQ(program.finish(), 0);
+  EXPECT_EQ(program.out(), "[0] text\n");
+}
+
+TEST(Kolorun, TellsTheRanksWhoStartedThemAndTheirThreads) {
+  const Ended ended = run({"-n", "2", "-x", "MODE=a b", "--prefix", "never", "--", "sh", "-c",
+                           "echo $KOLO_LAUNCHER $OMP_NUM_THREADS $MODE $KOLO_X"},
+                          {"OMP_NUM_THREADS=5", "KOLO_X=y"});
+  EXPECT_EQ(ended.out, "kolorun 5 a b y\nkolorun 5 a b y\n");
+}
+
+TEST(Kolorun, LeavesNoFolderBehind) {
+  const std::string folder = testing::TempDir() + "kolorun_test_tmp";
+  std::filesystem::create_directories(folder);
+  EXPECT_EQ(run({"-n", "2", "--", "true"}, {"TMPDIR=" + folder}).code, 0);
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    EXPECT_THAT(entry.path().string(), Not(HasSubstr("kolorun-")));
+}
+
+TEST(Kolorun, NamesTheRankThatDiedAndItsLastStep) {
+  RunningProgram program(command({"-n", "2"}, {kRank, "41"}));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  const auto start = std::chrono::steady_clock::now();
+  kill(program.numbers_after("[1] ready ").at(0), SIGKILL);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_THAT(program.err(),
+              testing::ContainsRegex("rank 1 on [^ ]+ is gone \\(last step 41\\)\n"));  // told by rank 0
+  EXPECT_THAT(program.err(), Not(HasSubstr("\x01")));
+}
+
+TEST(Kolorun, SaysThatTheLastStepIsUnknownWhereNoRankToldOne) {
+  RunningProgram program(command({"-q", "-n", "2"}, {kRank}));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  kill(program.numbers_after("[0] ready ").at(0), SIGKILL);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_THAT(lines_of(program.err()),
+              ElementsAre(testing::MatchesRegex("rank 0 on [^ ]+ is gone \\(last step unknown\\)")));
+}
+
+TEST(Kolorun, AsksTheRanksToStopAndEndsWithTheirCode) {
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) {
+    RunningProgram program(command({"-q", "-n", "2"}, {kRank, "7"}));
+    ASSERT_TRUE(program.wait_for("ready", 2));
+    program.signal(number);
+    EXPECT_EQ(program.finish(), 0) << program.err();
+    EXPECT_THAT(program.out(), AllOf(HasSubstr("[0] saved\n"), HasSubstr("[1] saved\n")));
+    EXPECT_EQ(program.err(), "");
+  }
+}
+
+TEST(Kolorun, HandsOnSigusr2) {
+  RunningProgram program(
+      command({"-q", "-n", "2"},
+              {"sh", "-c", "trap 'echo usr2; exit 0' USR2; echo ready; while :; do sleep 0.1; done"}));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGUSR2);
+  EXPECT_EQ(program.finish(), 0);
+  EXPECT_THAT(program.out(), AllOf(HasSubstr("[0] usr2"), HasSubstr("[1] usr2")));
+}
+
+TEST(Kolorun, EndsRanksThatDoNotStopWithinTheGrace) {
+  RunningProgram program(command({"-n", "2", "--stop-grace", "0.5"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGTERM);
+  EXPECT_GT(program.finish(), 0);
+  for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
+}
+
+TEST(Kolorun, EndsAtOnceOnASecondSignal) {
+  RunningProgram program(command({"-n", "2", "--stop-grace", "1000"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGTERM);
+  program.signal(SIGINT);  // another number: two equal ones may be one by the time they are read
+  EXPECT_EQ(program.finish(), 137);
+  for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
+}
+
+TEST(Kolorun, EndsTheRanksWhenMpirunIsKilled) {
+  RunningProgram program(command({"-n", "2"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  kill(mpirun_of(program), SIGKILL);
+  EXPECT_EQ(program.finish(), 137);
+  for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
+}
+
+TEST(Kolorun, EndsTheJobWhenNobodyReadsIt) {
+  RunningProgram program(command({"-n", "2"}, {"sh", "-c", "while sleep 0.01; do echo y; done"}));
+  ASSERT_TRUE(program.wait_for("[1] y", 10));
+  program.stop_reading();
+  EXPECT_GT(program.finish(), 0);
+}
+
+TEST(QuietKolorun, LeavesOutMpirunsBanner) {
+  EXPECT_THAT(run({"-n", "2", "--", "sh", "-c", "exit 3"}).err, HasSubstr("non-zero exit code"));
+  EXPECT_EQ(run({"-q", "-n", "2", "--", "sh", "-c", "exit 3"}).err, "");
+}
+
+class Restarts : public testing::Test {
+ protected:
+  // Appends a line to the log each time it starts, then ends with `code`.
+  std::vector<std::string> logging_program(int code) const {
+    return {"-q",         "-n", "1",
+            "--restarts", "2",  "--",
+            "sh",         "-c", "echo start >> " + log_ + "; exit " + std::to_string(code)};
+  }
+  int starts() const {
+    std::ifstream file(log_);
+    int count = 0;
+    for (std::string line; std::getline(file, line);) ++count;
+    return count;
+  }
+  void SetUp() override { std::filesystem::remove(log_); }
+  const std::string log_ = testing::TempDir() + "kolorun_restarts";
+};
+
+TEST_F(Restarts, StartAFailedJobAgainAsOftenAsAllowed) {
+  const Ended ended = run(logging_program(4));
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_EQ(starts(), 3);
+  EXPECT_THAT(lines_of(ended.err), ElementsAre("kolorun: the job ended with exit code 4; restart 1 of 2",
+                                               "kolorun: the job ended with exit code 4; restart 2 of 2"));
+}
+
+TEST_F(Restarts, AreNotForSuccessNorForABadCommandLine) {
+  EXPECT_EQ(run(logging_program(0)).code, 0);
+  EXPECT_EQ(starts(), 1);
+  EXPECT_EQ(run(logging_program(2)).code, 2);
+  EXPECT_EQ(starts(), 2);
+}
+
+TEST_F(Restarts, AreNotForAJobThatWasAskedToStop) {
+  RunningProgram program(
+      command({"-q", "-n", "1", "--restarts", "2"},
+              {"sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.1; done"}));
+  ASSERT_TRUE(program.wait_for("ready"));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 5);
+  EXPECT_THAT(program.err(), Not(HasSubstr("restart")));
+}
+
+}  // namespace
+}  // namespace kolo::launcher

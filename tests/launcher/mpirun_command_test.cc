@@ -1,0 +1,164 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/launcher/mpirun_command.h>
+
+namespace kolo::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
+
+Surroundings machine(int cores) {
+  Surroundings found;
+  found.topology.cores = cores;
+  found.hostname = "here";
+  return found;
+}
+
+Options ranks(int n) {
+  Options options;
+  options.ranks = n;
+  options.program = {"prog", "x"};
+  return options;
+}
+
+Options ranks_on(int n, std::vector<Host> hosts) {
+  Options options = ranks(n);
+  options.hosts = std::move(hosts);
+  return options;
+}
+
+std::string line(const Options& options, const Surroundings& found) {
+  return shell_quote(compose_mpirun(options, found, false));
+}
+
+TEST(MpirunCommand, GivesEachRankItsShareOfTheCores) {
+  EXPECT_EQ(
+      line(ranks(2), machine(8)),
+      "mpirun --map-by slot:PE=4 --bind-to core -x KOLO_LAUNCHER=kolorun -x OMP_NUM_THREADS=4 -n 2 prog x");
+}
+
+TEST(MpirunCommand, RoundsTheShareDown) {
+  EXPECT_THAT(line(ranks(3), machine(8)), AllOf(HasSubstr("slot:PE=2 "), HasSubstr("OMP_NUM_THREADS=2 ")));
+}
+
+TEST(MpirunCommand, OversubscribesWithoutBindingWithMoreRanksThanCores) {
+  EXPECT_THAT(line(ranks(3), machine(2)), AllOf(HasSubstr("--oversubscribe "), HasSubstr("--bind-to none "),
+                                                HasSubstr("OMP_NUM_THREADS=1 ")));
+  EXPECT_THAT(line(ranks(2), machine(2)), Not(HasSubstr("oversubscribe")));
+}
+
+TEST(MpirunCommand, RefusesToBindMoreRanksThanCores) {
+  Options options = ranks(3);
+  options.bind = Bind::core;
+  EXPECT_THAT([&] { compose_mpirun(options, machine(2), false); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("3 ranks, 2 cores")));
+}
+
+TEST(MpirunCommand, BindsNoRankWhenAskedSo) {
+  Options options = ranks(2);
+  options.bind = Bind::none;
+  EXPECT_THAT(line(options, machine(8)), AllOf(HasSubstr("--bind-to none "), Not(HasSubstr("--map-by")),
+                                               HasSubstr("OMP_NUM_THREADS=4")));
+}
+
+TEST(MpirunCommand, StaysWithinAnAffinityMaskByNotBinding) {
+  Surroundings found = machine(2);
+  found.topology.restricted = true;
+  EXPECT_THAT(line(ranks(1), found), HasSubstr("--bind-to none "));
+}
+
+TEST(MpirunCommand, LeavesBindingToMpiArgumentsThatBind) {
+  Options options = ranks(2);
+  options.mpi_args = {"--bind-to", "socket"};
+  EXPECT_THAT(line(options, machine(8)),
+              AllOf(HasSubstr("--bind-to socket -n 2"), Not(HasSubstr("slot:PE"))));
+}
+
+TEST(MpirunCommand, AllowsRootWhatRootMustAskFor) {
+  Surroundings found = machine(2);
+  EXPECT_THAT(line(ranks(1), found), Not(HasSubstr("root")));
+  found.root = true;
+  EXPECT_THAT(line(ranks(1), found), HasSubstr("--allow-run-as-root "));
+}
+
+TEST(MpirunCommand, LeavesThreadsThatTheEnvironmentSets) {
+  Surroundings found = machine(8);
+  found.variables = {"OMP_NUM_THREADS"};
+  EXPECT_THAT(line(ranks(2), found), Not(HasSubstr("OMP_NUM_THREADS")));  // a rank here inherits it
+}
+
+TEST(MpirunCommand, HandsVariablesToOtherHosts) {
+  Surroundings found = machine(8);
+  found.variables = {"HOME", "KOLO_BUCKET_BYTES", "OMP_NUM_THREADS", "OMP_PROC_BIND",
+                     "PATH", "LD_LIBRARY_PATH",   "SECRET"};
+  Options options = ranks_on(2, {{"a", 1}, {"b", 1}});
+  options.exported = {"HOME", "MODE=fast"};
+  EXPECT_THAT(
+      line(options, found),
+      AllOf(HasSubstr("-x HOME -x KOLO_BUCKET_BYTES -x KOLO_LAUNCHER=kolorun -x LD_LIBRARY_PATH -x MODE=fast "
+                      "-x OMP_NUM_THREADS -x OMP_PROC_BIND -x PATH"),
+            Not(HasSubstr("SECRET"))));
+}
+
+TEST(MpirunCommand, RefusesToExportWhatIsNotSet) {
+  Options options = ranks(1);
+  options.exported = {"MODE"};
+  EXPECT_THAT([&] { compose_mpirun(options, machine(1), false); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("-x MODE=1")));
+}
+
+TEST(MpirunCommand, NoticesDeadLinksBetweenHosts) {
+  EXPECT_THAT(line(ranks_on(2, {{"a", 1}, {"b", 1}}), machine(2)),
+              AllOf(HasSubstr("--mca oob_tcp_keepalive_time 2 --mca oob_tcp_keepalive_intvl 1 --mca "
+                              "oob_tcp_keepalive_probes 2"),
+                    HasSubstr("-o ServerAliveInterval=1 -o ServerAliveCountMax=2'")));
+  EXPECT_THAT(line(ranks(2), machine(2)), Not(HasSubstr("keepalive")));
+  EXPECT_THAT(line(ranks_on(2, {{"localhost", 1}, {"here", 1}}), machine(2)), Not(HasSubstr("keepalive")));
+}
+
+TEST(MpirunCommand, LeavesTheUsersOwnLaunchAgentAlone) {
+  Options options = ranks_on(2, {{"a", 1}, {"b", 1}});
+  options.mpi_args = {"--mca", "plm_rsh_agent", "rsh"};
+  EXPECT_THAT(line(options, machine(2)), AllOf(HasSubstr("keepalive"), Not(HasSubstr("ServerAlive"))));
+}
+
+TEST(MpirunCommand, CountsTheRanksOfTheFullestHost) {
+  EXPECT_THAT(line(ranks_on(3, {{"a", 1}, {"b", 2}}), machine(8)),
+              AllOf(HasSubstr("--host a:1,b:2 "), HasSubstr("slot:PE=4 ")));
+}
+
+TEST(MpirunCommand, BindsNoRankWhereHostsShareAMachineAndDividesItsCores) {
+  Surroundings found = machine(8);
+  found.machines = {0, 0};
+  EXPECT_THAT(line(ranks_on(4, {{"a", 2}, {"b", 2}}), found),
+              AllOf(HasSubstr("--bind-to none "), HasSubstr("OMP_NUM_THREADS=2 ")));
+  found.machines = {0, 1};
+  EXPECT_THAT(line(ranks_on(4, {{"a", 2}, {"b", 2}}), found),
+              AllOf(HasSubstr("--bind-to core "), HasSubstr("OMP_NUM_THREADS=4 ")));
+}
+
+TEST(MpirunCommand, KnowsWhereAllRanksAreHere) {
+  EXPECT_TRUE(all_ranks_here(ranks(2), machine(2)));
+  EXPECT_TRUE(all_ranks_here(ranks_on(2, {{"localhost", 2}}), machine(2)));
+  EXPECT_FALSE(all_ranks_here(ranks_on(2, {{"localhost", 1}, {"other", 1}}), machine(2)));
+  Options by_mpirun = ranks(2);
+  by_mpirun.mpi_args = {"--hostfile", "f"};
+  EXPECT_FALSE(all_ranks_here(by_mpirun, machine(2)));
+  Surroundings batch = machine(2);
+  batch.batch_job = true;
+  EXPECT_FALSE(all_ranks_here(ranks(2), batch));
+}
+
+TEST(ShellQuote, LeavesPlainWordsAndQuotesAllOthers) {
+  EXPECT_EQ(shell_quote({"a=1", "--x", "p/q:2,r", "a b", "", "it's", "$HOME", "\"q\"", "a\nb", "*", "~"}),
+            "a=1 --x p/q:2,r 'a b' '' 'it'\\''s' '$HOME' '\"q\"' 'a\nb' '*' '~'");
+}
+
+}  // namespace
+}  // namespace kolo::launcher

@@ -1,0 +1,123 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+#include <kolo/core/base/error.h>
+#include <kolo/launcher/options.h>
+
+namespace kolo::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Options parse(std::initializer_list<const char*> words) {
+  std::vector<const char*> argv = {"kolorun"};
+  argv.insert(argv.end(), words);
+  return parse_command_line(static_cast<int>(argv.size()), argv.data());
+}
+
+// The text of the error that these words are refused with; "" if they are taken.
+std::string refusal(std::initializer_list<const char*> words) {
+  try {
+    parse(words);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Options, LeaveWhatFollowsTheDashesToTheProgram) {
+  const Options options = parse({"-n", "2", "--", "prog", "-n", "7", "--help", "--", "x"});
+  EXPECT_EQ(options.ranks, 2);
+  EXPECT_FALSE(options.help);
+  EXPECT_THAT(options.program, ElementsAre("prog", "-n", "7", "--help", "--", "x"));
+}
+
+TEST(Options, AreAllRead) {
+  const Options options =
+      parse({"-q", "--bind", "none", "--prefix=always", "--stop-grace", "2.5", "--restarts", "3", "-x", "A",
+             "-x", "B=1", "--dry-run", "--host", "a:2,b:2", "--", "p"});
+  EXPECT_TRUE(options.quiet);
+  EXPECT_TRUE(options.dry_run);
+  EXPECT_EQ(options.bind, Bind::none);
+  EXPECT_EQ(options.prefix, Prefix::always);
+  EXPECT_EQ(options.stop_grace_s, 2.5);
+  EXPECT_EQ(options.restarts, 3);
+  EXPECT_THAT(options.exported, ElementsAre("A", "B=1"));
+  EXPECT_THAT(options.hosts, ElementsAre(Host{"a", 2}, Host{"b", 2}));
+}
+
+TEST(Options, TakeAsManyRanksAsHostsHaveSlots) {
+  EXPECT_EQ(parse({"--host", "a:2,b:3", "--", "p"}).ranks, 5);
+}
+
+TEST(Options, SplitMpiArgumentsLikeAShell) {
+  EXPECT_THAT(
+      parse({"-n", "1", "--mpi-args", "--mca btl 'self, tcp'", "--mpi-args", "-v", "--", "p"}).mpi_args,
+      ElementsAre("--mca", "btl", "self, tcp", "-v"));
+  EXPECT_THAT(refusal({"-n", "1", "--mpi-args", "--mca 'x", "--", "p"}), HasSubstr("a quote is not closed"));
+}
+
+TEST(Options, RefuseRanksThatAreNoNumberOfAtLeastOne) {
+  for (const char* number : {"0", "-1", "x", "2x", "", "1.5", "nan", "99999999999999999999"})
+    EXPECT_THAT(refusal({"-n", number, "--", "p"}), HasSubstr(std::string("-n \"") + number + "\""))
+        << number;
+}
+
+TEST(Options, RefuseTimesAndCountsThatAreNoNumbers) {
+  for (const char* text : {"-1", "nan", "inf", "5s", ""})
+    EXPECT_THAT(refusal({"-n", "1", "--stop-grace", text, "--", "p"}), HasSubstr("--stop-grace")) << text;
+  for (const char* text : {"-1", "x", "1.5"})
+    EXPECT_THAT(refusal({"-n", "1", "--restarts", text, "--", "p"}), HasSubstr("--restarts")) << text;
+}
+
+TEST(Options, NameTheNearestOptionAndValue) {
+  EXPECT_THAT(refusal({"--hots", "a", "--", "p"}),
+              HasSubstr("unknown option --hots; did you mean \"--host\"?"));
+  EXPECT_THAT(refusal({"-n", "1", "--bind", "cores", "--", "p"}), HasSubstr("did you mean \"core\"?"));
+  EXPECT_THAT(refusal({"-n", "1", "--prefix", "alwys", "--", "p"}), HasSubstr("did you mean \"always\"?"));
+}
+
+TEST(Options, AreNotGuessedFromTheirBeginning) {
+  EXPECT_THAT(refusal({"-n", "1", "--rest", "2", "--", "p"}), HasSubstr("--rest"));
+}
+
+TEST(Options, NeedRanksAndAProgramAfterTheDashes) {
+  EXPECT_THAT(refusal({"--", "p"}), HasSubstr("number of ranks is missing"));
+  EXPECT_THAT(refusal({"-n", "2"}), HasSubstr("no program is given"));
+  EXPECT_THAT(refusal({"-n", "2", "--"}), HasSubstr("no program is given"));
+  EXPECT_THAT(refusal({"-n", "2", "prog"}), HasSubstr("must come after --"));
+}
+
+TEST(Options, RefuseMoreRanksThanSlotsUnlessMpirunMayOverfill) {
+  EXPECT_THAT(refusal({"-n", "5", "--host", "a:2,b:2", "--", "p"}),
+              HasSubstr("-n 5 ranks do not fit into the 4 slots of a:2,b:2"));
+  EXPECT_EQ(refusal({"-n", "5", "--host", "a:2,b:2", "--mpi-args", "--oversubscribe", "--", "p"}), "");
+}
+
+TEST(Options, RefuseAHostListBesideAHostfile) {
+  EXPECT_THAT(refusal({"--host", "a", "--hostfile", "f", "--", "p"}), HasSubstr("--host and --hostfile"));
+}
+
+TEST(Options, RefuseExportsThatNameNoVariable) {
+  for (const char* name : {"", "1A", "A-B", "=x"})
+    EXPECT_THAT(refusal({"-n", "1", "-x", name, "--", "p"}), HasSubstr("-x")) << name;
+}
+
+TEST(Options, HelpVersionAndCheckNeedNothingElse) {
+  EXPECT_TRUE(parse({"--help"}).help);
+  EXPECT_TRUE(parse({"--version"}).version);
+  EXPECT_TRUE(parse({"--check-build"}).check_build);
+}
+
+TEST(Options, AreAllInTheHelp) {
+  for (const char* option :
+       {"-n ", "--host ", "--hostfile", "--bind", "--prefix", "--stop-grace", "--restarts", "-x ",
+        "--mpi-args", "--dry-run", "-q ", "--check-build", "--help", "--version"})
+    EXPECT_THAT(help_text(), HasSubstr(option));
+}
+
+}  // namespace
+}  // namespace kolo::launcher

@@ -1,0 +1,101 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include <kolo/core/base/stop_signal.h>
+#include <kolo/launcher/child.h>
+#include <kolo/launcher/output.h>
+
+namespace kolo::launcher {
+namespace {
+
+TEST(Prefix, StandsBeforeEachLineOfARank) {
+  EXPECT_EQ(with_prefix(Prefix::always, 1, 0, "text"), "[0] text");
+  EXPECT_EQ(with_prefix(Prefix::always, 2, 1, "{\"a\":1}"), "[1] {\"a\":1}");
+  EXPECT_EQ(with_prefix(Prefix::automatic, 2, 1, "text"), "[1] text");
+  EXPECT_EQ(with_prefix(Prefix::never, 2, 1, "text"), "text");
+}
+
+TEST(AutomaticPrefix, LeavesJsonLinesAlone) {
+  EXPECT_EQ(with_prefix(Prefix::automatic, 2, 1, "{\"a\":{\"b\":[1,2]}}"), "{\"a\":{\"b\":[1,2]}}");
+  EXPECT_EQ(with_prefix(Prefix::automatic, 2, 1, "{not json}"), "[1] {not json}");
+}
+
+TEST(AutomaticPrefix, LeavesOneRankAndKolosOwnLogLinesAlone) {
+  EXPECT_EQ(with_prefix(Prefix::automatic, 1, 0, "text"), "text");
+  EXPECT_EQ(with_prefix(Prefix::automatic, 2, 1, "[1/2 vm] text"), "[1/2 vm] text");
+  EXPECT_EQ(with_prefix(Prefix::automatic, 2, 1, "[1/20 lines]"), "[1] [1/20 lines]");
+}
+
+TEST(LastStep, IsTakenOutOfTheLineThatCarriesIt) {
+  std::string line = std::string(kLastStepMarker) + "1200";
+  EXPECT_EQ(take_last_step(line), 1200);
+  EXPECT_EQ(line, "");
+  line = "started to say" + std::string(kLastStepMarker) + "7";
+  EXPECT_EQ(take_last_step(line), 7);
+  EXPECT_EQ(line, "started to say");
+  line = "kolo last-step 9";
+  EXPECT_FALSE(take_last_step(line));
+}
+
+std::array<OwnedFd, 2> make_pipe() {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(pipe(ends), 0);
+  return {OwnedFd(ends[0]), OwnedFd(ends[1])};
+}
+
+class Router : public testing::Test {
+ protected:
+  Router() { options_.ranks = 2; }
+  std::string printed(OutputSink& sink) {
+    EXPECT_TRUE(sink.write_some());
+    char bytes[4096];
+    const ssize_t count = read(pipe_[0].get(), bytes, sizeof bytes);
+    return std::string(bytes, std::max<ssize_t>(count, 0));
+  }
+  std::array<OwnedFd, 2> pipe_ = make_pipe();
+  Options options_;
+  OutputSink out_{pipe_[1].get()}, err_{pipe_[1].get()};
+};
+
+TEST_F(Router, KeepsTheLinesOfRanksWholeHoweverTheyCome) {
+  OutputRouter router(options_, false, out_, err_);
+  router.from_rank(0, Stream::out, "zero ");
+  router.from_rank(1, Stream::out, "one\nlast");
+  router.from_rank(0, Stream::out, "zero\n");
+  router.finish();
+  EXPECT_EQ(printed(out_), "[1] one\n[0] zero zero\n[1] last\n");
+}
+
+TEST_F(Router, KeepsTheLargestStepAndPrintsNoneOfTheMarkers) {
+  OutputRouter router(options_, true, out_, err_);
+  const std::string marker = kLastStepMarker;
+  router.from_mpirun(Stream::err,
+                     "[1,0]<stderr>:" + marker + "7\n[1,1]<stderr>:" + marker + "5\n[1,1]<stderr>:bye\n");
+  router.finish();
+  EXPECT_EQ(router.last_step(), 7);
+  EXPECT_EQ(printed(err_), "[1] bye\n");
+}
+
+TEST_F(Router, TellsWhenNobodyReads) {
+  OutputRouter router(options_, false, out_, err_);
+  router.from_rank(0, Stream::out, "text\n");
+  pipe_[0] = OwnedFd();
+  signal(SIGPIPE, SIG_IGN);
+  EXPECT_FALSE(out_.write_some());
+  EXPECT_EQ(out_.pending_bytes(), 0u);
+}
+
+TEST_F(Router, DoesNotWaitForASlowReader) {
+  OutputRouter router(options_, false, out_, err_);
+  for (int i = 0; i < 100; ++i) router.from_rank(0, Stream::out, std::string(9999, 'x') + "\n");
+  EXPECT_TRUE(out_.write_some());  // a pipe holds 65536 bytes
+  EXPECT_GT(out_.pending_bytes(), 900000u);
+}
+
+}  // namespace
+}  // namespace kolo::launcher

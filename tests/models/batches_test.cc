@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/batches.h>
+
+#include "tests/models/numbered_dataset.h"
+
+namespace kolo::models {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+
+// What all ranks see in one step, rank after rank.
+std::vector<int> global_step(std::vector<Batches>& ranks) {
+  std::vector<int> seen;
+  for (auto& rank : ranks) {
+    const auto part = next_numbers(rank);
+    seen.insert(seen.end(), part.begin(), part.end());
+  }
+  return seen;
+}
+
+std::vector<Batches> all_ranks(const Dataset& dataset, int ranks, std::int64_t batch_size,
+                               std::uint64_t seed = 1) {
+  std::vector<Batches> made;
+  for (int rank = 0; rank < ranks; ++rank)
+    made.emplace_back(dataset,
+                      BatchOptions{.batch_size = batch_size, .rank = rank, .ranks = ranks, .seed = seed});
+  return made;
+}
+
+TEST(Batches, FollowThePermutationOfSeedAndEpoch) {
+  auto ranks = all_ranks(numbered_dataset(300), 3, 8);
+  std::vector<std::int64_t> order;
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    shuffle_samples(1, epoch, 300, order);
+    for (std::ptrdiff_t b = 0; b < 300 / 24; ++b) {
+      const std::vector<int> run(order.begin() + b * 24, order.begin() + (b + 1) * 24);
+      EXPECT_EQ(global_step(ranks), run) << "epoch " << epoch << " batch " << b;
+    }
+  }
+}
+
+TEST(Batches, ShowTheSameSamplesToAnyNumberOfRanks) {
+  const Dataset dataset = numbered_dataset(500);
+  auto one = all_ranks(dataset, 1, 128), two = all_ranks(dataset, 2, 64), four = all_ranks(dataset, 4, 32);
+  for (int step = 0; step < 10; ++step) {
+    const auto seen = global_step(one);
+    EXPECT_EQ(global_step(two), seen);
+    EXPECT_EQ(global_step(four), seen);
+  }
+}
+
+TEST(Batches, ShowNoSampleTwiceInAnEpochAndDropTheIncompleteRest) {
+  auto ranks = all_ranks(numbered_dataset(103), 2, 5);
+  EXPECT_EQ(ranks[0].steps_per_epoch(), 10);
+  std::set<int> seen;
+  for (int step = 0; step < 10; ++step) {
+    for (const int number : global_step(ranks)) EXPECT_TRUE(seen.insert(number).second) << number;
+  }
+  EXPECT_EQ(seen.size(), 100u);
+  EXPECT_EQ(ranks[1].position(), (BatchPosition{1, 0, 10}));
+}
+
+TEST(Batches, OrderEpochsAndSeedsDifferently) {
+  std::vector<std::int64_t> first, other_epoch, other_seed;
+  shuffle_samples(1, 0, 100, first);
+  shuffle_samples(1, 1, 100, other_epoch);
+  shuffle_samples(2, 0, 100, other_seed);
+  EXPECT_NE(first, other_epoch);
+  EXPECT_NE(first, other_seed);
+  EXPECT_NE(other_epoch, other_seed);
+}
+
+// Computed by tests/models/sample_order.py, which follows the sources named in counter_random.h and
+// batches.h.
+TEST(Batches, OrderSamplesAlikeOnEveryMachine) {
+  std::vector<std::int64_t> order;
+  shuffle_samples(1, 0, 10, order);
+  EXPECT_THAT(order, ElementsAre(7, 4, 6, 8, 3, 2, 1, 9, 5, 0));
+  shuffle_samples(42, 3, 10, order);
+  EXPECT_THAT(order, ElementsAre(8, 7, 0, 2, 6, 3, 4, 9, 5, 1));
+}
+
+TEST(Batches, PutEverySampleAtEveryPlaceEquallyOften) {
+  constexpr int kSamples = 5, kEpochs = 5000;
+  std::vector<std::vector<int>> counts(kSamples, std::vector<int>(kSamples));
+  std::vector<std::int64_t> order;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    shuffle_samples(9, epoch, kSamples, order);
+    for (std::size_t place = 0; place < kSamples; ++place)
+      ++counts[place][static_cast<std::size_t>(order[place])];
+  }
+  for (const auto& place : counts) {
+    for (const int count : place) EXPECT_NEAR(count, 1000, 142);  // five standard deviations of 28.3
+  }
+}
+
+TEST(Batches, ScalePixelsToOneAndKeepLabels) {
+  Dataset dataset = numbered_dataset(1);
+  dataset.images.span<std::uint8_t>()[783] = 51;
+  dataset.labels.span<std::uint8_t>()[0] = 7;
+  Batch batch;
+  Batches(dataset, {.batch_size = 1}).next(batch);
+  EXPECT_EQ(batch.images.shape(), (Shape{1, 1, 28, 28}));
+  EXPECT_EQ(batch.images.span<float>()[783], 51.0F / 255.0F);
+  EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(7));
+  Batches(dataset, {.batch_size = 1, .layout = ImageLayout::flat}).next(batch);
+  EXPECT_EQ(batch.images.shape(), (Shape{1, 784}));
+}
+
+TEST(Batches, FillTensorsAnewUnlessTheyAreShared) {
+  Batches batches(numbered_dataset(40), {.batch_size = 4});
+  Batch batch;
+  batches.next(batch);
+  const std::byte* const memory = batch.images.raw();
+  batches.next(batch);
+  EXPECT_EQ(batch.images.raw(), memory);
+  const Tensor kept = batch.images;
+  const float first = kept.data<float>()[0];
+  batches.next(batch);
+  EXPECT_NE(batch.images.raw(), memory);
+  EXPECT_EQ(kept.data<float>()[0], first);
+}
+
+TEST(Batches, GoOnWhereASavedPositionWas) {
+  const Dataset dataset = numbered_dataset(50);
+  Batches through(dataset, {.batch_size = 7}), resumed(dataset, {.batch_size = 7});
+  for (int step = 0; step < 10; ++step) next_numbers(through);
+  EXPECT_EQ(to_json(through.position()), R"({"batch":3,"epoch":1,"global_batch_size":7})");
+  resumed.seek(position_from_json(to_json(through.position())));
+  for (int step = 0; step < 10; ++step) EXPECT_EQ(next_numbers(resumed), next_numbers(through));
+}
+
+TEST(Batches, GoOnWithOtherRanksWithoutAWordIfTheGlobalBatchStays) {
+  auto ranks = all_ranks(numbered_dataset(100), 2, 4);
+  testing::internal::CaptureStderr();
+  for (auto& rank : ranks) rank.seek({2, 5, 8});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
+  EXPECT_EQ(ranks[1].position(), (BatchPosition{2, 5, 8}));
+}
+
+TEST(Batches, GoOnBySamplesTakenIfTheGlobalBatchChanges) {
+  auto ranks = all_ranks(numbered_dataset(1000), 2, 50);
+  testing::internal::CaptureStderr();
+  for (auto& rank : ranks) rank.seek({3, 7, 64});  // 448 samples taken
+  const auto told = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, HasSubstr("448 samples of epoch 3"));
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1);
+  EXPECT_EQ(ranks[0].position(), (BatchPosition{3, 4, 100}));
+  EXPECT_EQ(ranks[1].position(), (BatchPosition{3, 4, 100}));
+}
+
+TEST(Batches, BeginTheNextEpochIfNoWholeBatchIsLeft) {
+  Batches batches(numbered_dataset(100), {.batch_size = 30});
+  batches.seek({0, 9, 10});
+  EXPECT_EQ(batches.position(), (BatchPosition{1, 0, 30}));
+}
+
+TEST(Batches, RefuseWhatIsNoPosition) {
+  Batches batches(numbered_dataset(100), {.batch_size = 10});
+  batches.seek({1, 2, 10});
+  const auto seeking = [&](BatchPosition position) {
+    return [&batches, position] { batches.seek(position); };
+  };
+  EXPECT_THAT(seeking({-1, 0, 10}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
+  EXPECT_THAT(seeking({0, -1, 10}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
+  EXPECT_THAT(seeking({0, 0, 0}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
+  EXPECT_THAT(seeking({0, INT64_MAX, 2}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
+  EXPECT_EQ(batches.position(), (BatchPosition{1, 2, 10}));
+}
+
+TEST(Batches, RefuseTextThatIsNoPosition) {
+  for (const char* text : {"", "{", "[]", "7", "{}", R"({"batch":1,"epoch":2})",
+                           R"({"batch":"1","epoch":2,"global_batch_size":3})",
+                           R"({"batch":1.5,"epoch":2,"global_batch_size":3})"})
+    EXPECT_THAT([&] { position_from_json(text); },
+                ThrowsMessage<DataLossError>(HasSubstr("not a data position")));
+}
+
+TEST(Batches, NameMoreRanksThanSamples) {
+  EXPECT_THAT([] { Batches(numbered_dataset(3), {.batch_size = 1, .ranks = 4}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("4 ranks for 3 samples")));
+}
+
+TEST(Batches, NameBatchLargerThanTheShard) {
+  EXPECT_THAT(
+      [] { Batches(numbered_dataset(101), {.batch_size = 51, .ranks = 2}); },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("batch size 51"), HasSubstr("50 samples"))));
+  EXPECT_EQ(Batches(numbered_dataset(101), {.batch_size = 50, .ranks = 2}).steps_per_epoch(), 1);
+}
+
+TEST(Batches, RefuseOptionsOutOfRange) {
+  EXPECT_THAT([] { Batches(numbered_dataset(9), {.batch_size = 0}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("batch size 0")));
+  EXPECT_THAT([] { Batches(numbered_dataset(9), {.batch_size = 1, .rank = 2, .ranks = 2}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("rank 2 of 2")));
+}
+
+TEST(EvaluationBatches, CountEverySampleOnceOverAnyNumberOfRanks) {
+  const Dataset dataset = numbered_dataset(103);
+  for (const int ranks : {1, 2, 3, 4, 7, 103, 200}) {
+    std::vector<int> seen;
+    for (int rank = 0; rank < ranks; ++rank) {
+      EvaluationBatches batches(dataset, {.batch_size = 10, .rank = rank, .ranks = ranks});
+      std::int64_t taken = 0;
+      for (Batch batch; batches.next(batch); taken += batch.labels.elements()) {
+        EXPECT_EQ(batch.images.shape().dim(0), batch.labels.elements());
+        for (const int number : numbers(batch)) seen.push_back(number);
+      }
+      EXPECT_EQ(taken, batches.size());
+    }
+    std::vector<int> all(103);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(seen, all) << ranks << " ranks";
+  }
+}
+
+TEST(EvaluationBatches, StartAgain) {
+  EvaluationBatches batches(numbered_dataset(5), {.batch_size = 3});
+  Batch batch;
+  for (int pass = 0; pass < 2; ++pass) {
+    ASSERT_TRUE(batches.next(batch));
+    EXPECT_THAT(numbers(batch), ElementsAre(0, 1, 2));
+    ASSERT_TRUE(batches.next(batch));
+    EXPECT_THAT(numbers(batch), ElementsAre(3, 4));
+    EXPECT_FALSE(batches.next(batch));
+    batches.rewind();
+  }
+}
+
+}  // namespace
+}  // namespace kolo::models

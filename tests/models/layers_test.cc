@@ -1,0 +1,102 @@
+#include <kolo/models/layers.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/variable.h>
+#include <kolo/core/runtime/session.h>
+
+namespace kolo::models {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Le;
+using ::testing::ThrowsMessage;
+
+std::vector<std::string> variable_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Variable& variable : trainable_variables(graph)) names.push_back(variable.name());
+  return names;
+}
+
+TEST(Layers, DenseIsAProductPlusABias) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = constant(s, Tensor::of<float>({1, 2}, {10, 100}));
+  const Output y = dense(s, x, 3, "fc1");
+  EXPECT_THAT(variable_names(graph), ElementsAre("fc1/w", "fc1/b"));
+  const auto variables = trainable_variables(graph);
+  const Output w = constant(s, Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  const Output b = constant(s, Tensor::of<float>({3}, {0.5f, 0.25f, 0.125f}));
+  Session session(graph);
+  session.run({Fetch(assign(s, variables[0], w)), Fetch(assign(s, variables[1], b))});
+  EXPECT_THAT(session.run(y).span<float>(), ElementsAre(410.5f, 520.25f, 630.125f));
+}
+
+TEST(Layers, Conv2dGivesEachFilterItsBias) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = ones(s, DType::f32, {1, 2, 3, 3});
+  const Output y = conv2d(s, x, {.filters = 2, .kernel = {3, 3}, .padding = Padding::valid}, "conv1");
+  EXPECT_THAT(variable_names(graph), ElementsAre("conv1/w", "conv1/b"));
+  const auto variables = trainable_variables(graph);
+  EXPECT_EQ(variables[0].shape(), Shape({2, 2, 3, 3}));
+  const Output w = ones(s, DType::f32, {2, 2, 3, 3});
+  const Output b = constant(s, Tensor::of<float>({2}, {1, -1}));
+  Session session(graph);
+  session.run({Fetch(assign(s, variables[0], w)), Fetch(assign(s, variables[1], b))});
+  EXPECT_THAT(session.run(y).span<float>(), ElementsAre(19, 17));
+}
+
+TEST(Layers, WeightsStartInsideGlorotsBoundsAndBiasesAtZero) {
+  Graph graph;
+  graph.set_seed(7);
+  Scope s(graph);
+  dense(s, zeros(s, DType::f32, {1, 50}), 100, "fc1");
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  const float bound = 0.2f;  // √(6 / (50 + 100))
+  const auto variables = trainable_variables(graph);
+  const Tensor w = session.run(variables[0].read());
+  EXPECT_THAT(w.span<float>(), Each(AllOf(Ge(-bound), Le(bound))));
+  EXPECT_NE(w.span<float>()[0], w.span<float>()[1]);
+  EXPECT_THAT(session.run(variables[1].read()).span<float>(), Each(0.0f));
+}
+
+TEST(Layers, NumberLayersOfOneName) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 4});
+  dense(s, dense(s, x, 4, "fc"), 4, "fc");
+  EXPECT_THAT(variable_names(graph), ElementsAre("fc/w", "fc/b", "fc_1/w", "fc_1/b"));
+}
+
+TEST(Layers, FlattenKeepsTheBatch) {
+  Graph graph;
+  Scope s(graph);
+  EXPECT_EQ(flatten(s, placeholder(s, DType::f32, {-1, 2, 3, 4})).shape(), Shape({-1, 24}));
+}
+
+TEST(Layers, RefuseInputsOfUnknownSize) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {4, -1});
+  EXPECT_THAT([&] { dense(s, x, 4, "fc1"); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("layer \"fc1\""), HasSubstr("[4,?]"))));
+  EXPECT_THAT([&] { conv2d(s, x, {.filters = 4}, "conv1"); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("4 dimensions")));
+  EXPECT_THAT(
+      [&] {
+        flatten(s, placeholder(s, DType::f32, {4, 5, -1}));
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("[4,5,?]")));
+}
+
+}  // namespace
+}  // namespace kolo::models

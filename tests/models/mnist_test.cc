@@ -1,0 +1,166 @@
+#include <cstdlib>
+#include <numeric>
+
+#include <gmock/gmock.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/mnist.h>
+
+#include "tests/models/idx_file.h"
+
+namespace kolo::models {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+namespace fs = std::filesystem;
+
+// Works in a folder of its own and without KOLO_DATA_DIR; afterwards both are as before.
+class Mnist : public testing::Test {
+ protected:
+  Mnist() {
+    if (const char* set = std::getenv("KOLO_DATA_DIR")) variable_ = set;
+    unsetenv("KOLO_DATA_DIR");
+    fs::current_path(folder_.path());
+  }
+  ~Mnist() override {
+    fs::current_path(before_);
+    unsetenv("KOLO_DATA_DIR");
+    if (variable_) setenv("KOLO_DATA_DIR", variable_->c_str(), 1);
+  }
+
+  void write_split(const std::string& prefix, std::uint32_t images, const std::string& labels) {
+    write_gzip(folder_ / (prefix + "-images-idx3-ubyte.gz"),
+               idx_bytes({images, 28, 28}, std::string(images * 784, 'i')));
+    write_plain(folder_ / (prefix + "-labels-idx1-ubyte"),
+                idx_bytes({static_cast<std::uint32_t>(labels.size())}, labels));
+  }
+  auto loading(Split split) {
+    return [this, split] { load_mnist(folder_.path(), split); };
+  }
+
+  TemporaryFolder folder_;
+  const fs::path before_ = fs::current_path();
+  std::optional<std::string> variable_;
+};
+
+TEST_F(Mnist, LoadsPlainAndCompressedFiles) {
+  write_split("train", 3, std::string("\x00\x09\x05", 3));
+  const Dataset dataset = load_mnist(folder_.path(), Split::train);
+  EXPECT_EQ(dataset.size(), 3);
+  EXPECT_EQ(dataset.images.shape(), (Shape{3, 28, 28}));
+  EXPECT_EQ(dataset.labels.span<std::uint8_t>()[1], 9);
+  EXPECT_EQ(dataset.name, "MNIST");
+}
+
+TEST_F(Mnist, NamesFilesAndCountsThatDiffer) {
+  write_split("train", 3, "\x01\x02");
+  EXPECT_THAT(loading(Split::train), ThrowsMessage<InvalidArgumentError>(
+                                         AllOf(HasSubstr("train-images-idx3-ubyte.gz holds 3 images"),
+                                               HasSubstr("train-labels-idx1-ubyte holds 2 labels"))));
+}
+
+TEST_F(Mnist, NamesLabelAboveNine) {
+  write_split("t10k", 4, "\x01\x02\x0b\x0c");
+  EXPECT_THAT(loading(Split::test),
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("t10k-labels-idx1-ubyte"), HasSubstr("label 11 at index 2"))));
+}
+
+TEST_F(Mnist, NamesImagesOfAnotherSize) {
+  write_split("train", 1, "\x01");
+  write_plain(folder_ / "train-images-idx3-ubyte", idx_bytes({1, 2, 3}, "abcdef"));
+  EXPECT_THAT(loading(Split::train),
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("images of 2×3; expected 28×28")));
+}
+
+TEST_F(Mnist, RefusesFilesWithoutImages) {
+  write_split("train", 0, "");
+  EXPECT_THAT(loading(Split::train), ThrowsMessage<InvalidArgumentError>(HasSubstr("holds no images")));
+}
+
+TEST_F(Mnist, NamesMissingFile) {
+  write_split("train", 1, "\x01");
+  fs::remove(folder_ / "train-labels-idx1-ubyte");
+  EXPECT_THAT(loading(Split::train),
+              ThrowsMessage<NotFoundError>(HasSubstr("train-labels-idx1-ubyte: no such file")));
+}
+
+TEST_F(Mnist, MayLackTheTestSplitButNotHalfOfIt) {
+  write_split("train", 1, "\x01");
+  const auto data = folder_.path().string();
+  EXPECT_FALSE(load_digits(data, Split::test).has_value());
+  write_split("t10k", 1, "\x01");
+  EXPECT_TRUE(load_digits(data, Split::test).has_value());
+  fs::remove(folder_ / "t10k-labels-idx1-ubyte");
+  EXPECT_THAT([&] { load_digits(data, Split::test); },
+              ThrowsMessage<NotFoundError>(HasSubstr("t10k-labels-idx1-ubyte")));
+}
+
+TEST_F(Mnist, EvaluationNeedsNoTrainingFiles) {
+  write_split("t10k", 2, "\x01\x02");
+  EXPECT_EQ(load_digits(folder_.path().string(), Split::test)->size(), 2);
+}
+
+TEST_F(Mnist, GivesWayToDrawnDigitsByName) {
+  EXPECT_EQ(load_digits("generated", Split::test)->name, "generated digits");
+}
+
+TEST_F(Mnist, FindsTheFolderAskedForBeforeAllOthers) {
+  fs::create_directories("data/mnist");
+  fs::create_directories("mine");
+  EXPECT_EQ(find_mnist("mine"), "mine");
+}
+
+TEST_F(Mnist, NamesFolderAskedForThatIsNone) {
+  fs::create_directories("data/mnist");
+  write_plain("file", "no folder");
+  EXPECT_THAT([] { find_mnist("nowhere"); }, ThrowsMessage<NotFoundError>(HasSubstr("--data nowhere")));
+  EXPECT_THAT([] { find_mnist("file"); }, ThrowsMessage<NotFoundError>(HasSubstr("--data file")));
+}
+
+TEST_F(Mnist, PrefersTheDataFolderOfTheEnvironment) {
+  fs::create_directories("data/mnist");
+  fs::create_directories("shared/mnist");
+  setenv("KOLO_DATA_DIR", "shared", 1);
+  EXPECT_EQ(find_mnist(std::nullopt), "shared/mnist");
+}
+
+TEST_F(Mnist, FallsBackToTheWorkingDirectory) {
+  fs::create_directories("data/mnist");
+  EXPECT_EQ(find_mnist(std::nullopt), "data/mnist");
+  fs::create_directories("shared");
+  setenv("KOLO_DATA_DIR", "shared", 1);
+  EXPECT_EQ(find_mnist(std::nullopt), "data/mnist");
+}
+
+TEST_F(Mnist, RefusesDataFolderOfTheEnvironmentThatIsMissing) {
+  fs::create_directories("data/mnist");
+  setenv("KOLO_DATA_DIR", "/nonexistent", 1);
+  EXPECT_THAT([] { find_mnist(std::nullopt); },
+              ThrowsMessage<NotFoundError>(AllOf(HasSubstr("KOLO_DATA_DIR"), HasSubstr("/nonexistent"))));
+}
+
+TEST_F(Mnist, NamesBothPlacesWhereNothingIs) {
+  EXPECT_THAT([] { find_mnist(std::nullopt); },
+              ThrowsMessage<NotFoundError>(AllOf(HasSubstr("KOLO_DATA_DIR"), HasSubstr("data/mnist"))));
+}
+
+TEST(RealMnist, HasTheMeanInkThatIsPublished) {
+  const char* set = std::getenv("KOLO_DATA_DIR");
+  const fs::path folder = fs::path(set != nullptr ? set : KOLO_SOURCE_DIR "/../shared/data") / "mnist";
+  if (!fs::is_directory(folder)) GTEST_SKIP() << "no MNIST in " << folder;
+  for (const Split split : {Split::train, Split::test}) {
+    const Dataset dataset = load_mnist(folder, split);
+    EXPECT_GE(dataset.size(), split == Split::train ? 7000 : 1500);
+    const auto pixels = dataset.images.span<std::uint8_t>();
+    const double mean =
+        std::accumulate(pixels.begin(), pixels.end(), 0.0) / static_cast<double>(pixels.size()) / 255;
+    EXPECT_NEAR(mean, 0.1307, 0.005);  // of the 60,000; a sample of 1,500 digits deviates by about 0.001
+  }
+}
+
+}  // namespace
+}  // namespace kolo::models

@@ -1,0 +1,93 @@
+// A program that job_test starts on several ranks: each word says how the last rank ends, or how all begin.
+#include <fmt/core.h>
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <kolo/collectives/init.h>
+#include <kolo/collectives/mpi_interop.h>
+#include <kolo/collectives/schedule.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/runtime/group.h>
+
+namespace {
+
+// What the other ranks do meanwhile: they wait for the last one.
+void wait_for_everyone() { kolo::world_group().allgather("here"); }
+
+void print_place(const std::string& what) {
+  std::fputs(fmt::format("{}: rank {} of {}\n", what, kolo::rank(), kolo::size()).c_str(), stdout);
+}
+
+int with_own_communicator() {
+  int level = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  int rank = 0, size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm reversed = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
+  kolo::init(reversed);
+  print_place(fmt::format("world rank {}", rank));
+  kolo::shutdown();
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  MPI_Comm_free(&reversed);
+  MPI_Finalize();
+  return finalized;
+}
+
+int catch_and_print(int argc, char** argv) {
+  try {
+    kolo::init(&argc, &argv);
+  } catch (const kolo::Error& error) {
+    if (kolo::process().rank == 0) std::fprintf(stderr, "%s: %s\n", kolo::name(error.code()), error.what());
+    return 2;
+  }
+  return 0;
+}
+
+// All ranks but one enter a step; that one comes too late.
+void stall(int missing) {
+  kolo::Schedule schedule({.name = "stalled", .gradients = {{"g", kolo::Shape{100}, kolo::DType::f32}}});
+  schedule.compare();
+  if (kolo::rank() == missing) std::this_thread::sleep_for(std::chrono::seconds(4));
+  schedule.begin_step();
+  std::promise<std::exception_ptr> over;
+  schedule.submit(0, [&](std::exception_ptr error) { over.set_value(error); });
+  const auto error = over.get_future().get();
+  try {
+    if (error) std::rethrow_exception(error);
+    print_place("no error");
+  } catch (const kolo::Error& e) {
+    print_place(fmt::format("{}: {}", kolo::name(e.code()), e.what()));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string how = argv[1];
+  if (how == "own_communicator") return with_own_communicator();
+  if (how == "catch_different")
+    setenv("KOLO_BUCKET_BYTES", fmt::format("100{}", std::getenv("OMPI_COMM_WORLD_RANK")).c_str(), 1);
+  if (how == "catch" || how == "catch_different") return catch_and_print(argc, argv);
+  if (how == "subset") kolo::init(std::vector<int>{2, 0});
+  else kolo::init(&argc, &argv);
+
+  const bool last = kolo::rank() == kolo::size() - 1;
+  if (how == "subset") print_place("subset");
+  if (how == "stall0") stall(0);
+  if (how == "stall1") stall(1);
+  if (how == "return" && last) return 0;
+  if (how == "exit3" && last) std::exit(3);
+  if (how == "throw" && last) throw std::runtime_error("the last rank's reason");
+  if (how == "return" || how == "exit3" || how == "throw") wait_for_everyone();
+  return 0;
+}

@@ -1,0 +1,114 @@
+// How a job ends when one rank ends in its own way, and how it begins with wrong options: seen from outside,
+// under the real mpirun.
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <string>
+
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Ended {
+  int code = 0;
+  std::string output;  // stdout and stderr
+};
+
+Ended run(int ranks, const std::string& how, const std::string& environment = "") {
+  const std::string command =
+      fmt::format("env MPIRUN_TEST_SECONDS=30 {} {}/scripts/mpirun_test {} {} {} 2>&1", environment,
+                  KOLO_SOURCE_DIR, ranks, KOLO_JOB_PROBE, how);
+  Ended ended;
+  FILE* pipe = popen(command.c_str(), "r");
+  char buffer[4096];
+  for (std::size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) ended.output.append(buffer, got);
+  const int status = pclose(pipe);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ended;
+}
+
+TEST(Job, EndsWithTheExitCodeOfTheRankThatExits) {
+  const auto ended = run(2, "exit3");
+  EXPECT_EQ(ended.code, 3) << ended.output;
+}
+
+TEST(Job, PrintsTheExceptionThatNobodyCaughtWithItsRank) {
+  const auto ended = run(2, "throw");
+  EXPECT_EQ(ended.code, 1) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("rank 1 on "), HasSubstr(": the last rank's reason"),
+                                  Not(HasSubstr("terminate called"))));
+}
+
+TEST(Job, TellsTheOthersWhichRankReturnedFromMain) {
+  const auto ended = run(3, "return");
+  EXPECT_EQ(ended.code, 1) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("rank 2 on "), HasSubstr("is gone (exited)")));
+}
+
+TEST(Job, EndsWellWithoutCallingShutdown) {
+  const auto ended = run(2, "nothing");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(ended.output, "");
+}
+
+TEST(Job, RefusesAnOptionThatDoesNotParseOnAllRanks) {
+  const auto ended = run(2, "catch", "KOLO_CYCLE_TIME_MS=fast");
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("InvalidArgument: KOLO_CYCLE_TIME_MS=\"fast\""), HasSubstr("allowed")));
+}
+
+TEST(Job, ShowsWhichRanksHaveOtherOptions) {
+  const auto ended = run(2, "catch_different");
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("KOLO_BUCKET_BYTES: 1000 on ranks [0]; 1001 on ranks [1]"));
+}
+
+TEST(Job, NamesTheNearestKnownVariableOnce) {
+  const auto ended = run(2, "nothing", "KOLO_BUCKET_BYTE=1");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("KOLO_BUCKET_BYTE is not an option"),
+                                  HasSubstr("\"KOLO_BUCKET_BYTES\""), Not(HasSubstr("[1/2"))));
+}
+
+TEST(Job, TakesTheCallersCommunicatorAndLeavesMpiRunning) {
+  const auto ended = run(3, "own_communicator");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("world rank 0: rank 2 of 3"), HasSubstr("world rank 2: rank 0 of 3")));
+}
+
+TEST(Job, RunsOnASubsetOfTheRanksInItsOrder) {
+  const auto ended = run(3, "subset");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("subset: rank 0 of 2"), HasSubstr("subset: rank 1 of 2"),
+                                  HasSubstr("subset: rank 0 of 1")));
+}
+
+const char kShortLimits[] = "KOLO_STALL_WARNING_S=1 KOLO_STALL_ABORT_S=3";
+
+TEST(Job, WarnsOfAStalledStepAndEndsItOnAllRanks) {
+  const auto ended = run(3, "stall1", kShortLimits);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(ContainsRegex("stalled: .*\"g\".*waited 1.* s; ready on \\[0,2\\], missing on \\[1\\]"),
+                    ContainsRegex("DeadlineExceeded: .*\"g\".*missing on \\[1\\].*rank 0 of 3"),
+                    ContainsRegex("DeadlineExceeded: .*\"g\".*missing on \\[1\\].*rank 1 of 3"),
+                    ContainsRegex("DeadlineExceeded: .*\"g\".*missing on \\[1\\].*rank 2 of 3")));
+}
+
+TEST(Job, WarnsOfAStalledStepWhereTheReportingRankIsTheMissingOne) {
+  const auto ended = run(2, "stall0", kShortLimits);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("ready on [1], missing on [0]"),
+                                  ContainsRegex("DeadlineExceeded: .*\"g\".*rank 0 of 2"),
+                                  ContainsRegex("DeadlineExceeded: .*\"g\".*rank 1 of 2")));
+}
+
+}  // namespace

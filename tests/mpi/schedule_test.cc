@@ -1,0 +1,217 @@
+#include <kolo/collectives/schedule.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+#include <vector>
+
+#include <kolo/collectives/init.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/runtime/group.h>
+
+namespace kolo {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr int kGradients = 5;
+
+ScheduleSpec five_buckets(DType dtype = DType::f32) {
+  ScheduleSpec spec{.name = "test", .limits = {.first_bytes = 256, .bytes = 256}};
+  for (int i = 0; i < kGradients; ++i)
+    spec.gradients.push_back({"g" + std::to_string(i), Shape{64 + i}, dtype});
+  return spec;
+}
+
+std::span<float> gradient(const Schedule& schedule, int i) {
+  auto* begin = schedule.memory(schedule.bucket_of(i))->data() + schedule.offset(i);
+  return {reinterpret_cast<float*>(begin), 64u + static_cast<unsigned>(i)};
+}
+
+// One step of all ranks: what each bucket's `done` was given, in the order of the buckets.
+std::vector<std::exception_ptr> run_step(Schedule& schedule,
+                                         const std::vector<int>& order = {0, 1, 2, 3, 4}) {
+  schedule.begin_step();
+  std::vector<std::promise<std::exception_ptr>> promises(order.size());
+  for (const int bucket : order) {
+    for (auto& value : gradient(schedule, bucket)) value = static_cast<float>(rank() + bucket);
+    schedule.submit(bucket,
+                    [&promise = promises[bucket]](std::exception_ptr error) { promise.set_value(error); });
+  }
+  std::vector<std::exception_ptr> results;
+  for (auto& promise : promises) results.push_back(promise.get_future().get());
+  return results;
+}
+
+float average_of_ranks() { return static_cast<float>(size() - 1) / 2; }
+
+TEST(MpiSchedule, AveragesBucketsThatEachRankSubmitsInItsOwnOrder) {
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  ASSERT_EQ(schedule.buckets().size(), 5u);
+  for (int step = 0; step < 20; ++step) {
+    std::vector<int> order(kGradients);
+    for (int i = 0; i < kGradients; ++i)
+      order[i] = (i * (rank() % 2 == 0 ? 1 : 4) + step + rank()) % kGradients;
+    EXPECT_THAT(run_step(schedule, order), Each(nullptr));
+    for (int i = 0; i < kGradients; ++i)
+      EXPECT_THAT(gradient(schedule, i), Each(average_of_ranks() + static_cast<float>(i)));
+  }
+  EXPECT_EQ(schedule.extra_exchanges(), 0);
+}
+
+TEST(MpiSchedule, ReducesInTheOrderOfTheBuckets) {
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  run_step(schedule, {4, 3, 2, 1, 0});
+  const auto timings = schedule.last_step_timings();
+  for (int b = 1; b < kGradients; ++b) EXPECT_GE(timings[b].start, timings[b - 1].end);
+}
+
+TEST(MpiSchedule, CarriesItsFlagsInSixteenBits) {
+  Schedule schedule(five_buckets(DType::bf16));
+  schedule.compare();
+  if (rank() == size() - 1) schedule.request_stop();
+  schedule.begin_step();
+  std::vector<std::promise<void>> over(schedule.buckets().size());
+  for (std::size_t b = 0; b < over.size(); ++b)
+    schedule.submit(static_cast<int>(b), [&over, b](std::exception_ptr) { over[b].set_value(); });
+  for (auto& bucket : over) bucket.get_future().wait();
+  EXPECT_TRUE(schedule.last_step().stop);
+}
+
+TEST(MpiSchedule, TellsAllRanksOfAStopAfterTheSameStep) {
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  for (int step = 0; step < 4; ++step) {
+    if (step == 2 && rank() == size() - 1) schedule.request_stop();
+    EXPECT_THAT(run_step(schedule), Each(nullptr));
+    EXPECT_EQ(schedule.last_step().stop, step == 2) << "step " << step;
+  }
+}
+
+TEST(MpiSchedule, EndOfDataOnOneRankVoidsTheStepOnAll) {
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  EXPECT_THAT(run_step(schedule), Each(nullptr));
+  if (rank() == size() - 1) {
+    schedule.end_of_data();
+  } else {
+    for (const auto& error : run_step(schedule, {3, 1, 0, 2, 4}))
+      EXPECT_THAT(
+          [&] { std::rethrow_exception(error); },
+          ThrowsMessage<OutOfRangeError>(HasSubstr("end of data on rank " + std::to_string(size() - 1))));
+  }
+  EXPECT_TRUE(schedule.last_step().end_of_data);
+  schedule.fail("what a session says of every error; this one all ranks know");
+  EXPECT_THAT(run_step(schedule), Each(nullptr)) << "a later epoch goes on";
+  EXPECT_FALSE(schedule.last_step().end_of_data);
+}
+
+TEST(MpiSchedule, TellsAllRanksWhyOneFailedInTheMiddleOfAStep) {
+  if (size() == 1) GTEST_SKIP() << "one rank has nobody to tell";
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  schedule.set_step(17);
+  if (rank() == size() - 1) {
+    schedule.begin_step();
+    for (const int bucket : {0, 1}) schedule.submit(bucket, [](std::exception_ptr) {});
+    schedule.fail("division by zebra");
+  } else {
+    const auto results = run_step(schedule);
+    const auto text = "rank " + std::to_string(size() - 1) + " failed in step 17: division by zebra";
+    EXPECT_THAT([&] { std::rethrow_exception(results.back()); },
+                ThrowsMessage<AbortedError>(HasSubstr(text)));
+  }
+  EXPECT_THROW(schedule.begin_step(), AbortedError);
+}
+
+TEST(MpiSchedule, TellsAllRanksInTheNextStepOfAFailureBetweenSteps) {
+  if (size() == 1) GTEST_SKIP() << "one rank has nobody to tell";
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  run_step(schedule);
+  if (rank() == 0) {
+    schedule.fail("no more disk");
+  } else {
+    for (const auto& error : run_step(schedule))
+      EXPECT_THAT([&] { std::rethrow_exception(error); },
+                  ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed in step 2: no more disk")));
+  }
+}
+
+TEST(MpiSchedule, EndOfDataInsideAStepVoidsItAsLongAsNothingHasLeft) {
+  if (size() == 1) GTEST_SKIP() << "one rank has nobody to tell";
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  std::exception_ptr waiting;
+  if (rank() == 0) {
+    schedule.begin_step();
+    schedule.submit(3, [&](std::exception_ptr error) { waiting = std::move(error); });  // behind 0, 1, 2
+    schedule.end_of_data_in_step("no more files");
+    EXPECT_TRUE(schedule.last_step().end_of_data);
+    schedule.begin_step();  // when it returns, all of the step before is over
+    for (int bucket = 0; bucket < 5; ++bucket) schedule.submit(bucket, [](std::exception_ptr) {});
+    EXPECT_THROW(std::rethrow_exception(waiting), OutOfRangeError);
+  } else {
+    for (const auto& error : run_step(schedule)) EXPECT_THROW(std::rethrow_exception(error), OutOfRangeError);
+    EXPECT_TRUE(schedule.last_step().end_of_data);
+    EXPECT_THAT(run_step(schedule), Each(nullptr));
+  }
+}
+
+TEST(MpiSchedule, EndOfDataInsideAStepIsAFailureOnceABucketHasLeft) {
+  if (size() == 1) GTEST_SKIP() << "one rank has nobody to tell";
+  Schedule schedule(five_buckets());
+  schedule.compare();
+  if (rank() == 0) {
+    schedule.begin_step();
+    schedule.submit(0, [](std::exception_ptr) {});
+    schedule.end_of_data_in_step("no more files");
+  } else {
+    const auto results = run_step(schedule);
+    EXPECT_THAT([&] { std::rethrow_exception(results.back()); },
+                ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed in step 1: no more files")));
+  }
+}
+
+TEST(MpiSchedule, TwoRunAtTheSameTimeInDifferentOrder) {
+  Schedule a(five_buckets()), b(five_buckets());
+  a.compare();
+  b.compare();
+  const auto ten_steps = [](Schedule& schedule) {
+    for (int step = 0; step < 10; ++step) EXPECT_THAT(run_step(schedule), Each(nullptr));
+  };
+  std::thread other([&] { ten_steps(rank() % 2 == 0 ? a : b); });
+  ten_steps(rank() % 2 == 0 ? b : a);
+  other.join();
+}
+
+TEST(MpiSchedule, SaysOnEveryRankWhichGradientDiffers) {
+  if (size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  auto spec = five_buckets();
+  if (rank() == 1) spec.gradients[3].shape = Shape{7};
+  Schedule schedule(spec);
+  EXPECT_THAT([&] { schedule.compare(); }, ThrowsMessage<FailedPreconditionError>(
+                                               HasSubstr("Ranks disagree on the training step: gradient 3 is "
+                                                         "\"g3\" [67] on rank 0 but \"g3\" [7] on rank 1")));
+}
+
+TEST(MpiSchedule, SaysOnEveryRankThatOneHasNoGradients) {
+  if (size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  Schedule schedule(rank() == size() - 1 ? ScheduleSpec{.name = "none", .limits = five_buckets().limits}
+                                         : five_buckets());
+  EXPECT_THAT(
+      [&] { schedule.compare(); },
+      ThrowsMessage<FailedPreconditionError>(AllOf(
+          HasSubstr("Ranks disagree on the training step: gradient 0 is \"g0\" [64] on rank 0 but missing"),
+          HasSubstr("on rank " + std::to_string(size() - 1)))));
+}
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,130 @@
+#include <kolo/optimizer/distributed_optimizer.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/elementwise.h>
+#include <kolo/optimizer/registry.h>
+#include <kolo/optimizer/rule_optimizer.h>
+
+#include "tests/optimizer/small_training.h"
+
+namespace kolo {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+using Strings = std::vector<std::string>;
+
+const Node* reduction(const Graph& graph) {
+  for (int id = 0; id < graph.num_nodes(); ++id)
+    if (graph.node(id).op() == "GroupAllReduce") return &graph.node(id);
+  return nullptr;
+}
+
+class DistributedOptimizerTest : public ::testing::Test {
+ protected:
+  Variable variable(const std::string& name) { return Variable(s.named(name), ones(s, DType::f32, {2})); }
+
+  Graph graph;
+  Scope s{graph};
+};
+
+TEST_F(DistributedOptimizerTest, ReducesTheGradientsThatExistInOneNode) {
+  const Variable a = variable("a"), unused = variable("unused"), b = variable("b");
+  DistributedOptimizer optimizer(make_optimizer("sgd"), {.bucket_bytes = 4096});
+  const auto pairs = optimizer.compute_gradients(s, mul(s, a, b));
+  const Node* node = reduction(graph);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->attr<Strings>("names"), (Strings{"a", "b"}));
+  EXPECT_EQ(node->attr<std::string>("reduction"), "average");
+  EXPECT_EQ(node->attr<std::int64_t>("bucket_bytes"), 4096);
+  EXPECT_EQ(node->attr<std::int64_t>("first_bucket_bytes"), 0);
+  ASSERT_EQ(pairs.size(), 3u);
+  EXPECT_EQ(pairs[0].gradient, (Output{node, 0}));
+  EXPECT_FALSE(pairs[1].gradient);
+  EXPECT_EQ(pairs[1].variable, unused);
+  EXPECT_EQ(pairs[2].gradient, (Output{node, 1}));
+  EXPECT_EQ(pairs[2].variable, b);
+  EXPECT_EQ(pairs[2].gradient.shape(), Shape({2}));
+}
+
+// The other ranks may have gradients, and must then learn that this one has none.
+TEST_F(DistributedOptimizerTest, ReducesNothingWhereNoGradientExists) {
+  variable("a");
+  DistributedOptimizer optimizer(make_optimizer("sgd"));
+  optimizer.compute_gradients(s, constant(s, 1.0f));
+  const Node* node = reduction(graph);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->num_inputs(), 0);
+  EXPECT_EQ(node->num_outputs(), 0);
+}
+
+TEST_F(DistributedOptimizerTest, KeepsTheNamesOfTheWrappedOptimizersSlots) {
+  const Variable a = variable("a");
+  DistributedOptimizer optimizer(make_optimizer("momentum"));
+  optimizer.minimize(s, square(s, a));
+  EXPECT_EQ(optimizer.name(), "Momentum");
+  EXPECT_EQ(optimizer.find_slot(a, "momentum").name(), "a/Momentum");
+}
+
+TEST_F(DistributedOptimizerTest, RefusesToWrapNothing) {
+  EXPECT_THAT([] { DistributedOptimizer(nullptr); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("no optimizer to wrap")));
+}
+
+TEST_F(DistributedOptimizerTest, RefusesToCombineGradientsByTheirMaximum) {
+  EXPECT_THAT(
+      [] { DistributedOptimizer(make_optimizer("sgd"), {.op = ReduceOp::max}); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("op is max; gradients are combined by average or sum")));
+}
+
+// Halves the variable where the gradient is positive: no rule of kolo's own.
+class HalvingOptimizer : public RuleOptimizer {
+ public:
+  HalvingOptimizer() : RuleOptimizer("Halving") {}
+
+ protected:
+  Operation apply_dense(const Scope& s, Output gradient, const Variable& v) override {
+    return assign_sub(s, v,
+                      mul(s, maximum(s, sign(s, gradient), zeros_like(s, gradient)),
+                          div(s, v, fill(s, v.dtype(), v.shape(), 2))));
+  }
+};
+
+// Values after five steps of minimising the sum of (a·b)² + b.
+std::vector<float> trained(Optimizer& optimizer) {
+  Graph graph;
+  Scope s(graph);
+  const Variable a(s.named("a"), constant(s, Tensor::of<float>({3}, {0.3f, -1.7f, 11})));
+  const Variable b(s.named("b"), constant(s, Tensor::of<float>({3}, {1.1f, 0.9f, -0.01f})));
+  const Operation step = optimizer.minimize(s, add(s, square(s, mul(s, a, b)), b));
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  for (int i = 0; i < 5; ++i) session.run(step);
+  std::vector<float> values = elements<float>(session.run(a.read()));
+  for (const float value : elements<float>(session.run(b.read()))) values.push_back(value);
+  return values;
+}
+
+class OneRank : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(OneRank, GivesTheBitsOfTheWrappedOptimizer) {
+  const auto plain = make_optimizer(GetParam(), {.learning_rate = 0.03});
+  DistributedOptimizer wrapped(make_optimizer(GetParam(), {.learning_rate = 0.03}));
+  EXPECT_EQ(trained(*plain), trained(wrapped));
+}
+
+INSTANTIATE_TEST_SUITE_P(DistributedOptimizer, OneRank, ::testing::ValuesIn(registered_optimizers()),
+                         [](const auto& instance) { return instance.param; });
+
+TEST(DistributedOptimizer, WrapsAnOptimizerOfTheUsersOwn) {
+  HalvingOptimizer plain;
+  DistributedOptimizer wrapped(std::make_unique<HalvingOptimizer>());
+  EXPECT_EQ(trained(plain), trained(wrapped));
+}
+
+}  // namespace
+}  // namespace kolo

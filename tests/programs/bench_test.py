@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""kolo-bench prints the rows that scripts read, and measures what it was asked for or says why not."""
+import unittest
+
+from programs import ProgramTest, run
+
+
+class Train(ProgramTest):
+    def test_prints_a_row_for_each_model(self):
+        result = self.assert_ok(run("kolo-bench", "train", "--models", "mlp,lenet", "--threads", 1, "--seconds", 0.05, "--json", ranks=2))
+        rows = {row["model"]: row for row in result.events}
+        self.assertEqual(list(rows), ["mlp", "lenet"])
+        fields = {"model", "params", "ranks", "threads", "batch", "ms", "min_ms", "samples_per_s", "steps", "peak_mib"}
+        for row in rows.values():
+            self.assertEqual(set(row), fields)
+            self.assertEqual((row["ranks"], row["threads"]), (2, 1))
+            self.assertLessEqual(row["min_ms"], row["ms"])
+            # Samples of all ranks in the time of the median step, which is rounded to a microsecond.
+            self.assertAlmostEqual(row["samples_per_s"] * row["ms"] / (2000 * row["batch"]), 1, delta=0.01)
+        self.assertEqual(rows["mlp"]["params"], 1863690)
+        self.assertEqual(rows["lenet"]["params"], 3274634)
+
+
+class Allreduce(ProgramTest):
+    def test_prints_a_row_of_kolo_and_one_of_mpi_for_each_size(self):
+        for buffers in ("bucket", "user"):
+            result = self.assert_ok(run("kolo-bench", "allreduce", "--sizes", "4,40000", "--buffers", buffers, "--json", ranks=2))
+            self.assertEqual([(row["peer"], row["bytes"]) for row in result.events],
+                             [("kolo", 4), ("mpi", 4), ("kolo", 40000), ("mpi", 40000)])
+            for row in result.events:
+                self.assertEqual(set(row), {"peer", "ranks", "bytes", "us", "GBps", "busGBps", "buffers"})
+                self.assertEqual((row["ranks"], row["buffers"]), (2, buffers))
+
+    def test_needs_two_ranks(self):
+        self.assert_one_line(run("kolo-bench", "allreduce"), 1, "needs two ranks")
+
+
+class CommandLine(ProgramTest):
+    def refuse(self, args, *words, ranks=1):
+        with self.subTest(args=args):
+            self.assert_one_line(run("kolo-bench", *args, ranks=ranks), 2, *words)
+
+    def test_refuses_what_it_cannot_measure(self):
+        self.refuse((), "kolo-bench train")
+        self.refuse(("tain",), 'did you mean "train"?')
+        self.refuse(("train", "--modles", "mlp"), "--modles", 'did you mean "--models"?')
+        self.refuse(("train", "--models", ""), "--models")
+        self.refuse(("train", "--models", "lenett"), 'did you mean "lenet"?')
+        self.refuse(("train", "--seconds", "nan"), "--seconds", "nan")
+        self.refuse(("train", "--threads", "0"), "--threads", "0")
+        self.refuse(("allreduce", "--sizes", ""), "--sizes")
+        self.refuse(("allreduce", "--sizes", "6"), "--sizes", "multiples of 4")
+        self.refuse(("allreduce", "--algorithm", "rnig"), "--algorithm", 'did you mean "ring"?')
+        self.refuse(("allreduce", "--buffers", "none"), "--buffers", "none")
+
+    def test_rank_0_alone_says_what_all_ranks_found(self):
+        self.refuse(("allreduce", "--algorithm", "rnig"), "rnig", ranks=2)
+
+
+if __name__ == "__main__":
+    unittest.main()

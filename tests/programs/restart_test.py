@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""A training that was ended, in whatever way, goes on where it was."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import time
+
+import unittest
+
+from programs import ProgramTest, finish, kolorun, rank_processes, run, start
+
+SMALL = ("--model", "mlp", "--data", "generated", "--json")
+
+
+def checkpoint_bytes(folder):
+    return {p.name: p.read_bytes() for p in pathlib.Path(folder).iterdir() if p.name.startswith("model.ckpt-")}
+
+
+class Resume(ProgramTest):
+    def test_a_run_in_two_parts_ends_in_the_same_bits(self):
+        for model, ranks in (("mlp", 1), ("mlp", 2), ("lenet", 2)):
+            with self.subTest(model=model, ranks=ranks):
+                whole, parts = self.folder / f"{model}{ranks}-whole", self.folder / f"{model}{ranks}-parts"
+                train = ("kolo-train", "--model", model, "--data", "generated", "--threads", 1, "--json")
+                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", whole, ranks=ranks))
+                self.assert_ok(run(*train, "--steps", 100, "--checkpoint-dir", parts, ranks=ranks))
+                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", parts, ranks=ranks))
+                a, b = checkpoint_bytes(whole), checkpoint_bytes(parts)
+                for name in ("model.ckpt-200.safetensors", "model.ckpt-200.index.json"):
+                    self.assertEqual(a[name], b[name], name)
+
+    def test_inspect_prints_the_same_for_equal_states(self):
+        outputs = []
+        for name in ("a", "b"):
+            self.assert_ok(run("kolo-train", *SMALL, "--steps", 3, "--threads", 1, "--checkpoint-dir", self.folder / name))
+            outputs.append(self.assert_ok(run("kolo-inspect", "checkpoint", self.folder / name, "--json")).out)
+        self.assertEqual(outputs[0], outputs[1])
+        summary = json.loads(outputs[0])
+        self.assertEqual(summary["global_step"], 3)
+        self.assertEqual(set(summary["tensors"]["global_step"]), {"dtype", "shape", "crc32c"})
+
+    def test_another_number_of_ranks_goes_on_with_the_same_samples(self):
+        losses = []
+        for second in (1, 2):
+            folder = self.folder / str(second)
+            train = ("kolo-train", *SMALL, "--optimizer", "sgd", "--threads", 1, "--checkpoint-dir", folder)
+            self.assert_ok(run(*train, "--steps", 5, "--batch-size", 64, ranks=2))
+            result = self.assert_ok(run(*train, "--steps", 10, "--batch-size", 128 // second, ranks=second))
+            losses.append([e["loss"] for e in result.events if e["event"] == "progress"])
+        for one, two in zip(*losses):
+            self.assertAlmostEqual(one / two, 1, delta=1e-4)
+
+
+class StopOnRequest(ProgramTest):
+    def stop(self, ranks, number):
+        folder = self.folder / "ck"
+        process = start("kolo-train", *SMALL, "--steps", 10**7, "--batch-size", 32, "--checkpoint-dir", folder, ranks=ranks)
+        pids = self.wait_for_ranks(process, ranks, folder)
+        os.kill(pids[ranks - 1], number)
+        return finish(process), folder
+
+    def wait_for_ranks(self, process, ranks, folder):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            pids = rank_processes(process) if ranks > 1 else {0: process.pid}
+            if len(pids) == ranks and (folder / "checkpoint").exists():
+                time.sleep(0.5)  # some steps into the training, wherever that is
+                return pids
+            time.sleep(0.05)
+        self.fail("the training did not start: " + process.communicate()[1])
+
+    def test_a_signal_to_one_rank_stops_all_after_the_same_step_saved(self):
+        for ranks, number in ((1, signal.SIGTERM), (2, signal.SIGUSR1), (3, signal.SIGTERM)):
+            with self.subTest(ranks=ranks, number=number):
+                result, folder = self.stop(ranks, number)
+                self.assert_ok(result)
+                self.assertTrue(result.done["stopped_on_request"])
+                self.assertIsNone(result.done["test_accuracy"])
+                step = result.done["global_step"]
+                self.assertGreater(step, 0)
+                self.assertTrue((folder / f"model.ckpt-{step}.safetensors").exists())
+                self.assertEqual(sorted(p.name for p in folder.iterdir() if p.name.startswith(".") or p.name.endswith(".tmp")), [])
+                shutil.rmtree(folder)
+
+
+    def test_sigterm_to_kolorun_stops_the_ranks_saved(self):
+        folder = self.folder / "ck"
+        process = start("kolo-train", *SMALL, "--steps", 10**7, "--checkpoint-dir", folder, launcher=kolorun(2))
+        self.wait_for_ranks(process, 2, folder)
+        process.send_signal(signal.SIGTERM)
+        result = self.assert_ok(finish(process))
+        self.assertTrue(result.done["stopped_on_request"])
+        self.assertTrue((folder / f"model.ckpt-{result.done['global_step']}.safetensors").exists())
+
+
+class DeadRank(ProgramTest):
+    def test_kolorun_names_the_rank_its_host_and_the_last_step(self):
+        folder = self.folder / "ck"
+        process = start("kolo-train", *SMALL, "--steps", 10**7, "--save-steps", 20, "--checkpoint-dir", folder, launcher=kolorun(2))
+        deadline = time.monotonic() + 60
+        while len(list(folder.glob("model.ckpt-*.index.json"))) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        killed = time.monotonic()
+        os.kill(rank_processes(process)[1], signal.SIGKILL)
+        result = finish(process, deadline=30)
+        self.assertLess(time.monotonic() - killed, 10)
+        self.assertNotEqual(result.code, 0)
+        gone = re.search(r"^rank 1 on \S+ is gone \(last step (\d+)\)$", result.err, re.MULTILINE)
+        self.assertTrue(gone, result.err)
+        self.assertGreaterEqual(int(gone.group(1)), 20)
+
+    def test_the_job_ends_and_the_same_command_resumes(self):
+        folder = self.folder / "ck"
+        train = ("kolo-train", *SMALL, "--steps", 10**7, "--save-steps", 20, "--checkpoint-dir", folder)
+        process = start(*train, ranks=3)
+        deadline = time.monotonic() + 60
+        while len(list(folder.glob("model.ckpt-*.index.json"))) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        killed = time.monotonic()
+        os.kill(rank_processes(process)[2], signal.SIGKILL)
+        result = finish(process, deadline=30)
+        self.assertLess(time.monotonic() - killed, 10)
+        self.assertNotEqual(result.code, 0)
+        self.assertRegex(result.err, r"rank 2\b")
+        saved = max(int(re.search(r"ckpt-(\d+)\.", p.name).group(1)) for p in folder.glob("model.ckpt-*.index.json"))
+        resumed = self.assert_ok(run("kolo-train", *SMALL, "--steps", saved + 5, "--checkpoint-dir", folder, ranks=3))
+        steps = [e["global_step"] for e in resumed.events if e["event"] == "progress"]
+        self.assertGreaterEqual(min(steps), saved - 20)
+        self.assertEqual(resumed.done["global_step"], saved + 5)
+
+
+class DamagedCheckpoint(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.train = ("kolo-train", *SMALL, "--checkpoint-dir", self.folder)
+        self.assert_ok(run(*self.train, "--steps", 6, "--save-steps", 3))
+        self.tensors = self.folder / "model.ckpt-6.safetensors"
+        self.index = self.folder / "model.ckpt-6.index.json"
+
+    def flip(self, path, at):
+        content = bytearray(path.read_bytes())
+        content[at] ^= 1
+        path.write_bytes(content)
+
+    def expect_resume_from_3(self, file):
+        result = self.assert_ok(run(*self.train, "--steps", 8, ranks=2))
+        warnings = [line for line in result.err.splitlines() if "ignoring model.ckpt-6: " in line]
+        self.assertEqual(len(warnings), 1, result.err)
+        self.assertIn(file, warnings[0])
+        self.assertEqual(result.events[0]["global_step"], 4)
+
+    def test_a_missing_tensor_file_is_ignored(self):
+        self.tensors.unlink()
+        self.expect_resume_from_3("model.ckpt-6.safetensors")
+
+    def test_a_missing_index_is_ignored(self):
+        self.index.unlink()
+        self.expect_resume_from_3("model.ckpt-6.index.json")
+
+    def test_a_cut_file_is_ignored(self):
+        os.truncate(self.tensors, self.tensors.stat().st_size - 1)
+        self.expect_resume_from_3("model.ckpt-6.safetensors")
+
+    def test_a_flipped_bit_of_the_header_is_found(self):
+        self.flip(self.tensors, 20)
+        self.expect_resume_from_3("model.ckpt-6.safetensors")
+
+    def test_a_flipped_bit_of_the_data_is_found(self):
+        self.flip(self.tensors, self.tensors.stat().st_size - 1000)
+        self.expect_resume_from_3("model.ckpt-6.safetensors")
+
+    def test_a_flipped_bit_of_the_index_is_found(self):
+        self.flip(self.index, 40)
+        self.expect_resume_from_3("model.ckpt-6.index.json")
+
+    def test_a_lost_state_file_is_rebuilt_from_the_folder(self):
+        (self.folder / "checkpoint").write_bytes(b"\x00\xff")
+        result = self.assert_ok(run(*self.train, "--steps", 8))
+        self.assertEqual(result.events[0]["global_step"], 7)
+
+    def test_without_an_intact_one_it_does_not_start_from_zero(self):
+        for file in self.folder.glob("model.ckpt-*.safetensors"):
+            os.truncate(file, 100)
+        result = run(*self.train, "--steps", 8, ranks=2)
+        self.assert_one_line(result, 1, "intact")
+
+
+if __name__ == "__main__":
+    unittest.main()

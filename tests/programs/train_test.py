@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""kolo-train trains, on any number of ranks, and tells what it did."""
+import json
+import unittest
+
+from programs import ProgramTest, mnist, run
+
+# Sizes that train in a moment. Generated digits, so that these tests run everywhere.
+SMALL = ("--model", "mlp", "--data", "generated", "--json")
+
+
+class Train(ProgramTest):
+    def test_prints_one_json_object_a_line_and_done_at_the_end(self):
+        result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 30, "--checkpoint-dir", self.folder, ranks=2))
+        done = result.done
+        self.assertEqual(done["event"], "done")
+        self.assertEqual(done["global_step"], 30)
+        self.assertEqual(done["ranks"], 2)
+        self.assertGreater(done["samples_per_s"], 0)
+        self.assertGreater(done["test_accuracy"], 0.5)
+        self.assertEqual(done["data"], "generated digits")
+        progress = [e for e in result.events if e["event"] == "progress"]
+        self.assertEqual([e["global_step"] for e in progress], list(range(1, 31)))
+        self.assertLess(progress[-1]["loss"], progress[0]["loss"])
+        self.assertEqual(done["loss"], progress[-1]["loss"])
+
+    def test_prints_plain_lines_that_name_the_data_where_there_is_no_terminal(self):
+        for ranks in (1, 2):
+            result = self.assert_ok(run("kolo-train", "--model", "mlp", "--data", "generated", "--steps", 3, ranks=ranks))
+            lines = result.out.splitlines()
+            self.assertEqual(len(lines), 4)
+            for line in lines:
+                self.assertIn("generated digits", line)
+                self.assertNotIn("\033", line)
+            self.assertTrue(lines[-1].startswith("done: step 3, loss "), lines[-1])
+
+    def test_one_two_and_four_ranks_see_the_same_samples(self):
+        losses = {}
+        for ranks, batch in ((1, 128), (2, 64), (4, 32)):
+            result = self.assert_ok(run("kolo-train", *SMALL, "--optimizer", "sgd", "--learning-rate", 0.05, "--steps", 50,
+                                        "--batch-size", batch, "--threads", 1, ranks=ranks))
+            losses[ranks] = [e["loss"] for e in result.events if e["event"] == "progress"]
+            self.assertEqual(len(losses[ranks]), 50)
+        for ranks in (2, 4):
+            for one, several in zip(losses[1], losses[ranks]):
+                self.assertAlmostEqual(several / one, 1, delta=1e-4)
+
+    def test_epochs_count_whole_passes_from_step_zero(self):
+        result = self.assert_ok(run("kolo-train", *SMALL, "--epochs", 1, "--batch-size", 350, ranks=2))
+        self.assertEqual(result.done["global_step"], 10, "7,000 digits in batches of 2 x 350")
+
+    def test_with_nothing_missing_it_is_done_at_once(self):
+        self.assert_ok(run("kolo-train", *SMALL, "--steps", 5, "--checkpoint-dir", self.folder))
+        done = self.assert_ok(run("kolo-train", *SMALL, "--steps", 5, "--checkpoint-dir", self.folder)).done
+        self.assertEqual((done["event"], done["global_step"], done["loss"]), ("done", 5, None))
+
+    def test_evaluate_counts_every_test_sample_once_on_any_number_of_ranks(self):
+        trained = self.assert_ok(run("kolo-train", *SMALL, "--steps", 40, "--checkpoint-dir", self.folder)).done
+        for ranks in (1, 3):
+            before = sorted(p.name for p in self.folder.iterdir())
+            done = self.assert_ok(run("kolo-train", *SMALL, "--evaluate", "--checkpoint-dir", self.folder, ranks=ranks)).done
+            self.assertEqual(done["test_accuracy"], trained["test_accuracy"])
+            self.assertEqual(done["global_step"], 40)
+            self.assertEqual(sorted(p.name for p in self.folder.iterdir()), before, "evaluation writes nothing")
+
+    def test_evaluate_without_a_checkpoint_fails(self):
+        self.assert_one_line(run("kolo-train", *SMALL, "--evaluate", "--checkpoint-dir", self.folder / "none"), 1, "checkpoint", "none")
+
+    def test_writes_the_same_lines_to_the_log_folder(self):
+        result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 4, "--log-dir", self.folder / "logs", ranks=2))
+        lines = (self.folder / "logs" / "metrics.jsonl").read_text().splitlines()
+        self.assertEqual([json.loads(line) for line in lines], result.events)
+
+    def test_each_optimizer_lowers_the_loss(self):
+        for optimizer, rate in (("sgd", 0.1), ("momentum", 0.05), ("nesterov", 0.05), ("adagrad", 0.05), ("adam", 0.001)):
+            result = self.assert_ok(run("kolo-train", *SMALL, "--optimizer", optimizer, "--learning-rate", rate, "--steps", 30))
+            progress = [e["loss"] for e in result.events if e["event"] == "progress"]
+            self.assertLess(sum(progress[-5:]) / 5, 0.8 * progress[0], optimizer)
+
+    def test_help_and_version_go_to_stdout(self):
+        self.assertIn("--learning-rate", self.assert_ok(run("kolo-train", "--help")).out)
+        self.assertEqual(self.assert_ok(run("kolo-train", "--version")).out, "kolo-train 0.1.0\n")
+
+
+class Trace(ProgramTest):
+    def test_the_first_bucket_is_reduced_while_the_backward_pass_goes_on(self):
+        trace = self.folder / "trace.json"
+        self.assert_ok(run("kolo-train", "--model", "lenet", "--data", "generated", "--steps", 4, "--trace", trace, ranks=2))
+        events = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual({e["pid"] for e in events}, {0})
+        reductions = sorted((e for e in events if e["cat"] == "reduce"), key=lambda e: e["ts"])
+        self.assertGreaterEqual(len(reductions), 2)
+        backward_end = max(e["ts"] + e["dur"] for e in events if "_grad/" in e["name"] and e["cat"] != "reduce")
+        self.assertLess(reductions[0]["ts"], backward_end)
+
+    def test_traces_the_last_step_where_there_are_fewer_than_three(self):
+        trace = self.folder / "trace.json"
+        self.assert_ok(run("kolo-train", *SMALL, "--steps", 1, "--trace", trace))
+        self.assertTrue(json.loads(trace.read_text())["traceEvents"])
+
+
+@unittest.skipIf(mnist() is None, "no genuine MNIST found (KOLO_DATA_DIR, ../shared/data)")
+class Mnist(ProgramTest):
+    def test_lenet_on_two_ranks_reads_more_than_97_percent_of_the_test_digits(self):
+        result = self.assert_ok(run("kolo-train", "--model", "lenet", "--data", mnist(), "--epochs", 10, "--json", ranks=2, deadline=400))
+        self.assertGreaterEqual(result.done["test_accuracy"], 0.970)
+
+    def test_mlp_with_adam_reads_more_than_94_percent(self):
+        result = self.assert_ok(run("kolo-train", "--model", "mlp", "--data", mnist(), "--epochs", 10, "--json", ranks=2, deadline=200))
+        self.assertGreaterEqual(result.done["test_accuracy"], 0.945)
+
+    def test_finds_the_data_of_the_environment(self):
+        result = self.assert_ok(run("kolo-train", "--model", "mlp", "--steps", 1, "--json", cwd=self.folder, KOLO_DATA_DIR=mnist().parent))
+        self.assertEqual(result.done["data"], "MNIST")
+
+
+if __name__ == "__main__":
+    unittest.main()

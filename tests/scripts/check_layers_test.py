@@ -1,0 +1,125 @@
+"""scripts/check_layers on small trees with one planted fault each, and on the checkout itself."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+SOUND = {
+    "CMakeLists.txt": "project(kolo)\nadd_subdirectory(core)\nadd_subdirectory(collectives)\nadd_subdirectory(launcher)\n",
+    "core/CMakeLists.txt": "add_subdirectory(graph)\n",
+    "core/graph/CMakeLists.txt": "kolo_library(graph SOURCES graph.cc DEPENDS kolo_tensor)\n",
+    "core/graph/graph.h": "#include <fmt/core.h>\n#include <vector>\n#include <kolo/core/tensor/shape.h>\n",
+    "core/graph/graph.cc": "#include <kolo/core/graph/graph.h>\n#include <kolo/core/graph/detail/index.h>\n",
+    "core/graph/detail/index.h": "#include <xxhash.h>\n",
+    "core/tensor/shape.h": "#include <kolo/core/base/error.h>\n",
+    "core/base/error.h": "#include <stdexcept>\n",
+    "core/runtime/session.h": "#include <kolo/core/passes/prune.h>\n",
+    "core/passes/prune.h": "#include <kolo/core/graph/graph.h>\n",
+    "collectives/CMakeLists.txt": "kolo_library(collectives SOURCES ring.cc)\n",
+    "collectives/ring.cc": "#include <mpi.h>\n#include <kolo/core/runtime/session.h>\n",
+    "collectives/mpi_interop.h": "#include <mpi.h>\n",
+    "launcher/CMakeLists.txt": "kolo_program(kolorun SOURCES kolorun.cc)\nkolo_program(kolo-inspect SOURCES kolo_inspect.cc)\n",
+    "launcher/kolorun.cc": "#include <kolo/core/base/error.h>\n",
+    "launcher/kolo_inspect.cc": "#include <kolo/core/runtime/session.h>\n",
+}
+
+
+def check(root):
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "check_layers"), root],
+                          capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+class CheckLayers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        for path, text in SOUND.items():
+            self.write(path, text)
+
+    def write(self, path, text):
+        path = os.path.join(self.folder.name, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def expect_finding(self, *words):
+        code, output = check(self.folder.name)
+        self.assertEqual(code, 1, output)
+        self.assertIn(", 1 findings", output)
+        for word in words:
+            self.assertIn(word, output)
+
+    def test_accepts_a_tree_that_follows_the_arrows(self):
+        code, output = check(self.folder.name)
+        self.assertEqual(code, 0, output)
+
+    def test_finds_graph_including_runtime(self):
+        self.write("core/graph/graph.cc", "\n#include <kolo/core/runtime/session.h>\n")
+        self.expect_finding("core/graph/graph.cc:2", "<kolo/core/runtime/session.h>", "against the arrows")
+
+    def test_finds_core_including_collectives(self):
+        self.write("core/runtime/session.h", "#include <kolo/collectives/mpi_interop.h>\n")
+        self.expect_finding("core/runtime/session.h:1", "against the arrows")
+
+    def test_finds_a_library_file_including_the_header_that_brings_all(self):
+        self.write("kolo.h", "#include <kolo/core/graph/graph.h>\n")
+        self.write("collectives/ring.cc", "#include <kolo/kolo.h>\n")
+        self.expect_finding("collectives/ring.cc:1")
+
+    def test_finds_a_quoted_relative_include_against_the_arrows(self):
+        self.write("core/tensor/shape.h", '#include "../graph/graph.h"\n')
+        self.expect_finding("core/tensor/shape.h:1")
+
+    def test_finds_kolorun_including_more_of_core_than_base(self):
+        self.write("launcher/kolorun.cc", "#include <kolo/core/tensor/shape.h>\n")
+        self.expect_finding("launcher/kolorun.cc:1", "core/base, launcher")
+
+    def test_finds_mpi_in_a_public_header(self):
+        self.write("collectives/ring.h", "#include <mpi.h>\n")
+        self.expect_finding("collectives/ring.h:1", "public header")
+
+    def test_finds_a_system_header_in_a_public_header(self):
+        self.write("core/base/error.h", "#include <unistd.h>\n")
+        self.expect_finding("core/base/error.h:1", "public header")
+
+    def test_finds_a_detail_header_in_a_public_header(self):
+        self.write("core/graph/graph.h", "#include <kolo/core/graph/detail/index.h>\n")
+        self.expect_finding("core/graph/graph.h:1", "not installed")
+
+    def test_finds_a_source_that_no_list_names(self):
+        self.write("core/graph/forgotten.cc", "")
+        self.expect_finding("core/graph/forgotten.cc: no target builds it")
+
+    def test_does_not_take_a_comment_for_a_source_list(self):
+        self.write("core/graph/forgotten.cc", "")
+        self.write("core/graph/CMakeLists.txt", "kolo_library(graph SOURCES graph.cc)  # forgotten.cc\n")
+        self.expect_finding("core/graph/forgotten.cc")
+
+    def test_finds_a_source_whose_folder_the_root_does_not_reach(self):
+        self.write("core/CMakeLists.txt", "")
+        self.expect_finding("core/graph/graph.cc: no target builds it")
+
+    def test_accepts_a_source_that_a_function_of_the_build_names(self):
+        self.write("cmake/targets.cmake", "target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/core/graph/extra.cc)\n")
+        self.write("core/graph/extra.cc", "")
+        code, output = check(self.folder.name)
+        self.assertEqual(code, 0, output)
+
+    def test_accepts_a_source_of_an_outside_project(self):
+        self.write("tests/package/CMakeLists.txt", "project(outside CXX)\nadd_executable(outside main.cc)\n")
+        self.write("tests/package/main.cc", "#include <kolo/core/graph/graph.h>\n")
+        code, output = check(self.folder.name)
+        self.assertEqual(code, 0, output)
+
+    def test_refuses_a_folder_without_sources(self):
+        with tempfile.TemporaryDirectory() as empty:
+            code, output = check(empty)
+        self.assertEqual(code, 2, output)
+
+
+if __name__ == "__main__":
+    unittest.main()

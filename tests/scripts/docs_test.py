@@ -1,0 +1,97 @@
+"""What the pages show is true: code is cut from files that are built, options exist, links lead somewhere.
+
+Usage: docs_test.py FOLDER_OF_PROGRAMS
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+PROGRAMS = sys.argv[1]
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+NAMES = ["kolo-train", "kolo-bench", "kolo-inspect", "kolorun"]
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def pages():
+    return sorted(glob.glob(os.path.join(ROOT, "*.md")) + glob.glob(os.path.join(ROOT, "docs", "*.md")))
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", read(page), re.MULTILINE | re.DOTALL)
+
+
+def unindented(text):
+    return "\n".join(line.strip() for line in text.splitlines())
+
+
+def files_below(*folders, ending):
+    return [path for folder in folders for path in glob.glob(os.path.join(ROOT, folder, "**", ending), recursive=True)]
+
+
+class Pages(unittest.TestCase):
+    def assert_cut_from(self, language, sources):
+        texts = ["\n" + unindented(read(path)) + "\n" for path in sources]
+        found = 0
+        for page in pages():
+            for block in blocks(page, language):
+                found += 1
+                with self.subTest(page=os.path.relpath(page, ROOT), block=block.splitlines()[0]):
+                    wanted = "\n" + unindented(block) + "\n"
+                    self.assertTrue(any(wanted in text for text in texts), "no file that is built holds:\n" + block)
+        self.assertGreater(found, 0)
+
+    # check_layers sees to it that every source is built.
+    def test_code_is_cut_from_sources(self):
+        self.assert_cut_from("cpp", files_below("core", "collectives", "optimizer", "models", "tests", ending="*.cc"))
+
+    def test_cmake_code_is_cut_from_the_outside_project(self):
+        self.assert_cut_from("cmake", files_below("tests/package", ending="CMakeLists.txt"))
+
+    def test_the_example_of_the_readme_is_the_whole_program(self):
+        program = read(os.path.join(ROOT, "models", "examples", "train_mnist.cc"))
+        main_block = max(blocks(os.path.join(ROOT, "README.md"), "cpp"), key=len)
+        self.assertTrue(program.endswith("\n" + main_block))
+
+    def test_commands_use_options_that_the_programs_have(self):
+        helps = {}
+        for name in NAMES:
+            shown = subprocess.run(
+                [os.path.join(PROGRAMS, name), "--help"], capture_output=True, text=True, timeout=60, check=True
+            )
+            helps[name] = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", shown.stdout))
+        checked = 0
+        for page in pages():
+            for block in blocks(page, ""):
+                for line in block.splitlines():
+                    command = line.split("#")[0]
+                    # The options behind a program's name, up to the next program's.
+                    for name, words in re.findall(rf"({'|'.join(NAMES)})\b((?:(?!{'|'.join(NAMES)}).)*)", command):
+                        for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", words):
+                            checked += 1
+                            self.assertIn(option, helps[name], f"{os.path.relpath(page, ROOT)}: {line}")
+        self.assertGreater(checked, 10)
+
+    def test_links_lead_to_files(self):
+        checked = 0
+        for page in pages():
+            prose = re.sub(r"^```.*?^```$", "", read(page), flags=re.MULTILINE | re.DOTALL)
+            for target in re.findall(r"\]\(([^)#\s]+)", prose):
+                if "://" in target:
+                    continue
+                checked += 1
+                self.assertTrue(
+                    os.path.exists(os.path.join(os.path.dirname(page), target)),
+                    f"{os.path.relpath(page, ROOT)} links to {target}, which is not there",
+                )
+        self.assertGreater(checked, 5)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
