@@ -50,7 +50,9 @@ std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironm
   plan->memory_ = plan_memory(plan->graph_, topological_order(plan->graph_), scratch_bytes);
   plan->order_ = topological_order(plan->graph_);  // the memory plan has added edges, along its own order
   plan->build_nodes();
-  plan->give_back(plan->make_frame(std::move(kernels)));
+  auto frame = plan->make_frame(std::move(kernels));
+  plan->table_ = std::make_unique<StepTable>(plan->nodes_, *frame);
+  plan->give_back(std::move(frame));
   return plan;
 }
 
@@ -121,13 +123,13 @@ void Plan::build_nodes() {
     node.pending = static_cast<int>(before.size());
     for (const int b : before) nodes_[b].successors.push_back(static_cast<int>(p));
     if (source.schema->name() == kFeedOp)
-      fed_values_.push_back({node.first_value, source.attrs.at("feed").get<int>(), source.shapes[0]});
+      fed_values_.push_back({node.first_value, source.attrs.at("feed").get<int>()});
     // Fed tensors change from run to run: what is a view of one is bound anew with it.
     for (int o = 0; o < node.num_outputs; ++o) {
       const ValueMemory& memory = memory_.values[order_[p]][o];
-      if (memory.kind == Kind::feed && source.schema->is_view())
-        fed_values_.push_back({node.first_value + o,
-                               graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
+      if (memory.kind == Kind::feed && source.schema->is_view() && !is_dynamic_view(source))
+        fed_values_.push_back(
+            {node.first_value + o, graph_.nodes[memory.root.node].attrs.at("feed").get<int>()});
     }
   }
   for (const StepValue fetch : graph_.fetches) fetches_.push_back(fetch.node < 0 ? -1 : value_index(fetch));
@@ -144,8 +146,7 @@ std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> ker
   frame->contexts.resize(nodes_.size());
   frame->kernels.resize(nodes_.size());
   frame->async_kernels.resize(nodes_.size());
-  frame->pending = std::make_unique<std::atomic<int>[]>(nodes_.size());
-  frame->ready.reserve(nodes_.size());
+  frame->memory = std::make_unique<StepMemory>(static_cast<int>(nodes_.size()));
   for (std::size_t p = 0; p < nodes_.size(); ++p) {
     const PlanNode& node = nodes_[p];
     const StepNode& source = graph_.nodes[order_[p]];
@@ -185,9 +186,13 @@ Tensor Plan::tensor_for(StepValue value, const Frame& frame) {
     }
     case Kind::variable: return environment_.variable(*root.origin).value.reshaped(shape);
     case Kind::constant: return root.attrs.at("value").get<Tensor>().reshaped(shape);
-    case Kind::feed:     // bound at each run
-    case Kind::dynamic:  // made by the kernel
-      return Tensor();
+    case Kind::feed: {  // bound at each run, but for a view whose shape a kernel finds out
+      if (!shape.is_fully_known()) return Tensor();
+      Tensor unbound(dtype, shape);
+      unbound.release_elements();
+      return unbound;
+    }
+    case Kind::dynamic: return Tensor();  // made by the kernel
   }
   return Tensor();
 }
@@ -208,15 +213,10 @@ std::unique_ptr<Frame> Plan::take_frame() {
 }
 
 void Plan::give_back(std::unique_ptr<Frame> frame) {
-  for (const FedValue& fed : fed_values_)
-    frame->values[fed.value] = Tensor();  // the caller's memory is not ours to keep
+  // The caller's memory is not ours to keep.
+  for (const FedValue& fed : fed_values_) frame->values[fed.value].release_elements();
   MutexLock lock(mutex_);
   free_frames_.push_back(std::move(frame));
-}
-
-void Plan::bind_feeds(Frame& frame, const Feeds& feeds) const {
-  for (const FedValue& fed : fed_values_)
-    frame.values[fed.value] = feeds[fed.feed].second.reshaped(fed.shape);
 }
 
 }  // namespace kolo

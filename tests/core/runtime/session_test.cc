@@ -98,7 +98,7 @@ TEST(Session, GivesAFetchedVariableItsValueBeforeAnUpdateThatWasCreatedLater) {
   const Scope s(graph);
   const Variable v(s.named("v"), constant(s, 1.0f));
   const Output more = assign_add(s, v, constant(s, 2.0f));
-  Session session(graph, {.inter_op_parallelism_threads = 3});
+  Session session(graph, {.inter_op_parallelism_threads = 3, .use_per_session_threads = true});
   session.run(global_variables_initializer(s));
   for (int i = 0; i < 50; ++i) {
     const auto results = session.run({v.read(), more});
@@ -232,7 +232,7 @@ TEST(Session, RunsControlDependenciesCreatedOutside) {
   int calls = 0;
   testing::on_call = [&](std::int64_t) { ++calls; };
   testing::additions = 0;
-  Session session(graph, {.inter_op_parallelism_threads = 1});
+  Session session(graph, {.inter_op_parallelism_threads = 1, .use_per_session_threads = true});
   EXPECT_EQ(session.run(z).value<float>(), 7);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(testing::additions, 2) << "b and z";
