@@ -40,6 +40,7 @@
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
 #include <kolo/core/graph/scope.h>
+#include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/bias_add.h>
@@ -52,6 +53,7 @@
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/initializers.h>
 #include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/placeholder_with_default.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/reductions.h>

@@ -143,9 +143,6 @@ class AsyncKernel : public Kernel {
  public:
   /// Returns at once. The tensors of `context` stay valid until `done` is called.
   virtual void start(KernelContext& context, Completion done) = 0;
-  /// The step has failed or was cancelled: what was started comes to its end soon and calls `done`, with or
-  /// without an error. Any thread; `done` may have been called already. Without it the step waits.
-  virtual void cancel() {}
   void compute(KernelContext& context) final;
 };
 

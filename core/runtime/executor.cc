@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/cycles.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 
 namespace kolo {
@@ -277,7 +278,8 @@ class Step final : public WorkSource {
       started = memory_.started;
       error = error_;
     }
-    for (const int node : started) frame_.async_kernels[node]->cancel();
+    for (const int node : started)
+      if (auto* kernel = dynamic_cast<Cancellable*>(frame_.async_kernels[node])) kernel->cancel();
     if (options_.on_failure) options_.on_failure(error);
   }
 

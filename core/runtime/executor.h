@@ -42,7 +42,7 @@ struct StepOptions {
 
 /// Returns when every node has run, or, after the first failure, when nothing is under way any more; then
 /// throws the first error with the node's name, op and device added. A kernel that runs is not interrupted;
-/// asynchronous ones are asked to end by AsyncKernel::cancel. Allocates nothing on the way unless it traces.
+/// asynchronous ones that are Cancellable are asked to end. Allocates nothing on the way unless it traces.
 ///
 /// Alone, the caller takes nodes in the plan's order. With a pool, a node that becomes ready runs on the
 /// thread that made it so if it is inexpensive; an expensive one goes to whoever is free, but for the last

@@ -123,13 +123,13 @@ void Plan::build_nodes() {
     node.pending = static_cast<int>(before.size());
     for (const int b : before) nodes_[b].successors.push_back(static_cast<int>(p));
     if (source.schema->name() == kFeedOp)
-      fed_values_.push_back({node.first_value, source.attrs.at("feed").get<int>()});
+      fed_values_.push_back({node.first_value, source.attrs.at("feed").get<int>(), source.shapes[0]});
     // Fed tensors change from run to run: what is a view of one is bound anew with it.
     for (int o = 0; o < node.num_outputs; ++o) {
       const ValueMemory& memory = memory_.values[order_[p]][o];
       if (memory.kind == Kind::feed && source.schema->is_view() && !is_dynamic_view(source))
-        fed_values_.push_back(
-            {node.first_value + o, graph_.nodes[memory.root.node].attrs.at("feed").get<int>()});
+        fed_values_.push_back({node.first_value + o,
+                               graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
     }
   }
   for (const StepValue fetch : graph_.fetches) fetches_.push_back(fetch.node < 0 ? -1 : value_index(fetch));
@@ -186,13 +186,9 @@ Tensor Plan::tensor_for(StepValue value, const Frame& frame) {
     }
     case Kind::variable: return environment_.variable(*root.origin).value.reshaped(shape);
     case Kind::constant: return root.attrs.at("value").get<Tensor>().reshaped(shape);
-    case Kind::feed: {  // bound at each run, but for a view whose shape a kernel finds out
-      if (!shape.is_fully_known()) return Tensor();
-      Tensor unbound(dtype, shape);
-      unbound.release_elements();
-      return unbound;
-    }
-    case Kind::dynamic: return Tensor();  // made by the kernel
+    case Kind::feed:     // bound at each run
+    case Kind::dynamic:  // made by the kernel
+      return Tensor();
   }
   return Tensor();
 }
@@ -214,7 +210,8 @@ std::unique_ptr<Frame> Plan::take_frame() {
 
 void Plan::give_back(std::unique_ptr<Frame> frame) {
   // The caller's memory is not ours to keep.
-  for (const FedValue& fed : fed_values_) frame->values[fed.value].release_elements();
+  static const Tensor none;  // assigned by copy: the shape's memory stays for the next run
+  for (const FedValue& fed : fed_values_) frame->values[fed.value] = none;
   MutexLock lock(mutex_);
   free_frames_.push_back(std::move(frame));
 }

@@ -76,7 +76,11 @@ class Plan {
   /// signature's feed `i`, with the shape that the signature says.
   template <typename FeedAt>
   void bind_feeds(Frame& frame, const FeedAt& feed) const {
-    for (const FedValue& fed : fed_values_) frame.values[fed.value].share_elements(feed(fed.feed));
+    for (const FedValue& fed : fed_values_) {
+      const Tensor& value = feed(fed.feed);
+      if (value.shape() == fed.shape) frame.values[fed.value] = value;
+      else frame.values[fed.value] = value.reshaped(fed.shape);
+    }
   }
 
  private:
@@ -100,6 +104,7 @@ class Plan {
   struct FedValue {
     int value;  // index into Frame::values
     int feed;
+    Shape shape;
   };
   std::vector<FedValue> fed_values_;
   int num_values_ = 0;

@@ -121,19 +121,6 @@ void Tensor::copy_from(const Tensor& source) const {
   else if (elements_ > 0) std::memcpy(data_, source.data_, bytes());
 }
 
-void Tensor::share_elements(const Tensor& source) {
-  if (source.dtype_ != dtype_ || source.elements_ != elements_)
-    throw InvalidArgumentError("{} {} cannot share the elements of {} {}", dtype_, shape_, source.dtype_,
-                               source.shape_);
-  buffer_ = source.buffer_;
-  data_ = source.data_;
-}
-
-void Tensor::release_elements() {
-  buffer_.reset();
-  data_ = nullptr;
-}
-
 void Tensor::check_dtype(DType asked) const {
   if (asked != dtype_) throw InvalidArgumentError("a tensor of {} was read as {}", dtype_, asked);
 }

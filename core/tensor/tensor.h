@@ -73,11 +73,6 @@ class Tensor {
   Tensor clone() const;
   /// Copies the elements of `source`, which has the same type and number of elements.
   void copy_from(const Tensor& source) const;
-  /// Shares the elements of `source` from now on, seen with this tensor's own shape; or shares none any more.
-  /// Type and shape stay, nothing is allocated: how a step's tensors are pointed at what is fed. Throws
-  /// InvalidArgumentError unless `source` has the same type and number of elements.
-  void share_elements(const Tensor& source);
-  void release_elements();
   /// For messages and logs: at most `limit` elements.
   std::string to_string(std::int64_t limit = 8) const;
 

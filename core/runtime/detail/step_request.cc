@@ -135,7 +135,7 @@ Feeds checked_feeds(const Graph& graph, const Feeds& feeds) {
 }  // namespace
 
 Output checked_feed_target(const Graph& graph, const FeedTarget& target) {
-  const Output tensor = target.tensor_name.empty() ? target : find_feed(graph, target.tensor_name);
+  const Output tensor = target.tensor_name.empty() ? Output(target) : find_feed(graph, target.tensor_name);
   if (!tensor) throw InvalidArgumentError("a feed names no tensor");
   if (&tensor.node->graph() != &graph)
     throw InvalidArgumentError("Tensor {} is not an element of this graph.", tensor.name());

@@ -72,6 +72,7 @@ TEST(Session, NamesThePlaceholderThatWasNotFed) {
                   HasSubstr("You must feed a value for placeholder tensor 'p' with dtype float")));
 }
 
+// Row 37 of the worked examples.
 TEST(Session, NamesTheVariableThatIsNotInitialized) {
   Graph graph;
   const Scope s(graph);
@@ -223,7 +224,7 @@ TEST(Session, RefusesNegativeThreads) {
   EXPECT_THROW(Session(graph, {.intra_op_parallelism_threads = -1}), InvalidArgumentError);
 }
 
-// TF1 semantics, row 36.
+// Row 36 of the worked examples.
 TEST(Session, RunsControlDependenciesCreatedOutside) {
   Graph graph;
   const Scope s(graph);
