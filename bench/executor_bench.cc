@@ -58,7 +58,8 @@ class BenchNodeKernel final : public Kernel {
 };
 
 const RegisterKernel node_kernel("BenchNode", "CPU", {DType::f32}, KernelFactory([](KernelInit& init) {
-                                   return std::make_unique<BenchNodeKernel>(init.attr<std::int64_t>("rounds"));
+                                   return std::make_unique<BenchNodeKernel>(
+                                       init.attr<std::int64_t>("rounds"));
                                  }));
 const RegisterKernel join_kernel("BenchJoin", "CPU", {DType::f32}, [](KernelContext& context) {
   float sum = 0;
@@ -79,7 +80,8 @@ std::int64_t rounds_for(double microseconds) {
 }
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 

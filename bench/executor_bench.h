@@ -6,9 +6,9 @@
 namespace kolo::bench {
 
 struct ExecutorBenchOptions {
-  int nodes = 10000;                // of each graph
+  int nodes = 10000;                  // of each graph
   std::vector<int> threads = {1, 2};  // that run nodes, in turns
-  double seconds = 2;               // for each row, after warming up
+  double seconds = 2;                 // for each row, after warming up
   bool json = false;
 };
 

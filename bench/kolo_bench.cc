@@ -67,9 +67,9 @@ po::options_description allreduce_options() {
 po::options_description executor_options() {
   po::options_description all("kolo-bench executor");
   all.add_options()("nodes", po::value<std::string>()->default_value("10000")->value_name("N"),
-                    "nodes of each graph")(
-      "threads", po::value<std::string>()->default_value("1,2")->value_name("LIST"),
-      "numbers of threads that run nodes, separated by commas")(
+                    "nodes of each graph")("threads",
+                                           po::value<std::string>()->default_value("1,2")->value_name("LIST"),
+                                           "numbers of threads that run nodes, separated by commas")(
       "seconds", po::value<std::string>()->default_value("2")->value_name("S"),
       "time for each graph and number of threads, after warming up");
   return all;

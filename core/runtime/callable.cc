@@ -20,8 +20,7 @@ class Callable::Impl {
       if (std::count(feeds_.begin(), feeds_.end(), tensor) > 0)
         throw InvalidArgumentError("Endpoint \"{}\" fed more than once.", tensor.name());
       for (const Fetch& fetch : request_.fetches)
-        if (fetch.output == tensor)
-          throw InvalidArgumentError("{} is both fed and fetched.", tensor.name());
+        if (fetch.output == tensor) throw InvalidArgumentError("{} is both fed and fetched.", tensor.name());
       feeds_.push_back(tensor);
     }
   }
@@ -60,10 +59,10 @@ class Callable::Impl {
   // The one of the last call, if the shapes are still the same.
   std::shared_ptr<Plan> plan_for(std::span<const Tensor> feeds) {
     MutexLock lock(mutex_);
-    const bool same = plan_ != nullptr && std::equal(feeds.begin(), feeds.end(), shapes_.begin(), shapes_.end(),
-                                                     [](const Tensor& value, const Shape& shape) {
-                                                       return value.shape() == shape;
-                                                     });
+    const bool same =
+        plan_ != nullptr &&
+        std::equal(feeds.begin(), feeds.end(), shapes_.begin(), shapes_.end(),
+                   [](const Tensor& value, const Shape& shape) { return value.shape() == shape; });
     if (same) return plan_;
     detail::StepRequest request = request_;
     for (std::size_t i = 0; i < feeds.size(); ++i) request.feeds.emplace_back(feeds_[i], feeds[i]);

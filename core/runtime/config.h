@@ -6,16 +6,13 @@
 #include <string>
 #include <vector>
 
-namespace kolo {
+#include <kolo/core/device/device_options.h>
 
-struct GpuOptions {
-  std::string visible_device_list = {};  // "5,3": these GPUs, in this order, become GPU:0, GPU:1; "" is all.
-                                         // Not parsed without any GPU
-};
+namespace kolo {
 
 /// One of a session's own choice of inter-op pools.
 struct ThreadPoolOptions {
-  int num_threads = 0;           // that run nodes, the caller's among them; 0: as inter_op_parallelism_threads
+  int num_threads = 0;  // that run nodes, the caller's among them; 0: as inter_op_parallelism_threads
   std::string global_name = {};  // sessions that give the same name share the pool; "": this session's own
 };
 
@@ -43,7 +40,11 @@ struct SessionConfig {
   /// re-configure with num_threads=<b>`.
   std::vector<ThreadPoolOptions> session_inter_op_thread_pool = {};
   GpuOptions gpu_options = {};
-  bool allow_soft_placement = false;        // a node that cannot be where it was asked for goes where it can
+  std::map<std::string, int> device_count = {};  // type → at most so many; missing: 1 CPU, all GPUs
+  std::vector<VirtualGpu> virtual_gpus = {};     // instead of the process's GPUs; see docs/devices.md
+  std::vector<std::string> device_filters = {};  // partial names; what matches none is not seen. Empty: all
+  bool log_device_placement = false;  // says where each node goes, on stdout and in the log, at its first run
+  bool allow_soft_placement = false;  // a node that cannot be where it was asked for goes where it can
   std::int64_t operation_timeout_in_ms = 0;  // for each run; 0: none. RunOptions::timeout_in_ms goes first
 
   // Kept for who reads the configuration back; without effect on a local session.

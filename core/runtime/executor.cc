@@ -289,10 +289,12 @@ class Step final : public WorkSource {
   }
 
   [[noreturn]] void clean_up_and_throw() {
-    while (memory_.shared.take() >= 0) {}
+    while (memory_.shared.take() >= 0) {
+    }
     for (auto& lane : memory_.lanes) {
       lane->finished = 0;
-      while (lane->ready.take() >= 0) {}
+      while (lane->ready.take() >= 0) {
+      }
     }
     MutexLock lock(mutex_);
     std::rethrow_exception(error_);

@@ -25,8 +25,9 @@ struct Fetch {
   Fetch(const char* of_name) : name(of_name) {}
   /// A Variable, for its value.
   template <typename T>
-    requires(std::convertible_to<const T&, Output> && !std::same_as<T, Output> && !std::same_as<T, Operation>)
-  Fetch(const T& tensor) : Fetch(static_cast<Output>(tensor)) {}
+  requires(std::convertible_to<const T&, Output> && !std::same_as<T, Output> && !std::same_as<T, Operation>)
+      Fetch(const T& tensor)
+      : Fetch(static_cast<Output>(tensor)) {}
 
   Output output;
   Operation operation;
@@ -36,8 +37,8 @@ struct Fetch {
 /// The tensor that a value replaces; by name, "scope/x:0" or "scope/x" for its output 0.
 struct FeedTarget : Output {
   template <typename T>
-    requires(std::convertible_to<const T&, Output>)
-  FeedTarget(const T& tensor) : Output(static_cast<Output>(tensor)) {}
+  requires(std::convertible_to<const T&, Output>) FeedTarget(const T& tensor)
+      : Output(static_cast<Output>(tensor)) {}
   FeedTarget(std::string of_name) : tensor_name(std::move(of_name)) {}
   FeedTarget(const char* of_name) : tensor_name(of_name) {}
   bool operator==(const FeedTarget&) const = default;

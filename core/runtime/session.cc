@@ -66,7 +66,8 @@ void Session::close() { impl_->close(); }
 
 void Session::reset(const std::string& target, const std::vector<std::string>& /*containers*/) {
   if (!target.empty())
-    throw UnimplementedError("reset of \"{}\": only the sessions of this process, \"\", can be reset", target);
+    throw UnimplementedError("reset of \"{}\": only the sessions of this process, \"\", can be reset",
+                             target);
   for (const auto& weak : OpenSessions<Impl>::instance().take())
     if (const auto session = weak.lock())
       session->close(std::make_exception_ptr(CancelledError("Session has been closed.")));

@@ -203,7 +203,8 @@ class MonitoredTrainingSession::Impl {
     note_step();
     if (global_step_) report_completed_step(last_step_);
     for (std::size_t i = 0; i < hooks_.size(); ++i)
-      hooks_[i]->after_run(context, {merged.results_of_hook(i, results), traced ? &metadata.step_stats : nullptr});
+      hooks_[i]->after_run(context,
+                           {merged.results_of_hook(i, results), traced ? &metadata.step_stats : nullptr});
     decide_to_stop(context);
     return merged.results_of_caller(results);
   }

@@ -68,9 +68,10 @@ int intra_op_threads_of_process(int configured) {
   MutexLock lock(shared.mutex);
   if (shared.intra_op_threads == 0)
     shared.intra_op_threads =
-        configured > 0 ? configured
-                       : static_cast<int>(env_int64(
-                             "OMP_NUM_THREADS", std::max(1, available_cores() / process().local_size), 1, 4096));
+        configured > 0
+            ? configured
+            : static_cast<int>(env_int64("OMP_NUM_THREADS",
+                                         std::max(1, available_cores() / process().local_size), 1, 4096));
   return shared.intra_op_threads;
 }
 

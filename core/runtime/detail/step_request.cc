@@ -91,9 +91,10 @@ Fetch checked_fetch(const Graph& graph, const Fetch& asked) {
   const Node& node = *fetch.operation.node;
   const std::string name = fetch.output ? fetch.output.name() : node.name();
   if (&node.graph() != &graph)
-    throw InvalidArgumentError("Fetch argument {} cannot be interpreted as a Tensor. ({} {} is not an "
-                               "element of this graph.)",
-                               name, fetch.output ? "Tensor" : "Operation", name);
+    throw InvalidArgumentError(
+        "Fetch argument {} cannot be interpreted as a Tensor. ({} {} is not an "
+        "element of this graph.)",
+        name, fetch.output ? "Tensor" : "Operation", name);
   if (!fetch.output) return fetch;
   check_has_outputs(node, name);
   if (fetch.output.index < 0 || fetch.output.index >= node.num_outputs())
@@ -148,8 +149,7 @@ Output checked_feed_target(const Graph& graph, const FeedTarget& target) {
 }
 
 void check_feed_value(const Output& target, const Tensor& value) {
-  if (!value)
-    throw InvalidArgumentError("the tensor fed for '{}' is empty: it has no buffer", target.name());
+  if (!value) throw InvalidArgumentError("the tensor fed for '{}' is empty: it has no buffer", target.name());
   if (value.dtype() != target.dtype())
     throw InvalidArgumentError("Cannot feed value of type {} for Tensor '{}', which has type {}",
                                value.dtype(), target.name(), target.dtype());

@@ -42,9 +42,8 @@ class WaitKernel final : public AsyncKernel, public Cancellable {
   Completion done_;
 };
 const RegisterOp wait_op(OpSchema("TestWait").input("x", {DType::f32}).output("y"));
-const RegisterKernel wait_kernel("TestWait", "CPU", {}, KernelFactory([](KernelInit&) {
-                                   return std::make_unique<WaitKernel>();
-                                 }));
+const RegisterKernel wait_kernel("TestWait", "CPU", {},
+                                 KernelFactory([](KernelInit&) { return std::make_unique<WaitKernel>(); }));
 
 void wait_until_started(int count) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -130,8 +129,7 @@ TEST_F(SessionLimits, ClosesAllOpenSessionsWhenTheyAreReset) {
   wait_until_started(1);
   Session::reset();
   runner.join();
-  EXPECT_THAT([&] { first.run(v); },
-              ThrowsMessage<CancelledError>(HasSubstr("Session has been closed.")));
+  EXPECT_THAT([&] { first.run(v); }, ThrowsMessage<CancelledError>(HasSubstr("Session has been closed.")));
   Session third(graph);
   EXPECT_THROW(third.run(v), FailedPreconditionError) << "the variable's value is gone";
   EXPECT_THROW(Session::reset("grpc://somewhere:1"), UnimplementedError);

@@ -74,7 +74,8 @@ TEST_F(SessionRequest, GivesResultsInTheStructureOfTheFetches) {
   EXPECT_THAT(list.at(1).span<float>(), ElementsAre(1, 2));
   EXPECT_EQ(variable.value<float>(), 7);
 
-  const auto named = session.run(std::map<std::string, std::tuple<Output, Operation>>{{"a", {x, nothing}}}, feeds);
+  const auto named =
+      session.run(std::map<std::string, std::tuple<Output, Operation>>{{"a", {x, nothing}}}, feeds);
   EXPECT_THAT(std::get<0>(named.at("a")).span<float>(), ElementsAre(1, 2));
   EXPECT_FALSE(std::get<1>(named.at("a")));
 
@@ -123,17 +124,17 @@ TEST_F(SessionRequest, RefusesAnEmptyGraph) {
 
 TEST_F(SessionRequest, NamesFetchesThatAreNotThere) {
   const auto fetch = [&](const Fetch& what) { return [&, what] { session.run({what}, feeds); }; };
-  EXPECT_THAT(fetch("z:0"),
-              ThrowsMessage<NotFoundError>(AllOf(
-                  HasSubstr("FetchOutputs node z:0: not found"),
-                  HasSubstr("Fetch argument z:0 cannot be interpreted as a Tensor."),
-                  HasSubstr("The name 'z:0' refers to a Tensor which does not exist. The operation, 'z', does "
-                            "not exist in the graph."))));
+  EXPECT_THAT(
+      fetch("z:0"),
+      ThrowsMessage<NotFoundError>(
+          AllOf(HasSubstr("FetchOutputs node z:0: not found"),
+                HasSubstr("Fetch argument z:0 cannot be interpreted as a Tensor."),
+                HasSubstr("The name 'z:0' refers to a Tensor which does not exist. The operation, 'z', does "
+                          "not exist in the graph."))));
   expect_error<NotFoundError>(fetch("z"), "The name 'z' refers to an Operation not in the graph.");
-  EXPECT_THAT(fetch("y:1"),
-              ThrowsMessage<InvalidArgumentError>(
-                  AllOf(HasSubstr("FetchOutputs y:1: output index too large, must be < 1"),
-                        HasSubstr("The operation, 'y', exists but only has 1 outputs."))));
+  EXPECT_THAT(fetch("y:1"), ThrowsMessage<InvalidArgumentError>(
+                                AllOf(HasSubstr("FetchOutputs y:1: output index too large, must be < 1"),
+                                      HasSubstr("The operation, 'y', exists but only has 1 outputs."))));
   expect_error<InvalidArgumentError>(fetch("y:first"), "'y:first' is not the name of a tensor");
   const std::string no_output = "Tried to fetch data for 'nothing:0', which produces no output.";
   expect_error<InvalidArgumentError>(fetch("nothing:0"), no_output);
@@ -142,8 +143,11 @@ TEST_F(SessionRequest, NamesFetchesThatAreNotThere) {
 }
 
 TEST_F(SessionRequest, NamesAllTargetsThatAreNotThere) {
-  expect_error<NotFoundError>([&] { session.run({y}, feeds, {"nothing", "one", "two"}); },
-                              "PruneForTargets: Some target nodes not found: one two");
+  expect_error<NotFoundError>(
+      [&] {
+        session.run({y}, feeds, {"nothing", "one", "two"});
+      },
+      "PruneForTargets: Some target nodes not found: one two");
 }
 
 TEST_F(SessionRequest, NamesFeedsThatAreNotThere) {
@@ -169,7 +173,9 @@ TEST_F(SessionRequest, RefusesWhatIsOfAnotherGraph) {
 
 TEST_F(SessionRequest, RefusesToFeedATensorTwiceUnderWhateverName) {
   expect_error<InvalidArgumentError>(
-      [&] { session.run(y, {{x, vector_of({1, 2})}, {"x:0", vector_of({1, 2})}}); },
+      [&] {
+        session.run(y, {{x, vector_of({1, 2})}, {"x:0", vector_of({1, 2})}});
+      },
       "Endpoint \"x:0\" fed more than once.");
 }
 
