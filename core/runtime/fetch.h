@@ -34,6 +34,9 @@ struct Fetch {
   std::string name;  // where it was given by name; the session looks it up
 };
 
+/// Operations to run beside the fetches.
+using Targets = std::vector<Fetch>;
+
 /// The tensor that a value replaces; by name, "scope/x:0" or "scope/x" for its output 0.
 struct FeedTarget : Output {
   template <typename T>

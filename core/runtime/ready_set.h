@@ -72,10 +72,12 @@ class SharedReadySet {
       while (const std::uint64_t bits = summary_[s].load()) {
         const std::size_t w = s * 64 + static_cast<std::size_t>(std::countr_zero(bits));
         const int found = take_from(w);
+        if (words_[w].load() == 0) {
+          // Out of the summary, and in again if something was inserted meanwhile.
+          summary_[s].fetch_and(~(bits & -bits));
+          if (words_[w].load() != 0) summary_[s].fetch_or(bits & -bits);
+        }
         if (found >= 0) return found;
-        // Empty: out of the summary, and in again if something was inserted meanwhile.
-        summary_[s].fetch_and(~(bits & -bits));
-        if (words_[w].load() != 0) summary_[s].fetch_or(bits & -bits);
       }
     return -1;
   }

@@ -39,9 +39,9 @@ Session::Session(Graph& graph, SessionConfig config)
 }
 Session::~Session() { impl_->close(); }
 
-std::vector<Tensor> Session::run(const std::vector<Fetch>& fetches, const Feeds& feeds,
-                                 const std::vector<Fetch>& targets, const RunOptions& options,
-                                 RunMetadata* metadata) {
+std::vector<Tensor> Session::run_step(const std::vector<Fetch>& fetches, const Feeds& feeds,
+                                      const Targets& targets, const RunOptions& options,
+                                      RunMetadata* metadata) {
   Impl::Run run(*impl_, options);
   const detail::StepRequest request = detail::checked_request(graph(), fetches, feeds, targets);
   const std::shared_ptr<Plan> plan = impl_->plan_for(request);
@@ -55,11 +55,6 @@ std::vector<Tensor> Session::run(const std::vector<Fetch>& fetches, const Feeds&
   };
   run.step(*plan, feed, take, metadata);
   return results;
-}
-
-std::vector<Tensor> Session::run(const std::vector<Fetch>& fetches, const Feeds& feeds,
-                                 const RunOptions& options, RunMetadata* metadata) {
-  return run(fetches, feeds, {}, options, metadata);
 }
 
 void Session::close() { impl_->close(); }

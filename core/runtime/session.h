@@ -40,15 +40,21 @@ class Session {
   /// closed session or an empty graph, CancelledError when close() ends the run, DeadlineExceededError when
   /// its time is over.
   std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds = {},
-                          const RunOptions& options = {}, RunMetadata* metadata = nullptr);
-  /// Also runs `targets`, operations, for their effect; they have no results.
-  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds,
-                          const std::vector<Fetch>& targets, const RunOptions& options = {},
-                          RunMetadata* metadata = nullptr);
+                          const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
+    return run_step(fetches, feeds, {}, options, metadata);
+  }
+  /// Also runs the operations `Targets{…}` for their effect; they have no results.
+  template <std::same_as<Targets> T>  // not by conversion: {.timeout_in_ms = 5} is RunOptions
+  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds, const T& targets,
+                          const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
+    return run_step(fetches, feeds, targets, options, metadata);
+  }
   Tensor run(Output fetch, const Feeds& feeds = {}) { return run(std::vector<Fetch>{fetch}, feeds)[0]; }
   void run(Operation target, const Feeds& feeds = {}) { run(std::vector<Fetch>{target}, feeds); }
   /// "scope/x:0": the tensor's value. "scope/x": runs the operation, gives an empty tensor.
-  Tensor run(const std::string& name, const Feeds& feeds = {}) {
+  Tensor run(const char* name, const Feeds& feeds = {}) { return run(std::vector<Fetch>{name}, feeds)[0]; }
+  template <std::same_as<std::string> T>  // not by conversion: {"x:0", "y:0"} is a list of two
+  Tensor run(const T& name, const Feeds& feeds = {}) {
     return run(std::vector<Fetch>{name}, feeds)[0];
   }
   /// See FetchStructure.
@@ -95,6 +101,8 @@ class Session {
  private:
   friend class Callable;
   class Impl;
+  std::vector<Tensor> run_step(const std::vector<Fetch>& fetches, const Feeds& feeds, const Targets& targets,
+                               const RunOptions& options, RunMetadata* metadata);
   std::shared_ptr<Impl> impl_;
 };
 

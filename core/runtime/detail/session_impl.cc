@@ -89,7 +89,7 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
                    .cancellation = &cancellation_};
   if (!plan.agreements().empty())
     step.on_failure = [&plan](const std::exception_ptr& error) { tell_others(plan.agreements(), error); };
-  run_step(plan, frame, step);
+  kolo::run_step(plan, frame, step);
   if (traced)
     for (const auto& agreement : plan.agreements()) agreement->append_trace(metadata->step_stats);
 }

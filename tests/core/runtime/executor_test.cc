@@ -209,7 +209,21 @@ TEST(Executor, TellsTheOtherRanksOfAFailureOnceNoKernelIsBeingStarted) {
   testing::on_call = [](std::int64_t) {};
 }
 
-TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
+// Kernels that count how many of them there are.
+class LivingKernel final : public Kernel {
+ public:
+  static inline std::atomic<int> alive{0};
+  LivingKernel() { ++alive; }
+  ~LivingKernel() override { --alive; }
+  void compute(KernelContext& context) override { context.output(0).copy_from(context.input(0)); }
+};
+const RegisterOp living_op(OpSchema("TestLiving").input("x", {DType::f32}).output("y"));
+const RegisterKernel living_kernel("TestLiving", "CPU", {}, KernelFactory([](KernelInit&) {
+                                     return std::make_unique<LivingKernel>();
+                                   }));
+
+TEST(Executor, SurvivesAThousandRunsFromSixteenThreadsWithInjectedFailures) {
+  constexpr int kThreads = 16, kRuns = 63;
   Graph graph;
   const Scope s(graph);
   Outputs values;
@@ -217,6 +231,7 @@ TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
     values.push_back(call(s, i, values.empty() ? Outputs{} : Outputs{values[i / 2]}, {2000}));
   Output total = values[0];
   for (int i = 1; i < 20; ++i) total = add(s, total, values[i]);
+  total = s.add("TestLiving", {total});
   std::atomic<int> count{0};
   testing::on_call = [&](std::int64_t) {
     if (++count % 137 == 0) throw UnavailableError("injected");
@@ -224,9 +239,9 @@ TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
   Session session(graph, {.inter_op_parallelism_threads = 3, .use_per_session_threads = true});
   std::atomic<int> right{0}, failed{0};
   std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t)
+  for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&] {
-      for (int i = 0; i < 125; ++i) {
+      for (int i = 0; i < kRuns; ++i) {
         try {
           const Tensor result = session.run(total);
           if (result.data<float>()[1999] == 190) ++right;
@@ -236,8 +251,38 @@ TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
       }
     });
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(right + failed, 1000);
+  EXPECT_EQ(right + failed, kThreads * kRuns);
   EXPECT_GT(failed, 0);
+  EXPECT_LE(LivingKernel::alive, kThreads) << "a frame for each run under way, and no more";
+  session.close();
+  EXPECT_EQ(LivingKernel::alive, 0);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(Executor, SurvivesFailuresOfAsynchronousNodesAmongOthers) {
+  Graph graph;
+  const Scope s(graph);
+  Outputs values;
+  for (int i = 0; i < 6; ++i) {
+    const Output ready = call(s, i, values.empty() ? Outputs{} : Outputs{values[i / 2]});
+    values.push_back(s.add("TestAsync", {ready}, {{"tag", 100 + i}}));
+  }
+  std::atomic<int> count{0};
+  testing::on_call = [&](std::int64_t) {
+    if (++count % 29 == 0) throw UnavailableError("injected");
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 2, .use_per_session_threads = true});
+  int failed = 0;
+  for (int i = 0; i < 200; ++i) {
+    try {
+      const auto results = session.run(values);
+      for (int k = 0; k < 6; ++k) ASSERT_EQ(results[k].value<float>(), k);
+    } catch (const UnavailableError&) {
+      ++failed;
+    }
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, 200);
   testing::on_call = [](std::int64_t) {};
 }
 

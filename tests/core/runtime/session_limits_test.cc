@@ -206,9 +206,11 @@ TEST_F(SessionLimits, ShareAPoolByName) {
 }
 
 TEST_F(SessionLimits, KeepTheFieldsThatHaveNoEffect) {
-  const Session session(graph, {.cluster_def = {{"worker", {{0, "host:1"}}}},
-                                .placement_period = 3,
-                                .graph_options = {.optimizer_level = GraphOptions::OptimizerLevel::l0}});
+  SessionConfig config;
+  config.cluster_def = {{"worker", {{0, "host:1"}}}};
+  config.placement_period = 3;
+  config.graph_options.optimizer_level = GraphOptions::OptimizerLevel::l0;
+  const Session session(graph, config);
   EXPECT_EQ(session.config().cluster_def.at("worker").at(0), "host:1");
   EXPECT_EQ(session.config().placement_period, 3);
   EXPECT_EQ(session.config().graph_options.optimizer_level, GraphOptions::OptimizerLevel::l0);

@@ -48,6 +48,8 @@ TEST_F(SessionRequest, FetchesTensorsAndRunsOperationsByName) {
   EXPECT_FALSE(results[1]);
   EXPECT_FALSE(results[2]) << "a name without an index is an operation";
   EXPECT_THAT(session.run("y:0", feeds).span<float>(), ElementsAre(2, 4));
+  EXPECT_THAT(session.run(std::string("y:0"), feeds).span<float>(), ElementsAre(2, 4));
+  EXPECT_EQ(session.run({"y:0", "x:0"}, feeds).size(), 2u);
 }
 
 TEST_F(SessionRequest, FeedsByName) {
@@ -59,8 +61,8 @@ TEST_F(SessionRequest, RunsTargetsBesideTheFetchesWithoutAResult) {
   int calls = 0;
   testing::on_call = [&](std::int64_t) { ++calls; };
   const Output effect = call(s.named("effect"), 1);
-  EXPECT_EQ(session.run({y}, feeds, {effect.node->name(), nothing}).size(), 1u);
-  EXPECT_EQ(session.run({}, {}, {Operation(effect)}).size(), 0u);
+  EXPECT_EQ(session.run({y}, feeds, Targets{effect.node->name(), nothing}).size(), 1u);
+  EXPECT_EQ(session.run({}, {}, Targets{Operation(effect)}).size(), 0u);
   EXPECT_EQ(calls, 2);
   testing::on_call = [](std::int64_t) {};
 }
@@ -92,8 +94,8 @@ TEST_F(SessionRequest, FetchesOneTensorTwice) {
 TEST_F(SessionRequest, RunsTheProducerOfAFedTensorWhereAControlEdgeNeedsIt) {
   int calls = 0;
   testing::on_call = [&](std::int64_t) { ++calls; };
-  const Output a = call(s, 1), b = add(s.control_dependencies({a}), a, a);
-  EXPECT_EQ(session.run(b, {{a, Tensor::scalar(5.0f)}}).value<float>(), 10);
+  const Output a = call(s, 1), one = constant(s, 1.0f), two = add(s.control_dependencies({a}), one, one);
+  EXPECT_EQ(session.run(add(s, a, two), {{a, Tensor::scalar(5.0f)}}).value<float>(), 7);
   EXPECT_EQ(calls, 1);
   testing::on_call = [](std::int64_t) {};
 }
@@ -112,7 +114,7 @@ TEST_F(SessionRequest, DoesNotRunAnExpensiveOpWhoseOutputIsFed) {
 TEST_F(SessionRequest, RefusesToDoNothing) {
   const std::string words = "Must specify at least one target to fetch or execute.";
   expect_error<InvalidArgumentError>([&] { session.run(std::vector<Fetch>{}); }, words);
-  expect_error<InvalidArgumentError>([&] { session.run({}, feeds, std::vector<Fetch>{}); }, words);
+  expect_error<InvalidArgumentError>([&] { session.run({}, feeds, Targets{}); }, words);
 }
 
 TEST_F(SessionRequest, RefusesAnEmptyGraph) {
@@ -145,7 +147,7 @@ TEST_F(SessionRequest, NamesFetchesThatAreNotThere) {
 TEST_F(SessionRequest, NamesAllTargetsThatAreNotThere) {
   expect_error<NotFoundError>(
       [&] {
-        session.run({y}, feeds, {"nothing", "one", "two"});
+        session.run({y}, feeds, Targets{"nothing", "one", "two"});
       },
       "PruneForTargets: Some target nodes not found: one two");
 }
