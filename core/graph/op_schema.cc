@@ -109,6 +109,16 @@ OpSchema& OpSchema::unfeedable() {
   return *this;
 }
 
+OpSchema& OpSchema::guards_branch() {
+  branch_guard_ = true;
+  return stateful();
+}
+
+OpSchema& OpSchema::joins_branches() {
+  branch_join_ = true;
+  return *this;
+}
+
 const OpSchema::InputSpec& OpSchema::input_spec(int i) const {
   if (i < static_cast<int>(inputs_.size())) return inputs_[i];
   if (inputs_.empty() || !inputs_.back().variadic) throw InternalError("op {} has no input {}", name_, i);
