@@ -31,6 +31,7 @@ class Callable::Impl {
     const std::shared_ptr<Plan> plan = plan_for(feeds);
     const auto feed = [&](int i) -> const Tensor& { return feeds[static_cast<std::size_t>(i)]; };
     const auto take = [&](const Frame& frame) {
+      detail::check_results(*plan, frame, request_);
       for (std::size_t i = 0; i < results.size(); ++i) {
         const int value = plan->fetches()[i];
         if (value < 0) continue;

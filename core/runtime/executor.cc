@@ -10,6 +10,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/runtime/branches.h>
 
 namespace kolo {
 
@@ -158,6 +159,10 @@ class Step final : public WorkSource {
   // Runs the node; returns a successor to go on with, or −1.
   int run_node(int index, Lane& lane) {
     const StepTable::Node& node = table_[index];
+    if ((node.flags & StepTable::kIsConditional) != 0 && !happens(nodes_[index], index, frame_)) {
+      ++lane.finished;
+      return release_successors(node, lane);
+    }
     try {
       if ((node.flags & StepTable::kChecksVariables) != 0) check_variables(index);
       if ((node.flags & StepTable::kIsAsynchronous) != 0) {

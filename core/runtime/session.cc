@@ -48,6 +48,7 @@ std::vector<Tensor> Session::run_step(const std::vector<Fetch>& fetches, const F
   std::vector<Tensor> results;
   const auto feed = [&](int i) -> const Tensor& { return request.feeds[static_cast<std::size_t>(i)].second; };
   const auto take = [&](const Frame& frame) {
+    detail::check_results(*plan, frame, request);
     for (std::size_t i = 0; i < fetches.size(); ++i) {
       const int value = plan->fetches()[i];
       results.push_back(value < 0 ? Tensor() : frame.values[static_cast<std::size_t>(value)].clone());

@@ -26,6 +26,7 @@ StepTable::StepTable(const std::vector<PlanNode>& nodes, const Frame& frame)
     successors_.insert(successors_.end(), source.successors.begin(), source.successors.end());
     if (source.pending == 0) sources_.push_back(i);
     if (!source.must_be_initialized.empty()) node.flags |= kChecksVariables;
+    if (source.is_conditional()) node.flags |= kIsConditional;
     if (frame.async_kernels[i] != nullptr) node.flags |= kIsAsynchronous;
     else if (source.runs_kernel) node.flags |= kRunsKernel;
     if ((node.flags & kRunsKernel) != 0 && is_on_cpu(source)) node.cycles = kFirstEstimate;

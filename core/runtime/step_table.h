@@ -18,7 +18,12 @@ struct PlanNode;
 /// Made once for a plan, shared by all its runs.
 class StepTable {
  public:
-  enum Flags : std::uint8_t { kRunsKernel = 1, kIsAsynchronous = 2, kChecksVariables = 4 };
+  enum Flags : std::uint8_t {
+    kRunsKernel = 1,
+    kIsAsynchronous = 2,
+    kChecksVariables = 4,
+    kIsConditional = 8
+  };
 
   struct Node {
     int pending = 0;  // nodes that must finish before it

@@ -200,4 +200,14 @@ StepSignature signature_of(const StepRequest& request) {
   return signature;
 }
 
+void check_results(const Plan& plan, const Frame& frame, const StepRequest& request) {
+  for (std::size_t i = 0; i < request.fetches.size(); ++i) {
+    const Fetch& fetch = request.fetches[i];
+    if (!plan.was_computed(frame, i))
+      throw InvalidArgumentError(
+          "Retval[{}] does not have value: {} is of a branch that this run did not take", i,
+          fetch.output ? fetch.output.name() : fetch.operation.name());
+  }
+}
+
 }  // namespace kolo::detail

@@ -27,5 +27,8 @@ void check_feed_value(const Output& target, const Tensor& value);
 
 PlanCache::Key key_of(const StepRequest& request);
 StepSignature signature_of(const StepRequest& request);
+/// Throws InvalidArgumentError `Retval[<i>] does not have value` for a fetch of a branch that the run in
+/// `frame` did not take.
+void check_results(const Plan& plan, const Frame& frame, const StepRequest& request);
 
 }  // namespace kolo::detail
