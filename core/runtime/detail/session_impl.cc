@@ -8,6 +8,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/message_of.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/runtime/detail/memory_report.h>
 
 namespace kolo {
 namespace {
@@ -90,6 +91,7 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
   if (!plan.agreements().empty())
     step.on_failure = [&plan](const std::exception_ptr& error) { tell_others(plan.agreements(), error); };
   kolo::run_step(plan, frame, step);
+  if (metadata != nullptr) metadata->memory = detail::memory_report(plan, frame);
   if (traced)
     for (const auto& agreement : plan.agreements()) agreement->append_trace(metadata->step_stats);
 }
