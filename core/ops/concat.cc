@@ -63,19 +63,22 @@ Dims part_sizes(const ShapeContext& c, std::int64_t whole) {
   if (sizes.empty()) {
     if (parts < 1) throw InvalidArgumentError("split into {} parts; at least 1 is right", parts);
     if (whole >= 0 && whole % parts != 0)
-      throw InvalidArgumentError("split: x is {}; {} elements cannot be divided into {} equal parts", c.input(0),
-                                 whole, parts);
+      throw InvalidArgumentError("split: x is {}; {} elements cannot be divided into {} equal parts",
+                                 c.input(0), whole, parts);
     return Dims(parts, whole < 0 ? -1 : whole / parts);
   }
   std::int64_t sum = 0, open = -1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] >= 0) sum += sizes[i];
     else if (sizes[i] == -1 && open < 0) open = static_cast<std::int64_t>(i);
-    else throw InvalidArgumentError("split_v: size {} is {}; one size may be -1, all others at least 0", i, sizes[i]);
+    else
+      throw InvalidArgumentError("split_v: size {} is {}; one size may be -1, all others at least 0", i,
+                                 sizes[i]);
   }
   if (whole >= 0 && (open < 0 ? sum != whole : sum > whole))
-    throw InvalidArgumentError("split_v: x is {}; the sizes add up to {}, not to the {} elements of the dimension",
-                               c.input(0), sum, whole);
+    throw InvalidArgumentError(
+        "split_v: x is {}; the sizes add up to {}, not to the {} elements of the dimension", c.input(0), sum,
+        whole);
   if (open >= 0 && whole >= 0) sizes[open] = whole - sum;
   return sizes;
 }
@@ -156,7 +159,8 @@ Outputs split(const Scope& s, Output x, int parts, int axis) {
   return outputs_of(s.add("Split", {x}, {{"parts", parts}, {"axis", axis}}));
 }
 Outputs split_v(const Scope& s, Output x, std::vector<std::int64_t> sizes, int axis) {
-  if (sizes.empty()) throw InvalidArgumentError("split_v of {} takes at least one size; none was given", x.name());
+  if (sizes.empty())
+    throw InvalidArgumentError("split_v of {} takes at least one size; none was given", x.name());
   const auto parts = static_cast<std::int64_t>(sizes.size());
   return outputs_of(s.add("Split", {x}, {{"parts", parts}, {"sizes", std::move(sizes)}, {"axis", axis}},
                           s.wished_name("split_v")));
@@ -177,7 +181,8 @@ Output stack(const Scope& s, const Outputs& xs, int axis) {
 Outputs unstack(const Scope& s, Output x, int axis) {
   const Shape& shape = x.shape();
   if (!shape.has_rank() || axis < -shape.rank() || axis >= shape.rank() || shape.dim(axis) < 0)
-    throw InvalidArgumentError("unstack: {} is {}; dimension {} must be there, and known", x.name(), shape, axis);
+    throw InvalidArgumentError("unstack: {} is {}; dimension {} must be there, and known", x.name(), shape,
+                               axis);
   const auto count = static_cast<int>(shape.dim(axis));
   if (count == 0) return {};
   const Scope inner = s.name_scope(s.wished_name("unstack"));

@@ -15,9 +15,11 @@ Output concat(const Scope& s, const Outputs& xs, int axis);
 Outputs split(const Scope& s, Output x, int parts, int axis = 0);
 /// Parts of these sizes, of which one may be −1: what the others leave. They must make up the dimension.
 Outputs split_v(const Scope& s, Output x, std::vector<std::int64_t> sizes, int axis = 0);
-/// Tensors of one type and shape, at least one, side by side along a new dimension, which becomes dimension `axis`.
+/// Tensors of one type and shape, at least one, side by side along a new dimension, which becomes dimension
+/// `axis`.
 Output stack(const Scope& s, const Outputs& xs, int axis = 0);
-/// The elements of dimension `axis`, each without it. Throws InvalidArgumentError unless that dimension is known.
+/// The elements of dimension `axis`, each without it. Throws InvalidArgumentError unless that dimension is
+/// known.
 Outputs unstack(const Scope& s, Output x, int axis = 0);
 /// The block of `size` elements from `begin` in each dimension; a size of −1 is all that follows.
 /// Throws InvalidArgumentError if the block does not lie within x.

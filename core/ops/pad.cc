@@ -17,8 +17,8 @@ void padded_shape(ShapeContext& c) {
   Dims dims;
   for (std::size_t axis = 0; axis < before.size(); ++axis) {
     if (before[axis] < 0 || after[axis] < 0)
-      throw InvalidArgumentError("pad: the padding of dimension {} is {} and {}; it must not be negative", axis,
-                                 before[axis], after[axis]);
+      throw InvalidArgumentError("pad: the padding of dimension {} is {} and {}; it must not be negative",
+                                 axis, before[axis], after[axis]);
     const std::int64_t dim = x.has_rank() ? x.dims()[axis] : -1;
     dims.push_back(dim < 0 ? -1 : before[axis] + dim + after[axis]);
   }

@@ -17,11 +17,11 @@ struct StridedSliceMasks {
   std::int64_t shrink_axis = 0;  // the element begin[i] alone, without its dimension
 };
 
-/// The elements begin, begin + stride, … before `end`, in each dimension that has an entry, as NumPy's x[b:e:s] has
-/// them: numbers below 0 count from the end, what lies outside is cut off. No strides: 1 for each. Dimensions without
-/// entry stay whole. Any type but string.
-/// Throws InvalidArgumentError for a stride of 0, for more entries than dimensions and `slice index 5 of dimension 0
-/// out of bounds` for an element that there is not.
+/// The elements begin, begin + stride, … before `end`, in each dimension that has an entry, as NumPy's
+/// x[b:e:s] has them: numbers below 0 count from the end, what lies outside is cut off. No strides: 1 for
+/// each. Dimensions without entry stay whole. Any type but string. Throws InvalidArgumentError for a stride
+/// of 0, for more entries than dimensions and `slice index 5 of dimension 0 out of bounds` for an element
+/// that there is not.
 Output strided_slice(const Scope& s, Output x, std::vector<std::int64_t> begin, std::vector<std::int64_t> end,
                      std::vector<std::int64_t> strides = {}, StridedSliceMasks masks = {});
 

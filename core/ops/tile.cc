@@ -55,7 +55,8 @@ void broadcast_shape(ShapeContext& c) {
     const std::int64_t own = axis < missing ? 1 : x.dim(axis - missing);
     if (dims[axis] == -1 && axis >= missing) dims[axis] = own;
     if (dims[axis] == -1 || (own >= 0 && own != 1 && own != dims[axis]))
-      if (dims[axis] != own) throw InvalidArgumentError("broadcast_to: {} cannot be repeated to {}", x, wanted);
+      if (dims[axis] != own)
+        throw InvalidArgumentError("broadcast_to: {} cannot be repeated to {}", x, wanted);
   }
   if (missing < 0) throw InvalidArgumentError("broadcast_to: {} cannot be repeated to {}", x, wanted);
   c.set_output(0, Shape(std::move(dims)));

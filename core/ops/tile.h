@@ -8,8 +8,8 @@
 
 namespace kolo {
 
-/// Dimension i of x `multiples[i]` times, one behind the other. Any type but string; the gradient is the sum over the
-/// repetitions. Throws InvalidArgumentError unless there is one multiple ≥ 0 for each dimension.
+/// Dimension i of x `multiples[i]` times, one behind the other. Any type but string; the gradient is the sum
+/// over the repetitions. Throws InvalidArgumentError unless there is one multiple ≥ 0 for each dimension.
 Output tile(const Scope& s, Output x, std::vector<std::int64_t> multiples);
 
 /// x repeated to `shape` by NumPy's rule; a −1 keeps x's own dimension. Any type but string.

@@ -50,7 +50,8 @@ const RegisterOp in_top_k_op(
         .shape([](ShapeContext& c) {
           const Shape &predictions = c.input(0), &targets = c.input(1);
           if (predictions.has_rank() && predictions.rank() != 2)
-            throw InvalidArgumentError("in_top_k: predictions must be 2-dimensional; they are {}", predictions);
+            throw InvalidArgumentError("in_top_k: predictions must be 2-dimensional; they are {}",
+                                       predictions);
           if (targets.has_rank() && targets.rank() != 1)
             throw InvalidArgumentError("in_top_k: targets must be 1-dimensional; they are {}", targets);
           const std::int64_t rows = predictions.has_rank() ? predictions.dim(0) : -1,

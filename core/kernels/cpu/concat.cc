@@ -152,11 +152,8 @@ RegisterKernel kernel(const char* op) {
 }
 
 const RegisterKernel kernels[] = {
-    kernel<ConcatKernel>("Concat"),
-    kernel<SplitKernel>("ConcatGrad"),
-    kernel<SplitKernel>("Split"),
-    kernel<SliceKernel>("Slice"),
-    kernel<SliceGradKernel>("SliceGrad"),
+    kernel<ConcatKernel>("Concat"), kernel<SplitKernel>("ConcatGrad"),    kernel<SplitKernel>("Split"),
+    kernel<SliceKernel>("Slice"),   kernel<SliceGradKernel>("SliceGrad"),
 };
 
 }  // namespace

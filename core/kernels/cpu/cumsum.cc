@@ -9,7 +9,8 @@
 namespace kolo {
 namespace {
 
-// x is [outer, count, inner], summed along count; neighbours of `inner` together, so that memory is read in its order.
+// x is [outer, count, inner], summed along count; neighbours of `inner` together, so that memory is read in
+// its order.
 template <typename T>
 class CumsumKernel final : public Kernel {
  public:
@@ -29,11 +30,11 @@ class CumsumKernel final : public Kernel {
     const std::int64_t outer = x.elements() / (count * inner), blocks = (inner + kBlock - 1) / kBlock;
     const T* from = x.data<T>();
     T* to = context.output(0).data<T>();
-    parallel_for(outer * blocks,
-                 std::max<std::int64_t>(1, kElementGrain / (count * std::min(kBlock, inner))),
+    parallel_for(outer * blocks, std::max<std::int64_t>(1, kElementGrain / (count * std::min(kBlock, inner))),
                  [=, this](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t i = begin; i < end; ++i) {
-                     const std::int64_t column = i % blocks * kBlock, at = i / blocks * count * inner + column;
+                     const std::int64_t column = i % blocks * kBlock,
+                                        at = i / blocks * count * inner + column;
                      sum_columns(from + at, to + at, count, inner, std::min(kBlock, inner - column));
                    }
                  });

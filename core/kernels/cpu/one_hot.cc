@@ -56,9 +56,10 @@ class OneHotKernel final : public Kernel {
 
 template <typename Index>
 RegisterKernel kernel() {
-  return RegisterKernel("OneHot", "CPU", {dtype_of<Index>()}, [](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<OneHotKernel<Index>>(init);
-  });
+  return RegisterKernel("OneHot", "CPU", {dtype_of<Index>()},
+                        [](KernelInit& init) -> std::unique_ptr<Kernel> {
+                          return std::make_unique<OneHotKernel<Index>>(init);
+                        });
 }
 
 const RegisterKernel kernels[] = {kernel<std::int32_t>(), kernel<std::int64_t>(), kernel<std::uint8_t>()};

@@ -15,9 +15,8 @@ void fill(const Tensor& tensor, double value) {
     using Bits = typename decltype(tag)::type;
     const Bits bits = detail::bits_of<Bits>(value, tensor.dtype());
     Bits* to = reinterpret_cast<Bits*>(tensor.raw());
-    parallel_for(tensor.elements(), kElementGrain, [=](std::int64_t begin, std::int64_t end) {
-      std::fill(to + begin, to + end, bits);
-    });
+    parallel_for(tensor.elements(), kElementGrain,
+                 [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, bits); });
   });
 }
 
@@ -48,8 +47,8 @@ class PadKernel final : public Kernel {
 };
 
 const RegisterKernel pad("Pad", "CPU",
-                         {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8, DType::i8,
-                          DType::f16, DType::bf16},
+                         {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8,
+                          DType::i8, DType::f16, DType::bf16},
                          [](KernelInit& init) -> std::unique_ptr<Kernel> {
                            return std::make_unique<PadKernel>(init);
                          });

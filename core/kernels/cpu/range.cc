@@ -22,11 +22,13 @@ class RangeKernel final : public Kernel {
   }
 
  private:
-  // Each number from its position: a sum of deltas would gather their rounding. Whole numbers are exact in double.
+  // Each number from its position: a sum of deltas would gather their rounding. Whole numbers are exact in
+  // double.
   template <typename T>
   void fill(T* y, std::int64_t count) const {
     parallel_for(count, kElementGrain, [=, this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(start_ + static_cast<double>(i) * delta_);
+      for (std::int64_t i = begin; i < end; ++i)
+        y[i] = static_cast<T>(start_ + static_cast<double>(i) * delta_);
     });
   }
   double start_;

@@ -56,7 +56,8 @@ class TileGradKernel final : public Kernel {
 void broadcast_to(KernelContext& context) {
   const Tensor& x = context.input(0);
   const Tensor& y = context.output(0);
-  detail::gather_strided(detail::broadcast_index_to(y.shape(), x.shape()), size_of(x.dtype()), x.raw(), y.raw());
+  detail::gather_strided(detail::broadcast_index_to(y.shape(), x.shape()), size_of(x.dtype()), x.raw(),
+                         y.raw());
 }
 
 template <typename K>

@@ -22,7 +22,8 @@ bool is_larger(T a, T b) {
   return a > b;
 }
 
-// The best so far are a heap with the worst of them in front; it lies in the output, so that no other memory is needed.
+// The best so far are a heap with the worst of them in front; it lies in the output, so that no other memory
+// is needed.
 template <typename T>
 void top_of_row(const T* x, std::int64_t columns, std::int64_t k, T* values, std::int32_t* indices) {
   const auto better = [x](std::int32_t a, std::int32_t b) {

@@ -66,8 +66,9 @@ class Resolver {
   void take_element(std::size_t entry) {
     const std::int64_t dim = x_.dim(axis()), asked = spec_.begin[entry];
     if (spec_.strides[entry] <= 0)
-      throw InvalidArgumentError("strided_slice: the stride of the single element {} is {}; it must be positive",
-                                 asked, spec_.strides[entry]);
+      throw InvalidArgumentError(
+          "strided_slice: the stride of the single element {} is {}; it must be positive", asked,
+          spec_.strides[entry]);
     const std::int64_t index = asked < 0 && dim >= 0 ? asked + dim : asked;
     if (dim >= 0 && (index < 0 || index >= dim))
       throw InvalidArgumentError("slice index {} of dimension {} out of bounds: x is {}", asked, axis(), x_);
