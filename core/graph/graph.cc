@@ -161,9 +161,7 @@ void Graph::infer_outputs(Node& node) const {
   for (const auto& spec : schema.outputs()) {
     if (spec.dtype) node.output_dtypes_.push_back(*spec.dtype);
     else if (!spec.like.empty()) node.output_dtypes_.push_back(dtype_like(spec.like));
-    else if (node.num_inputs() > 0)
-      for (std::int64_t i = OpSchema::count_of(spec, node.attrs_); i > 0; --i)
-        node.output_dtypes_.push_back(node.input(0).dtype());
+    else if (node.num_inputs() > 0) node.output_dtypes_.push_back(node.input(0).dtype());
     else
       throw InternalError("op {}: the type of output \"{}\" follows from nothing", schema.name(), spec.name);
   }

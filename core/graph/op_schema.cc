@@ -50,27 +50,18 @@ OpSchema& OpSchema::attr(std::string name, AttrValue fallback) {
 }
 
 OpSchema& OpSchema::output(std::string name) {
-  outputs_.push_back({std::move(name), std::nullopt, "", ""});
+  outputs_.push_back({std::move(name), std::nullopt, ""});
   return *this;
 }
 
 OpSchema& OpSchema::output(std::string name, DType dtype) {
-  outputs_.push_back({std::move(name), dtype, "", ""});
+  outputs_.push_back({std::move(name), dtype, ""});
   return *this;
 }
 
 OpSchema& OpSchema::output(std::string name, const char* like) {
-  outputs_.push_back({std::move(name), std::nullopt, like, ""});
+  outputs_.push_back({std::move(name), std::nullopt, like});
   return *this;
-}
-
-OpSchema& OpSchema::outputs(std::string name, std::string count) {
-  outputs_.push_back({std::move(name), std::nullopt, "", std::move(count)});
-  return *this;
-}
-
-std::int64_t OpSchema::count_of(const OutputSpec& spec, const AttrMap& attrs) {
-  return spec.count.empty() ? 1 : attrs.at(spec.count).get<std::int64_t>();
 }
 
 OpSchema& OpSchema::output_per_input() {

@@ -2,7 +2,6 @@
 // is one file in core/ops that registers its schema; see CONTRIBUTING.md.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -75,8 +74,6 @@ class OpSchema {
   OpSchema& output(std::string name);
   OpSchema& output(std::string name, DType dtype);
   OpSchema& output(std::string name, const char* like);
-  /// As many outputs of the first input's type as the attribute `count` (a whole number) says.
-  OpSchema& outputs(std::string name, std::string count);
   /// As many outputs as there are variadic inputs, each of its input's type.
   OpSchema& output_per_input();
 
@@ -124,8 +121,7 @@ class OpSchema {
   struct OutputSpec {
     std::string name;
     std::optional<DType> dtype;
-    std::string like;   // "" with no dtype: the first input's
-    std::string count;  // the attribute that says how many of them there are; "": one
+    std::string like;  // "" with no dtype: the first input's
   };
   struct AttrSpec {
     AttrValue value;
@@ -135,8 +131,6 @@ class OpSchema {
   const std::string& name() const { return name_; }
   const std::vector<InputSpec>& inputs() const { return inputs_; }
   const std::vector<OutputSpec>& outputs() const { return outputs_; }
-  /// How many outputs `spec` stands for in a node with these attributes.
-  static std::int64_t count_of(const OutputSpec& spec, const AttrMap& attrs);
   const std::map<std::string, AttrSpec>& attrs() const { return attrs_; }
   const ShapeFunction& shape_function() const { return shape_; }
   const GradientFunction& gradient_function() const { return gradient_; }

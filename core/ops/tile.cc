@@ -49,16 +49,19 @@ const RegisterOp tile_grad_op(OpSchema("TileGrad")
 void broadcast_shape(ShapeContext& c) {
   const Shape &x = c.input(0), wanted = c.attr<Shape>("shape");
   if (!x.has_rank()) return c.set_output(0, wanted);
-  const int missing = wanted.rank() - x.rank();
+  const int missing = wanted.rank() - x.rank();  // dimensions in front of those that x has
+  bool fits = missing >= 0;
   Dims dims = wanted.dims();
-  for (int axis = 0; axis < wanted.rank(); ++axis) {
-    const std::int64_t own = axis < missing ? 1 : x.dim(axis - missing);
-    if (dims[axis] == -1 && axis >= missing) dims[axis] = own;
-    if (dims[axis] == -1 || (own >= 0 && own != 1 && own != dims[axis]))
-      if (dims[axis] != own)
-        throw InvalidArgumentError("broadcast_to: {} cannot be repeated to {}", x, wanted);
+  for (int axis = 0; fits && axis < wanted.rank(); ++axis) {
+    if (axis < missing) {
+      fits = dims[axis] >= 0;
+      continue;
+    }
+    const std::int64_t own = x.dim(axis - missing);
+    if (dims[axis] < 0) dims[axis] = own;
+    fits = own < 0 || own == 1 || own == dims[axis];
   }
-  if (missing < 0) throw InvalidArgumentError("broadcast_to: {} cannot be repeated to {}", x, wanted);
+  if (!fits) throw InvalidArgumentError("broadcast_to: {} cannot be repeated to {}", x, wanted);
   c.set_output(0, Shape(std::move(dims)));
 }
 

@@ -78,9 +78,7 @@ void infer_outputs(StepGraph& graph, int index) {
   for (const auto& spec : schema.outputs()) {
     if (spec.dtype) node.dtypes.push_back(*spec.dtype);
     else if (!spec.like.empty()) node.dtypes.push_back(like(graph, node, spec.like));
-    else
-      for (std::int64_t i = OpSchema::count_of(spec, node.attrs); i > 0; --i)
-        node.dtypes.push_back(graph.dtype(node.inputs.at(0)));
+    else node.dtypes.push_back(graph.dtype(node.inputs.at(0)));
   }
   if (schema.has_output_per_input())
     for (std::size_t i = schema.inputs().size() - 1; i < node.inputs.size(); ++i)
