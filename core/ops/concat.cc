@@ -99,7 +99,7 @@ const RegisterOp split_op(OpSchema("Split")
                               .required_attr("parts", 0)
                               .attr("sizes", Dims())
                               .attr("axis", 0)
-                              .outputs("parts", "parts")
+                              .output("parts", "parts")
                               .shape(split_shape)
                               .gradient([](Scope& s, const Node& op, const Outputs& dy) {
                                 Outputs parts = dy;

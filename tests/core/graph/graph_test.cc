@@ -42,7 +42,7 @@ const RegisterOp list_op(
     OpSchema("GraphTestList").variadic("inputs", {DType::f32, DType::i32}).output_per_input());
 
 const RegisterOp parts_op(
-    OpSchema("GraphTestParts").input("x").required_attr("count", 0).outputs("parts", "count"));
+    OpSchema("GraphTestParts").input("x").required_attr("count", 0).output("parts", "count"));
 
 struct GraphTest : ::testing::Test {
   Output source(DType dtype = DType::f32, Shape shape = {}, const std::string& name = "source") {

@@ -26,8 +26,10 @@ Bits bits_of(double value, DType dtype) {
   Bits bits = 0;
   with_type(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T element = static_cast<T>(static_cast<Computed<T>>(value));
-    if constexpr (sizeof(T) == sizeof(Bits)) std::memcpy(&bits, &element, sizeof(bits));
+    if constexpr (sizeof(T) == sizeof(Bits)) {
+      const T element = static_cast<T>(static_cast<Computed<T>>(value));
+      std::memcpy(&bits, &element, sizeof(bits));
+    }
   });
   return bits;
 }
