@@ -33,12 +33,14 @@
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/graph/inference_form.h>
 #include <kolo/core/graph/node.h>
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/batch_norm.h>
 #include <kolo/core/ops/bias_add.h>
 #include <kolo/core/ops/cast.h>
 #include <kolo/core/ops/compare.h>
@@ -56,6 +58,7 @@
 #include <kolo/core/ops/softmax.h>
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/ops/transpose.h>
+#include <kolo/core/ops/update_ops.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
@@ -97,6 +100,7 @@
 #include <kolo/models/mnist.h>
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
+#include <kolo/models/resnet20.h>
 #include <kolo/optimizer/adagrad.h>
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/broadcast_hook.h>

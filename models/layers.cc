@@ -2,11 +2,13 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/batch_norm.h>
 #include <kolo/core/ops/bias_add.h>
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/initializers.h>
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/update_ops.h>
 #include <kolo/core/ops/variable.h>
 
 namespace kolo::models {
@@ -43,8 +45,28 @@ Output conv2d(const Scope& s, Output x, const Conv2dLayer& layer, const std::str
   const std::int64_t channels = input_size(x, 4, 1, name);
   const Scope scope = s.name_scope(name);
   const Variable w = weights(scope, x.dtype(), {layer.filters, channels, layer.kernel[0], layer.kernel[1]});
-  const Variable b = biases(scope, x.dtype(), layer.filters);
-  return bias_add(scope, kolo::conv2d(scope, x, w, {.strides = layer.strides, .padding = layer.padding}), b);
+  const Output y = kolo::conv2d(scope, x, w, {.strides = layer.strides, .padding = layer.padding});
+  return layer.bias ? bias_add(scope, y, biases(scope, x.dtype(), layer.filters)) : y;
+}
+
+Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer) {
+  if (!x.shape().has_rank() || x.shape().rank() < 2 || x.shape().dim(1) < 0)
+    throw InvalidArgumentError(
+        "layer \"{}\": its input {} is {}; it must be [N,C] or [N,C,…], and C must be known", name, x.name(),
+        x.shape());
+  const Scope scope = s.name_scope(name);
+  const auto variable = [&](const char* part, double start, bool trainable) {
+    const Output initial =
+        fill(scope.named(std::string(part) + "/initial_value"), x.dtype(), {x.shape().dim(1)}, start);
+    return Variable(scope.named(part), initial, {.trainable = trainable});
+  };
+  const Variable gamma = variable("gamma", 1, true), beta = variable("beta", 0, true);
+  const Variable mean = variable("moving_mean", 0, false), variance = variable("moving_variance", 1, false);
+  const BatchNormResult result = kolo::batch_norm(scope, x, gamma, beta, mean, variance,
+                                                  {.epsilon = layer.epsilon, .momentum = layer.momentum});
+  add_update_op(scope, assign(scope, mean, result.moving_mean));
+  add_update_op(scope, assign(scope, variance, result.moving_variance));
+  return result.y;
 }
 
 Output flatten(const Scope& s, Output x) {

@@ -22,11 +22,24 @@ struct Conv2dLayer {
   RowsCols kernel{3, 3};
   RowsCols strides{1, 1};
   Padding padding = Padding::same;
+  bool bias = true;  // false for what a normalization follows, which takes any bias away again
 };
 
-/// images [N,C,H,W] with weights w [filters,C,kh,kw], plus b [filters] → [N,filters,H',W'].
+/// images [N,C,H,W] with weights w [filters,C,kh,kw], plus b [filters] if asked for → [N,filters,H',W'].
 /// Throws InvalidArgumentError unless x has four dimensions and its number of channels is known.
 Output conv2d(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name);
+
+struct BatchNormLayer {
+  double momentum = 0.99;  // share of its old value that a moving average keeps in a step
+  double epsilon = 1e-3;   // added to the variance
+};
+
+/// x [N,C] or [N,C,…] normalized channel by channel with the statistics of the batch (batch_norm.h), scaled
+/// by gamma [C], which starts at 1, and shifted by beta [C], from 0. moving_mean and moving_variance (from 0
+/// and 1) are not trainable; they are saved, and moved by the train op of Optimizer::minimize, on each rank
+/// with its own samples. inference_form gives the network that uses them. Throws InvalidArgumentError unless
+/// x has two dimensions or more and its number of channels is known.
+Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});
 
 /// x [N, …] → [N, elements of the rest]. Throws InvalidArgumentError unless the rest of the shape is known.
 Output flatten(const Scope& s, Output x);
