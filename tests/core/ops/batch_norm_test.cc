@@ -8,6 +8,7 @@
 #include <kolo/core/ops/batch_norm.h>
 
 #include "tests/core/ops/compare_tensors.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -139,6 +140,19 @@ TEST(BatchNormOfOneElement, GivesTheOffset) {
   const std::vector<Tensor> in = inputs_of({1, 3});
   expect_both_types(in, in[2].reshaped({1, 3}), 1e-6,
                     [](Scope& s, const Outputs& xs) { return build(s, xs).y; });
+}
+
+TEST(BatchNormShape, KeepsXAndHasOneStatisticForEachChannel) {
+  const Shape unknown = Shape::unknown_rank();
+  const auto y = [](Scope& s, const Outputs& in) { return build(s, in).y; };
+  const auto mean = [](Scope& s, const Outputs& in) { return build(s, in).mean; };
+  const auto inference = [](Scope& s, const Outputs& in) {
+    return batch_norm_inference(s, in[0], in[1], in[2], in[3], in[4]);
+  };
+  expect_shape({{-1, 3, -1}, {3}, {-1}, {-1}, {-1}}, y, {-1, 3, -1});
+  expect_shape({{-1, -1, 5}, {-1}, {-1}, {-1}, {3}}, mean, {3});
+  expect_shape({unknown, {3}, {3}, unknown, {3}}, mean, {3});
+  expect_shape({{-1, 3, -1}, {3}, {-1}, {-1}, {-1}}, inference, {-1, 3, -1});
 }
 
 TEST(BatchNormErrors, NamesShapesThatDoNotFit) {
