@@ -40,6 +40,7 @@
 #include <kolo/core/graph/output.h>
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/batch_norm.h>
 #include <kolo/core/ops/bias_add.h>
@@ -48,14 +49,18 @@
 #include <kolo/core/ops/concat.h>
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/cross_entropy.h>
+#include <kolo/core/ops/dropout.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/initializers.h>
+#include <kolo/core/ops/layer_norm.h>
+#include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/resize.h>
 #include <kolo/core/ops/scatter.h>
 #include <kolo/core/ops/segment_sum.h>
 #include <kolo/core/ops/sliding_window.h>

@@ -3,7 +3,7 @@
 #include <string>
 
 #include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/pooling.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>
 
@@ -44,7 +44,7 @@ Output resnet20(Scope& s, Output x) {
       const Scope scope = s.name_scope("stage" + std::to_string(stage) + "/block" + std::to_string(i));
       h = block(scope, h, filters, stage > 1 && i == 1 ? 2 : 1);
     }
-  return dense(s, reduce_mean(s.named("mean"), h, {.axes = {2, 3}}), 10, "fc");
+  return dense(s, global_avg_pool(s.named("mean"), h), 10, "fc");
 }
 
 }  // namespace kolo::models

@@ -71,8 +71,47 @@ void gradient(const T* dy, const T* x, T center, T factor, T a, T b, T* dx, std:
 }
 
 template <typename T>
+void row(const T* x, T center, T factor, const T* scale, const T* offset, T* y, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = (x[i] - center) * factor * scale[i] + offset[i];
+}
+
+template <typename T>
+void row_sums(const T* dy, const T* x, const T* scale, T center, std::int64_t count, double* sums) {
+  for (std::int64_t from = 0; from < count; from += kPiece) {
+    const std::int64_t to = std::min(from + kPiece, count);
+    T of_dy = 0, of_product = 0;
+#pragma omp simd reduction(+ : of_dy, of_product)
+    for (std::int64_t i = from; i < to; ++i) {
+      of_dy += dy[i] * scale[i];
+      of_product += dy[i] * scale[i] * (x[i] - center);
+    }
+    sums[0] += of_dy;
+    sums[1] += of_product;
+  }
+}
+
+template <typename T>
+void row_gradient(const T* dy, const T* x, const T* scale, T center, T factor, T a, T b, T* dx,
+                  std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = factor * (dy[i] * scale[i] - a - b * (x[i] - center));
+}
+
+template <typename T>
+void add_row(const T* dy, const T* x, T center, T factor, double* of_dy, double* of_product,
+             std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    of_dy[i] += dy[i];
+    of_product[i] += dy[i] * (x[i] - center) * factor;
+  }
+}
+
+template <typename T>
 NormalizationLoops<T> loops() {
-  return {sum<T>, squares<T>, affine<T>, gradient_sums<T>, gradient<T>};
+  return {sum<T>, squares<T>,  affine<T>,       gradient_sums<T>, gradient<T>,
+          row<T>, row_sums<T>, row_gradient<T>, add_row<T>};
 }
 NormalizationLoops<float> float_loops() { return loops<float>(); }
 NormalizationLoops<double> double_loops() { return loops<double>(); }

@@ -19,6 +19,18 @@ struct NormalizationLoops {
   void (*gradient_sums)(const T* dy, const T* x, T center, std::int64_t count, double* sums);
   /// dx = factor · (dy − a − b · (x − center))
   void (*gradient)(const T* dy, const T* x, T center, T factor, T a, T b, T* dx, std::int64_t count);
+
+  // With a scale and an offset for each element of a row.
+  /// y = (x − center) · factor · scale + offset
+  void (*row)(const T* x, T center, T factor, const T* scale, const T* offset, T* y, std::int64_t count);
+  /// Adds Σ dy · scale to sums[0] and Σ dy · scale · (x − center) to sums[1].
+  void (*row_sums)(const T* dy, const T* x, const T* scale, T center, std::int64_t count, double* sums);
+  /// dx = factor · (dy · scale − a − b · (x − center))
+  void (*row_gradient)(const T* dy, const T* x, const T* scale, T center, T factor, T a, T b, T* dx,
+                       std::int64_t count);
+  /// of_dy += dy, of_product += dy · (x − center) · factor
+  void (*add_row)(const T* dy, const T* x, T center, T factor, double* of_dy, double* of_product,
+                  std::int64_t count);
 };
 
 /// For the processor this runs on.
