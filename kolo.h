@@ -49,10 +49,12 @@
 #include <kolo/core/ops/concat.h>
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/cross_entropy.h>
+#include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/dropout.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/initializers.h>
+#include <kolo/core/ops/iterator.h>
 #include <kolo/core/ops/layer_norm.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/matmul.h>
