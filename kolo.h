@@ -35,12 +35,15 @@
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/graph/indexed_slices.h>
+#include <kolo/core/graph/inference_form.h>
 #include <kolo/core/graph/node.h>
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/batch_norm.h>
 #include <kolo/core/ops/bias_add.h>
 #include <kolo/core/ops/cast.h>
 #include <kolo/core/ops/compare.h>
@@ -49,9 +52,14 @@
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/cross_entropy.h>
 #include <kolo/core/ops/cumsum.h>
+#include <kolo/core/ops/debugging.h>
+#include <kolo/core/ops/dropout.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/initializers.h>
+#include <kolo/core/ops/iterator.h>
+#include <kolo/core/ops/layer_norm.h>
+#include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/one_hot.h>
@@ -61,6 +69,7 @@
 #include <kolo/core/ops/range.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/resize.h>
 #include <kolo/core/ops/rounding.h>
 #include <kolo/core/ops/scatter.h>
 #include <kolo/core/ops/segment_sum.h>
@@ -72,6 +81,7 @@
 #include <kolo/core/ops/top_k.h>
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/ops/transpose.h>
+#include <kolo/core/ops/update_ops.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/ops/while_loop.h>
 #include <kolo/core/passes/memory.h>
@@ -114,6 +124,7 @@
 #include <kolo/models/mnist.h>
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
+#include <kolo/models/resnet20.h>
 #include <kolo/optimizer/adagrad.h>
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/broadcast_hook.h>

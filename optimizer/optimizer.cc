@@ -4,6 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
+#include <kolo/core/ops/update_ops.h>
 #include <kolo/optimizer/detail/variable_list.h>
 
 namespace kolo {
@@ -19,7 +20,7 @@ Operation Optimizer::minimize(Scope& s, Output loss, const MinimizeOptions& opti
         "variables {} and loss {}.",
         detail::variable_list(pairs), loss.name());
   const Variable step = options.global_step ? options.global_step : get_or_create_global_step(s);
-  return apply_gradients(s, pairs, {.global_step = step, .name = options.name});
+  return with_updates(s, apply_gradients(s, pairs, {.global_step = step, .name = options.name}), loss);
 }
 
 std::vector<GradientPair> Optimizer::compute_gradients(Scope& s, Output loss,

@@ -9,6 +9,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/cross_entropy.h>
 #include <kolo/core/ops/variable.h>
@@ -117,7 +118,7 @@ void build(TrainingGraph& net, const TrainOptions& options) {
   net.labels = placeholder(s.named("labels"), DType::i32, {-1});
   const Output logits = find_model(options.model).build(s, net.images);
   net.loss = softmax_cross_entropy(s, logits, net.labels);
-  net.correct = CorrectCount(s, logits, net.images, net.labels);
+  net.correct = CorrectCount(s, inference_form(s, logits), net.images, net.labels);
   DistributedOptimizer optimizer(make_optimizer(
       options.optimizer, {.learning_rate = options.learning_rate, .momentum = options.momentum}));
   net.train_op = optimizer.minimize(s, net.loss);
@@ -220,7 +221,8 @@ void evaluate(const TrainOptions& options) {
   Scope s(graph);
   const Output images = placeholder(s.named("images"), DType::f32, {-1, 1, 28, 28});
   const Output labels = placeholder(s.named("labels"), DType::i32, {-1});
-  const CorrectCount correct(s, find_model(options.model).build(s, images), images, labels);
+  const Output logits = inference_form(s, find_model(options.model).build(s, images));
+  const CorrectCount correct(s, logits, images, labels);
 
   Session session(graph, session_config(options));
   TrainResult result;
