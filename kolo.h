@@ -48,6 +48,7 @@
 #include <kolo/core/ops/cross_entropy.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/global_norm.h>
 #include <kolo/core/ops/initializers.h>
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/pooling.h>
@@ -61,6 +62,7 @@
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/ops/transpose.h>
 #include <kolo/core/ops/variable.h>
+#include <kolo/core/passes/fuse_updates.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/pass.h>
@@ -101,13 +103,21 @@
 #include <kolo/models/mnist.h>
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
+#include <kolo/optimizer/adadelta.h>
 #include <kolo/optimizer/adagrad.h>
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/distributed_optimizer.h>
+#include <kolo/optimizer/ftrl.h>
 #include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/hyperparameter.h>
+#include <kolo/optimizer/lamb.h>
+#include <kolo/optimizer/lars.h>
+#include <kolo/optimizer/lion.h>
 #include <kolo/optimizer/momentum.h>
 #include <kolo/optimizer/optimizer.h>
 #include <kolo/optimizer/registry.h>
+#include <kolo/optimizer/rms_prop.h>
 #include <kolo/optimizer/rule_optimizer.h>
+#include <kolo/optimizer/schedules.h>
