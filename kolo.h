@@ -30,6 +30,7 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/thread_pool.h>
 #include <kolo/core/device/device_name.h>
+#include <kolo/core/device/device_options.h>
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/graph/graph.h>
@@ -44,6 +45,7 @@
 #include <kolo/core/ops/cast.h>
 #include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/concat.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/cross_entropy.h>
 #include <kolo/core/ops/elementwise.h>
@@ -62,6 +64,7 @@
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/ops/transpose.h>
 #include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/while_loop.h>
 #include <kolo/core/passes/fuse_updates.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>

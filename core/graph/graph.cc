@@ -107,7 +107,16 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
     const bool redundant =
         std::any_of(inputs.begin(), inputs.end(), [&](const Output& in) { return in.node == before; });
     if (!redundant) node->control_inputs_.push_back(before);
+    // Of nested guards the inner one, which waits for the outer ones, was made last.
+    const bool guards = before->schema().is_branch_guard();
+    if (guards && (node->branch_ == nullptr || node->branch_->id() < before->id())) node->branch_ = before;
   }
+  if (schema.is_variable_storage() && node->branch_ != nullptr)
+    throw FailedPreconditionError(
+        "{}: a variable cannot be made in a branch of cond, as its initializer would run only where the "
+        "branch "
+        "is taken; make it outside and use it in the branch",
+        describe(*node));
   node->device_ = apply_device_stack(*node, place);
 
   node->name_ = unique_name(wished);
@@ -184,11 +193,12 @@ void Graph::infer_outputs(Node& node) const {
 std::string Graph::apply_device_stack(Node& node, const NodePlace& place) const {
   node.device_ = place.device;
   for (const auto& entry : place.device_stack) {
+    // A malformed device is kept as it is: the placer refuses it by name when the node is first run.
     if (const auto* function = std::get_if<DeviceFunction>(&entry)) {
       node.device_ = (*function)(node);
+      if (const auto chosen = parse_device_spec(node.device_)) node.device_ = chosen->to_string();
       continue;
     }
-    // A malformed device is kept as it is: the placer refuses it by name when the node is first run.
     const auto outer = parse_device_spec(std::get<std::string>(entry));
     const auto inner = parse_device_spec(node.device_);
     if (outer && inner) node.device_ = merge_scopes(*outer, *inner).to_string();
