@@ -56,6 +56,7 @@
 #include <kolo/core/ops/dropout.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/global_norm.h>
 #include <kolo/core/ops/initializers.h>
 #include <kolo/core/ops/iterator.h>
 #include <kolo/core/ops/layer_norm.h>
@@ -84,6 +85,7 @@
 #include <kolo/core/ops/update_ops.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/ops/while_loop.h>
+#include <kolo/core/passes/fuse_updates.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/pass.h>
@@ -125,13 +127,21 @@
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/resnet20.h>
+#include <kolo/optimizer/adadelta.h>
 #include <kolo/optimizer/adagrad.h>
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/distributed_optimizer.h>
+#include <kolo/optimizer/ftrl.h>
 #include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/hyperparameter.h>
+#include <kolo/optimizer/lamb.h>
+#include <kolo/optimizer/lars.h>
+#include <kolo/optimizer/lion.h>
 #include <kolo/optimizer/momentum.h>
 #include <kolo/optimizer/optimizer.h>
 #include <kolo/optimizer/registry.h>
+#include <kolo/optimizer/rms_prop.h>
 #include <kolo/optimizer/rule_optimizer.h>
+#include <kolo/optimizer/schedules.h>
