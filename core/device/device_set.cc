@@ -93,6 +93,8 @@ Device* DeviceSet::first_of(std::string_view type) const {
 }
 
 Device& DeviceSet::find(std::string_view name) const {
+  for (const auto& device : devices_)  // what the placer writes, before all that a user may
+    if (device->name() == name) return *device;
   for (const auto& device : devices_)
     for (const auto& names : {lookup_names(device->spec()), local_lookup_names(device->spec())})
       if (std::find(names.begin(), names.end(), name) != names.end()) return *device;
