@@ -165,7 +165,8 @@ OpSchema loop_schema(const char* name) {
       .required_attr("results", Names{})
       .attr("max_iterations", -1)
       .output_per_input()
-      .stateful();
+      .stateful()
+      .cpu_only();  // its kernel waits for steps whose nodes may be on any device
 }
 
 const RegisterOp loop_variable_op(OpSchema("LoopVariable")

@@ -144,7 +144,7 @@ class Step {
     auto* self = static_cast<Step*>(step);
     self->count_asynchronous(-1);
     if (error) return self->fail(node, std::move(error));
-    if (self->options_.trace != nullptr) self->record(node, "communication", self->started_[node]);
+    if (self->options_.trace != nullptr) self->record(node, self->nodes_[node].lane, self->started_[node]);
     self->finish(node, false);
   }
 

@@ -15,9 +15,9 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/thread_pool.h>
-#include <kolo/core/device/device_name.h>
 #include <kolo/core/runtime/executor.h>
 #include <kolo/core/runtime/plan.h>
+#include <kolo/core/runtime/session_devices.h>
 
 namespace kolo {
 namespace {
@@ -140,6 +140,7 @@ class Session::Impl final : public PlanEnvironment {
   Impl(Graph& graph, SessionConfig config)
       : graph_(graph),
         config_(std::move(config)),
+        devices_(config_),
         intra_op_threads_(chosen_intra_op_threads(config_.intra_op_parallelism_threads)) {
     if (config_.inter_op_parallelism_threads < 0)
       throw InvalidArgumentError("inter_op_parallelism_threads is {}; it must be at least 0",
@@ -147,9 +148,6 @@ class Session::Impl final : public PlanEnvironment {
     inter_op_threads_ =
         config_.inter_op_parallelism_threads > 0 ? config_.inter_op_parallelism_threads : intra_op_threads_;
     if (inter_op_threads_ > 1) pool_ = std::make_unique<ThreadPool>("kolo-inter-op", inter_op_threads_ - 1);
-    if (!config_.gpu_options.visible_device_list.empty() && process().rank == 0)
-      log_info("there is no GPU in this process: visible_device_list \"{}\" is not looked at",
-               config_.gpu_options.visible_device_list);
   }
 
   std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds, StepTrace* trace) {
@@ -203,7 +201,7 @@ class Session::Impl final : public PlanEnvironment {
     if (!variable) {
       variable = std::make_unique<VariableStorage>();
       variable->name = storage.name();
-      variable->value = Tensor::zeros(storage.output_dtype(0), storage.output_shape(0));
+      variable->value = devices_.make_variable(storage);
     }
     return *variable;
   }
@@ -257,8 +255,8 @@ class Session::Impl final : public PlanEnvironment {
     return all;
   }
 
-  std::vector<std::string> devices() const override { return {local_device_name("CPU", 0)}; }
-  bool allow_soft_placement() const override { return config_.allow_soft_placement; }
+  const DeviceSet& devices() const override { return devices_.devices(); }
+  void place(StepGraph& graph) override { devices_.place(graph); }
   int intra_op_threads() const override { return intra_op_threads_; }
   int inter_op_threads() const { return inter_op_threads_; }
 
@@ -303,6 +301,7 @@ class Session::Impl final : public PlanEnvironment {
 
   Graph& graph_;
   const SessionConfig config_;
+  SessionDevices devices_;  // outlives plans and variables
   const int intra_op_threads_;
   int inter_op_threads_ = 1;
   std::unique_ptr<ThreadPool> pool_;

@@ -9,6 +9,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/cross_entropy.h>
@@ -66,11 +67,12 @@ SessionConfig session_config(const TrainOptions& options) {
   config.intra_op_parallelism_threads = options.threads;
   config.inter_op_parallelism_threads = options.threads;
   config.gpu_options.visible_device_list = std::to_string(process().local_rank);
+  if (options.device == DeviceChoice::cpu) config.device_count["GPU"] = 0;
   return config;
 }
 
 void check_device(const TrainOptions& options) {
-  if (options.device == DeviceChoice::gpu)
+  if (options.device == DeviceChoice::gpu && gpu_platform({}) == nullptr)
     throw FailedPreconditionError(
         "--device gpu was asked for, but there is no GPU in this process; use --device auto or cpu");
 }
