@@ -33,6 +33,8 @@
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/graph/graph_def.h>
+#include <kolo/core/graph/graph_def_file.h>
 #include <kolo/core/graph/node.h>
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>

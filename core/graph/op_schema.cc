@@ -104,6 +104,11 @@ OpSchema& OpSchema::expanded_by_pass() {
   return *this;
 }
 
+OpSchema& OpSchema::made_by_pass() {
+  made_by_pass_ = true;
+  return *this;
+}
+
 OpSchema& OpSchema::unfeedable() {
   feedable_ = false;
   return *this;

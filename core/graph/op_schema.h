@@ -106,6 +106,8 @@ class OpSchema {
   /// A registered pass replaces the op before a step runs: it needs no kernel and goes where its first input
   /// is.
   OpSchema& expanded_by_pass();
+  /// Only passes make nodes of the op: Graph::add_node refuses it.
+  OpSchema& made_by_pass();
   /// A value that a session refuses to be fed.
   OpSchema& unfeedable();
 
@@ -141,6 +143,7 @@ class OpSchema {
   const std::vector<int>& in_place_inputs() const { return in_place_; }
   bool is_variable_storage() const { return variable_storage_; }
   bool is_expanded_by_pass() const { return expanded_by_pass_; }
+  bool is_made_by_pass() const { return made_by_pass_; }
   bool is_feedable() const { return feedable_; }
   bool has_output_per_input() const { return output_per_input_; }
   /// The spec of input `i` of a node, which for a variadic op lies beyond the list.
@@ -159,6 +162,7 @@ class OpSchema {
   bool view_ = false;
   bool variable_storage_ = false;
   bool expanded_by_pass_ = false;
+  bool made_by_pass_ = false;
   bool feedable_ = true;
   bool output_per_input_ = false;
   std::vector<int> in_place_;

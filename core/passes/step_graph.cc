@@ -17,7 +17,8 @@ const RegisterOp feed_op(OpSchema("Feed")
                              .required_attr("shape", Shape())
                              .output("value", "dtype")
                              .shape([](ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); })
-                             .stateful());
+                             .stateful()
+                             .made_by_pass());
 
 DType like(const StepGraph& graph, const StepNode& node, const std::string& name) {
   const auto& inputs = node.schema->inputs();
