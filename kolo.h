@@ -35,6 +35,7 @@
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/graph/node.h>
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
@@ -48,12 +49,15 @@
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/cross_entropy.h>
 #include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/initializers.h>
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/scatter.h>
+#include <kolo/core/ops/segment_sum.h>
 #include <kolo/core/ops/sliding_window.h>
 #include <kolo/core/ops/softmax.h>
 #include <kolo/core/ops/training_ops.h>

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -39,17 +40,43 @@ void on_signal(int number) {
   errno = interrupted_errno;
 }
 
+// The handler must not run on the stack of a thread that computes. Kernels that oneDNN 2.6 generates at run
+// time (its sgemm, for AVX2 and later) keep data further below the stack pointer than the 128 bytes that a
+// signal spares; a signal frame in their place makes them write anywhere. The kernel of the system hands a
+// signal for the process to the main thread as long as that does not block it.
+void give_this_thread_a_signal_stack() {
+  constexpr std::size_t kBytes = 64 << 10;  // the frame of the widest registers takes 11 KiB
+  alignas(64) static std::byte memory[kBytes];
+  static std::atomic_flag taken = ATOMIC_FLAG_INIT;
+  stack_t stack = {};
+  if (sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0) return;  // the user's own
+  if (taken.test_and_set()) return;
+  stack.ss_sp = memory;
+  stack.ss_size = kBytes;
+  stack.ss_flags = 0;
+  sigaltstack(&stack, nullptr);
+}
+
 }  // namespace
 
 void install_stop_signals() {
+  give_this_thread_a_signal_stack();
   const char* launcher = std::getenv("KOLO_LAUNCHER");
   under_kolorun.store(launcher != nullptr && std::strcmp(launcher, "kolorun") == 0);
   struct sigaction action = {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGUSR1, &action, nullptr);
+}
+
+void block_stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 void report_completed_step(std::int64_t step) { completed_step.store(step); }

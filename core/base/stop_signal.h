@@ -6,8 +6,12 @@
 
 namespace kolo {
 
-/// Installs the handlers; again changes nothing. A second SIGTERM exits at once with 128 + 15.
+/// Installs the handlers; again changes nothing. A second SIGTERM exits at once with 128 + 15. To be called
+/// on the main thread, which gets a stack of its own for signals: a handler on the stack of a thread that
+/// runs oneDNN's kernels can destroy memory. A program's other handlers need SA_ONSTACK for the same reason.
 void install_stop_signals();
+/// For the threads that compute beside the main thread: they leave both signals to that one.
+void block_stop_signals();
 /// True since the first SIGTERM or SIGUSR1. Any thread.
 bool stop_signal_received();
 /// The training step this process has completed, for whoever reports its death: under kolorun

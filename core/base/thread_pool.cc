@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/stop_signal.h>
 
 namespace kolo {
 
@@ -24,6 +25,7 @@ ThreadPool::ThreadPool(std::string name, int threads) {
     for (int i = 0; i < threads; ++i) {
       workers_.emplace_back([this, short_name = name.substr(0, 15)] {
         pthread_setname_np(pthread_self(), short_name.c_str());
+        block_stop_signals();
         work();
       });
     }

@@ -38,8 +38,12 @@ NodeSet nodes_between(const Outputs& xs, const Outputs& ys) {
 
 class Backward {
  public:
-  Backward(Scope& scope, const Outputs& ys, const Outputs& xs)
-      : scope_(scope.name_scope("gradients")), between_(nodes_between(xs, ys)) {}
+  Backward(Scope& scope, const Outputs& ys, const Outputs& xs, const GradientsOptions& options)
+      : scope_(scope.name_scope("gradients")),
+        between_(nodes_between(xs, ys)),
+        colocate_(options.colocate_with_ops) {
+    for (const Output& stop : options.stop_gradients) stops_.insert({stop.node, stop.index});
+  }
 
   void seed(const Output& y, Output grad_y) {
     if (!grad_y) grad_y = scope_.add("OnesLike", {y});
@@ -57,18 +61,41 @@ class Backward {
     }
   }
 
+  Output zeros_of(const Output& x) { return scope_.add("ZerosLike", {x}); }
+
+  // Empty where nothing has flowed back.
   Output total(const Output& of) {
     const auto found = partials_.find({of.node, of.index});
     if (found == partials_.end()) return {};
     Outputs& parts = found->second;
-    if (parts.size() > 1) parts = {scope_.add("AddN", parts)};
+    if (parts.size() > 1) parts = {sum(colocate_ ? scope_.colocate_with(of.node) : scope_, parts)};
     return parts[0];
   }
 
  private:
   using Key = std::pair<const Node*, int>;
 
+  static Output sum(const Scope& scope, const Outputs& parts) {
+    std::vector<IndexedSlices> slices;
+    for (const Output& part : parts)
+      if (const auto one = indexed_slices(part)) slices.push_back(*one);
+    if (slices.size() < parts.size()) return scope.add("AddN", parts);
+    bool alike = true;
+    for (const IndexedSlices& one : slices) alike &= one.indices.dtype() == slices[0].indices.dtype();
+    Outputs values, indices;
+    for (const IndexedSlices& one : slices) {
+      values.push_back(one.values);
+      indices.push_back(alike ? one.indices
+                              : Output(scope.add("Cast", {one.indices}, {{"dtype", DType::i64}})));
+    }
+    return to_dense(scope, {.values = scope.add("Concat", values, {{"axis", 0}}),
+                            .indices = scope.add("Concat", indices, {{"axis", 0}}),
+                            .dense_shape = slices[0].dense_shape,
+                            .like = slices[0].like});
+  }
+
   void add_partial(const Output& of, const Output& gradient) {
+    if (!is_floating(of.dtype())) return;
     partials_[{of.node, of.index}].push_back(gradient);
     if (between_.count(of.node) > 0) pending_[of.node->id()] = of.node;
   }
@@ -79,13 +106,19 @@ class Backward {
     bool on_path = false;
     for (const Output& in : node.inputs()) on_path |= between_.count(in.node) > 0;
     if (!on_path) return;
+    Outputs dy;
+    bool flows = false;
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      dy.push_back(stops_.count({&node, i}) > 0 ? Output() : total({&node, i}));
+      flows |= bool(dy.back());
+    }
+    if (!flows) return;
     if (!schema.has_gradient())
       throw NotFoundError("No gradient defined for operation '{}' (op type: {})", node.name(), node.op());
     if (!schema.gradient_function()) return;
-    Outputs dy;
-    for (int i = 0; i < node.num_outputs(); ++i) dy.push_back(total({&node, i}));
     if (schema.differentiates_output_0_only() && !dy[0]) return;
     Scope scope = scope_.name_scope(node.name() + "_grad");
+    if (colocate_) scope = scope.colocate_with(&node);
     const Outputs dx = schema.gradient_function()(scope, node, dy);
     if (dx.size() != node.inputs().size())
       throw InternalError("the gradient of op {} gives {} tensors for {} inputs", node.op(), dx.size(),
@@ -96,17 +129,21 @@ class Backward {
 
   Scope scope_;
   NodeSet between_;
+  std::set<Key> stops_;
+  bool colocate_;
   std::map<Key, Outputs> partials_;
   std::map<int, const Node*> pending_;  // by id
 };
 
 // Before the first node is made, so that a refused call leaves the graph as it was.
-void check_arguments(const Outputs& ys, const Outputs& xs, const Outputs& grad_ys) {
+void check_arguments(const Outputs& ys, const Outputs& xs, const Outputs& grad_ys, const Outputs& stops) {
   if (!grad_ys.empty() && grad_ys.size() != ys.size())
     throw InvalidArgumentError("gradients: {} grad_ys for {} ys; give one for each, or none", grad_ys.size(),
                                ys.size());
   for (const Output& x : xs)
     if (!x) throw InvalidArgumentError("gradients: one of the {} xs is empty", xs.size());
+  for (const Output& stop : stops)
+    if (!stop) throw InvalidArgumentError("gradients: one of the {} stop_gradients is empty", stops.size());
   for (std::size_t i = 0; i < ys.size(); ++i) {
     const Output& y = ys[i];
     if (!y) throw InvalidArgumentError("gradients: one of the {} ys is empty", ys.size());
@@ -124,13 +161,17 @@ void check_arguments(const Outputs& ys, const Outputs& xs, const Outputs& grad_y
 
 }  // namespace
 
-Outputs gradients(Scope& s, const Outputs& ys, const Outputs& xs, const Outputs& grad_ys) {
-  check_arguments(ys, xs, grad_ys);
-  Backward backward(s, ys, xs);
+Outputs gradients(Scope& s, const Outputs& ys, const Outputs& xs, const Outputs& grad_ys,
+                  const GradientsOptions& options) {
+  check_arguments(ys, xs, grad_ys, options.stop_gradients);
+  Backward backward(s, ys, xs, options);
   for (std::size_t i = 0; i < ys.size(); ++i) backward.seed(ys[i], grad_ys.empty() ? Output() : grad_ys[i]);
   backward.run();
   Outputs results;
-  for (const Output& x : xs) results.push_back(backward.total(x));
+  for (const Output& x : xs) {
+    results.push_back(backward.total(x));
+    if (!results.back() && options.zeros_where_unreached) results.back() = backward.zeros_of(x);
+  }
   return results;
 }
 

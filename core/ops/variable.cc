@@ -123,8 +123,8 @@ Variable find_global_step(const Graph& graph) {
   return Variable::of(*node);
 }
 
-Variable get_or_create_global_step(const Scope& s) {
-  if (const Variable existing = find_global_step(s.graph())) return existing;
+Variable create_global_step(const Scope& s) {
+  if (find_global_step(s.graph())) throw InvalidArgumentError("\"global_step\" already exists.");
   const Scope top = Scope(s.graph()).named("global_step");
   const Output zero =
       Scope(s.graph())
@@ -133,6 +133,11 @@ Variable get_or_create_global_step(const Scope& s) {
   const Variable step(top, zero, {.trainable = false});
   s.graph().add_to_collection(kGlobalStep, *step.ref().node);
   return step;
+}
+
+Variable get_or_create_global_step(const Scope& s) {
+  const Variable existing = find_global_step(s.graph());
+  return existing ? existing : create_global_step(s);
 }
 
 }  // namespace kolo

@@ -57,8 +57,11 @@ Operation variables_initializer(const Scope& s, const std::vector<Variable>& var
                                 const std::string& name = "init");
 Operation global_variables_initializer(const Scope& s);
 
-/// The graph's int64 scalar "global_step", not trainable; made at the first call. Throws InvalidArgumentError
-/// `Existing "global_step" does not have integer type`.
+/// The graph's int64 scalar "global_step", not trainable. Throws InvalidArgumentError `"global_step" already
+/// exists.`
+Variable create_global_step(const Scope& s);
+/// The one that there is, or a new one. Throws InvalidArgumentError `Existing "global_step" does not have
+/// integer type`.
 Variable get_or_create_global_step(const Scope& s);
 /// None if the graph has no global step.
 Variable find_global_step(const Graph& graph);

@@ -6,6 +6,7 @@
 
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/stop_signal.h>
 #include <kolo/models/programs/train_options.h>
 #include <kolo/models/programs/trainer.h>
 
@@ -30,7 +31,12 @@ int run(int argc, char** argv) {
     else if (speaks) fmt::print("kolo-train {}\n", KOLO_VERSION);
     return 0;
   }
-  options.evaluate ? evaluate(options) : train(options);
+  if (options.evaluate) {
+    evaluate(options);
+    return 0;
+  }
+  install_stop_signals();  // before the data is read: a request to stop is heard from here on
+  train(options);
   return 0;
 }
 

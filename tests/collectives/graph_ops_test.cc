@@ -7,6 +7,8 @@
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
 
+#include "tests/core/op_checks.h"
+
 namespace kolo {
 namespace {
 
@@ -29,6 +31,7 @@ TEST_F(GroupAllreduceTest, KeepsTheTypeAndShapeOfEachGradient) {
   EXPECT_EQ(reduced[0].dtype(), DType::f32);
   EXPECT_EQ(reduced[1].shape(), Shape({5}));
   EXPECT_EQ(reduced[1].dtype(), DType::f64);
+  record_op_check("GroupAllReduce", OpCheck::shape);
 }
 
 TEST_F(GroupAllreduceTest, NeedsANameForEachGradient) {

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/runtime/session.h>
+
+#include "tests/core/op_checks.h"
 
 namespace kolo {
 
@@ -49,6 +52,40 @@ inline Tensor as_double(const Tensor& from) {
   return from.dtype() == DType::f32 ? converted<float>(from, DType::f64) : from;
 }
 
+// `ends` and what they are computed from, as far as `enters` allows.
+template <typename Enters>
+std::set<const Node*> nodes_behind(const Outputs& ends, const Enters& enters) {
+  std::set<const Node*> found;
+  std::vector<const Node*> stack;
+  for (const Output& end : ends)
+    if (end) stack.push_back(end.node);
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    if (!enters(*node) || !found.insert(node).second) continue;
+    for (const Output& in : node->inputs()) stack.push_back(in.node);
+  }
+  return found;
+}
+
+// A wrong gradient of any op between the xs and y, and a wrong value of any op that the gradients are made
+// of, is a wrong derivative of y.
+inline void record_gradient_checks(const Output& y, const Outputs& xs, const Outputs& dxs, int first_of_dxs) {
+  std::set<const Node*> on_path;
+  for (std::size_t k = 0; k < xs.size(); ++k)
+    if (dxs[k]) on_path.insert(xs[k].node);
+  const auto nodes =
+      nodes_behind({y}, [](const Node& n) { return n.schema().gradient_function() != nullptr; });
+  std::vector<const Node*> by_id(nodes.begin(), nodes.end());
+  std::sort(by_id.begin(), by_id.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+  for (const Node* node : by_id)
+    for (const Output& in : node->inputs())
+      if (on_path.count(in.node) > 0 && on_path.insert(node).second)
+        record_op_check(node->op(), OpCheck::gradient);
+  for (const Node* node : nodes_behind(dxs, [&](const Node& n) { return n.id() >= first_of_dxs; }))
+    record_op_check(node->op(), OpCheck::value);
+}
+
 }  // namespace detail
 
 /// `build` makes the tensor to be differentiated from placeholders that are fed `inputs` (f64 numbers). The
@@ -66,7 +103,8 @@ inline void expect_gradients(const std::vector<Tensor>& inputs,
     feeds.emplace_back(xs.back(), detail::converted<double>(input, check.dtype));
   }
   const Output y = build(s, xs);
-  const Output weights = placeholder(s, check.dtype);
+  const Output weights = placeholder(s, check.dtype, check.known_shapes ? y.shape() : Shape::unknown_rank());
+  const int first_of_gradients = graph.num_nodes();
   const Outputs gradients_of_xs = gradients(s, {y}, xs, {weights});
   Session session(graph);
   const Tensor w = test_numbers(session.run(y, feeds).shape(), 7);
@@ -86,6 +124,10 @@ inline void expect_gradients(const std::vector<Tensor>& inputs,
       continue;
     }
     ASSERT_TRUE(gradients_of_xs[k]) << "input " << k << " has no gradient";
+    if (check.known_shapes) {
+      EXPECT_EQ(gradients_of_xs[k].shape().to_string(), inputs[k].shape().to_string()) << "input " << k;
+      record_op_check(gradients_of_xs[k].node->op(), OpCheck::shape);
+    }
     const Tensor gradient = detail::as_double(session.run(gradients_of_xs[k], feeds));
     ASSERT_EQ(gradient.shape(), inputs[k].shape()) << "input " << k;
     for (std::int64_t i = 0; i < gradient.elements(); ++i) {
@@ -102,6 +144,7 @@ inline void expect_gradients(const std::vector<Tensor>& inputs,
           << "element " << i << " of input " << k;
     }
   }
+  detail::record_gradient_checks(y, xs, gradients_of_xs, first_of_gradients);
 }
 
 }  // namespace kolo

@@ -1,6 +1,8 @@
 // Runs a small graph on constants: op tests build it in one expression.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <vector>
 
@@ -9,10 +11,12 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/runtime/session.h>
 
+#include "tests/core/op_checks.h"
+
 namespace kolo {
 
-/// What `build` makes of the inputs. With `known_shapes` false the inputs are fed, and their shapes are
-/// unknown while the graph is built.
+/// What `build` makes of the inputs: the value of its last op, which the caller compares. With `known_shapes`
+/// false the inputs are fed, and their shapes are unknown while the graph is built.
 inline Tensor run_op(const std::vector<Tensor>& inputs,
                      const std::function<Output(Scope&, const Outputs&)>& build, bool known_shapes = true) {
   Graph graph;
@@ -23,7 +27,12 @@ inline Tensor run_op(const std::vector<Tensor>& inputs,
     xs.push_back(known_shapes ? constant(s, input) : placeholder(s, input.dtype()));
     if (!known_shapes) feeds.emplace_back(xs.back(), input);
   }
-  return Session(graph).run(build(s, xs), feeds);
+  const Output y = build(s, xs);
+  const Tensor value = Session(graph).run(y, feeds);
+  EXPECT_TRUE(y.shape().is_compatible_with(value.shape()))
+      << y.shape().to_string() << " was expected of " << y.name();
+  record_op_check(y.node->op(), OpCheck::value);
+  return value;
 }
 
 /// Kernels may use so many threads while it lives.

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import time
 
@@ -56,7 +55,7 @@ class Resume(ProgramTest):
 
 class StopOnRequest(ProgramTest):
     def stop(self, ranks, number):
-        folder = self.folder / "ck"
+        folder = self.folder / f"{ranks} ranks"
         process = start("kolo-train", *SMALL, "--steps", 10**7, "--batch-size", 32, "--checkpoint-dir", folder, ranks=ranks)
         pids = self.wait_for_ranks(process, ranks, folder)
         os.kill(pids[ranks - 1], number)
@@ -83,8 +82,6 @@ class StopOnRequest(ProgramTest):
                 self.assertGreater(step, 0)
                 self.assertTrue((folder / f"model.ckpt-{step}.safetensors").exists())
                 self.assertEqual(sorted(p.name for p in folder.iterdir() if p.name.startswith(".") or p.name.endswith(".tmp")), [])
-                shutil.rmtree(folder)
-
 
     def test_sigterm_to_kolorun_stops_the_ranks_saved(self):
         folder = self.folder / "ck"

@@ -34,7 +34,10 @@ const RegisterOp scale_op(
 const RegisterOp opaque_op(OpSchema("GradTestOpaque").input("x").output("y"));
 const RegisterOp stop_op(OpSchema("GradTestStop").input("x").output("y").no_gradient());
 // Two halves; the gradient joins what came back for each, and a zero-like source for one that nobody used.
-const RegisterOp join_op(OpSchema("GradTestJoin").input("a").input("b").output("y"));
+const RegisterOp join_op(
+    OpSchema("GradTestJoin").input("a").input("b").output("y").gradient([](Scope&, const Node&, Output dy) {
+      return Outputs{dy, dy};
+    }));
 const RegisterOp split_op(OpSchema("GradTestSplit")
                               .input("x")
                               .output("low")
@@ -156,6 +159,36 @@ TEST_F(Gradients, NameTheOpWithoutAGradient) {
   EXPECT_THAT([&] { gradients(s, {y}, {x}); },
               ThrowsMessage<NotFoundError>(
                   HasSubstr("No gradient defined for operation 'opaque' (op type: GradTestOpaque)")));
+}
+
+TEST_F(Gradients, AreZerosWhereNothingDependsOnXIfAskedFor) {
+  const Output x = source("x"), other = source("other");
+  const Output zero = gradients(s, {x}, {other}, {}, {.zeros_where_unreached = true}).at(0);
+  EXPECT_EQ(zero.node->op(), "ZerosLike");
+  EXPECT_THAT(input_names(zero), ElementsAre("other:0"));
+}
+
+TEST_F(Gradients, DoNotFlowBeyondATensorThatIsTakenAsConstant) {
+  const Output x = source("x"), dy = source("dy");
+  const Output middle = apply("GradTestOpaque", {x});  // would be an error, were it differentiated
+  const Outputs found = gradients(s, {add(x, middle)}, {x, middle}, {dy}, {.stop_gradients = {middle}});
+  EXPECT_EQ(found.at(0), dy);
+  EXPECT_EQ(found.at(1), dy);
+}
+
+TEST_F(Gradients, OfWholeNumbersAreEmpty) {
+  const Output x = source("x", DType::i32);
+  const Output y = s.add("GradTestJoin", {source("b"), x});
+  EXPECT_FALSE(gradients(s, {y}, {x}).at(0));
+}
+
+TEST_F(Gradients, ArePlacedWithTheirOpsIfAskedFor) {
+  const Output x = source("x");
+  const Output y = s.device("/cpu:3").add("GradTestScale", {x}, {}, "far");
+  const Output dx = gradients(s, {y}, {x}, {}, {.colocate_with_ops = true}).at(0);
+  EXPECT_THAT(dx.node->colocation_groups(), ElementsAre("loc:@far"));
+  EXPECT_EQ(dx.node->requested_device(), "/device:CPU:3");
+  EXPECT_EQ(gradients(s, {y}, {x}).at(0).node->requested_device(), "");
 }
 
 TEST_F(Gradients, OfBothOutputsAreGivenTogether) {

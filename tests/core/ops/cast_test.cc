@@ -10,6 +10,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -58,6 +59,17 @@ TEST(Cast, ToItsOwnTypeAddsNoNode) {
 TEST(Cast, RefusesStrings) {
   EXPECT_THAT([] { cast_to(DType::string, Tensor::scalar(1.0f)); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("string")));
+}
+
+TEST(Cast, KeepsTheShape) {
+  expect_shape({{-1, 3}}, [](Scope& s, const Outputs& x) { return cast(s, x[0], DType::i32); }, {-1, 3});
+}
+
+TEST(Cast, GradientIsCastBack) {
+  // f32 rounds the values; large steps and a linear function keep the quotient exact enough.
+  expect_gradients({test_numbers({3})},
+                   [](Scope& s, const Outputs& x) { return cast(s, cast(s, x[0], DType::f32), DType::f64); },
+                   {.step = 0.25, .tolerance = 1e-6});
 }
 
 TEST(Cast, GradientFlowsBetweenFloatsOnly) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/core/gradient_check.h"
+#include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 
@@ -20,24 +22,17 @@ inline void expect_near(const Tensor& actual, const Tensor& expected, double tol
   }
 }
 
-/// What `build` makes of constants, computed once.
-template <typename Build>
-Tensor computed(const std::vector<Tensor>& inputs, const Build& build) {
-  Graph graph;
-  Scope s(graph);
-  Outputs constants;
-  for (const Tensor& input : inputs) constants.push_back(constant(s, input));
-  return Session(graph).run(build(s, constants));
-}
-
 /// The op in f32 (through oneDNN, where it can) and in f64 (plain loops) against `expected`.
 template <typename Build>
 void expect_both_types(const std::vector<Tensor>& inputs, const Tensor& expected, double f32_tolerance,
                        const Build& build) {
   std::vector<Tensor> narrow;
   for (const Tensor& input : inputs) narrow.push_back(to_f32(input));
-  expect_near(computed(inputs, build), expected, 1e-12);
-  expect_near(computed(narrow, build), expected, f32_tolerance);
+  expect_near(run_op(inputs, build), expected, 1e-12);
+  expect_near(run_op(narrow, build), expected, f32_tolerance);
+  std::vector<KnownInput> known;
+  for (const Tensor& input : inputs) known.emplace_back(input.shape(), input.dtype());
+  expect_shape(known, build, expected.shape());
 }
 
 /// The gradients with respect to all inputs are the same in f32 as in f64, for a dy that tells all elements
@@ -47,7 +42,7 @@ void expect_same_gradients(const std::vector<Tensor>& inputs, double tolerance, 
   const auto gradient_of = [&](std::size_t k, DType dtype) {
     std::vector<Tensor> values;
     for (const Tensor& input : inputs) values.push_back(dtype == DType::f32 ? to_f32(input) : input);
-    return computed(values, [&](Scope& s, const Outputs& xs) {
+    return run_op(values, [&](Scope& s, const Outputs& xs) {
       const Output y = build(s, xs);
       const Tensor dy = test_numbers(y.shape(), 5);
       return gradients(s, {y}, {xs[k]}, {constant(s, dtype == DType::f32 ? to_f32(dy) : dy)})[0];

@@ -7,6 +7,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -55,6 +56,18 @@ TEST(Compare, JoinsTruthValues) {
               ElementsAre(true, false));
 }
 
+TEST(Compare, BroadcastsShapes) {
+  const auto shape_of = [](Binary op, DType dtype) {
+    expect_shape({{{-1, 1}, dtype}, {{3}, dtype}},
+                 [=](Scope& s, const Outputs& x) { return op(s, x[0], x[1]); }, {-1, 3});
+  };
+  for (const Binary op : {equal, not_equal, less, less_equal, greater, greater_equal})
+    shape_of(op, DType::i32);
+  for (const Binary op : {logical_and, logical_or}) shape_of(op, DType::boolean);
+  expect_shape({{{-1, 3}, DType::boolean}}, [](Scope& s, const Outputs& x) { return logical_not(s, x[0]); },
+               {-1, 3});
+}
+
 TEST(Select, TakesFromEitherSide) {
   const Tensor a = Tensor::of<std::int32_t>({2, 2}, {1, 2, 3, 4}),
                b = Tensor::of<std::int32_t>({2, 2}, {5, 6, 7, 8});
@@ -74,6 +87,11 @@ TEST(Select, RefusesConditionThatIsLargerThanTheValues) {
                [](Scope& s, const Outputs& x) { return select(s, x[0], x[1], x[2]); });
       },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("the condition is [2]")));
+}
+
+TEST(Select, HasTheShapeThatEitherValueKnows) {
+  expect_shape({{{3}, DType::boolean}, {-1, 3}, {2, -1}},
+               [](Scope& s, const Outputs& x) { return select(s, x[0], x[1], x[2]); }, {2, 3});
 }
 
 TEST(Select, GradientGoesToTheSideThatWasTaken) {

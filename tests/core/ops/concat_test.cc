@@ -6,6 +6,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -36,11 +37,8 @@ TEST(Concat, TakesEmptyAndSingleTensors) {
 }
 
 TEST(Concat, KnowsAllButTheUnknownDimension) {
-  Graph graph;
-  Scope s(graph);
-  const Output a = placeholder(s, DType::f32, {-1, 2}), b = placeholder(s, DType::f32, {3, 2});
-  EXPECT_EQ(concat(s, {a, b}, 0).shape(), (Shape{-1, 2}));
-  EXPECT_EQ(concat(s, {a, b}, 1).shape(), (Shape{3, 4}));
+  expect_shape({{-1, 2}, {3, 2}}, [](Scope& s, const Outputs& x) { return concat(s, x, 0); }, {-1, 2});
+  expect_shape({{-1, 2}, {3, 2}}, [](Scope& s, const Outputs& x) { return concat(s, x, 1); }, {3, 4});
 }
 
 TEST(Concat, NamesShapesThatDoNotFit) {
@@ -74,6 +72,14 @@ TEST(Slice, CutsBlockOut) {
   EXPECT_EQ(cut({3, 0}, {0, 4}).shape(), (Shape{0, 4}));
 }
 
+TEST(Slice, KnowsTheSizesThatWereAskedFor) {
+  expect_shape({{-1, 5, -1}},
+               [](Scope& s, const Outputs& x) {
+                 return slice(s, x[0], {1, 2, 0}, {2, -1, -1});
+               },
+               {2, 3, -1});
+}
+
 TEST(Slice, RefusesBlockOutsideTheTensor) {
   EXPECT_THAT([] { run_op({kA}, [](Scope& s, const Outputs& x) {
                      return slice(s, x[0], {0, 1}, {2, 2});
@@ -85,7 +91,7 @@ TEST(Slice, GradientIsZeroOutsideTheBlock) {
   for (const bool known_shapes : {true, false})
     expect_gradients({test_numbers({3, 2, 4})},
                      [](Scope& s, const Outputs& x) {
-                       return slice(s, square(s, x[0]), {1, 0, 2}, {2, -1, 1});
+                       return slice(s, x[0], {1, 0, 2}, {2, -1, 1});
                      },
                      {.known_shapes = known_shapes});
 }

@@ -50,7 +50,7 @@ TEST(CrossEntropy, HasTheGradientOfItsValues) {
 }
 
 TEST(CrossEntropy, OfEqualLogitsIsTheLogarithmOfTheClasses) {
-  const Tensor mean = computed({Tensor::zeros(DType::f32, {5, 7})}, [](Scope& s, const Outputs& in) {
+  const Tensor mean = run_op({Tensor::zeros(DType::f32, {5, 7})}, [](Scope& s, const Outputs& in) {
     return softmax_cross_entropy(s, in[0], constant(s, labels_of(DType::i32)));
   });
   EXPECT_EQ(mean.shape(), Shape());
@@ -58,7 +58,7 @@ TEST(CrossEntropy, OfEqualLogitsIsTheLogarithmOfTheClasses) {
 }
 
 TEST(CrossEntropy, OfLargeLogitsIsFinite) {
-  const Tensor loss = computed({Tensor::of<float>({1, 2}, {1000, -1000})}, [](Scope& s, const Outputs& in) {
+  const Tensor loss = run_op({Tensor::of<float>({1, 2}, {1000, -1000})}, [](Scope& s, const Outputs& in) {
     return sparse_softmax_cross_entropy_with_logits(s, in[0],
                                                     constant(s, Tensor::of<std::int32_t>({1}, {1})));
   });

@@ -9,6 +9,8 @@
 #include <kolo/core/ops/elementwise.h>
 
 #include "tests/core/gradient_check.h"
+#include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -22,15 +24,11 @@ using Binary = Output (*)(const Scope&, Output, Output);
 using Unary = Output (*)(const Scope&, Output);
 
 Tensor run_binary(Binary op, const Tensor& a, const Tensor& b) {
-  Graph graph;
-  Scope s(graph);
-  return Session(graph).run(op(s, constant(s, a), constant(s, b)));
+  return run_op({a, b}, [=](Scope& s, const Outputs& in) { return op(s, in[0], in[1]); });
 }
 
 Tensor run_unary(Unary op, const Tensor& x) {
-  Graph graph;
-  Scope s(graph);
-  return Session(graph).run(op(s, constant(s, x)));
+  return run_op({x}, [=](Scope& s, const Outputs& in) { return op(s, in[0]); });
 }
 
 TEST(Elementwise, BroadcastsColumnAgainstRow) {
@@ -155,12 +153,11 @@ TEST(Elementwise, ExponentialsKeepInfinityAndNan) {
 }
 
 TEST(Elementwise, AddsManyTensors) {
-  Graph graph;
-  Scope s(graph);
-  Outputs xs;
-  for (int i = 1; i <= 5; ++i) xs.push_back(fill(s, DType::i32, {2, 2}, i));
-  EXPECT_THAT(Session(graph).run(add_n(s, xs)).span<std::int32_t>(), ElementsAre(15, 15, 15, 15));
-  EXPECT_THAT(Session(graph).run(add_n(s, {xs[2]})).span<std::int32_t>(), ElementsAre(3, 3, 3, 3));
+  std::vector<Tensor> xs;
+  for (std::int32_t i = 1; i <= 5; ++i) xs.push_back(Tensor::of<std::int32_t>({2}, {i, 10 * i}));
+  const auto sum = [](Scope& s, const Outputs& in) { return add_n(s, in); };
+  EXPECT_THAT(run_op(xs, sum).span<std::int32_t>(), ElementsAre(15, 150));
+  EXPECT_THAT(run_op({xs[2]}, sum).span<std::int32_t>(), ElementsAre(3, 30));
 }
 
 TEST(Elementwise, ResultsDoNotDependOnThreads) {
@@ -172,6 +169,25 @@ TEST(Elementwise, ResultsDoNotDependOnThreads) {
   const Tensor three = run_unary(tanh, x);
   set_intra_op_threads(before);
   EXPECT_TRUE(std::equal(one.span<double>().begin(), one.span<double>().end(), three.span<double>().begin()));
+}
+
+// Shapes.
+
+TEST(ElementwiseShapes, OfBinaryOpsAreBroadcast) {
+  for (const Binary op : {add, sub, mul, div, maximum, minimum, pow}) {
+    const auto build = [=](Scope& s, const Outputs& x) { return op(s, x[0], x[1]); };
+    expect_shape({{-1, 1, 3}, {2, 1}}, build, {-1, 2, 3});
+    expect_shape({{2}, Shape::unknown_rank()}, build, Shape::unknown_rank());
+  }
+}
+
+TEST(ElementwiseShapes, OfUnaryOpsAreTheirInputs) {
+  for (const Unary op : {neg, abs, sign, square, relu, sqrt, rsqrt, exp, log, tanh, sigmoid, floor})
+    expect_shape({{-1, 3}}, [=](Scope& s, const Outputs& x) { return op(s, x[0]); }, {-1, 3});
+}
+
+TEST(ElementwiseShapes, OfSumsAreWhatAnyTensorKnows) {
+  expect_shape({{-1, 3}, {2, -1}}, [](Scope& s, const Outputs& x) { return add_n(s, x); }, {2, 3});
 }
 
 // Gradients.
@@ -219,6 +235,11 @@ TEST(ElementwiseGradients, OfOpsOnPositiveNumbersAreCentralDifferences) {
   for (const Unary op : {sqrt, rsqrt, log})
     expect_gradients({Tensor::of<double>({3}, {0.5, 1, 4})},
                      [=](Scope& s, const Outputs& x) { return op(s, x[0]); });
+}
+
+TEST(ElementwiseGradients, OfTheGradientOfReluAreCentralDifferences) {
+  expect_gradients({test_numbers({5})},
+                   [](Scope& s, const Outputs& x) { return gradients(s, {square(s, relu(s, x[0]))}, x)[0]; });
 }
 
 TEST(ElementwiseGradients, FloorAndSignStopThem) {

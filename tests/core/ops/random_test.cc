@@ -11,6 +11,7 @@
 #include <kolo/core/ops/initializers.h>
 
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -36,6 +37,7 @@ std::vector<Tensor> draw(const Builder& build, int runs = 1, int graph_seed = kS
   Session session(graph);
   std::vector<Tensor> results;
   for (int run = 0; run < runs; ++run) results.push_back(session.run(numbers));
+  record_op_check(numbers.node->op(), OpCheck::value);
   return results;
 }
 
@@ -80,6 +82,11 @@ const Builder kBuilders[] = {
       return truncated_normal(s, DType::f64, {301, 101});
     },
 };
+
+TEST(Random, HasTheShapeThatWasAskedFor) {
+  for (const Builder& build : kBuilders)
+    expect_shape({}, [&](Scope& s, const Outputs&) { return build(s); }, {301, 101});
+}
 
 TEST(Random, GivesTheSameNumbersOnAnyNumberOfThreads) {
   for (const Builder& build : kBuilders) {

@@ -8,6 +8,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -40,6 +41,19 @@ TEST(Reductions, FoldRowsColumnsOrAll) {
 TEST(Reductions, KeepDimensionsWhenAsked) {
   EXPECT_EQ(reduce(reduce_sum, kMatrix, {.axes = {1}, .keep_dims = true}).shape(), (Shape{2, 1}));
   EXPECT_EQ(reduce(reduce_sum, kMatrix, {.axes = {}, .keep_dims = true}).shape(), (Shape{1, 1}));
+}
+
+TEST(Reductions, KnowTheDimensionsThatStay) {
+  for (const Reduction op : {reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod}) {
+    const auto with = [=](const ReduceOptions& options) {
+      return [=](Scope& s, const Outputs& x) { return op(s, x[0], options); };
+    };
+    expect_shape({{-1, 3, -1}}, with({.axes = {1}}), {-1, -1});
+    expect_shape({{-1, 3, 4}}, with({.axes = {0, -1}, .keep_dims = true}), {1, 3, 1});
+    expect_shape({Shape::unknown_rank()}, with({}), {});
+    expect_shape({Shape::unknown_rank()}, with({.axes = {0}}), Shape::unknown_rank());
+  }
+  expect_shape({{-1, 3, 4}}, [](Scope& s, const Outputs& x) { return argmax(s, x[0], -2); }, {-1, 4});
 }
 
 // Every choice of axes of a tensor of four dimensions against plain loops.

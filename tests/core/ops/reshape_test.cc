@@ -10,6 +10,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -78,13 +79,40 @@ TEST(Reshape, GradientHasTheInputsShape) {
   }
 }
 
+TEST(Reshape, LikeAnotherTensorTakesItsShape) {
+  const auto like = [](Scope& s, const Outputs& x) { return reshape_like(s, x[0], x[1]); };
+  expect_shape({{-1}, {-1, 3}}, like, {-1, 3});
+  expect_gradients({test_numbers({2, 3}), test_numbers({6})}, like, {.known_shapes = false, .constant = {1}});
+}
+
+TEST(Reshape, InfersWhatFollowsFromTheInput) {
+  expect_shape({{2, 6}}, [](Scope& s, const Outputs& x) { return reshape(s, x[0], {-1, 4}); }, {3, 4});
+  expect_shape({{-1, 6}}, [](Scope& s, const Outputs& x) { return reshape(s, x[0], {-1, 4}); }, {-1, 4});
+}
+
 TEST(Reshape, ExpandDimsAndSqueezeCountFromEitherEnd) {
+  for (const auto& [axis, expected] : {std::pair(0, Shape{1, -1, 3}), std::pair(-1, Shape{-1, 3, 1})})
+    expect_shape(
+        {{-1, 3}}, [=](Scope& s, const Outputs& x) { return expand_dims(s, x[0], axis); }, expected);
+  expect_shape({{2, 1, 3, 1}}, [](Scope& s, const Outputs& x) { return squeeze(s, x[0]); }, {2, 3});
+  expect_shape({{-1, 1, 3, 1}}, [](Scope& s, const Outputs& x) { return squeeze(s, x[0], {-1}); },
+               {-1, 1, 3});
+}
+
+TEST(Reshape, ExpandDimsAndSqueezeKeepTheElements) {
+  const Tensor x = Tensor::of<float>({2, 1}, {1, 2});
+  const Tensor expanded = run_op({x}, [](Scope& s, const Outputs& in) { return expand_dims(s, in[0], 1); });
+  EXPECT_EQ(expanded.shape(), (Shape{2, 1, 1}));
+  EXPECT_THAT(expanded.span<float>(), ElementsAre(1, 2));
+  const Tensor squeezed = run_op({x}, [](Scope& s, const Outputs& in) { return squeeze(s, in[0]); });
+  EXPECT_EQ(squeezed.shape(), (Shape{2}));
+  EXPECT_THAT(squeezed.span<float>(), ElementsAre(1, 2));
+}
+
+TEST(Reshape, ExpandDimsAndSqueezeRefuseDimensionsThatDoNotFit) {
   Graph graph;
   Scope s(graph);
   const Output x = placeholder(s, DType::f32, {2, 3});
-  EXPECT_EQ(expand_dims(s, x, 0).shape(), (Shape{1, 2, 3}));
-  EXPECT_EQ(expand_dims(s, x, -1).shape(), (Shape{2, 3, 1}));
-  EXPECT_EQ(squeeze(s, expand_dims(s, x, 1)).shape(), (Shape{2, 3}));
   EXPECT_THAT([&] { squeeze(s, x, {0}); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("Can not squeeze dim[0]")));
   EXPECT_THAT([&] { expand_dims(s, x, 4); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("[2,3]")));
@@ -115,6 +143,12 @@ TEST(Transpose, MovesElementsByAnyPermutation) {
                                                                 k * strides[perm[2]] + l * strides[perm[3]]];
     EXPECT_EQ(wrong, 0) << testing::PrintToString(perm);
   } while (std::next_permutation(perm.begin(), perm.end()));
+}
+
+TEST(Transpose, PermutesWhatIsKnown) {
+  const auto build = [](Scope& s, const Outputs& x) { return transpose(s, x[0], {2, 0, 1}); };
+  expect_shape({{-1, 3, 4}}, build, {4, -1, 3});
+  expect_shape({Shape::unknown_rank()}, build, {-1, -1, -1});
 }
 
 TEST(Transpose, TakesEveryElementSizeAndNoElements) {

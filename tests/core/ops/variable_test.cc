@@ -6,12 +6,13 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/runtime/session.h>
 
+#include "tests/core/op_checks.h"
+
 namespace kolo {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::ThrowsMessage;
 
 template <typename T>
@@ -34,6 +35,19 @@ TYPED_TEST(VariableOf, IsAssignedAddedToAndSubtractedFrom) {
   EXPECT_THAT(session.run(minus).template span<T>(), ElementsAre(T(11), T(22)));
   EXPECT_THAT(session.run(set).template span<T>(), ElementsAre(T(1), T(2)));
   EXPECT_THAT(session.run(v.read()).template span<T>(), ElementsAre(T(1), T(2)));
+  for (const Output& update : {plus, minus, set}) record_op_check(update.node->op(), OpCheck::value);
+}
+
+TEST(Variables, KeepTheirShapeWhenTheyAreUpdated) {
+  Graph graph;
+  Scope s(graph);
+  const Variable v(s, zeros(s, DType::f32, {2, 3}));
+  const Output value = placeholder(s, DType::f32, {-1, 3});
+  for (const Output& output :
+       {v.ref(), assign(s, v, value), assign_add(s, v, value), assign_sub(s, v, value)}) {
+    EXPECT_EQ(output.shape(), (Shape{2, 3})) << output.name();
+    record_op_check(output.node->op(), OpCheck::shape);
+  }
 }
 
 TEST(Variables, HoldTruthValues) {
@@ -69,32 +83,6 @@ TEST(Variables, RefuseValueOfAnotherShape) {
         session.run(update, {{fed, Tensor::zeros(DType::f32, {3})}});
       },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("lhs shape= [2] rhs shape= [3]")));
-}
-
-TEST(Placeholder, AsksForItsValueWhenItIsNotFed) {
-  Graph graph;
-  Scope s(graph);
-  const auto running = [&](Output tensor) { return [&graph, tensor] { Session(graph).run(tensor); }; };
-  EXPECT_THAT(running(identity(s, placeholder(s.named("p"), DType::f32, {-1, 3}))),
-              ThrowsMessage<InvalidArgumentError>(HasSubstr(
-                  "You must feed a value for placeholder tensor 'p' with dtype float and shape [?,3]")));
-  EXPECT_THAT(running(identity(s, placeholder(s.named("q"), DType::i64, {}))),
-              ThrowsMessage<InvalidArgumentError>(testing::AllOf(
-                  HasSubstr("You must feed a value for placeholder tensor 'q' with dtype int64"),
-                  Not(HasSubstr("and shape")))));
-}
-
-TEST(Values, AreFilledInEveryType) {
-  Graph graph;
-  Scope s(graph);
-  Session session(graph);
-  EXPECT_THAT(session.run(ones(s, DType::bf16, {2})).span<BFloat16>(), ElementsAre(BFloat16(1), BFloat16(1)));
-  EXPECT_THAT(session.run(fill(s, DType::i8, {2}, -3)).span<std::int8_t>(), ElementsAre(-3, -3));
-  EXPECT_EQ(session.run(zeros(s, DType::boolean, {})).value<bool>(), false);
-  const Output x = constant(s, Tensor::of<double>({2}, {3, 4}));
-  EXPECT_THAT(session.run(zeros_like(s, x)).span<double>(), ElementsAre(0, 0));
-  EXPECT_THAT(session.run(ones_like(s, x)).span<double>(), ElementsAre(1, 1));
-  EXPECT_THAT(session.run(stop_gradient(s, identity(s, x))).span<double>(), ElementsAre(3, 4));
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// Numbers of rows, as kernels that gather and scatter take them: of either type, checked before use.
+#pragma once
+
+#include <cstdint>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo::detail {
+
+template <typename Index>
+void check_row_numbers(const Index* numbers, std::int64_t count, std::int64_t rows) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (numbers[i] < 0 || numbers[i] >= rows)
+      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows",
+                                 numbers[i], i, rows);
+}
+
+/// Calls body(numbers) with the elements of `indices`, i32 or i64, all of which are in [0, rows). Throws
+/// InvalidArgumentError `Index <i> at offset <o> in indices is out of range`.
+template <typename Body>
+void with_row_numbers(const Tensor& indices, std::int64_t rows, const Body& body) {
+  const auto checked = [&](const auto* numbers) {
+    check_row_numbers(numbers, indices.elements(), rows);
+    body(numbers);
+  };
+  if (indices.dtype() == DType::i32) checked(indices.data<std::int32_t>());
+  else checked(indices.data<std::int64_t>());
+}
+
+}  // namespace kolo::detail

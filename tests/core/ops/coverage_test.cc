@@ -1,0 +1,71 @@
+// Every registered op has its value, its shape function and, where it has one, its gradient checked by some
+// test. ctest runs this behind the programs that check ops (a fixture); they write down what they check.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <kolo/core/graph/op_schema.h>
+
+#include "tests/core/op_checks.h"
+
+namespace kolo {
+namespace {
+
+using Checks = std::set<std::string>;  // "Add value"
+
+std::string check_of(const std::string& op, OpCheck check) { return op + ' ' + name(check); }
+
+Checks recorded_checks() {
+  Checks checks;
+  std::istringstream programs(KOLO_OP_TESTS);
+  for (std::string program; programs >> program;) {
+    std::ifstream file(op_checks_folder() / program);
+    for (std::string line; std::getline(file, line);) checks.insert(line);
+  }
+  return checks;
+}
+
+// What cannot be checked by a test program of its own process, with the reason.
+const std::map<std::string, const char*> kExempt = {
+    {"BucketAllReduce value", "needs several ranks: tests/mpi"},
+    {"BucketAllReduce shape", "made by a pass, with shapes that are known"},
+    {"Feed value", "stands for a fed tensor inside a step; every fed test reads one"},
+    {"Feed shape", "takes the fed tensor's"},
+    {"GroupAllReduce value", "needs several ranks: tests/mpi"},
+    {"NoOp value", "has none"},
+    {"NoOp shape", "has none"},
+    {"Placeholder value", "has none: it is fed"},
+    {"Variable value", "is a place, read through Identity"},
+};
+
+Checks missing_checks() {
+  const Checks recorded = recorded_checks();
+  Checks missing;
+  for (const std::string& op : registered_ops()) {
+    for (const OpCheck check : {OpCheck::value, OpCheck::shape, OpCheck::gradient}) {
+      if (check == OpCheck::gradient && find_op(op).gradient_function() == nullptr) continue;
+      if (recorded.count(check_of(op, check)) == 0) missing.insert(check_of(op, check));
+    }
+  }
+  return missing;
+}
+
+TEST(OpCoverage, EveryOpIsChecked) {
+  for (const std::string& check : missing_checks())
+    EXPECT_EQ(kExempt.count(check), 1u)
+        << "no test makes the check \"" << check
+        << "\": use run_op (value), expect_shape (shape) or expect_gradients (gradient) in "
+           "tests/core/ops/FAMILY_test.cc";
+}
+
+TEST(OpCoverage, NoOpIsExemptWithoutNeed) {
+  const Checks missing = missing_checks();
+  for (const auto& [check, reason] : kExempt)
+    EXPECT_EQ(missing.count(check), 1u) << check << " is exempt (" << reason << "), but need not be";
+}
+
+}  // namespace
+}  // namespace kolo
