@@ -40,6 +40,7 @@
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
 #include <kolo/core/graph/scope.h>
+#include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/bias_add.h>
@@ -63,12 +64,15 @@
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/ops/transpose.h>
 #include <kolo/core/ops/variable.h>
+#include <kolo/core/passes/graph_options.h>
+#include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/place.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/passes/step_graph.h>
+#include <kolo/core/passes/variable_versions.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/executor.h>
 #include <kolo/core/runtime/group.h>

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <kolo/core/passes/graph_options.h>
+
 namespace kolo {
 
 struct GpuOptions {
@@ -16,6 +18,7 @@ struct SessionConfig {
   int inter_op_parallelism_threads =
       0;  // threads that run nodes; 0: as many as intra-op; 1: the caller's thread alone
   GpuOptions gpu_options = {};
+  GraphOptions graph_options = {};  // what may be rewritten of a step; nothing of it changes a result
   bool allow_soft_placement = false;  // a node that cannot be where it was asked for goes where it can
 };
 

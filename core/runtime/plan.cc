@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/place.h>
 
@@ -32,6 +33,7 @@ bool is_dynamic_view(const StepNode& node) {
 std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironment& environment) {
   StepGraph graph = prune(signature);
   place(graph, environment.devices(), environment.allow_soft_placement());
+  run_graph_passes(graph, environment.graph_options(), environment.intra_op_threads());
   std::vector<std::shared_ptr<StepAgreement>> agreements;
   for (const StepNode& node : graph.nodes)
     if (node.origin != nullptr && agreement_factory(node.schema->name()) != nullptr)
