@@ -2,7 +2,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -107,15 +106,11 @@ class FusedElementwise final : public Kernel {
     }
   }
 
-  void run(const Step& step, Piece& piece, std::byte* out) const {
+  void run(const Step& step, const Piece& piece, std::byte* out) const {
     const View a = operand(step.operands[0], piece);
     if (step.unary != nullptr) return step.unary(a.memory, out, piece.count);
-    View b = operand(step.operands[1], piece);
-    if (a.step == 0 && b.step == 0) {  // the loops take one repeated operand
-      Slot& slot = piece.repeated[step.operands[1].index];
-      for (std::int64_t i = 0; i < piece.count; ++i) std::memcpy(slot.data() + i * size_, b.memory, size_);
-      b = {slot.data(), 1};
-    }
+    // Not both are repeated throughout: the shape that they have together would be too.
+    const View b = operand(step.operands[1], piece);
     step.binary(a.memory, a.step, b.memory, b.step, out, piece.count);
   }
 
@@ -141,13 +136,18 @@ class FusedElementwise final : public Kernel {
                      Slot& slot) {
     const T* source = reinterpret_cast<const T*>(tensor.raw());
     T* out = reinterpret_cast<T*>(slot.data());
+    T* const end = out + piece.count;
     std::int64_t channel = piece.begin / input.inner % input.channels;
+    if (input.inner == 1) {  // a row, again and again
+      for (; out < end; channel = 0) {
+        const std::int64_t run = std::min(input.channels - channel, end - out);
+        out = std::copy_n(source + channel, run, out);
+      }
+      return;
+    }
     std::int64_t left = input.inner - piece.begin % input.inner;  // of the channel's run
-    for (std::int64_t i = 0; i < piece.count;) {
-      const std::int64_t run = std::min(left, piece.count - i);
-      std::fill_n(out + i, run, source[channel]);
-      i += run;
-      left = input.inner;
+    for (; out < end; left = input.inner) {
+      out = std::fill_n(out, std::min(left, end - out), source[channel]);
       if (++channel == input.channels) channel = 0;
     }
   }
