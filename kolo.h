@@ -30,6 +30,7 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/thread_pool.h>
 #include <kolo/core/device/device_name.h>
+#include <kolo/core/device/device_options.h>
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/graph/graph.h>

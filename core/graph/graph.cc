@@ -186,11 +186,12 @@ void Graph::infer_outputs(Node& node) const {
 std::string Graph::apply_device_stack(Node& node, const NodePlace& place) const {
   node.device_ = place.device;
   for (const auto& entry : place.device_stack) {
+    // A malformed device is kept as it is: the placer refuses it by name when the node is first run.
     if (const auto* function = std::get_if<DeviceFunction>(&entry)) {
       node.device_ = (*function)(node);
+      if (const auto chosen = parse_device_spec(node.device_)) node.device_ = chosen->to_string();
       continue;
     }
-    // A malformed device is kept as it is: the placer refuses it by name when the node is first run.
     const auto outer = parse_device_spec(std::get<std::string>(entry));
     const auto inner = parse_device_spec(node.device_);
     if (outer && inner) node.device_ = merge_scopes(*outer, *inner).to_string();

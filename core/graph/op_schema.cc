@@ -1,5 +1,7 @@
 #include <kolo/core/graph/op_schema.h>
 
+#include <algorithm>
+
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/nearest_name.h>
 
@@ -112,6 +114,34 @@ OpSchema& OpSchema::made_by_pass() {
 OpSchema& OpSchema::unfeedable() {
   feedable_ = false;
   return *this;
+}
+
+OpSchema& OpSchema::cpu_only() {
+  cpu_only_ = true;
+  return *this;
+}
+
+OpSchema& OpSchema::gpu_types(std::vector<DType> types) {
+  gpu_types_ = std::move(types);
+  return *this;
+}
+
+OpSchema& OpSchema::host_output(int i, std::vector<DType> types) {
+  host_outputs_[i] = std::move(types);
+  return *this;
+}
+
+OpSchema& OpSchema::metadata() {
+  metadata_ = true;
+  return *this;
+}
+
+bool OpSchema::is_host_output(int i, DType dtype) const {
+  if (dtype == DType::string) return true;
+  const auto found = host_outputs_.find(i);
+  if (found == host_outputs_.end()) return false;
+  const auto& types = found->second;
+  return types.empty() || std::find(types.begin(), types.end(), dtype) != types.end();
 }
 
 const OpSchema::InputSpec& OpSchema::input_spec(int i) const {

@@ -111,6 +111,16 @@ class OpSchema {
   /// A value that a session refuses to be fed.
   OpSchema& unfeedable();
 
+  /// No device but a CPU runs the op (texts, files, summaries).
+  OpSchema& cpu_only();
+  /// A GPU runs the op for these types of a node (of its first input, else of output 0). Without: for all but
+  /// strings.
+  OpSchema& gpu_types(std::vector<DType> types);
+  /// On a GPU, output `i` still lies in host memory (shapes, counts); with `types`, where it has one of them.
+  OpSchema& host_output(int i, std::vector<DType> types = {});
+  /// Tells of its input's shape alone (Shape, Size, Rank): goes where its input is.
+  OpSchema& metadata();
+
   struct InputSpec {
     std::string name;
     std::vector<DType> allowed;  // empty: any
@@ -146,6 +156,11 @@ class OpSchema {
   bool is_made_by_pass() const { return made_by_pass_; }
   bool is_feedable() const { return feedable_; }
   bool has_output_per_input() const { return output_per_input_; }
+  bool is_cpu_only() const { return cpu_only_; }
+  /// Nothing: all but strings.
+  const std::optional<std::vector<DType>>& types_on_gpu() const { return gpu_types_; }
+  bool is_host_output(int i, DType dtype) const;
+  bool is_metadata() const { return metadata_; }
   /// The spec of input `i` of a node, which for a variadic op lies beyond the list.
   const InputSpec& input_spec(int i) const;
 
@@ -165,7 +180,11 @@ class OpSchema {
   bool made_by_pass_ = false;
   bool feedable_ = true;
   bool output_per_input_ = false;
+  bool cpu_only_ = false;
+  bool metadata_ = false;
   std::vector<int> in_place_;
+  std::optional<std::vector<DType>> gpu_types_;
+  std::map<int, std::vector<DType>> host_outputs_;  // by output: the types, none for all
 };
 
 /// Calls the schema's shape function, or applies the default rule: the shape of the first (or the own

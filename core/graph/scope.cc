@@ -7,37 +7,6 @@
 #include <kolo/core/device/device_name.h>
 
 namespace kolo {
-namespace {
-
-// The scope parser is stricter than the placer's: one device component only, no unknown keys; and it knows
-// more forms, a bare cpu or gpu without an index.
-std::string checked_device(std::string_view text) {
-  std::string full;
-  int device_components = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = std::min(text.find('/', begin), text.size());
-    std::string part(text.substr(begin, end - begin));
-    begin = end + 1;
-    if (part.empty()) continue;
-    const std::string key = part.substr(0, part.find(':'));
-    const bool legacy = key == "cpu" || key == "CPU" || key == "gpu" || key == "GPU";
-    if (legacy || key == "device") {
-      if (++device_components > 1)
-        throw InvalidArgumentError("Cannot specify multiple device types: {}", text);
-    } else if (key != "job" && key != "replica" && key != "task") {
-      throw InvalidArgumentError("Unknown attribute: '{}' in '{}'", key, text);
-    }
-    if (legacy && part == key) part += ":*";
-    full += '/' + part;
-  }
-  auto spec = parse_device_spec(full);
-  if (!spec) throw InvalidArgumentError("Malformed device specification '{}'", text);
-  if (spec->type == "cpu") spec->type = "CPU";
-  if (spec->type == "gpu") spec->type = "GPU";
-  return spec->to_string();
-}
-
-}  // namespace
 
 Scope::Scope(Graph& graph) : graph_(&graph) {}
 
@@ -60,7 +29,7 @@ Scope Scope::named(const std::string& name) const {
 
 Scope Scope::device(std::string_view spec) const {
   Scope inner = *this;
-  inner.device_stack_.insert(inner.device_stack_.begin(), checked_device(spec));
+  inner.device_stack_.insert(inner.device_stack_.begin(), parse_scope_device(spec).to_string());
   return inner;
 }
 

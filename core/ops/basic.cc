@@ -21,6 +21,7 @@ const RegisterOp constant_op(OpSchema("Const")
                                  .required_attr("value", Tensor::scalar(0.0f))
                                  .required_attr("dtype", DType::f32)
                                  .output("output", "dtype")
+                                 .host_output(0, {DType::i32})
                                  .shape([](ShapeContext& c) {
                                    const Tensor value = c.attr<Tensor>("value");
                                    if (value.dtype() != c.attr<DType>("dtype"))

@@ -13,12 +13,16 @@ void check_same_shape(ShapeContext& c) {
   c.set_output(0, c.input(0));
 }
 
+// As TensorFlow 1 registers them: a whole number of 32 bits is a counter, which the host reads.
+const std::vector<DType> kGpuVariables = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64};
+
 const RegisterOp variable_op(OpSchema("Variable")
                                  .required_attr("dtype", DType::f32)
                                  .required_attr("shape", Shape())
                                  .output("ref", "dtype")
                                  .shape([](ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); })
                                  .variable_storage()
+                                 .gpu_types(kGpuVariables)
                                  .unfeedable()
                                  .no_gradient());
 const RegisterOp assign_op(OpSchema("Assign")
@@ -28,6 +32,7 @@ const RegisterOp assign_op(OpSchema("Assign")
                                .input("value", "ref")
                                .output("new_value")
                                .shape(check_same_shape)
+                               .gpu_types(kGpuVariables)
                                .no_gradient());
 const RegisterOp assign_add_op(OpSchema("AssignAdd")
                                    .input("ref")
@@ -35,6 +40,7 @@ const RegisterOp assign_add_op(OpSchema("AssignAdd")
                                    .input("value", "ref")
                                    .output("new_value")
                                    .shape(check_same_shape)
+                                   .gpu_types(kGpuVariables)
                                    .no_gradient());
 const RegisterOp assign_sub_op(OpSchema("AssignSub")
                                    .input("ref")
@@ -42,6 +48,7 @@ const RegisterOp assign_sub_op(OpSchema("AssignSub")
                                    .input("value", "ref")
                                    .output("new_value")
                                    .shape(check_same_shape)
+                                   .gpu_types(kGpuVariables)
                                    .no_gradient());
 
 std::vector<Variable> variables_of(const Graph& graph, const char* collection) {

@@ -75,7 +75,7 @@ TEST_F(NameScope, PrefixesReservedNames) {
   EXPECT_EQ(inner.unique_name("x"), "a/x_1");
 }
 
-// The next: TensorFlow 1's own examples.
+// Rows 10 to 15 of the worked examples, from TensorFlow 1's own tests.
 TEST_F(DeviceScope, TakesTheInnermostOfEachField) {
   const Scope gpu = s.device("/device:GPU:0"), worker = gpu.device("/job:worker"),
               cpu = worker.device("/device:CPU:0"), ps = cpu.device("/job:ps");
@@ -130,6 +130,14 @@ TEST_F(DeviceScope, OfAFunctionPutsVariablesApart) {
   };
   EXPECT_EQ(asked(by_type.add("ScopeTestVariable", {})), "/device:CPU:0");
   EXPECT_EQ(asked(by_type.add("ScopeTestOp", {})), "/device:GPU:0");
+}
+
+TEST_F(DeviceScope, OfAFunctionThatAnswersWithALegacyNameIsCanonical) {
+  EXPECT_EQ(device_of(s.device([](const Node&) { return "/job:a/gpu:1"; })), "/job:a/device:GPU:1");
+}
+
+TEST_F(DeviceScope, KeepsAMalformedAnswerOfAFunctionForThePlacerToRefuse) {
+  EXPECT_EQ(device_of(s.device([](const Node&) { return "/foo:bar"; })), "/foo:bar");
 }
 
 TEST_F(DeviceScope, OfNoTextChangesNothing) {
