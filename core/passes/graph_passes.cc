@@ -22,13 +22,15 @@ constexpr GraphPass kPasses[] = {
     {"fuse_elementwise", fuse_elementwise},
 };
 
-// Nodes that nothing follows were asked for, or something asked for is an effect of theirs.
+// Nodes that nothing follows and whose value is not fetched were asked for as operations.
 std::vector<int> ends_of(const StepGraph& graph) {
   std::vector<bool> followed(graph.nodes.size(), false);
   for (const StepNode& node : graph.nodes) {
     for (const StepValue in : node.inputs) followed[in.node] = true;
     for (const int before : node.control_inputs) followed[before] = true;
   }
+  for (const StepValue fetch : graph.fetches)
+    if (fetch.node >= 0) followed[fetch.node] = true;
   std::vector<int> ends;
   for (std::size_t i = 0; i < followed.size(); ++i)
     if (!followed[i]) ends.push_back(static_cast<int>(i));

@@ -77,7 +77,9 @@ class RandomGraph {
   }
 
   void add_node() {
-    const Scope waiting = below(6) == 0 ? s.control_dependencies({pick()}) : s;
+    // A placeholder cannot be waited for: it is not there to be run.
+    const Output before = pick();
+    const Scope waiting = below(6) == 0 && before != values_[0] ? s.control_dependencies({before}) : s;
     switch (below(12)) {
       case 0:
       case 1:
