@@ -193,7 +193,30 @@ class Import {
       if (in.index < 0) place.control_inputs.push_back(nodes_[in.node]);
       else inputs.push_back(input(position, in));
     }
-    return s.graph().add_node(node.op, inputs, node.attrs, place);
+    return s.graph().add_node(node.op, inputs, prefixed_attrs(node, prefix), place);
+  }
+
+  // A loop names the tensors of its body in attributes.
+  AttrMap prefixed_attrs(const NodeDef& node, const std::string& prefix) const {
+    AttrMap attrs = node.attrs;
+    for (const std::string& name : find_op(node.op).attrs_naming_tensors()) {
+      const auto attr = attrs.find(name);
+      if (attr == attrs.end()) continue;
+      const auto prefixed = [&](const std::string& tensor) {
+        if (!definition_.contains(tensor.substr(0, tensor.rfind(':'))))
+          refuse(node,
+                 fmt::format("attribute \"{}\" names '{}', which is not in the definition", name, tensor));
+        return prefix + tensor;
+      };
+      if (const auto* text = std::get_if<std::string>(&attr->second.value())) {
+        attr->second = prefixed(*text);
+      } else if (const auto* list = std::get_if<std::vector<std::string>>(&attr->second.value())) {
+        std::vector<std::string> texts;
+        for (const std::string& tensor : *list) texts.push_back(prefixed(tensor));
+        attr->second = std::move(texts);
+      }
+    }
+    return attrs;
   }
 
   Output input(int reader, const Input& in) const {

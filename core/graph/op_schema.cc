@@ -106,6 +106,11 @@ OpSchema& OpSchema::expanded_by_pass() {
   return *this;
 }
 
+OpSchema& OpSchema::names_tensors(std::string attr) {
+  attrs_naming_tensors_.push_back(std::move(attr));
+  return *this;
+}
+
 OpSchema& OpSchema::made_by_pass() {
   made_by_pass_ = true;
   return *this;
@@ -113,6 +118,16 @@ OpSchema& OpSchema::made_by_pass() {
 
 OpSchema& OpSchema::unfeedable() {
   feedable_ = false;
+  return *this;
+}
+
+OpSchema& OpSchema::guards_branch() {
+  branch_guard_ = true;
+  return stateful();
+}
+
+OpSchema& OpSchema::joins_branches() {
+  branch_join_ = true;
   return *this;
 }
 

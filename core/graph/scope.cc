@@ -77,12 +77,23 @@ Scope Scope::colocate_with(Operation op, bool ignore_existing) const {
   return inner;
 }
 
+return inner;
+}
+
+Scope Scope::in_branch(Operation guard) const {
+  Scope inner = *this;
+  inner.branch_ = guard.node;
+  return inner;
+}
+
 NodePlace Scope::place(const std::string& name) const {
-  return {.name = prefix_ + name,
-          .control_inputs = control_inputs_,
-          .colocation_groups = colocation_groups_,
-          .device = colocated_device_,
-          .device_stack = device_stack_};
+  NodePlace place{.name = prefix_ + name,
+                  .control_inputs = control_inputs_,
+                  .colocation_groups = colocation_groups_,
+                  .device = colocated_device_,
+                  .device_stack = device_stack_};
+  if (branch_ != nullptr) place.control_inputs.push_back(branch_);
+  return place;
 }
 
 Operation Scope::add(const std::string& op, const Outputs& inputs, AttrMap attrs,

@@ -27,6 +27,7 @@ bool is_on_cpu(const StepNode& node) {
 bool may_be_folded(const StepGraph& graph, const StepNode& node) {
   if (node.schema->is_stateful() || node.schema->is_expanded_by_pass() || node.resource || is_constant(node))
     return false;
+  if (node.schema->is_branch_guard() || node.schema->is_branch_join()) return false;
   if (node.dtypes.size() != 1 || node.dtypes[0] == DType::string || !node.shapes[0].is_fully_known())
     return false;
   if (static_cast<std::size_t>(node.shapes[0].elements()) * size_of(node.dtypes[0]) > kLargestConstant)

@@ -7,8 +7,10 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/while_loop.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {
@@ -147,6 +149,18 @@ TEST_F(ImportGraphDef, PrefixesColocationGroupsAndCollections) {
   import_graph_def(s, definition, {.prefix = "copy"});
   EXPECT_THAT(graph.find_node("copy/b")->colocation_groups(), ElementsAre("loc:@copy/a"));
   EXPECT_THAT(graph.collection("mine"), ElementsAre(graph.find_node("copy/b")));
+}
+
+TEST_F(ImportGraphDef, PrefixesTheTensorsThatALoopNames) {
+  Graph other;
+  const Scope o(other);
+  const Outputs end = while_loop(
+      o, [](const Scope& at, const Outputs& v) { return less(at, v[0], constant(at, 5.0f)); },
+      [](const Scope& at, const Outputs& v) { return Outputs{add(at, v[0], constant(at, 2.0f))}; },
+      {constant(o, 0.0f)});
+  import_graph_def(s, to_graph_def(other), {.prefix = "in"});
+  Session session(graph);
+  EXPECT_EQ(session.run(graph.find_output("in/" + end[0].name())).value<float>(), 6);
 }
 
 TEST_F(ImportGraphDef, ReadsMappedTensorsOfTheGraphInstead) {
