@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/device/device_name.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/graph_passes.h>
@@ -18,11 +17,6 @@ namespace {
 constexpr std::size_t kLargestConstant = std::size_t{1} << 20;
 
 bool is_constant(const StepNode& node) { return node.schema->name() == "Const"; }
-
-bool is_on_cpu(const StepNode& node) {
-  const auto device = parse_device_spec(node.device);
-  return device && device->type == "CPU";
-}
 
 bool may_be_folded(const StepGraph& graph, const StepNode& node) {
   if (node.schema->is_stateful() || node.schema->is_expanded_by_pass() || node.resource || is_constant(node))

@@ -78,6 +78,7 @@ class Fuser {
     if (node.dtypes.size() != 1 || node.inputs.empty() || node.resource || !node.shapes[0].is_fully_known())
       return false;
     if (node.schema->name() == "AddN" && node.inputs.size() == 1) return false;
+    if (!is_on_cpu(node)) return false;
     if (!is_element_op(node.schema->name(), node.dtypes[0]) || graph_.dtype(node.inputs[0]) != node.dtypes[0])
       return false;
     for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/device_name.h>
 
 namespace kolo {
 namespace {
@@ -70,6 +71,11 @@ StepValue StepGraph::memory_root(StepValue v) const {
     if (!aliases) return v;
     v = node.inputs[0];
   }
+}
+
+bool is_on_cpu(const StepNode& node) {
+  const auto device = parse_device_spec(node.device);
+  return device && device->type == "CPU";
 }
 
 void infer_outputs(StepGraph& graph, int index) {

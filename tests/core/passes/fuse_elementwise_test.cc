@@ -145,6 +145,16 @@ TEST_F(FuseElementwise, DoesNotMoveAReadBehindAnUpdate) {
   EXPECT_EQ(session.run({update, y})[1].value<float>(), -1);
 }
 
+TEST_F(FuseElementwise, LeavesOtherDevicesAndWhatLiesOnTwo) {
+  for (const char* type : {"GPU", "CPU"}) {
+    StepGraph step = placed_step({square(s, neg(s, x))});
+    for (StepNode& node : step.nodes)
+      if (node.schema->name() == "Neg" || *type == 'G') node.device = local_device_name(type, 1);
+    run_graph_passes(step, only("fuse_elementwise"), 1);
+    EXPECT_THAT(ops_of(step), ElementsAre("Placeholder", "Neg", "Square"));
+  }
+}
+
 TEST_F(FuseElementwise, TakesNoMoreThanAProgramHolds) {
   Output y = x;
   for (int i = 0; i < 30; ++i) y = neg(s, y);
