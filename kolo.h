@@ -39,12 +39,15 @@
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/graph/graph_def.h>
+#include <kolo/core/graph/graph_def_file.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/graph/node.h>
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
 #include <kolo/core/graph/scope.h>
+#include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/ops/activations.h>
@@ -92,6 +95,8 @@
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/ops/while_loop.h>
 #include <kolo/core/passes/fuse_updates.h>
+#include <kolo/core/passes/graph_options.h>
+#include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/kernel_table.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
@@ -101,6 +106,7 @@
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/passes/step_graph.h>
 #include <kolo/core/passes/transfer.h>
+#include <kolo/core/passes/variable_versions.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/executor.h>
 #include <kolo/core/runtime/group.h>

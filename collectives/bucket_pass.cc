@@ -24,7 +24,8 @@ const RegisterOp bucket_op(OpSchema("BucketAllReduce")
                                .variadic("gradients")
                                .required_attr("bucket", 0)
                                .output_per_input()
-                               .stateful());
+                               .stateful()
+                               .made_by_pass());
 
 class BucketKernel final : public AsyncKernel {
  public:

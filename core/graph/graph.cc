@@ -86,6 +86,8 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
                             const NodePlace& place) {
   if (finalized_) throw FailedPreconditionError("Graph is finalized and cannot be modified.");
   const OpSchema& schema = find_op(op);
+  if (schema.is_made_by_pass())
+    throw InvalidArgumentError("{} node \"{}\": only kolo's passes make nodes of this op", op, place.name);
   const std::string wished = place.name.empty() ? op : place.name;
   check_node_name(wished);
 
@@ -260,6 +262,8 @@ std::string Graph::unique_name(const std::string& wished) {
   taken_names_.emplace(lower(name), 1);
   return name;
 }
+
+bool Graph::is_taken(const std::string& name) const { return taken_names_.count(lower(name)) > 0; }
 
 void Graph::add_to_collection(const std::string& collection, const Node& node) {
   collections_[collection].push_back(&node);

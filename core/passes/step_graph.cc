@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/device_name.h>
 
 namespace kolo {
 namespace {
@@ -17,7 +18,8 @@ const RegisterOp feed_op(OpSchema("Feed")
                              .required_attr("shape", Shape())
                              .output("value", "dtype")
                              .shape([](ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); })
-                             .stateful());
+                             .stateful()
+                             .made_by_pass());
 
 // The outputs that are like the input, or as the attribute, `name`: of its type, or as many as it says.
 void add_outputs_like(const StepGraph& graph, StepNode& node, const std::string& name) {
@@ -73,6 +75,11 @@ StepValue StepGraph::memory_root(StepValue v) const {
     if (!aliases) return v;
     v = node.inputs[0];
   }
+}
+
+bool is_on_cpu(const StepNode& node) {
+  const auto device = parse_device_spec(node.device);
+  return device && device->type == "CPU";
 }
 
 void infer_outputs(StepGraph& graph, int index) {

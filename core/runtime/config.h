@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kolo/core/device/device_options.h>
+#include <kolo/core/passes/graph_options.h>
 
 namespace kolo {
 
@@ -20,6 +21,7 @@ struct SessionConfig {
   std::vector<std::string> device_filters = {};  // partial names; what matches none is not seen. Empty: all
   bool log_device_placement = false;  // says where each node goes, on stdout and in the log, at its first run
   bool allow_soft_placement = false;  // a node that cannot be where it was asked for goes where it can
+  GraphOptions graph_options = {};    // what may be rewritten of a step; nothing of it changes a result
 };
 
 }  // namespace kolo

@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/transfer.h>
+#include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/loops.h>
@@ -46,6 +47,7 @@ void join_devices(StepGraph& graph, const DeviceSet& devices, const std::string&
 std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironment& environment) {
   StepGraph graph = prune(signature);
   environment.place(graph);
+  run_graph_passes(graph, environment.graph_options(), environment.intra_op_threads());
   std::vector<std::shared_ptr<StepAgreement>> agreements;
   for (const StepNode& node : graph.nodes)
     if (node.origin != nullptr && agreement_factory(node.schema->name()) != nullptr)

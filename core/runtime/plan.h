@@ -11,6 +11,7 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/graph_options.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/prune.h>
@@ -25,6 +26,7 @@ class PlanEnvironment : public PassContext {
   /// Gives each node of the step its device.
   virtual void place(StepGraph& graph) = 0;
   virtual int intra_op_threads() const = 0;
+  virtual GraphOptions graph_options() const = 0;
   virtual VariableStorage& variable(const Node& storage) = 0;
   virtual RandomState& random_state(const std::string& node, std::int64_t op_seed) = 0;
 };

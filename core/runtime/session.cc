@@ -15,6 +15,7 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/thread_pool.h>
+#include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/runtime/executor.h>
 #include <kolo/core/runtime/plan.h>
 #include <kolo/core/runtime/session_devices.h>
@@ -145,6 +146,7 @@ class Session::Impl final : public PlanEnvironment {
     if (config_.inter_op_parallelism_threads < 0)
       throw InvalidArgumentError("inter_op_parallelism_threads is {}; it must be at least 0",
                                  config_.inter_op_parallelism_threads);
+    check_graph_options(config_.graph_options);
     inter_op_threads_ =
         config_.inter_op_parallelism_threads > 0 ? config_.inter_op_parallelism_threads : intra_op_threads_;
     if (inter_op_threads_ > 1) pool_ = std::make_unique<ThreadPool>("kolo-inter-op", inter_op_threads_ - 1);
@@ -258,6 +260,7 @@ class Session::Impl final : public PlanEnvironment {
   const DeviceSet& devices() const override { return devices_.devices(); }
   void place(StepGraph& graph) override { devices_.place(graph); }
   int intra_op_threads() const override { return intra_op_threads_; }
+  GraphOptions graph_options() const override { return config_.graph_options; }
   int inter_op_threads() const { return inter_op_threads_; }
 
  private:
