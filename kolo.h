@@ -20,9 +20,11 @@
 #include <kolo/collectives/text_exchange.h>
 #include <kolo/collectives/watchdog.h>
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/cycles.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/message_of.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/nearest_name.h>
 #include <kolo/core/base/parse_number.h>
@@ -47,6 +49,7 @@
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
 #include <kolo/core/graph/scope.h>
+#include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/transfer.h>
@@ -74,6 +77,7 @@
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/one_hot.h>
 #include <kolo/core/ops/pad.h>
+#include <kolo/core/ops/placeholder_with_default.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/range.h>
@@ -107,13 +111,17 @@
 #include <kolo/core/passes/step_graph.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/passes/variable_versions.h>
+#include <kolo/core/runtime/callable.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/executor.h>
+#include <kolo/core/runtime/fetch.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/plan.h>
+#include <kolo/core/runtime/ready_set.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_devices.h>
 #include <kolo/core/runtime/step_agreement.h>
+#include <kolo/core/runtime/step_table.h>
 #include <kolo/core/runtime/stream_kernel.h>
 #include <kolo/core/runtime/trace.h>
 #include <kolo/core/tensor/allocator.h>

@@ -22,7 +22,7 @@ struct Block {
   std::size_t bytes = 0;
   int first = 0;           // position of its first writer in the order
   int last = 0;            // position of its last user
-  std::vector<int> users;  // nodes, writers included
+  std::vector<int> users;  // nodes that use the value that it holds last, its writer included
   int writer = 0;          // the node that first writes it
   int arena = 0;
   std::size_t offset = 0;
@@ -159,6 +159,8 @@ class Planner {
       }
       if (inputs_in_block > 1) continue;
       for (const int user : block.users) add_edge(user, n);
+      // Whoever waits for the block's later users waits for these through `n`.
+      blocks_[found->second].users.clear();
       return found->second;
     }
     return -1;

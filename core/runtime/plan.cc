@@ -72,7 +72,9 @@ std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironm
   plan->order_ = topological_order(plan->graph_);  // the memory plan has added edges, along its own order
   plan->copy_constants();
   plan->build_nodes(kernels);
-  plan->give_back(plan->make_frame(std::move(kernels)));
+  auto frame = plan->make_frame(std::move(kernels));
+  plan->table_ = std::make_unique<StepTable>(plan->nodes_, *frame);
+  plan->give_back(std::move(frame));
   return plan;
 }
 
@@ -171,7 +173,7 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
     // Fed tensors change from run to run: what is a view of one is bound anew with it.
     for (int o = 0; o < node.num_outputs; ++o) {
       const ValueMemory& memory = memory_.values[order_[p]][o];
-      if (memory.kind == Kind::feed && source.schema->is_view())
+      if (memory.kind == Kind::feed && source.schema->is_view() && !is_dynamic_view(source))
         fed_values_.push_back({node.first_value + o,
                                graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
     }
@@ -215,8 +217,7 @@ std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> ker
   frame->kernels.resize(nodes_.size());
   frame->async_kernels.resize(nodes_.size());
   frame->happened = std::make_unique<bool[]>(num_inputs);
-  frame->pending = std::make_unique<std::atomic<int>[]>(nodes_.size());
-  frame->ready.reserve(nodes_.size());
+  frame->memory = std::make_unique<StepMemory>(static_cast<int>(nodes_.size()));
   for (std::size_t p = 0; p < nodes_.size(); ++p) {
     const PlanNode& node = nodes_[p];
     const StepNode& source = graph_.nodes[order_[p]];
@@ -286,15 +287,11 @@ std::unique_ptr<Frame> Plan::take_frame() {
 }
 
 void Plan::give_back(std::unique_ptr<Frame> frame) {
-  for (const FedValue& fed : fed_values_)
-    frame->values[fed.value] = Tensor();  // the caller's memory is not ours to keep
+  // The caller's memory is not ours to keep.
+  static const Tensor none;  // assigned by copy: the shape's memory stays for the next run
+  for (const FedValue& fed : fed_values_) frame->values[fed.value] = none;
   MutexLock lock(mutex_);
   free_frames_.push_back(std::move(frame));
-}
-
-void Plan::bind_feeds(Frame& frame, const Feeds& feeds) const {
-  for (const FedValue& fed : fed_values_)
-    frame.values[fed.value] = feeds[fed.feed].second.reshaped(fed.shape);
 }
 
 }  // namespace kolo

@@ -1,7 +1,6 @@
 // A step compiled once for one signature: pruned, placed, ordered, its memory planned, its kernels made.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/runtime/step_table.h>
 
 namespace kolo {
 
@@ -63,8 +63,7 @@ struct Frame {
   std::vector<AsyncKernel*> async_kernels;       // by node, null for synchronous ones
   std::vector<std::shared_ptr<Buffer>> arenas;   // one for each device
   std::unique_ptr<bool[]> happened;              // backing store of the contexts
-  std::unique_ptr<std::atomic<int>[]> pending;   // by node: what it still waits for in this run
-  std::vector<int> ready;                        // the executor's heap; kept for its capacity
+  std::unique_ptr<StepMemory> memory;            // the executor's own
 };
 
 /// compile: one thread for each plan. The rest: any thread.
@@ -74,6 +73,8 @@ class Plan {
   static std::unique_ptr<Plan> compile(const StepSignature& signature, PlanEnvironment& environment);
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
+  /// The same nodes as the executor sees them.
+  const StepTable& table() const { return *table_; }
   const MemoryPlan& memory() const { return memory_; }
   /// The agreements whose reductions are part of this step.
   const std::vector<std::shared_ptr<StepAgreement>>& agreements() const { return agreements_; }
@@ -85,9 +86,16 @@ class Plan {
   /// A frame that nobody else uses until it is given back.
   std::unique_ptr<Frame> take_frame() KOLO_EXCLUDES(mutex_);
   void give_back(std::unique_ptr<Frame> frame) KOLO_EXCLUDES(mutex_);
-  /// Points the fed values, and what are views of them, to the caller's tensors. feeds: in the signature's
-  /// order.
-  void bind_feeds(Frame& frame, const Feeds& feeds) const;
+  /// Points the fed values, and what are views of them, to the caller's tensors: `feed(i)` is the one for the
+  /// signature's feed `i`, with the shape that the signature says.
+  template <typename FeedAt>
+  void bind_feeds(Frame& frame, const FeedAt& feed) const {
+    for (const FedValue& fed : fed_values_) {
+      const Tensor& value = feed(fed.feed);
+      if (value.shape() == fed.shape) frame.values[fed.value] = value;
+      else frame.values[fed.value] = value.reshaped(fed.shape);
+    }
+  }
 
  private:
   Plan(StepGraph graph, PlanEnvironment& environment) : graph_(std::move(graph)), environment_(environment) {}
@@ -108,6 +116,7 @@ class Plan {
   MemoryPlan memory_;
   std::map<int, Tensor> device_constants_;  // of nodes on devices that do not see the host's memory
   std::vector<PlanNode> nodes_;             // by position
+  std::unique_ptr<StepTable> table_;
   std::vector<std::shared_ptr<StepAgreement>> agreements_;
   std::vector<int> fetches_;
   std::vector<int> fetched_nodes_;  // their positions
