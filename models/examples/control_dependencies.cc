@@ -8,16 +8,18 @@ using namespace kolo;
 int main() {
   Graph graph;
   Scope s(graph);
+  Variable count(s.named("count"), constant(s.named("zero"), 0.0f));
   auto a = constant(s.named("a"), 1.0f);
-  auto b = add(s.named("b"), a, constant(s.named("two"), 2.0f));
+  auto b = assign_add(s.named("b"), count, a);
 
   Scope after = s.control_dependencies({a, b});
   auto x = constant(after.named("x"), 3.0f), y = constant(after.named("y"), 4.0f);
   auto z = add(after.named("z"), x, y);
 
-  StepTrace trace;
   Session session(graph);
-  const Tensor result = session.run({z}, {}, &trace)[0];
-  for (const TraceEvent& event : trace.events) std::printf("%s ran\n", event.name.c_str());
-  std::printf("%g\n", result.value<float>());
+  session.run(count.initializer());
+  for (int run = 1; run <= 2; ++run) {
+    std::printf("z is %g\n", session.run(z).value<float>());
+    std::printf("b has run %g times\n", session.run(count.read()).value<float>());
+  }
 }

@@ -113,7 +113,7 @@ TEST(DevicesOfASession, FeedAndFetchValuesOfAGpu) {
   const Output x = placeholder(s, DType::f32, {-1}), y = add(s, x, x), z = add(s, y, x);
   Session session(graph, with_gpus(1));
   for (const float n : {1.0f, 2.0f, 3.0f}) {
-    const auto results = session.run({Fetch(y), Fetch(z), Fetch(x)}, {{x, Tensor::of<float>({2}, {n, 10})}});
+    const auto results = session.run(std::vector<Fetch>{y, z, x}, {{x, Tensor::of<float>({2}, {n, 10})}});
     EXPECT_THAT(values(results[0]), ElementsAre(2 * n, 20));
     EXPECT_THAT(values(results[1]), ElementsAre(3 * n, 30));
     EXPECT_THAT(values(results[2]), ElementsAre(n, 10));
@@ -145,7 +145,7 @@ TEST(DevicesOfASession, ReadAVariableForAnotherDeviceBeforeOrAfterItsUpdateAsItW
   Session session(graph, with_gpus(1));
   session.run(v.initializer());
   for (int run = 0; run < 20; ++run) {
-    const auto results = session.run({Fetch(after), Fetch(update), Fetch(before)});
+    const auto results = session.run(std::vector<Fetch>{after, update, before});
     const auto old = static_cast<float>(1 + 10 * run);
     EXPECT_EQ(results[2].value<float>(), old + 1);
     EXPECT_EQ(results[1].value<float>(), old + 10);
@@ -213,8 +213,10 @@ TEST(DevicesOfASession, TraceKernelsAndCopiesInLanesOfTheirOwn) {
   Graph graph;
   const Scope s(graph);
   const Output x = call(s.named("x").device("/gpu:0"), 1), y = call(s.device("/gpu:1"), 2, {x});
-  StepTrace trace;
-  Session(graph, with_gpus(2)).run({Fetch(y)}, {}, &trace);
+  RunMetadata metadata;
+  Session(graph, with_gpus(2))
+      .run(std::vector<Fetch>{y}, {}, {.trace_level = TraceLevel::full_trace}, &metadata);
+  const StepTrace& trace = metadata.step_stats;
   EXPECT_THAT(trace.events,
               Contains(AllOf(Field(&TraceEvent::name, "call2"), Field(&TraceEvent::lane, "GPU:1 stream"))));
   EXPECT_THAT(trace.events, Contains(AllOf(Field(&TraceEvent::category, "_Recv"),
