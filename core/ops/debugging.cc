@@ -14,6 +14,7 @@ const RegisterOp print_op(OpSchema("Print")
                               .attr("first_n", -1)
                               .attr("summarize", 3)
                               .output("y", "x")
+                              .cpu_only()
                               .in_place(0)
                               .shape([](ShapeContext& c) { c.set_output(0, c.input(0)); })
                               .gradient([](Scope&, const Node& op, Output dy) {
@@ -32,6 +33,7 @@ const RegisterOp assert_schema(OpSchema("Assert")
                                        throw InvalidArgumentError(
                                            "assert_op: the condition is {}; it must be a scalar", c.input(0));
                                    })
+                                   .cpu_only()
                                    .stateful()
                                    .no_gradient());
 

@@ -22,6 +22,7 @@ const RegisterOp iterator_next_op(OpSchema("IteratorNext")
                                         for (int i = 0; i < c.num_inputs(); ++i)
                                           c.set_output(i, components.at(static_cast<std::size_t>(i)).shape);
                                       })
+                                      .cpu_only()
                                       .stateful()
                                       .no_gradient());
 

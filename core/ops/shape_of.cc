@@ -16,6 +16,8 @@ const RegisterOp ops[] = {
         .input("x")
         .attr("out_type", DType::i32)
         .output("shape", "out_type")
+        .metadata()
+        .host_output(0)
         .no_gradient()
         .shape([](ShapeContext& c) {
           check_out_type(c);
@@ -25,14 +27,20 @@ const RegisterOp ops[] = {
         .input("x")
         .attr("out_type", DType::i32)
         .output("size", "out_type")
+        .metadata()
+        .host_output(0)
         .no_gradient()
         .shape([](ShapeContext& c) {
           check_out_type(c);
           c.set_output(0, Shape());
         }),
-    OpSchema("Rank").input("x").output("rank", DType::i32).no_gradient().shape([](ShapeContext& c) {
-      c.set_output(0, Shape());
-    }),
+    OpSchema("Rank")
+        .input("x")
+        .output("rank", DType::i32)
+        .metadata()
+        .host_output(0)
+        .no_gradient()
+        .shape([](ShapeContext& c) { c.set_output(0, Shape()); }),
 };
 
 }  // namespace
