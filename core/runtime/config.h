@@ -18,10 +18,6 @@ struct ThreadPoolOptions {
 };
 
 /// Kept for who reads the configuration back; without effect.
-OptimizerLevel optimizer_level = OptimizerLevel::l1;
-bool place_pruned_graph = false;
-int build_cost_model = 0;
-};
 struct RpcOptions {
   bool use_rpc_for_inprocess_master = false;
 };
