@@ -105,8 +105,10 @@ TEST(Resnet20, NeedsLessThanHalfTheMemoryOfItsBuffers) {
   Training net(64);
   Session session(net.graph);
   session.run(global_variables_initializer(net.s));
-  StepTrace trace;
-  session.run({net.loss, net.step}, net.feeds, &trace);
+  RunMetadata metadata;
+  session.run(std::vector<Fetch>{net.loss, net.step}, net.feeds, {.trace_level = TraceLevel::full_trace},
+              &metadata);
+  const StepTrace& trace = metadata.step_stats;
   EXPECT_LE(static_cast<double>(trace.arena_bytes), 0.45 * static_cast<double>(trace.unplanned_bytes))
       << trace.arena_bytes << " of " << trace.unplanned_bytes << " bytes";
   RecordProperty("arena_bytes", std::to_string(trace.arena_bytes));
