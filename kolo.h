@@ -72,9 +72,11 @@
 #include <kolo/core/passes/place.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/passes/step_graph.h>
+#include <kolo/core/runtime/branches.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/executor.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/loops.h>
 #include <kolo/core/runtime/plan.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/step_agreement.h>
