@@ -111,11 +111,13 @@
 #include <kolo/core/passes/step_graph.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/passes/variable_versions.h>
+#include <kolo/core/runtime/branches.h>
 #include <kolo/core/runtime/callable.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/executor.h>
 #include <kolo/core/runtime/fetch.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/loops.h>
 #include <kolo/core/runtime/plan.h>
 #include <kolo/core/runtime/ready_set.h>
 #include <kolo/core/runtime/session.h>

@@ -6,6 +6,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/update_ops.h>
 #include <kolo/optimizer/detail/variable_list.h>
 
@@ -47,22 +48,22 @@ std::vector<GradientPair> Optimizer::compute_gradients(Scope& s, Output loss,
 }
 
 std::vector<GradientPair> Optimizer::gated(const Scope& s, std::vector<GradientPair> pairs) {
-  std::vector<Operation> all;
+  Outputs values;
   for (const GradientPair& pair : pairs) {
     if (!pair.gradient) continue;
     const auto slices = indexed_slices(pair.gradient);
-    all.push_back(slices ? slices->values : pair.gradient);
+    values.push_back(slices ? slices->values : pair.gradient);
   }
   const Scope gate = s.name_scope("gate_gradients");
-  const Scope after = gate.control_dependencies({group(gate.named("all"), all)});
+  if (!values.empty()) values = tuple(gate, values);
+  std::size_t next = 0;
   for (GradientPair& pair : pairs) {
     if (!pair.gradient) continue;
-    if (auto slices = indexed_slices(pair.gradient)) {
-      slices->values = identity(after, slices->values);
-      pair.gradient = to_dense(after, *slices);
-    } else {
-      pair.gradient = identity(after, pair.gradient);
-    }
+    auto slices = indexed_slices(pair.gradient);
+    pair.gradient = values[next++];
+    if (!slices) continue;
+    slices->values = pair.gradient;
+    pair.gradient = to_dense(gate, *slices);
   }
   return pairs;
 }

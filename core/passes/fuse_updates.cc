@@ -30,12 +30,32 @@ bool is_read(const StepGraph& graph, int node) {
          });
 }
 
+// Nodes that a step may skip: those of branches, and what waits for them.
+std::vector<bool> can_be_skipped(const StepGraph& graph) {
+  std::vector<bool> skipped(graph.nodes.size(), false);
+  const bool branches = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                    [](const StepNode& node) { return node.schema->is_branch_guard(); });
+  if (!branches) return skipped;
+  for (const int i : topological_order(graph)) {
+    const StepNode& node = graph.nodes[i];
+    const auto is_skipped = [&](StepValue in) { return bool(skipped[in.node]); };
+    const bool by_inputs = node.schema->is_branch_join()
+                               ? std::all_of(node.inputs.begin(), node.inputs.end(), is_skipped)
+                               : std::any_of(node.inputs.begin(), node.inputs.end(), is_skipped);
+    skipped[i] = node.schema->is_branch_guard() || by_inputs ||
+                 std::any_of(node.control_inputs.begin(), node.control_inputs.end(),
+                             [&](int before) { return bool(skipped[before]); });
+  }
+  return skipped;
+}
+
 std::map<Key, Members> groups_of(const StepGraph& graph) {
   std::map<Key, Members> groups;
+  const std::vector<bool> skipped = can_be_skipped(graph);
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     const StepNode& node = graph.nodes[i];
     const UpdateRuleOps* rule = find_update_rule(node.schema->name());
-    if (rule == nullptr || is_read(graph, i)) continue;
+    if (rule == nullptr || skipped[i] || is_read(graph, i)) continue;
     const StepValue gradient = node.inputs.back();
     const bool waits = graph.placements.count(gradient) > 0;
     if (!waits && graph.shape(node.inputs[0]).elements() > kLargestFused) continue;
@@ -135,6 +155,7 @@ void erase(StepGraph& graph, const std::vector<int>& dead) {
   for (StepNode& node : graph.nodes) {
     for (StepValue& in : node.inputs) in.node = moved[in.node];
     for (int& before : node.control_inputs) before = moved[before];
+    for (int& before : node.after) before = moved[before];
   }
   for (StepValue& fetch : graph.fetches)
     if (fetch.node >= 0) fetch.node = moved[fetch.node];

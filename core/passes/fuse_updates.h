@@ -11,8 +11,8 @@ namespace kolo {
 /// Updates whose gradients lie in memory of one reduction (StepGraph::placements) are fused with one another
 /// alone, so that they wait for that reduction only. Of the others, variables of more than kLargestFused
 /// elements keep a node of their own: they gain nothing, and would have to keep their gradients until the
-/// last one is there. Left as they are: updates whose result is read or fetched, and those between which
-/// something looks at one of the variables.
+/// last one is there. Left as they are: updates whose result is read or fetched, that a branch may skip, and
+/// those between which something looks at one of the variables.
 void fuse_updates(StepGraph& graph);
 
 inline constexpr std::int64_t kLargestFused = std::int64_t{1} << 16;

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/passes/prune.h>
 
@@ -106,6 +109,20 @@ TEST_F(FuseUpdates, LeavesUpdatesOfWhichOneWaitsForTheOther) {
   const Output between = zeros_like(s.control_dependencies({first}), rate);
   const Operation second = update(b);
   EXPECT_EQ(updates(fused({first, between.node, second})), kTwo);
+}
+
+TEST_F(FuseUpdates, LeavesUpdatesThatABranchMaySkip) {
+  const Variable c = variable("c"), d = variable("d");
+  std::vector<Operation> all = {update(a), update(b)};
+  const auto in_branch = [&](const Scope& branch) {
+    const Scope outside = std::exchange(s, branch);
+    all.insert(all.end(), {update(c), update(d)});
+    s = outside;
+    return Outputs{rate};
+  };
+  cond(s, constant(s, Tensor::scalar(true)), in_branch, [&](const Scope&) { return Outputs{rate}; });
+  EXPECT_THAT(updates(fused(all)), UnorderedElementsAre("FusedApplyGradientDescent", "ApplyGradientDescent",
+                                                        "ApplyGradientDescent"));
 }
 
 TEST_F(FuseUpdates, LeavesTwoUpdatesOfOneVariable) {
