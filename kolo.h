@@ -45,6 +45,7 @@
 #include <kolo/core/ops/cast.h>
 #include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/concat.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/cross_entropy.h>
 #include <kolo/core/ops/cumsum.h>
@@ -72,6 +73,7 @@
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/ops/transpose.h>
 #include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/while_loop.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/pass.h>

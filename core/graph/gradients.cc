@@ -68,7 +68,10 @@ class Backward {
     const auto found = partials_.find({of.node, of.index});
     if (found == partials_.end()) return {};
     Outputs& parts = found->second;
-    if (parts.size() > 1) parts = {sum(colocate_ ? scope_.colocate_with(of.node) : scope_, parts)};
+    if (parts.size() > 1) {
+      const Scope scope = scope_.in_branch(of.node->branch());
+      parts = {sum(colocate_ ? scope.colocate_with(of.node) : scope, parts)};
+    }
     return parts[0];
   }
 
@@ -94,6 +97,21 @@ class Backward {
                             .like = slices[0].like});
   }
 
+  static int depth(const Node* branch) {
+    int depth = 0;
+    for (; branch != nullptr; branch = branch->branch()) ++depth;
+    return depth;
+  }
+
+  // What flows out of a branch is zeros where the branch was not taken, and what flows into one is skipped
+  // there.
+  Output between_branches(Output gradient, const Node* from, const Node* to, const Output& of) {
+    if (depth(to) > depth(from)) return scope_.in_branch(to).add("Identity", {gradient});
+    for (; depth(from) > depth(to); from = from->branch())
+      gradient = scope_.in_branch(from->branch()).add("TakenOrZeros", {gradient, of});
+    return gradient;
+  }
+
   void add_partial(const Output& of, const Output& gradient) {
     if (!is_floating(of.dtype())) return;
     partials_[{of.node, of.index}].push_back(gradient);
@@ -117,14 +135,17 @@ class Backward {
       throw NotFoundError("No gradient defined for operation '{}' (op type: {})", node.name(), node.op());
     if (!schema.gradient_function()) return;
     if (schema.differentiates_output_0_only() && !dy[0]) return;
-    Scope scope = scope_.name_scope(node.name() + "_grad");
+    Scope scope = scope_.in_branch(node.branch()).name_scope(node.name() + "_grad");
     if (colocate_) scope = scope.colocate_with(&node);
     const Outputs dx = schema.gradient_function()(scope, node, dy);
     if (dx.size() != node.inputs().size())
       throw InternalError("the gradient of op {} gives {} tensors for {} inputs", node.op(), dx.size(),
                           node.num_inputs());
-    for (std::size_t i = 0; i < dx.size(); ++i)
-      if (dx[i] && between_.count(node.inputs()[i].node) > 0) add_partial(node.inputs()[i], dx[i]);
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      const Output& in = node.inputs()[i];
+      if (dx[i] && between_.count(in.node) > 0)
+        add_partial(in, between_branches(dx[i], node.branch(), in.node->branch(), in));
+    }
   }
 
   Scope scope_;

@@ -107,7 +107,16 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
     const bool redundant =
         std::any_of(inputs.begin(), inputs.end(), [&](const Output& in) { return in.node == before; });
     if (!redundant) node->control_inputs_.push_back(before);
+    // Of nested guards the inner one, which waits for the outer ones, was made last.
+    const bool guards = before->schema().is_branch_guard();
+    if (guards && (node->branch_ == nullptr || node->branch_->id() < before->id())) node->branch_ = before;
   }
+  if (schema.is_variable_storage() && node->branch_ != nullptr)
+    throw FailedPreconditionError(
+        "{}: a variable cannot be made in a branch of cond, as its initializer would run only where the "
+        "branch "
+        "is taken; make it outside and use it in the branch",
+        describe(*node));
   node->device_ = apply_device_stack(*node, place);
 
   node->name_ = unique_name(wished);

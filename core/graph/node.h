@@ -27,6 +27,10 @@ class Node {
   /// Nodes that must have run before this one, beyond the inputs.
   const std::vector<const Node*>& control_inputs() const { return control_inputs_; }
 
+  /// The guard of the innermost branch of a `cond` that the node was made in; null outside of all. Among the
+  /// control inputs.
+  const Node* branch() const { return branch_; }
+
   int num_outputs() const { return static_cast<int>(output_dtypes_.size()); }
   /// Throws InvalidArgumentError if there is no output `i`.
   Output output(int i = 0) const;
@@ -56,6 +60,7 @@ class Node {
   const Graph* graph_ = nullptr;
   Outputs inputs_;
   std::vector<const Node*> control_inputs_;
+  const Node* branch_ = nullptr;
   AttrMap attrs_;
   std::vector<DType> output_dtypes_;
   std::vector<Shape> output_shapes_;

@@ -111,6 +111,16 @@ OpSchema& OpSchema::unfeedable() {
   return *this;
 }
 
+OpSchema& OpSchema::guards_branch() {
+  branch_guard_ = true;
+  return stateful();
+}
+
+OpSchema& OpSchema::joins_branches() {
+  branch_join_ = true;
+  return *this;
+}
+
 OpSchema& OpSchema::cpu_only() {
   cpu_only_ = true;
   return *this;

@@ -108,6 +108,11 @@ class OpSchema {
   OpSchema& expanded_by_pass();
   /// A value that a session refuses to be fed.
   OpSchema& unfeedable();
+  /// Its kernel decides in each step whether what waits for the node happens: KernelContext::skipped.
+  OpSchema& guards_branch();
+  /// Waits for all its inputs and happens if at least one of them did. Other ops happen only if all that they
+  /// wait for did.
+  OpSchema& joins_branches();
 
   /// No device but a CPU runs the op (texts, files, summaries).
   OpSchema& cpu_only();
@@ -152,6 +157,8 @@ class OpSchema {
   bool is_variable_storage() const { return variable_storage_; }
   bool is_expanded_by_pass() const { return expanded_by_pass_; }
   bool is_feedable() const { return feedable_; }
+  bool is_branch_guard() const { return branch_guard_; }
+  bool is_branch_join() const { return branch_join_; }
   bool has_output_per_input() const { return output_per_input_; }
   bool is_cpu_only() const { return cpu_only_; }
   /// Nothing: all but strings.
@@ -175,6 +182,8 @@ class OpSchema {
   bool variable_storage_ = false;
   bool expanded_by_pass_ = false;
   bool feedable_ = true;
+  bool branch_guard_ = false;
+  bool branch_join_ = false;
   bool output_per_input_ = false;
   bool cpu_only_ = false;
   bool metadata_ = false;

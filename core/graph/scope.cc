@@ -77,11 +77,18 @@ Scope Scope::colocate_with(Operation op, bool ignore_existing) const {
   return inner;
 }
 
+Scope Scope::in_branch(Operation guard) const {
+  Scope inner = *this;
+  inner.branch_ = guard.node;
+  return inner;
+}
+
 Operation Scope::add(const std::string& op, const Outputs& inputs, AttrMap attrs,
                      const std::string& name) const {
   NodePlace place;
   place.name = prefix_ + (name.empty() ? wished_name(op) : name);
   place.control_inputs = control_inputs_;
+  if (branch_ != nullptr) place.control_inputs.push_back(branch_);
   place.colocation_groups = colocation_groups_;
   place.device = colocated_device_;
   place.device_stack = device_stack_;

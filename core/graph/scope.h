@@ -42,6 +42,11 @@ class Scope {
   /// unless `ignore_existing`. Throws InvalidArgumentError if `op` is empty.
   Scope colocate_with(Operation op, bool ignore_existing = false) const;
 
+  /// Nodes made in it happen only in steps in which `guard`, an op that guards a branch, lets them; leaves
+  /// the branch that this scope is in. An empty operation: outside of all branches. For cond and its
+  /// gradients.
+  Scope in_branch(Operation guard) const;
+
   /// Adds a node. `name`: wished for, after the scope's; "" takes the scope's `named`, else the op's name.
   /// Throws as Graph::add_node.
   Operation add(const std::string& op, const Outputs& inputs, AttrMap attrs = {},
@@ -56,6 +61,7 @@ class Scope {
   std::string prefix_;  // "" or "outer/inner/"
   std::string named_;
   std::vector<const Node*> control_inputs_;
+  const Node* branch_ = nullptr;
   std::vector<std::string> colocation_groups_;
   std::string colocated_device_;
   std::vector<std::variant<std::string, DeviceFunction>> device_stack_;  // innermost first

@@ -120,6 +120,11 @@ class KernelContext {
   std::span<VariableStorage* const> variables;  // one for each input, null where it is no variable
   RandomState* random_state = nullptr;
   std::byte* scratch_memory = nullptr;
+  /// Of this step: the node did not happen, and its outputs mean nothing. The executor sets it for each node;
+  /// the kernel of an op that guards a branch sets it where the branch is not taken.
+  bool skipped = false;
+  /// For ops that join branches, by input: whether it happened.
+  std::span<bool> happened;
 };
 
 /// compute: one thread at a time for each kernel object. Throws kolo::Error (or std::bad_alloc); the executor

@@ -215,7 +215,7 @@ class Planner {
 
   void add_edge(int before, int after) {
     if (before == after) return;
-    auto& edges = graph_.nodes[after].control_inputs;
+    auto& edges = graph_.nodes[after].after;
     for (const StepValue in : graph_.nodes[after].inputs)
       if (in.node == before) return;
     if (std::find(edges.begin(), edges.end(), before) == edges.end()) edges.push_back(before);

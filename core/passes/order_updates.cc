@@ -27,7 +27,7 @@ std::map<int, Uses> uses_of_updated_variables(const StepGraph& graph) {
 }
 
 void add_edge(StepGraph& graph, int before, int after) {
-  auto& edges = graph.nodes[after].control_inputs;
+  auto& edges = graph.nodes[after].after;
   const auto& inputs = graph.nodes[after].inputs;
   const bool known =
       std::find(edges.begin(), edges.end(), before) != edges.end() ||

@@ -27,7 +27,8 @@ NodeSet needed_nodes(const StepSignature& signature, const FeedIndex& fed) {
     stack.pop_back();
     if (!needed.insert(node).second) continue;
     for (const Output& in : node->inputs()) need(in);
-    for (const Node* before : node->control_inputs()) stack.push_back(before);
+    for (const Node* before : node->control_inputs())
+      if (before->id() >= signature.first_node) stack.push_back(before);
   }
   return needed;
 }
@@ -60,7 +61,8 @@ StepGraph prune(const StepSignature& signature) {
     copy.origin = node;
     copy.order = node->id() * kOrderStep;
     for (const Output& in : node->inputs()) copy.inputs.push_back(value_of(in));
-    for (const Node* before : node->control_inputs()) copy.control_inputs.push_back(index.at(before));
+    for (const Node* before : node->control_inputs())
+      if (before->id() >= signature.first_node) copy.control_inputs.push_back(index.at(before));
     index[node] = static_cast<int>(step.nodes.size());
     step.nodes.push_back(std::move(copy));
     infer_outputs(step, index[node]);

@@ -109,6 +109,7 @@ std::vector<int> topological_order(const StepGraph& graph) {
   for (int i = 0; i < count; ++i) {
     for (const StepValue& in : graph.nodes[i].inputs) successors[in.node].push_back(i), ++waiting[i];
     for (const int before : graph.nodes[i].control_inputs) successors[before].push_back(i), ++waiting[i];
+    for (const int before : graph.nodes[i].after) successors[before].push_back(i), ++waiting[i];
   }
   using Entry = std::pair<std::int64_t, int>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;

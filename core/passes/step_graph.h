@@ -31,6 +31,7 @@ struct StepNode {
   AttrMap attrs;
   std::vector<StepValue> inputs;
   std::vector<int> control_inputs;
+  std::vector<int> after;     // nodes that must be done before, whether they happened or were skipped
   std::vector<DType> dtypes;  // of the outputs
   std::vector<Shape>
       shapes;  // of the outputs, with the shapes that are fed; unknown only where they depend on values

@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/runtime/branches.h>
 
 namespace kolo {
 namespace {
@@ -110,6 +111,7 @@ class Step {
   // Runs the node; returns a successor to go on with, or −1.
   int run_node(int index, int lane) {
     const PlanNode& node = nodes_[index];
+    if (node.is_conditional() && !happens(node, index, frame_)) return finish(index, true);
     const auto start = options_.trace != nullptr ? Clock::now() : Clock::time_point();
     try {
       for (const VariableStorage* variable : node.must_be_initialized)

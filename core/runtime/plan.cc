@@ -11,6 +11,7 @@
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/place.h>
+#include <kolo/core/runtime/loops.h>
 
 namespace kolo {
 namespace {
@@ -41,6 +42,8 @@ std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironm
   for (const auto& agreement : agreements) agreement->compare();
   for (const Pass pass : registered_passes()) pass(graph, environment);
   order_updates(graph);
+  for (StepNode& node : graph.nodes)
+    if (auto loop = compile_loop(graph, node, environment)) node.resource = std::move(loop);
 
   std::unique_ptr<Plan> plan(new Plan(std::move(graph), environment));
   plan->agreements_ = std::move(agreements);
@@ -118,6 +121,8 @@ void Plan::build_nodes() {
         node.must_be_initialized.push_back(&environment_.variable(*producer.origin));
     }
     for (const int control : source.control_inputs) before.insert(position_[control]);
+    for (const int earlier : source.after) before.insert(position_[earlier]);
+    find_conditions(node, source);
     node.pending = static_cast<int>(before.size());
     for (const int b : before) nodes_[b].successors.push_back(static_cast<int>(p));
     if (source.schema->name() == kFeedOp)
@@ -130,7 +135,29 @@ void Plan::build_nodes() {
                                graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
     }
   }
-  for (const StepValue fetch : graph_.fetches) fetches_.push_back(fetch.node < 0 ? -1 : value_index(fetch));
+  for (const StepValue fetch : graph_.fetches) {
+    fetches_.push_back(fetch.node < 0 ? -1 : value_index(fetch));
+    fetched_nodes_.push_back(fetch.node < 0 ? -1 : position_[fetch.node]);
+  }
+}
+
+// What the node waits for stands before it in the plan and has its conditions already.
+void Plan::find_conditions(PlanNode& node, const StepNode& source) {
+  const auto can_be_skipped = [&](int graph_node) { return nodes_[position_[graph_node]].can_be_skipped; };
+  bool all_inputs = true;
+  for (const StepValue in : source.inputs) {
+    all_inputs &= can_be_skipped(in.node);
+    if (source.schema->is_branch_join()) node.joined.push_back(position_[in.node]);
+    else if (can_be_skipped(in.node)) node.skipped_with.push_back(position_[in.node]);
+  }
+  for (const int control : source.control_inputs)
+    if (can_be_skipped(control)) node.skipped_with.push_back(position_[control]);
+  node.can_be_skipped = source.schema->is_branch_guard() || !node.skipped_with.empty() ||
+                        (source.schema->is_branch_join() && all_inputs);
+}
+
+bool Plan::was_computed(const Frame& frame, std::size_t i) const {
+  return fetched_nodes_[i] < 0 || !frame.contexts[fetched_nodes_[i]].skipped;
 }
 
 std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> kernels) {
@@ -144,6 +171,7 @@ std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> ker
   frame->contexts.resize(nodes_.size());
   frame->kernels.resize(nodes_.size());
   frame->async_kernels.resize(nodes_.size());
+  frame->happened = std::make_unique<bool[]>(num_inputs);
   frame->pending = std::make_unique<std::atomic<int>[]>(nodes_.size());
   frame->ready.reserve(nodes_.size());
   for (std::size_t p = 0; p < nodes_.size(); ++p) {
@@ -163,6 +191,7 @@ std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> ker
     context.variables = {frame->variable_pointers.data() + first_input, source.inputs.size()};
     context.outputs = {frame->values.data() + node.first_value, static_cast<std::size_t>(node.num_outputs)};
     context.scratch_memory = frame->arena->data() + memory_.scratch_offsets[order_[p]];
+    if (!node.joined.empty()) context.happened = {frame->happened.get() + first_input, node.joined.size()};
     const auto seed = source.attrs.find("seed");
     if (seed != source.attrs.end())
       context.random_state = &environment_.random_state(source.name, seed->second.get<std::int64_t>());

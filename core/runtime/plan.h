@@ -39,6 +39,11 @@ struct PlanNode {
   std::vector<int> inputs;   // indices into Frame::values
   bool runs_kernel = false;  // false for what is only a name for memory: views, variables, constants, feeds
   std::vector<VariableStorage*> must_be_initialized;
+  // Branches: a node that does not happen in a step is skipped (KernelContext::skipped).
+  bool can_be_skipped = false;
+  std::vector<int> skipped_with;  // is skipped where one of these is
+  std::vector<int> joined;  // the producers of the inputs that it joins: is skipped where all of these are
+  bool is_conditional() const { return !skipped_with.empty() || !joined.empty(); }
 };
 
 /// Everything one run of a plan changes. A plan has as many as there have been runs at one time, so that
@@ -51,6 +56,7 @@ struct Frame {
   std::vector<std::unique_ptr<Kernel>> kernels;  // by node, null where none runs
   std::vector<AsyncKernel*> async_kernels;       // by node, null for synchronous ones
   std::shared_ptr<Buffer> arena;
+  std::unique_ptr<bool[]> happened;             // backing store of the contexts
   std::unique_ptr<std::atomic<int>[]> pending;  // by node: what it still waits for in this run
   std::vector<int> ready;                       // the executor's heap; kept for its capacity
 };
@@ -67,6 +73,8 @@ class Plan {
   const std::vector<std::shared_ptr<StepAgreement>>& agreements() const { return agreements_; }
   /// Index into Frame::values for each fetch; −1 for an operation.
   const std::vector<int>& fetches() const { return fetches_; }
+  /// False where fetch `i` is a value of a branch that the frame's last run did not take.
+  bool was_computed(const Frame& frame, std::size_t i) const;
 
   /// A frame that nobody else uses until it is given back.
   std::unique_ptr<Frame> take_frame() KOLO_EXCLUDES(mutex_);
@@ -80,6 +88,7 @@ class Plan {
   void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes);
   std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes);
   void build_nodes();
+  void find_conditions(PlanNode& node, const StepNode& source);
   std::unique_ptr<Frame> make_frame(std::vector<std::unique_ptr<Kernel>> kernels);
   Tensor tensor_for(StepValue value, const Frame& frame);
   int value_index(StepValue v) const { return nodes_[position_[v.node]].first_value + v.output; }
@@ -92,6 +101,7 @@ class Plan {
   std::vector<PlanNode> nodes_;  // by position
   std::vector<std::shared_ptr<StepAgreement>> agreements_;
   std::vector<int> fetches_;
+  std::vector<int> fetched_nodes_;  // their positions
   struct FedValue {
     int value;  // index into Frame::values
     int feed;

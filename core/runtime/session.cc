@@ -173,6 +173,13 @@ class Session::Impl final : public PlanEnvironment {
     if (trace != nullptr)
       for (const auto& agreement : plan.agreements()) agreement->append_trace(*trace);
     std::vector<Tensor> results;
+    for (std::size_t i = 0; i < fetches.size(); ++i)
+      if (!plan.was_computed(*frame, i)) {
+        plan.give_back(std::move(frame));
+        throw InvalidArgumentError(
+            "Retval[{}] does not have value: {} is of a branch that this run did not take", i,
+            fetches[i].output ? fetches[i].output.name() : fetches[i].operation.name());
+      }
     for (const int value : plan.fetches())
       results.push_back(value < 0 ? Tensor() : frame->values[value].clone());
     plan.give_back(std::move(frame));

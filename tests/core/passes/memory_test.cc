@@ -106,6 +106,7 @@ class Reachability {
       };
       for (const StepValue in : step.nodes[node].inputs) inherit(in.node);
       for (const int control : step.nodes[node].control_inputs) inherit(control);
+      for (const int earlier : step.nodes[node].after) inherit(earlier);
     }
   }
   bool ordered(int first, int then) const { return first == then || before_[then][first]; }

@@ -44,6 +44,8 @@ const StepNode& node_named(const StepGraph& step, const std::string& name) {
 bool waits_for(const StepGraph& step, const std::string& node, const std::string& before) {
   for (const int control : node_named(step, node).control_inputs)
     if (step.nodes[control].name == before) return true;
+  for (const int earlier : node_named(step, node).after)
+    if (step.nodes[earlier].name == before) return true;
   for (const StepValue in : node_named(step, node).inputs)
     if (step.nodes[in.node].name == before) return true;
   return false;
@@ -116,7 +118,7 @@ TEST(OrderUpdates, LeavesStepsWithoutUpdatesAlone) {
   const Variable v(s.named("v"), constant(s, 1.0f));
   StepGraph step = step_for({call(s, 1, {v.read()})});
   order_updates(step);
-  for (const StepNode& node : step.nodes) EXPECT_TRUE(node.control_inputs.empty()) << node.name;
+  for (const StepNode& node : step.nodes) EXPECT_TRUE(node.after.empty()) << node.name;
 }
 
 TEST(Place, NamesRequestAndDevicesWhenNoneFits) {

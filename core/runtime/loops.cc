@@ -1,0 +1,215 @@
+#include <kolo/core/runtime/loops.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/runtime/executor.h>
+
+namespace kolo {
+namespace {
+
+using Names = std::vector<std::string>;
+using Values = std::vector<Tensor>;
+
+// A plan that is run again and again, with its own results as the next feeds: two frames take turns, so that
+// what is read and what is written are never one memory.
+class RepeatedPlan {
+ public:
+  RepeatedPlan(Plan& plan, Feeds feeds, int intra_op_threads)
+      : plan_(plan),
+        feeds_(std::move(feeds)),
+        options_{.pool = nullptr, .intra_op_threads = intra_op_threads} {
+    for (auto& frame : frames_) frame = plan_.take_frame();
+  }
+  ~RepeatedPlan() {
+    for (auto& frame : frames_) plan_.give_back(std::move(frame));
+  }
+  RepeatedPlan(const RepeatedPlan&) = delete;
+  RepeatedPlan& operator=(const RepeatedPlan&) = delete;
+
+  void feed(std::size_t i, const Tensor& value) { feeds_[i].second = value; }
+  /// Result i is valid until the run after the next.
+  void run() {
+    turn_ = 1 - turn_;
+    plan_.bind_feeds(*frames_[turn_], feeds_);
+    run_step(plan_, *frames_[turn_], options_);
+  }
+  const Tensor& result(std::size_t i) const { return frames_[turn_]->values[plan_.fetches()[i]]; }
+
+ private:
+  Plan& plan_;
+  Feeds feeds_;
+  StepOptions options_;
+  std::array<std::unique_ptr<Frame>, 2> frames_;
+  int turn_ = 0;
+};
+
+struct LoopPlans {
+  std::unique_ptr<Plan> condition;
+  std::unique_ptr<Plan> body;
+  std::unique_ptr<Plan> backward;  // of a gradient's loop
+  Outputs fed;                     // to condition and body: variables, captures
+  Outputs fed_backward;            // variables, captures, gradients of the results, totals
+  std::size_t variables = 0;
+};
+
+Feeds without_values(const Outputs& fed) {
+  Feeds feeds;
+  for (const Output& output : fed) feeds.push_back({output, Tensor()});
+  return feeds;
+}
+
+Outputs named(const Graph& graph, const StepNode& node, const char* attr) {
+  Outputs outputs;
+  for (const std::string& name : node.attrs.at(attr).get<Names>()) outputs.push_back(graph.find_output(name));
+  return outputs;
+}
+
+void append(Outputs& list, const Outputs& more) { list.insert(list.end(), more.begin(), more.end()); }
+
+class LoopKernel : public Kernel {
+ public:
+  explicit LoopKernel(KernelInit& init)
+      : plans_(init.resource<LoopPlans>()),
+        max_iterations_(init.attr<std::int64_t>("max_iterations")),
+        threads_(init.threads()) {
+    for (int i = 0; i < init.num_outputs(); ++i) planned_.push_back(init.output_shape(i).is_fully_known());
+  }
+
+ protected:
+  // Runs the loop from the kernel's inputs; calls visit(variables) at the start of each iteration. Returns
+  // what the variables are at the end.
+  template <typename Visit>
+  Values repeat(const KernelContext& context, Visit visit) const {
+    RepeatedPlan condition(*plans_->condition, without_values(plans_->fed), threads_);
+    RepeatedPlan body(*plans_->body, without_values(plans_->fed), threads_);
+    const std::size_t variables = plans_->variables;
+    Values current;
+    for (std::size_t i = 0; i < plans_->fed.size(); ++i) {
+      const Tensor& value = context.input(static_cast<int>(i));
+      if (i < variables) current.push_back(value);
+      condition.feed(i, value);
+      body.feed(i, value);
+    }
+    for (std::int64_t done = 0; max_iterations_ < 0 || done < max_iterations_; ++done) {
+      condition.run();
+      if (!condition.result(0).value<bool>()) break;
+      visit(current);
+      body.run();
+      for (std::size_t i = 0; i < variables; ++i) {
+        current[i] = body.result(i);
+        condition.feed(i, current[i]);
+        body.feed(i, current[i]);
+      }
+    }
+    for (Tensor& value : current) value = value.clone();  // their memory goes back with the frames
+    return current;
+  }
+
+  void pass_on(KernelContext& context, int output, const Tensor& value) const {
+    if (planned_[output]) context.output(output).copy_from(value);
+    else context.set_output(output, value.clone());
+  }
+
+  std::shared_ptr<LoopPlans> plans_;
+  std::vector<bool> planned_;
+  std::int64_t max_iterations_;
+  int threads_;
+};
+
+class WhileKernel final : public LoopKernel {
+ public:
+  using LoopKernel::LoopKernel;
+  void compute(KernelContext& context) override {
+    const Values finals = repeat(context, [](const Values&) {});
+    for (std::size_t i = 0; i < finals.size(); ++i) pass_on(context, static_cast<int>(i), finals[i]);
+  }
+};
+
+class WhileGradientKernel final : public LoopKernel {
+ public:
+  using LoopKernel::LoopKernel;
+  void compute(KernelContext& context) override {
+    std::vector<Values> iterations;
+    repeat(context, [&](const Values& variables) {
+      iterations.emplace_back();
+      for (const Tensor& value : variables) iterations.back().push_back(value.clone());
+    });
+
+    const std::size_t variables = plans_->variables, fixed = plans_->fed.size();
+    const std::size_t all = plans_->fed_backward.size();
+    RepeatedPlan backward(*plans_->backward, without_values(plans_->fed_backward), threads_);
+    Values flowing;  // the gradients of the variables, then the totals of the captures
+    std::vector<int> floating;
+    for (std::size_t i = 0; i < fixed; ++i)
+      if (is_floating(context.input(static_cast<int>(i)).dtype())) floating.push_back(static_cast<int>(i));
+    for (std::size_t i = fixed; i < static_cast<std::size_t>(context.num_inputs()); ++i)
+      flowing.push_back(context.input(static_cast<int>(i)));
+    for (std::size_t i = flowing.size(); i < floating.size(); ++i) {
+      const Tensor& like = context.input(floating[i]);
+      flowing.push_back(Tensor::zeros(like.dtype(), like.shape()));
+    }
+    for (std::size_t i = variables; i < fixed; ++i) backward.feed(i, context.input(static_cast<int>(i)));
+    for (auto values = iterations.rbegin(); values != iterations.rend(); ++values) {
+      for (std::size_t i = 0; i < variables; ++i) backward.feed(i, (*values)[i]);
+      for (std::size_t i = fixed; i < all; ++i) backward.feed(i, flowing[i - fixed]);
+      backward.run();
+      for (std::size_t i = 0; i < flowing.size(); ++i) flowing[i] = backward.result(i);
+    }
+    for (std::size_t i = 0; i < flowing.size(); ++i) pass_on(context, floating[i], flowing[i]);
+  }
+};
+
+void outside_of_its_loop(KernelContext&) {
+  throw InvalidArgumentError(
+      "a value that changes with the iterations of a loop cannot be computed outside of it");
+}
+
+const RegisterKernel loop_variable("LoopVariable", "CPU", {}, outside_of_its_loop);
+const RegisterKernel while_kernel("While", "CPU", {},
+                                  [](KernelInit& init) { return std::make_unique<WhileKernel>(init); });
+const RegisterKernel while_gradient("WhileGradient", "CPU", {}, [](KernelInit& init) {
+  return std::make_unique<WhileGradientKernel>(init);
+});
+
+}  // namespace
+
+std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node,
+                                   PlanEnvironment& environment) {
+  const bool is_gradient = node.schema->name() == "WhileGradient";
+  if (node.schema->name() != "While" && !is_gradient) return nullptr;
+  const Graph& graph = node.origin->graph();
+  auto plans = std::make_shared<LoopPlans>();
+  plans->fed = named(graph, node, "variables");
+  plans->variables = plans->fed.size();
+  append(plans->fed, named(graph, node, "captures"));
+  const int first_node = plans->fed[0].node->id();
+
+  std::vector<Shape> shapes;  // as this step has them
+  for (const StepValue in : node.inputs) shapes.push_back(step.shape(in));
+  const auto compile = [&](const Outputs& fetched, const Outputs& fed, const std::vector<Shape>& fed_shapes) {
+    StepSignature signature{.fetched = fetched, .targets = {}, .fed = {}, .first_node = first_node};
+    for (const Output& output : fetched) signature.targets.push_back(output.node);
+    for (std::size_t i = 0; i < fed.size(); ++i) signature.fed.push_back({fed[i], fed_shapes[i]});
+    return Plan::compile(signature, environment);
+  };
+  plans->condition =
+      compile({graph.find_output(node.attrs.at("condition").get<std::string>())}, plans->fed, shapes);
+  plans->body = compile(named(graph, node, "results"), plans->fed, shapes);
+  if (!is_gradient) return plans;
+
+  plans->fed_backward = plans->fed;
+  append(plans->fed_backward, named(graph, node, "backward"));
+  append(plans->fed_backward, named(graph, node, "totals"));
+  for (std::size_t i = plans->variables; i < plans->fed.size(); ++i)
+    if (is_floating(plans->fed[i].dtype())) shapes.push_back(shapes[i]);
+  Outputs ends = named(graph, node, "next_backward");
+  append(ends, named(graph, node, "next_totals"));
+  plans->backward = compile(ends, plans->fed_backward, shapes);
+  return plans;
+}
+
+}  // namespace kolo
