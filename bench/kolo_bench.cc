@@ -48,7 +48,9 @@ po::options_description train_options() {
       "threads", po::value<std::string>()->value_name("T"),
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks)")(
       "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
-      "time for each model, after warming up");
+      "time for each model, after warming up")("optimizer-level",
+                                               po::value<std::string>()->default_value("1")->value_name("L"),
+                                               "0: steps run node by node, 1: rewritten by the graph passes");
   return all;
 }
 
@@ -120,6 +122,8 @@ void run_train(const po::variables_map& values) {
     throw UsageError(fmt::format("--seconds \"{}\" is not valid; it must be a number above 0",
                                  values["seconds"].as<std::string>()));
   options.seconds = *seconds;
+  options.optimizer_level =
+      static_cast<int>(count("optimizer-level", values["optimizer-level"].as<std::string>(), 0, 1));
   options.json = values["json"].as<bool>();
   train_bench(options);
 }
