@@ -72,19 +72,22 @@ class Simplifier {
   const std::string& op(StepValue value) const { return producer(value).schema->name(); }
 
   void visit(int n) {
-    StepNode& node = graph_.nodes[n];
+    const StepNode& node = graph_.nodes[n];
     const std::string& name = node.schema->name();
-    if (name == "Identity" || name == "StopGradient") read_instead(n, node.inputs[0]);
-    else if (name == "AddN" && node.inputs.size() == 1) read_instead(n, node.inputs[0]);
-    else if (name == "Cast" && node.dtypes[0] == graph_.dtype(node.inputs[0]))
-      read_instead(n, node.inputs[0]);
+    if (gives_its_input(node)) read_instead(n, node.inputs[0]);
     else if (name == "Neg" && op(node.inputs[0]) == "Neg" && producer(node.inputs[0]).control_inputs.empty())
       read_instead(n, producer(node.inputs[0]).inputs[0]);
-    else if ((name == "Relu" || name == "Abs" || name == "Floor") && op(node.inputs[0]) == name)
-      read_instead(n, node.inputs[0]);
     else if (name == "Transpose") transpose(n);
     else if (is_reshape(node)) reshape(n);
-    else if (node.inputs.size() == 2) binary(n);
+    else if (node.inputs.size() == 2 && node.dtypes.size() == 1) binary(n);
+  }
+
+  bool gives_its_input(const StepNode& node) const {
+    const std::string& name = node.schema->name();
+    if (name == "AddN") return node.inputs.size() == 1;
+    if (name == "Cast") return node.dtypes[0] == graph_.dtype(node.inputs[0]);
+    if (name == "Relu" || name == "Abs" || name == "Floor") return op(node.inputs[0]) == name;
+    return name == "Identity" || name == "StopGradient";
   }
 
   void binary(int n) {
@@ -94,11 +97,10 @@ class Simplifier {
     const auto is = [&](StepValue value, double wanted) { return is_constant(producer(value), wanted); };
     // x + −0 is x for every x, x + 0 is not: −0 + 0 is 0. x − 0 is again.
     const double neutral = is_floating(node.dtypes[0]) ? -0.0 : 0.0;
-    if ((name == "Mul" || name == "Div") && is(b, 1)) read_instead(n, a);
-    else if (name == "Mul" && is(a, 1)) read_instead(n, b);
-    else if (name == "Sub" && is(b, 0.0)) read_instead(n, a);
-    else if (name == "Add" && is(b, neutral)) read_instead(n, a);
-    else if (name == "Add" && is(a, neutral)) read_instead(n, b);
+    const bool gives_a = ((name == "Mul" || name == "Div") && is(b, 1)) || (name == "Sub" && is(b, 0)) ||
+                         (name == "Add" && is(b, neutral));
+    const bool gives_b = (name == "Mul" && is(a, 1)) || (name == "Add" && is(a, neutral));
+    if (gives_a || gives_b) read_instead(n, gives_a ? a : b);
   }
 
   void transpose(int n) {

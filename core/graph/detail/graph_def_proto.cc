@@ -95,7 +95,9 @@ Tensor tensor_of(const proto::TensorDef& message) {
   else if (right > 0) std::memcpy(tensor.raw(), message.content().data(), message.content().size());
   if (dtype == DType::boolean)
     for (const char byte : message.content())
-      if (byte != 0 && byte != 1) throw DataLossError("a tensor of bool has the byte {}", int{byte});
+      if (byte != 0 && byte != 1)
+        throw DataLossError("a tensor of bool has the byte {}",
+                            static_cast<unsigned>(static_cast<unsigned char>(byte)));
   return tensor;
 }
 
