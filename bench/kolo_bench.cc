@@ -49,7 +49,9 @@ po::options_description train_options() {
       "threads", po::value<std::string>()->value_name("T"),
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks)")(
       "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
-      "time for each model, after warming up");
+      "time for each model, after warming up")("optimizer-level",
+                                               po::value<std::string>()->default_value("1")->value_name("L"),
+                                               "0: steps run node by node, 1: rewritten by the graph passes");
   return all;
 }
 
@@ -137,6 +139,8 @@ void run_train(const po::variables_map& values) {
   if (values.count("threads") > 0)
     options.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096));
   options.seconds = seconds_of(values);
+  options.optimizer_level =
+      static_cast<int>(count("optimizer-level", values["optimizer-level"].as<std::string>(), 0, 1));
   options.json = values["json"].as<bool>();
   train_bench(options);
 }

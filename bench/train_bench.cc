@@ -78,6 +78,7 @@ Row measure(const std::string& name, const TrainBenchOptions& options) {
 
   SessionConfig config;
   config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
+  if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
   MonitoredTrainingSession session(graph, {.config = config});
   row.threads = session.session().intra_op_threads();
   const Feeds feeds = {{images, made_up_images(Shape(dims))},

@@ -8,8 +8,9 @@ namespace kolo::bench {
 
 struct TrainBenchOptions {
   std::vector<std::string> models;
-  int threads = 0;     // as kolo-train's --threads
-  double seconds = 8;  // for each model, after warming up
+  int threads = 0;          // as kolo-train's --threads
+  double seconds = 8;       // for each model, after warming up
+  int optimizer_level = 1;  // of the graph: 0 or 1
   bool json = false;
 };
 

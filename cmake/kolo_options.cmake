@@ -26,7 +26,8 @@ endif()
 
 # What every test finds in its environment: one OpenMP thread, and the options of the build's sanitizer.
 set(KOLO_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
-set(suppressions ${CMAKE_CURRENT_SOURCE_DIR}/tests/suppressions)
+get_filename_component(kolo_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+set(suppressions ${kolo_root}/tests/suppressions)
 if(KOLO_SANITIZE MATCHES address)
   list(APPEND KOLO_TEST_ENVIRONMENT ASAN_OPTIONS=fast_unwind_on_malloc=0 UBSAN_OPTIONS=print_stacktrace=1
        LSAN_OPTIONS=suppressions=${suppressions}/lsan.txt:print_suppressions=0)
@@ -36,4 +37,4 @@ endif()
 
 # <kolo/core/graph/graph.h> is core/graph/graph.h: one link makes the source tree look as it is installed.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
-file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/include/kolo SYMBOLIC)
+file(CREATE_LINK ${kolo_root} ${CMAKE_BINARY_DIR}/include/kolo SYMBOLIC)

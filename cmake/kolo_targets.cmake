@@ -11,6 +11,37 @@ function(kolo_library name)
   set_property(GLOBAL APPEND PROPERTY KOLO_LIBRARIES ${target})
 endfunction()
 
+# kolo_proto(graph_proto SOURCES graph_def.proto)
+# The C++ of .proto files, as another object library kolo_<name>: their headers are "core/graph/graph_def.pb.h" for
+# those who link it. Warnings about them would be protobuf's, not ours. kolo_generated makes all such headers.
+function(kolo_proto name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  set(target kolo_${name})
+  set(generated ${CMAKE_BINARY_DIR}/generated)
+  set(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..)
+  foreach(source IN LISTS ARG_SOURCES)
+    file(RELATIVE_PATH path ${root} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    string(REGEX REPLACE "\\.proto$" ".pb" stem ${generated}/${path})
+    add_custom_command(
+      OUTPUT ${stem}.cc ${stem}.h
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}
+      COMMAND protobuf::protoc --proto_path=${root} --cpp_out=${generated} ${path}
+      DEPENDS ${source} VERBATIM)
+    list(APPEND sources ${stem}.cc)
+    list(APPEND headers ${stem}.h)
+  endforeach()
+  add_library(${target} OBJECT ${sources})
+  target_compile_options(${target} PRIVATE -w)
+  target_include_directories(${target} SYSTEM PUBLIC ${generated})
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+  set_property(GLOBAL APPEND PROPERTY KOLO_LIBRARIES ${target})
+  add_custom_target(${target}_headers DEPENDS ${headers})
+  if(NOT TARGET kolo_generated)
+    add_custom_target(kolo_generated)
+  endif()
+  add_dependencies(kolo_generated ${target}_headers)
+endfunction()
+
 # All folders' objects as one shared library: kolo::kolo.
 function(kolo_shared_library)
   get_property(libraries GLOBAL PROPERTY KOLO_LIBRARIES)

@@ -86,6 +86,8 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
                             const NodePlace& place) {
   if (finalized_) throw FailedPreconditionError("Graph is finalized and cannot be modified.");
   const OpSchema& schema = find_op(op);
+  if (schema.is_made_by_pass())
+    throw InvalidArgumentError("{} node \"{}\": only kolo's passes make nodes of this op", op, place.name);
   const std::string wished = place.name.empty() ? op : place.name;
   check_node_name(wished);
 
@@ -162,14 +164,20 @@ void Graph::check_inputs(const Node& node) const {
 
 void Graph::infer_outputs(Node& node) const {
   const OpSchema& schema = node.schema();
-  const auto dtype_like = [&](const std::string& like) {
+  // An input; a DType attribute; or a whole number, which says how many outputs of the first input's type
+  // there are.
+  const auto add_like = [&](const std::string& like) {
     for (std::size_t i = 0; i < schema.inputs().size(); ++i)
-      if (schema.inputs()[i].name == like) return node.input(static_cast<int>(i)).dtype();
-    return node.attr<DType>(like);
+      if (schema.inputs()[i].name == like)
+        return node.output_dtypes_.push_back(node.input(static_cast<int>(i)).dtype());
+    const AttrValue& attr = node.attr(like);
+    if (std::holds_alternative<DType>(attr.value())) return node.output_dtypes_.push_back(attr.get<DType>());
+    for (auto count = attr.get<std::int64_t>(); count > 0; --count)
+      node.output_dtypes_.push_back(node.input(0).dtype());
   };
   for (const auto& spec : schema.outputs()) {
     if (spec.dtype) node.output_dtypes_.push_back(*spec.dtype);
-    else if (!spec.like.empty()) node.output_dtypes_.push_back(dtype_like(spec.like));
+    else if (!spec.like.empty()) add_like(spec.like);
     else if (node.num_inputs() > 0) node.output_dtypes_.push_back(node.input(0).dtype());
     else
       throw InternalError("op {}: the type of output \"{}\" follows from nothing", schema.name(), spec.name);
@@ -254,6 +262,8 @@ std::string Graph::unique_name(const std::string& wished) {
   taken_names_.emplace(lower(name), 1);
   return name;
 }
+
+bool Graph::is_taken(const std::string& name) const { return taken_names_.count(lower(name)) > 0; }
 
 void Graph::add_to_collection(const std::string& collection, const Node& node) {
   collections_[collection].push_back(&node);

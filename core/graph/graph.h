@@ -43,8 +43,8 @@ class Graph {
 
   /// Checks everything, then adds; a failed call leaves no trace. Fills in default attributes, infers types
   /// and shapes. Throws NotFoundError for an unknown op, InvalidArgumentError for inputs, attributes, a name
-  /// or a device that do not fit (the message names node and op), FailedPreconditionError `Graph is finalized
-  /// and cannot be modified.`
+  /// or a device that do not fit (the message names node and op) and for an op that only passes make,
+  /// FailedPreconditionError `Graph is finalized and cannot be modified.`
   const Node& add_node(const std::string& op, const Outputs& inputs, AttrMap attrs, const NodePlace& place);
 
   int num_nodes() const;
@@ -59,10 +59,13 @@ class Graph {
   /// `wished`, or with _1, _2, … if it is taken; compared without case. Also keeps it. Throws
   /// InvalidArgumentError `'<n>' is not a valid node name`.
   std::string unique_name(const std::string& wished);
+  /// True if unique_name would choose another name.
+  bool is_taken(const std::string& name) const;
 
   /// Named lists of nodes; the names are those above, or a user's own.
   void add_to_collection(const std::string& collection, const Node& node);
   const std::vector<const Node*>& collection(const std::string& name) const;
+  const std::map<std::string, std::vector<const Node*>>& collections() const { return collections_; }
 
   /// No node can be added any more, until unfinalize().
   void finalize() { finalized_ = true; }

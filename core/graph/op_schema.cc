@@ -106,6 +106,16 @@ OpSchema& OpSchema::expanded_by_pass() {
   return *this;
 }
 
+OpSchema& OpSchema::names_tensors(std::string attr) {
+  attrs_naming_tensors_.push_back(std::move(attr));
+  return *this;
+}
+
+OpSchema& OpSchema::made_by_pass() {
+  made_by_pass_ = true;
+  return *this;
+}
+
 OpSchema& OpSchema::unfeedable() {
   feedable_ = false;
   return *this;

@@ -106,6 +106,11 @@ class OpSchema {
   /// A registered pass replaces the op before a step runs: it needs no kernel and goes where its first input
   /// is.
   OpSchema& expanded_by_pass();
+  /// The attribute, a text or a list of texts, names tensors of the same graph: who copies the nodes under
+  /// other names changes it, too.
+  OpSchema& names_tensors(std::string attr);
+  /// Only passes make nodes of the op: Graph::add_node refuses it.
+  OpSchema& made_by_pass();
   /// A value that a session refuses to be fed.
   OpSchema& unfeedable();
   /// Its kernel decides in each step whether what waits for the node happens: KernelContext::skipped.
@@ -156,6 +161,8 @@ class OpSchema {
   const std::vector<int>& in_place_inputs() const { return in_place_; }
   bool is_variable_storage() const { return variable_storage_; }
   bool is_expanded_by_pass() const { return expanded_by_pass_; }
+  const std::vector<std::string>& attrs_naming_tensors() const { return attrs_naming_tensors_; }
+  bool is_made_by_pass() const { return made_by_pass_; }
   bool is_feedable() const { return feedable_; }
   bool is_branch_guard() const { return branch_guard_; }
   bool is_branch_join() const { return branch_join_; }
@@ -181,6 +188,8 @@ class OpSchema {
   bool view_ = false;
   bool variable_storage_ = false;
   bool expanded_by_pass_ = false;
+  bool made_by_pass_ = false;
+  std::vector<std::string> attrs_naming_tensors_;
   bool feedable_ = true;
   bool branch_guard_ = false;
   bool branch_join_ = false;

@@ -83,16 +83,19 @@ Scope Scope::in_branch(Operation guard) const {
   return inner;
 }
 
+NodePlace Scope::place(const std::string& name) const {
+  NodePlace place{.name = prefix_ + name,
+                  .control_inputs = control_inputs_,
+                  .colocation_groups = colocation_groups_,
+                  .device = colocated_device_,
+                  .device_stack = device_stack_};
+  if (branch_ != nullptr) place.control_inputs.push_back(branch_);
+  return place;
+}
+
 Operation Scope::add(const std::string& op, const Outputs& inputs, AttrMap attrs,
                      const std::string& name) const {
-  NodePlace place;
-  place.name = prefix_ + (name.empty() ? wished_name(op) : name);
-  place.control_inputs = control_inputs_;
-  if (branch_ != nullptr) place.control_inputs.push_back(branch_);
-  place.colocation_groups = colocation_groups_;
-  place.device = colocated_device_;
-  place.device_stack = device_stack_;
-  return &graph_->add_node(op, inputs, std::move(attrs), place);
+  return &graph_->add_node(op, inputs, std::move(attrs), place(name.empty() ? wished_name(op) : name));
 }
 
 std::string Scope::unique_name(const std::string& name) const { return graph_->unique_name(prefix_ + name); }

@@ -51,6 +51,8 @@ class Scope {
   /// Throws as Graph::add_node.
   Operation add(const std::string& op, const Outputs& inputs, AttrMap attrs = {},
                 const std::string& name = "") const;
+  /// Where `add` puts a node that wishes for `name`: for those that add to the graph themselves.
+  NodePlace place(const std::string& name) const;
   /// The scope's full prefix with `name`, made unique: for builders that make several nodes under one name.
   std::string unique_name(const std::string& name) const;
   /// The name that `named` wished for, or `fallback`.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <kolo/core/base/error.h>
+
 namespace kolo {
 namespace {
 
@@ -21,7 +23,12 @@ const RegisterOp constant_op(OpSchema("Const")
                                  .output("output", "dtype")
                                  .host_output(0, {DType::i32})
                                  .shape([](ShapeContext& c) {
-                                   c.set_output(0, c.attr<Tensor>("value").shape());
+                                   const Tensor value = c.attr<Tensor>("value");
+                                   if (value.dtype() != c.attr<DType>("dtype"))
+                                     throw InvalidArgumentError(
+                                         "a constant of type {} has a value of type {}",
+                                         c.attr<DType>("dtype"), value.dtype());
+                                   c.set_output(0, value.shape());
                                  }));
 
 const RegisterOp fill_op(OpSchema("Fill")

@@ -164,8 +164,13 @@ OpSchema loop_schema(const char* name) {
       .required_attr("condition", "")
       .required_attr("results", Names{})
       .attr("max_iterations", -1)
+      .names_tensors("variables")
+      .names_tensors("captures")
+      .names_tensors("condition")
+      .names_tensors("results")
       .output_per_input()
-      .stateful();
+      .stateful()
+      .cpu_only();  // its kernel waits for steps whose nodes may be on any device
 }
 
 const RegisterOp loop_variable_op(OpSchema("LoopVariable")
@@ -182,6 +187,10 @@ const RegisterOp while_gradient_op(loop_schema("WhileGradient")
                                        .required_attr("next_backward", Names{})
                                        .required_attr("totals", Names{})
                                        .required_attr("next_totals", Names{})
+                                       .names_tensors("backward")
+                                       .names_tensors("next_backward")
+                                       .names_tensors("totals")
+                                       .names_tensors("next_totals")
                                        .shape(shapes_of_gradients)
                                        .no_gradient());
 

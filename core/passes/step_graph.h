@@ -70,6 +70,9 @@ struct StepGraph {
   StepValue memory_root(StepValue v) const;
 };
 
+/// For passes that compute a node themselves, or change what its kernel is: true once it is placed on a CPU.
+bool is_on_cpu(const StepNode& node);
+
 /// Computes types and shapes of a node's outputs from its inputs'. Errors name the node.
 void infer_outputs(StepGraph& graph, int node);
 /// Node indices such that inputs and control inputs come first; among those that could come, the one of least

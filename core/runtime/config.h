@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kolo/core/device/device_options.h>
+#include <kolo/core/passes/graph_options.h>
 
 namespace kolo {
 
@@ -17,12 +18,6 @@ struct ThreadPoolOptions {
 };
 
 /// Kept for who reads the configuration back; without effect.
-struct GraphOptions {
-  enum class OptimizerLevel { l0 = -1, l1 = 0 };
-  OptimizerLevel optimizer_level = OptimizerLevel::l1;
-  bool place_pruned_graph = false;
-  int build_cost_model = 0;
-};
 struct RpcOptions {
   bool use_rpc_for_inprocess_master = false;
 };
@@ -45,13 +40,13 @@ struct SessionConfig {
   std::vector<std::string> device_filters = {};  // partial names; what matches none is not seen. Empty: all
   bool log_device_placement = false;  // says where each node goes, on stdout and in the log, at its first run
   bool allow_soft_placement = false;  // a node that cannot be where it was asked for goes where it can
+  GraphOptions graph_options = {};    // what may be rewritten of a step; nothing of it changes a result
   std::int64_t operation_timeout_in_ms = 0;  // for each run; 0: none. RunOptions::timeout_in_ms goes first
 
   // Kept for who reads the configuration back; without effect on a local session.
   bool isolate_session_state = false;
   std::map<std::string, std::map<int, std::string>> cluster_def = {};  // job → task → address
   int placement_period = 0;
-  GraphOptions graph_options = {};
   RpcOptions rpc_options = {};
 };
 

@@ -263,7 +263,7 @@ class Step final : public WorkSource {
     if (error) {
       fail(described(index, std::move(error)));
     } else {
-      if (options_.trace != nullptr) record(index, "communication", started_at_[index]);
+      if (options_.trace != nullptr) record(index, nodes_[index].lane, started_at_[index]);
       for (const int successor : table_.successors(table_[index]))
         if (becomes_ready(successor)) share(successor);
       shared_for_caller_.store(true);

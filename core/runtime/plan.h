@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/graph_options.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/prune.h>
@@ -19,9 +22,11 @@ namespace kolo {
 /// What a plan needs of the session it is compiled for.
 class PlanEnvironment : public PassContext {
  public:
-  virtual std::vector<std::string> devices() const = 0;
-  virtual bool allow_soft_placement() const = 0;
+  virtual const DeviceSet& devices() const = 0;
+  /// Gives each node of the step its device.
+  virtual void place(StepGraph& graph) = 0;
   virtual int intra_op_threads() const = 0;
+  virtual GraphOptions graph_options() const = 0;
   virtual VariableStorage& variable(const Node& storage) = 0;
   virtual RandomState& random_state(const std::string& node, std::int64_t op_seed) = 0;
 };
@@ -38,6 +43,7 @@ struct PlanNode {
   int num_outputs = 0;
   std::vector<int> inputs;   // indices into Frame::values
   bool runs_kernel = false;  // false for what is only a name for memory: views, variables, constants, feeds
+  std::string lane;          // in a trace, of an asynchronous kernel: "GPU:0 stream", "communication"
   std::vector<VariableStorage*> must_be_initialized;
   // Branches: a node that does not happen in a step is skipped (KernelContext::skipped).
   bool can_be_skipped = false;
@@ -55,9 +61,9 @@ struct Frame {
   std::vector<KernelContext> contexts;           // by node
   std::vector<std::unique_ptr<Kernel>> kernels;  // by node, null where none runs
   std::vector<AsyncKernel*> async_kernels;       // by node, null for synchronous ones
-  std::shared_ptr<Buffer> arena;
-  std::unique_ptr<bool[]> happened;    // backing store of the contexts
-  std::unique_ptr<StepMemory> memory;  // the executor's own
+  std::vector<std::shared_ptr<Buffer>> arenas;   // one for each device
+  std::unique_ptr<bool[]> happened;              // backing store of the contexts
+  std::unique_ptr<StepMemory> memory;            // the executor's own
 };
 
 /// compile: one thread for each plan. The rest: any thread.
@@ -95,7 +101,9 @@ class Plan {
   Plan(StepGraph graph, PlanEnvironment& environment) : graph_(std::move(graph)), environment_(environment) {}
   void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes);
   std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes);
-  void build_nodes();
+  std::string lane(const StepNode& node, const Kernel* kernel) const;
+  void copy_constants();
+  void build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels);
   void find_conditions(PlanNode& node, const StepNode& source);
   std::unique_ptr<Frame> make_frame(std::vector<std::unique_ptr<Kernel>> kernels);
   Tensor tensor_for(StepValue value, const Frame& frame);
@@ -106,7 +114,8 @@ class Plan {
   std::vector<int> order_;     // position → index in graph_
   std::vector<int> position_;  // index in graph_ → position
   MemoryPlan memory_;
-  std::vector<PlanNode> nodes_;  // by position
+  std::map<int, Tensor> device_constants_;  // of nodes on devices that do not see the host's memory
+  std::vector<PlanNode> nodes_;             // by position
   std::unique_ptr<StepTable> table_;
   std::vector<std::shared_ptr<StepAgreement>> agreements_;
   std::vector<int> fetches_;

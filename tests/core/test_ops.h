@@ -1,5 +1,5 @@
 // Ops for the tests of the core: what they compute is trivial, so that a test sees nothing but the graph and
-// the executor.
+// the executor. They are stateful, since a test counts their calls: no pass folds, merges or drops them.
 #pragma once
 
 #include <atomic>
@@ -26,17 +26,19 @@ inline const RegisterOp test_call_op(OpSchema("TestCall")
                                          .shape([](ShapeContext& c) {
                                            c.set_output(0, c.attr<Shape>("shape"));
                                          })
+                                         .stateful()
                                          .no_gradient());
 inline const RegisterOp test_add_op(OpSchema("TestAdd")
                                         .input("a", {DType::f32})
                                         .input("b", "a")
                                         .output("sum")
                                         .in_place(0)
+                                        .stateful()
                                         .gradient([](Scope&, const Node&, Output dy) {
                                           return Outputs{dy, dy};
                                         }));
 inline const RegisterOp test_async_op(
-    OpSchema("TestAsync").input("x", {DType::f32}).required_attr("tag", 0).output("y"));
+    OpSchema("TestAsync").input("x", {DType::f32}).required_attr("tag", 0).output("y").stateful());
 inline const RegisterOp test_undifferentiable_op(
     OpSchema("TestUndifferentiable").input("x", {DType::f32}).output("y"));
 

@@ -7,25 +7,29 @@
 namespace kolo::detail {
 
 std::vector<DeviceMemory> memory_report(const Plan& plan, const Frame& frame) {
-  std::map<std::string, std::set<const Buffer*>> used;
-  std::set<const Buffer*> fed;
+  std::map<std::string, DeviceMemory> by_device;
+  std::set<const Buffer*> counted;  // what was fed and the arenas, to begin with
+  const std::vector<Arena>& arenas = plan.memory().arenas;
+  for (std::size_t i = 0; i < arenas.size(); ++i) {
+    by_device[arenas[i].device] = {.device = arenas[i].device,
+                                   .planned_bytes = arenas[i].bytes,
+                                   .unplanned_bytes = arenas[i].unplanned_bytes,
+                                   .peak_bytes = arenas[i].bytes};
+    counted.insert(frame.arenas[i].get());
+  }
   for (const PlanNode& node : plan.nodes())
-    for (int o = 0; o < node.num_outputs; ++o)
-      if (const Buffer* buffer = frame.values[static_cast<std::size_t>(node.first_value + o)].buffer().get())
-        (node.op == kFeedOp ? fed : used[node.device]).insert(buffer);
+    if (node.op == kFeedOp) counted.insert(frame.values[node.first_value].buffer().get());
+  for (const PlanNode& node : plan.nodes())
+    for (int o = 0; o < node.num_outputs; ++o) {
+      const Buffer* buffer = frame.values[node.first_value + o].buffer().get();
+      if (buffer == nullptr || !counted.insert(buffer).second) continue;
+      DeviceMemory& memory = by_device[node.device];
+      memory.device = node.device;
+      memory.peak_bytes += buffer->bytes();
+    }
 
   std::vector<DeviceMemory> report;
-  for (const auto& [device, buffers] : used) {
-    DeviceMemory memory{.device = device};
-    for (const Buffer* buffer : buffers) {
-      if (fed.count(buffer) > 0) continue;
-      memory.peak_bytes += buffer->bytes();
-      if (buffer != frame.arena.get()) continue;
-      memory.planned_bytes = buffer->bytes();
-      memory.unplanned_bytes = plan.memory().unplanned_bytes;
-    }
-    report.push_back(memory);
-  }
+  for (const auto& [device, memory] : by_device) report.push_back(memory);
   return report;
 }
 

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/log.h>
 #include <kolo/core/base/message_of.h>
-#include <kolo/core/base/process.h>
+#include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/runtime/detail/memory_report.h>
 
 namespace kolo {
@@ -45,9 +44,7 @@ Session::Impl::Impl(Graph& graph, SessionConfig config)
     : intra_op_threads_(detail::intra_op_threads_of_process(config.intra_op_parallelism_threads)),
       state_(graph, std::move(config), intra_op_threads_),
       pools_(state_.config(), intra_op_threads_) {
-  const auto& visible = state_.config().gpu_options.visible_device_list;
-  if (!visible.empty() && process().rank == 0)
-    log_info("there is no GPU in this process: visible_device_list \"{}\" is not looked at", visible);
+  check_graph_options(state_.config().graph_options);
 }
 
 Session::Impl::~Impl() = default;

@@ -3,11 +3,8 @@
 #include <random>
 
 #include <kolo/core/base/crc32c.h>
-#include <kolo/core/device/device_name.h>
 
 namespace kolo::detail {
-
-std::vector<std::string> SessionState::devices() const { return {local_device_name("CPU", 0)}; }
 
 VariableStorage& SessionState::variable(const Node& storage) {
   MutexLock lock(mutex_);
@@ -15,7 +12,7 @@ VariableStorage& SessionState::variable(const Node& storage) {
   if (!variable) {
     variable = std::make_unique<VariableStorage>();
     variable->name = storage.name();
-    variable->value = Tensor::zeros(storage.output_dtype(0), storage.output_shape(0));
+    variable->value = devices_.make_variable(storage);
   }
   return *variable;
 }

@@ -9,6 +9,7 @@
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/runtime/plan.h>
+#include <kolo/core/runtime/session_devices.h>
 
 namespace kolo::detail {
 
@@ -16,13 +17,14 @@ namespace kolo::detail {
 class SessionState final : public PlanEnvironment {
  public:
   SessionState(Graph& graph, SessionConfig config, int intra_op_threads)
-      : graph_(graph), config_(std::move(config)), intra_op_threads_(intra_op_threads) {}
+      : graph_(graph), config_(std::move(config)), devices_(config_), intra_op_threads_(intra_op_threads) {}
 
   Graph& graph() const { return graph_; }
   const SessionConfig& config() const { return config_; }
 
-  std::vector<std::string> devices() const override;
-  bool allow_soft_placement() const override { return config_.allow_soft_placement; }
+  const DeviceSet& devices() const override { return devices_.devices(); }
+  void place(StepGraph& graph) override { devices_.place(graph); }
+  GraphOptions graph_options() const override { return config_.graph_options; }
   int intra_op_threads() const override { return intra_op_threads_; }
   VariableStorage& variable(const Node& storage) override KOLO_EXCLUDES(mutex_);
   RandomState& random_state(const std::string& node, std::int64_t op_seed) override KOLO_EXCLUDES(mutex_);
@@ -37,6 +39,7 @@ class SessionState final : public PlanEnvironment {
  private:
   Graph& graph_;
   const SessionConfig config_;
+  SessionDevices devices_;  // outlives plans and variables
   const int intra_op_threads_;
 
   Mutex mutex_;

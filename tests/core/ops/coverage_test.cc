@@ -34,6 +34,8 @@ const std::map<std::string, const char*> kExempt = {
     {"BucketAllReduce shape", "made by a pass, with shapes that are known"},
     {"Feed value", "stands for a fed tensor inside a step; every fed test reads one"},
     {"Feed shape", "takes the fed tensor's"},
+    {"FusedElementwise value", "made by a pass: tests/core/passes/fuse_elementwise_test.cc"},
+    {"FusedElementwise shape", "made by a pass, with a shape that is known"},
     {"GroupAllReduce value", "needs several ranks: tests/mpi"},
     {"NoOp value", "has none"},
     {"NoOp shape", "has none"},

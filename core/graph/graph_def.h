@@ -1,0 +1,66 @@
+// A graph as a value: what is saved, sent to other processes, and imported into another graph. Files and
+// bytes: graph_def_file.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/graph/scope.h>
+
+namespace kolo {
+
+/// The version of what is written here; a file may ask for a newer reader.
+inline constexpr int kGraphDefVersion = 1;
+
+struct NodeDef {
+  std::string name;
+  std::string op;
+  std::vector<std::string> inputs;             // "x" (its output 0) or "x:1"; after all of them "^y"
+  std::string device;                          // as asked for; "" where nothing was
+  std::vector<std::string> colocation_groups;  // "loc:@x"
+  AttrMap attrs;
+  std::vector<Shape> output_shapes;  // none, or one for each output
+
+  bool operator==(const NodeDef&) const = default;
+};
+
+struct GraphDef {
+  int producer = kGraphDefVersion;      // the version that wrote it
+  int min_consumer = kGraphDefVersion;  // the oldest version that can read it
+  std::vector<NodeDef> nodes;           // inputs may come before or after their consumers
+  std::optional<std::int64_t> seed;     // Graph::seed()
+  std::map<std::string, std::vector<std::string>> collections;  // names of nodes
+
+  bool operator==(const GraphDef&) const = default;
+};
+
+struct GraphDefOptions {
+  bool output_shapes = false;  // writes down what is known of them; readers compare it with what they infer
+};
+
+/// The whole graph, nodes in the order of their creation. Device functions are gone: what they chose is
+/// written down. Tensors in attributes are shared, not copied.
+GraphDef to_graph_def(const Graph& graph, const GraphDefOptions& options = {});
+
+struct ImportOptions {
+  /// The nodes go into this name scope, made unique with _1, _2, …; "": straight into the scope given.
+  std::string prefix = {};
+  /// Tensors of the definition ("x" or "x:1") whose readers read these of the graph instead.
+  std::map<std::string, Output> input_map = {};
+};
+
+/// Adds all nodes of `definition`, in its order (or, where an input comes after its reader, in the nearest
+/// order that works), and appends to the collections. Device, colocation and control-dependency scopes of `s`
+/// apply as to new nodes. A graph without a seed takes the definition's. Random ops without a seed of their
+/// own draw by name: with a prefix they draw other numbers.
+/// Returns what stands before the names now: "" or "outer/prefix/"; find nodes with it.
+/// Checks everything before it adds anything. Throws NotFoundError for an op that there is not,
+/// AlreadyExistsError for a name that the graph has, FailedPreconditionError for a finalized graph or a
+/// definition that needs a newer kolo, InvalidArgumentError for all else that does not fit (duplicate names,
+/// missing inputs, cycles, attributes, types, shapes); all name the node. Time grows with nodes × log(nodes).
+std::string import_graph_def(const Scope& s, const GraphDef& definition, const ImportOptions& options = {});
+
+}  // namespace kolo

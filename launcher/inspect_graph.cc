@@ -1,0 +1,186 @@
+// kolo-inspect graph: what a saved graph consists of, as a list, as JSON, as a drawing for Graphviz or as
+// text.
+#include <fmt/core.h>
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/launcher/inspect_command.h>
+
+namespace kolo::launcher {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+constexpr char kUsage[] = "graph FILE [--json | --dot | --text]";
+
+struct GraphOptions {
+  std::string path;
+  std::string form;  // "" (a list), "json", "dot", "text"
+  bool help = false;
+};
+
+GraphOptions parse(const std::vector<std::string>& words) {
+  const std::vector<std::string> forms = {"json", "dot", "text"};
+  po::options_description named("Options");
+  named.add_options()("json", "")("dot", "")("text", "")("help", "");
+  po::options_description all;
+  all.add(named).add_options()("path", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("path", -1);
+  try {
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::variables_map values;
+    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), values);
+    GraphOptions options{.path = "", .form = "", .help = values.count("help") > 0};
+    if (options.help) return options;
+    for (const auto& form : forms) {
+      if (values.count(form) == 0) continue;
+      if (!options.form.empty())
+        throw CommandLineError(fmt::format("--{} and --{} exclude each other; usage: kolo-inspect {}",
+                                           options.form, form, kUsage));
+      options.form = form;
+    }
+    const auto paths =
+        values.count("path") > 0 ? values["path"].as<std::vector<std::string>>() : std::vector<std::string>();
+    if (paths.size() != 1)
+      throw CommandLineError(fmt::format("{} files given; usage: kolo-inspect {}", paths.size(), kUsage));
+    options.path = paths[0];
+    return options;
+  } catch (const po::unknown_option& error) {
+    throw CommandLineError(
+        fmt::format("unknown option {}{}; usage: kolo-inspect {}", error.get_option_name(),
+                    did_you_mean(error.get_option_name(), {"--json", "--dot", "--text", "--help"}), kUsage));
+  } catch (const po::error& error) {
+    throw CommandLineError(fmt::format("{}; usage: kolo-inspect {}", error.what(), kUsage));
+  }
+}
+
+// A text from a file may hold anything; JSON is UTF-8.
+std::string printable(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Json json_of(const Shape& shape) { return shape.has_rank() ? Json(shape.dims()) : Json(nullptr); }
+
+Json json_of(const AttrValue& value) {
+  struct {
+    Json operator()(bool v) const { return v; }
+    Json operator()(std::int64_t v) const { return v; }
+    Json operator()(double v) const { return v; }
+    Json operator()(const std::string& v) const { return v; }
+    Json operator()(DType v) const { return name(v); }
+    Json operator()(const Shape& v) const { return json_of(v); }
+    Json operator()(const Tensor& v) const {
+      Json tensor{{"dtype", name(v.dtype())}, {"shape", v.shape().dims()}};
+      if (v.dtype() != DType::string) tensor["crc32c"] = fmt::format("{:08x}", crc32c(v.raw(), v.bytes()));
+      return tensor;
+    }
+    Json operator()(const std::vector<std::int64_t>& v) const { return v; }
+    Json operator()(const std::vector<std::string>& v) const { return v; }
+  } const converter;
+  return std::visit(converter, value.value());
+}
+
+Json json_of(const NodeDef& node) {
+  Json attrs = Json::object();
+  for (const auto& [name, value] : node.attrs) attrs[name] = json_of(value);
+  Json json{{"name", node.name},     {"op", node.op},  {"inputs", node.inputs},
+            {"device", node.device}, {"attrs", attrs}, {"colocation", node.colocation_groups}};
+  for (const Shape& shape : node.output_shapes) json["output_shapes"].push_back(json_of(shape));
+  return json;
+}
+
+void print_json(const GraphDef& graph) {
+  Json json{{"producer", graph.producer}, {"min_consumer", graph.min_consumer}};
+  json["seed"] = graph.seed ? Json(*graph.seed) : Json(nullptr);
+  json["nodes"] = Json::array();
+  for (const NodeDef& node : graph.nodes) json["nodes"].push_back(json_of(node));
+  json["collections"] = Json::object();
+  for (const auto& [name, nodes] : graph.collections) json["collections"][name] = nodes;
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_list(const GraphDef& graph) {
+  std::size_t name_width = 0, op_width = 0;
+  std::map<std::string, int> ops;
+  for (const NodeDef& node : graph.nodes) {
+    name_width = std::max(name_width, node.name.size());
+    op_width = std::max(op_width, node.op.size());
+    ++ops[node.op];
+  }
+  fmt::print("{} nodes of {} ops{}\n", graph.nodes.size(), ops.size(),
+             graph.seed ? fmt::format(", seed {}", *graph.seed) : "");
+  for (const NodeDef& node : graph.nodes) {
+    std::string inputs;
+    for (const std::string& in : node.inputs) inputs += (inputs.empty() ? "" : ", ") + in;
+    fmt::print("{:<{}}  {:<{}}  ({}){}\n", node.name, name_width, node.op, op_width, inputs,
+               node.device.empty() ? "" : "  " + node.device);
+  }
+  for (const auto& [name, nodes] : graph.collections)
+    fmt::print("collection {}: {} nodes\n", printable(name), nodes.size());
+}
+
+// An edge for each input; what must only have run before is dashed.
+void print_edges(const NodeDef& node) {
+  for (const std::string& in : node.inputs) {
+    if (in.starts_with('^')) {
+      fmt::print("  {} -> {} [style=dashed];\n", printable(in.substr(1)), printable(node.name));
+      continue;
+    }
+    const auto colon = in.rfind(':');
+    const std::string label =
+        colon == std::string::npos ? "" : fmt::format(" [label={}]", printable(in.substr(colon)));
+    fmt::print("  {} -> {}{};\n", printable(in.substr(0, colon)), printable(node.name), label);
+  }
+}
+
+// Graphviz draws a subgraph whose name begins with "cluster" as a box: one for each device.
+void print_dot(const GraphDef& graph) {
+  std::map<std::string, std::vector<const NodeDef*>> by_device;
+  for (const NodeDef& node : graph.nodes) by_device[node.device].push_back(&node);
+  fmt::print("digraph kolo {{\n  node [shape=box];\n");
+  int cluster = 0;
+  for (const auto& [device, nodes] : by_device) {
+    if (!device.empty()) fmt::print("  subgraph cluster_{} {{\n  label={};\n", cluster++, printable(device));
+    for (const NodeDef* node : nodes)
+      fmt::print("  {} [label={}];\n", printable(node->name), printable(node->name + "\n" + node->op));
+    if (!device.empty()) fmt::print("  }}\n");
+  }
+  for (const NodeDef& node : graph.nodes) print_edges(node);
+  fmt::print("}}\n");
+}
+
+void inspect(const std::vector<std::string>& words) {
+  const GraphOptions options = parse(words);
+  if (options.help)
+    return fmt::print(
+        "Usage: kolo-inspect {}\n\n"
+        "Prints each node of a saved graph with its op, inputs and device.\n"
+        "FILE: what kolo::write_graph wrote; text if its name ends in .pbtxt. Exit code 1 if it is damaged.\n"
+        "--json: one line of JSON.\n"
+        "--dot: a drawing for Graphviz, a box for each device, control edges dashed: ... --dot | dot -Tsvg\n"
+        "--text: the text form.\n",
+        kUsage);
+  const GraphDef graph = read_graph_def(options.path);
+  if (options.form == "json") print_json(graph);
+  else if (options.form == "dot") print_dot(graph);
+  else if (options.form == "text") fmt::print("{}", graph_def_text(graph));
+  else print_list(graph);
+}
+
+const RegisterInspectCommand graph_command("graph",
+                                           {kUsage, "nodes of a saved graph, as list, JSON, drawing or text",
+                                            inspect});
+
+}  // namespace
+}  // namespace kolo::launcher

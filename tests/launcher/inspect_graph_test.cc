@@ -1,0 +1,113 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/elementwise.h>
+
+#include "tests/core/training/temporary_directory.h"
+
+namespace kolo {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kProgram[] = KOLO_BIN_DIR "/kolo-inspect";
+
+class InspectGraph : public testing::Test {
+ protected:
+  InspectGraph() {
+    Graph graph;
+    const Scope s(graph);
+    const Output a = constant(s.named("a"), 1.0f);
+    neg(s.device("/gpu:1").control_dependencies({no_op(s.named("first"))}).named("b"), a);
+    graph.set_seed(3);
+    write_graph(graph, folder_ / "graph.pb");
+    write_graph(graph, folder_ / "graph.pbtxt");
+  }
+
+  int inspect(const std::string& arguments) {
+    const std::string command = fmt::format("{} {} 2>{}", kProgram, arguments, folder_ / "stderr");
+    FILE* pipe = popen(command.c_str(), "r");
+    out_.clear();
+    std::array<char, 4096> piece;
+    for (std::size_t bytes; (bytes = fread(piece.data(), 1, piece.size(), pipe)) > 0;)
+      out_.append(piece.data(), bytes);
+    const int status = pclose(pipe);
+    err_ = bytes_of_file(folder_ / "stderr");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  TemporaryDirectory folder_;
+  std::string out_, err_;
+};
+
+TEST_F(InspectGraph, ListsNodesInTheirOrder) {
+  EXPECT_EQ(inspect("graph " + (folder_ / "graph.pb")), 0) << err_;
+  EXPECT_EQ(out_,
+            "3 nodes of 3 ops, seed 3\n"
+            "a      Const  ()\n"
+            "first  NoOp   ()\n"
+            "b      Neg    (a, ^first)  /device:GPU:1\n");
+}
+
+TEST_F(InspectGraph, PrintsOneLineOfJson) {
+  EXPECT_EQ(inspect("graph --json " + (folder_ / "graph.pb")), 0) << err_;
+  EXPECT_EQ(std::count(out_.begin(), out_.end(), '\n'), 1);
+  const auto json = nlohmann::json::parse(out_);
+  EXPECT_EQ(json["seed"], 3);
+  EXPECT_EQ(json["nodes"][2]["inputs"], nlohmann::json({"a", "^first"}));
+  // The sum of the four bytes 00 00 80 3f.
+  EXPECT_EQ(json["nodes"][0]["attrs"]["value"].dump(), R"({"crc32c":"dd54c4ab","dtype":"f32","shape":[]})");
+}
+
+TEST_F(InspectGraph, DrawsDevicesAsBoxesAndControlEdgesDashed) {
+  EXPECT_EQ(inspect("graph --dot " + (folder_ / "graph.pb")), 0) << err_;
+  EXPECT_EQ(out_,
+            "digraph kolo {\n"
+            "  node [shape=box];\n"
+            "  \"a\" [label=\"a\\nConst\"];\n"
+            "  \"first\" [label=\"first\\nNoOp\"];\n"
+            "  subgraph cluster_0 {\n"
+            "  label=\"/device:GPU:1\";\n"
+            "  \"b\" [label=\"b\\nNeg\"];\n"
+            "  }\n"
+            "  \"a\" -> \"b\";\n"
+            "  \"first\" -> \"b\" [style=dashed];\n"
+            "}\n");
+}
+
+TEST_F(InspectGraph, PrintsTheTextOfABinaryFileAndTakesTextItself) {
+  EXPECT_EQ(inspect("graph --text " + (folder_ / "graph.pb")), 0) << err_;
+  EXPECT_EQ(out_, bytes_of_file(folder_ / "graph.pbtxt"));
+  EXPECT_EQ(inspect("graph --text " + (folder_ / "graph.pbtxt")), 0) << err_;
+}
+
+TEST_F(InspectGraph, EndsWithOneLineForADamagedFile) {
+  std::string bytes = bytes_of_file(folder_ / "graph.pb");
+  bytes[2] = 'x';
+  write_bytes(folder_ / "graph.pb", bytes);
+  EXPECT_EQ(inspect("graph " + (folder_ / "graph.pb")), 1);
+  EXPECT_THAT(out_, IsEmpty());
+  EXPECT_THAT(err_, AllOf(HasSubstr(folder_ / "graph.pb"), HasSubstr("it is damaged")));
+  EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 1);
+}
+
+TEST_F(InspectGraph, RefusesABadCommandLineWithCodeTwo) {
+  EXPECT_EQ(inspect("graph"), 2);
+  EXPECT_EQ(inspect("graph a b"), 2);
+  EXPECT_EQ(inspect("graph --json --dot a"), 2);
+  EXPECT_EQ(inspect("graph --dott a"), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean \"--dot\"?"));
+}
+
+}  // namespace
+}  // namespace kolo
