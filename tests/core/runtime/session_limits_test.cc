@@ -209,11 +209,11 @@ TEST_F(SessionLimits, KeepTheFieldsThatHaveNoEffect) {
   SessionConfig config;
   config.cluster_def = {{"worker", {{0, "host:1"}}}};
   config.placement_period = 3;
-  config.graph_options.optimizer_level = GraphOptions::OptimizerLevel::l0;
+  config.graph_options.optimizer_level = OptimizerLevel::l0;
   const Session session(graph, config);
   EXPECT_EQ(session.config().cluster_def.at("worker").at(0), "host:1");
   EXPECT_EQ(session.config().placement_period, 3);
-  EXPECT_EQ(session.config().graph_options.optimizer_level, GraphOptions::OptimizerLevel::l0);
+  EXPECT_EQ(session.config().graph_options.optimizer_level, OptimizerLevel::l0);
 }
 
 // Shapes that come and go make plans; the session keeps so many.
