@@ -98,7 +98,7 @@ class Planner {
         if (memory(v).root != v || !in_arena(v)) continue;
         const std::size_t bytes =
             aligned(static_cast<std::size_t>(graph_.shape(v).elements()) * size_of(graph_.dtype(v)));
-        plan_.unplanned_bytes += bytes;
+        count_unplanned(arena_of(v), bytes);
         const int reused = o == 0 ? block_to_overwrite(n, bytes) : -1;
         if (reused >= 0) extend(reused, v);
         else add_block(v, bytes);
@@ -106,7 +106,7 @@ class Planner {
       scratch_block_.push_back(-1);
       if (scratch_bytes_[n] > 0) {
         scratch_block_.back() = static_cast<int>(blocks_.size());
-        plan_.unplanned_bytes += aligned(scratch_bytes_[n]);
+        count_unplanned(arena_on(node.device), aligned(scratch_bytes_[n]));
         blocks_.push_back({.bytes = aligned(scratch_bytes_[n]),
                            .first = position_[n],
                            .last = position_[n],
@@ -115,6 +115,11 @@ class Planner {
                            .arena = arena_on(node.device)});
       }
     }
+  }
+
+  void count_unplanned(int arena, std::size_t bytes) {
+    plan_.unplanned_bytes += bytes;
+    plan_.arenas[arena].unplanned_bytes += bytes;
   }
 
   void add_block(StepValue v, std::size_t bytes) {

@@ -29,6 +29,7 @@ struct ValueMemory {
 struct Arena {
   std::string device;
   std::size_t bytes = 0;
+  std::size_t unplanned_bytes = 0;  // the sum of its buffers, had each its own
 };
 
 struct MemoryPlan {

@@ -7,6 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/message_of.h>
 #include <kolo/core/passes/graph_passes.h>
+#include <kolo/core/runtime/detail/memory_report.h>
 
 namespace kolo {
 namespace {
@@ -87,6 +88,7 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
   if (!plan.agreements().empty())
     step.on_failure = [&plan](const std::exception_ptr& error) { tell_others(plan.agreements(), error); };
   kolo::run_step(plan, frame, step);
+  if (metadata != nullptr) metadata->memory = detail::memory_report(plan, frame);
   if (traced)
     for (const auto& agreement : plan.agreements()) agreement->append_trace(metadata->step_stats);
 }
