@@ -16,7 +16,7 @@ import subprocess
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 KOLO = SOURCE / "build" / "release" / "bin" / "kolo-bench"
-MODELS = ("mlp", "lenet")
+MODELS = ("mlp", "lenet", "resnet20")
 # OpenBLAS 0.3.21 does not know every CPU; told, it takes its AVX-512 kernels.
 TOLD = {"OPENBLAS_CORETYPE": "SKYLAKEX"}
 

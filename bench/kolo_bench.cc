@@ -1,4 +1,4 @@
-// kolo-bench: measures training steps and reductions.
+// kolo-bench: measures training steps, reductions and the executor.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include <bench/allreduce_bench.h>
+#include <bench/executor_bench.h>
 #include <bench/train_bench.h>
 #include <kolo/collectives/allreduce_registry.h>
 #include <kolo/collectives/init.h>
@@ -65,8 +66,19 @@ po::options_description allreduce_options() {
   return all;
 }
 
+po::options_description executor_options() {
+  po::options_description all("kolo-bench executor");
+  all.add_options()("nodes", po::value<std::string>()->default_value("10000")->value_name("N"),
+                    "nodes of each graph")("threads",
+                                           po::value<std::string>()->default_value("1,2")->value_name("LIST"),
+                                           "numbers of threads that run nodes, separated by commas")(
+      "seconds", po::value<std::string>()->default_value("2")->value_name("S"),
+      "time for each graph and number of threads, after warming up");
+  return all;
+}
+
 po::options_description common_options() {
-  po::options_description all("Both");
+  po::options_description all("All");
   all.add_options()("json", po::bool_switch(), "one JSON object a line on stdout")(
       "help", po::bool_switch(), "this text")("version", po::bool_switch(), "name and version");
   return all;
@@ -74,10 +86,11 @@ po::options_description common_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|allreduce [options]: measures on all ranks of the job; rank 0 prints.\n"
+  text << "kolo-bench train|allreduce|executor [options]: measures on all ranks of the job; rank 0 prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
        << train_options() << "\n"
        << allreduce_options() << "\n"
+       << executor_options() << "\n"
        << common_options();
   return text.str();
 }
@@ -108,6 +121,14 @@ std::int64_t count(const char* option, const std::string& text, std::int64_t lea
   return *value;
 }
 
+double seconds_of(const po::variables_map& values) {
+  const auto text = values["seconds"].as<std::string>();
+  const auto seconds = parse_double(text);
+  if (!seconds || *seconds <= 0)
+    throw UsageError(fmt::format("--seconds \"{}\" is not valid; it must be a number above 0", text));
+  return *seconds;
+}
+
 void run_train(const po::variables_map& values) {
   TrainBenchOptions options;
   options.models = items_of(values, "models");
@@ -117,11 +138,7 @@ void run_train(const po::variables_map& values) {
       throw UsageError(fmt::format("there is no model \"{}\"{}", model, did_you_mean(model, known)));
   if (values.count("threads") > 0)
     options.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096));
-  const auto seconds = parse_double(values["seconds"].as<std::string>());
-  if (!seconds || *seconds <= 0)
-    throw UsageError(fmt::format("--seconds \"{}\" is not valid; it must be a number above 0",
-                                 values["seconds"].as<std::string>()));
-  options.seconds = *seconds;
+  options.seconds = seconds_of(values);
   options.optimizer_level =
       static_cast<int>(count("optimizer-level", values["optimizer-level"].as<std::string>(), 0, 1));
   options.json = values["json"].as<bool>();
@@ -143,6 +160,17 @@ void run_allreduce(const po::variables_map& values) {
   allreduce_bench(options);
 }
 
+void run_executor(const po::variables_map& values) {
+  ExecutorBenchOptions options;
+  options.nodes = static_cast<int>(count("nodes", values["nodes"].as<std::string>(), 1, 1 << 22));
+  options.threads.clear();
+  for (const auto& threads : items_of(values, "threads"))
+    options.threads.push_back(static_cast<int>(count("threads", threads, 1, 4096)));
+  options.seconds = seconds_of(values);
+  options.json = values["json"].as<bool>();
+  executor_bench(options);
+}
+
 // The command line is read before init(), since the algorithm is one of init()'s options.
 void choose_algorithm(const po::variables_map& values) {
   if (values.count("algorithm") == 0) return;
@@ -156,7 +184,7 @@ void choose_algorithm(const po::variables_map& values) {
 }
 
 struct Command {
-  enum class Kind { help, version, train, allreduce } kind = Kind::help;
+  enum class Kind { help, version, train, allreduce, executor } kind = Kind::help;
   po::variables_map values;
 };
 
@@ -164,14 +192,26 @@ Command parse_command(int argc, const char* const* argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "--help") return {Command::Kind::help, {}};
   if (first == "--version") return {Command::Kind::version, {}};
-  const std::vector<std::string> commands = {"train", "allreduce"};
-  if (first != "train" && first != "allreduce")
+  struct Choice {
+    const char* name;
+    Command::Kind kind;
+    po::options_description (*options)();
+  };
+  static constexpr Choice kChoices[] = {{"train", Command::Kind::train, train_options},
+                                        {"allreduce", Command::Kind::allreduce, allreduce_options},
+                                        {"executor", Command::Kind::executor, executor_options}};
+  const auto* chosen = std::find_if(std::begin(kChoices), std::end(kChoices),
+                                    [&](const Choice& choice) { return first == choice.name; });
+  if (chosen == std::end(kChoices)) {
+    std::vector<std::string> commands;
+    for (const Choice& choice : kChoices) commands.push_back(choice.name);
     throw UsageError(first.empty()
-                         ? "what is to be measured? kolo-bench train or kolo-bench allreduce"
+                         ? fmt::format("what is to be measured? kolo-bench {}", fmt::join(commands, ", "))
                          : fmt::format("there is no command \"{}\"{}", first, did_you_mean(first, commands)));
+  }
   Command command;
-  command.kind = first == "train" ? Command::Kind::train : Command::Kind::allreduce;
-  command.values = parse(first == "train" ? train_options() : allreduce_options(), argc - 1, argv + 1);
+  command.kind = chosen->kind;
+  command.values = parse(chosen->options(), argc - 1, argv + 1);
   if (command.values["help"].as<bool>()) command.kind = Command::Kind::help;
   else if (command.values["version"].as<bool>()) command.kind = Command::Kind::version;
   if (command.kind == Command::Kind::allreduce) choose_algorithm(command.values);
@@ -189,6 +229,7 @@ void run(const Command& command) {
       break;
     case Command::Kind::train: run_train(command.values); break;
     case Command::Kind::allreduce: run_allreduce(command.values); break;
+    case Command::Kind::executor: run_executor(command.values); break;
   }
 }
 

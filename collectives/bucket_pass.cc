@@ -10,6 +10,7 @@
 
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/schedule.h>
+#include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/pass.h>
@@ -61,6 +62,11 @@ std::vector<int> backward_order(const Node& group) {
 
 std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
   if (process().size == 1) return nullptr;
+  if (const auto local = group.attr<std::vector<std::string>>("of_one_rank"); !local.empty())
+    throw FailedPreconditionError(
+        "{} was built for one rank, before init(): the gradient of \"{}\" would not be reduced over the {} "
+        "ranks",
+        describe(group), local[0], process().size);
   ScheduleSpec spec;
   spec.name = group.name();
   spec.op = reduce_op_from_name(group.attr<std::string>("reduction"));

@@ -13,6 +13,7 @@ const RegisterOp group_allreduce_op(OpSchema("GroupAllReduce")
                                         .attr("first_bucket_bytes", 0)
                                         .attr("bucket_bytes", 0)
                                         .attr("schedule", "")
+                                        .attr("of_one_rank", std::vector<std::string>())
                                         .output_per_input()
                                         .stateful()
                                         .expanded_by_pass());
@@ -41,7 +42,8 @@ Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vec
                                 {"names", names},
                                 {"first_bucket_bytes", options.first_bucket_bytes},
                                 {"bucket_bytes", options.bucket_bytes},
-                                {"schedule", s.wished_name("GroupAllReduce")}});
+                                {"schedule", s.wished_name("GroupAllReduce")},
+                                {"of_one_rank", options.of_one_rank}});
   Outputs reduced;
   for (int i = 0; i < node.node->num_outputs(); ++i) reduced.push_back(node.output(i));
   return reduced;

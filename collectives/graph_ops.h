@@ -14,6 +14,8 @@ struct GroupAllReduceOptions {
   ReduceOp op = ReduceOp::average;
   std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
   std::int64_t bucket_bytes = 0;        // of the others; 0: KOLO_BUCKET_BYTES
+  // Names of gradients that need no reduction because there is one rank: a step on several refuses the node.
+  std::vector<std::string> of_one_rank = {};
 };
 
 /// Each gradient reduced over all ranks: one output for each, in their order. When a step is compiled the

@@ -17,6 +17,7 @@
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/message_of.h>
 #include <kolo/core/base/process.h>
 
 namespace kolo {
@@ -33,15 +34,7 @@ void end_job(int code) {
 // The other ranks would wait for one that ends by an error: they are ended with it.
 [[noreturn]] void on_terminate() {
   std::string text = "ended by std::terminate";
-  if (const auto error = std::current_exception()) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-      text = e.what();
-    } catch (...) {
-      text = "an exception that is no std::exception";
-    }
-  }
+  if (const auto error = std::current_exception()) text = message_of(error);
   const std::string line = fmt::format("rank {} on {}: {}\n", process().rank, process().hostname, text);
   std::fflush(stdout);
   std::fputs(line.c_str(), stderr);

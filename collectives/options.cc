@@ -10,6 +10,7 @@
 #include <kolo/collectives/allreduce_registry.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/gpu_platform.h>
 
 namespace kolo {
 namespace {
@@ -60,7 +61,7 @@ EngineOptions EngineOptions::from_environment() {
   if (env_string("KOLO_COMM_THREAD_CORE"))
     o.comm_thread_core = static_cast<int>(env_int64("KOLO_COMM_THREAD_CORE", 0, 0, 4095));
   o.data_dir = env_string("KOLO_DATA_DIR").value_or("");
-  o.virtual_gpus = static_cast<int>(env_int64("KOLO_VIRTUAL_GPUS", 0, 0, 64));
+  o.virtual_gpus = static_cast<int>(virtual_gpus_of_environment().size());
   return o;
 }
 

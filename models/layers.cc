@@ -2,11 +2,14 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/batch_norm.h>
 #include <kolo/core/ops/bias_add.h>
 #include <kolo/core/ops/conv2d.h>
 #include <kolo/core/ops/initializers.h>
+#include <kolo/core/ops/layer_norm.h>
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/update_ops.h>
 #include <kolo/core/ops/variable.h>
 
 namespace kolo::models {
@@ -25,26 +28,80 @@ Variable weights(const Scope& s, DType dtype, const Shape& shape) {
   return Variable(s.named("w"), glorot_uniform(s.named("w/initial_value"), dtype, shape));
 }
 
+// All elements start at `start`.
+Variable constant_variable(const Scope& s, const std::string& name, DType dtype, const Shape& shape,
+                           double start, const VariableOptions& options = {}) {
+  return Variable(s.named(name), fill(s.named(name + "/initial_value"), dtype, shape, start), options);
+}
+
 Variable biases(const Scope& s, DType dtype, std::int64_t count) {
-  return Variable(s.named("b"), zeros(s.named("b/initial_value"), dtype, {count}));
+  return constant_variable(s, "b", dtype, {count}, 0);
 }
 
 }  // namespace
 
-Output dense(const Scope& s, Output x, std::int64_t units, const std::string& name) {
+Output dense(const Scope& s, Output x, std::int64_t units, const std::string& name, bool bias) {
   const std::int64_t inputs = input_size(x, 2, 1, name);
   const Scope layer = s.name_scope(name);
   const Variable w = weights(layer, x.dtype(), {inputs, units});
-  const Variable b = biases(layer, x.dtype(), units);
-  return bias_add(layer, matmul(layer, x, w), b);
+  const Output y = matmul(layer, x, w);
+  return bias ? bias_add(layer, y, biases(layer, x.dtype(), units)) : y;
 }
 
 Output conv2d(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name) {
   const std::int64_t channels = input_size(x, 4, 1, name);
   const Scope scope = s.name_scope(name);
   const Variable w = weights(scope, x.dtype(), {layer.filters, channels, layer.kernel[0], layer.kernel[1]});
-  const Variable b = biases(scope, x.dtype(), layer.filters);
-  return bias_add(scope, kolo::conv2d(scope, x, w, {.strides = layer.strides, .padding = layer.padding}), b);
+  const Output y = kolo::conv2d(scope, x, w, {.strides = layer.strides, .padding = layer.padding});
+  return layer.bias ? bias_add(scope, y, biases(scope, x.dtype(), layer.filters)) : y;
+}
+
+Output depthwise_conv2d(const Scope& s, Output x, const DepthwiseConv2dLayer& layer,
+                        const std::string& name) {
+  const std::int64_t channels = input_size(x, 4, 1, name);
+  const Scope scope = s.name_scope(name);
+  const Variable w =
+      weights(scope, x.dtype(), {channels, layer.multiplier, layer.kernel[0], layer.kernel[1]});
+  const Output y = kolo::depthwise_conv2d(scope, x, w, {.strides = layer.strides, .padding = layer.padding});
+  return layer.bias ? bias_add(scope, y, biases(scope, x.dtype(), channels * layer.multiplier)) : y;
+}
+
+Output conv2d_transpose(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name) {
+  const std::int64_t channels = input_size(x, 4, 1, name);
+  const Scope scope = s.name_scope(name);
+  const Variable w = weights(scope, x.dtype(), {channels, layer.filters, layer.kernel[0], layer.kernel[1]});
+  const Output y = kolo::conv2d_transpose(scope, x, w, {.strides = layer.strides, .padding = layer.padding});
+  return layer.bias ? bias_add(scope, y, biases(scope, x.dtype(), layer.filters)) : y;
+}
+
+Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer) {
+  if (!x.shape().has_rank() || x.shape().rank() < 2 || x.shape().dim(1) < 0)
+    throw InvalidArgumentError(
+        "layer \"{}\": its input {} is {}; it must be [N,C] or [N,C,…], and C must be known", name, x.name(),
+        x.shape());
+  const Scope scope = s.name_scope(name);
+  const Shape channels{x.shape().dim(1)};
+  const Variable gamma = constant_variable(scope, "gamma", x.dtype(), channels, 1);
+  const Variable beta = constant_variable(scope, "beta", x.dtype(), channels, 0);
+  const VariableOptions fixed{.trainable = false};
+  const Variable mean = constant_variable(scope, "moving_mean", x.dtype(), channels, 0, fixed);
+  const Variable variance = constant_variable(scope, "moving_variance", x.dtype(), channels, 1, fixed);
+  const BatchNormResult result = kolo::batch_norm(scope, x, gamma, beta, mean, variance,
+                                                  {.epsilon = layer.epsilon, .momentum = layer.momentum});
+  add_update_op(scope, assign(scope, mean, result.moving_mean));
+  add_update_op(scope, assign(scope, variance, result.moving_variance));
+  return result.y;
+}
+
+Output layer_norm(const Scope& s, Output x, const std::string& name, double epsilon) {
+  if (!x.shape().has_rank() || x.shape().rank() < 1 || x.shape().dim(-1) < 0)
+    throw InvalidArgumentError("layer \"{}\": its input {} is {}; its last dimension must be known", name,
+                               x.name(), x.shape());
+  const Scope scope = s.name_scope(name);
+  const Shape row{x.shape().dim(-1)};
+  const Variable gamma = constant_variable(scope, "gamma", x.dtype(), row, 1);
+  const Variable beta = constant_variable(scope, "beta", x.dtype(), row, 0);
+  return kolo::layer_norm(scope, x, gamma, beta, epsilon);
 }
 
 Output flatten(const Scope& s, Output x) {

@@ -13,20 +13,53 @@ namespace kolo::models {
 // graph's seed and their own names, so that a layer starts alike whatever stands before it; biases start at
 // 0.
 
-/// x [N, inputs] · w [inputs, units] + b [units] → [N, units].
+/// x [N, inputs] · w [inputs, units], plus b [units] if asked for → [N, units].
 /// Throws InvalidArgumentError unless x is a matrix whose number of columns is known.
-Output dense(const Scope& s, Output x, std::int64_t units, const std::string& name);
+Output dense(const Scope& s, Output x, std::int64_t units, const std::string& name, bool bias = true);
 
 struct Conv2dLayer {
   std::int64_t filters;  // channels of the result
   RowsCols kernel{3, 3};
   RowsCols strides{1, 1};
   Padding padding = Padding::same;
+  bool bias = true;  // false for what a normalization follows, which takes any bias away again
 };
 
-/// images [N,C,H,W] with weights w [filters,C,kh,kw], plus b [filters] → [N,filters,H',W'].
+/// images [N,C,H,W] with weights w [filters,C,kh,kw], plus b [filters] if asked for → [N,filters,H',W'].
 /// Throws InvalidArgumentError unless x has four dimensions and its number of channels is known.
 Output conv2d(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name);
+
+struct DepthwiseConv2dLayer {
+  std::int64_t multiplier = 1;  // filters of each channel
+  RowsCols kernel{3, 3};
+  RowsCols strides{1, 1};
+  Padding padding = Padding::same;
+  bool bias = true;
+};
+
+/// images [N,C,H,W], each channel with its own weights of w [C,multiplier,kh,kw], plus b [C·multiplier] if
+/// asked for → [N,C·multiplier,H',W']. Throws as conv2d.
+Output depthwise_conv2d(const Scope& s, Output x, const DepthwiseConv2dLayer& layer, const std::string& name);
+
+/// The layer that makes images larger (kolo::conv2d_transpose), with w [C,filters,kh,kw], plus b [filters] if
+/// asked for: H' = H · stride with Padding::same. Throws as conv2d.
+Output conv2d_transpose(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name);
+
+struct BatchNormLayer {
+  double momentum = 0.99;  // share of its old value that a moving average keeps in a step
+  double epsilon = 1e-3;   // added to the variance
+};
+
+/// x [N,C] or [N,C,…] normalized channel by channel with the statistics of the batch (batch_norm.h), scaled
+/// by gamma [C], which starts at 1, and shifted by beta [C], from 0. moving_mean and moving_variance (from 0
+/// and 1) are not trainable; they are saved, and moved by the train op of Optimizer::minimize, on each rank
+/// with its own samples. inference_form gives the network that uses them. Throws InvalidArgumentError unless
+/// x has two dimensions or more and its number of channels is known.
+Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});
+
+/// x [N,…,D] normalized along its last dimension (layer_norm.h), scaled by gamma [D], which starts at 1, and
+/// shifted by beta [D], from 0. Throws InvalidArgumentError unless D is known.
+Output layer_norm(const Scope& s, Output x, const std::string& name, double epsilon = 1e-5);
 
 /// x [N, …] → [N, elements of the rest]. Throws InvalidArgumentError unless the rest of the shape is known.
 Output flatten(const Scope& s, Output x);

@@ -29,9 +29,13 @@ void AdagradOptimizer::create_slots(const Scope& s, std::span<const Variable> va
     create_slot(s, variable, "accumulator", initial_accumulator_value_);
 }
 
-Operation AdagradOptimizer::apply_dense(const Scope& s, Output gradient, const Variable& variable) {
-  return apply_adagrad(s, variable, find_slot(variable, "accumulator"),
-                       learning_rate_.scalar(s, variable.dtype(), "learning_rate"), gradient);
+Operation AdagradOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
+  return apply_update(s,
+                      {.rule = "Adagrad",
+                       .variable = variable,
+                       .slots = {find_slot(variable, "accumulator")},
+                       .scalars = {scalar(learning_rate_, variable, "learning_rate")}},
+                      gradient);
 }
 
 }  // namespace kolo

@@ -6,7 +6,8 @@
 namespace kolo {
 
 /// a += gradient²; v −= learning_rate · gradient / √a. There is no epsilon: the accumulator starts at
-/// `initial_accumulator_value`, 0.1 as in TensorFlow 1. Slot: "accumulator".
+/// `initial_accumulator_value`, 0.1 as in TensorFlow 1. Slot: "accumulator". Slices touch the rows that they
+/// list alone.
 class AdagradOptimizer : public RuleOptimizer {
  public:
   /// Throws InvalidArgumentError `initial_accumulator_value must be positive: <x>`.
@@ -14,7 +15,7 @@ class AdagradOptimizer : public RuleOptimizer {
 
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
-  Operation apply_dense(const Scope& s, Output gradient, const Variable& variable) override;
+  Operation apply(const Scope& s, Output gradient, const Variable& variable) override;
 
  private:
   Hyperparameter learning_rate_;

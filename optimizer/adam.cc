@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
@@ -15,23 +16,23 @@ namespace {
 const RegisterOptimizer adam("adam", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
   return std::make_unique<AdamOptimizer>(settings.learning_rate);
 });
+const RegisterOptimizer adam_w("adamw", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+  return std::make_unique<AdamWOptimizer>(AdamWOptions{.learning_rate = settings.learning_rate});
+});
 
-void check_beta(const char* name, double beta) {
-  if (!(beta >= 0 && beta < 1))
-    throw InvalidArgumentError("Adam: {} is {}; it must be in [0, 1)", name, beta);
-}
-
-Operation multiply(const Scope& s, const Variable& power, double beta) {
-  return assign(s, power, mul(s, power, Hyperparameter(beta).scalar(s, power.dtype(), "beta")));
+void check_beta(const std::string& optimizer, const char* name, const Hyperparameter& beta) {
+  if (const auto number = beta.number(); number && !(*number >= 0 && *number < 1))
+    throw InvalidArgumentError("{}: {} is {}; it must be in [0, 1)", optimizer, name, *number);
 }
 
 }  // namespace
 
-AdamOptimizer::AdamOptimizer(AdamOptions options) : RuleOptimizer("Adam"), options_(options) {
-  check_beta("beta1", options.beta1);
-  check_beta("beta2", options.beta2);
-  if (!(options.epsilon >= 0))
-    throw InvalidArgumentError("Adam: epsilon is {}; it must not be negative", options.epsilon);
+AdamOptimizer::AdamOptimizer(std::string name, AdamOptions options)
+    : RuleOptimizer(std::move(name)), options_(std::move(options)) {
+  check_beta(this->name(), "beta1", options_.beta1);
+  check_beta(this->name(), "beta2", options_.beta2);
+  if (const auto epsilon = options_.epsilon.number(); epsilon && !(*epsilon >= 0))
+    throw InvalidArgumentError("{}: epsilon is {}; it must not be negative", this->name(), *epsilon);
 }
 
 void AdamOptimizer::create_slots(const Scope& s, std::span<const Variable> variables) {
@@ -47,24 +48,51 @@ void AdamOptimizer::create_slots(const Scope& s, std::span<const Variable> varia
   }
 }
 
-Operation AdamOptimizer::apply_dense(const Scope& s, Output gradient, const Variable& variable) {
-  const auto scalar = [&](const Hyperparameter& number, const char* name) {
-    return number.scalar(s, variable.dtype(), name);
-  };
-  const AdamScalars scalars = {.beta1_power = scalar(beta1_power_.read(), "beta1_power"),
-                               .beta2_power = scalar(beta2_power_.read(), "beta2_power"),
-                               .learning_rate = scalar(options_.learning_rate, "learning_rate"),
-                               .beta1 = scalar(options_.beta1, "beta1"),
-                               .beta2 = scalar(options_.beta2, "beta2"),
-                               .epsilon = scalar(options_.epsilon, "epsilon")};
-  return apply_adam(s, variable, find_slot(variable, "m"), find_slot(variable, "v"), scalars, gradient);
+Outputs AdamOptimizer::scalars(const Variable& variable) {
+  return {scalar(beta1_power_.read(), variable, "beta1_power"),
+          scalar(beta2_power_.read(), variable, "beta2_power"),
+          scalar(options_.learning_rate, variable, "learning_rate"),
+          scalar(options_.beta1, variable, "beta1"),
+          scalar(options_.beta2, variable, "beta2"),
+          scalar(options_.epsilon, variable, "epsilon")};
+}
+
+Operation AdamOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
+  return apply_update(s,
+                      {.rule = "Adam",
+                       .variable = variable,
+                       .slots = {find_slot(variable, "m"), find_slot(variable, "v")},
+                       .scalars = scalars(variable)},
+                      gradient);
 }
 
 Operation AdamOptimizer::finish(const Scope& s, const std::vector<Operation>& updates) {
   const Scope after = s.control_dependencies(updates);
-  const Operation beta1 = multiply(after.name_scope("beta1_power"), beta1_power_, options_.beta1);
-  const Operation beta2 = multiply(after.name_scope("beta2_power"), beta2_power_, options_.beta2);
+  const auto multiply = [&](const Variable& power, const Hyperparameter& beta, const std::string& name) {
+    const Scope scope = after.name_scope(name + "_power");
+    return assign(scope, power, mul(scope, power, scalar(beta, power, name)));
+  };
+  const Output beta1 = multiply(beta1_power_, options_.beta1, "beta1");
+  const Output beta2 = multiply(beta2_power_, options_.beta2, "beta2");
   return group(s.named("update"), {beta1, beta2});
+}
+
+AdamWOptimizer::AdamWOptimizer(AdamWOptions options)
+    : AdamOptimizer("AdamW", {.learning_rate = options.learning_rate,
+                              .beta1 = options.beta1,
+                              .beta2 = options.beta2,
+                              .epsilon = options.epsilon}),
+      weight_decay_(options.weight_decay) {}
+
+Operation AdamWOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
+  Outputs numbers = scalars(variable);
+  numbers.push_back(scalar(weight_decay_, variable, "weight_decay"));
+  return apply_update(s,
+                      {.rule = "AdamW",
+                       .variable = variable,
+                       .slots = {find_slot(variable, "m"), find_slot(variable, "v")},
+                       .scalars = std::move(numbers)},
+                      gradient);
 }
 
 }  // namespace kolo

@@ -14,9 +14,10 @@ const RegisterOptimizer sgd("sgd", [](const OptimizerSettings& settings) -> std:
 
 }  // namespace
 
-Operation GradientDescentOptimizer::apply_dense(const Scope& s, Output gradient, const Variable& variable) {
-  return apply_gradient_descent(s, variable, learning_rate_.scalar(s, variable.dtype(), "learning_rate"),
-                                gradient);
+Operation GradientDescentOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
+  const Output rate = scalar(learning_rate_, variable, "learning_rate");
+  return apply_update(s, {.rule = "GradientDescent", .variable = variable, .slots = {}, .scalars = {rate}},
+                      gradient);
 }
 
 }  // namespace kolo

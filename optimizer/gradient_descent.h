@@ -5,14 +5,14 @@
 
 namespace kolo {
 
-/// v −= learning_rate · gradient.
+/// v −= learning_rate · gradient. Slices touch the rows that they list alone.
 class GradientDescentOptimizer : public RuleOptimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate)
       : RuleOptimizer("GradientDescent"), learning_rate_(learning_rate) {}
 
  protected:
-  Operation apply_dense(const Scope& s, Output gradient, const Variable& variable) override;
+  Operation apply(const Scope& s, Output gradient, const Variable& variable) override;
 
  private:
   Hyperparameter learning_rate_;

@@ -14,10 +14,24 @@ Hyperparameter::Hyperparameter(Output value) : value_(value) {
                                value ? value.shape() : Shape::unknown_rank());
 }
 
+std::optional<double> Hyperparameter::number() const {
+  const double* number = std::get_if<double>(&value_);
+  return number == nullptr ? std::nullopt : std::optional<double>(*number);
+}
+
+Output Hyperparameter::in_graph(const Scope& s, DType dtype, const std::string& name) const {
+  const Output* output = std::get_if<Output>(&value_);
+  return output != nullptr ? *output : scalar(s, dtype, name);
+}
+
 Output Hyperparameter::scalar(const Scope& s, DType dtype, const std::string& name) const {
   if (const Output* output = std::get_if<Output>(&value_))
     return output->dtype() == dtype ? *output : cast(s.named(name), *output, dtype);
-  return fill(s.named(name), dtype, {}, std::get<double>(value_));
+  const double number = std::get<double>(value_);
+  // Constants cost a step nothing; the other types are rare.
+  if (dtype == DType::f32) return constant(s.named(name), Tensor::scalar(static_cast<float>(number)));
+  if (dtype == DType::f64) return constant(s.named(name), Tensor::scalar(number));
+  return fill(s.named(name), dtype, {}, number);
 }
 
 }  // namespace kolo

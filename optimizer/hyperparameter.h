@@ -1,6 +1,7 @@
 // A number that steers an optimizer: fixed, or computed in the graph.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -19,6 +20,10 @@ class Hyperparameter {
   /// Throws InvalidArgumentError unless it is a floating point scalar.
   Hyperparameter(Output value);
 
+  /// The value, unless it is computed in the graph.
+  std::optional<double> number() const;
+  /// As a scalar of its own type where it is computed in the graph, else of type `dtype`.
+  Output in_graph(const Scope& s, DType dtype, const std::string& name) const;
   /// As a scalar of type `dtype`; a node that it takes is named `name`.
   Output scalar(const Scope& s, DType dtype, const std::string& name) const;
 

@@ -25,11 +25,14 @@ void MomentumOptimizer::create_slots(const Scope& s, std::span<const Variable> v
   for (const Variable& variable : variables) create_slot(s, variable, "momentum");
 }
 
-Operation MomentumOptimizer::apply_dense(const Scope& s, Output gradient, const Variable& variable) {
-  const MomentumScalars scalars = {
-      .learning_rate = learning_rate_.scalar(s, variable.dtype(), "learning_rate"),
-      .momentum = momentum_.scalar(s, variable.dtype(), "momentum")};
-  return apply_momentum(s, variable, find_slot(variable, "momentum"), scalars, gradient, use_nesterov_);
+Operation MomentumOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
+  return apply_update(s,
+                      {.rule = use_nesterov_ ? "Nesterov" : "Momentum",
+                       .variable = variable,
+                       .slots = {find_slot(variable, "momentum")},
+                       .scalars = {scalar(learning_rate_, variable, "learning_rate"),
+                                   scalar(momentum_, variable, "momentum")}},
+                      gradient);
 }
 
 }  // namespace kolo

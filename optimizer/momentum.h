@@ -6,7 +6,8 @@
 namespace kolo {
 
 /// a = momentum · a + gradient, a₀ = 0; v −= learning_rate · a, or with Nesterov's form, which uses the new
-/// a, v −= learning_rate · gradient + learning_rate · momentum · a. Slot: "momentum".
+/// a, v −= learning_rate · gradient + learning_rate · momentum · a. Slot: "momentum". Slices touch the rows
+/// that they list alone: the momentum of the others does not decay.
 class MomentumOptimizer : public RuleOptimizer {
  public:
   MomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false)
@@ -17,7 +18,7 @@ class MomentumOptimizer : public RuleOptimizer {
 
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
-  Operation apply_dense(const Scope& s, Output gradient, const Variable& variable) override;
+  Operation apply(const Scope& s, Output gradient, const Variable& variable) override;
 
  private:
   Hyperparameter learning_rate_;

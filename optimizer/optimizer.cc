@@ -1,9 +1,12 @@
 #include <kolo/optimizer/optimizer.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/update_ops.h>
 #include <kolo/optimizer/detail/variable_list.h>
 
 namespace kolo {
@@ -11,7 +14,7 @@ namespace kolo {
 Operation Optimizer::minimize(Scope& s, Output loss, const MinimizeOptions& options) {
   const std::vector<Variable> variables =
       options.variables.empty() ? trainable_variables(s.graph()) : options.variables;
-  const std::vector<GradientPair> pairs = compute_gradients(s, loss, variables);
+  const std::vector<GradientPair> pairs = compute_gradients(s, loss, variables, options.gradients);
   if (std::none_of(pairs.begin(), pairs.end(), [](const GradientPair& pair) { return bool(pair.gradient); }))
     throw InvalidArgumentError(
         "No gradients provided for any variable, check your graph for ops that do not support gradients, "
@@ -19,11 +22,12 @@ Operation Optimizer::minimize(Scope& s, Output loss, const MinimizeOptions& opti
         "variables {} and loss {}.",
         detail::variable_list(pairs), loss.name());
   const Variable step = options.global_step ? options.global_step : get_or_create_global_step(s);
-  return apply_gradients(s, pairs, {.global_step = step, .name = options.name});
+  return with_updates(s, apply_gradients(s, pairs, {.global_step = step, .name = options.name}), loss);
 }
 
 std::vector<GradientPair> Optimizer::compute_gradients(Scope& s, Output loss,
-                                                       std::span<const Variable> variables) {
+                                                       std::span<const Variable> variables,
+                                                       const ComputeGradientsOptions& options) {
   if (variables.empty()) throw InvalidArgumentError("No variables to optimize.");
   if (!is_floating(loss.dtype()))
     throw InvalidArgumentError("{}: the loss {} is {}; it must be floating point", name(), loss.name(),
@@ -35,9 +39,31 @@ std::vector<GradientPair> Optimizer::compute_gradients(Scope& s, Output loss,
                                  name(), variable.name(), variable.dtype());
     values.push_back(variable.read());
   }
-  const Outputs gradients_of_values = gradients(s, {loss}, values);
+  const Outputs gradients_of_values = gradients(s, {loss}, values, {options.grad_loss},
+                                                {.colocate_with_ops = options.colocate_gradients_with_ops});
   std::vector<GradientPair> pairs;
   for (std::size_t i = 0; i < variables.size(); ++i) pairs.push_back({gradients_of_values[i], variables[i]});
+  return options.gate == Gate::graph ? gated(s, std::move(pairs)) : pairs;
+}
+
+std::vector<GradientPair> Optimizer::gated(const Scope& s, std::vector<GradientPair> pairs) {
+  std::vector<Operation> all;
+  for (const GradientPair& pair : pairs) {
+    if (!pair.gradient) continue;
+    const auto slices = indexed_slices(pair.gradient);
+    all.push_back(slices ? slices->values : pair.gradient);
+  }
+  const Scope gate = s.name_scope("gate_gradients");
+  const Scope after = gate.control_dependencies({group(gate.named("all"), all)});
+  for (GradientPair& pair : pairs) {
+    if (!pair.gradient) continue;
+    if (auto slices = indexed_slices(pair.gradient)) {
+      slices->values = identity(after, slices->values);
+      pair.gradient = to_dense(after, *slices);
+    } else {
+      pair.gradient = identity(after, pair.gradient);
+    }
+  }
   return pairs;
 }
 

@@ -11,11 +11,22 @@
 
 namespace kolo {
 
-/// The gradient of a loss with respect to a variable: of its shape and type, or empty where the loss does not
-/// depend on it.
+/// The gradient of a loss with respect to a variable: of its shape and type, perhaps slices
+/// (core/graph/indexed_slices.h), or empty where the loss does not depend on it.
 struct GradientPair {
   Output gradient;
   Variable variable;
+};
+
+/// What an update waits for. `none` and `op`: for its own gradient; in kolo ops on a variable take effect in
+/// the order of their creation, so that the gradients of an op see the values from before all updates either
+/// way. `graph`: for the gradients of all variables.
+enum class Gate { none, op, graph };
+
+struct ComputeGradientsOptions {
+  Gate gate = Gate::op;
+  bool colocate_gradients_with_ops = false;  // each gradient is placed with the node that it differentiates
+  Output grad_loss = {};                     // of the loss's shape, where that is not summed; none: ones
 };
 
 struct ApplyOptions {
@@ -27,6 +38,7 @@ struct MinimizeOptions {
   Variable global_step = {};             // counts the updates; none: get_or_create_global_step
   std::vector<Variable> variables = {};  // what is updated; empty: the graph's trainable variables
   std::string name = {};                 // of the nodes that update; "": the optimizer's name
+  ComputeGradientsOptions gradients = {};
 };
 
 /// Builds nodes into one graph, which must outlive it; one thread at a time.
@@ -40,7 +52,8 @@ class Optimizer {
 
   const std::string& name() const { return name_; }
 
-  /// compute_gradients and apply_gradients in one: the operation that makes one training step.
+  /// compute_gradients and apply_gradients in one: the operation that makes one training step. It ends with
+  /// the update_ops that belong to the loss (update_ops.h), such as batch normalization's moving averages.
   /// loss: f32|f64, any shape (summed).
   /// Throws as those two do, and InvalidArgumentError `No gradients provided for any variable, check your
   /// graph for ops that do not support gradients, between variables <vars> and loss <loss>.`
@@ -50,7 +63,8 @@ class Optimizer {
   /// Throws InvalidArgumentError `No variables to optimize.` if there are none, or if one of them or the loss
   /// is not floating point; the graph is then unchanged.
   virtual std::vector<GradientPair> compute_gradients(Scope& s, Output loss,
-                                                      std::span<const Variable> variables);
+                                                      std::span<const Variable> variables,
+                                                      const ComputeGradientsOptions& options = {});
   /// For the graph's trainable variables.
   std::vector<GradientPair> compute_gradients(Scope& s, Output loss);
 
@@ -64,6 +78,11 @@ class Optimizer {
   /// The variable that keeps the rule's state `slot`, such as "momentum", for `variable`; none before
   /// gradients were applied to it, or if the rule has no such slot.
   virtual Variable find_slot(const Variable& variable, const std::string& slot) const = 0;
+
+ protected:
+  /// The same gradients, each there only when all are: Gate::graph, for those who change gradients between
+  /// computing and applying them.
+  static std::vector<GradientPair> gated(const Scope& s, std::vector<GradientPair> pairs);
 
  private:
   std::string name_;

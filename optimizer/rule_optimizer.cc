@@ -29,11 +29,8 @@ std::vector<GradientPair> present(std::span<const GradientPair> gradients) {
 
 // Outside the scopes in which the step is built: what a checkpoint calls the state follows from the
 // variable's name alone.
-Variable state_variable(const Scope& s, const Variable& neighbour, const std::string& name,
-                        const Shape& shape, double initial_value) {
-  const Scope beside = Scope(s.graph()).colocate_with(neighbour.ref());
-  const Output initial = fill(beside.named(name + "/initial_value"), neighbour.dtype(), shape, initial_value);
-  return Variable(beside.named(name), initial, {.trainable = false});
+Scope state_scope(const Scope& s, const Variable& neighbour) {
+  return Scope(s.graph()).colocate_with(neighbour.ref());
 }
 
 }  // namespace
@@ -45,13 +42,15 @@ Operation RuleOptimizer::apply_gradients(Scope& s, std::span<const GradientPair>
   for (const GradientPair& pair : pairs) variables.push_back(pair.variable);
 
   const Scope scope = s.name_scope(options.name.empty() ? name() : options.name);
+  shared_.emplace(scope);
   create_slots(scope, variables);
   std::vector<Operation> updates;
   for (const GradientPair& pair : pairs) {
     const Scope named = scope.name_scope("update_" + pair.variable.name());
-    updates.push_back(apply_dense(named.colocate_with(pair.variable.ref()), pair.gradient, pair.variable));
+    updates.push_back(apply(named.colocate_with(pair.variable.ref()), pair.gradient, pair.variable));
   }
   const Operation updated = finish(scope, updates);
+  shared_.reset();
   if (!options.global_step) return updated;
 
   const Variable& step = options.global_step;
@@ -68,19 +67,32 @@ Operation RuleOptimizer::finish(const Scope& s, const std::vector<Operation>& up
   return group(s.named("update"), updates);
 }
 
-Variable RuleOptimizer::create_slot(const Scope& s, const Variable& variable, const std::string& slot,
-                                    double initial_value) {
-  Variable& made = slots_[{slot, variable.ref().node}];
-  if (!made)
-    made = state_variable(s, variable, variable.name() + "/" + name(), variable.shape(), initial_value);
+Output RuleOptimizer::scalar(const Hyperparameter& number, const Variable& variable,
+                             const std::string& name) {
+  if (!shared_) throw InternalError("{}: scalars are made while gradients are applied", this->name());
+  Output& made = shared_->scalars[{name, variable.dtype()}];
+  if (!made) made = number.scalar(shared_->scope, variable.dtype(), name);
   return made;
 }
 
+Variable RuleOptimizer::create_slot(const Scope& s, const Variable& variable, const std::string& slot,
+                                    double initial_value) {
+  Variable& made = slots_[{slot, variable.ref().node}];
+  if (made) return made;
+  const Scope beside = state_scope(s, variable);
+  const std::string name = variable.name() + "/" + this->name();
+  const Output initial =
+      fill(beside.named(name + "/initial_value"), variable.dtype(), variable.shape(), initial_value);
+  return made = Variable(beside.named(name), initial, {.trainable = false});
+}
+
 Variable RuleOptimizer::create_scalar(const Scope& s, const Variable& neighbour, const std::string& name,
-                                      double initial_value) {
+                                      const Hyperparameter& initial_value) {
   Variable& made = scalars_[name];
-  if (!made) made = state_variable(s, neighbour, name, {}, initial_value);
-  return made;
+  if (made) return made;
+  const Scope beside = state_scope(s, neighbour);
+  const Output initial = initial_value.scalar(beside, neighbour.dtype(), name + "/initial_value");
+  return made = Variable(beside.named(name), initial, {.trainable = false});
 }
 
 }  // namespace kolo

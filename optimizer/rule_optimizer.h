@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,15 +13,15 @@
 
 namespace kolo {
 
-/// A sub-class says in apply_dense how a variable takes its gradient:
+/// A sub-class says in apply how a variable takes its gradient:
 ///
 ///   class SignDescentOptimizer : public RuleOptimizer {
 ///    public:
 ///     explicit SignDescentOptimizer(Hyperparameter rate) : RuleOptimizer("SignDescent"), rate_(rate) {}
 ///
 ///    protected:
-///     Operation apply_dense(const Scope& s, Output gradient, const Variable& variable) override {
-///       const Output rate = rate_.scalar(s, variable.dtype(), "rate");
+///     Operation apply(const Scope& s, Output gradient, const Variable& variable) override {
+///       const Output rate = scalar(rate_, variable, "rate");
 ///       return assign_sub(s, variable, mul(s, sign(s, gradient), rate));
 ///     }
 ///
@@ -42,13 +43,18 @@ class RuleOptimizer : public Optimizer {
  protected:
   // apply_gradients calls these three in this order.
 
-  /// Makes what apply_dense needs, for the variables that have a gradient.
+  /// Makes what apply needs, for the variables that have a gradient.
   virtual void create_slots(const Scope& /*s*/, std::span<const Variable> /*variables*/) {}
-  /// Updates the variable and its slots; `s` is colocated with the variable.
-  virtual Operation apply_dense(const Scope& s, Output gradient, const Variable& variable) = 0;
+  /// Updates the variable and its slots; `s` is colocated with the variable. A gradient that is slices may be
+  /// taken as such (indexed_slices) or read as the tensor that it also is; apply_update does what is right.
+  virtual Operation apply(const Scope& s, Output gradient, const Variable& variable) = 0;
   /// What is done once, after all updates. The result stands for them and that.
   virtual Operation finish(const Scope& s, const std::vector<Operation>& updates);
 
+  /// The number as a scalar of the variable's type. Made once for each name and type, and shared by all
+  /// variables: updates that share their scalars are one kernel call (core/passes/fuse_updates.h). For apply
+  /// and finish.
+  Output scalar(const Hyperparameter& number, const Variable& variable, const std::string& name);
   /// The slot that the rule calls `slot`, such as "momentum"; made with all elements `initial_value` if it is
   /// new.
   Variable create_slot(const Scope& s, const Variable& variable, const std::string& slot,
@@ -56,9 +62,16 @@ class RuleOptimizer : public Optimizer {
   /// State that belongs to no single variable: a scalar variable named `name`; made with the type of
   /// `neighbour` and placed with it if it is new.
   Variable create_scalar(const Scope& s, const Variable& neighbour, const std::string& name,
-                         double initial_value);
+                         const Hyperparameter& initial_value);
 
  private:
+  struct Shared {
+    explicit Shared(Scope s) : scope(std::move(s)) {}
+    Scope scope;
+    std::map<std::pair<std::string, DType>, Output> scalars;
+  };
+
+  std::optional<Shared> shared_;                                   // while gradients are applied
   std::map<std::pair<std::string, const Node*>, Variable> slots_;  // by the rule's word and the variable
   std::map<std::string, Variable> scalars_;                        // by name
 };

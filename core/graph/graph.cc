@@ -164,14 +164,20 @@ void Graph::check_inputs(const Node& node) const {
 
 void Graph::infer_outputs(Node& node) const {
   const OpSchema& schema = node.schema();
-  const auto dtype_like = [&](const std::string& like) {
+  // An input; a DType attribute; or a whole number, which says how many outputs of the first input's type
+  // there are.
+  const auto add_like = [&](const std::string& like) {
     for (std::size_t i = 0; i < schema.inputs().size(); ++i)
-      if (schema.inputs()[i].name == like) return node.input(static_cast<int>(i)).dtype();
-    return node.attr<DType>(like);
+      if (schema.inputs()[i].name == like)
+        return node.output_dtypes_.push_back(node.input(static_cast<int>(i)).dtype());
+    const AttrValue& attr = node.attr(like);
+    if (std::holds_alternative<DType>(attr.value())) return node.output_dtypes_.push_back(attr.get<DType>());
+    for (auto count = attr.get<std::int64_t>(); count > 0; --count)
+      node.output_dtypes_.push_back(node.input(0).dtype());
   };
   for (const auto& spec : schema.outputs()) {
     if (spec.dtype) node.output_dtypes_.push_back(*spec.dtype);
-    else if (!spec.like.empty()) node.output_dtypes_.push_back(dtype_like(spec.like));
+    else if (!spec.like.empty()) add_like(spec.like);
     else if (node.num_inputs() > 0) node.output_dtypes_.push_back(node.input(0).dtype());
     else
       throw InternalError("op {}: the type of output \"{}\" follows from nothing", schema.name(), spec.name);

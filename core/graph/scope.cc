@@ -77,9 +77,6 @@ Scope Scope::colocate_with(Operation op, bool ignore_existing) const {
   return inner;
 }
 
-return inner;
-}
-
 Scope Scope::in_branch(Operation guard) const {
   Scope inner = *this;
   inner.branch_ = guard.node;

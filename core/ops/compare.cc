@@ -1,7 +1,7 @@
 #include <kolo/core/ops/compare.h>
 
-#include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/detail/broadcast_gradient.h>
 
 namespace kolo {
 namespace {
@@ -19,6 +19,10 @@ OpSchema comparison(const char* name, const std::vector<DType>& types = kCompara
       .shape([](ShapeContext& c) { c.set_output(0, broadcast_shapes(c.input(0), c.input(1))); });
 }
 
+OpSchema predicate(const char* name) {
+  return OpSchema(name).input("x", {DType::f32, DType::f64}).output("y", DType::boolean).no_gradient();
+}
+
 const RegisterOp comparisons[] = {
     comparison("Equal"),
     comparison("NotEqual"),
@@ -29,6 +33,9 @@ const RegisterOp comparisons[] = {
     comparison("LogicalAnd", kLogical).in_place(0).in_place(1),
     comparison("LogicalOr", kLogical).in_place(0).in_place(1),
     OpSchema("LogicalNot").input("x", kLogical).output("y").in_place(0).no_gradient(),
+    predicate("IsNan"),
+    predicate("IsInf"),
+    predicate("IsFinite"),
 };
 
 const RegisterOp select_op(
@@ -41,16 +48,12 @@ const RegisterOp select_op(
         .in_place(1)
         .in_place(2)
         .shape([](ShapeContext& c) {
-          const Shape y = c.input(1).merged_with(c.input(2));
-          if (!broadcast_shapes(c.input(0), y).is_compatible_with(y))
-            throw InvalidArgumentError(
-                "select: the condition is {} and the values are {}; it cannot be broadcast to them",
-                c.input(0), y);
-          c.set_output(0, y);
+          c.set_output(0, broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2))));
         })
         .gradient([](Scope& s, const Node& op, Output dy) {
           const Output zero = zeros_like(s, dy), condition = op.input(0);
-          return Outputs{Output(), select(s, condition, dy, zero), select(s, condition, zero, dy)};
+          return Outputs{Output(), detail::summed_to_input(s, select(s, condition, dy, zero), op, 1),
+                         detail::summed_to_input(s, select(s, condition, zero, dy), op, 2)};
         }));
 
 }  // namespace
@@ -64,8 +67,12 @@ Output greater_equal(const Scope& s, Output a, Output b) { return s.add("Greater
 Output logical_and(const Scope& s, Output a, Output b) { return s.add("LogicalAnd", {a, b}); }
 Output logical_or(const Scope& s, Output a, Output b) { return s.add("LogicalOr", {a, b}); }
 Output logical_not(const Scope& s, Output x) { return s.add("LogicalNot", {x}); }
+Output is_nan(const Scope& s, Output x) { return s.add("IsNan", {x}); }
+Output is_inf(const Scope& s, Output x) { return s.add("IsInf", {x}); }
+Output is_finite(const Scope& s, Output x) { return s.add("IsFinite", {x}); }
 Output select(const Scope& s, Output condition, Output a, Output b) {
   return s.add("Select", {condition, a, b});
 }
+Output where(const Scope& s, Output condition, Output a, Output b) { return select(s, condition, a, b); }
 
 }  // namespace kolo

@@ -19,8 +19,15 @@ Output logical_and(const Scope& s, Output a, Output b);
 Output logical_or(const Scope& s, Output a, Output b);
 Output logical_not(const Scope& s, Output x);
 
-/// a where `condition` (bool), else b. a and b have one shape and type (not string); `condition` is broadcast
-/// to that shape.
+/// f32 f64; bool.
+Output is_nan(const Scope& s, Output x);
+Output is_inf(const Scope& s, Output x);
+Output is_finite(const Scope& s, Output x);
+
+/// a where `condition` (bool), else b. a and b have one type (not string); all three are broadcast by NumPy's
+/// rule.
 Output select(const Scope& s, Output condition, Output a, Output b);
+/// The same, under NumPy's name.
+Output where(const Scope& s, Output condition, Output a, Output b);
 
 }  // namespace kolo

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/reshape.h>
 
 namespace kolo {
 namespace {
@@ -54,6 +56,58 @@ const RegisterOp concat_op(
 const RegisterOp concat_grad_op(
     OpSchema("ConcatGrad").required_attr("axis", 0).input("dy").variadic("xs").output_per_input());
 
+// The sizes that were asked for, equal ones if none were; −1 as long as x does not tell.
+Dims part_sizes(const ShapeContext& c, std::int64_t whole) {
+  const auto parts = c.attr<std::int64_t>("parts");
+  Dims sizes = c.attr<Dims>("sizes");
+  if (sizes.empty()) {
+    if (parts < 1) throw InvalidArgumentError("split into {} parts; at least 1 is right", parts);
+    if (whole >= 0 && whole % parts != 0)
+      throw InvalidArgumentError("split: x is {}; {} elements cannot be divided into {} equal parts",
+                                 c.input(0), whole, parts);
+    return Dims(parts, whole < 0 ? -1 : whole / parts);
+  }
+  std::int64_t sum = 0, open = -1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] >= 0) sum += sizes[i];
+    else if (sizes[i] == -1 && open < 0) open = static_cast<std::int64_t>(i);
+    else
+      throw InvalidArgumentError("split_v: size {} is {}; one size may be -1, all others at least 0", i,
+                                 sizes[i]);
+  }
+  if (whole >= 0 && (open < 0 ? sum != whole : sum > whole))
+    throw InvalidArgumentError(
+        "split_v: x is {}; the sizes add up to {}, not to the {} elements of the dimension", c.input(0), sum,
+        whole);
+  if (open >= 0 && whole >= 0) sizes[open] = whole - sum;
+  return sizes;
+}
+
+void split_shape(ShapeContext& c) {
+  const Shape& x = c.input(0);
+  int axis = c.attr<int>("axis");
+  if (x.has_rank() && (axis < -x.rank() || axis >= x.rank()))
+    throw InvalidArgumentError("split: axis {} is outside the dimensions of {}", axis, x);
+  const Dims sizes = part_sizes(c, x.has_rank() ? x.dim(axis) : -1);
+  if (!x.has_rank()) return;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    c.set_output(static_cast<int>(i), x.with_dim(axis, sizes[i]));
+}
+
+const RegisterOp split_op(OpSchema("Split")
+                              .input("x")
+                              .required_attr("parts", 0)
+                              .attr("sizes", Dims())
+                              .attr("axis", 0)
+                              .output("parts", "parts")
+                              .shape(split_shape)
+                              .gradient([](Scope& s, const Node& op, const Outputs& dy) {
+                                Outputs parts = dy;
+                                for (int i = 0; i < op.num_outputs(); ++i)
+                                  if (!parts[i]) parts[i] = zeros_like(s, op.output(i));
+                                return Outputs{concat(s, parts, op.attr<int>("axis"))};
+                              }));
+
 void slice_shape(ShapeContext& c) {
   const Dims begin = c.attr<Dims>("begin"), size = c.attr<Dims>("size");
   const Shape& x = c.input(0);
@@ -91,9 +145,52 @@ const RegisterOp slice_grad_op(OpSchema("SliceGrad")
                                    .output("dx")
                                    .shape([](ShapeContext& c) { c.set_output(0, c.input(1)); }));
 
+Outputs outputs_of(const Operation& op) {
+  Outputs outputs;
+  for (int i = 0; i < op.node->num_outputs(); ++i) outputs.push_back(op.output(i));
+  return outputs;
+}
+
 }  // namespace
 
 Output concat(const Scope& s, const Outputs& xs, int axis) { return s.add("Concat", xs, {{"axis", axis}}); }
+
+Outputs split(const Scope& s, Output x, int parts, int axis) {
+  return outputs_of(s.add("Split", {x}, {{"parts", parts}, {"axis", axis}}));
+}
+Outputs split_v(const Scope& s, Output x, std::vector<std::int64_t> sizes, int axis) {
+  if (sizes.empty())
+    throw InvalidArgumentError("split_v of {} takes at least one size; none was given", x.name());
+  const auto parts = static_cast<std::int64_t>(sizes.size());
+  return outputs_of(s.add("Split", {x}, {{"parts", parts}, {"sizes", std::move(sizes)}, {"axis", axis}},
+                          s.wished_name("split_v")));
+}
+
+Output stack(const Scope& s, const Outputs& xs, int axis) {
+  // In a view each has the new dimension already.
+  const Scope inner = s.name_scope(s.wished_name("stack"));
+  Outputs expanded;
+  for (const Output& x : xs) {
+    if (!x.shape().is_compatible_with(xs[0].shape()))
+      throw InvalidArgumentError("stack: tensor 0 is {} and tensor {} is {}; all must have one shape",
+                                 xs[0].shape(), expanded.size(), x.shape());
+    expanded.push_back(expand_dims(inner, x, axis));
+  }
+  return concat(inner, expanded, axis);
+}
+Outputs unstack(const Scope& s, Output x, int axis) {
+  const Shape& shape = x.shape();
+  if (!shape.has_rank() || axis < -shape.rank() || axis >= shape.rank() || shape.dim(axis) < 0)
+    throw InvalidArgumentError("unstack: {} is {}; dimension {} must be there, and known", x.name(), shape,
+                               axis);
+  const auto count = static_cast<int>(shape.dim(axis));
+  if (count == 0) return {};
+  const Scope inner = s.name_scope(s.wished_name("unstack"));
+  Outputs parts = split(inner, x, count, axis);
+  for (Output& part : parts) part = squeeze(inner, part, {axis});
+  return parts;
+}
+
 Output slice(const Scope& s, Output x, std::vector<std::int64_t> begin, std::vector<std::int64_t> size) {
   return s.add("Slice", {x}, {{"begin", std::move(begin)}, {"size", std::move(size)}});
 }

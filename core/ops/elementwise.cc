@@ -3,29 +3,17 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/detail/broadcast_gradient.h>
 
 namespace kolo {
 namespace {
+
+using detail::summed_to_input;
 
 const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
 const std::vector<DType> kReal = {DType::f32, DType::f64};
 
 void broadcast(ShapeContext& c) { c.set_output(0, broadcast_shapes(c.input(0), c.input(1))); }
-
-// True if `x` is certainly not repeated when it is broadcast against `other`.
-bool keeps_shape(const Shape& x, const Shape& other) {
-  if (!x.has_rank() || !other.has_rank() || x.rank() < other.rank()) return false;
-  for (int axis = 1; axis <= other.rank(); ++axis)
-    if (const std::int64_t dim = x.dim(-axis); (dim == 1 || dim == -1) && other.dim(-axis) != 1) return false;
-  return true;
-}
-
-// The gradient of input `i` of a broadcasting op from `dx`, which has the shape of the op's output.
-Output summed_to_input(const Scope& s, Output dx, const Node& op, int i) {
-  const Output x = op.input(i);
-  return keeps_shape(x.shape(), op.input(1 - i).shape()) ? dx : sum_like(s, dx, x);
-}
 
 using BinaryGradient = Outputs (*)(Scope& s, const Node& op, Output dy);
 
@@ -102,7 +90,6 @@ const RegisterOp unary_ops[] = {
       return one(mul(s, dy, sign(s, op.input(0))));
     }),
     unary("Sign", kArithmetic).no_gradient(),
-    unary("Floor", kReal).no_gradient(),
     unary("Square", kArithmetic).gradient([](Scope& s, const Node& op, Output dy) {
       return one(mul(s, dy, times(s, op.input(0), 2)));
     }),
@@ -172,6 +159,5 @@ Output exp(const Scope& s, Output x) { return s.add("Exp", {x}); }
 Output log(const Scope& s, Output x) { return s.add("Log", {x}); }
 Output tanh(const Scope& s, Output x) { return s.add("Tanh", {x}); }
 Output sigmoid(const Scope& s, Output x) { return s.add("Sigmoid", {x}); }
-Output floor(const Scope& s, Output x) { return s.add("Floor", {x}); }
 
 }  // namespace kolo

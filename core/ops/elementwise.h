@@ -39,7 +39,5 @@ Output log(const Scope& s, Output x);
 Output tanh(const Scope& s, Output x);
 /// 1 / (1 + e⁻ˣ).
 Output sigmoid(const Scope& s, Output x);
-/// No gradient flows through it.
-Output floor(const Scope& s, Output x);
 
 }  // namespace kolo

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/reductions.h>
 
 namespace kolo {
 namespace {
@@ -81,6 +82,11 @@ const RegisterOp max_pool_grad_op(max_pool_grad_schema());
 const RegisterOp avg_pool_op(avg_pool_schema());
 const RegisterOp avg_pool_grad_op(avg_pool_grad_schema());
 
+void check_images(const Output& images) {
+  if (images.shape().has_rank() && images.shape().rank() != 4)
+    throw InvalidArgumentError("global pooling: images are {}; they must be [N,C,H,W]", images.shape());
+}
+
 AttrMap window_attrs(const PoolOptions& options) {
   return {{"window", std::vector<std::int64_t>{options.window[0], options.window[1]}},
           {"strides", std::vector<std::int64_t>{options.strides[0], options.strides[1]}},
@@ -101,6 +107,15 @@ Output max_pool(const Scope& s, Output images, PoolOptions options) {
 
 Output avg_pool(const Scope& s, Output images, PoolOptions options) {
   return s.add("AvgPool", {images}, window_attrs(options));
+}
+
+Output global_max_pool(const Scope& s, Output images) {
+  check_images(images);
+  return reduce_max(s, images, {.axes = {2, 3}});
+}
+Output global_avg_pool(const Scope& s, Output images) {
+  check_images(images);
+  return reduce_mean(s, images, {.axes = {2, 3}});
 }
 
 }  // namespace kolo

@@ -19,6 +19,11 @@ struct PoolOptions {
 Output max_pool(const Scope& s, Output images, PoolOptions options = {});
 Output avg_pool(const Scope& s, Output images, PoolOptions options = {});
 
+/// The largest or the mean value of each whole image: [N,C,H,W] → [N,C]. The gradient of global_max_pool is
+/// shared equally by all that are largest. Throw InvalidArgumentError for another number of dimensions.
+Output global_max_pool(const Scope& s, Output images);
+Output global_avg_pool(const Scope& s, Output images);
+
 /// The type in which MaxPool's second output counts the cells of a window of this size.
 DType max_pool_cell_type(const RowsCols& window);
 

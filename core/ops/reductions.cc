@@ -4,6 +4,10 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/compare.h>
+#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/reshape.h>
 
 namespace kolo {
 namespace {
@@ -12,6 +16,7 @@ using Axes = std::vector<std::int64_t>;
 
 const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
 const std::vector<DType> kReal = {DType::f32, DType::f64};
+const std::vector<DType> kLogical = {DType::boolean};
 
 // Which dimensions are folded. Throws for axes that do not fit.
 std::vector<bool> folded_axes(const Shape& x, const Axes& axes) {
@@ -60,6 +65,10 @@ GradientFunction spread(bool mean) {
   };
 }
 
+Outputs product_gradient(Scope& s, const Node& op, const Outputs& dy) {
+  return {s.add("ReduceProdGrad", {dy[0], op.input(0)}, attrs_of(op))};
+}
+
 Outputs extremum_gradient(Scope& s, const Node& op, const Outputs& dy) {
   return {s.add("ReduceExtremumGrad", {dy[0], op.output(), op.input(0)}, attrs_of(op))};
 }
@@ -71,13 +80,22 @@ const RegisterOp reductions[] = {
     reduction("ReduceMean", kReal).gradient(spread(true)),
     reduction("ReduceMax", kArithmetic).gradient(extremum_gradient),
     reduction("ReduceMin", kArithmetic).gradient(extremum_gradient),
-    reduction("ReduceProd", kArithmetic),
+    reduction("ReduceProd", kArithmetic).gradient(product_gradient),
+    reduction("ReduceAny", kLogical).no_gradient(),
+    reduction("ReduceAll", kLogical).no_gradient(),
     OpSchema("ReduceSumGrad")
         .input("dy", kReal)
         .input("x", "dy")
         .attr("axes", Axes())
         .attr("keep_dims", false)
         .attr("mean", false)
+        .output("dx")
+        .shape(last_input_shape),
+    OpSchema("ReduceProdGrad")
+        .input("dy", kReal)
+        .input("x", "dy")
+        .attr("axes", Axes())
+        .attr("keep_dims", false)
         .output("dx")
         .shape(last_input_shape),
     OpSchema("ReduceExtremumGrad")
@@ -96,25 +114,29 @@ const RegisterOp reductions[] = {
         .in_place(0),
 };
 
-const RegisterOp argmax_op(OpSchema("ArgMax")
-                               .input("x", kArithmetic)
-                               .attr("axis", -1)
-                               .output("index", DType::i64)
-                               .no_gradient()
-                               .shape([](ShapeContext& c) {
-                                 const Shape& x = c.input(0);
-                                 if (!x.has_rank()) return;
-                                 const std::vector<bool> folded =
-                                     folded_axes(x, {c.attr<std::int64_t>("axis")});
-                                 Axes dims;
-                                 for (int axis = 0; axis < x.rank(); ++axis) {
-                                   if (!folded[axis]) dims.push_back(x.dim(axis));
-                                   else if (x.dim(axis) == 0)
-                                     throw InvalidArgumentError(
-                                         "argmax of {} along a dimension without elements", x);
-                                 }
-                                 c.set_output(0, Shape(std::move(dims)));
-                               }));
+void position_shape(ShapeContext& c) {
+  const Shape& x = c.input(0);
+  if (!x.has_rank()) return;
+  const std::vector<bool> folded = folded_axes(x, {c.attr<std::int64_t>("axis")});
+  Axes dims;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (!folded[axis]) dims.push_back(x.dim(axis));
+    else if (x.dim(axis) == 0)
+      throw InvalidArgumentError("argmax or argmin of {} along a dimension without elements", x);
+  }
+  c.set_output(0, Shape(std::move(dims)));
+}
+
+OpSchema position(const char* name) {
+  return OpSchema(name)
+      .input("x", kArithmetic)
+      .attr("axis", -1)
+      .output("index", DType::i64)
+      .no_gradient()
+      .shape(position_shape);
+}
+
+const RegisterOp positions[] = {position("ArgMax"), position("ArgMin")};
 
 Output reduce(const Scope& s, const char* op, Output x, ReduceOptions options) {
   return s.add(op, {x}, {{"axes", std::move(options.axes)}, {"keep_dims", options.keep_dims}});
@@ -137,7 +159,26 @@ Output reduce_min(const Scope& s, Output x, ReduceOptions options) {
 Output reduce_prod(const Scope& s, Output x, ReduceOptions options) {
   return reduce(s, "ReduceProd", x, std::move(options));
 }
+Output reduce_any(const Scope& s, Output x, ReduceOptions options) {
+  return reduce(s, "ReduceAny", x, std::move(options));
+}
+Output reduce_all(const Scope& s, Output x, ReduceOptions options) {
+  return reduce(s, "ReduceAll", x, std::move(options));
+}
+
+Output reduce_logsumexp(const Scope& s, Output x, ReduceOptions options) {
+  const Scope inner = s.name_scope(s.wished_name("reduce_logsumexp"));
+  // The largest is taken out, so that no exponential overflows, unless it is infinite: the difference of two
+  // infinities is no number. It is a constant of the sum: no gradient flows through it.
+  const Output largest =
+      stop_gradient(inner, reduce_max(inner, x, {.axes = options.axes, .keep_dims = true}));
+  const Output shift = select(inner, is_finite(inner, largest), largest, zeros_like(inner, largest));
+  const Output sum = reduce_sum(inner, exp(inner, sub(inner, x, shift)), options);
+  return add(inner, log(inner, sum), reshape_like(inner, shift, sum));
+}
+
 Output argmax(const Scope& s, Output x, int axis) { return s.add("ArgMax", {x}, {{"axis", axis}}); }
+Output argmin(const Scope& s, Output x, int axis) { return s.add("ArgMin", {x}, {{"axis", axis}}); }
 Output sum_like(const Scope& s, Output dy, Output like) { return s.add("SumLike", {dy, like}); }
 
 }  // namespace kolo

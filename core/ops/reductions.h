@@ -22,10 +22,16 @@ Output reduce_mean(const Scope& s, Output x, ReduceOptions options = {});
 /// A NaN gives NaN. The gradient is shared equally by all that are largest, as in TensorFlow.
 Output reduce_max(const Scope& s, Output x, ReduceOptions options = {});
 Output reduce_min(const Scope& s, Output x, ReduceOptions options = {});
-/// Has no gradient.
 Output reduce_prod(const Scope& s, Output x, ReduceOptions options = {});
-/// The position of the largest element along `axis`, the first of several; i64, without that dimension.
+/// log Σ eˣ without overflow. f32 f64.
+Output reduce_logsumexp(const Scope& s, Output x, ReduceOptions options = {});
+/// bool: whether one is true, or all are. Of no element: false, true.
+Output reduce_any(const Scope& s, Output x, ReduceOptions options = {});
+Output reduce_all(const Scope& s, Output x, ReduceOptions options = {});
+/// The position of the largest or smallest element along `axis`, the first of several; i64, without that
+/// dimension.
 Output argmax(const Scope& s, Output x, int axis = -1);
+Output argmin(const Scope& s, Output x, int axis = -1);
 
 /// `dy` summed to the shape of `like`, from which it was broadcast: how the gradient of a broadcast operand
 /// is made.

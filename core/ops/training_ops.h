@@ -1,38 +1,52 @@
-// One fused update of a variable for each optimizer's rule. Users call optimizers; those who write one of
-// their own may build on these. Every scalar has the variable's type. The result is the variable's new value.
+// The update of a variable by an optimizer's rule, as one op. Users call optimizers; those who write one of
+// their own may build on these.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include <kolo/core/ops/variable.h>
 
 namespace kolo {
 
-/// v −= gradient · learning_rate.
-Output apply_gradient_descent(const Scope& s, const Variable& v, Output learning_rate, Output gradient);
-
-struct MomentumScalars {
-  Output learning_rate;
-  Output momentum;
+/// A rule that has kernels of its own. `name`, such as "Adam", makes its ops: ApplyAdam takes a whole
+/// gradient, SparseApplyAdam, where there is one, only the rows of slices. Inputs: the variable, its slots,
+/// the scalars, [the rows' indices,] the gradient.
+struct UpdateRuleOps {
+  std::string name;
+  std::vector<std::string> slots;
+  std::vector<std::string> scalars;
+  bool has_sparse;  // false: every step moves all rows, so slices are taken as a whole gradient
 };
-/// a = a · momentum + gradient; then v −= a · learning_rate, or with Nesterov's momentum
-/// v −= gradient · learning_rate + a · momentum · learning_rate.
-Output apply_momentum(const Scope& s, const Variable& v, const Variable& a, const MomentumScalars& scalars,
-                      Output gradient, bool use_nesterov);
 
-/// a += gradient²; v −= learning_rate · gradient / √a.
-Output apply_adagrad(const Scope& s, const Variable& v, const Variable& a, Output learning_rate,
-                     Output gradient);
+/// name                slots                 scalars
+/// GradientDescent     –                     learning_rate
+/// Momentum, Nesterov  momentum              learning_rate momentum
+/// Adagrad             accumulator           learning_rate
+/// RMSProp             rms momentum          learning_rate decay momentum epsilon
+/// CenteredRMSProp     rms mg momentum       learning_rate decay momentum epsilon
+/// Adam                m v                   beta1_power beta2_power learning_rate beta1 beta2 epsilon
+/// AdamW               m v                   those of Adam, weight_decay
+/// Adadelta            accum accum_update    learning_rate rho epsilon
+/// Ftrl                accum linear          learning_rate l1 l2 shrinkage learning_rate_power
+/// Lion                m                     learning_rate beta1 beta2 weight_decay
+/// Formulas: the optimizers' headers. Sorted by name; the powers of the betas count this update, from 1.
+const std::vector<UpdateRuleOps>& update_rules();
 
-struct AdamScalars {
-  Output beta1_power;  // beta1 to the number of this update, counted from 1
-  Output beta2_power;
-  Output learning_rate;
-  Output beta1;
-  Output beta2;
-  Output epsilon;
+/// The rule whose Apply op is `op`, nullptr if it is none.
+const UpdateRuleOps* find_update_rule(const std::string& op);
+
+struct VariableUpdate {
+  std::string rule;  // a name of update_rules()
+  Variable variable;
+  std::vector<Variable> slots;  // of the variable's shape and type, in the rule's order
+  Outputs scalars;              // of the variable's type, in the rule's order
 };
-/// rate = learning_rate · √(1 − beta2_power) / (1 − beta1_power); m += (gradient − m)(1 − beta1);
-/// w += (gradient² − w)(1 − beta2); v −= m · rate / (√w + epsilon).
-Output apply_adam(const Scope& s, const Variable& v, const Variable& m, const Variable& w,
-                  const AdamScalars& scalars, Output gradient);
+
+/// The variable's new value. A gradient that is slices (indexed_slices.h) changes the rows that it lists
+/// alone, of slots too, after rows that are listed twice were summed; by Adam, AdamW and Lion it is taken as
+/// a whole gradient full of zeros. Throws InvalidArgumentError where a shape or type does not fit; when it is
+/// run, before anything is changed, `Index <i> at offset <o> in indices is out of range`.
+Output apply_update(const Scope& s, const VariableUpdate& update, Output gradient);
 
 }  // namespace kolo

@@ -169,7 +169,8 @@ OpSchema loop_schema(const char* name) {
       .names_tensors("condition")
       .names_tensors("results")
       .output_per_input()
-      .stateful();
+      .stateful()
+      .cpu_only();  // its kernel waits for steps whose nodes may be on any device
 }
 
 const RegisterOp loop_variable_op(OpSchema("LoopVariable")

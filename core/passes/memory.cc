@@ -17,21 +17,23 @@ constexpr std::size_t kSmallestReused = 4096;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// One stretch of the arena: a value with all its views and in-place successors, or a kernel's scratch.
+// One stretch of an arena: a value with all its views and in-place successors, or a kernel's scratch.
 struct Block {
   std::size_t bytes = 0;
   int first = 0;           // position of its first writer in the order
   int last = 0;            // position of its last user
-  std::vector<int> users;  // nodes, writers included
+  std::vector<int> users;  // nodes that use the value that it holds last, its writer included
   int writer = 0;          // the node that first writes it
+  int arena = 0;
   std::size_t offset = 0;
   std::size_t end() const { return offset + bytes; }
 };
 
 class Planner {
  public:
-  Planner(StepGraph& graph, const std::vector<int>& order, const std::vector<std::size_t>& scratch_bytes)
-      : graph_(graph), order_(order), scratch_bytes_(scratch_bytes), position_(order.size()) {
+  Planner(StepGraph& graph, const std::vector<int>& order, const std::vector<std::size_t>& scratch_bytes,
+          const std::string& host)
+      : graph_(graph), order_(order), scratch_bytes_(scratch_bytes), host_(host), position_(order.size()) {
     for (std::size_t i = 0; i < order.size(); ++i) position_[order[i]] = static_cast<int>(i);
   }
 
@@ -57,13 +59,25 @@ class Planner {
   ValueMemory kind_of(StepValue v) const {
     const StepValue root = graph_.memory_root(v);
     const StepNode& node = graph_.nodes[root.node];
-    if (root != v) return {memory(root).kind, root, 0};
-    if (graph_.placements.count(v) > 0) return {Kind::placed, v, 0};
-    if (node.schema->is_variable_storage()) return {Kind::variable, v, 0};
-    if (node.schema->name() == "Const") return {Kind::constant, v, 0};
-    if (node.schema->name() == kFeedOp) return {Kind::feed, v, 0};
+    if (root != v) return {memory(root).kind, root};
+    if (graph_.placements.count(v) > 0) return {Kind::placed, v};
+    if (node.schema->is_variable_storage()) return {Kind::variable, v};
+    if (node.schema->name() == "Const") return {Kind::constant, v};
+    if (node.schema->name() == kFeedOp) return {Kind::feed, v};
     const bool known = node.shapes[v.output].is_fully_known() && node.dtypes[v.output] != DType::string;
-    return {known ? Kind::arena : Kind::dynamic, v, 0};
+    return {known ? Kind::arena : Kind::dynamic, v};
+  }
+
+  int arena_on(const std::string& device) {
+    const auto [found, is_new] = arena_of_device_.emplace(device, static_cast<int>(plan_.arenas.size()));
+    if (is_new) plan_.arenas.push_back({device});
+    return found->second;
+  }
+
+  int arena_of(StepValue root) {
+    const StepNode& node = graph_.nodes[root.node];
+    const bool on_host = node.schema->is_host_output(root.output, node.dtypes[root.output]);
+    return arena_on(on_host ? host_ : node.device);
   }
 
   const ValueMemory& memory(StepValue v) const { return plan_.values[v.node][v.output]; }
@@ -97,7 +111,8 @@ class Planner {
                            .first = position_[n],
                            .last = position_[n],
                            .users = {n},
-                           .writer = n});
+                           .writer = n,
+                           .arena = arena_on(node.device)});
       }
     }
   }
@@ -108,7 +123,8 @@ class Planner {
                        .first = position_[v.node],
                        .last = position_[v.node],
                        .users = {},
-                       .writer = v.node});
+                       .writer = v.node,
+                       .arena = arena_of(v)});
     extend(block_of_[v], v);
   }
 
@@ -131,7 +147,7 @@ class Planner {
       const auto found = block_of_.find(graph_.memory_root(node.inputs[i]));
       if (found == block_of_.end()) continue;
       const Block& block = blocks_[found->second];
-      if (block.bytes != bytes || block.last != position_[n]) continue;
+      if (block.bytes != bytes || block.last != position_[n] || block.arena != arena_of({n, 0})) continue;
       // Blocks are rounded up: an input that is broadcast, or summed, may fill as many bytes as the output.
       // Its elements are read after others have been written.
       if (graph_.shape(node.inputs[i]).elements() != graph_.shape({n, 0}).elements()) continue;
@@ -143,6 +159,8 @@ class Planner {
       }
       if (inputs_in_block > 1) continue;
       for (const int user : block.users) add_edge(user, n);
+      // Whoever waits for the block's later users waits for these through `n`.
+      blocks_[found->second].users.clear();
       return found->second;
     }
     return -1;
@@ -163,7 +181,7 @@ class Planner {
       std::size_t offset = 0;
       for (const int other : placed) {
         const Block& b = blocks_[other];
-        if (b.last < block.first || b.first > block.last) continue;
+        if (b.arena != block.arena || b.last < block.first || b.first > block.last) continue;
         if (offset + block.bytes <= b.offset) break;
         offset = std::max(offset, b.end());
       }
@@ -171,13 +189,16 @@ class Planner {
       const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
                                        [&](std::size_t o, int b) { return o < blocks_[b].offset; });
       placed.insert(at, i);
-      plan_.arena_bytes = std::max(plan_.arena_bytes, block.end());
+      std::size_t& bytes = plan_.arenas[block.arena].bytes;
+      bytes = std::max(bytes, block.end());
     }
     for (Block& block : blocks_) {
       if (block.bytes >= kSmallestReused) continue;
-      block.offset = plan_.arena_bytes;
-      plan_.arena_bytes += block.bytes;
+      std::size_t& bytes = plan_.arenas[block.arena].bytes;
+      block.offset = bytes;
+      bytes += block.bytes;
     }
+    for (const Arena& arena : plan_.arenas) plan_.arena_bytes += arena.bytes;
   }
 
   void add_reuse_edges() {
@@ -191,7 +212,8 @@ class Planner {
       std::vector<std::pair<std::size_t, std::size_t>> open = {{block->offset, block->end()}};
       for (const Block* before : large) {
         if (open.empty()) break;
-        if (before->last >= block->first || before->end() <= block->offset || before->offset >= block->end())
+        if (before->arena != block->arena || before->last >= block->first || before->end() <= block->offset ||
+            before->offset >= block->end())
           continue;
         if (!subtract(open, before->offset, before->end())) continue;
         for (const int user : before->users) add_edge(user, block->writer);
@@ -222,20 +244,31 @@ class Planner {
   }
 
   MemoryPlan finish() {
-    for (const auto& [value, block] : block_of_)
+    for (const auto& [value, block] : block_of_) {
+      plan_.values[value.node][value.output].arena = blocks_[block].arena;
       plan_.values[value.node][value.output].offset = blocks_[block].offset;
+    }
     for (const int n : order_)
       for (ValueMemory& value : plan_.values[n])
-        if (value.kind == Kind::arena) value.offset = memory(value.root).offset;
+        if (value.kind == Kind::arena) {
+          value.arena = memory(value.root).arena;
+          value.offset = memory(value.root).offset;
+        }
     plan_.scratch_offsets.resize(graph_.nodes.size());
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      if (scratch_block_[i] >= 0) plan_.scratch_offsets[order_[i]] = blocks_[scratch_block_[i]].offset;
+    plan_.scratch_arenas.assign(graph_.nodes.size(), -1);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (scratch_block_[i] < 0) continue;
+      plan_.scratch_offsets[order_[i]] = blocks_[scratch_block_[i]].offset;
+      plan_.scratch_arenas[order_[i]] = blocks_[scratch_block_[i]].arena;
+    }
     return std::move(plan_);
   }
 
   StepGraph& graph_;
   const std::vector<int>& order_;
   const std::vector<std::size_t>& scratch_bytes_;
+  const std::string& host_;
+  std::map<std::string, int> arena_of_device_;
   std::vector<int> position_;
   std::map<StepValue, std::vector<int>> users_;
   std::set<StepValue> fetched_;
@@ -248,8 +281,8 @@ class Planner {
 }  // namespace
 
 MemoryPlan plan_memory(StepGraph& graph, const std::vector<int>& order,
-                       const std::vector<std::size_t>& scratch_bytes) {
-  return Planner(graph, order, scratch_bytes).run();
+                       const std::vector<std::size_t>& scratch_bytes, const std::string& host) {
+  return Planner(graph, order, scratch_bytes, host).run();
 }
 
 }  // namespace kolo

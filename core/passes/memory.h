@@ -1,8 +1,9 @@
-// Decides where every value of a step lies: most in one arena whose parts are used again as soon as their
-// readers are done.
+// Decides where every value of a step lies: most in one arena for each device, whose parts are used again as
+// soon as their readers are done.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include <kolo/core/passes/step_graph.h>
@@ -11,7 +12,7 @@ namespace kolo {
 
 struct ValueMemory {
   enum class Kind {
-    arena,     // at `offset` of the step's arena
+    arena,     // at `offset` of the step's arena `arena`
     placed,    // where StepGraph::placements says
     variable,  // the storage of node root.node
     constant,  // the tensor in the attributes of node root.node
@@ -20,21 +21,31 @@ struct ValueMemory {
   };
   Kind kind = Kind::dynamic;
   StepValue root;  // the value itself, or what it is a view of
+  int arena = 0;
   std::size_t offset = 0;
+};
+
+/// The step's memory on one device.
+struct Arena {
+  std::string device;
+  std::size_t bytes = 0;
 };
 
 struct MemoryPlan {
   std::vector<std::vector<ValueMemory>> values;  // [node][output]
-  std::vector<std::size_t> scratch_offsets;      // [node], in the arena
-  std::size_t arena_bytes = 0;
-  std::size_t unplanned_bytes = 0;  // the sum of all buffers of the arena, had each its own
+  std::vector<std::size_t> scratch_offsets;      // [node], in the arena of the node's device
+  std::vector<int> scratch_arenas;               // [node]; −1 without scratch
+  std::vector<Arena> arenas;
+  std::size_t arena_bytes = 0;      // of all arenas
+  std::size_t unplanned_bytes = 0;  // the sum of all buffers of the arenas, had each its own
 };
 
-/// order: the topological order of the step. scratch_bytes: what each node's kernel asked for.
+/// order: the topological order of the step. scratch_bytes: what each node's kernel asked for. host: the CPU
+/// that keeps what nodes of a GPU leave in host memory.
 /// Adds control edges to `graph` where a buffer takes the place of another, from the readers of the old to
 /// the writer of the new, so that the plan is safe under any schedule that keeps to the edges, on any number
 /// of threads.
 MemoryPlan plan_memory(StepGraph& graph, const std::vector<int>& order,
-                       const std::vector<std::size_t>& scratch_bytes);
+                       const std::vector<std::size_t>& scratch_bytes, const std::string& host = "");
 
 }  // namespace kolo

@@ -8,7 +8,7 @@ namespace {
 
 struct Uses {
   std::vector<int> readers;  // nodes that read the variable's memory, through whatever view
-  std::vector<int> updates;
+  std::vector<int> updates;  // ascending
 };
 
 // Uses of each variable that some node of the step updates; keyed by the storage's node.
@@ -51,20 +51,42 @@ void copy_fetches_that_would_change(StepGraph& graph, const std::map<int, Uses>&
   }
 }
 
+// Each read waits for the update before it, each update for the reads since the one before it and, without
+// any, for that update: all other orders follow, so that a variable of many uses gets few edges.
+void order_uses(StepGraph& graph, const Uses& use) {
+  struct Access {
+    std::int64_t order;
+    bool reads;  // of one order, the update comes first
+    int node;
+    auto operator<=>(const Access&) const = default;
+  };
+  std::vector<Access> accesses;
+  for (const int update : use.updates) accesses.push_back({graph.nodes[update].order, false, update});
+  for (const int reader : use.readers)
+    if (std::find(use.updates.begin(), use.updates.end(), reader) == use.updates.end())
+      accesses.push_back({graph.nodes[reader].order, true, reader});
+  std::sort(accesses.begin(), accesses.end());
+
+  int last_update = -1;
+  std::vector<int> readers;  // since then
+  for (const Access& access : accesses) {
+    if (access.reads) {
+      if (last_update >= 0) add_edge(graph, last_update, access.node);
+      readers.push_back(access.node);
+      continue;
+    }
+    for (const int reader : readers) add_edge(graph, reader, access.node);
+    if (last_update >= 0 && readers.empty()) add_edge(graph, last_update, access.node);
+    last_update = access.node;
+    readers.clear();
+  }
+}
+
 }  // namespace
 
 void order_updates(StepGraph& graph) {
   copy_fetches_that_would_change(graph, uses_of_updated_variables(graph));
-  for (const auto& [storage, use] : uses_of_updated_variables(graph)) {
-    for (const int update : use.updates) {
-      const auto older = [&](int node) { return graph.nodes[node].order < graph.nodes[update].order; };
-      for (const int reader : use.readers)
-        if (reader != update)
-          older(reader) ? add_edge(graph, reader, update) : add_edge(graph, update, reader);
-      for (const int other : use.updates)
-        if (older(other)) add_edge(graph, other, update);
-    }
-  }
+  for (const auto& [storage, use] : uses_of_updated_variables(graph)) order_uses(graph, use);
 }
 
 }  // namespace kolo

@@ -1,97 +1,115 @@
 #include <kolo/core/passes/place.h>
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <cstdio>
+#include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/device/device_name.h>
-#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/graph/graph.h>
 
 namespace kolo {
 namespace {
 
-bool has_kernel(const StepGraph& graph, const StepNode& node, const std::string& device_type) {
-  if (node.schema->name() == kFeedOp) return true;
-  const bool has_type = !node.inputs.empty() || !node.dtypes.empty();
-  const DType type = !node.inputs.empty() ? graph.dtype(node.inputs[0])
-                     : has_type           ? node.dtypes[0]
-                                          : DType::f32;
-  const auto& kernels = kernels_of(node.schema->name());
-  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelEntry& entry) {
-    return entry.device_type == device_type && accepts(entry, type, has_type);
-  });
-}
+constexpr char kGroupPrefix[] = "loc:@";
 
-std::string registered_kernels(const std::string& op) {
-  std::string lines;
-  for (const KernelEntry& entry : kernels_of(op)) {
-    std::string types;
-    for (const DType type : entry.types)
-      types += (types.empty() ? "" : ", ") + std::string(tf_enum_name(type));
-    lines += fmt::format("  device='{}'{}", entry.device_type, types.empty() ? "" : "; T in [" + types + "]");
+PlacerNode placer_node(const StepGraph& graph, const StepNode& node, const Placer& placer,
+                       const Placements& placements) {
+  PlacerNode made;
+  made.name = node.name;
+  made.schema = node.schema;
+  if (!node.inputs.empty()) made.type = graph.dtype(node.inputs[0]);
+  else if (!node.dtypes.empty()) made.type = node.dtypes[0];
+  made.inputs = node.inputs;
+  made.control_inputs = node.control_inputs;
+  made.attrs = &node.attrs;
+  if (node.origin == nullptr) {
+    made.assigned_device = placer.options().default_device;  // a fed value
+    return made;
   }
-  return lines.empty() ? "  <no registered kernels>" : lines;
+  made.requested_device = node.origin->requested_device();
+  made.colocation_groups = node.origin->colocation_groups();
+  if (const std::string* device = placements.find(*node.origin)) made.assigned_device = *device;
+  return made;
 }
 
-std::string join(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-std::string choose(const StepGraph& graph, const StepNode& node, const std::vector<std::string>& devices,
-                   bool soft) {
-  const std::string requested = node.origin != nullptr ? node.origin->requested_device() : "";
-  const auto spec = parse_device_spec(requested);
-  if (!spec)
-    throw InvalidArgumentError("Malformed device specification '{}' [node \"{}\", {}]", requested, node.name,
-                               node.schema->name());
-  const auto first_that = [&](const DeviceSpec& wanted, bool needs_kernel) -> std::string {
-    for (const auto& device : devices) {
-      const DeviceSpec full = *parse_device_spec(device);
-      if (wanted.matches(full) && (!needs_kernel || has_kernel(graph, node, *full.type))) return device;
-    }
-    return "";
-  };
-  std::string chosen = first_that(*spec, true);
-  if (chosen.empty() && soft) {
-    DeviceSpec relaxed = *spec;
-    relaxed.type.reset();
-    relaxed.index.reset();
-    chosen = first_that(relaxed, true);
+PlacerNode constraint(const Node& node, const std::map<const Node*, int>& indices) {
+  PlacerNode made;
+  made.name = node.name();
+  made.schema = &node.schema();
+  made.type = node.input(0).dtype();
+  made.requested_device = node.requested_device();
+  made.colocation_groups = node.colocation_groups();
+  for (const Output& in : node.inputs()) {
+    const auto found = indices.find(in.node);
+    made.inputs.push_back({found == indices.end() ? -1 : found->second, in.index});
   }
-  if (!chosen.empty()) return chosen;
-  if (first_that({}, true).empty())
-    throw InvalidArgumentError(
-        "No OpKernel was registered to support Op '{}' with these types [node \"{}\"]. Registered devices: "
-        "[{}]. Registered kernels:{}",
-        node.schema->name(), node.name, join(devices), registered_kernels(node.schema->name()));
-  const std::string reason = first_that(*spec, false).empty()
-                                 ? fmt::format(
-                                       " because no devices matching that specification are registered in "
-                                       "this process; available devices: {}",
-                                       join(devices))
-                                 : fmt::format(" because no supported kernel for {} devices is available.",
-                                               spec->type.value_or("these"));
-  throw InvalidArgumentError(
-      "Cannot assign a device to node '{}': Could not satisfy explicit device specification '{}'{}",
-      node.name, requested, reason);
+  made.attrs = &node.attrs();
+  made.constraint_only = true;
+  return made;
+}
+
+// What updates an unplaced variable of the step without being part of it.
+void add_constraints(const StepGraph& graph, Placements& placements, std::vector<PlacerNode>& nodes) {
+  std::map<const Node*, int> indices;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].origin != nullptr) indices[graph.nodes[i].origin] = static_cast<int>(i);
+  std::map<const Node*, bool> added;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i].schema->is_variable_storage() || !nodes[i].assigned_device.empty()) continue;
+    for (const Node* updater : placements.updaters_of(*graph.nodes[i].origin))
+      if (indices.count(updater) == 0 && !std::exchange(added[updater], true))
+        nodes.push_back(constraint(*updater, indices));
+  }
+}
+
+void log_placement(const PlacerNode& node) {
+  std::printf("%s: (%s): %s\n", node.name.c_str(), node.schema->name().c_str(), node.assigned_device.c_str());
+  log_info("{}: ({}): {}", node.name, node.schema->name(), node.assigned_device);
 }
 
 }  // namespace
 
-void place(StepGraph& graph, const std::vector<std::string>& devices, bool allow_soft_placement) {
-  if (devices.empty()) throw FailedPreconditionError("No devices are registered");
-  for (StepNode& node : graph.nodes) {
-    // The variable's side of a reference wins.
-    const bool follows =
-        !node.inputs.empty() && (graph.nodes[node.inputs[0].node].schema->is_variable_storage() ||
-                                 node.schema->is_expanded_by_pass());
-    if (follows) node.device = graph.nodes[node.inputs[0].node].device;
-    else if (node.schema->is_expanded_by_pass()) node.device = devices.front();
-    else node.device = choose(graph, node, devices, allow_soft_placement);
+const std::string* Placements::find(const Node& node) const {
+  const auto found = devices_.find(node.id());
+  return found == devices_.end() ? nullptr : &found->second;
+}
+
+void Placements::add(const Node& node, const std::string& device, bool with_groups) {
+  devices_[node.id()] = device;
+  if (!with_groups) return;
+  bool in_group = false;
+  for (const std::string& group : node.colocation_groups())
+    if (group.starts_with(kGroupPrefix)) {
+      in_group = true;
+      groups_.emplace(group.substr(sizeof(kGroupPrefix) - 1), device);
+    }
+  if (!in_group) groups_.emplace(node.name(), device);
+}
+
+const std::vector<const Node*>& Placements::updaters_of(const Node& storage) {
+  const Graph& graph = storage.graph();
+  for (const int count = graph.num_nodes(); scanned_ < count; ++scanned_) {
+    const Node& node = graph.node(scanned_);
+    for (int i = 0; i < node.num_inputs(); ++i)
+      if (node.schema().input_spec(i).updated) updaters_[node.input(i).node->id()].push_back(&node);
   }
+  return updaters_[storage.id()];
+}
+
+void place(StepGraph& graph, const Placer& placer, Placements& placements) {
+  const bool one_device =
+      placer.devices().size() == 1;  // nothing to keep apart, nothing to remember of groups
+  std::vector<PlacerNode> nodes;
+  nodes.reserve(graph.nodes.size());
+  for (const StepNode& node : graph.nodes) nodes.push_back(placer_node(graph, node, placer, placements));
+  if (!one_device) add_constraints(graph, placements, nodes);
+  const std::vector<int> placed = placer.place(nodes, placements.group_devices());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].device = nodes[i].assigned_device;
+  for (const int i : placed) {
+    placements.add(*graph.nodes[i].origin, nodes[i].assigned_device, !one_device);
+    if (placer.options().log_placement) log_placement(nodes[i]);
+  }
+  if (placer.options().log_placement) std::fflush(stdout);
 }
 
 }  // namespace kolo

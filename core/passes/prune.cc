@@ -63,6 +63,11 @@ StepGraph prune(const StepSignature& signature) {
     for (const Output& in : node->inputs()) copy.inputs.push_back(value_of(in));
     for (const Node* before : node->control_inputs())
       if (before->id() >= signature.first_node) copy.control_inputs.push_back(index.at(before));
+    // Here it is not fed: it is its default, of that shape.
+    if (copy.schema->name() == "PlaceholderWithDefault") {
+      copy.schema = &find_op("Identity");
+      copy.attrs.clear();
+    }
     index[node] = static_cast<int>(step.nodes.size());
     step.nodes.push_back(std::move(copy));
     infer_outputs(step, index[node]);

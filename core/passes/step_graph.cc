@@ -21,11 +21,15 @@ const RegisterOp feed_op(OpSchema("Feed")
                              .stateful()
                              .made_by_pass());
 
-DType like(const StepGraph& graph, const StepNode& node, const std::string& name) {
+// The outputs that are like the input, or as the attribute, `name`: of its type, or as many as it says.
+void add_outputs_like(const StepGraph& graph, StepNode& node, const std::string& name) {
   const auto& inputs = node.schema->inputs();
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].name == name) return graph.dtype(node.inputs.at(i));
-  return node.attrs.at(name).get<DType>();
+    if (inputs[i].name == name) return node.dtypes.push_back(graph.dtype(node.inputs.at(i)));
+  const AttrValue& attr = node.attrs.at(name);
+  if (std::holds_alternative<DType>(attr.value())) return node.dtypes.push_back(attr.get<DType>());
+  for (auto count = attr.get<std::int64_t>(); count > 0; --count)
+    node.dtypes.push_back(graph.dtype(node.inputs.at(0)));
 }
 
 }  // namespace
@@ -84,7 +88,7 @@ void infer_outputs(StepGraph& graph, int index) {
   node.dtypes.clear();
   for (const auto& spec : schema.outputs()) {
     if (spec.dtype) node.dtypes.push_back(*spec.dtype);
-    else if (!spec.like.empty()) node.dtypes.push_back(like(graph, node, spec.like));
+    else if (!spec.like.empty()) add_outputs_like(graph, node, spec.like);
     else node.dtypes.push_back(graph.dtype(node.inputs.at(0)));
   }
   if (schema.has_output_per_input())

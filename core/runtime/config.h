@@ -1,6 +1,7 @@
-// What a session may use and how it places.
+// What a session may use, how it places, and how long and on which threads a run may take.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,11 +11,29 @@
 
 namespace kolo {
 
+/// One of a session's own choice of inter-op pools.
+struct ThreadPoolOptions {
+  int num_threads = 0;  // that run nodes, the caller's among them; 0: as inter_op_parallelism_threads
+  std::string global_name = {};  // sessions that give the same name share the pool; "": this session's own
+};
+
+/// Kept for who reads the configuration back; without effect.
+struct RpcOptions {
+  bool use_rpc_for_inprocess_master = false;
+};
+
 struct SessionConfig {
-  int intra_op_parallelism_threads =
-      0;  // threads one kernel may use; 0: OMP_NUM_THREADS, else cores. One value per process
-  int inter_op_parallelism_threads =
-      0;  // threads that run nodes; 0: as many as intra-op; 1: the caller's thread alone
+  /// Threads one kernel may use; 0: OMP_NUM_THREADS, else cores. The process's first session fixes it for
+  /// all.
+  int intra_op_parallelism_threads = 0;
+  /// Threads that run nodes, the caller's among them; 0: as many as intra-op; negative: the caller's alone.
+  /// The helpers are one pool for the whole process, and the first session that uses it fixes its size.
+  int inter_op_parallelism_threads = 0;
+  bool use_per_session_threads = false;  // helpers of this session's own instead
+  /// Where it is not empty, the session has these pools instead, and RunOptions::inter_op_thread_pool picks
+  /// one. Throws InvalidArgumentError `Pool <name> configured previously with num_threads=<a>; cannot
+  /// re-configure with num_threads=<b>`.
+  std::vector<ThreadPoolOptions> session_inter_op_thread_pool = {};
   GpuOptions gpu_options = {};
   std::map<std::string, int> device_count = {};  // type → at most so many; missing: 1 CPU, all GPUs
   std::vector<VirtualGpu> virtual_gpus = {};     // instead of the process's GPUs; see docs/devices.md
@@ -22,6 +41,23 @@ struct SessionConfig {
   bool log_device_placement = false;  // says where each node goes, on stdout and in the log, at its first run
   bool allow_soft_placement = false;  // a node that cannot be where it was asked for goes where it can
   GraphOptions graph_options = {};    // what may be rewritten of a step; nothing of it changes a result
+  std::int64_t operation_timeout_in_ms = 0;  // for each run; 0: none. RunOptions::timeout_in_ms goes first
+
+  // Kept for who reads the configuration back; without effect on a local session.
+  bool isolate_session_state = false;
+  std::map<std::string, std::map<int, std::string>> cluster_def = {};  // job → task → address
+  int placement_period = 0;
+  RpcOptions rpc_options = {};
+};
+
+/// How much a run notes down in its RunMetadata: nothing of its nodes, or when each ran.
+enum class TraceLevel { no_trace = 0, software_trace = 1, hardware_trace = 2, full_trace = 3 };
+
+struct RunOptions {
+  TraceLevel trace_level = TraceLevel::no_trace;
+  std::int64_t timeout_in_ms = 0;  // 0: the session's. When it passes, the run is cancelled and throws
+                                   // DeadlineExceededError `Timed out waiting for notification`
+  int inter_op_thread_pool = 0;    // of the session's pools; −1: the caller's thread alone
 };
 
 }  // namespace kolo

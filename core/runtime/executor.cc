@@ -4,198 +4,315 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <functional>
 #include <utility>
 
+#include <kolo/core/base/cycles.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/runtime/branches.h>
 
 namespace kolo {
+
+// Tells a cancellation of the step under way, while it lives.
+class StepListener {
+ public:
+  StepListener(StepCancellation* cancellation, std::function<void(std::exception_ptr)> end_step)
+      : cancellation_(cancellation) {
+    if (cancellation_ == nullptr) return;
+    MutexLock lock(cancellation_->mutex_);
+    if (cancellation_->error_) end_step(cancellation_->error_);
+    cancellation_->step_ = std::move(end_step);
+  }
+  ~StepListener() {
+    if (cancellation_ == nullptr) return;
+    MutexLock lock(cancellation_->mutex_);
+    cancellation_->step_ = nullptr;
+  }
+  StepListener(const StepListener&) = delete;
+  StepListener& operator=(const StepListener&) = delete;
+
+ private:
+  StepCancellation* cancellation_;
+};
+
+void StepCancellation::cancel(std::exception_ptr error) {
+  MutexLock lock(mutex_);
+  if (error_) return;
+  error_ = std::move(error);
+  if (step_) step_(error_);
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Lane = StepMemory::Lane;
 
-// The state of one run. Nodes at position p of the plan wait in a heap by p, so that whoever looks for work
-// takes the one that the plan's order, and with it the reuse of memory, favours.
-class Step {
+// The state of one run. A thread that takes part has a lane: the nodes it keeps for itself, without a lock.
+// What any thread may run is in a set that needs no lock either. The mutex is for sleeping, for failures and
+// for asynchronous nodes.
+class Step final : public WorkSource {
  public:
   Step(const Plan& plan, Frame& frame, const StepOptions& options)
-      : frame_(frame),
+      : nodes_(plan.nodes()),
+        table_(plan.table()),
+        frame_(frame),
+        memory_(*frame.memory),
         options_(options),
-        nodes_(plan.nodes()),
-        pending_(frame.pending.get()),
-        ready_(frame.ready) {
-    ready_.clear();
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      pending_[i].store(nodes_[i].pending,
-                        std::memory_order_relaxed);  // published by the start of the workers
-      if (nodes_[i].pending == 0) ready_.push_back(static_cast<int>(i));
-    }
-    std::make_heap(ready_.begin(), ready_.end(), std::greater<>());
-    unfinished_ = static_cast<int>(nodes_.size());
-    if (options_.trace != nullptr) started_.resize(nodes_.size());
+        pool_(options.pool != nullptr && options.pool->size() > 0 ? options.pool : nullptr),
+        remaining_(table_.size()) {
+    memory_.make_lanes(1 + (pool_ != nullptr ? pool_->size() : 0));
+    for (int i = 0; i < table_.size(); ++i)
+      memory_.pending[i].store(table_[i].pending, std::memory_order_relaxed);  // published by offer()
+    if (options_.trace != nullptr) started_at_.resize(table_.size());
   }
 
   void run() {
-    const int helpers = options_.pool == nullptr ? 0 : options_.pool->size();
     {
-      MutexLock lock(mutex_);
-      helpers_running_ = helpers;
+      const StepListener listener(options_.cancellation,
+                                  [this](std::exception_ptr error) { fail(std::move(error)); });
+      const int shared_sources = insert_sources();
+      if (pool_ != nullptr) pool_->offer(*this);
+      for (int i = 0; i < std::min(shared_sources, helpers()); ++i) pool_->wake();
+      take_part_as_caller();
+      if (pool_ != nullptr) pool_->withdraw(*this);
+      // From here on no kernel runs or is being started, but asynchronous ones may still be under way.
+      if (failed_.load()) end_asynchronous_nodes();
+      wait_for_asynchronous_nodes();
     }
-    for (int i = 1; i <= helpers; ++i) options_.pool->schedule([this, i] { help(i); });
-    work(0);
-    MutexLock lock(mutex_);
-    while (helpers_running_ > 0) changed_.wait(mutex_);
-    if (error_) std::rethrow_exception(error_);
+    if (failed_.load()) clean_up_and_throw();
   }
 
+  bool has_work() const override {
+    return !failed_.load(std::memory_order_relaxed) && !memory_.shared.empty();
+  }
+
+  void take_part(int worker) override { work(*memory_.lanes[worker + 1]); }
+
  private:
-  void help(int lane) {
-    work(lane);
-    // Notified under the lock: the step may be destroyed as soon as the caller sees the count at 0.
+  int helpers() const { return pool_ != nullptr ? pool_->size() : 0; }
+
+  // Returns how many of the sources any thread may run.
+  int insert_sources() {
+    int shared = 0;
+    for (const int source : table_.sources()) {
+      if (pool_ == nullptr || StepTable::is_inexpensive(table_[source])) {
+        memory_.lanes[0]->ready.insert(source);
+      } else {
+        memory_.shared.insert(source);
+        ++shared;
+      }
+    }
+    return shared;
+  }
+
+  void take_part_as_caller() {
+    while (true) {
+      work(*memory_.lanes[0]);
+      if (remaining_.load() == 0 || failed_.load()) return;
+      wait_for_work();
+    }
+  }
+
+  void work(Lane& lane) {
+    set_intra_op_threads(options_.intra_op_threads);  // OpenMP keeps the number for each thread
+    int node = -1;
+    while (!is_stopped(lane) && (node >= 0 || (node = next(lane)) >= 0)) node = run_node(node, lane);
+    if (lane.finished == 0) return;
+    const int finished = std::exchange(lane.finished, 0);
+    if (remaining_.fetch_sub(finished) != finished || lane.number == 0) return;
+    // A helper: the caller cannot leave before it is withdrawn from the pool.
     MutexLock lock(mutex_);
-    --helpers_running_;
     changed_.notify_all();
   }
 
-  void work(int lane) {
-    set_intra_op_threads(options_.intra_op_threads);  // OpenMP keeps the number for each thread
-    while (true) {
-      int node = next(lane);
-      if (node < 0) return;
-      while (node >= 0) node = run_node(node, lane);
-    }
+  bool is_stopped(const Lane& lane) {
+    if (failed_.load(std::memory_order_relaxed)) return true;
+    if (!options_.deadline || lane.number > 0 || Clock::now() < *options_.deadline) return false;
+    fail(timed_out());
+    return true;
   }
 
-  // The ready node that comes first; −1 when the step is over.
-  int next(int lane) {
+  int next(Lane& lane) {
+    const int own = lane.ready.take();
+    return own >= 0 ? own : memory_.shared.take();
+  }
+
+  void wait_for_work() {
     MutexLock lock(mutex_);
     while (true) {
-      if (lane == 0 && error_ && !failure_told_ && under_way_ == asynchronous_) {
-        tell_failure();
-        continue;
+      caller_sleeps_.store(true);  // before it looks: whoever adds work later will see it
+      if (!memory_.shared.empty() || remaining_.load() == 0 || failed_.load()) break;
+      if (!options_.deadline) {
+        changed_.wait(mutex_);
+      } else if (!changed_.wait_until(mutex_, *options_.deadline) && Clock::now() >= *options_.deadline) {
+        note_failure(timed_out());
       }
-      if (is_over()) {
-        changed_.notify_all();
-        return -1;
-      }
-      if (!ready_.empty() && !error_) {
-        std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
-        const int node = ready_.back();
-        ready_.pop_back();
-        ++under_way_;
-        return node;
-      }
-      ++idle_;
-      changed_.wait(mutex_);
-      --idle_;
     }
+    caller_sleeps_.store(false);
   }
 
-  bool is_over() const KOLO_REQUIRES(mutex_) {
-    return unfinished_ == 0 || (error_ && failure_told_ && under_way_ == 0);
-  }
-
-  // On the caller's thread, when no kernel runs any more: it may block, and it may write where kernels wrote.
-  void tell_failure() KOLO_REQUIRES(mutex_) {
-    failure_told_ = true;
-    if (!options_.on_failure) return;
-    const std::exception_ptr error = error_;
-    mutex_.unlock();
-    options_.on_failure(error);
-    mutex_.lock();
+  static std::exception_ptr timed_out() {
+    return std::make_exception_ptr(DeadlineExceededError("Timed out waiting for notification"));
   }
 
   // Runs the node; returns a successor to go on with, or −1.
-  int run_node(int index, int lane) {
-    const PlanNode& node = nodes_[index];
-    if (node.is_conditional() && !happens(node, index, frame_)) return finish(index, true);
-    const auto start = options_.trace != nullptr ? Clock::now() : Clock::time_point();
+  int run_node(int index, Lane& lane) {
+    const StepTable::Node& node = table_[index];
+    if ((node.flags & StepTable::kIsConditional) != 0 && !happens(nodes_[index], index, frame_)) {
+      ++lane.finished;
+      return release_successors(node, lane);
+    }
     try {
-      for (const VariableStorage* variable : node.must_be_initialized)
-        if (!variable->initialized.load())
-          throw FailedPreconditionError("Attempting to use uninitialized value {}", variable->name);
-      if (AsyncKernel* kernel = frame_.async_kernels[index]) {
-        if (options_.trace != nullptr) started_[index] = start;
-        kernel->start(frame_.contexts[index], {&Step::on_completion, this, index});
-        // Only now: until it has returned, it runs. It may be complete already.
-        count_asynchronous(+1);
+      if ((node.flags & StepTable::kChecksVariables) != 0) check_variables(index);
+      if ((node.flags & StepTable::kIsAsynchronous) != 0) {
+        start(index);
         return -1;
       }
-      if (node.runs_kernel) frame_.kernels[index]->compute(frame_.contexts[index]);
+      if ((node.flags & StepTable::kRunsKernel) != 0) compute(index, node, lane);
     } catch (...) {
-      fail(index, std::current_exception());
+      fail(described(index, std::current_exception()));
       return -1;
     }
-    if (options_.trace != nullptr && node.runs_kernel)
-      record(index, fmt::format("{} thread {}", device_of(node), lane), start);
-    return finish(index, true);
+    ++lane.finished;
+    return release_successors(node, lane);
   }
 
-  void count_asynchronous(int change) {
-    MutexLock lock(mutex_);
-    asynchronous_ += change;
-    if (error_) changed_.notify_all();  // the caller's thread may wait for the last one to be started
+  void check_variables(int index) const {
+    for (const VariableStorage* variable : nodes_[index].must_be_initialized)
+      if (!variable->initialized.load())
+        throw FailedPreconditionError("Attempting to use uninitialized value {}", variable->name);
   }
 
-  static void on_completion(void* step, int node, std::exception_ptr error) {
-    auto* self = static_cast<Step*>(step);
-    self->count_asynchronous(-1);
-    if (error) return self->fail(node, std::move(error));
-    if (self->options_.trace != nullptr) self->record(node, "communication", self->started_[node]);
-    self->finish(node, false);
+  void compute(int index, const StepTable::Node& node, const Lane& lane) {
+    Kernel& kernel = *frame_.kernels[index];
+    if (options_.trace != nullptr) {
+      const auto start = Clock::now();
+      kernel.compute(frame_.contexts[index]);
+      record(index, fmt::format("{} thread {}", device_of(nodes_[index]), lane.number), start);
+    } else if (pool_ == nullptr || StepTable::is_inexpensive(node)) {
+      kernel.compute(frame_.contexts[index]);
+    } else {
+      const std::uint64_t start = cycle_count();
+      kernel.compute(frame_.contexts[index]);
+      StepTable::add_measurement(node, cycle_count() - start);
+    }
   }
 
-  // Counts down the successors. Keeps the first that became ready for this thread where `keep_one` says so:
-  // for a chain that needs no lock at all.
-  int finish(int index, bool keep_one) {
-    int kept = -1;
-    bool queued = false;
-    for (const int successor : nodes_[index].successors) {
-      if (pending_[successor].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-      if (keep_one && kept < 0) {
-        kept = successor;
+  bool becomes_ready(int node) {
+    return table_[node].pending == 1 || memory_.pending[node].fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+  // Keeps inexpensive ones, and the last expensive one if there is nothing else to do.
+  int release_successors(const StepTable::Node& node, Lane& lane) {
+    int expensive = -1;
+    for (const int successor : table_.successors(node)) {
+      if (!becomes_ready(successor)) continue;
+      if (pool_ == nullptr || StepTable::is_inexpensive(table_[successor])) {
+        lane.ready.insert(successor);
         continue;
       }
+      if (expensive >= 0) share(expensive);
+      expensive = successor;
+    }
+    if (pool_ == nullptr) {
+      // In the plan's order, with what asynchronous nodes have made ready meanwhile.
+      if (shared_for_caller_.load(std::memory_order_relaxed)) take_over_shared(lane);
+    } else if (expensive >= 0) {
+      if (lane.ready.empty()) return expensive;
+      share(expensive);
+    }
+    return lane.ready.take();
+  }
+
+  void take_over_shared(Lane& lane) {
+    shared_for_caller_.store(false);
+    for (int node = memory_.shared.take(); node >= 0; node = memory_.shared.take()) lane.ready.insert(node);
+  }
+
+  void share(int node) {
+    memory_.shared.insert(node);
+    if (caller_sleeps_.load() && caller_sleeps_.exchange(false)) {
       MutexLock lock(mutex_);
-      push(successor);
-      queued = true;
+      changed_.notify_all();
+    } else if (pool_ != nullptr) {
+      pool_->wake();
+    }
+  }
+
+  void start(int index) {
+    if (options_.trace != nullptr) started_at_[index] = Clock::now();
+    {
+      MutexLock lock(mutex_);
+      memory_.started.push_back(index);
+    }
+    try {
+      frame_.async_kernels[index]->start(frame_.contexts[index], {&Step::on_completion, this, index});
+    } catch (...) {
+      MutexLock lock(mutex_);
+      std::erase(memory_.started, index);
+      throw;
+    }
+  }
+
+  static void on_completion(void* step, int index, std::exception_ptr error) {
+    static_cast<Step*>(step)->complete(index, std::move(error));
+  }
+
+  void complete(int index, std::exception_ptr error) {
+    if (error) {
+      fail(described(index, std::move(error)));
+    } else {
+      if (options_.trace != nullptr) record(index, nodes_[index].lane, started_at_[index]);
+      for (const int successor : table_.successors(table_[index]))
+        if (becomes_ready(successor)) share(successor);
+      shared_for_caller_.store(true);
+    }
+    // Last, and under the lock: the caller leaves when it sees this.
+    MutexLock lock(mutex_);
+    std::erase(memory_.started, index);
+    remaining_.fetch_sub(1);
+    changed_.notify_all();
+  }
+
+  void end_asynchronous_nodes() {
+    std::vector<int> started;
+    std::exception_ptr error;
+    {
+      MutexLock lock(mutex_);
+      started = memory_.started;
+      error = error_;
+    }
+    for (const int node : started)
+      if (auto* kernel = dynamic_cast<Cancellable*>(frame_.async_kernels[node])) kernel->cancel();
+    if (options_.on_failure) options_.on_failure(error);
+  }
+
+  void wait_for_asynchronous_nodes() {
+    MutexLock lock(mutex_);
+    while (!memory_.started.empty()) changed_.wait(mutex_);
+  }
+
+  [[noreturn]] void clean_up_and_throw() {
+    while (memory_.shared.take() >= 0) {
+    }
+    for (auto& lane : memory_.lanes) {
+      lane->finished = 0;
+      while (lane->ready.take() >= 0) {
+      }
     }
     MutexLock lock(mutex_);
-    --unfinished_;
-    --under_way_;
-    if (kept >= 0) {
-      if (error_) kept = -1;
-      else kept = prefer_older(kept);
-    }
-    if (unfinished_ == 0 || error_ || (queued && idle_ > 0)) changed_.notify_all();
-    return kept;
+    std::rethrow_exception(error_);
   }
 
-  // Keeps to the plan's order where an older node waits: it is first for a reason.
-  int prefer_older(int node) KOLO_REQUIRES(mutex_) {
-    ++under_way_;
-    if (ready_.empty() || ready_.front() > node) return node;
-    push(node);
-    std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
-    const int older = ready_.back();
-    ready_.pop_back();
-    return older;
-  }
-
-  void push(int node) KOLO_REQUIRES(mutex_) {
-    ready_.push_back(node);
-    std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
-  }
-
-  void fail(int index, std::exception_ptr cause) {
-    std::exception_ptr error = described(index, std::move(cause));
+  void fail(std::exception_ptr error) {
     MutexLock lock(mutex_);
-    if (!error_) error_ = error;
-    --unfinished_;
-    --under_way_;
+    note_failure(std::move(error));
+  }
+
+  void note_failure(std::exception_ptr error) KOLO_REQUIRES(mutex_) {
+    if (!error_) error_ = std::move(error);
+    failed_.store(true);
     changed_.notify_all();
   }
 
@@ -226,22 +343,21 @@ class Step {
     options_.trace->events.push_back({nodes_[index].name, nodes_[index].op, std::move(lane), start, end});
   }
 
-  Frame& frame_;
-  const StepOptions& options_;
   const std::vector<PlanNode>& nodes_;
-  std::atomic<int>* const pending_;         // the last decrement acquires what the others released
-  std::vector<Clock::time_point> started_;  // of asynchronous nodes, while tracing
+  const StepTable& table_;
+  Frame& frame_;
+  StepMemory& memory_;
+  const StepOptions& options_;
+  ThreadPool* const pool_;                      // null: the caller alone
+  std::vector<Clock::time_point> started_at_;   // of asynchronous nodes, while tracing
+  alignas(64) std::atomic<int> remaining_;      // nodes that have not finished, as far as lanes have told
+  std::atomic<bool> failed_{false};             // error_ is set
+  std::atomic<bool> caller_sleeps_{false};      // it wants to be told of shared nodes
+  std::atomic<bool> shared_for_caller_{false};  // asynchronous nodes have made others ready
 
   Mutex mutex_;
-  CondVar changed_;
-  std::vector<int>& ready_ KOLO_GUARDED_BY(mutex_);
-  int unfinished_ KOLO_GUARDED_BY(mutex_) = 0;
-  int under_way_ KOLO_GUARDED_BY(mutex_) = 0;
-  int asynchronous_ KOLO_GUARDED_BY(mutex_) = 0;  // of those under way, the ones that were started
-  int idle_ KOLO_GUARDED_BY(mutex_) = 0;
-  int helpers_running_ KOLO_GUARDED_BY(mutex_) = 0;
+  CondVar changed_;  // for the caller
   std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
-  bool failure_told_ KOLO_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

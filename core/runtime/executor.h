@@ -2,26 +2,51 @@
 // pool.
 #pragma once
 
+#include <chrono>
+#include <exception>
 #include <functional>
+#include <optional>
 
+#include <kolo/core/base/mutex.h>
 #include <kolo/core/base/thread_pool.h>
 #include <kolo/core/runtime/plan.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
 
+/// Lets another thread end a step. Any thread; it outlives the step.
+class StepCancellation {
+ public:
+  /// The step ends with `error`, unless it has failed already; one that begins later fails at once. The first
+  /// call counts. Does not wait.
+  void cancel(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
+
+ private:
+  friend class StepListener;
+  Mutex mutex_;
+  std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
+  std::function<void(std::exception_ptr)> step_ KOLO_GUARDED_BY(mutex_);  // ends the step under way
+};
+
 struct StepOptions {
   ThreadPool* pool = nullptr;  // helpers beside the caller's thread; null: the caller alone
   int intra_op_threads = 1;    // that one kernel may use
   StepTrace* trace = nullptr;  // filled in where it is given
+  /// When it passes, the step is cancelled: DeadlineExceededError `Timed out waiting for notification`.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  StepCancellation* cancellation = nullptr;
   /// Called once after the first failure, on the caller's thread, when no synchronous kernel runs any more:
   /// it must see to it that asynchronous kernels that wait for other ranks come to an end. It may block.
   std::function<void(std::exception_ptr)> on_failure = {};
 };
 
 /// Returns when every node has run, or, after the first failure, when nothing is under way any more; then
-/// throws the first error with the node's name, op and device added. Allocates nothing on the way unless it
-/// traces.
+/// throws the first error with the node's name, op and device added. A kernel that runs is not interrupted;
+/// asynchronous ones that are Cancellable are asked to end. Allocates nothing on the way unless it traces.
+///
+/// Alone, the caller takes nodes in the plan's order. With a pool, a node that becomes ready runs on the
+/// thread that made it so if it is inexpensive; an expensive one goes to whoever is free, but for the last
+/// one where that thread has nothing else to do.
 void run_step(const Plan& plan, Frame& frame, const StepOptions& options);
 
 }  // namespace kolo

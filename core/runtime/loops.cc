@@ -34,7 +34,7 @@ class RepeatedPlan {
   /// Result i is valid until the run after the next.
   void run() {
     turn_ = 1 - turn_;
-    plan_.bind_feeds(*frames_[turn_], feeds_);
+    plan_.bind_feeds(*frames_[turn_], [&](int i) -> const Tensor& { return feeds_[i].second; });
     run_step(plan_, *frames_[turn_], options_);
   }
   const Tensor& result(std::size_t i) const { return frames_[turn_]->values[plan_.fetches()[i]]; }

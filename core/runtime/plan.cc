@@ -7,12 +7,14 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/device/device_name.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/transfer.h>
 #include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/order_updates.h>
-#include <kolo/core/passes/place.h>
+#include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/loops.h>
+#include <kolo/core/runtime/session_devices.h>
+#include <kolo/core/runtime/stream_kernel.h>
 
 namespace kolo {
 namespace {
@@ -29,11 +31,22 @@ bool is_dynamic_view(const StepNode& node) {
   return node.schema->is_view() && !node.shapes[0].is_fully_known();
 }
 
+// Nodes that passes have made of nothing go to the host; each copy learns of the two devices that it joins.
+void join_devices(StepGraph& graph, const DeviceSet& devices, const std::string& host) {
+  for (StepNode& node : graph.nodes)
+    if (node.device.empty()) node.device = host;
+  insert_transfers(graph, host);
+  for (StepNode& node : graph.nodes)
+    if (node.schema->name() == kRecvOp)
+      node.resource = std::make_shared<TransferEnds>(TransferEnds{
+          devices.find(node.attrs.at("send_device").get<std::string>()), devices.find(node.device)});
+}
+
 }  // namespace
 
 std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironment& environment) {
   StepGraph graph = prune(signature);
-  place(graph, environment.devices(), environment.allow_soft_placement());
+  environment.place(graph);
   run_graph_passes(graph, environment.graph_options(), environment.intra_op_threads());
   std::vector<std::shared_ptr<StepAgreement>> agreements;
   for (const StepNode& node : graph.nodes)
@@ -43,6 +56,9 @@ std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironm
   // nothing.
   for (const auto& agreement : agreements) agreement->compare();
   for (const Pass pass : registered_passes()) pass(graph, environment);
+  const Device* const host = environment.devices().host();
+  const std::string host_name = host != nullptr ? host->name() : graph.nodes[0].device;
+  join_devices(graph, environment.devices(), host_name);
   order_updates(graph);
   for (StepNode& node : graph.nodes)
     if (auto loop = compile_loop(graph, node, environment)) node.resource = std::move(loop);
@@ -52,10 +68,13 @@ std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironm
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::size_t> scratch_bytes;
   plan->make_kernels(kernels, scratch_bytes);
-  plan->memory_ = plan_memory(plan->graph_, topological_order(plan->graph_), scratch_bytes);
+  plan->memory_ = plan_memory(plan->graph_, topological_order(plan->graph_), scratch_bytes, host_name);
   plan->order_ = topological_order(plan->graph_);  // the memory plan has added edges, along its own order
-  plan->build_nodes();
-  plan->give_back(plan->make_frame(std::move(kernels)));
+  plan->copy_constants();
+  plan->build_nodes(kernels);
+  auto frame = plan->make_frame(std::move(kernels));
+  plan->table_ = std::make_unique<StepTable>(plan->nodes_, *frame);
+  plan->give_back(std::move(frame));
   return plan;
 }
 
@@ -77,7 +96,8 @@ std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scr
   for (std::size_t o = 0; o < node.dtypes.size(); ++o) outputs.push_back({node.dtypes[o], node.shapes[o]});
   const bool has_type = !inputs.empty() || !outputs.empty();
   const DType type = !inputs.empty() ? inputs[0].dtype : has_type ? outputs[0].dtype : DType::f32;
-  const std::string device_type = parse_device_spec(node.device)->type.value();
+  Device& device = environment_.devices().find(node.device);
+  const std::string device_type = device.runs_cpu_kernels() ? "CPU" : device.type();
   std::string reasons;
   for (const KernelEntry& entry : kernels_of(node.schema->name())) {
     if (entry.device_type != device_type || !accepts(entry, type, has_type)) continue;
@@ -86,7 +106,9 @@ std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scr
     try {
       if (auto kernel = entry.make(init)) {
         scratch_bytes = init.scratch_bytes();
-        return kernel;
+        const bool waits_by_itself = dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr;
+        if (device.stream() == nullptr || waits_by_itself) return kernel;
+        return on_stream(std::move(kernel), *device.stream(), environment_.intra_op_threads());
       }
     } catch (const Error& error) {
       throw_error(error.code(), fmt::format("{} [node \"{}\", {} on {}]", error.what(), node.name,
@@ -98,7 +120,25 @@ std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scr
                            type, node.device, reasons.empty() ? "" : ": ", reasons);
 }
 
-void Plan::build_nodes() {
+std::string Plan::lane(const StepNode& node, const Kernel* kernel) const {
+  const Device& device = environment_.devices().find(node.device);
+  if (node.schema->name() == kRecvOp) {
+    const Device& from = std::static_pointer_cast<TransferEnds>(node.resource)->from;
+    return fmt::format("{} to {}", from.local_name(), device.local_name());
+  }
+  return kernel != nullptr && runs_on_stream(*kernel) ? device.local_name() + " stream" : "communication";
+}
+
+void Plan::copy_constants() {
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const StepNode& node = graph_.nodes[i];
+    if (node.schema->name() != "Const" || lies_on_host(graph_, {static_cast<int>(i), 0})) continue;
+    device_constants_[static_cast<int>(i)] =
+        copy_to_device(node.attrs.at("value").get<Tensor>(), environment_.devices().find(node.device));
+  }
+}
+
+void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
   position_.resize(order_.size());
   for (std::size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = static_cast<int>(p);
   nodes_.resize(order_.size());
@@ -108,6 +148,7 @@ void Plan::build_nodes() {
     node.name = source.name;
     node.op = source.schema->name();
     node.device = source.device;
+    node.lane = lane(source, kernels[order_[p]].get());
     node.first_value = num_values_;
     node.num_outputs = static_cast<int>(source.dtypes.size());
     num_values_ += node.num_outputs;
@@ -132,7 +173,7 @@ void Plan::build_nodes() {
     // Fed tensors change from run to run: what is a view of one is bound anew with it.
     for (int o = 0; o < node.num_outputs; ++o) {
       const ValueMemory& memory = memory_.values[order_[p]][o];
-      if (memory.kind == Kind::feed && source.schema->is_view())
+      if (memory.kind == Kind::feed && source.schema->is_view() && !is_dynamic_view(source))
         fed_values_.push_back({node.first_value + o,
                                graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
     }
@@ -164,7 +205,9 @@ bool Plan::was_computed(const Frame& frame, std::size_t i) const {
 
 std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> kernels) {
   auto frame = std::make_unique<Frame>();
-  frame->arena = std::make_shared<Buffer>(cpu_allocator(), memory_.arena_bytes);
+  for (const Arena& arena : memory_.arenas)
+    frame->arenas.push_back(
+        std::make_shared<Buffer>(environment_.devices().find(arena.device).allocator(), arena.bytes));
   frame->values.resize(num_values_);
   std::size_t num_inputs = 0;
   for (const PlanNode& node : nodes_) num_inputs += node.inputs.size();
@@ -174,8 +217,7 @@ std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> ker
   frame->kernels.resize(nodes_.size());
   frame->async_kernels.resize(nodes_.size());
   frame->happened = std::make_unique<bool[]>(num_inputs);
-  frame->pending = std::make_unique<std::atomic<int>[]>(nodes_.size());
-  frame->ready.reserve(nodes_.size());
+  frame->memory = std::make_unique<StepMemory>(static_cast<int>(nodes_.size()));
   for (std::size_t p = 0; p < nodes_.size(); ++p) {
     const PlanNode& node = nodes_[p];
     const StepNode& source = graph_.nodes[order_[p]];
@@ -192,7 +234,8 @@ std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> ker
     context.inputs = {frame->input_pointers.data() + first_input, source.inputs.size()};
     context.variables = {frame->variable_pointers.data() + first_input, source.inputs.size()};
     context.outputs = {frame->values.data() + node.first_value, static_cast<std::size_t>(node.num_outputs)};
-    context.scratch_memory = frame->arena->data() + memory_.scratch_offsets[order_[p]];
+    if (const int arena = memory_.scratch_arenas[order_[p]]; arena >= 0)
+      context.scratch_memory = frame->arenas[arena]->data() + memory_.scratch_offsets[order_[p]];
     if (!node.joined.empty()) context.happened = {frame->happened.get() + first_input, node.joined.size()};
     const auto seed = source.attrs.find("seed");
     if (seed != source.attrs.end())
@@ -209,13 +252,18 @@ Tensor Plan::tensor_for(StepValue value, const Frame& frame) {
   const DType dtype = graph_.dtype(value);
   const StepNode& root = graph_.nodes[memory.root.node];
   switch (memory.kind) {
-    case Kind::arena: return Tensor(dtype, shape, frame.arena, memory.offset);
+    case Kind::arena: return Tensor(dtype, shape, frame.arenas[memory.arena], memory.offset);
     case Kind::placed: {
       const Placement& placement = graph_.placements.at(memory.root);
       return Tensor(dtype, shape, placement.buffer, placement.offset);
     }
     case Kind::variable: return environment_.variable(*root.origin).value.reshaped(shape);
-    case Kind::constant: return root.attrs.at("value").get<Tensor>().reshaped(shape);
+    case Kind::constant: {
+      const auto copy = device_constants_.find(memory.root.node);
+      const Tensor here =
+          copy != device_constants_.end() ? copy->second : root.attrs.at("value").get<Tensor>();
+      return here.reshaped(shape);
+    }
     case Kind::feed:     // bound at each run
     case Kind::dynamic:  // made by the kernel
       return Tensor();
@@ -239,15 +287,11 @@ std::unique_ptr<Frame> Plan::take_frame() {
 }
 
 void Plan::give_back(std::unique_ptr<Frame> frame) {
-  for (const FedValue& fed : fed_values_)
-    frame->values[fed.value] = Tensor();  // the caller's memory is not ours to keep
+  // The caller's memory is not ours to keep.
+  static const Tensor none;  // assigned by copy: the shape's memory stays for the next run
+  for (const FedValue& fed : fed_values_) frame->values[fed.value] = none;
   MutexLock lock(mutex_);
   free_frames_.push_back(std::move(frame));
-}
-
-void Plan::bind_feeds(Frame& frame, const Feeds& feeds) const {
-  for (const FedValue& fed : fed_values_)
-    frame.values[fed.value] = feeds[fed.feed].second.reshaped(fed.shape);
 }
 
 }  // namespace kolo

@@ -1,27 +1,30 @@
 // A step compiled once for one signature: pruned, placed, ordered, its memory planned, its kernels made.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/graph_options.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/runtime/step_table.h>
 
 namespace kolo {
 
 /// What a plan needs of the session it is compiled for.
 class PlanEnvironment : public PassContext {
  public:
-  virtual std::vector<std::string> devices() const = 0;
-  virtual bool allow_soft_placement() const = 0;
+  virtual const DeviceSet& devices() const = 0;
+  /// Gives each node of the step its device.
+  virtual void place(StepGraph& graph) = 0;
   virtual int intra_op_threads() const = 0;
   virtual GraphOptions graph_options() const = 0;
   virtual VariableStorage& variable(const Node& storage) = 0;
@@ -40,6 +43,7 @@ struct PlanNode {
   int num_outputs = 0;
   std::vector<int> inputs;   // indices into Frame::values
   bool runs_kernel = false;  // false for what is only a name for memory: views, variables, constants, feeds
+  std::string lane;          // in a trace, of an asynchronous kernel: "GPU:0 stream", "communication"
   std::vector<VariableStorage*> must_be_initialized;
   // Branches: a node that does not happen in a step is skipped (KernelContext::skipped).
   bool can_be_skipped = false;
@@ -57,10 +61,9 @@ struct Frame {
   std::vector<KernelContext> contexts;           // by node
   std::vector<std::unique_ptr<Kernel>> kernels;  // by node, null where none runs
   std::vector<AsyncKernel*> async_kernels;       // by node, null for synchronous ones
-  std::shared_ptr<Buffer> arena;
-  std::unique_ptr<bool[]> happened;             // backing store of the contexts
-  std::unique_ptr<std::atomic<int>[]> pending;  // by node: what it still waits for in this run
-  std::vector<int> ready;                       // the executor's heap; kept for its capacity
+  std::vector<std::shared_ptr<Buffer>> arenas;   // one for each device
+  std::unique_ptr<bool[]> happened;              // backing store of the contexts
+  std::unique_ptr<StepMemory> memory;            // the executor's own
 };
 
 /// compile: one thread for each plan. The rest: any thread.
@@ -70,6 +73,8 @@ class Plan {
   static std::unique_ptr<Plan> compile(const StepSignature& signature, PlanEnvironment& environment);
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
+  /// The same nodes as the executor sees them.
+  const StepTable& table() const { return *table_; }
   const MemoryPlan& memory() const { return memory_; }
   /// The agreements whose reductions are part of this step.
   const std::vector<std::shared_ptr<StepAgreement>>& agreements() const { return agreements_; }
@@ -81,15 +86,24 @@ class Plan {
   /// A frame that nobody else uses until it is given back.
   std::unique_ptr<Frame> take_frame() KOLO_EXCLUDES(mutex_);
   void give_back(std::unique_ptr<Frame> frame) KOLO_EXCLUDES(mutex_);
-  /// Points the fed values, and what are views of them, to the caller's tensors. feeds: in the signature's
-  /// order.
-  void bind_feeds(Frame& frame, const Feeds& feeds) const;
+  /// Points the fed values, and what are views of them, to the caller's tensors: `feed(i)` is the one for the
+  /// signature's feed `i`, with the shape that the signature says.
+  template <typename FeedAt>
+  void bind_feeds(Frame& frame, const FeedAt& feed) const {
+    for (const FedValue& fed : fed_values_) {
+      const Tensor& value = feed(fed.feed);
+      if (value.shape() == fed.shape) frame.values[fed.value] = value;
+      else frame.values[fed.value] = value.reshaped(fed.shape);
+    }
+  }
 
  private:
   Plan(StepGraph graph, PlanEnvironment& environment) : graph_(std::move(graph)), environment_(environment) {}
   void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes);
   std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes);
-  void build_nodes();
+  std::string lane(const StepNode& node, const Kernel* kernel) const;
+  void copy_constants();
+  void build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels);
   void find_conditions(PlanNode& node, const StepNode& source);
   std::unique_ptr<Frame> make_frame(std::vector<std::unique_ptr<Kernel>> kernels);
   Tensor tensor_for(StepValue value, const Frame& frame);
@@ -100,7 +114,9 @@ class Plan {
   std::vector<int> order_;     // position → index in graph_
   std::vector<int> position_;  // index in graph_ → position
   MemoryPlan memory_;
-  std::vector<PlanNode> nodes_;  // by position
+  std::map<int, Tensor> device_constants_;  // of nodes on devices that do not see the host's memory
+  std::vector<PlanNode> nodes_;             // by position
+  std::unique_ptr<StepTable> table_;
   std::vector<std::shared_ptr<StepAgreement>> agreements_;
   std::vector<int> fetches_;
   std::vector<int> fetched_nodes_;  // their positions

@@ -5,31 +5,22 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/runtime/config.h>
+#include <kolo/core/runtime/fetch.h>
 #include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
 
-/// A tensor to compute, or an operation to run for its effect; an operation's result is an empty tensor.
-struct Fetch {
-  Fetch(Output tensor) : output(tensor), operation(tensor.node) {}
-  Fetch(Operation op) : operation(op) {}
-  Output output;
-  Operation operation;
-};
+class Callable;
+struct CallableSignature;
 
-/// Values that replace tensors of the graph in one run. Any tensor may be fed. The elements are read during
-/// the run only.
-using Feeds = std::vector<std::pair<Output, Tensor>>;
-
-/// Variables live as long as the session. run: any thread, several at a time. The graph must outlive the
-/// session and may grow between runs.
+/// Variables live as long as the session. run: any thread, several at a time, which share the variables. The
+/// graph must outlive the session and may grow between runs.
 class Session {
  public:
   /// Throws InvalidArgumentError for a configuration that cannot be.
@@ -39,19 +30,58 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Runs what the fetches need and nothing else; the first run with these fetches, fed tensors and their
-  /// shapes compiles a plan, later ones reuse it. One result for each fetch, in order; they are the caller's
-  /// own copies. Throws what the first failing kernel threw, with the node's name, op and device added;
-  /// TensorFlow's texts for feeds and fetches that do not fit.
+  /// shapes compiles a plan, later ones reuse it (the 64 plans used last are kept). One result for each
+  /// fetch, in order; they are the caller's own copies. A tensor that is fed and fetched gives the fed value.
+  /// metadata: filled in where it is given.
+  ///
+  /// Throws what the first failing kernel threw, with the node's name, op and device added; the rest of the
+  /// step is cancelled. TensorFlow's texts for what cannot be run: InvalidArgumentError for feeds and fetches
+  /// that do not fit the graph, NotFoundError for names that are not in it, FailedPreconditionError for a
+  /// closed session or an empty graph, CancelledError when close() ends the run, DeadlineExceededError when
+  /// its time is over.
   std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds = {},
-                          StepTrace* trace = nullptr);
+                          const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
+    return run_step(fetches, feeds, {}, options, metadata);
+  }
+  /// Also runs the operations `Targets{…}` for their effect; they have no results.
+  template <std::same_as<Targets> T>  // not by conversion: {.timeout_in_ms = 5} is RunOptions
+  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds, const T& targets,
+                          const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
+    return run_step(fetches, feeds, targets, options, metadata);
+  }
   Tensor run(Output fetch, const Feeds& feeds = {}) { return run(std::vector<Fetch>{fetch}, feeds)[0]; }
   void run(Operation target, const Feeds& feeds = {}) { run(std::vector<Fetch>{target}, feeds); }
+  /// "scope/x:0": the tensor's value. "scope/x": runs the operation, gives an empty tensor.
+  Tensor run(const char* name, const Feeds& feeds = {}) { return run(std::vector<Fetch>{name}, feeds)[0]; }
+  template <std::same_as<std::string> T>  // not by conversion: {"x:0", "y:0"} is a list of two
+  Tensor run(const T& name, const Feeds& feeds = {}) {
+    return run(std::vector<Fetch>{name}, feeds)[0];
+  }
+  /// See FetchStructure.
+  template <NestedFetches T>
+  typename FetchStructure<T>::Result run(const T& fetches, const Feeds& feeds = {},
+                                         const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
+    std::vector<Fetch> list;
+    FetchStructure<T>::flatten(fetches, list);
+    const std::vector<Tensor> results = run(list, feeds, options, metadata);
+    const Tensor* next = results.data();
+    return FetchStructure<T>::rebuild(fetches, next);
+  }
 
-  /// Frees plans and variables; waits for runs that are under way. Later runs: FailedPreconditionError
-  /// `Attempted to use a closed Session.`
+  /// Binds a signature once, so that each call costs the step alone. Throws as run() does for feeds and
+  /// fetches, and InvalidArgumentError `<t> is both fed and fetched.`
+  Callable make_callable(const CallableSignature& signature, const RunOptions& options = {});
+
+  /// Cancels runs that are under way (CancelledError), waits for them, frees plans and variables. Later runs:
+  /// FailedPreconditionError `Attempted to use a closed Session.`
   void close();
+  /// Closes all open sessions of this process, with the variables that they hold. Later runs of theirs:
+  /// CancelledError `Session has been closed.` The containers of a local session are its own, so all go,
+  /// whichever are named. Throws UnimplementedError for a target other than "".
+  static void reset(const std::string& target = "", const std::vector<std::string>& containers = {});
 
   Graph& graph() const;
+  const SessionConfig& config() const;
   /// The storage of the variable whose node is `storage`; made at the first use, uninitialised. For savers
   /// and broadcasts, between runs.
   VariableStorage& variable(const Node& storage);
@@ -64,13 +94,16 @@ class Session {
   std::shared_ptr<StepAgreement> agreement(const Node& node);
   /// Those of all such nodes of the graph, in the order of the nodes.
   std::vector<std::shared_ptr<StepAgreement>> agreements();
-  /// Threads of the two pools, as they turned out.
+  /// Threads of a kernel, and of the pool that runs use by default, as they turned out.
   int intra_op_threads() const;
   int inter_op_threads() const;
 
  private:
+  friend class Callable;
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::vector<Tensor> run_step(const std::vector<Fetch>& fetches, const Feeds& feeds, const Targets& targets,
+                               const RunOptions& options, RunMetadata* metadata);
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace kolo

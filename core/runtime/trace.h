@@ -1,7 +1,8 @@
-// When each node of a step ran, and where.
+// When each node of a step ran, and where; what memory the step took.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,25 @@ struct TraceEvent {
   std::chrono::steady_clock::time_point end;
 };
 
-/// Filled in by Session::run where one is passed.
 struct StepTrace {
-  std::vector<TraceEvent> events;
+  std::vector<TraceEvent> events;   // in the order of their ends, those of other threads than the pool's last
   std::size_t arena_bytes = 0;      // planned memory of activations and temporaries
   std::size_t unplanned_bytes = 0;  // the sum of all such buffers, had each its own
+};
+
+/// What one step takes of one device.
+struct DeviceMemory {
+  std::string device;
+  std::size_t planned_bytes = 0;    // the arena that its buffers share
+  std::size_t unplanned_bytes = 0;  // the sum of these buffers, had each its own
+  std::size_t peak_bytes = 0;       // the arena, the step's variables and buckets, and what kernels made for
+                                    // themselves because its size depends on values
+};
+
+/// Filled in by Session::run where one is passed.
+struct RunMetadata {
+  StepTrace step_stats;              // events: with a trace level other than no_trace
+  std::vector<DeviceMemory> memory;  // sorted by device
 };
 
 /// {"traceEvents":[…]} for chrome://tracing and Perfetto: times in µs from the first event on, `rank` as the

@@ -6,6 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/message_of.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/detail/common_start.h>
@@ -42,16 +43,6 @@ std::shared_ptr<SessionRunHook> make_saver_hook(const MonitoredTrainingSessionOp
                                 .saved_state = options.saved_state};
   if (!saving.save_secs && !saving.save_steps) saving.save_secs = kDefaultSaveSecs;
   return std::make_shared<CheckpointSaverHook>(std::move(saving));
-}
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
 }
 
 }  // namespace
@@ -204,13 +195,16 @@ class MonitoredTrainingSession::Impl {
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
     if (stop_signal_received() || context.stop_requested() || context.last_step_announced()) stop_->ask();
 
-    StepTrace trace;
+    RunMetadata metadata;
     const bool traced = merged.args().trace;
-    const auto results = session_->run(merged.args().fetches, merged.args().feeds, traced ? &trace : nullptr);
+    const auto results =
+        session_->run(merged.args().fetches, merged.args().feeds,
+                      {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace}, &metadata);
     note_step();
     if (global_step_) report_completed_step(last_step_);
     for (std::size_t i = 0; i < hooks_.size(); ++i)
-      hooks_[i]->after_run(context, {merged.results_of_hook(i, results), traced ? &trace : nullptr});
+      hooks_[i]->after_run(context,
+                           {merged.results_of_hook(i, results), traced ? &metadata.step_stats : nullptr});
     decide_to_stop(context);
     return merged.results_of_caller(results);
   }
@@ -265,7 +259,7 @@ class MonitoredTrainingSession::Impl {
   void report_failure(const std::exception_ptr& error) {
     if (group_.size() == 1) return;
     failed_ = stopping_ = true;
-    stop_->fail(text_of(error));
+    stop_->fail(message_of(error));
   }
 
   void release() {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/parse_number.h>
@@ -9,8 +10,11 @@
 #include <kolo/core/ops/cast.h>
 #include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/update_ops.h>
+#include <kolo/core/ops/variable.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/batches.h>
+#include <kolo/optimizer/broadcast_hook.h>
 
 namespace kolo::models {
 
@@ -42,7 +46,13 @@ Evaluation evaluate_on_all_ranks(Session& session, const CorrectCount& count, co
 }
 
 void EvaluationHook::end(Session& session) {
-  if (!skip_ && test_) result_ = evaluate_on_all_ranks(session, count_, *test_, batch_size_);
+  if (skip_ || !test_) return;
+  // Moving averages are each rank's own. What is evaluated is what was saved: rank 0's.
+  std::vector<Variable> averages;
+  for (const Operation& update : update_ops(count_.count().node->graph()))
+    averages.push_back(Variable::of(*update.node->input(0).node));
+  if (!averages.empty()) broadcast_variables(session, averages, 0);
+  result_ = evaluate_on_all_ranks(session, count_, *test_, batch_size_);
 }
 
 }  // namespace kolo::models

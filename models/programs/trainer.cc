@@ -9,6 +9,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/device/gpu_platform.h>
+#include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/cross_entropy.h>
 #include <kolo/core/ops/variable.h>
@@ -65,11 +67,12 @@ SessionConfig session_config(const TrainOptions& options) {
   config.intra_op_parallelism_threads = options.threads;
   config.inter_op_parallelism_threads = options.threads;
   config.gpu_options.visible_device_list = std::to_string(process().local_rank);
+  if (options.device == DeviceChoice::cpu) config.device_count["GPU"] = 0;
   return config;
 }
 
 void check_device(const TrainOptions& options) {
-  if (options.device == DeviceChoice::gpu)
+  if (options.device == DeviceChoice::gpu && gpu_platform({}) == nullptr)
     throw FailedPreconditionError(
         "--device gpu was asked for, but there is no GPU in this process; use --device auto or cpu");
 }
@@ -117,7 +120,7 @@ void build(TrainingGraph& net, const TrainOptions& options) {
   net.labels = placeholder(s.named("labels"), DType::i32, {-1});
   const Output logits = find_model(options.model).build(s, net.images);
   net.loss = softmax_cross_entropy(s, logits, net.labels);
-  net.correct = CorrectCount(s, logits, net.images, net.labels);
+  net.correct = CorrectCount(s, inference_form(s, logits), net.images, net.labels);
   DistributedOptimizer optimizer(make_optimizer(
       options.optimizer, {.learning_rate = options.learning_rate, .momentum = options.momentum}));
   net.train_op = optimizer.minimize(s, net.loss);
@@ -220,7 +223,8 @@ void evaluate(const TrainOptions& options) {
   Scope s(graph);
   const Output images = placeholder(s.named("images"), DType::f32, {-1, 1, 28, 28});
   const Output labels = placeholder(s.named("labels"), DType::i32, {-1});
-  const CorrectCount correct(s, find_model(options.model).build(s, images), images, labels);
+  const Output logits = inference_form(s, find_model(options.model).build(s, images));
+  const CorrectCount correct(s, logits, images, labels);
 
   Session session(graph, session_config(options));
   TrainResult result;

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/optimizer/gradient_descent.h>
 
 namespace kolo::models {
 namespace {
@@ -52,6 +56,74 @@ TEST(Layers, Conv2dGivesEachFilterItsBias) {
   Session session(graph);
   session.run({Fetch(assign(s, variables[0], w)), Fetch(assign(s, variables[1], b))});
   EXPECT_THAT(session.run(y).span<float>(), ElementsAre(19, 17));
+}
+
+TEST(Layers, DepthwiseConv2dHasFiltersForEachChannel) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 3, 8, 8});
+  const Output y = depthwise_conv2d(s, x, {.multiplier = 2, .strides = {2, 2}}, "depthwise");
+  EXPECT_EQ(y.shape(), Shape({-1, 6, 4, 4}));
+  EXPECT_THAT(variable_names(graph), ElementsAre("depthwise/w", "depthwise/b"));
+  EXPECT_EQ(trainable_variables(graph)[0].shape(), Shape({3, 2, 3, 3}));
+}
+
+TEST(Layers, Conv2dTransposeMakesImagesLarger) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 3, 8, 8});
+  const Output y = conv2d_transpose(s, x, {.filters = 5, .strides = {2, 2}}, "up");
+  EXPECT_EQ(y.shape(), Shape({-1, 5, 16, 16}));
+  EXPECT_EQ(trainable_variables(graph)[0].shape(), Shape({3, 5, 3, 3}));
+  EXPECT_EQ(trainable_variables(graph)[1].shape(), Shape({5}));
+}
+
+TEST(Layers, Conv2dGoesWithoutABias) {
+  Graph graph;
+  Scope s(graph);
+  conv2d(s, ones(s, DType::f32, {1, 2, 3, 3}), {.filters = 2, .bias = false}, "conv1");
+  EXPECT_THAT(variable_names(graph), ElementsAre("conv1/w"));
+}
+
+TEST(Layers, DenseGoesWithoutABias) {
+  Graph graph;
+  Scope s(graph);
+  dense(s, ones(s, DType::f32, {1, 2}), 3, "fc1", false);
+  EXPECT_THAT(variable_names(graph), ElementsAre("fc1/w"));
+}
+
+TEST(Layers, LayerNormStartsAsPlainNormalization) {
+  Graph graph;
+  Scope s(graph);
+  const Output y = layer_norm(s, constant(s, Tensor::of<float>({2, 2}, {1, 3, -5, 5})), "norm", 0);
+  EXPECT_THAT(variable_names(graph), ElementsAre("norm/gamma", "norm/beta"));
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  EXPECT_THAT(session.run(y).span<float>(), ElementsAre(-1, 1, -1, 1));
+}
+
+TEST(Layers, BatchNormTrainsItsScaleAndOffsetOnly) {
+  Graph graph;
+  Scope s(graph);
+  batch_norm(s, ones(s, DType::f32, {2, 3}), "norm");
+  EXPECT_THAT(variable_names(graph), ElementsAre("norm/gamma", "norm/beta"));
+  EXPECT_EQ(global_variables(graph).size(), 4u);
+}
+
+TEST(Layers, BatchNormMovesItsAveragesInTheTrainStepAndUsesThemInInference) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = constant(s, Tensor::of<float>({4, 1}, {1, 2, 3, 6}));  // mean 3, sample variance 14/3
+  const Output y = batch_norm(s, x, "norm", {.momentum = 0.5, .epsilon = 0.5});
+  const Output inference = inference_form(s, y);
+  const Operation step = GradientDescentOptimizer(0).minimize(s, y);
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  session.run(y);
+  EXPECT_FLOAT_EQ(session.run(inference).span<float>()[3], 6 / std::sqrt(1.5f)) << "no step was made yet";
+  session.run(step);
+  const float mean = 1.5f, variance = (1 + 14.0f / 3) / 2;
+  EXPECT_FLOAT_EQ(session.run(inference).span<float>()[3], (6 - mean) / std::sqrt(variance + 0.5f));
 }
 
 TEST(Layers, WeightsStartInsideGlorotsBoundsAndBiasesAtZero) {

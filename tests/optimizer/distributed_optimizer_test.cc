@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/reshape.h>
 #include <kolo/optimizer/registry.h>
 #include <kolo/optimizer/rule_optimizer.h>
 
@@ -62,6 +65,22 @@ TEST_F(DistributedOptimizerTest, ReducesNothingWhereNoGradientExists) {
   EXPECT_EQ(node->num_outputs(), 0);
 }
 
+TEST_F(DistributedOptimizerTest, KeepsSlicesOnOneRank) {
+  const Variable table(s.named("table"), ones(s, DType::f32, {4, 2}));
+  const Output rows = gather(s, table, constant(s, Tensor::of<std::int32_t>({1}, {2})));
+  DistributedOptimizer optimizer(make_optimizer("sgd"));
+  EXPECT_TRUE(indexed_slices(optimizer.compute_gradients(s, rows)[0].gradient));
+  EXPECT_EQ(reduction(graph)->num_inputs(), 0);
+}
+
+TEST_F(DistributedOptimizerTest, ReducesSlicesAsWholeGradientsIfAskedTo) {
+  const Variable table(s.named("table"), ones(s, DType::f32, {4, 2}));
+  const Output rows = gather(s, table, constant(s, Tensor::of<std::int32_t>({1}, {2})));
+  DistributedOptimizer optimizer(make_optimizer("sgd"), {.sparse_as_dense = true});
+  EXPECT_FALSE(indexed_slices(optimizer.compute_gradients(s, rows)[0].gradient));
+  EXPECT_EQ(reduction(graph)->num_inputs(), 1);
+}
+
 TEST_F(DistributedOptimizerTest, KeepsTheNamesOfTheWrappedOptimizersSlots) {
   const Variable a = variable("a");
   DistributedOptimizer optimizer(make_optimizer("momentum"));
@@ -87,25 +106,29 @@ class HalvingOptimizer : public RuleOptimizer {
   HalvingOptimizer() : RuleOptimizer("Halving") {}
 
  protected:
-  Operation apply_dense(const Scope& s, Output gradient, const Variable& v) override {
+  Operation apply(const Scope& s, Output gradient, const Variable& v) override {
     return assign_sub(s, v,
                       mul(s, maximum(s, sign(s, gradient), zeros_like(s, gradient)),
                           div(s, v, fill(s, v.dtype(), v.shape(), 2))));
   }
 };
 
-// Values after five steps of minimising the sum of (a·b)² + b.
+// Values after five steps of minimising the sum of (a·b)² + b and of the squares of some rows of a table.
 std::vector<float> trained(Optimizer& optimizer) {
   Graph graph;
   Scope s(graph);
   const Variable a(s.named("a"), constant(s, Tensor::of<float>({3}, {0.3f, -1.7f, 11})));
   const Variable b(s.named("b"), constant(s, Tensor::of<float>({3}, {1.1f, 0.9f, -0.01f})));
-  const Operation step = optimizer.minimize(s, add(s, square(s, mul(s, a, b)), b));
+  const Variable table(s.named("table"), constant(s, Tensor::of<float>({3, 1}, {1, 2, 3})));
+  const Output rows = gather(s, table, constant(s, Tensor::of<std::int32_t>({3, 1}, {2, 0, 2})));
+  const Output loss = add(s, square(s, mul(s, a, b)), b);
+  const Operation step = optimizer.minimize(s, add(s, loss, square(s, reshape(s, rows, {3}))));
   Session session(graph);
   session.run(global_variables_initializer(s));
   for (int i = 0; i < 5; ++i) session.run(step);
   std::vector<float> values = elements<float>(session.run(a.read()));
   for (const float value : elements<float>(session.run(b.read()))) values.push_back(value);
+  for (const float value : elements<float>(session.run(table.read()))) values.push_back(value);
   return values;
 }
 

@@ -5,10 +5,13 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/elementwise.h>
+#include <kolo/optimizer/adadelta.h>
 #include <kolo/optimizer/adagrad.h>
 #include <kolo/optimizer/adam.h>
+#include <kolo/optimizer/ftrl.h>
 #include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/rms_prop.h>
 
 #include "tests/optimizer/small_training.h"
 
@@ -148,6 +151,70 @@ TEST_F(OptimizerTest, MultipliesAdamsPowersOnceAnUpdate) {
   EXPECT_EQ(session.run(graph.find_output("beta2_power/read")).value<float>(), 0.015625f);
 }
 
+TEST_F(OptimizerTest, NamesEverySlotOfRmsPropAdadeltaAndFtrl) {
+  const Variable v = variable("v", {1});
+  const GradientPair pair = {constant(s, Tensor::of<float>({1}, {1})), v};
+  RMSPropOptimizer rms_prop({.centered = true});
+  AdadeltaOptimizer adadelta;
+  FtrlOptimizer ftrl;
+  for (Optimizer* optimizer : std::vector<Optimizer*>{&rms_prop, &adadelta, &ftrl})
+    optimizer->apply_gradients(s, {&pair, 1});
+  EXPECT_EQ(rms_prop.find_slot(v, "rms").name(), "v/RMSProp");
+  EXPECT_EQ(rms_prop.find_slot(v, "mg").name(), "v/RMSProp_1");
+  EXPECT_EQ(rms_prop.find_slot(v, "momentum").name(), "v/RMSProp_2");
+  EXPECT_EQ(adadelta.find_slot(v, "accum").name(), "v/Adadelta");
+  EXPECT_EQ(adadelta.find_slot(v, "accum_update").name(), "v/Adadelta_1");
+  EXPECT_EQ(ftrl.find_slot(v, "accum").name(), "v/Ftrl");
+  EXPECT_EQ(ftrl.find_slot(v, "linear").name(), "v/Ftrl_1");
+}
+
+// True if `node` waits for `before`, through whatever is between them.
+bool waits_for(const Node& node, const Node& before) {
+  if (&node == &before) return true;
+  for (const Output& in : node.inputs())
+    if (waits_for(*in.node, before)) return true;
+  for (const Node* control : node.control_inputs())
+    if (waits_for(*control, before)) return true;
+  return false;
+}
+
+TEST_F(OptimizerTest, StartsNoUpdateBeforeAllGradientsBehindTheGateOfTheGraph) {
+  const Variable a = variable("a", {2}), b = variable("b", {3});
+  GradientDescentOptimizer optimizer(1.0);
+  const Output loss = add(s, square(s, a), square(s, b));
+  const auto open = optimizer.compute_gradients(s, loss, trainable_variables(graph));
+  const auto gated = optimizer.compute_gradients(s, loss, trainable_variables(graph), {.gate = Gate::graph});
+  EXPECT_FALSE(waits_for(*open[1].gradient.node, *open[0].gradient.node));
+  const Operation step = optimizer.apply_gradients(s, gated);
+  const Node* last = gated[0].gradient.node->input(0).node;
+  EXPECT_TRUE(waits_for(*gated[1].gradient.node, *last));
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  session.run(step);
+  EXPECT_EQ(session.run(a.read()).value<float>(), -2);
+  EXPECT_EQ(session.run(b.read()).value<float>(), -3);
+}
+
+TEST_F(OptimizerTest, StartsFromTheGivenGradientOfTheLoss) {
+  const Variable v = variable("v", {3});
+  GradientDescentOptimizer optimizer(1.0);
+  const Operation step = optimizer.minimize(
+      s, square(s, v), {.gradients = {.grad_loss = constant(s, Tensor::of<float>({1}, {0.5f}))}});
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  session.run(step);
+  EXPECT_EQ(session.run(v.read()).value<float>(), 0);
+}
+
+TEST_F(OptimizerTest, PlacesGradientsWithTheirOpsIfAskedTo) {
+  const Variable v = variable("v", {3});
+  GradientDescentOptimizer optimizer(1.0);
+  const Output loss = square(s.named("loss"), v);
+  const auto pairs =
+      optimizer.compute_gradients(s, loss, trainable_variables(graph), {.colocate_gradients_with_ops = true});
+  EXPECT_THAT(pairs[0].gradient.node->colocation_groups(), ElementsAre("loc:@loss"));
+}
+
 TEST_F(OptimizerTest, RefusesToOptimizeNothing) {
   GradientDescentOptimizer optimizer(1.0);
   const Output loss = constant(s, 1.0f);
@@ -206,8 +273,8 @@ class SignDescentOptimizer : public RuleOptimizer {
   explicit SignDescentOptimizer(Hyperparameter rate) : RuleOptimizer("SignDescent"), rate_(rate) {}
 
  protected:
-  Operation apply_dense(const Scope& s, Output gradient, const Variable& variable) override {
-    const Output rate = rate_.scalar(s, variable.dtype(), "rate");
+  Operation apply(const Scope& s, Output gradient, const Variable& variable) override {
+    const Output rate = scalar(rate_, variable, "rate");
     return assign_sub(s, variable, mul(s, sign(s, gradient), rate));
   }
 

@@ -16,7 +16,9 @@ using ::testing::IsSupersetOf;
 using ::testing::ThrowsMessage;
 
 TEST(Registry, KnowsTheOptimizersOfTheCommandLine) {
-  EXPECT_THAT(registered_optimizers(), IsSupersetOf({"adagrad", "adam", "momentum", "nesterov", "sgd"}));
+  EXPECT_THAT(registered_optimizers(),
+              IsSupersetOf({"adadelta", "adagrad", "adam", "adamw", "ftrl", "lamb", "lars", "lion",
+                            "momentum", "nesterov", "rmsprop", "sgd"}));
 }
 
 TEST(Registry, HandsRateAndMomentumToTheOptimizer) {

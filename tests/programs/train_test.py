@@ -45,6 +45,14 @@ class Train(ProgramTest):
             for one, several in zip(losses[1], losses[ranks]):
                 self.assertAlmostEqual(several / one, 1, delta=1e-4)
 
+    def test_virtual_gpus_give_the_losses_of_the_cpu(self):
+        losses = []
+        for device, environment in (("cpu", {}), ("gpu", {"KOLO_VIRTUAL_GPUS": "2x512MiB"})):
+            result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 5, "--threads", 1, "--device", device, ranks=2,
+                                        **environment))
+            losses.append([e["loss"] for e in result.events if e["event"] == "progress"])
+        self.assertEqual(losses[0], losses[1])
+
     def test_epochs_count_whole_passes_from_step_zero(self):
         result = self.assert_ok(run("kolo-train", *SMALL, "--epochs", 1, "--batch-size", 350, ranks=2))
         self.assertEqual(result.done["global_step"], 10, "7,000 digits in batches of 2 x 350")

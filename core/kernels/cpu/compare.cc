@@ -4,8 +4,8 @@
 
 #include <kolo/core/kernels/cpu/detail/broadcast_kernel.h>
 #include <kolo/core/kernels/cpu/detail/element_loops.h>
-#include <kolo/core/kernels/cpu/detail/strided_index.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/detail/elementwise_kernels.h>
+#include <kolo/core/kernels/cpu/detail/parallel_rows.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {
@@ -16,6 +16,7 @@ using detail::Comparison;
 const std::vector<DType> kComparable = {DType::f32,     DType::f64, DType::i32, DType::i64,
                                         DType::boolean, DType::u8,  DType::i8};
 const std::vector<DType> kLogical = {DType::boolean};
+const std::vector<DType> kReal = {DType::f32, DType::f64};
 
 RegisterKernel comparison(const char* op, Comparison loop) {
   return RegisterKernel(op, "CPU", kComparable, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
@@ -56,16 +57,20 @@ void select_bits(KernelContext& context) {
   const auto* a = reinterpret_cast<const Bits*>(context.input(1).raw());
   const auto* b = reinterpret_cast<const Bits*>(context.input(2).raw());
   auto* y = reinterpret_cast<Bits*>(out.raw());
-  const auto index = detail::broadcast_index(context.input(0).shape(), out.shape(), out.shape());
-  const std::int64_t row = index.row_elements(), step = index.row_strides()[0];
-  const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, row));
-  parallel_for(index.rows(), grain, [&](std::int64_t begin, std::int64_t end) {
-    index.for_rows(begin, end, [&](std::int64_t, const auto& offsets) {
-      for (std::int64_t i = 0; i < row; ++i) {
-        const std::int64_t at = offsets[1] + i;
-        y[at] = condition[offsets[0] + i * step] ? a[at] : b[at];
-      }
-    });
+  const auto index = detail::broadcast_index_to(out.shape(), context.input(0).shape(),
+                                                context.input(1).shape(), context.input(2).shape());
+  const auto [condition_step, a_step, b_step] = index.row_strides();
+  const bool dense = condition_step == 1 && a_step == 1 && b_step == 1;
+  detail::parallel_rows(index, [&, condition_step = condition_step, a_step = a_step, b_step = b_step](
+                                   std::int64_t at, const auto& from, std::int64_t count) {
+    const bool* chosen = condition + from[0];
+    const Bits *left = a + from[1], *right = b + from[2];
+    Bits* to = y + at;
+    if (dense)
+      for (std::int64_t i = 0; i < count; ++i) to[i] = chosen[i] ? left[i] : right[i];
+    else
+      for (std::int64_t i = 0; i < count; ++i)
+        to[i] = chosen[i * condition_step] ? left[i * a_step] : right[i * b_step];
   });
 }
 
@@ -89,6 +94,9 @@ const RegisterKernel comparisons[] = {
     logical("LogicalOr", logic<false>),
     RegisterKernel("LogicalNot", "CPU", kLogical, logical_not),
     RegisterKernel("Select", "CPU", {}, select),
+    detail::unary_kernel("IsNan", kReal, detail::UnaryOp::is_nan),
+    detail::unary_kernel("IsInf", kReal, detail::UnaryOp::is_inf),
+    detail::unary_kernel("IsFinite", kReal, detail::UnaryOp::is_finite),
 };
 
 }  // namespace

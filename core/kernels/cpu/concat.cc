@@ -56,19 +56,20 @@ class ConcatKernel final : public Kernel {
   int axis_;
 };
 
-class ConcatGradKernel final : public Kernel {
+// Input 0 cut into the outputs, one behind the other.
+class SplitKernel final : public Kernel {
  public:
-  explicit ConcatGradKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
+  explicit SplitKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
   void compute(KernelContext& context) override {
-    const Tensor& dy = context.input(0);
-    const int axis = axis_ < 0 ? axis_ + dy.shape().rank() : axis_;
+    const Tensor& x = context.input(0);
+    const int axis = axis_ < 0 ? axis_ + x.shape().rank() : axis_;
     std::int64_t offset = 0;
     for (int i = 0; i < context.num_outputs(); ++i) {
-      const Tensor& dx = context.output(i);
-      for_runs(dy, dx, axis, offset, [](const std::byte* from, std::byte* to, std::int64_t bytes) {
+      const Tensor& part = context.output(i);
+      for_runs(x, part, axis, offset, [](const std::byte* from, std::byte* to, std::int64_t bytes) {
         std::memcpy(to, from, bytes);
       });
-      offset += Runs(dx, axis).bytes;
+      offset += Runs(part, axis).bytes;
     }
   }
 
@@ -151,10 +152,8 @@ RegisterKernel kernel(const char* op) {
 }
 
 const RegisterKernel kernels[] = {
-    kernel<ConcatKernel>("Concat"),
-    kernel<ConcatGradKernel>("ConcatGrad"),
-    kernel<SliceKernel>("Slice"),
-    kernel<SliceGradKernel>("SliceGrad"),
+    kernel<ConcatKernel>("Concat"), kernel<SplitKernel>("ConcatGrad"),    kernel<SplitKernel>("Split"),
+    kernel<SliceKernel>("Slice"),   kernel<SliceGradKernel>("SliceGrad"),
 };
 
 }  // namespace

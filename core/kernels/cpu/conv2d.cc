@@ -20,15 +20,22 @@ struct Convolution {
   Shape results;  // [N,out,H',W']
   WindowAxis rows;
   WindowAxis cols;
+  std::int64_t groups;
 
-  // results: of dy in the gradient ops, of the output in the forward op.
-  static Convolution of(const KernelInit& init, const Shape& results) {
-    const Shape &images = init.input_shape(0), &weights = init.input_shape(1);
+  // images: of the output in Conv2DTranspose, of input 0 elsewhere. results: of input 0 in Conv2DTranspose,
+  // of dy in the gradient ops, of the output in the forward op.
+  static Convolution of(const KernelInit& init, const Shape& images, const Shape& results) {
+    const Shape& weights = init.input_shape(1);
     const auto [rows, cols] =
         window_axes(images, {weights.dim(2), weights.dim(3)},
                     rows_cols(init.attr<std::vector<std::int64_t>>("strides"), "conv2d: strides"),
                     padding_from_name(init.attr<std::string>("padding")));
-    return {images, weights, results, rows, cols};
+    return {images, weights, results, rows, cols, init.attr<std::int64_t>("groups")};
+  }
+  // As oneDNN has it: groups are a dimension of their own.
+  Shape grouped_weights() const {
+    if (groups == 1) return weights;
+    return {groups, weights.dim(0) / groups, weights.dim(1), weights.dim(2), weights.dim(3)};
   }
 };
 
@@ -37,10 +44,10 @@ class OneDnnConvolution {
  public:
   explicit OneDnnConvolution(const Convolution& c)
       : images_(detail::row_major(DType::f32, c.images)),
-        weights_(detail::row_major(DType::f32, c.weights)),
+        weights_(detail::row_major(DType::f32, c.grouped_weights())),
         results_(detail::row_major(DType::f32, c.results)),
         any_images_(detail::any_layout(c.images)),
-        any_weights_(detail::any_layout(c.weights)),
+        any_weights_(detail::any_layout(c.grouped_weights())),
         any_results_(detail::any_layout(c.results)),
         strides_{c.rows.stride, c.cols.stride},
         pad_before_{c.rows.pad_before, c.cols.pad_before},
@@ -103,19 +110,25 @@ class OneDnnConvolution {
 
 std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
-    return OneDnnConvolution(Convolution::of(in, in.output_shape(0))).forward();
+    return OneDnnConvolution(Convolution::of(in, in.input_shape(0), in.output_shape(0))).forward();
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_backward_images(KernelInit& init) {
   return detail::make_onednn_kernel(init, {1, 2}, [](const KernelInit& in) {
-    return OneDnnConvolution(Convolution::of(in, in.input_shape(2))).backward_images();
+    return OneDnnConvolution(Convolution::of(in, in.input_shape(0), in.input_shape(2))).backward_images();
+  });
+}
+
+std::unique_ptr<Kernel> make_onednn_transpose(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {1, 0}, [](const KernelInit& in) {
+    return OneDnnConvolution(Convolution::of(in, in.output_shape(0), in.input_shape(0))).backward_images();
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_backward_weights(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 2}, [](const KernelInit& in) {
-    return OneDnnConvolution(Convolution::of(in, in.input_shape(2))).backward_weights();
+    return OneDnnConvolution(Convolution::of(in, in.input_shape(0), in.input_shape(2))).backward_weights();
   });
 }
 
@@ -141,15 +154,18 @@ enum class Pass { forward, images, weights };
 template <typename T, Pass kPass>
 class PlainConvolution final : public Kernel {
  public:
-  explicit PlainConvolution(const KernelInit& init)
-      : conv_(Convolution::of(init, kPass == Pass::forward ? init.output_shape(0) : init.input_shape(2))),
+  PlainConvolution(const Convolution& conv, int dy)
+      : conv_(conv),
+        dy_(dy),
         image_plane_(conv_.rows.size * conv_.cols.size),
         weight_plane_(conv_.rows.window * conv_.cols.window),
         result_plane_(conv_.rows.outputs * conv_.cols.outputs) {}
 
   void compute(KernelContext& context) override {
-    const std::int64_t batch = conv_.images.dim(0), channels = conv_.images.dim(1),
-                       outs = conv_.weights.dim(0);
+    // Filter o sees as many channels, from first_channel(o) on.
+    const std::int64_t batch = conv_.images.dim(0), channels = conv_.weights.dim(1),
+                       outs = conv_.weights.dim(0), all_channels = channels * conv_.groups;
+    const auto first_channel = [&](std::int64_t o) { return o / (outs / conv_.groups) * channels; };
     T* result = context.output(0).data<T>();
     std::fill_n(result, context.output(0).elements(), T(0));
     // Each piece owns whole planes of the result, so that no two threads add to one element.
@@ -161,8 +177,8 @@ class PlainConvolution final : public Kernel {
           for (std::int64_t o = kPass == Pass::weights ? piece : 0;
                o < (kPass == Pass::weights ? piece + 1 : outs); ++o)
             for (std::int64_t c = 0; c < channels; ++c)
-              planes(context, (n * channels + c) * image_plane_, (o * channels + c) * weight_plane_,
-                     (n * outs + o) * result_plane_);
+              planes(context, (n * all_channels + first_channel(o) + c) * image_plane_,
+                     (o * channels + c) * weight_plane_, (n * outs + o) * result_plane_);
     });
   }
 
@@ -179,7 +195,7 @@ class PlainConvolution final : public Kernel {
           out[result_at + r + x] += weights[w] * images[i + x * stride];
       });
     } else {
-      const T* dy = context.input(2).data<T>() + result_at;
+      const T* dy = context.input(dy_).data<T>() + result_at;
       for_each_tap(conv_, [&](std::int64_t w, std::int64_t i, std::int64_t r, std::int64_t count) {
         for (std::int64_t x = 0; x < count; ++x) {
           if constexpr (kPass == Pass::images) out[image_at + i + x * stride] += weights[w] * dy[r + x];
@@ -190,6 +206,7 @@ class PlainConvolution final : public Kernel {
   }
 
   Convolution conv_;
+  int dy_;  // the input that is like the results
   std::int64_t image_plane_;
   std::int64_t weight_plane_;
   std::int64_t result_plane_;
@@ -197,7 +214,13 @@ class PlainConvolution final : public Kernel {
 
 template <typename T, Pass kPass>
 std::unique_ptr<Kernel> make_plain(KernelInit& init) {
-  return std::make_unique<PlainConvolution<T, kPass>>(init);
+  const Shape& results = kPass == Pass::forward ? init.output_shape(0) : init.input_shape(2);
+  return std::make_unique<PlainConvolution<T, kPass>>(Convolution::of(init, init.input_shape(0), results), 2);
+}
+template <typename T>
+std::unique_ptr<Kernel> make_plain_transpose(KernelInit& init) {
+  const auto conv = Convolution::of(init, init.output_shape(0), init.input_shape(0));
+  return std::make_unique<PlainConvolution<T, Pass::images>>(conv, 0);
 }
 
 const RegisterKernel onednn_forward("Conv2D", "CPU", {DType::f32}, make_onednn_forward, 1);
@@ -209,6 +232,10 @@ const RegisterKernel plain_images_f32("Conv2DBackpropInput", "CPU", {DType::f32}
                                       make_plain<float, Pass::images>);
 const RegisterKernel plain_images_f64("Conv2DBackpropInput", "CPU", {DType::f64},
                                       make_plain<double, Pass::images>);
+const RegisterKernel onednn_transpose("Conv2DTranspose", "CPU", {DType::f32}, make_onednn_transpose, 1);
+const RegisterKernel plain_transpose_f32("Conv2DTranspose", "CPU", {DType::f32}, make_plain_transpose<float>);
+const RegisterKernel plain_transpose_f64("Conv2DTranspose", "CPU", {DType::f64},
+                                         make_plain_transpose<double>);
 const RegisterKernel onednn_weights("Conv2DBackpropFilter", "CPU", {DType::f32}, make_onednn_backward_weights,
                                     1);
 const RegisterKernel plain_weights_f32("Conv2DBackpropFilter", "CPU", {DType::f32},

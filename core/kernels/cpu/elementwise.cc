@@ -3,94 +3,45 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/detail/broadcast_kernel.h>
 #include <kolo/core/kernels/cpu/detail/element_loops.h>
+#include <kolo/core/kernels/cpu/detail/elementwise_kernels.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {
 namespace {
 
+using detail::binary_kernel;
 using detail::BinaryOp;
+using detail::unary_kernel;
 using detail::UnaryOp;
 
 const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
 const std::vector<DType> kReal = {DType::f32, DType::f64};
 
-class UnaryKernel final : public Kernel {
- public:
-  explicit UnaryKernel(detail::UnaryLoop loop) : loop_(loop) {}
-  void compute(KernelContext& context) override {
-    const Tensor& x = context.input(0);
-    const Tensor& y = context.output(0);
-    const auto size = static_cast<std::int64_t>(size_of(x.dtype()));
-    parallel_for(x.elements(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-      loop_(x.raw() + begin * size, y.raw() + begin * size, end - begin);
-    });
-  }
-
- private:
-  detail::UnaryLoop loop_;
-};
-
-// A whole number divided by 0 would end the process; a real one is infinite.
-class IntegerDivKernel final : public Kernel {
- public:
-  explicit IntegerDivKernel(DType type) : divide_(detail::binary_loop(BinaryOp::div, type)) {}
-  void compute(KernelContext& context) override {
-    const Tensor& b = context.input(1);
-    if (b.dtype() == DType::i32 ? has_zero<std::int32_t>(b) : has_zero<std::int64_t>(b))
-      throw InvalidArgumentError("Integer division by zero");
-    divide_.compute(context);
-  }
-
- private:
-  template <typename T>
-  static bool has_zero(const Tensor& tensor) {
-    for (const T value : tensor.span<T>())
-      if (value == 0) return true;
-    return false;
-  }
-  detail::BroadcastKernel divide_;
-};
-
-RegisterKernel binary(const char* op, const std::vector<DType>& types, BinaryOp loop) {
-  return RegisterKernel(op, "CPU", types, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<detail::BroadcastKernel>(detail::binary_loop(loop, init.input_dtype(0)));
-  });
-}
-
-RegisterKernel unary(const char* op, const std::vector<DType>& types, UnaryOp loop) {
-  return RegisterKernel(op, "CPU", types, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<UnaryKernel>(detail::unary_loop(loop, init.input_dtype(0)));
-  });
-}
-
-const RegisterKernel binary_kernels[] = {
-    binary("Add", kArithmetic, BinaryOp::add),
-    binary("Sub", kArithmetic, BinaryOp::sub),
-    binary("Mul", kArithmetic, BinaryOp::mul),
-    binary("Div", kReal, BinaryOp::div),
-    binary("Maximum", kArithmetic, BinaryOp::maximum),
-    binary("Minimum", kArithmetic, BinaryOp::minimum),
-    binary("Pow", kReal, BinaryOp::pow),
-    binary("TanhGrad", kReal, BinaryOp::tanh_grad),
-    binary("SigmoidGrad", kReal, BinaryOp::sigmoid_grad),
-    binary("ReluGrad", kReal, BinaryOp::relu_grad),
-};
-
-const RegisterKernel integer_div("Div", "CPU", {DType::i32, DType::i64},
-                                 [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                                   return std::make_unique<IntegerDivKernel>(init.input_dtype(0));
-                                 });
-
-const RegisterKernel unary_kernels[] = {
-    unary("Neg", kArithmetic, UnaryOp::neg),   unary("Abs", kArithmetic, UnaryOp::abs),
-    unary("Sign", kArithmetic, UnaryOp::sign), unary("Square", kArithmetic, UnaryOp::square),
-    unary("Sqrt", kReal, UnaryOp::sqrt),       unary("Rsqrt", kReal, UnaryOp::rsqrt),
-    unary("Exp", kReal, UnaryOp::exp),         unary("Log", kReal, UnaryOp::log),
-    unary("Tanh", kReal, UnaryOp::tanh),       unary("Sigmoid", kReal, UnaryOp::sigmoid),
-    unary("Relu", kArithmetic, UnaryOp::relu), unary("Floor", kReal, UnaryOp::floor),
+const RegisterKernel kernels[] = {
+    binary_kernel("Add", kArithmetic, BinaryOp::add),
+    binary_kernel("Sub", kArithmetic, BinaryOp::sub),
+    binary_kernel("Mul", kArithmetic, BinaryOp::mul),
+    binary_kernel("Div", kReal, BinaryOp::div),
+    detail::integer_division_kernel("Div", BinaryOp::div),
+    binary_kernel("Maximum", kArithmetic, BinaryOp::maximum),
+    binary_kernel("Minimum", kArithmetic, BinaryOp::minimum),
+    binary_kernel("Pow", kReal, BinaryOp::pow),
+    binary_kernel("TanhGrad", kReal, BinaryOp::tanh_grad),
+    binary_kernel("SigmoidGrad", kReal, BinaryOp::sigmoid_grad),
+    binary_kernel("ReluGrad", kReal, BinaryOp::relu_grad),
+    unary_kernel("Neg", kArithmetic, UnaryOp::neg),
+    unary_kernel("Abs", kArithmetic, UnaryOp::abs),
+    unary_kernel("Sign", kArithmetic, UnaryOp::sign),
+    unary_kernel("Square", kArithmetic, UnaryOp::square),
+    unary_kernel("Sqrt", kReal, UnaryOp::sqrt),
+    unary_kernel("Rsqrt", kReal, UnaryOp::rsqrt),
+    unary_kernel("Exp", kReal, UnaryOp::exp),
+    unary_kernel("Log", kReal, UnaryOp::log),
+    unary_kernel("Tanh", kReal, UnaryOp::tanh),
+    unary_kernel("Sigmoid", kReal, UnaryOp::sigmoid),
+    unary_kernel("Relu", kArithmetic, UnaryOp::relu),
 };
 
 // Sums two inputs at a time into the output, piece by piece, so that the output's piece stays in the cache

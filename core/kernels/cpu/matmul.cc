@@ -9,13 +9,21 @@ namespace kolo {
 namespace {
 
 detail::GemmShape gemm_shape(const Shape& a, const Shape& product, bool transpose_a, bool transpose_b) {
-  return {product.dim(0), a.dim(transpose_a ? 0 : 1), product.dim(1), transpose_a, transpose_b};
+  return {product.dim(-2), a.dim(transpose_a ? -2 : -1), product.dim(-1), transpose_a, transpose_b};
+}
+
+// How many products: 1 for matrices.
+std::int64_t batch_of(const Shape& product) {
+  std::int64_t batch = 1;
+  for (int axis = 0; axis + 2 < product.rank(); ++axis) batch *= product.dim(axis);
+  return batch;
 }
 
 std::unique_ptr<Kernel> make_onednn_matmul(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
     return detail::plan_gemm(gemm_shape(in.input_shape(0), in.output_shape(0), in.attr<bool>("transpose_a"),
-                                        in.attr<bool>("transpose_b")));
+                                        in.attr<bool>("transpose_b")),
+                             batch_of(in.output_shape(0)));
   });
 }
 
@@ -31,8 +39,17 @@ class PlainMatmul final : public Kernel {
         gemm_shape(context.input(0).shape(), context.output(0).shape(), transpose_a_, transpose_b_);
     const T *a = context.input(0).data<T>(), *b = context.input(1).data<T>();
     T* c = context.output(0).data<T>();
-    parallel_for(shape.rows, 1,
-                 [&](std::int64_t begin, std::int64_t end) { multiply_rows(shape, a, b, c, begin, end); });
+    // Row r of all products is row r % rows of product r / rows.
+    parallel_for(batch_of(context.output(0).shape()) * shape.rows, 1,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   while (begin < end) {
+                     const std::int64_t i = begin / shape.rows, first = begin % shape.rows;
+                     const std::int64_t last = std::min(shape.rows, first + end - begin);
+                     multiply_rows(shape, a + i * shape.rows * shape.inner, b + i * shape.inner * shape.cols,
+                                   c + i * shape.rows * shape.cols, first, last);
+                     begin += last - first;
+                   }
+                 });
   }
 
  private:
@@ -64,6 +81,9 @@ std::unique_ptr<Kernel> make_plain_matmul(KernelInit& init) {
 const RegisterKernel onednn_matmul("MatMul", "CPU", {DType::f32}, make_onednn_matmul, 1);
 const RegisterKernel plain_matmul_f32("MatMul", "CPU", {DType::f32}, make_plain_matmul<float>);
 const RegisterKernel plain_matmul_f64("MatMul", "CPU", {DType::f64}, make_plain_matmul<double>);
+const RegisterKernel onednn_batch("BatchMatMul", "CPU", {DType::f32}, make_onednn_matmul, 1);
+const RegisterKernel plain_batch_f32("BatchMatMul", "CPU", {DType::f32}, make_plain_matmul<float>);
+const RegisterKernel plain_batch_f64("BatchMatMul", "CPU", {DType::f64}, make_plain_matmul<double>);
 
 }  // namespace
 }  // namespace kolo

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -110,6 +111,52 @@ class SumGradKernel final : public Kernel {
   bool mean_;
 };
 
+// dy · the product of all other elements, without dividing by 0: where one is 0 it alone has such a product
+// other than 0, where several are none has.
+template <typename T>
+class ProductGradKernel final : public Kernel {
+ public:
+  explicit ProductGradKernel(KernelInit& init) : axes_(init) {}
+  void compute(KernelContext& context) override {
+    const T* dy = context.input(0).data<T>();
+    const T* x = context.input(1).data<T>();
+    T* dx = context.output(0).data<T>();
+    const FoldIndex index = fold_index(context.input(1).shape(), axes_);
+    const std::int64_t row = index.kept.row_elements(), step = index.kept.row_strides()[0];
+    const std::int64_t work = std::max<std::int64_t>(1, index.folded.elements());
+    parallel_for(index.kept.elements(), std::max<std::int64_t>(1, kElementGrain / work),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i)
+                     index.kept.for_rows(i / row, i / row + 1, [&](std::int64_t, const auto& at) {
+                       const std::int64_t base = at[0] + i % row * step;
+                       differentiate(index.folded, dy[i], x + base, dx + base);
+                     });
+                 });
+  }
+
+ private:
+  static void differentiate(const detail::StridedIndex<1>& folded, double dy, const T* x, T* dx) {
+    double product = dy;
+    std::int64_t zeros = 0;
+    for_elements(folded, [&](std::int64_t at) {
+      if (x[at] == 0) ++zeros;
+      else product *= x[at];
+    });
+    for_elements(folded, [&](std::int64_t at) {
+      if (zeros == 0) dx[at] = static_cast<T>(product / x[at]);
+      else dx[at] = zeros == 1 && x[at] == 0 ? static_cast<T>(product) : T(0);
+    });
+  }
+  template <typename Body>
+  static void for_elements(const detail::StridedIndex<1>& index, const Body& body) {
+    const std::int64_t row = index.row_elements(), step = index.row_strides()[0];
+    index.for_rows(0, index.rows(), [&](std::int64_t, const auto& offsets) {
+      for (std::int64_t i = 0; i < row; ++i) body(offsets[0] + i * step);
+    });
+  }
+  AxisSet axes_;
+};
+
 // dy to the elements that equal the result, in equal shares.
 template <typename T>
 class ExtremumGradKernel final : public Kernel {
@@ -160,10 +207,10 @@ void sum_like(KernelContext& context) {
                                 [sums](std::int64_t i, auto sum) { sums[i] = static_cast<T>(sum); });
 }
 
-template <typename T>
-class ArgMaxKernel final : public Kernel {
+template <typename T, typename Better>
+class PositionKernel final : public Kernel {
  public:
-  explicit ArgMaxKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
+  explicit PositionKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
   void compute(KernelContext& context) override {
     const Tensor& x = context.input(0);
     const T* from = x.data<T>();
@@ -175,15 +222,15 @@ class ArgMaxKernel final : public Kernel {
     parallel_for(context.output(0).elements(), std::max<std::int64_t>(1, kElementGrain / count),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t i = begin; i < end; ++i)
-                     to[i] = first_largest(from + i / inner * inner * count + i % inner, count, inner);
+                     to[i] = first_best(from + i / inner * inner * count + i % inner, count, inner);
                  });
   }
 
  private:
-  static std::int64_t first_largest(const T* x, std::int64_t count, std::int64_t step) {
+  static std::int64_t first_best(const T* x, std::int64_t count, std::int64_t step) {
     std::int64_t best = 0;
     for (std::int64_t i = 1; i < count; ++i)
-      if (x[i * step] > x[best * step]) best = i;
+      if (Better()(x[i * step], x[best * step])) best = i;
     return best;
   }
   int axis_;
@@ -201,11 +248,13 @@ void register_kernels_of() {
   RegisterKernel("ReduceProd", "CPU", type, KernelFactory(make<ReduceKernel<detail::ProductFold, T>>));
   RegisterKernel("ReduceMax", "CPU", type, KernelFactory(make<ReduceKernel<detail::MaxFold, T>>));
   RegisterKernel("ReduceMin", "CPU", type, KernelFactory(make<ReduceKernel<detail::MinFold, T>>));
-  RegisterKernel("ArgMax", "CPU", type, KernelFactory(make<ArgMaxKernel<T>>));
+  RegisterKernel("ArgMax", "CPU", type, KernelFactory(make<PositionKernel<T, std::greater<T>>>));
+  RegisterKernel("ArgMin", "CPU", type, KernelFactory(make<PositionKernel<T, std::less<T>>>));
   RegisterKernel("SumLike", "CPU", type, sum_like<T>);
   if constexpr (std::is_floating_point_v<T>) {
     RegisterKernel("ReduceMean", "CPU", type, KernelFactory(make<MeanKernel<T>>));
     RegisterKernel("ReduceSumGrad", "CPU", type, KernelFactory(make<SumGradKernel<T>>));
+    RegisterKernel("ReduceProdGrad", "CPU", type, KernelFactory(make<ProductGradKernel<T>>));
     RegisterKernel("ReduceExtremumGrad", "CPU", type, KernelFactory(make<ExtremumGradKernel<T>>));
   }
 }
@@ -215,6 +264,9 @@ const bool registered = [] {
   register_kernels_of<double>();
   register_kernels_of<std::int32_t>();
   register_kernels_of<std::int64_t>();
+  const std::vector<DType> logical = {DType::boolean};
+  RegisterKernel("ReduceAny", "CPU", logical, KernelFactory(make<ReduceKernel<detail::AnyFold, bool>>));
+  RegisterKernel("ReduceAll", "CPU", logical, KernelFactory(make<ReduceKernel<detail::AllFold, bool>>));
   return true;
 }();
 

@@ -10,81 +10,164 @@
 namespace kolo {
 namespace {
 
-// All but the last dimension are rows.
-Shape as_matrix(const Shape& shape) {
-  std::int64_t rows = 1;
-  for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape.dim(i);
-  return {rows, shape.dim(-1)};
+// A tensor seen as [outer, count, inner]: each result belongs to `count` elements that are `inner` apart.
+struct View {
+  std::int64_t outer = 1;
+  std::int64_t count = 1;
+  std::int64_t inner = 1;
+};
+
+View view_of(const Shape& shape, std::int64_t axis) {
+  if (axis < 0) axis += shape.rank();
+  View view;
+  for (int i = 0; i < shape.rank(); ++i)
+    (i < axis ? view.outer : i == axis ? view.count : view.inner) *= shape.dim(i);
+  return view;
 }
 
-std::optional<detail::OneDnnCall> plan_softmax(const KernelInit& init) {
-  const auto matrix = detail::row_major(DType::f32, as_matrix(init.input_shape(0)));
-  const dnnl::softmax_forward::desc pass(dnnl::prop_kind::forward_training, matrix, 1);
-  dnnl::softmax_forward::primitive_desc chosen(pass, detail::own_scratch(), detail::onednn_engine(), true);
+// oneDNN's view of it; a matrix where the axis is the last, for which it has most implementations.
+struct OneDnnView {
+  explicit OneDnnView(const KernelInit& init) {
+    const View view = view_of(init.input_shape(0), init.attr<std::int64_t>("axis"));
+    desc = view.inner == 1 ? detail::row_major(DType::f32, {view.outer, view.count})
+                           : detail::row_major(DType::f32, {view.outer, view.count, view.inner});
+  }
+  dnnl::memory::desc desc;
+};
+
+template <typename Forward>
+std::optional<detail::OneDnnCall> plan_forward(const KernelInit& init) {
+  const auto desc = OneDnnView(init).desc;
+  const typename Forward::desc pass(dnnl::prop_kind::forward_training, desc, 1);
+  typename Forward::primitive_desc chosen(pass, detail::own_scratch(), detail::onednn_engine(), true);
   if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
-  return detail::OneDnnCall(dnnl::softmax_forward(chosen), chosen.scratchpad_desc(),
-                            {{DNNL_ARG_SRC, matrix, matrix}}, {{DNNL_ARG_DST, matrix, matrix}});
+  return detail::OneDnnCall(Forward(chosen), chosen.scratchpad_desc(), {{DNNL_ARG_SRC, desc, desc}},
+                            {{DNNL_ARG_DST, desc, desc}});
 }
 
-std::optional<detail::OneDnnCall> plan_softmax_grad(const KernelInit& init) {
-  const auto matrix = detail::row_major(DType::f32, as_matrix(init.input_shape(0)));
-  const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, matrix, 1},
-                                                      detail::onednn_engine());
-  dnnl::softmax_backward::primitive_desc chosen({matrix, matrix, 1}, detail::own_scratch(),
-                                                detail::onednn_engine(), forward, true);
+template <typename Forward, typename Backward>
+std::optional<detail::OneDnnCall> plan_backward(const KernelInit& init) {
+  const auto desc = OneDnnView(init).desc;
+  const typename Forward::primitive_desc forward({dnnl::prop_kind::forward_training, desc, 1},
+                                                 detail::onednn_engine());
+  typename Backward::primitive_desc chosen({desc, desc, 1}, detail::own_scratch(), detail::onednn_engine(),
+                                           forward, true);
   if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
-  return detail::OneDnnCall(dnnl::softmax_backward(chosen), chosen.scratchpad_desc(),
-                            {{DNNL_ARG_DST, matrix, matrix}, {DNNL_ARG_DIFF_DST, matrix, matrix}},
-                            {{DNNL_ARG_DIFF_SRC, matrix, matrix}});
+  return detail::OneDnnCall(Backward(chosen), chosen.scratchpad_desc(),
+                            {{DNNL_ARG_DST, desc, desc}, {DNNL_ARG_DIFF_DST, desc, desc}},
+                            {{DNNL_ARG_DIFF_SRC, desc, desc}});
 }
 
-std::unique_ptr<Kernel> make_onednn_softmax(KernelInit& init) {
-  return detail::make_onednn_kernel(init, {0}, plan_softmax);
+template <typename Forward>
+std::unique_ptr<Kernel> make_onednn(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0}, plan_forward<Forward>);
 }
-std::unique_ptr<Kernel> make_onednn_softmax_grad(KernelInit& init) {
-  return detail::make_onednn_kernel(init, {0, 1}, plan_softmax_grad);
+template <typename Forward, typename Backward>
+std::unique_ptr<Kernel> make_onednn_grad(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0, 1}, plan_backward<Forward, Backward>);
+}
+
+// Calls visit(first element of a result's line) for all lines.
+template <typename Visit>
+void for_lines(const View& view, const Visit& visit) {
+  if (view.count == 0) return;
+  parallel_for(view.outer * view.inner, std::max<std::int64_t>(1, kElementGrain / (16 * view.count)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t line = begin; line < end; ++line)
+                   visit(line / view.inner * view.count * view.inner + line % view.inner);
+               });
 }
 
 template <typename T>
-void softmax_rows(KernelContext& context) {
-  const std::int64_t rows = as_matrix(context.input(0).shape()).dim(0),
-                     cols = context.input(0).shape().dim(-1);
-  const T* x = context.input(0).data<T>();
-  T* y = context.output(0).data<T>();
-  if (cols == 0) return;
-  parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T *from = x + row * cols, largest = *std::max_element(from, from + cols);
-      T* to = y + row * cols;
-      T sum(0);
-      for (std::int64_t i = 0; i < cols; ++i) sum += to[i] = std::exp(from[i] - largest);
-      for (std::int64_t i = 0; i < cols; ++i) to[i] /= sum;
-    }
-  });
+void softmax_line(const T* x, T* y, std::int64_t end, std::int64_t step) {
+  T largest = x[0], sum(0);
+  for (std::int64_t i = step; i < end; i += step) largest = std::max(largest, x[i]);
+  for (std::int64_t i = 0; i < end; i += step) sum += y[i] = std::exp(x[i] - largest);
+  for (std::int64_t i = 0; i < end; i += step) y[i] /= sum;
 }
-
-// dx = y · (dy − sum(y · dy))
 template <typename T>
-void softmax_grad_rows(KernelContext& context) {
-  const std::int64_t rows = as_matrix(context.input(0).shape()).dim(0),
-                     cols = context.input(0).shape().dim(-1);
-  const T *y = context.input(0).data<T>(), *dy = context.input(1).data<T>();
-  T* dx = context.output(0).data<T>();
-  parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      T sum(0);
-      for (std::int64_t i = row * cols; i < (row + 1) * cols; ++i) sum += y[i] * dy[i];
-      for (std::int64_t i = row * cols; i < (row + 1) * cols; ++i) dx[i] = y[i] * (dy[i] - sum);
-    }
+void log_softmax_line(const T* x, T* y, std::int64_t end, std::int64_t step) {
+  T largest = x[0], sum(0);
+  for (std::int64_t i = step; i < end; i += step) largest = std::max(largest, x[i]);
+  for (std::int64_t i = 0; i < end; i += step) sum += std::exp(x[i] - largest);
+  const T log_sum = std::log(sum);
+  for (std::int64_t i = 0; i < end; i += step) y[i] = x[i] - largest - log_sum;
+}
+// dx = y · (dy − Σ y · dy)
+template <typename T>
+void softmax_grad_line(const T* y, const T* dy, T* dx, std::int64_t end, std::int64_t step) {
+  T sum(0);
+  for (std::int64_t i = 0; i < end; i += step) sum += y[i] * dy[i];
+  for (std::int64_t i = 0; i < end; i += step) dx[i] = y[i] * (dy[i] - sum);
+}
+// dx = dy − eʸ · Σ dy
+template <typename T>
+void log_softmax_grad_line(const T* y, const T* dy, T* dx, std::int64_t end, std::int64_t step) {
+  T sum(0);
+  for (std::int64_t i = 0; i < end; i += step) sum += dy[i];
+  for (std::int64_t i = 0; i < end; i += step) dx[i] = dy[i] - std::exp(y[i]) * sum;
+}
+
+template <typename T>
+class ForwardKernel final : public Kernel {
+ public:
+  using Line = void (*)(const T* x, T* y, std::int64_t end, std::int64_t step);
+  ForwardKernel(const KernelInit& init, Line line) : axis_(init.attr<std::int64_t>("axis")), line_(line) {}
+  void compute(KernelContext& context) override {
+    const View view = view_of(context.input(0).shape(), axis_);
+    const T* x = context.input(0).data<T>();
+    T* y = context.output(0).data<T>();
+    for_lines(view, [&](std::int64_t at) { line_(x + at, y + at, view.count * view.inner, view.inner); });
+  }
+
+ private:
+  std::int64_t axis_;
+  Line line_;
+};
+
+template <typename T>
+class BackwardKernel final : public Kernel {
+ public:
+  using Line = void (*)(const T* y, const T* dy, T* dx, std::int64_t end, std::int64_t step);
+  BackwardKernel(const KernelInit& init, Line line) : axis_(init.attr<std::int64_t>("axis")), line_(line) {}
+  void compute(KernelContext& context) override {
+    const View view = view_of(context.input(0).shape(), axis_);
+    const T *y = context.input(0).data<T>(), *dy = context.input(1).data<T>();
+    T* dx = context.output(0).data<T>();
+    for_lines(view,
+              [&](std::int64_t at) { line_(y + at, dy + at, dx + at, view.count * view.inner, view.inner); });
+  }
+
+ private:
+  std::int64_t axis_;
+  Line line_;
+};
+
+template <template <typename> class K, typename T>
+RegisterKernel plain(const char* op, DType type, typename K<T>::Line line) {
+  return RegisterKernel(op, "CPU", {type}, [line](KernelInit& init) -> std::unique_ptr<Kernel> {
+    return std::make_unique<K<T>>(init, line);
   });
 }
 
-const RegisterKernel onednn_softmax("Softmax", "CPU", {DType::f32}, make_onednn_softmax, 1);
-const RegisterKernel softmax_f32("Softmax", "CPU", {DType::f32}, softmax_rows<float>);
-const RegisterKernel softmax_f64("Softmax", "CPU", {DType::f64}, softmax_rows<double>);
-const RegisterKernel onednn_softmax_grad("SoftmaxGrad", "CPU", {DType::f32}, make_onednn_softmax_grad, 1);
-const RegisterKernel softmax_grad_f32("SoftmaxGrad", "CPU", {DType::f32}, softmax_grad_rows<float>);
-const RegisterKernel softmax_grad_f64("SoftmaxGrad", "CPU", {DType::f64}, softmax_grad_rows<double>);
+const RegisterKernel kernels[] = {
+    {"Softmax", "CPU", {DType::f32}, make_onednn<dnnl::softmax_forward>, 1},
+    plain<ForwardKernel, float>("Softmax", DType::f32, softmax_line<float>),
+    plain<ForwardKernel, double>("Softmax", DType::f64, softmax_line<double>),
+    {"SoftmaxGrad", "CPU", {DType::f32}, make_onednn_grad<dnnl::softmax_forward, dnnl::softmax_backward>, 1},
+    plain<BackwardKernel, float>("SoftmaxGrad", DType::f32, softmax_grad_line<float>),
+    plain<BackwardKernel, double>("SoftmaxGrad", DType::f64, softmax_grad_line<double>),
+    // Not oneDNN's: its logarithm is off by 1e-6 and more.
+    plain<ForwardKernel, float>("LogSoftmax", DType::f32, log_softmax_line<float>),
+    plain<ForwardKernel, double>("LogSoftmax", DType::f64, log_softmax_line<double>),
+    {"LogSoftmaxGrad",
+     "CPU",
+     {DType::f32},
+     make_onednn_grad<dnnl::logsoftmax_forward, dnnl::logsoftmax_backward>,
+     1},
+    plain<BackwardKernel, float>("LogSoftmaxGrad", DType::f32, log_softmax_grad_line<float>),
+    plain<BackwardKernel, double>("LogSoftmaxGrad", DType::f64, log_softmax_grad_line<double>),
+};
 
 }  // namespace
 }  // namespace kolo

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <latch>
 #include <string>
+#include <thread>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/thread_pool.h>
@@ -57,6 +59,54 @@ TEST(ThreadPool, RunsAsManyAtOnceAsItHasThreads) {
   for (int i = 0; i < 3; ++i) pool.schedule([&] { all_run.arrive_and_wait(); });
   all_run.arrive_and_wait();
   EXPECT_EQ(pool.size(), 3);
+}
+
+// Pieces of work that count themselves.
+class Pieces final : public WorkSource {
+ public:
+  explicit Pieces(int count) : left_(count) {}
+  bool has_work() const override { return left_ > 0; }
+  void take_part(int worker) override {
+    EXPECT_GE(worker, 0);
+    while (left_.fetch_sub(1) > 0) ++done;
+  }
+  std::atomic<int> done{0};
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST(ThreadPool, WorksOnAllSourcesThatItIsOffered) {
+  ThreadPool pool("test", 2);
+  for (int round = 0; round < 100; ++round) {
+    Pieces first(50), second(50);
+    pool.offer(first);
+    pool.offer(second);
+    pool.wake();
+    pool.wake();
+    while (first.done + second.done < 100) std::this_thread::yield();
+    pool.withdraw(first);
+    pool.withdraw(second);
+  }
+}
+
+TEST(ThreadPool, LetsASourceGoWhenNoWorkerIsInIt) {
+  class Slow final : public WorkSource {
+   public:
+    bool has_work() const override { return !entered; }
+    void take_part(int) override {
+      entered = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      left = true;
+    }
+    std::atomic<bool> entered{false}, left{false};
+  } source;
+  ThreadPool pool("test", 1);
+  pool.offer(source);
+  pool.wake();
+  while (!source.entered) std::this_thread::yield();
+  pool.withdraw(source);
+  EXPECT_TRUE(source.left);
 }
 
 TEST(ThreadPool, NamesItsThreadsCutToWhatTheSystemShows) {

@@ -41,6 +41,9 @@ const RegisterOp pair_op(OpSchema("GraphTestPair")
 const RegisterOp list_op(
     OpSchema("GraphTestList").variadic("inputs", {DType::f32, DType::i32}).output_per_input());
 
+const RegisterOp parts_op(
+    OpSchema("GraphTestParts").input("x").required_attr("count", 0).output("parts", "count"));
+
 struct GraphTest : ::testing::Test {
   Output source(DType dtype = DType::f32, Shape shape = {}, const std::string& name = "source") {
     return s.add("GraphTestSource", {}, {{"dtype", dtype}, {"shape", std::move(shape)}}, name);
@@ -220,6 +223,12 @@ TEST_F(GraphInference, GivesAVariadicOpAnOutputForEachInput) {
   ASSERT_EQ(two.num_outputs(), 2);
   EXPECT_EQ(two.output(1).dtype(), DType::i32);
   EXPECT_EQ(two.output(1).shape(), Shape({3}));
+}
+
+TEST_F(GraphInference, GivesAsManyOutputsAsAnAttributeSays) {
+  const Node& parts = *s.add("GraphTestParts", {source(DType::i64, {2})}, {{"count", 3}}).node;
+  ASSERT_EQ(parts.num_outputs(), 3);
+  EXPECT_EQ(parts.output(2).dtype(), DType::i64);
 }
 
 TEST_F(GraphInference, NumbersNodesInOrderOfCreation) {

@@ -9,6 +9,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -90,6 +91,13 @@ TEST(Gather, GradientAddsWhatIsGatheredTwice) {
     }
 }
 
+TEST(Gather, KnowsTheShapeAsFarAsItsInputsAreKnown) {
+  const auto rows = [](Scope& s, const Outputs& x) { return gather(s, x[0], x[1]); };
+  expect_shape({{5, -1}, {{-1, 3}, DType::i32}}, rows, {-1, 3, -1});
+  expect_shape({Shape::unknown_rank(), {{2}, DType::i64}}, rows, Shape::unknown_rank());
+  expect_shape({{5, 2}, {Shape::unknown_rank(), DType::i64}}, rows, Shape::unknown_rank());
+}
+
 TEST(Gather, GradientAlongTheFirstAxisIsSlices) {
   Graph graph;
   Scope s(graph);
@@ -101,6 +109,17 @@ TEST(Gather, GradientAlongTheFirstAxisIsSlices) {
   EXPECT_EQ(slices->dense_shape, (Shape{3, 2}));
   EXPECT_EQ(slices->values.shape(), (Shape{-1, 2}));
   EXPECT_EQ(slices->indices.shape(), (Shape{-1}));
+}
+
+TEST(Gather, GradientAlongAnotherAxisCanBeDifferentiatedAgain) {
+  const Tensor indices = Tensor::of<std::int32_t>({3}, {1, 0, 1});
+  const auto along_1 = [&](Scope& s, Output x) { return gather(s, x, constant(s, indices), 1); };
+  expect_gradients({test_numbers({3, 2})}, [&](Scope& s, const Outputs& x) { return along_1(s, x[0]); });
+  expect_gradients({test_numbers({3, 2}), test_numbers({3, 3}, 1)},
+                   [&](Scope& s, const Outputs& x) {
+                     return gradients(s, {along_1(s, x[0])}, {x[0]}, {square(s, x[1])}).at(0);
+                   },
+                   {.constant = {0}});
 }
 
 TEST(Gather, GradientAlongAnotherAxisIsDense) {

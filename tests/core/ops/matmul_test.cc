@@ -82,6 +82,79 @@ TEST(MatmulErrors, NamesBothShapesWhenInnerDimensionsDiffer) {
                   "matmul: a is [2,3] and b is [4,5]; the columns of a (3) must equal the rows of b (4)")));
 }
 
+struct BatchCase {
+  Shape batch;
+  std::int64_t rows, inner, cols;
+};
+
+class BatchMatmul : public testing::TestWithParam<std::tuple<BatchCase, bool, bool>> {
+ protected:
+  BatchMatmul() {
+    const auto [c, transpose_a, transpose_b] = GetParam();
+    product_ = {c.rows, c.inner, c.cols, transpose_a, transpose_b};
+    a_ = test_numbers(with(transpose_a ? c.inner : c.rows, transpose_a ? c.rows : c.inner), 1);
+    b_ = test_numbers(with(transpose_b ? c.cols : c.inner, transpose_b ? c.inner : c.cols), 2);
+  }
+  static Shape with(std::int64_t rows, std::int64_t cols) {
+    std::vector<std::int64_t> dims = std::get<0>(GetParam()).batch.dims();
+    dims.insert(dims.end(), {rows, cols});
+    return Shape(dims);
+  }
+  Output build(Scope& s, const Outputs& in) const {
+    return batch_matmul(s, in[0], in[1],
+                        {.transpose_a = product_.transpose_a, .transpose_b = product_.transpose_b});
+  }
+  Product product_;
+  Tensor a_, b_;
+};
+
+TEST_P(BatchMatmul, MultipliesEachPairOfMatrices) {
+  const std::int64_t batch = std::get<0>(GetParam()).batch.elements();
+  const Shape all{batch, product_.rows * product_.cols};
+  Tensor y(DType::f64, all);
+  const Tensor a = a_.reshaped({batch, product_.rows * product_.inner}),
+               b = b_.reshaped({batch, product_.inner * product_.cols});
+  for (std::int64_t i = 0; i < batch; ++i)
+    y.rows(i, i + 1).copy_from(expected_product(product_, a.rows(i, i + 1), b.rows(i, i + 1)));
+  expect_both_types({a_, b_}, y.reshaped(with(product_.rows, product_.cols)), 1e-5,
+                    [&](Scope& s, const Outputs& in) { return build(s, in); });
+}
+
+TEST_P(BatchMatmul, HasTheGradientOfItsValues) {
+  const auto built = [&](Scope& s, const Outputs& in) { return build(s, in); };
+  expect_gradients({a_, b_}, built);
+  expect_gradients({a_, b_}, built, {.known_shapes = false});
+  expect_same_gradients({a_, b_}, 1e-5, built);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, BatchMatmul,
+                         testing::Combine(testing::Values(BatchCase{{3}, 2, 4, 5}, BatchCase{{2, 3}, 3, 2, 1},
+                                                          BatchCase{{1}, 2, 3, 2}, BatchCase{{0, 2}, 2, 3, 2},
+                                                          BatchCase{{2}, 2, 0, 2}),
+                                          testing::Bool(), testing::Bool()));
+
+TEST(BatchMatmulErrors, NamesBothShapes) {
+  Graph graph;
+  Scope s(graph);
+  const auto a = zeros(s, DType::f32, {2, 3, 4}), b = zeros(s, DType::f32, {3, 4, 5}),
+             m = zeros(s, DType::f32, {4, 5});
+  EXPECT_THAT([&] { batch_matmul(s, a, b); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("[2,3,4]"), HasSubstr("[3,4,5]"))));
+  EXPECT_THAT([&] { batch_matmul(s, a, m); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("at least 3 dimensions")));
+  EXPECT_THAT(
+      [&] { batch_matmul(s, a, a); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("the columns of a (4) must equal the rows of b (3)")));
+}
+
+TEST(BatchMatmulShape, IsKnownAsFarAsItsInputsAre) {
+  const auto build = [](Scope& s, const Outputs& in) {
+    return batch_matmul(s, in[0], in[1], {.transpose_b = true});
+  };
+  expect_shape({{-1, 4, 5, 6}, {2, -1, 7, 6}}, build, {2, 4, 5, 7});
+  expect_shape({Shape::unknown_rank(), {2, 7, 6}}, build, {2, -1, 7});
+}
+
 TEST(MatmulErrors, NamesTheTransposedOperand) {
   Graph graph;
   Scope s(graph);

@@ -92,6 +92,21 @@ TEST(MaxPoolGradient, GoesToTheFirstOfEqualElements) {
   }
 }
 
+TEST(GlobalPooling, TakesTheLargestAndTheMeanOfEachImage) {
+  const Tensor x = Tensor::of<double>({1, 2, 2, 2}, {1, 2, 3, 6, -1, -2, -3, -6});
+  const auto largest = [](Scope& s, const Outputs& in) { return global_max_pool(s, in[0]); };
+  const auto mean = [](Scope& s, const Outputs& in) { return global_avg_pool(s, in[0]); };
+  expect_both_types({x}, Tensor::of<double>({1, 2}, {6, -1}), 1e-7, largest);
+  expect_both_types({x}, Tensor::of<double>({1, 2}, {3, -3}), 1e-7, mean);
+  expect_gradients({x}, largest);
+  expect_gradients({x}, mean);
+  EXPECT_THAT(
+      [&] {
+        expect_shape({{3, 3}}, mean, {});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("[3,3]")));
+}
+
 TEST(PoolingErrors, RefusesOtherRanksAndWindowsThatDoNotFit) {
   Graph graph;
   Scope s(graph);

@@ -53,7 +53,11 @@ TEST(Reductions, KnowTheDimensionsThatStay) {
     expect_shape({Shape::unknown_rank()}, with({}), {});
     expect_shape({Shape::unknown_rank()}, with({.axes = {0}}), Shape::unknown_rank());
   }
-  expect_shape({{-1, 3, 4}}, [](Scope& s, const Outputs& x) { return argmax(s, x[0], -2); }, {-1, 4});
+  for (const auto position : {argmax, argmin})
+    expect_shape({{-1, 3, 4}}, [=](Scope& s, const Outputs& x) { return position(s, x[0], -2); }, {-1, 4});
+  for (const Reduction op : {reduce_any, reduce_all})
+    expect_shape({{{-1, 3}, DType::boolean}},
+                 [=](Scope& s, const Outputs& x) { return op(s, x[0], {.axes = {1}}); }, {-1});
 }
 
 // Every choice of axes of a tensor of four dimensions against plain loops.
@@ -137,6 +141,42 @@ TEST(Reductions, ArgmaxTakesTheFirstOfSeveral) {
   EXPECT_THAT(along(0).span<std::int64_t>(), ElementsAre(1, 0, 1));
 }
 
+TEST(Reductions, ArgminTakesTheFirstOfSeveral) {
+  const Tensor x = Tensor::of<std::int32_t>({2, 3}, {7, 1, 1, 2, 9, 2});
+  const Tensor rows = run_op({x}, [](Scope& s, const Outputs& in) { return argmin(s, in[0]); });
+  EXPECT_THAT(rows.span<std::int64_t>(), ElementsAre(1, 0));
+}
+
+TEST(Reductions, AnyAndAllJoinTruthValues) {
+  const Tensor x = Tensor::of<bool>({3, 2}, {true, true, false, true, false, false});
+  EXPECT_THAT(reduce(reduce_any, x, {.axes = {1}}).span<bool>(), ElementsAre(true, true, false));
+  EXPECT_THAT(reduce(reduce_all, x, {.axes = {1}}).span<bool>(), ElementsAre(true, false, false));
+  EXPECT_THAT(reduce(reduce_all, x, {.axes = {0}}).span<bool>(), ElementsAre(false, false));
+  EXPECT_TRUE(reduce(reduce_any, x).value<bool>());
+  EXPECT_FALSE(reduce(reduce_any, Tensor(DType::boolean, {0})).value<bool>());
+  EXPECT_TRUE(reduce(reduce_all, Tensor(DType::boolean, {0})).value<bool>());
+}
+
+TEST(Reductions, LogSumExpIsItsDefinitionAndDoesNotOverflow) {
+  const Tensor x = test_numbers({2, 3});
+  const Tensor y = reduce(reduce_logsumexp, x, {.axes = {1}, .keep_dims = true});
+  EXPECT_EQ(y.shape(), (Shape{2, 1}));
+  for (int row = 0; row < 2; ++row) {
+    double sum = 0;
+    for (int i = 0; i < 3; ++i) sum += std::exp(x.data<double>()[row * 3 + i]);
+    EXPECT_NEAR(y.data<double>()[row], std::log(sum), 1e-14);
+  }
+  const Tensor large = Tensor::of<float>({2}, {1000, 1000});
+  EXPECT_NEAR(reduce(reduce_logsumexp, large).value<float>(), 1000 + std::log(2.0), 1e-3);
+}
+
+TEST(Reductions, LogSumExpKeepsInfinities) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(reduce(reduce_logsumexp, Tensor::of<double>({2}, {-kInfinity, -kInfinity})).value<double>(),
+            -kInfinity);
+  EXPECT_EQ(reduce(reduce_logsumexp, Tensor::of<double>({2}, {kInfinity, 1})).value<double>(), kInfinity);
+}
+
 TEST(Reductions, RefuseAxesThatDoNotFit) {
   EXPECT_THAT([] { reduce(reduce_sum, kMatrix, {.axes = {2}}); },
               ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("axis 2"), HasSubstr("[2,3]"))));
@@ -165,7 +205,7 @@ TEST(Reductions, SumLikeFoldsWhatBroadcastingRepeated) {
 }
 
 TEST(ReductionGradients, AreCentralDifferences) {
-  for (const Reduction op : {reduce_sum, reduce_mean, reduce_max, reduce_min})
+  for (const Reduction op : {reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_logsumexp})
     for (const ReduceOptions& options :
          {ReduceOptions{}, ReduceOptions{.axes = {1}}, ReduceOptions{.axes = {0, -1}, .keep_dims = true}})
       for (const bool known_shapes : {true, false})
@@ -181,14 +221,9 @@ TEST(ReductionGradients, OfMaximumIsSharedByAllThatAreLargest) {
   EXPECT_THAT(gradient.span<float>(), ElementsAre(0, 0.5f, 0.5f, 0));
 }
 
-TEST(ReductionGradients, AreMissingForProducts) {
-  EXPECT_THAT(
-      [] {
-        run_op({kMatrix},
-               [](Scope& s, const Outputs& x) { return gradients(s, {reduce_prod(s, x[0])}, x)[0]; });
-      },
-      ThrowsMessage<NotFoundError>(
-          HasSubstr("No gradient defined for operation 'ReduceProd' (op type: ReduceProd)")));
+TEST(ReductionGradients, OfProductsOfZerosAreCentralDifferences) {
+  expect_gradients({Tensor::of<double>({3, 3}, {2, 0, 3, 0, 4, 0, 5, 6, 7})},
+                   [](Scope& s, const Outputs& x) { return reduce_prod(s, x[0], {.axes = {1}}); });
 }
 
 }  // namespace

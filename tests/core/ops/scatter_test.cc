@@ -26,6 +26,9 @@ struct Scatter : testing::Test {
     session.run(v.initializer());
     session.run(result);
     const Tensor value = session.run(v.read());
+    EXPECT_EQ(result.shape(), v.shape());
+    record_op_check(result.node->op(), OpCheck::value);
+    record_op_check(result.node->op(), OpCheck::shape);
     const auto span = value.span<float>();
     return {span.begin(), span.end()};
   }

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/elementwise.h>
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -57,6 +59,37 @@ TEST(UnsortedSegmentSum, NamesRowsAndNumbersThatDoNotFit) {
 TEST(UnsortedSegmentSum, GradientOfEveryRowIsThatOfItsSum) {
   expect_gradients({test_numbers({4, 3})}, [](Scope& s, const Outputs& x) {
     return unsorted_segment_sum(s, square(s, x[0]), constant(s, segments({1, 0, 1, 1})), 3);
+  });
+}
+
+TEST(UnsortedSegmentSum, KnowsHowManyRowsThereAre) {
+  expect_shape({{-1, 3}, {{-1}, DType::i32}},
+               [](Scope& s, const Outputs& x) { return unsorted_segment_sum(s, x[0], x[1], 7); }, {7, 3});
+}
+
+// What gradients that are slices compute where somebody reads them as a tensor: core/graph/indexed_slices.h.
+TEST(SlicesToDense, AddsRowsThatAreListedTwice) {
+  const Tensor dense = run_op({kRows, segments({1, 1, 0})}, [](Scope& s, const Outputs& x) {
+    return to_dense(s, {.values = x[0], .indices = x[1], .dense_shape = {3, 2}});
+  });
+  EXPECT_THAT(dense.span<float>(), ElementsAre(100, 200, 11, 22, 0, 0));
+}
+
+TEST(SlicesToDense, TakesTheShapeOfTheTensorThatItStandsFor) {
+  expect_shape({{-1, 3}, {{-1}, DType::i32}, {9, -1}},
+               [](Scope& s, const Outputs& x) {
+                 return to_dense(
+                     s,
+                     {.values = x[0], .indices = x[1], .dense_shape = Shape::unknown_rank(), .like = x[2]});
+               },
+               {9, 3});
+}
+
+TEST(SlicesToDense, GradientOfEveryRowIsThatOfItsSum) {
+  expect_gradients({test_numbers({4, 3})}, [](Scope& s, const Outputs& x) {
+    return to_dense(
+        s,
+        {.values = square(s, x[0]), .indices = constant(s, segments({1, 0, 1, 1})), .dense_shape = {3, 3}});
   });
 }
 

@@ -164,8 +164,9 @@ TEST_F(FuseElementwise, TakesNoMoreThanAProgramHolds) {
 TEST_F(FuseElementwise, NamesItsPartsInTheTrace) {
   const Output y = square(s.named("b"), neg(s.named("a"), x));
   Session session(graph, {.graph_options = only("fuse_elementwise")});
-  StepTrace trace;
-  session.run({y}, {{x, ramp({2, 3})}}, &trace);
+  RunMetadata metadata;
+  session.run(std::vector<Fetch>{y}, {{x, ramp({2, 3})}}, {.trace_level = TraceLevel::full_trace}, &metadata);
+  const StepTrace& trace = metadata.step_stats;
   ASSERT_EQ(trace.events.size(), 1u);
   EXPECT_EQ(trace.events[0].name, "a + b");
 }

@@ -6,7 +6,6 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/passes/order_updates.h>
-#include <kolo/core/passes/place.h>
 #include <kolo/core/passes/prune.h>
 #include <tests/core/test_ops.h>
 
@@ -14,11 +13,8 @@ namespace kolo {
 namespace {
 
 using testing::add;
-using ::testing::AllOf;
 using testing::call;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 std::vector<std::string> names(const StepGraph& step) {
   std::vector<std::string> list;
@@ -119,37 +115,6 @@ TEST(OrderUpdates, LeavesStepsWithoutUpdatesAlone) {
   StepGraph step = step_for({call(s, 1, {v.read()})});
   order_updates(step);
   for (const StepNode& node : step.nodes) EXPECT_TRUE(node.after.empty()) << node.name;
-}
-
-TEST(Place, NamesRequestAndDevicesWhenNoneFits) {
-  Graph graph;
-  const Scope s(graph);
-  StepGraph step = step_for({call(s.device("/gpu:3"), 1)});
-  EXPECT_THAT([&] { place(step, {"/job:localhost/replica:0/task:0/device:CPU:0"}, false); },
-              ThrowsMessage<InvalidArgumentError>(
-                  AllOf(HasSubstr("Cannot assign a device to node 'call1': Could not satisfy explicit device "
-                                  "specification '/device:GPU:3'"),
-                        HasSubstr("because no devices matching that specification are registered in this "
-                                  "process; available devices: "
-                                  "/job:localhost/replica:0/task:0/device:CPU:0"))));
-}
-
-TEST(Place, FallsBackToTheCpuWhereSoftPlacementIsAllowed) {
-  Graph graph;
-  const Scope s(graph);
-  StepGraph step = step_for({call(s.device("/gpu:3"), 1)});
-  place(step, {"/job:localhost/replica:0/task:0/device:CPU:0"}, true);
-  EXPECT_EQ(step.nodes[0].device, "/job:localhost/replica:0/task:0/device:CPU:0");
-}
-
-TEST(Place, NamesTheOpThatHasNoKernel) {
-  Graph graph;
-  const Scope s(graph);
-  StepGraph step = step_for({s.add("TestUndifferentiable", {call(s, 1)})});
-  EXPECT_THAT([&] { place(step, {"/job:localhost/replica:0/task:0/device:CPU:0"}, false); },
-              ThrowsMessage<InvalidArgumentError>(
-                  AllOf(HasSubstr("No OpKernel was registered to support Op 'TestUndifferentiable'"),
-                        HasSubstr("<no registered kernels>"))));
 }
 
 }  // namespace

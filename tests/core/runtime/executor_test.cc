@@ -55,7 +55,7 @@ TEST(Executor, RunsReadyNodesInTheOrderOfCreationOnOneThread) {
   const Scope s(graph);
   const Output a = call(s, 1), b = call(s, 2), c = call(s, 3, {b}), d = call(s, 4, {a, c});
   Calls calls;
-  Session(graph, {.inter_op_parallelism_threads = 1}).run(d);
+  Session(graph, {.inter_op_parallelism_threads = 1, .use_per_session_threads = true}).run(d);
   EXPECT_THAT(calls.tags(), ElementsAre(1, 2, 3, 4));
 }
 
@@ -69,7 +69,7 @@ TEST(Executor, RunsEachNodeOnceWhateverTheNumberOfItsConsumers) {
   for (int i = 1; i < 50; ++i) total = add(s, total, sums[i]);
   Calls calls;
   testing::additions = 0;
-  Session session(graph, {.inter_op_parallelism_threads = 3});
+  Session session(graph, {.inter_op_parallelism_threads = 3, .use_per_session_threads = true});
   EXPECT_EQ(session.run(total).value<float>(), 100);
   EXPECT_THAT(calls.tags(), ElementsAre(1));
   EXPECT_EQ(testing::additions, 99);
@@ -87,7 +87,7 @@ TEST(Executor, RunsIndependentNodesOnSeveralThreadsAtOnce) {
     while (started < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     if (started < 2) throw DeadlineExceededError("the other node did not start");
   };
-  Session session(graph, {.inter_op_parallelism_threads = 2});
+  Session session(graph, {.inter_op_parallelism_threads = 2, .use_per_session_threads = true});
   EXPECT_EQ(session.run({a, b}).size(), 2u);
   testing::on_call = [](std::int64_t) {};
 }
@@ -114,7 +114,7 @@ TEST(Executor, StartsNothingAfterTheFirstFailure) {
     seen.push_back(tag);
     if (tag == 3) throw InternalError("third");
   };
-  Session session(graph, {.inter_op_parallelism_threads = 1});
+  Session session(graph, {.inter_op_parallelism_threads = 1, .use_per_session_threads = true});
   EXPECT_THROW(session.run(x), InternalError);
   EXPECT_THAT(seen, ElementsAre(1, 2, 3));
   testing::on_call = [](std::int64_t) {};
@@ -133,7 +133,7 @@ TEST(Executor, OverlapsAsynchronousNodesWithOthers) {
     while (tag == 2 && !other_ran && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     if (tag == 2 && !other_ran) throw DeadlineExceededError("the executor waited for the asynchronous node");
   };
-  Session session(graph, {.inter_op_parallelism_threads = 1});
+  Session session(graph, {.inter_op_parallelism_threads = 1, .use_per_session_threads = true});
   EXPECT_EQ(session.run({slow, other})[0].value<float>(), 1);
   testing::on_call = [](std::int64_t) {};
 }
@@ -152,7 +152,7 @@ TEST(Executor, WaitsForAsynchronousNodesUnderWayWhenAnotherFails) {
     while (tag == 2 && !failed) std::this_thread::yield();
     if (tag == 2) slow_ended = true;
   };
-  Session session(graph, {.inter_op_parallelism_threads = 1});
+  Session session(graph, {.inter_op_parallelism_threads = 1, .use_per_session_threads = true});
   EXPECT_THROW(session.run({slow, failing}), AbortedError);
   EXPECT_TRUE(slow_ended);
   testing::on_call = [](std::int64_t) {};
@@ -199,7 +199,7 @@ TEST(Executor, TellsTheOtherRanksOfAFailureOnceNoKernelIsBeingStarted) {
     while (!shared.starting) std::this_thread::yield();
     throw DataLossError("a bad file");
   };
-  Session session(graph, {.inter_op_parallelism_threads = 2});
+  Session session(graph, {.inter_op_parallelism_threads = 2, .use_per_session_threads = true});
   for (int run = 0; run < 10; ++run) {
     shared.starting = shared.told = shared.told_while_starting = false;
     EXPECT_THROW(session.run({failing, waiting}), DataLossError);
@@ -209,7 +209,21 @@ TEST(Executor, TellsTheOtherRanksOfAFailureOnceNoKernelIsBeingStarted) {
   testing::on_call = [](std::int64_t) {};
 }
 
-TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
+// Kernels that count how many of them there are.
+class LivingKernel final : public Kernel {
+ public:
+  static inline std::atomic<int> alive{0};
+  LivingKernel() { ++alive; }
+  ~LivingKernel() override { --alive; }
+  void compute(KernelContext& context) override { context.output(0).copy_from(context.input(0)); }
+};
+const RegisterOp living_op(OpSchema("TestLiving").input("x", {DType::f32}).output("y"));
+const RegisterKernel living_kernel("TestLiving", "CPU", {}, KernelFactory([](KernelInit&) {
+                                     return std::make_unique<LivingKernel>();
+                                   }));
+
+TEST(Executor, SurvivesAThousandRunsFromSixteenThreadsWithInjectedFailures) {
+  constexpr int kThreads = 16, kRuns = 63;
   Graph graph;
   const Scope s(graph);
   Outputs values;
@@ -217,16 +231,17 @@ TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
     values.push_back(call(s, i, values.empty() ? Outputs{} : Outputs{values[i / 2]}, {2000}));
   Output total = values[0];
   for (int i = 1; i < 20; ++i) total = add(s, total, values[i]);
+  total = s.add("TestLiving", {total});
   std::atomic<int> count{0};
   testing::on_call = [&](std::int64_t) {
     if (++count % 137 == 0) throw UnavailableError("injected");
   };
-  Session session(graph, {.inter_op_parallelism_threads = 3});
+  Session session(graph, {.inter_op_parallelism_threads = 3, .use_per_session_threads = true});
   std::atomic<int> right{0}, failed{0};
   std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t)
+  for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&] {
-      for (int i = 0; i < 125; ++i) {
+      for (int i = 0; i < kRuns; ++i) {
         try {
           const Tensor result = session.run(total);
           if (result.data<float>()[1999] == 190) ++right;
@@ -236,8 +251,38 @@ TEST(Executor, SurvivesAThousandRunsFromManyThreadsWithInjectedFailures) {
       }
     });
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(right + failed, 1000);
+  EXPECT_EQ(right + failed, kThreads * kRuns);
   EXPECT_GT(failed, 0);
+  EXPECT_LE(LivingKernel::alive, kThreads) << "a frame for each run under way, and no more";
+  session.close();
+  EXPECT_EQ(LivingKernel::alive, 0);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(Executor, SurvivesFailuresOfAsynchronousNodesAmongOthers) {
+  Graph graph;
+  const Scope s(graph);
+  Outputs values;
+  for (int i = 0; i < 6; ++i) {
+    const Output ready = call(s, i, values.empty() ? Outputs{} : Outputs{values[i / 2]});
+    values.push_back(s.add("TestAsync", {ready}, {{"tag", 100 + i}}));
+  }
+  std::atomic<int> count{0};
+  testing::on_call = [&](std::int64_t) {
+    if (++count % 29 == 0) throw UnavailableError("injected");
+  };
+  Session session(graph, {.inter_op_parallelism_threads = 2, .use_per_session_threads = true});
+  int failed = 0;
+  for (int i = 0; i < 200; ++i) {
+    try {
+      const auto results = session.run(values);
+      for (int k = 0; k < 6; ++k) ASSERT_EQ(results[k].value<float>(), k);
+    } catch (const UnavailableError&) {
+      ++failed;
+    }
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, 200);
   testing::on_call = [](std::int64_t) {};
 }
 
@@ -245,8 +290,9 @@ TEST(Executor, RecordsWhenEachNodeRan) {
   Graph graph;
   const Scope s(graph);
   const Output y = call(s, 2, {call(s, 1)});
-  StepTrace trace;
-  Session(graph).run({y}, {}, &trace);
+  RunMetadata metadata;
+  Session(graph).run({y}, {}, {.trace_level = TraceLevel::full_trace}, &metadata);
+  const StepTrace& trace = metadata.step_stats;
   ASSERT_EQ(trace.events.size(), 2u);
   EXPECT_EQ(trace.events[0].name, "call1");
   EXPECT_LE(trace.events[0].end, trace.events[1].start);

@@ -72,6 +72,7 @@ TEST(Session, NamesThePlaceholderThatWasNotFed) {
                   HasSubstr("You must feed a value for placeholder tensor 'p' with dtype float")));
 }
 
+// Row 37 of the worked examples.
 TEST(Session, NamesTheVariableThatIsNotInitialized) {
   Graph graph;
   const Scope s(graph);
@@ -98,7 +99,7 @@ TEST(Session, GivesAFetchedVariableItsValueBeforeAnUpdateThatWasCreatedLater) {
   const Scope s(graph);
   const Variable v(s.named("v"), constant(s, 1.0f));
   const Output more = assign_add(s, v, constant(s, 2.0f));
-  Session session(graph, {.inter_op_parallelism_threads = 3});
+  Session session(graph, {.inter_op_parallelism_threads = 3, .use_per_session_threads = true});
   session.run(global_variables_initializer(s));
   for (int i = 0; i < 50; ++i) {
     const auto results = session.run({v.read(), more});
@@ -223,7 +224,7 @@ TEST(Session, RefusesNegativeThreads) {
   EXPECT_THROW(Session(graph, {.intra_op_parallelism_threads = -1}), InvalidArgumentError);
 }
 
-// TF1 semantics, row 36.
+// Row 36 of the worked examples.
 TEST(Session, RunsControlDependenciesCreatedOutside) {
   Graph graph;
   const Scope s(graph);
@@ -232,7 +233,7 @@ TEST(Session, RunsControlDependenciesCreatedOutside) {
   int calls = 0;
   testing::on_call = [&](std::int64_t) { ++calls; };
   testing::additions = 0;
-  Session session(graph, {.inter_op_parallelism_threads = 1});
+  Session session(graph, {.inter_op_parallelism_threads = 1, .use_per_session_threads = true});
   EXPECT_EQ(session.run(z).value<float>(), 7);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(testing::additions, 2) << "b and z";

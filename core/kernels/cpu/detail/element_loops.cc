@@ -38,6 +38,8 @@ struct TanhGrad { template <typename T> static T apply(T dy, T y) { return dy * 
 struct SigmoidGrad { template <typename T> static T apply(T dy, T y) { return dy * y * (1 - y); } };
 struct ReluGrad { template <typename T> static T apply(T dy, T y) { return y > 0 ? dy : T(0); } };
 
+struct SquaredDifference { template <typename T> static T apply(T a, T b) { return (a - b) * (a - b); } };
+
 struct Equal { template <typename T> static bool apply(T a, T b) { return a == b; } };
 struct NotEqual { template <typename T> static bool apply(T a, T b) { return a != b; } };
 struct Less { template <typename T> static bool apply(T a, T b) { return a < b; } };
@@ -50,6 +52,17 @@ struct Abs { template <typename T> static T apply(T x) { return x < 0 ? -x : x; 
 struct Square { template <typename T> static T apply(T x) { return x * x; } };
 struct Relu { template <typename T> static T apply(T x) { return x < 0 ? T(0) : x; } };
 struct Floor { template <typename T> static T apply(T x) { return std::floor(x); } };
+struct Ceil { template <typename T> static T apply(T x) { return std::ceil(x); } };
+struct Round { template <typename T> static T apply(T x) { return std::nearbyint(x); } };
+struct Reciprocal { template <typename T> static T apply(T x) { return 1 / x; } };
+struct Log1p { template <typename T> static T apply(T x) { return std::log1p(x); } };
+struct Expm1 { template <typename T> static T apply(T x) { return std::expm1(x); } };
+struct Sin { template <typename T> static T apply(T x) { return std::sin(x); } };
+struct Cos { template <typename T> static T apply(T x) { return std::cos(x); } };
+struct Erf { template <typename T> static T apply(T x) { return std::erf(x); } };
+struct IsNan { template <typename T> static bool apply(T x) { return std::isnan(x); } };
+struct IsInf { template <typename T> static bool apply(T x) { return std::isinf(x); } };
+struct IsFinite { template <typename T> static bool apply(T x) { return std::isfinite(x); } };
 struct Log { template <typename T> static T apply(T x) { return std::log(x); } };
 // clang-format on
 struct Sign {
@@ -66,6 +79,25 @@ struct Div {
       if (b == -1) return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
     }
     return a / b;
+  }
+};
+
+// The remainder has the sign of the divisor, the quotient is rounded down, as in Python.
+struct FloorMod {
+  template <typename T>
+  static T apply(T a, T b) {
+    T rest;
+    if constexpr (std::is_integral_v<T>) rest = b == -1 ? 0 : a % b;
+    else rest = std::fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+};
+struct FloorDiv {
+  template <typename T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return b != -1 && a % b != 0 && (a < 0) != (b < 0) ? a / b - 1 : Div::apply(a, b);
+    else return std::floor(a / b);
   }
 };
 
@@ -138,10 +170,10 @@ void binary(const void* a_memory, std::int64_t a_step, const void* b_memory, std
   }
 }
 
-template <typename Op, typename T>
+template <typename Op, typename T, typename Result = T>
 void unary(const void* x_memory, void* out_memory, std::int64_t count) {
   const T* x = static_cast<const T*>(x_memory);
-  T* out = static_cast<T*>(out_memory);
+  Result* out = static_cast<Result*>(out_memory);
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) out[i] = Op::apply(x[i]);
 }
@@ -193,6 +225,9 @@ BinaryLoop choose_binary(BinaryOp op, DType type) {
     case BinaryOp::tanh_grad: return real<TanhGrad>(type);
     case BinaryOp::sigmoid_grad: return real<SigmoidGrad>(type);
     case BinaryOp::relu_grad: return real<ReluGrad>(type);
+    case BinaryOp::squared_difference: return arithmetic<SquaredDifference>(type);
+    case BinaryOp::floor_div: return arithmetic<FloorDiv>(type);
+    case BinaryOp::floor_mod: return arithmetic<FloorMod>(type);
   }
   return nullptr;
 }
@@ -236,6 +271,11 @@ UnaryLoop arithmetic_unary(DType type) {
 }
 
 template <typename Op>
+UnaryLoop predicate(DType type) {
+  return type == DType::f32 ? unary<Op, float, bool> : type == DType::f64 ? unary<Op, double, bool> : nullptr;
+}
+
+template <typename Op>
 UnaryLoop vectors(DType type) {
   return type == DType::f32 ? unary_vectors<Op> : type == DType::f64 ? unary<Op, double> : nullptr;
 }
@@ -254,6 +294,17 @@ UnaryLoop choose_unary(UnaryOp op, DType type) {
     case UnaryOp::sigmoid: return vectors<Sigmoid>(type);
     case UnaryOp::relu: return arithmetic_unary<Relu>(type);
     case UnaryOp::floor: return plain<Floor>(type);
+    case UnaryOp::ceil: return plain<Ceil>(type);
+    case UnaryOp::round: return plain<Round>(type);
+    case UnaryOp::reciprocal: return plain<Reciprocal>(type);
+    case UnaryOp::log1p: return plain<Log1p>(type);
+    case UnaryOp::expm1: return plain<Expm1>(type);
+    case UnaryOp::sin: return plain<Sin>(type);
+    case UnaryOp::cos: return plain<Cos>(type);
+    case UnaryOp::erf: return plain<Erf>(type);
+    case UnaryOp::is_nan: return predicate<IsNan>(type);
+    case UnaryOp::is_inf: return predicate<IsInf>(type);
+    case UnaryOp::is_finite: return predicate<IsFinite>(type);
   }
   return nullptr;
 }

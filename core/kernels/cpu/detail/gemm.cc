@@ -25,8 +25,16 @@ std::optional<OneDnnCall> plan_inner_product(const GemmShape& shape) {
                     {{DNNL_ARG_DST, with.c, with.c}});
 }
 
-std::optional<OneDnnCall> plan_matmul(const GemmShape& shape) {
-  const Operands with = operands_of(shape);
+// `batch` such matrices.
+dnnl::memory::desc repeated(const dnnl::memory::desc& matrix, std::int64_t batch) {
+  const dnnl::memory::dims dims = matrix.dims(), strides = {matrix.data.format_desc.blocking.strides[0],
+                                                            matrix.data.format_desc.blocking.strides[1]};
+  return {{batch, dims[0], dims[1]}, matrix.data_type(), {dims[0] * dims[1], strides[0], strides[1]}};
+}
+
+std::optional<OneDnnCall> plan_matmul(const GemmShape& shape, std::int64_t batch) {
+  Operands with = operands_of(shape);
+  if (batch != 1) with = {repeated(with.a, batch), repeated(with.b, batch), repeated(with.c, batch)};
   dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(with.a, with.b, with.c), own_scratch(),
                                       onednn_engine(), true);
   if (!chosen || !skip_reference(chosen)) return std::nullopt;
@@ -41,10 +49,10 @@ std::optional<OneDnnCall> plan_matmul(const GemmShape& shape) {
 // which is the faster one where neither operand is transposed (long inner dimensions and few columns most of
 // all); matmul runs the batch- reduce kernels, which lead where one is. Blocked copies of the operands lose
 // more in reorders than their kernels gain.
-std::optional<OneDnnCall> plan_gemm(const GemmShape& shape) {
-  if (!shape.transpose_a && !shape.transpose_b)
+std::optional<OneDnnCall> plan_gemm(const GemmShape& shape, std::int64_t batch) {
+  if (batch == 1 && !shape.transpose_a && !shape.transpose_b)
     if (auto call = plan_inner_product(shape)) return call;
-  return plan_matmul(shape);
+  return plan_matmul(shape, batch);
 }
 
 }  // namespace kolo::detail

@@ -17,7 +17,8 @@ struct GemmShape {
   bool transpose_b;
 };
 
-/// A call with the tensors a, b, c. Empty if oneDNN has only its reference for it.
-std::optional<OneDnnCall> plan_gemm(const GemmShape& shape);
+/// A call with the tensors a, b, c, each of `batch` matrices one after the other. Empty if oneDNN has only
+/// its reference for it.
+std::optional<OneDnnCall> plan_gemm(const GemmShape& shape, std::int64_t batch = 1);
 
 }  // namespace kolo::detail

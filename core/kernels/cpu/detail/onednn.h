@@ -99,11 +99,18 @@ class OneDnnKernel final : public Kernel {
   std::vector<std::byte*> tensors_;
 };
 
-/// Makes a kernel from `plan(init)`, a std::optional<OneDnnCall> that is empty where oneDNN has nothing but
-/// its reference. Declines then, for tensors without elements, and for what oneDNN says it does not
-/// implement.
+/// Makes a kernel, by `wrap(OneDnnCall)`, from `plan(init)`, a std::optional<OneDnnCall> that is empty where
+/// oneDNN has nothing but its reference. Declines then, for tensors without elements, and for what oneDNN
+/// says it does not implement.
+template <typename Plan, typename Wrap>
+std::unique_ptr<Kernel> make_kernel_around(KernelInit& init, const Plan& plan, const Wrap& wrap);
+/// The same where the kernel is an OneDnnKernel of these inputs.
 template <typename Plan>
-std::unique_ptr<Kernel> make_onednn_kernel(KernelInit& init, std::vector<int> inputs, const Plan& plan);
+std::unique_ptr<Kernel> make_onednn_kernel(KernelInit& init, std::vector<int> inputs, const Plan& plan) {
+  return make_kernel_around(init, plan, [&](OneDnnCall call) {
+    return std::make_unique<OneDnnKernel>(std::move(call), std::move(inputs));
+  });
+}
 
 /// Sets the calling thread's OpenMP team to `threads` while it lives.
 class OmpThreads {
@@ -121,8 +128,8 @@ class OmpThreads {
 /// True if all shapes are known and no tensor is without elements.
 bool has_elements(const KernelInit& init);
 
-template <typename Plan>
-std::unique_ptr<Kernel> make_onednn_kernel(KernelInit& init, std::vector<int> inputs, const Plan& plan) {
+template <typename Plan, typename Wrap>
+std::unique_ptr<Kernel> make_kernel_around(KernelInit& init, const Plan& plan, const Wrap& wrap) {
   if (!has_elements(init))
     return init.decline("oneDNN: a tensor has no elements, or a shape that is not known before the step");
   const OmpThreads threads(init.threads());
@@ -130,7 +137,7 @@ std::unique_ptr<Kernel> make_onednn_kernel(KernelInit& init, std::vector<int> in
     auto call = plan(init);
     if (!call) return init.decline("oneDNN has only its reference implementation");
     init.request_scratch(call->scratch_bytes());
-    return std::make_unique<OneDnnKernel>(std::move(*call), std::move(inputs));
+    return wrap(std::move(*call));
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) return init.decline("oneDNN does not implement it");
     throw_onednn_error(error);

@@ -52,6 +52,16 @@ struct MinFold {
   }
   template <typename A> static A join(A a, A b) { return b < a || is_nan(b) ? b : a; }
 };
+struct AnyFold {
+  template <typename T> using Accumulator = bool;
+  template <typename T> static bool start() { return false; }
+  static bool join(bool a, bool b) { return a || b; }
+};
+struct AllFold {
+  template <typename T> using Accumulator = bool;
+  template <typename T> static bool start() { return true; }
+  static bool join(bool a, bool b) { return a && b; }
+};
 // clang-format on
 
 /// The dimensions of a dense tensor in two groups: those that stay and those that are folded away.

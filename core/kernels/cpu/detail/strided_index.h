@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <kolo/core/base/error.h>
@@ -91,18 +92,29 @@ inline std::int64_t broadcast_stride(const Shape& shape, int axis, int out_rank,
   return step;
 }
 
-/// Two operands broadcast to `out`.
-inline StridedIndex<2> broadcast_index(const Shape& a, const Shape& b, const Shape& out) {
+/// Operands of these shapes broadcast to `out`.
+template <typename... Shapes>
+StridedIndex<1 + sizeof...(Shapes)> broadcast_index_to(const Shape& out, const Shape& first,
+                                                       const Shapes&... more) {
+  using Index = StridedIndex<1 + sizeof...(Shapes)>;
+  const std::array<const Shape*, 1 + sizeof...(Shapes)> operands = {&first, &more...};
   const int rank = static_cast<int>(out.dims().size());
   if (rank > kMaxRank)
     throw InvalidArgumentError("a tensor has {} dimensions; CPU kernels take at most {}", rank, kMaxRank);
-  std::array<StridedIndex<2>::Offsets, kMaxRank> strides{};
-  std::int64_t a_stride = 1, b_stride = 1;
+  std::array<typename Index::Offsets, kMaxRank> strides{};
+  typename Index::Offsets inside;
+  inside.fill(1);
   for (int axis = rank - 1; axis >= 0; --axis)
-    strides[axis] = {broadcast_stride(a, axis, rank, a_stride), broadcast_stride(b, axis, rank, b_stride)};
-  StridedIndex<2> index;
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      strides[axis][k] = broadcast_stride(*operands[k], axis, rank, inside[k]);
+  Index index;
   for (int axis = 0; axis < rank; ++axis) index.push(out.dims()[axis], strides[axis]);
   return index;
+}
+
+/// Two operands broadcast to `out`.
+inline StridedIndex<2> broadcast_index(const Shape& a, const Shape& b, const Shape& out) {
+  return broadcast_index_to(out, a, b);
 }
 
 }  // namespace kolo::detail

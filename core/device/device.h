@@ -1,0 +1,76 @@
+// What runs nodes: a CPU, a GPU, a virtual GPU. The placer sees its name, the plan its memory and its
+// streams.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <kolo/core/device/device_name.h>
+#include <kolo/core/device/stream.h>
+#include <kolo/core/tensor/allocator.h>
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo {
+
+inline constexpr int kCpuPriority = 60;
+inline constexpr int kGpuPriority = 210;
+
+/// How a copy reports its end, once, from any thread.
+using CopyDone = std::function<void(std::exception_ptr error)>;
+
+/// Lives as long as its session, or longer. Any thread.
+class Device {
+ public:
+  /// name: full. Throws InvalidArgumentError otherwise.
+  Device(const std::string& name, int priority);
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const std::string& name() const { return name_; }
+  const DeviceSpec& spec() const { return spec_; }
+  const std::string& type() const { return *spec_.type; }
+  /// The placer prefers the higher of two.
+  int priority() const { return priority_; }
+  /// "GPU:2".
+  std::string local_name() const;
+  /// `device: 5, name: virtual GPU, pci bus id: 0000:05:00.0`; "" for a CPU.
+  virtual std::string physical_description() const { return ""; }
+
+  /// Where values of its nodes lie.
+  virtual Allocator& allocator() = 0;
+  /// Whether the host can read and write what the allocator gives, so that CPUs share it without a copy.
+  virtual bool has_host_memory() const = 0;
+  /// Where its kernels run, in order; nullptr: on the threads of the executor.
+  virtual Stream* stream() { return nullptr; }
+  /// Whether its nodes are computed by the kernels that are registered for CPUs.
+  virtual bool runs_cpu_kernels() const = 0;
+
+  /// Copies `source`, of `from`'s memory, to `target`, of this device's, and returns at once: the copy is
+  /// done when `done` is called. Both tensors stay valid until then.
+  virtual void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) = 0;
+  /// The same in the other direction, for a host as the receiver. Called by CPU devices alone.
+  virtual void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) = 0;
+
+ private:
+  std::string name_;
+  DeviceSpec spec_;
+  int priority_;
+};
+
+/// The host's cores and memory. Several of them share both.
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const std::string& name) : Device(name, kCpuPriority) {}
+  Allocator& allocator() override { return cpu_allocator(); }
+  bool has_host_memory() const override { return true; }
+  bool runs_cpu_kernels() const override { return true; }
+  void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) override {
+    from.copy_to_host(source, target, std::move(done));
+  }
+  void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) override;
+};
+
+}  // namespace kolo

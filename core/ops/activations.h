@@ -1,0 +1,25 @@
+// The functions between layers, element by element: f32 and f64. f32 to about 1e-6, relative to the larger of
+// 1 and the value. relu, sigmoid and tanh are in elementwise.h.
+#pragma once
+
+#include <kolo/core/graph/scope.h>
+
+namespace kolo {
+
+/// x · Φ(x), with the normal distribution Φ; or, `approximate`, with 0.5 · (1 + tanh(√(2/π) · (x + 0.044715
+/// x³))) in its place. Hendrycks, Gimpel, arXiv:1606.08415.
+Output gelu(const Scope& s, Output x, bool approximate = false);
+/// x · sigmoid(x). Ramachandran, Zoph, Le, arXiv:1710.05941.
+Output swish(const Scope& s, Output x);
+/// x where x > 0, else alpha · (eˣ − 1). Clevert, Unterthiner, Hochreiter, ICLR 2016.
+Output elu(const Scope& s, Output x, double alpha = 1);
+/// elu that keeps mean and variance: 1.0507 · elu(x, 1.67326). Klambauer et al., NIPS 2017.
+Output selu(const Scope& s, Output x);
+/// x where x > 0, else alpha · x.
+Output leaky_relu(const Scope& s, Output x, double alpha = 0.2);
+/// log(1 + eˣ).
+Output softplus(const Scope& s, Output x);
+/// min(max(x, 0), 6); its gradient at 0 and 6 is 0.
+Output relu6(const Scope& s, Output x);
+
+}  // namespace kolo

@@ -1,0 +1,68 @@
+#include <kolo/core/ops/iterator.h>
+
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/detail/held_source.h>
+
+namespace kolo {
+namespace {
+
+// Attributes have no kind for C++ objects: the attribute "source" is a tensor with the object's address,
+// whose buffer owns the object. The inputs stand for the components: scalars of their types, which nobody
+// reads.
+const RegisterOp iterator_next_op(OpSchema("IteratorNext")
+                                      .variadic("types", {}, true)
+                                      .required_attr("source", Tensor::scalar<std::int64_t>(0))
+                                      .output_per_input()
+                                      .shape([](ShapeContext& c) {
+                                        const auto source = c.attr<Tensor>("source");
+                                        const auto components = detail::components_of(source);
+                                        for (int i = 0; i < c.num_inputs(); ++i)
+                                          c.set_output(i, components.at(static_cast<std::size_t>(i)).shape);
+                                      })
+                                      .cpu_only()
+                                      .stateful()
+                                      .no_gradient());
+
+}  // namespace
+
+namespace detail {
+
+Tensor hold(std::shared_ptr<ElementSource> source) {
+  const auto held = std::make_shared<HeldSource>(std::move(source));
+  return Tensor(DType::i64, Shape(), std::make_shared<Buffer>(&held->address, sizeof(held->address), held),
+                0);
+}
+
+HeldSource& held(const Tensor& tensor) {
+  return *reinterpret_cast<HeldSource*>(tensor.value<std::int64_t>());
+}
+
+std::vector<ElementSource::Component> components_of(const Tensor& tensor) {
+  HeldSource& source = held(tensor);
+  MutexLock lock(source.mutex);
+  return source.source->components();
+}
+
+}  // namespace detail
+
+Outputs make_iterator(const Scope& s, std::shared_ptr<ElementSource> source) {
+  if (source == nullptr) throw InvalidArgumentError("make_iterator: the source is empty");
+  const auto components = source->components();
+  if (components.empty())
+    throw InvalidArgumentError(
+        "make_iterator: the source has no components; an element must have at least one tensor");
+  const Scope scope = s.name_scope("iterator");
+  Outputs types;
+  for (const auto& component : components)
+    types.push_back(constant(scope.named("type"), Tensor::zeros(component.dtype, Shape())));
+  const Operation next =
+      scope.named("next").add("IteratorNext", types, {{"source", detail::hold(std::move(source))}});
+  Outputs outputs;
+  for (int i = 0; i < next.node->num_outputs(); ++i) outputs.push_back(next.output(i));
+  return outputs;
+}
+
+}  // namespace kolo

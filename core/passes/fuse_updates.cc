@@ -1,0 +1,184 @@
+#include <kolo/core/passes/fuse_updates.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/passes/pass.h>
+
+namespace kolo {
+namespace {
+
+using Members = std::vector<int>;  // nodes, in the order of creation
+
+// What updates must share to be fused: op, device, scalars, and the node whose reduction they wait for, −1
+// for none.
+using Key = std::tuple<std::string, std::string, std::vector<StepValue>, int>;
+
+int slots_of(const UpdateRuleOps& rule) { return static_cast<int>(rule.slots.size()); }
+
+bool is_read(const StepGraph& graph, int node) {
+  const auto reads = [&](StepValue value) { return value.node == node; };
+  return std::any_of(graph.fetches.begin(), graph.fetches.end(), reads) ||
+         std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const StepNode& other) {
+           return std::any_of(other.inputs.begin(), other.inputs.end(), reads);
+         });
+}
+
+std::map<Key, Members> groups_of(const StepGraph& graph) {
+  std::map<Key, Members> groups;
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const StepNode& node = graph.nodes[i];
+    const UpdateRuleOps* rule = find_update_rule(node.schema->name());
+    if (rule == nullptr || is_read(graph, i)) continue;
+    const StepValue gradient = node.inputs.back();
+    const bool waits = graph.placements.count(gradient) > 0;
+    if (!waits && graph.shape(node.inputs[0]).elements() > kLargestFused) continue;
+    const auto scalars = node.inputs.begin() + 1 + slots_of(*rule);
+    groups[{node.schema->name(), node.device, {scalars, node.inputs.end() - 1}, waits ? gradient.node : -1}]
+        .push_back(i);
+  }
+  for (auto& [key, members] : groups)
+    std::sort(members.begin(), members.end(),
+              [&](int a, int b) { return graph.nodes[a].order < graph.nodes[b].order; });
+  return groups;
+}
+
+std::set<int> updated_storages(const StepGraph& graph, const Members& members) {
+  std::set<int> storages;
+  for (const int member : members)
+    for (std::size_t k = 0; k < graph.nodes[member].inputs.size(); ++k)
+      if (graph.nodes[member].schema->input_spec(static_cast<int>(k)).updated)
+        storages.insert(graph.memory_root(graph.nodes[member].inputs[k]).node);
+  return storages;
+}
+
+// The fused node stands where its last member stood. What is between the first and the last must not notice:
+// it neither waits for a member nor touches what they update.
+bool can_be_one(const StepGraph& graph, const Members& members) {
+  const std::set<int> storages = updated_storages(graph, members);
+  std::size_t updated = 0;
+  for (const int member : members) {
+    const auto& schema = *graph.nodes[member].schema;
+    for (std::size_t k = 0; k < schema.inputs().size(); ++k) updated += schema.inputs()[k].updated;
+  }
+  if (storages.size() < updated) return false;  // a variable that is updated twice
+  const std::int64_t first = graph.nodes[members.front()].order, last = graph.nodes[members.back()].order;
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const StepNode& node = graph.nodes[i];
+    if (node.order <= first || node.order >= last ||
+        std::find(members.begin(), members.end(), i) != members.end())
+      continue;
+    for (const int before : node.control_inputs)
+      if (std::find(members.begin(), members.end(), before) != members.end()) return false;
+    for (const StepValue in : node.inputs)
+      if (storages.count(graph.memory_root(in).node) > 0) return false;
+  }
+  // A gradient that is itself a variable's memory must be read before that variable changes.
+  return std::none_of(members.begin(), members.end(), [&](int member) {
+    return storages.count(graph.memory_root(graph.nodes[member].inputs.back()).node) > 0;
+  });
+}
+
+// All variables with their slots, the scalars, all gradients. The node owns it: it fits this many variables
+// alone.
+std::shared_ptr<OpSchema> fused_schema(const UpdateRuleOps& rule, std::size_t variables) {
+  auto schema = std::make_shared<OpSchema>("FusedApply" + rule.name);
+  for (std::size_t i = 0; i < variables; ++i)
+    for (int k = 0; k <= slots_of(rule); ++k) schema->input(fmt::format("var_{}_{}", i, k)).updates();
+  for (const std::string& scalar : rule.scalars) schema->input(scalar);
+  for (std::size_t i = 0; i < variables; ++i) schema->input(fmt::format("gradient_{}", i));
+  return schema;
+}
+
+StepNode fused_node(const StepGraph& graph, const Members& members) {
+  const StepNode &first = graph.nodes[members.front()], &last = graph.nodes[members.back()];
+  const UpdateRuleOps& rule = *find_update_rule(first.schema->name());
+  const auto schema = fused_schema(rule, members.size());
+  StepNode fused;
+  fused.schema = schema.get();
+  fused.resource = schema;
+  fused.name = fmt::format("{}_and_{}_more", first.name, members.size() - 1);
+  fused.device = first.device;
+  fused.order = last.order;
+  const auto state = 1 + slots_of(rule);
+  for (const int member : members)
+    fused.inputs.insert(fused.inputs.end(), graph.nodes[member].inputs.begin(),
+                        graph.nodes[member].inputs.begin() + state);
+  fused.inputs.insert(fused.inputs.end(), first.inputs.begin() + state, first.inputs.end() - 1);
+  std::set<int> before;
+  for (const int member : members) {
+    fused.inputs.push_back(graph.nodes[member].inputs.back());
+    before.insert(graph.nodes[member].control_inputs.begin(), graph.nodes[member].control_inputs.end());
+  }
+  fused.control_inputs.assign(before.begin(), before.end());
+  return fused;
+}
+
+// Takes out nodes that nobody refers to.
+void erase(StepGraph& graph, const std::vector<int>& dead) {
+  std::vector<int> moved(graph.nodes.size(), 0);
+  for (const int node : dead) moved[node] = -1;
+  int kept = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (moved[i] < 0) continue;
+    moved[i] = kept;
+    if (kept != static_cast<int>(i)) graph.nodes[kept] = std::move(graph.nodes[i]);
+    ++kept;
+  }
+  graph.nodes.resize(static_cast<std::size_t>(kept));
+  for (StepNode& node : graph.nodes) {
+    for (StepValue& in : node.inputs) in.node = moved[in.node];
+    for (int& before : node.control_inputs) before = moved[before];
+  }
+  for (StepValue& fetch : graph.fetches)
+    if (fetch.node >= 0) fetch.node = moved[fetch.node];
+  std::map<StepValue, Placement> placements;
+  for (auto& [value, placement] : graph.placements)
+    placements[{moved[value.node], value.output}] = std::move(placement);
+  graph.placements = std::move(placements);
+}
+
+// Whoever waits for a member waits for the fused node.
+void redirect(StepGraph& graph, const std::map<int, int>& fused_of) {
+  for (StepNode& node : graph.nodes) {
+    const bool waits = std::any_of(node.control_inputs.begin(), node.control_inputs.end(),
+                                   [&](int before) { return fused_of.count(before) > 0; });
+    if (!waits) continue;
+    std::vector<int> edges;
+    for (const int before : node.control_inputs) {
+      const auto fused = fused_of.find(before);
+      const int now = fused == fused_of.end() ? before : fused->second;
+      if (std::find(edges.begin(), edges.end(), now) == edges.end()) edges.push_back(now);
+    }
+    node.control_inputs = std::move(edges);
+  }
+}
+
+const RegisterPass fuse_updates_pass("fuse_updates",
+                                     [](StepGraph& graph, PassContext&) { fuse_updates(graph); });
+
+}  // namespace
+
+void fuse_updates(StepGraph& graph) {
+  std::map<int, int> fused_of;
+  std::vector<int> dead;
+  for (const auto& [key, members] : groups_of(graph)) {
+    if (members.size() < 2 || !can_be_one(graph, members)) continue;
+    for (const int member : members) {
+      fused_of[member] = static_cast<int>(graph.nodes.size());
+      dead.push_back(member);
+    }
+    graph.nodes.push_back(fused_node(graph, members));
+  }
+  if (dead.empty()) return;
+  redirect(graph, fused_of);
+  erase(graph, dead);
+}
+
+}  // namespace kolo

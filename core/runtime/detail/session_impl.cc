@@ -1,0 +1,114 @@
+#include <kolo/core/runtime/detail/session_impl.h>
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/message_of.h>
+#include <kolo/core/passes/graph_passes.h>
+
+namespace kolo {
+namespace {
+
+bool is_end_of_data(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const OutOfRangeError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// What the other ranks are told when a kernel of the step has failed.
+void tell_others(const std::vector<std::shared_ptr<StepAgreement>>& agreements,
+                 const std::exception_ptr& error) {
+  const std::string text = message_of(error);
+  for (const auto& agreement : agreements)
+    is_end_of_data(error) ? agreement->end_of_data_in_step(text) : agreement->fail(text);
+}
+
+std::optional<std::chrono::steady_clock::time_point> deadline_of(const RunOptions& options,
+                                                                 const SessionConfig& config) {
+  const std::int64_t milliseconds =
+      options.timeout_in_ms > 0 ? options.timeout_in_ms : config.operation_timeout_in_ms;
+  if (milliseconds <= 0) return std::nullopt;
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+}
+
+}  // namespace
+
+Session::Impl::Impl(Graph& graph, SessionConfig config)
+    : intra_op_threads_(detail::intra_op_threads_of_process(config.intra_op_parallelism_threads)),
+      state_(graph, std::move(config), intra_op_threads_),
+      pools_(state_.config(), intra_op_threads_) {
+  check_graph_options(state_.config().graph_options);
+}
+
+Session::Impl::~Impl() = default;
+
+Session::Impl::Agreements::Agreements(Impl& session, const Plan& plan) : agreements_(plan.agreements()) {
+  if (!agreements_.empty()) lock_ = std::unique_lock(session.training_step_);
+  for (const auto& agreement : agreements_) agreement->begin_step();
+}
+
+Session::Impl::Agreements::~Agreements() {
+  for (const auto& agreement : agreements_) agreement->end_step();
+}
+
+Session::Impl::Run::Run(Impl& session, const RunOptions& options)
+    : session_(session),
+      options_(options),
+      pool_(session.pools_.at(options.inter_op_thread_pool)),
+      deadline_(deadline_of(options, session.state_.config())) {
+  MutexLock lock(session_.mutex_);
+  if (session_.later_error_) std::rethrow_exception(session_.later_error_);
+  if (session_.closed_) throw FailedPreconditionError("Attempted to use a closed Session.");
+  next_ = session_.runs_;
+  if (next_ != nullptr) next_->previous_ = this;
+  session_.runs_ = this;
+}
+
+Session::Impl::Run::~Run() {
+  MutexLock lock(session_.mutex_);
+  if (next_ != nullptr) next_->previous_ = previous_;
+  (previous_ != nullptr ? previous_->next_ : session_.runs_) = next_;
+  if (session_.runs_ == nullptr) session_.idle_.notify_all();
+}
+
+void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata) {
+  const bool traced = metadata != nullptr && options_.trace_level != TraceLevel::no_trace;
+  StepOptions step{.pool = pool_,
+                   .intra_op_threads = session_.intra_op_threads_,
+                   .trace = traced ? &metadata->step_stats : nullptr,
+                   .deadline = deadline_,
+                   .cancellation = &cancellation_};
+  if (!plan.agreements().empty())
+    step.on_failure = [&plan](const std::exception_ptr& error) { tell_others(plan.agreements(), error); };
+  kolo::run_step(plan, frame, step);
+  if (traced)
+    for (const auto& agreement : plan.agreements()) agreement->append_trace(metadata->step_stats);
+}
+
+std::shared_ptr<Plan> Session::Impl::plan_for(const detail::StepRequest& request) {
+  return plans_.get(detail::key_of(request),
+                    [&] { return Plan::compile(detail::signature_of(request), state_); });
+}
+
+void Session::Impl::close(std::exception_ptr later) {
+  {
+    MutexLock lock(mutex_);
+    if (!closed_) later_error_ = std::move(later);
+    closed_ = true;
+    const auto cancelled = std::make_exception_ptr(
+        CancelledError("Step was cancelled by an explicit call to `Session::close()`."));
+    for (Run* run = runs_; run != nullptr; run = run->next_)
+      run->cancellation_.cancel(later_error_ ? later_error_ : cancelled);
+    while (runs_ != nullptr) idle_.wait(mutex_);
+  }
+  plans_.clear();
+  state_.clear();
+}
+
+}  // namespace kolo

@@ -1,0 +1,69 @@
+#include <kolo/core/runtime/session_devices.h>
+
+#include <cstdio>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/log.h>
+#include <kolo/core/passes/prune.h>
+
+namespace kolo {
+namespace {
+
+DeviceSet devices_of(const SessionConfig& config) {
+  DeviceOptions options;
+  options.device_count = config.device_count;
+  options.virtual_gpus = config.virtual_gpus;
+  options.gpu_options = config.gpu_options;
+  options.device_filters = config.device_filters;
+  return make_devices(options);
+}
+
+Placer placer_of(const DeviceSet& devices, const SessionConfig& config) {
+  std::vector<PlacerDevice> list;
+  for (const auto& device : devices.devices())
+    list.push_back({device->name(), device->spec(), device->priority()});
+  return Placer(std::move(list), registered_kernel_table(devices.gpus_run_cpu_kernels()),
+                {.allow_soft_placement = config.allow_soft_placement,
+                 .log_placement = config.log_device_placement,
+                 .default_device = devices.host() != nullptr ? devices.host()->name() : ""});
+}
+
+}  // namespace
+
+SessionDevices::SessionDevices(const SessionConfig& config)
+    : devices_(devices_of(config)), placer_(placer_of(devices_, config)) {
+  if (!config.log_device_placement) return;
+  const std::string mapping = devices_.mapping();
+  std::printf("%s\n", mapping.c_str());
+  std::fflush(stdout);
+  log_info("{}", mapping);
+}
+
+void SessionDevices::place(StepGraph& graph) {
+  MutexLock lock(mutex_);
+  kolo::place(graph, placer_, placements_);
+}
+
+Tensor SessionDevices::make_variable(const Node& storage) {
+  StepGraph alone = prune({.fetched = {Output()}, .targets = {&storage}, .fed = {}});
+  place(alone);
+  const Tensor zeros = Tensor::zeros(storage.output_dtype(0), storage.output_shape(0));
+  return copy_to_device(zeros, devices_.find(alone.nodes[0].device));
+}
+
+Tensor copy_to_device(const Tensor& host_tensor, Device& device) {
+  if (device.has_host_memory()) return host_tensor;
+  Tensor copy(host_tensor.dtype(), host_tensor.shape(), device.allocator());
+  CpuDevice host(local_device_name("CPU", 0));
+  std::promise<void> copied;
+  device.copy_from(host, host_tensor, copy, [&](std::exception_ptr error) {
+    if (error) copied.set_exception(error);
+    else copied.set_value();
+  });
+  copied.get_future().get();
+  return copy;
+}
+
+}  // namespace kolo

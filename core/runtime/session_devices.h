@@ -1,0 +1,34 @@
+// A session's devices, and where its nodes and variables have gone on them.
+#pragma once
+
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/device/device_set.h>
+#include <kolo/core/passes/place.h>
+#include <kolo/core/runtime/config.h>
+
+namespace kolo {
+
+/// Any thread. Outlives the session's plans and variables: their memory comes from its devices.
+class SessionDevices {
+ public:
+  /// Makes the devices that `config` asks for; with log_device_placement says the `Device mapping:` on stdout
+  /// and in the log. Throws as make_devices.
+  explicit SessionDevices(const SessionConfig& config);
+
+  const DeviceSet& devices() const { return devices_; }
+  /// Throws as kolo::place.
+  void place(StepGraph& graph) KOLO_EXCLUDES(mutex_);
+  /// Zeros on the device where the variable is, or where it goes now if no step has needed it yet.
+  Tensor make_variable(const Node& storage) KOLO_EXCLUDES(mutex_);
+
+ private:
+  DeviceSet devices_;
+  Placer placer_;
+  Mutex mutex_;
+  Placements placements_ KOLO_GUARDED_BY(mutex_);
+};
+
+/// The tensor's elements in memory of `device`, which may be the host's.
+Tensor copy_to_device(const Tensor& host_tensor, Device& device);
+
+}  // namespace kolo

@@ -1,0 +1,50 @@
+#include <kolo/models/resnet20.h>
+
+#include <string>
+
+#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/pooling.h>
+#include <kolo/models/layers.h>
+#include <kolo/models/models.h>
+
+namespace kolo::models {
+namespace {
+
+const RegisterModel resnet20_model(
+    {.name = "resnet20", .sample = {3, 32, 32}, .classes = 10, .build = resnet20});
+
+struct Convolution {
+  std::int64_t filters;
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+};
+
+Output convolution(const Scope& s, Output x, const Convolution& c, const std::string& name) {
+  const Output y = conv2d(
+      s, x,
+      {.filters = c.filters, .kernel = {c.kernel, c.kernel}, .strides = {c.stride, c.stride}, .bias = false},
+      name);
+  return batch_norm(s, y, name + "_norm", {.momentum = 0.9, .epsilon = 1e-5});
+}
+
+Output block(const Scope& s, Output x, std::int64_t filters, std::int64_t stride) {
+  Output y = relu(s, convolution(s, x, {.filters = filters, .stride = stride}, "conv1"));
+  y = convolution(s, y, {.filters = filters}, "conv2");
+  const bool same_shape = stride == 1 && x.shape().dim(1) == filters;
+  return relu(s, add(s, y, same_shape ? x : convolution(s, x, {filters, 1, stride}, "shortcut")));
+}
+
+}  // namespace
+
+Output resnet20(Scope& s, Output x) {
+  Output h = relu(s, convolution(s, x, {.filters = 16}, "conv1"));
+  std::int64_t filters = 16;
+  for (int stage = 1; stage <= 3; ++stage, filters *= 2)
+    for (int i = 1; i <= 3; ++i) {
+      const Scope scope = s.name_scope("stage" + std::to_string(stage) + "/block" + std::to_string(i));
+      h = block(scope, h, filters, stage > 1 && i == 1 ? 2 : 1);
+    }
+  return dense(s, global_avg_pool(s.named("mean"), h), 10, "fc");
+}
+
+}  // namespace kolo::models

@@ -1,0 +1,200 @@
+#include <kolo/optimizer/schedules.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+using Numbers = std::span<const double>;
+/// The rate from the first rate, the step and the schedule's numbers.
+using Formula = double (*)(double rate, double step, Numbers numbers);
+
+double value_of(const Tensor& scalar) {
+  switch (scalar.dtype()) {
+    case DType::f32: return scalar.value<float>();
+    case DType::f64: return scalar.value<double>();
+    case DType::i32: return scalar.value<std::int32_t>();
+    default: return static_cast<double>(scalar.value<std::int64_t>());
+  }
+}
+
+class ScheduleKernel final : public Kernel {
+ public:
+  ScheduleKernel(Formula formula, Tensor numbers) : formula_(formula), numbers_(std::move(numbers)) {}
+  void compute(KernelContext& context) override {
+    const Tensor& now = context.output(0);
+    const double rate =
+        formula_(value_of(context.input(0)), value_of(context.input(1)), numbers_.span<double>());
+    if (now.dtype() == DType::f32) *now.data<float>() = static_cast<float>(rate);
+    else *now.data<double>() = rate;
+  }
+
+ private:
+  Formula formula_;
+  Tensor numbers_;
+};
+
+// One op for each schedule. In double, whatever the type: a float's 2²⁴ steps are soon made.
+struct RegisterSchedule {
+  RegisterSchedule(const char* op, Formula formula)
+      : schema(OpSchema(op)
+                   .input("learning_rate", {DType::f32, DType::f64})
+                   .input("global_step", {DType::i32, DType::i64, DType::f32, DType::f64})
+                   .required_attr("numbers", Tensor(DType::f64, {0}))
+                   .output("rate")
+                   .shape([](ShapeContext& c) {
+                     for (int i = 0; i < 2; ++i)
+                       if (!c.input(i).is_compatible_with(Shape()))
+                         throw InvalidArgumentError("{} of a schedule is {}; it must be a scalar",
+                                                    i == 0 ? "learning_rate" : "global_step", c.input(i));
+                     c.set_output(0, Shape());
+                   })
+                   .no_gradient()),
+        kernel(op, "CPU", {DType::f32, DType::f64}, KernelFactory([formula](KernelInit& init) {
+                 return std::make_unique<ScheduleKernel>(formula, init.attr<Tensor>("numbers"));
+               })) {}
+  RegisterOp schema;
+  RegisterKernel kernel;
+};
+
+// steps, rate, staircase
+double periods(double step, Numbers n) { return n[2] != 0 ? std::floor(step / n[0]) : step / n[0]; }
+
+const RegisterSchedule exponential("ExponentialDecay", [](double rate, double step, Numbers n) {
+  return rate * std::pow(n[1], periods(step, n));
+});
+const RegisterSchedule natural_exp("NaturalExpDecay", [](double rate, double step, Numbers n) {
+  return rate * std::exp(-n[1] * periods(step, n));
+});
+const RegisterSchedule inverse_time("InverseTimeDecay", [](double rate, double step, Numbers n) {
+  return rate / (1 + n[1] * periods(step, n));
+});
+
+// Pairs: after this step, this rate.
+const RegisterSchedule piecewise("PiecewiseConstant", [](double rate, double step, Numbers pairs) {
+  for (std::size_t i = 0; i < pairs.size(); i += 2)
+    if (step > pairs[i]) rate = pairs[i + 1];
+  return rate;
+});
+
+// steps, end, power, cycle
+const RegisterSchedule polynomial("PolynomialDecay", [](double rate, double step, Numbers n) {
+  const double steps = n[3] != 0 ? n[0] * std::max(1.0, std::ceil(step / n[0])) : n[0];
+  return (rate - n[1]) * std::pow(1 - std::min(step, steps) / steps, n[2]) + n[1];
+});
+
+double half_cosine(double part) { return 0.5 * (1 + std::cos(kPi * part)); }
+
+// steps, alpha
+const RegisterSchedule cosine("CosineDecay", [](double rate, double step, Numbers n) {
+  return rate * ((1 - n[1]) * half_cosine(std::min(step, n[0]) / n[0]) + n[1]);
+});
+
+// steps, t_mul, m_mul, alpha
+const RegisterSchedule restarts("CosineDecayRestarts", [](double rate, double step, Numbers n) {
+  double period = n[0], amplitude = 1;
+  if (n[1] == 1) {
+    amplitude = std::pow(n[2], std::floor(step / period));
+    step = std::fmod(step, period);
+  } else {
+    for (; step >= period; period *= n[1], amplitude *= n[2]) step -= period;
+  }
+  return rate * ((1 - n[3]) * amplitude * half_cosine(step / period) + n[3]);
+});
+
+// steps, periods, alpha, beta
+const RegisterSchedule linear_cosine("LinearCosineDecay", [](double rate, double step, Numbers n) {
+  const double s = std::min(step, n[0]);
+  return rate * ((n[2] + (n[0] - s) / n[0]) * half_cosine(2 * n[1] * s / n[0]) + n[3]);
+});
+
+void check_step(const char* function, const Output& global_step) {
+  if (!global_step) throw InvalidArgumentError("global_step is required for {}.", function);
+}
+
+Output schedule(const Scope& s, const char* op, const char* function, const Hyperparameter& rate,
+                Output global_step, const std::vector<double>& numbers) {
+  check_step(function, global_step);
+  if (!(numbers[0] > 0))
+    throw InvalidArgumentError("{}: decay_steps is {}; it must be positive", function, numbers[0]);
+  const Output first = rate.in_graph(s, DType::f32, "learning_rate");
+  const Shape shape({static_cast<std::int64_t>(numbers.size())});
+  return s.add(op, {first, global_step}, {{"numbers", Tensor::of<double>(shape, Numbers(numbers))}});
+}
+
+Output decay(const Scope& s, const char* op, const char* function, const Hyperparameter& rate,
+             Output global_step, const DecayOptions& options) {
+  return schedule(s, op, function, rate, global_step,
+                  {options.decay_steps, options.decay_rate, options.staircase ? 1.0 : 0.0});
+}
+
+}  // namespace
+
+Output exponential_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                         const DecayOptions& options) {
+  return decay(s, "ExponentialDecay", "exponential_decay", learning_rate, global_step, options);
+}
+
+Output natural_exp_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                         const DecayOptions& options) {
+  return decay(s, "NaturalExpDecay", "natural_exp_decay", learning_rate, global_step, options);
+}
+
+Output inverse_time_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                          const DecayOptions& options) {
+  return decay(s, "InverseTimeDecay", "inverse_time_decay", learning_rate, global_step, options);
+}
+
+Output piecewise_constant(const Scope& s, Output global_step, std::span<const double> boundaries,
+                          std::span<const double> values) {
+  check_step("piecewise_constant", global_step);
+  if (boundaries.size() + 1 != values.size())
+    throw InvalidArgumentError(
+        "The length of boundaries should be 1 less than the length of values; there are {} boundaries and {} "
+        "values",
+        boundaries.size(), values.size());
+  if (!std::is_sorted(boundaries.begin(), boundaries.end()))
+    throw InvalidArgumentError("piecewise_constant: the boundaries must increase");
+  std::vector<double> pairs;
+  for (std::size_t i = 0; i < boundaries.size(); ++i)
+    pairs.insert(pairs.end(), {boundaries[i], values[i + 1]});
+  const Shape shape({static_cast<std::int64_t>(pairs.size())});
+  const Output first = Hyperparameter(values[0]).scalar(s, DType::f32, "first_value");
+  return s.add("PiecewiseConstant", {first, global_step},
+               {{"numbers", Tensor::of<double>(shape, Numbers(pairs))}});
+}
+
+Output polynomial_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                        const PolynomialDecayOptions& options) {
+  return schedule(s, "PolynomialDecay", "polynomial_decay", learning_rate, global_step,
+                  {options.decay_steps, options.end_learning_rate, options.power, options.cycle ? 1.0 : 0.0});
+}
+
+Output cosine_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                    const CosineDecayOptions& options) {
+  return schedule(s, "CosineDecay", "cosine_decay", learning_rate, global_step,
+                  {options.decay_steps, options.alpha});
+}
+
+Output cosine_decay_restarts(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                             const CosineRestartsOptions& options) {
+  if (!(options.t_mul >= 1))
+    throw InvalidArgumentError("cosine_decay_restarts: t_mul is {}; it must be at least 1", options.t_mul);
+  return schedule(s, "CosineDecayRestarts", "cosine_decay_restarts", learning_rate, global_step,
+                  {options.first_decay_steps, options.t_mul, options.m_mul, options.alpha});
+}
+
+Output linear_cosine_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                           const LinearCosineDecayOptions& options) {
+  return schedule(s, "LinearCosineDecay", "linear_cosine_decay", learning_rate, global_step,
+                  {options.decay_steps, options.num_periods, options.alpha, options.beta});
+}
+
+}  // namespace kolo

@@ -1,0 +1,245 @@
+// What ends a run before its time, and which threads a session may use.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cancellable.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/variable.h>
+#include <kolo/core/runtime/callable.h>
+#include <kolo/core/runtime/session.h>
+#include <tests/core/test_ops.h>
+
+namespace kolo {
+namespace {
+
+using testing::call;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// An asynchronous kernel that completes only when it is cancelled, or released by the test.
+struct Waiting {
+  std::atomic<int> started{0};
+  std::atomic<int> cancelled{0};
+} waiting;
+
+class WaitKernel final : public AsyncKernel, public Cancellable {
+ public:
+  void start(KernelContext&, Completion done) override {
+    done_ = done;
+    ++waiting.started;
+  }
+  void cancel() override {
+    ++waiting.cancelled;
+    done_(std::make_exception_ptr(CancelledError("the wait was cancelled")));
+  }
+
+ private:
+  Completion done_;
+};
+const RegisterOp wait_op(OpSchema("TestWait").input("x", {DType::f32}).output("y"));
+const RegisterKernel wait_kernel("TestWait", "CPU", {},
+                                 KernelFactory([](KernelInit&) { return std::make_unique<WaitKernel>(); }));
+
+void wait_until_started(int count) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (waiting.started < count && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+}
+
+class SessionLimits : public ::testing::Test {
+ protected:
+  SessionLimits() { waiting.started = waiting.cancelled = 0; }
+  Graph graph;
+  const Scope s{graph};
+  const Output endless = s.add("TestWait", {constant(s, 1.0f)});
+};
+
+TEST_F(SessionLimits, EndsARunWhoseTimeIsOver) {
+  Session session(graph);
+  EXPECT_THAT([&] { session.run({endless}, {}, {.timeout_in_ms = 20}); },
+              ThrowsMessage<DeadlineExceededError>(HasSubstr("Timed out waiting for notification")));
+  EXPECT_EQ(waiting.cancelled, 1);
+}
+
+TEST_F(SessionLimits, TakesTheSessionsTimeUnlessTheRunHasItsOwn) {
+  Session session(graph, {.operation_timeout_in_ms = 20});
+  EXPECT_THROW(session.run(endless), DeadlineExceededError);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(session.run({endless}, {}, {.timeout_in_ms = 60}), DeadlineExceededError);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(60));
+}
+
+TEST_F(SessionLimits, EndsARunBetweenTwoKernelsWhenItsTimeIsOver) {
+  Output x = call(s, 0);
+  for (int i = 1; i < 100; ++i) x = call(s, i, {x});
+  std::atomic<int> calls{0};
+  testing::on_call = [&](std::int64_t) {
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  Session session(graph);
+  EXPECT_THROW(session.run({x}, {}, {.timeout_in_ms = 20}), DeadlineExceededError);
+  EXPECT_LT(calls, 100);
+  testing::on_call = [](std::int64_t) {};
+  EXPECT_EQ(session.run(x).value<float>(), 99) << "the session goes on";
+}
+
+TEST_F(SessionLimits, CancelsRunsUnderWayWhenItIsClosed) {
+  Session session(graph);
+  std::atomic<int> cancelled{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] {
+      try {
+        session.run(endless);
+      } catch (const CancelledError& error) {
+        cancelled += std::string(error.what()).find("Session::close()") != std::string::npos;
+      }
+    });
+  wait_until_started(2);
+  session.close();
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(cancelled, 2);
+}
+
+TEST_F(SessionLimits, RefusesRunsAndCallablesOnceItIsClosed) {
+  Session session(graph);
+  const Output one = constant(s, 1.0f);
+  const Callable callable = session.make_callable({.fetches = {one}});
+  session.close();
+  session.close();
+  const auto refusal =
+      ThrowsMessage<FailedPreconditionError>(HasSubstr("Attempted to use a closed Session."));
+  EXPECT_THAT([&] { session.run(one); }, refusal);
+  EXPECT_THAT([&] { callable(); }, refusal);
+}
+
+TEST_F(SessionLimits, ClosesAllOpenSessionsWhenTheyAreReset) {
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  Session first(graph), second(graph);
+  first.run(v.initializer());
+  std::thread runner([&] {
+    EXPECT_THAT([&] { second.run(endless); },
+                ThrowsMessage<CancelledError>(HasSubstr("Session has been closed.")));
+  });
+  wait_until_started(1);
+  Session::reset();
+  runner.join();
+  EXPECT_THAT([&] { first.run(v); }, ThrowsMessage<CancelledError>(HasSubstr("Session has been closed.")));
+  Session third(graph);
+  EXPECT_THROW(third.run(v), FailedPreconditionError) << "the variable's value is gone";
+  EXPECT_THROW(Session::reset("grpc://somewhere:1"), UnimplementedError);
+}
+
+SessionConfig own_threads(int threads) {
+  return {.inter_op_parallelism_threads = threads, .use_per_session_threads = true};
+}
+
+TEST_F(SessionLimits, HaveTheFirstSessionsNumberOfThreadsUnlessTheyAreTheirOwn) {
+  const Session first(graph, {.inter_op_parallelism_threads = 3});
+  const int threads = first.inter_op_threads();  // an earlier test may have been the first
+  const Session second(graph, {.inter_op_parallelism_threads = threads + 1});
+  EXPECT_EQ(second.inter_op_threads(), threads);
+  EXPECT_EQ(Session(graph, own_threads(threads + 1)).inter_op_threads(), threads + 1);
+  EXPECT_EQ(Session(graph, {.inter_op_parallelism_threads = -1}).inter_op_threads(), 1);
+  EXPECT_EQ(Session(graph, {.intra_op_parallelism_threads = 7}).intra_op_threads(), first.intra_op_threads());
+}
+
+TEST_F(SessionLimits, RefuseThreadsThatCannotBe) {
+  EXPECT_THROW(Session(graph, {.intra_op_parallelism_threads = -1}), InvalidArgumentError);
+  EXPECT_THROW(Session(graph, {.session_inter_op_thread_pool = {{.num_threads = -1}}}), InvalidArgumentError);
+}
+
+TEST_F(SessionLimits, RunOnTheCallersThreadAloneWhereTheyAreToldTo) {
+  std::vector<std::thread::id> ids;
+  Mutex mutex;
+  testing::on_call = [&](std::int64_t) {
+    MutexLock lock(mutex);
+    ids.push_back(std::this_thread::get_id());
+  };
+  Outputs values;
+  for (int i = 0; i < 20; ++i) values.push_back(call(s, i));
+  Session negative(graph, {.inter_op_parallelism_threads = -1});
+  negative.run(values);
+  Session pooled(graph, own_threads(3));
+  pooled.run(std::vector<Fetch>(values.begin(), values.end()), {}, {.inter_op_thread_pool = -1});
+  testing::on_call = [](std::int64_t) {};
+  EXPECT_EQ(ids.size(), 40u);
+  EXPECT_THAT(ids, ::testing::Each(std::this_thread::get_id()));
+}
+
+TEST_F(SessionLimits, PicksOneOfItsPoolsForEachRun) {
+  Session session(graph, {.session_inter_op_thread_pool = {{.num_threads = 1}, {.num_threads = 2}}});
+  EXPECT_EQ(session.inter_op_threads(), 1);
+  const Output a = call(s, 1), b = call(s, 2);
+  // Each node waits for the other: pool 1 has the threads for that.
+  std::atomic<int> started{0};
+  testing::on_call = [&](std::int64_t) {
+    ++started;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (started < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  };
+  session.run({a, b}, {}, {.inter_op_thread_pool = 1});
+  testing::on_call = [](std::int64_t) {};
+  EXPECT_EQ(started, 2);
+  for (const int index : {2, -2})
+    EXPECT_THAT([&] { session.run({a}, {}, {.inter_op_thread_pool = index}); },
+                ThrowsMessage<InvalidArgumentError>(
+                    HasSubstr("Invalid inter_op_thread_pool: " + std::to_string(index))));
+}
+
+TEST_F(SessionLimits, ShareAPoolByName) {
+  const auto named = [&](int threads) {
+    return SessionConfig{
+        .session_inter_op_thread_pool = {{.num_threads = threads, .global_name = "of this test"}}};
+  };
+  const Session first(graph, named(3)), second(graph, named(3));
+  EXPECT_EQ(second.inter_op_threads(), 3);
+  EXPECT_THAT([&] { Session(graph, named(4)); },
+              ThrowsMessage<InvalidArgumentError>(
+                  HasSubstr("Pool of this test configured previously with num_threads=3; cannot re-configure "
+                            "with num_threads=4")));
+}
+
+TEST_F(SessionLimits, KeepTheFieldsThatHaveNoEffect) {
+  SessionConfig config;
+  config.cluster_def = {{"worker", {{0, "host:1"}}}};
+  config.placement_period = 3;
+  config.graph_options.optimizer_level = GraphOptions::OptimizerLevel::l0;
+  const Session session(graph, config);
+  EXPECT_EQ(session.config().cluster_def.at("worker").at(0), "host:1");
+  EXPECT_EQ(session.config().placement_period, 3);
+  EXPECT_EQ(session.config().graph_options.optimizer_level, GraphOptions::OptimizerLevel::l0);
+}
+
+// Shapes that come and go make plans; the session keeps so many.
+struct CountedKernel final : Kernel {
+  static inline std::atomic<int> alive{0};
+  CountedKernel() { ++alive; }
+  ~CountedKernel() override { --alive; }
+  void compute(KernelContext& context) override { context.output(0).copy_from(context.input(0)); }
+};
+const RegisterOp counted_op(OpSchema("TestCounted").input("x", {DType::f32}).output("y"));
+const RegisterKernel counted_kernel("TestCounted", "CPU", {}, KernelFactory([](KernelInit&) {
+                                      return std::make_unique<CountedKernel>();
+                                    }));
+
+TEST_F(SessionLimits, KeepsTheSixtyFourPlansThatWereUsedLast) {
+  const Output x = placeholder(s, DType::f32, {-1}), y = s.add("TestCounted", {x});
+  Session session(graph);
+  const auto run = [&](int size) { session.run(y, {{x, Tensor::zeros(DType::f32, {size})}}); };
+  for (int size = 0; size < 64; ++size) run(size);
+  run(0);  // the oldest is used again
+  EXPECT_EQ(CountedKernel::alive, 64);
+  for (int size = 64; size < 100; ++size) run(size);
+  EXPECT_EQ(CountedKernel::alive, 64);
+  session.close();
+  EXPECT_EQ(CountedKernel::alive, 0);
+}
+
+}  // namespace
+}  // namespace kolo
