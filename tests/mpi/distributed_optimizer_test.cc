@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/init.h>
+#include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
@@ -70,6 +73,40 @@ TEST(DistributedOptimizer, GivesTheSameBitsHoweverGradientsAreBucketed) {
   // Every gradient alone, against all in one bucket; a sum of two numbers has one rounding in whatever order.
   if (size() > 2) GTEST_SKIP() << "the order of more than two summands depends on their place in the bucket";
   EXPECT_EQ(trained_bytes({.first_bucket_bytes = 4, .bucket_bytes = 4}), trained_bytes({}));
+}
+
+// Each rank uses another row of a table; after one step of SGD(0.1) from ones.
+TEST(DistributedOptimizer, AveragesGradientsOfDifferentRows) {
+  Graph graph;
+  Scope s(graph);
+  const Variable table(s.named("table"), ones(s, DType::f32, {size() + 1, 2}));
+  const Output rows = gather(s, table, constant(s, Tensor::of<std::int32_t>({2}, {rank(), rank()})));
+  DistributedOptimizer optimizer(make_optimizer("sgd", {.learning_rate = 0.1}));
+  const Operation step = optimizer.minimize(s, rows);
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  session.run(step);
+  const Tensor value = session.run(table.read());
+  for (std::int64_t i = 0; i < value.elements(); ++i) {
+    const double gradient = i < 2 * size() ? 2.0 / size() : 0;  // both of a rank's rows are the same
+    EXPECT_NEAR(value.data<float>()[i], 1 - 0.1 * gradient, 1e-6) << "element " << i;
+  }
+}
+
+TEST(GroupAllreduce, RefusesSeveralRanksWhereItWasBuiltForOne) {
+  if (size() == 1) GTEST_SKIP() << "one rank is what it was built for";
+  Graph graph;
+  Scope s(graph);
+  const Output reduced = group_allreduce(s, {constant(s, 1.0f)}, {"a"}, {.of_one_rank = {"table"}}).at(0);
+  Session session(graph);
+  try {
+    session.run(reduced);
+    FAIL() << "the step was run";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_NE(std::string(error.what()).find("the gradient of \"table\" would not be reduced"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -85,5 +85,34 @@ TEST(Variables, RefuseValueOfAnotherShape) {
       ThrowsMessage<InvalidArgumentError>(HasSubstr("lhs shape= [2] rhs shape= [3]")));
 }
 
+struct GlobalStep : testing::Test {
+  Graph graph;
+  Scope s{graph};
+};
+
+TEST_F(GlobalStep, IsAWholeNumberThatIsSavedButNotTrained) {
+  const Variable step = create_global_step(s);
+  EXPECT_EQ(step.name(), "global_step");
+  EXPECT_EQ(step.dtype(), DType::i64);
+  EXPECT_EQ(step.shape(), Shape());
+  EXPECT_THAT(global_variables(graph), ElementsAre(step));
+  EXPECT_TRUE(trainable_variables(graph).empty());
+  EXPECT_THAT(graph.collection(kGlobalStep), ElementsAre(step.ref().node));
+}
+
+TEST_F(GlobalStep, IsMadeOnce) {
+  const Variable step = get_or_create_global_step(s);
+  EXPECT_EQ(get_or_create_global_step(s), step);
+  EXPECT_THAT([&] { create_global_step(s); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"global_step\" already exists.")));
+}
+
+TEST_F(GlobalStep, IsRefusedWhereItsNameIsTakenByAnotherType) {
+  const Variable other(s.named("global_step"), constant(s, 1.0f));
+  for (const auto& make : {create_global_step, get_or_create_global_step})
+    EXPECT_THAT([&] { make(s); }, ThrowsMessage<InvalidArgumentError>(
+                                      HasSubstr("Existing \"global_step\" does not have integer type")));
+}
+
 }  // namespace
 }  // namespace kolo

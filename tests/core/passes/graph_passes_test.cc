@@ -14,6 +14,7 @@
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/rounding.h>
 #include <kolo/core/ops/transpose.h>
 #include <kolo/core/ops/variable.h>
 

@@ -250,7 +250,8 @@ std::vector<float> trained(const char* device, SessionConfig config) {
   const Output p = mul(s, v, x);
   const Output loss = reduce_sum(s, mul(s, p, p));
   const Output gradient = gradients(s, {loss}, {v.read()})[0];
-  const Operation update = apply_gradient_descent(s, v, constant(s, 0.1f), gradient);
+  const Operation update = apply_update(
+      s, {.rule = "GradientDescent", .variable = v, .slots = {}, .scalars = {constant(s, 0.1f)}}, gradient);
   Session session(graph, config);
   session.run(v.initializer());
   for (int step = 0; step < 5; ++step) session.run(update, {{x, Tensor::of<float>({3}, {0.5f, 1, 1.5f})}});
