@@ -65,8 +65,7 @@ void Session::reset(const std::string& target, const std::vector<std::string>& /
     throw UnimplementedError("reset of \"{}\": only the sessions of this process, \"\", can be reset",
                              target);
   for (const auto& weak : OpenSessions<Impl>::instance().take())
-    if (const auto session = weak.lock())
-      session->close(std::make_exception_ptr(CancelledError("Session has been closed.")));
+    if (const auto session = weak.lock()) session->close(true);
 }
 
 Graph& Session::graph() const { return impl_->state().graph(); }

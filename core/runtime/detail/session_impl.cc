@@ -12,6 +12,8 @@
 namespace kolo {
 namespace {
 
+constexpr char kSessionReset[] = "Session has been closed.";
+
 bool is_end_of_data(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -64,7 +66,7 @@ Session::Impl::Run::Run(Impl& session, const RunOptions& options)
       pool_(session.pools_.at(options.inter_op_thread_pool)),
       deadline_(deadline_of(options, session.state_.config())) {
   MutexLock lock(session_.mutex_);
-  if (session_.later_error_) std::rethrow_exception(session_.later_error_);
+  if (session_.reset_) throw CancelledError("{}", kSessionReset);
   if (session_.closed_) throw FailedPreconditionError("Attempted to use a closed Session.");
   next_ = session_.runs_;
   if (next_ != nullptr) next_->previous_ = this;
@@ -98,15 +100,15 @@ std::shared_ptr<Plan> Session::Impl::plan_for(const detail::StepRequest& request
                     [&] { return Plan::compile(detail::signature_of(request), state_); });
 }
 
-void Session::Impl::close(std::exception_ptr later) {
+void Session::Impl::close(bool reset) {
   {
     MutexLock lock(mutex_);
-    if (!closed_) later_error_ = std::move(later);
+    if (!closed_) reset_ = reset;
     closed_ = true;
-    const auto cancelled = std::make_exception_ptr(
-        CancelledError("Step was cancelled by an explicit call to `Session::close()`."));
+    // An exception for each: it is destroyed by the thread that catches it.
     for (Run* run = runs_; run != nullptr; run = run->next_)
-      run->cancellation_.cancel(later_error_ ? later_error_ : cancelled);
+      run->cancellation_.cancel(std::make_exception_ptr(CancelledError(
+          "{}", reset_ ? kSessionReset : "Step was cancelled by an explicit call to `Session::close()`.")));
     while (runs_ != nullptr) idle_.wait(mutex_);
   }
   plans_.clear();

@@ -63,9 +63,9 @@ class Session::Impl {
   /// The plan for a request; compiled if it is not there.
   std::shared_ptr<Plan> plan_for(const detail::StepRequest& request);
 
-  void close() { close(nullptr); }
-  /// later: what later runs throw; null: what a closed session throws.
-  void close(std::exception_ptr later) KOLO_EXCLUDES(mutex_);
+  void close() { close(false); }
+  /// reset: runs, also later ones, end in CancelledError `Session has been closed.`
+  void close(bool reset) KOLO_EXCLUDES(mutex_);
 
  private:
   // A frame of a plan, given back in whatever way the step ends.
@@ -105,7 +105,7 @@ class Session::Impl {
   Mutex mutex_;
   CondVar idle_;
   bool closed_ KOLO_GUARDED_BY(mutex_) = false;
-  std::exception_ptr later_error_ KOLO_GUARDED_BY(mutex_);
+  bool reset_ KOLO_GUARDED_BY(mutex_) = false;
   Run* runs_ KOLO_GUARDED_BY(mutex_) = nullptr;  // under way
 };
 

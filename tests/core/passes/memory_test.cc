@@ -162,5 +162,19 @@ TEST(PlanMemory, OrdersEveryPairThatSharesMemoryInRandomGraphs) {
   }
 }
 
+// With an edge from every earlier user there would be some 125,000.
+TEST(PlanMemory, GivesALongChainOfNodesThatWriteInPlaceFewEdges) {
+  Graph graph;
+  const Scope s(graph);
+  const Output step_size = call(s, 1, {}, {kElements});
+  Output x = call(s, 2, {}, {kElements});
+  for (int i = 0; i < 500; ++i) x = add(s, x, step_size);
+  StepGraph step = step_for(x);
+  EXPECT_EQ(plan_for(step).arena_bytes, 2 * kBytes);
+  std::size_t edges = 0;
+  for (const StepNode& node : step.nodes) edges += node.after.size();
+  EXPECT_LE(edges, step.nodes.size());
+}
+
 }  // namespace
 }  // namespace kolo

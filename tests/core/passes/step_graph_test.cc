@@ -117,5 +117,24 @@ TEST(OrderUpdates, LeavesStepsWithoutUpdatesAlone) {
   for (const StepNode& node : step.nodes) EXPECT_TRUE(node.after.empty()) << node.name;
 }
 
+// With an edge between every two uses there would be some 45,000.
+TEST(OrderUpdates, GivesAVariableOfManyUsesFewEdges) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  std::vector<Operation> uses;
+  for (int i = 0; i < 150; ++i) {
+    uses.push_back(assign_add(s, v, constant(s, 2.0f)));
+    uses.push_back(call(s, i, {v.read()}));
+  }
+  StepGraph step = step_for(uses);
+  order_updates(step);
+  std::size_t edges = 0;
+  for (const StepNode& node : step.nodes) edges += node.after.size();
+  EXPECT_LE(edges, 2 * uses.size());
+  EXPECT_TRUE(waits_for(step, "call0", "AssignAdd"));
+  EXPECT_TRUE(waits_for(step, "AssignAdd_1", "call0"));
+}
+
 }  // namespace
 }  // namespace kolo
