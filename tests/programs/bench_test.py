@@ -35,6 +35,18 @@ class Allreduce(ProgramTest):
         self.assert_one_line(run("kolo-bench", "allreduce"), 1, "needs two ranks")
 
 
+class Executor(ProgramTest):
+    def test_prints_a_row_for_each_graph_and_number_of_threads(self):
+        result = self.assert_ok(run("kolo-bench", "executor", "--nodes", 50, "--seconds", 0.01, "--json"))
+        self.assertEqual([(row["graph"], row["node_us"], row["threads"]) for row in result.events],
+                         [("chain", 0, 1), ("chain", 0, 2), ("wide", 0, 1), ("wide", 0, 2), ("wide", 20, 1), ("wide", 20, 2)])
+        fields = {"graph", "nodes", "threads", "node_us", "ns_per_node", "machine_ns_per_node", "compile_ms"}
+        for row in result.events:
+            self.assertEqual(set(row), fields)
+            self.assertEqual(row["nodes"], 50)
+            self.assertGreater(row["ns_per_node"], 0)
+
+
 class CommandLine(ProgramTest):
     def refuse(self, args, *words, ranks=1):
         with self.subTest(args=args):
@@ -48,6 +60,8 @@ class CommandLine(ProgramTest):
         self.refuse(("train", "--models", "lenett"), 'did you mean "lenet"?')
         self.refuse(("train", "--seconds", "nan"), "--seconds", "nan")
         self.refuse(("train", "--threads", "0"), "--threads", "0")
+        self.refuse(("executor", "--nodes", "0"), "--nodes", "0")
+        self.refuse(("executor", "--threads", "1,x"), "--threads", "x")
         self.refuse(("allreduce", "--sizes", ""), "--sizes")
         self.refuse(("allreduce", "--sizes", "6"), "--sizes", "multiples of 4")
         self.refuse(("allreduce", "--algorithm", "rnig"), "--algorithm", 'did you mean "ring"?')

@@ -183,7 +183,7 @@ class SharedAgreement final : public testing::StubAgreement {
   }
 };
 
-const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y"));
+const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel shared_kernel("TestShared", "CPU", {}, KernelFactory([](KernelInit&) {
                                      return std::make_unique<SharedKernel>();
                                    }));

@@ -41,7 +41,7 @@ class WaitKernel final : public AsyncKernel, public Cancellable {
  private:
   Completion done_;
 };
-const RegisterOp wait_op(OpSchema("TestWait").input("x", {DType::f32}).output("y"));
+const RegisterOp wait_op(OpSchema("TestWait").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel wait_kernel("TestWait", "CPU", {},
                                  KernelFactory([](KernelInit&) { return std::make_unique<WaitKernel>(); }));
 
@@ -209,11 +209,11 @@ TEST_F(SessionLimits, KeepTheFieldsThatHaveNoEffect) {
   SessionConfig config;
   config.cluster_def = {{"worker", {{0, "host:1"}}}};
   config.placement_period = 3;
-  config.graph_options.optimizer_level = OptimizerLevel::l0;
+  config.rpc_options.use_rpc_for_inprocess_master = true;
   const Session session(graph, config);
   EXPECT_EQ(session.config().cluster_def.at("worker").at(0), "host:1");
   EXPECT_EQ(session.config().placement_period, 3);
-  EXPECT_EQ(session.config().graph_options.optimizer_level, OptimizerLevel::l0);
+  EXPECT_TRUE(session.config().rpc_options.use_rpc_for_inprocess_master);
 }
 
 // Shapes that come and go make plans; the session keeps so many.
