@@ -163,7 +163,7 @@ class RecordingAgreement final : public testing::StubAgreement {
   void fail(const std::string& text) override { shared_step.failure = text; }
 };
 
-const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y"));
+const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel shared_kernel("TestShared", "CPU", {DType::f32}, [](KernelContext& context) {
   context.output(0).copy_from(context.input(0));
 });
