@@ -183,7 +183,7 @@ class SharedAgreement final : public testing::StubAgreement {
   }
 };
 
-const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y"));
+const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel shared_kernel("TestShared", "CPU", {}, KernelFactory([](KernelInit&) {
                                      return std::make_unique<SharedKernel>();
                                    }));
@@ -217,7 +217,7 @@ class LivingKernel final : public Kernel {
   ~LivingKernel() override { --alive; }
   void compute(KernelContext& context) override { context.output(0).copy_from(context.input(0)); }
 };
-const RegisterOp living_op(OpSchema("TestLiving").input("x", {DType::f32}).output("y"));
+const RegisterOp living_op(OpSchema("TestLiving").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel living_kernel("TestLiving", "CPU", {}, KernelFactory([](KernelInit&) {
                                      return std::make_unique<LivingKernel>();
                                    }));
