@@ -38,16 +38,6 @@ Output number(const Scope& s, DType dtype, double value, const char* name) {
 
 }  // namespace
 
-Output clip_by_value(const Scope& s, Output gradient, Hyperparameter low, Hyperparameter high) {
-  if (low.number() && high.number() && !(*low.number() <= *high.number()))
-    throw InvalidArgumentError("clip_by_value: low is {} and high is {}; low must not be above high",
-                               *low.number(), *high.number());
-  const Scope scope = s.name_scope(s.wished_name("clip_by_value"));
-  const Output values = values_of(gradient);
-  const Output capped = minimum(scope, values, high.scalar(scope, values.dtype(), "high"));
-  return with_values(scope, gradient, maximum(scope, capped, low.scalar(scope, values.dtype(), "low")));
-}
-
 Output clip_by_norm(const Scope& s, Output gradient, Hyperparameter clip_norm) {
   check_norm("clip_by_norm", clip_norm);
   const Scope scope = s.name_scope(s.wished_name("clip_by_norm"));

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <kolo/core/ops/math.h>  // clip_by_value
 #include <kolo/optimizer/hyperparameter.h>
 #include <kolo/optimizer/optimizer.h>
 
@@ -13,9 +14,6 @@ namespace kolo {
 // Gradients that are slices (core/graph/indexed_slices.h) stay slices: what is said of elements and norms
 // holds for their values. Types: f32, f64. A limit that is a number must not be negative (norms: must be
 // positive), else InvalidArgumentError.
-
-/// Each element brought into [low, high]. A NaN stays.
-Output clip_by_value(const Scope& s, Output gradient, Hyperparameter low, Hyperparameter high);
 
 /// gradient · c / max(norm, c), with c = clip_norm: of length c at most.
 Output clip_by_norm(const Scope& s, Output gradient, Hyperparameter clip_norm);

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/detail/broadcast_gradient.h>
 #include <kolo/core/ops/elementwise.h>
@@ -73,6 +74,10 @@ Output erf(const Scope& s, Output x) { return s.add("Erf", {x}); }
 Output squared_difference(const Scope& s, Output a, Output b) { return s.add("SquaredDifference", {a, b}); }
 
 Output clip_by_value(const Scope& s, Output x, Output low, Output high) {
+  if (auto slices = indexed_slices(x)) {
+    slices->values = clip_by_value(s, slices->values, low, high);
+    return to_dense(s, *slices);
+  }
   const Scope inner = s.name_scope(s.wished_name("clip_by_value"));
   const Output clipped = maximum(inner, minimum(inner, x, high), low);
   if (!clipped.shape().is_compatible_with(x.shape()))
@@ -82,7 +87,7 @@ Output clip_by_value(const Scope& s, Output x, Output low, Output high) {
 }
 Output clip_by_value(const Scope& s, Output x, double low, double high) {
   if (!(low <= high))
-    throw InvalidArgumentError("clip_by_value: the limits are {} and {}; the first must not be larger", low,
+    throw InvalidArgumentError("clip_by_value: low is {} and high is {}; low must not be above high", low,
                                high);
   return clip_by_value(s, x, scalar(s, low, x.dtype()), scalar(s, high, x.dtype()));
 }

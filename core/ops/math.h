@@ -19,9 +19,10 @@ Output erf(const Scope& s, Output x);
 /// (a − b)². f32 f64 i32 i64, broadcast by NumPy's rule.
 Output squared_difference(const Scope& s, Output a, Output b);
 
-/// x where it lies in [low, high], else the nearer of the two. f32 f64 i32 i64; `low` and `high` have x's
-/// type and are broadcast to its shape. The gradient flows to x where it lies within, the limits included,
-/// else to the limit.
+/// x where it lies in [low, high], else the nearer of the two; a NaN stays. f32 f64 i32 i64; `low` and `high`
+/// have x's type and are broadcast to its shape. Of slices (core/graph/indexed_slices.h) the values are
+/// clipped; they stay slices. The gradient flows to x where it lies within, the limits included, else to the
+/// limit.
 Output clip_by_value(const Scope& s, Output x, Output low, Output high);
 Output clip_by_value(const Scope& s, Output x, double low, double high);
 

@@ -101,6 +101,12 @@ class Fuser {
       return false;
     if (node.shapes[0] != end.shapes[0] || node.dtypes[0] != end.dtypes[0] || node.device != end.device)
       return false;
+    // What is computed outside of a branch is computed where the branch is not taken, too.
+    for (const int before : end.control_inputs)
+      if (graph_.nodes[before].schema->is_branch_guard() &&
+          std::find(node.control_inputs.begin(), node.control_inputs.end(), before) ==
+              node.control_inputs.end())
+        return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](StepValue in) {
       return versions_.seen_by(graph_, in, node.order) == versions_.seen_by(graph_, in, end.order);
     });

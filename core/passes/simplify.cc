@@ -87,7 +87,10 @@ class Simplifier {
     if (name == "AddN") return node.inputs.size() == 1;
     if (name == "Cast") return node.dtypes[0] == graph_.dtype(node.inputs[0]);
     if (name == "Relu" || name == "Abs" || name == "Floor") return op(node.inputs[0]) == name;
-    return name == "Identity" || name == "StopGradient";
+    // The read of a variable stays: it is what finds that the variable has no value, whoever reads it in
+    // turn.
+    return (name == "Identity" || name == "StopGradient") &&
+           !producer(node.inputs[0]).schema->is_variable_storage();
   }
 
   void binary(int n) {

@@ -41,7 +41,7 @@ class DeviceExamples(unittest.TestCase):
         self.assertIn("Could not satisfy explicit device specification '/device:GPU:3'", done.stderr)
 
     def test_a_device_function_keeps_variables_on_the_cpu(self):  # row 15
-        lines = self.lines(run("variables_on_cpu", "1x64MiB"))
+        lines = self.lines(run("variables_on_cpu", "1x512MiB"))
         self.assertEqual(lines[-1], "12")
         self.assertIn(f"a: (Variable): {LOCAL}CPU:0", lines)
         self.assertIn(f"b: (Const): {LOCAL}GPU:0", lines)

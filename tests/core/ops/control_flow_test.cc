@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/variable.h>
 #include <tests/core/gradient_check.h>
@@ -59,6 +60,16 @@ TEST_F(Cond, RunsWhatIsMadeOutsideInAnyCase) {
   EXPECT_EQ(run(y, false).value<float>(), 2);
   EXPECT_THAT(calls_, ::testing::UnorderedElementsAre(7, 2));
   EXPECT_EQ(run(y, true).value<float>(), 14);
+}
+
+TEST_F(Cond, ReadsAsThePageOnControlFlowShowsIt) {
+  const Scope& s = s_;
+  const Output x = placeholder(s, DType::f32, Shape{}), limit = constant(s, 3.0f);
+  const Output y = cond(
+      s, less(s, x, limit), [&](const Scope& b) { return Outputs{mul(b, x, x)}; },
+      [&](const Scope& b) { return Outputs{identity(b, limit)}; })[0];
+  EXPECT_EQ(session_.run(y, {{x, Tensor::scalar(2.0f)}}).value<float>(), 4);
+  EXPECT_EQ(session_.run(y, {{x, Tensor::scalar(5.0f)}}).value<float>(), 3);
 }
 
 TEST_F(Cond, SkipsWhatWaitsForABranchThatIsNotTaken) {

@@ -102,6 +102,24 @@ TEST(WhileLoop, ComputesWhatIsMadeOutsideOnce) {
   EXPECT_THAT(calls, ElementsAre(4));
 }
 
+TEST(WhileLoop, ReadsAsThePageOnControlFlowShowsIt) {
+  Graph graph;
+  const Scope s(graph);
+  const Output zero = number(s, 0), one = number(s, 1), steps = number(s, 3);
+  const Output h0 = constant(s, test_numbers({1, 2})), w = constant(s, test_numbers({2, 2}, 1));
+  const Outputs last = while_loop(
+      s, [&](const Scope& c, const Outputs& v) { return less(c, v[0], steps); },
+      [&](const Scope& b, const Outputs& v) {
+        return Outputs{add(b, v[0], one), tanh(b, matmul(b, v[1], w))};
+      },
+      {zero, h0});
+  Output unrolled = h0;
+  for (int step = 0; step < 3; ++step) unrolled = tanh(s, matmul(s, unrolled, w));
+  Session session(graph);
+  const Tensor looped = session.run(last[1]), expected = session.run(unrolled);
+  EXPECT_THAT(looped.span<double>(), ::testing::ElementsAreArray(expected.span<double>()));
+}
+
 TEST(WhileLoop, UpdatesAVariableInEachIteration) {
   Graph graph;
   const Scope s(graph);

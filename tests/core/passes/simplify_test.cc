@@ -66,6 +66,11 @@ TEST_F(Simplify, DropsIdentitiesAndSumsOfOne) {
   EXPECT_EQ(read_for(add_n(s, {x})), "x");
 }
 
+TEST_F(Simplify, KeepsTheReadOfAVariableThatFindsItUninitialized) {
+  const Variable v(s.named("v"), zeros(s, DType::f32, {}));
+  EXPECT_EQ(read_for(identity(s, v.read())), "v/read");
+}
+
 TEST_F(Simplify, DropsTransposesThatCancelAndJoinsOthers) {
   const Output t = placeholder(s.named("t"), DType::f32, {2, 3, 4});
   EXPECT_EQ(read_for(transpose(s, transpose(s, t, {2, 0, 1}), {1, 2, 0})), "t");

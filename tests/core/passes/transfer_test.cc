@@ -46,7 +46,9 @@ bool waits_for(const StepGraph& step, int node, const std::string& before) {
   return std::any_of(n.inputs.begin(), n.inputs.end(),
                      [&](StepValue in) { return waits_for(step, in.node, before); }) ||
          std::any_of(n.control_inputs.begin(), n.control_inputs.end(),
-                     [&](int control) { return waits_for(step, control, before); });
+                     [&](int control) { return waits_for(step, control, before); }) ||
+         std::any_of(n.after.begin(), n.after.end(),
+                     [&](int earlier) { return waits_for(step, earlier, before); });
 }
 
 TEST(InsertTransfers, LeavesOneDeviceAlone) {

@@ -217,7 +217,7 @@ class LivingKernel final : public Kernel {
   ~LivingKernel() override { --alive; }
   void compute(KernelContext& context) override { context.output(0).copy_from(context.input(0)); }
 };
-const RegisterOp living_op(OpSchema("TestLiving").input("x", {DType::f32}).output("y"));
+const RegisterOp living_op(OpSchema("TestLiving").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel living_kernel("TestLiving", "CPU", {}, KernelFactory([](KernelInit&) {
                                      return std::make_unique<LivingKernel>();
                                    }));

@@ -223,7 +223,7 @@ struct CountedKernel final : Kernel {
   ~CountedKernel() override { --alive; }
   void compute(KernelContext& context) override { context.output(0).copy_from(context.input(0)); }
 };
-const RegisterOp counted_op(OpSchema("TestCounted").input("x", {DType::f32}).output("y"));
+const RegisterOp counted_op(OpSchema("TestCounted").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel counted_kernel("TestCounted", "CPU", {}, KernelFactory([](KernelInit&) {
                                       return std::make_unique<CountedKernel>();
                                     }));
