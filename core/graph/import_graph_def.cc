@@ -291,7 +291,7 @@ std::string import_graph_def(const Scope& s, const GraphDef& graph_def, const Im
             "Node name '{}' already exists in the Graph; import with a prefix (ImportOptions::prefix)", name);
 
   const Scope inside = options.prefix.empty() ? s : s.name_scope(options.prefix);
-  const std::string prefix = inside.place("").name;
+  std::string prefix = inside.place("").name;
   Import import(definition, mapped);
   import.into(inside, prefix);
   for (int i = 0; i < static_cast<int>(graph_def.nodes.size()); ++i)

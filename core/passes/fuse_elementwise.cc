@@ -61,9 +61,10 @@ class Fuser {
 
   // From the last node back: the end of a tree is found before its branches.
   void run() {
-    const auto order = topological_order(graph_);
-    for (auto root = order.rbegin(); root != order.rend(); ++root)
-      if (!uses_[*root].fused && can_be_fused(*root)) fuse(*root);
+    std::vector<int> order = topological_order(graph_);
+    std::reverse(order.begin(), order.end());
+    for (const int root : order)
+      if (!uses_[root].fused && can_be_fused(root)) fuse(root);
   }
 
  private:

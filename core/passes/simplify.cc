@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -53,7 +52,7 @@ bool is_reshape(const StepNode& node) {
 
 class Simplifier {
  public:
-  explicit Simplifier(StepGraph& graph) : graph_(graph), versions_(graph) {}
+  explicit Simplifier(StepGraph& graph) : graph_(graph), versions_(graph), replaced_(graph.nodes.size()) {}
 
   void run() {
     for (const int n : topological_order(graph_)) {
@@ -64,8 +63,8 @@ class Simplifier {
 
  private:
   StepValue replacement(StepValue value) const {
-    const auto found = replaced_.find(value);
-    return found == replaced_.end() ? value : found->second;
+    const StepValue by = replaced_[value.node];
+    return value.output == 0 && by.node >= 0 ? by : value;
   }
 
   const StepNode& producer(StepValue value) const { return graph_.nodes[value.node]; }
@@ -147,12 +146,12 @@ class Simplifier {
     if (!same_type || !node.control_inputs.empty()) return;
     // What is computed from a variable keeps its value when the variable changes; a view of it does not.
     if (!node.schema->is_view() && versions_.changes(graph_, value)) return;
-    replaced_[{n, 0}] = value;
+    replaced_[n] = value;
   }
 
   StepGraph& graph_;
   const VariableVersions versions_;
-  std::map<StepValue, StepValue> replaced_;
+  std::vector<StepValue> replaced_;  // by node, what readers of its output 0 read instead; node −1: nothing
 };
 
 }  // namespace
