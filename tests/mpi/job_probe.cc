@@ -48,6 +48,7 @@ int catch_and_print(int argc, char** argv) {
     kolo::init(&argc, &argv);
   } catch (const kolo::Error& error) {
     if (kolo::process().rank == 0) std::fprintf(stderr, "%s: %s\n", kolo::name(error.code()), error.what());
+    kolo::shutdown();  // before the first exit code ends the job, and with it rank 0's message
     return 2;
   }
   return 0;
