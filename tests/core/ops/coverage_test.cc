@@ -41,12 +41,12 @@ const std::map<std::string, const char*> kExempt = {
     {"NoOp shape", "has none"},
     {"Placeholder value", "has none: it is fed"},
     {"Variable value", "is a place, read through Identity"},
-    {"_HostRecv value", "made by a pass: tests/core/runtime/devices_test.cc"},
-    {"_HostRecv shape", "made by a pass, with the shape of what is sent"},
-    {"_Recv value", "made by a pass: tests/core/runtime/devices_test.cc"},
-    {"_Recv shape", "made by a pass, with the shape of what is sent"},
-    {"_Send value", "made by a pass: tests/core/runtime/devices_test.cc"},
-    {"_Send shape", "made by a pass, with the shape of what is sent"},
+    {"_HostRecv shape", "made by a pass, with a shape that is known"},
+    {"_HostRecv value", "made by a pass: tests/core/passes/transfer_test.cc"},
+    {"_Recv shape", "made by a pass, with a shape that is known"},
+    {"_Recv value", "made by a pass: tests/core/passes/transfer_test.cc"},
+    {"_Send shape", "made by a pass, with a shape that is known"},
+    {"_Send value", "made by a pass: tests/core/passes/transfer_test.cc"},
 };
 
 Checks missing_checks() {
