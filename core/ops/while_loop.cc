@@ -42,14 +42,30 @@ Output loop_variable(const Scope& s, DType dtype, const Shape& shape, const std:
   return s.add("LoopVariable", {}, {{"dtype", dtype}, {"shape", shape}}, name);
 }
 
+// A graph from a file may say anything.
+void check_names(const ShapeContext& c) {
+  const std::size_t variables = c.attr<Names>("variables").size(),
+                    captures = c.attr<Names>("captures").size();
+  const std::size_t results = c.attr<Names>("results").size();
+  if (variables == 0 || results != variables ||
+      variables + captures > static_cast<std::size_t>(c.num_inputs()))
+    throw InvalidArgumentError(
+        "a loop of {} inputs names {} variables, {} results and {} captures; it needs a variable, as many "
+        "results as "
+        "variables, and an input for each variable and capture",
+        c.num_inputs(), variables, results, captures);
+}
+
 // Gradients of what is no number do not exist: those outputs are never written.
 void shapes_of_gradients(ShapeContext& c) {
+  check_names(c);
   for (int i = 0; i < static_cast<int>(c.outputs().size()); ++i)
     c.set_output(i, is_floating(c.dtype(i)) ? c.input(i) : Shape::unknown_rank());
 }
 
 // The outputs behind the variables', which repeat the captures, are never written either.
 void shapes_of_results(ShapeContext& c) {
+  check_names(c);
   const auto variables = static_cast<int>(c.attr<Names>("variables").size());
   for (int i = 0; i < static_cast<int>(c.outputs().size()); ++i)
     c.set_output(i, i < variables ? c.input(i) : Shape::unknown_rank());

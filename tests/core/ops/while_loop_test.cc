@@ -230,6 +230,20 @@ TEST(WhileLoop, RefusesABodyThatChangesTypesShapesOrNumbers) {
       ThrowsMessage<InvalidArgumentError>(HasSubstr("the condition must be a bool scalar, not f64 []")));
 }
 
+TEST(WhileLoop, RefusesALoopWhoseNamesDoNotFitItsInputs) {
+  Graph graph;
+  const Scope s(graph);
+  const std::vector<std::string> none, one = {"x:0"};
+  const auto loop = [&](const std::vector<std::string>& variables, const std::vector<std::string>& results) {
+    s.add("While", {number(s, 1)},
+          {{"variables", variables}, {"captures", none}, {"condition", "c:0"}, {"results", results}});
+  };
+  const auto refused =
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("it needs a variable, as many results as variables"));
+  EXPECT_THAT([&] { loop(none, none); }, refused);
+  EXPECT_THAT([&] { loop(one, none); }, refused);
+}
+
 TEST(WhileLoop, SaysWhichValuesExistOnlyInIt) {
   Graph graph;
   const Scope s(graph);
