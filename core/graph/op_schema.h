@@ -70,7 +70,7 @@ class OpSchema {
   OpSchema& attr(std::string name, AttrValue fallback);
 
   /// An output with the type of the first input; of a fixed type; or of the input or DType attribute named
-  /// `like`.
+  /// `like`. Where `like` is a whole number's attribute: so many outputs, of the first input's type.
   OpSchema& output(std::string name);
   OpSchema& output(std::string name, DType dtype);
   OpSchema& output(std::string name, const char* like);
