@@ -26,6 +26,8 @@ void* counted(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
+// GCC, where it inlines one of them and not the other, sees memory of new given to free.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, static_cast<std::size_t>(alignment));
