@@ -122,6 +122,7 @@
 #include <kolo/core/runtime/ready_set.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_devices.h>
+#include <kolo/core/runtime/shape_kernel.h>
 #include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/runtime/step_table.h>
 #include <kolo/core/runtime/stream_kernel.h>

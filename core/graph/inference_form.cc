@@ -59,7 +59,7 @@ Output inference_form(const Scope& s, Output y) {
     }
     const auto form = registry().find(node->op());
     if (form == registry().end() && !changed) continue;
-    const Scope place = scope.named(node->name()).device(node->requested_device());
+    const Scope place = scope.named(node->name()).device(node->requested_device()).in_branch(node->branch());
     replaced[node] =
         form != registry().end() ? form->second(place, *node, inputs) : copy_of(place, *node, inputs);
   }

@@ -1,5 +1,6 @@
 #include <kolo/core/ops/iterator.h>
 
+#include <set>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -26,18 +27,53 @@ const RegisterOp iterator_next_op(OpSchema("IteratorNext")
                                       .stateful()
                                       .no_gradient());
 
+// The sources that live: a graph from a file may bring any number as an address.
+class LiveSources {
+ public:
+  static LiveSources& instance() {
+    static auto* const sources = new LiveSources;  // outlives static graphs
+    return *sources;
+  }
+  void add(const void* source) {
+    MutexLock lock(mutex_);
+    live_.insert(source);
+  }
+  void remove(const void* source) {
+    MutexLock lock(mutex_);
+    live_.erase(source);
+  }
+  bool contains(const void* source) {
+    MutexLock lock(mutex_);
+    return live_.count(source) > 0;
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<const void*> live_ KOLO_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 namespace detail {
 
 Tensor hold(std::shared_ptr<ElementSource> source) {
-  const auto held = std::make_shared<HeldSource>(std::move(source));
+  const std::shared_ptr<HeldSource> held(new HeldSource(std::move(source)), [](const HeldSource* gone) {
+    LiveSources::instance().remove(gone);
+    delete gone;
+  });
+  LiveSources::instance().add(held.get());
   return Tensor(DType::i64, Shape(), std::make_shared<Buffer>(&held->address, sizeof(held->address), held),
                 0);
 }
 
 HeldSource& held(const Tensor& tensor) {
-  return *reinterpret_cast<HeldSource*>(tensor.value<std::int64_t>());
+  auto* const source = reinterpret_cast<HeldSource*>(tensor.value<std::int64_t>());
+  if (!LiveSources::instance().contains(source))
+    throw InvalidArgumentError(
+        "the source of this iterator is not in this process: a saved graph does not hold it; feed the "
+        "iterator's "
+        "tensors, or map them to others at import");
+  return *source;
 }
 
 std::vector<ElementSource::Component> components_of(const Tensor& tensor) {

@@ -10,6 +10,7 @@
 
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/passes/pass.h>
+#include <kolo/core/passes/variable_versions.h>
 
 namespace kolo {
 namespace {
@@ -91,13 +92,22 @@ bool can_be_one(const StepGraph& graph, const Members& members) {
   const std::int64_t first = graph.nodes[members.front()].order, last = graph.nodes[members.back()].order;
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     const StepNode& node = graph.nodes[i];
-    if (node.order <= first || node.order >= last ||
-        std::find(members.begin(), members.end(), i) != members.end())
-      continue;
+    if (node.order < first || node.order > last) continue;
     for (const int before : node.control_inputs)
       if (std::find(members.begin(), members.end(), before) != members.end()) return false;
+    if (std::find(members.begin(), members.end(), i) != members.end()) continue;
     for (const StepValue in : node.inputs)
       if (storages.count(graph.memory_root(in).node) > 0) return false;
+  }
+  // Nor may they notice: a gradient or scalar that is a variable's memory is read later now.
+  const VariableVersions versions(graph);
+  for (const int member : members) {
+    const StepNode& node = graph.nodes[member];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      if (!node.schema->input_spec(static_cast<int>(k)).updated &&
+          versions.seen_by(graph, node.inputs[k], node.order) !=
+              versions.seen_by(graph, node.inputs[k], last))
+        return false;
   }
   // A gradient that is itself a variable's memory must be read before that variable changes.
   return std::none_of(members.begin(), members.end(), [&](int member) {

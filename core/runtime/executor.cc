@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/cycles.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/runtime/branches.h>
@@ -48,6 +49,28 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Lane = StepMemory::Lane;
 
+// What the calling thread works for: a step, and, where that belongs to a loop, the step of the loop's node.
+struct StepOfThread {
+  const std::atomic<bool>* failed;
+  std::optional<Clock::time_point> deadline;
+  const StepOfThread* outer;
+};
+thread_local const StepOfThread* step_of_thread = nullptr;
+
+class WorksFor {
+ public:
+  WorksFor(const std::atomic<bool>& failed, std::optional<Clock::time_point> deadline)
+      : step_{&failed, deadline, step_of_thread} {
+    step_of_thread = &step_;
+  }
+  ~WorksFor() { step_of_thread = step_.outer; }
+  WorksFor(const WorksFor&) = delete;
+  WorksFor& operator=(const WorksFor&) = delete;
+
+ private:
+  StepOfThread step_;
+};
+
 // The state of one run. A thread that takes part has a lane: the nodes it keeps for itself, without a lock.
 // What any thread may run is in a set that needs no lock either. The mutex is for sleeping, for failures and
 // for asynchronous nodes.
@@ -87,7 +110,10 @@ class Step final : public WorkSource {
     return !failed_.load(std::memory_order_relaxed) && !memory_.shared.empty();
   }
 
-  void take_part(int worker) override { work(*memory_.lanes[worker + 1]); }
+  void take_part(int worker) override {
+    const WorksFor works(failed_, options_.deadline);
+    work(*memory_.lanes[worker + 1]);
+  }
 
  private:
   int helpers() const { return pool_ != nullptr ? pool_->size() : 0; }
@@ -107,6 +133,7 @@ class Step final : public WorkSource {
   }
 
   void take_part_as_caller() {
+    const WorksFor works(failed_, options_.deadline);
     while (true) {
       work(*memory_.lanes[0]);
       if (remaining_.load() == 0 || failed_.load()) return;
@@ -283,9 +310,14 @@ class Step final : public WorkSource {
       started = memory_.started;
       error = error_;
     }
-    for (const int node : started)
-      if (auto* kernel = dynamic_cast<Cancellable*>(frame_.async_kernels[node])) kernel->cancel();
-    if (options_.on_failure) options_.on_failure(error);
+    try {
+      for (const int node : started)
+        if (auto* kernel = dynamic_cast<Cancellable*>(frame_.async_kernels[node])) kernel->cancel();
+      if (options_.on_failure) options_.on_failure(error);
+    } catch (const std::exception& another) {
+      // The first error is told; the asynchronous nodes must be waited for before this step goes.
+      log_error("while a step that failed was ended: {}", another.what());
+    }
   }
 
   void wait_for_asynchronous_nodes() {
@@ -361,6 +393,14 @@ class Step final : public WorkSource {
 };
 
 }  // namespace
+
+void throw_if_step_is_over() {
+  for (const StepOfThread* step = step_of_thread; step != nullptr; step = step->outer) {
+    if (step->failed->load(std::memory_order_relaxed)) throw CancelledError("the step was cancelled");
+    if (step->deadline && Clock::now() >= *step->deadline)
+      throw DeadlineExceededError("Timed out waiting for notification");
+  }
+}
 
 void run_step(const Plan& plan, Frame& frame, const StepOptions& options) {
   if (options.trace != nullptr) {

@@ -40,6 +40,10 @@ struct StepOptions {
   std::function<void(std::exception_ptr)> on_failure = {};
 };
 
+/// For kernels that run for long, such as loops: throws if a step that the calling thread works for has
+/// failed, was cancelled or is out of time.
+void throw_if_step_is_over();
+
 /// Returns when every node has run, or, after the first failure, when nothing is under way any more; then
 /// throws the first error with the node's name, op and device added. A kernel that runs is not interrupted;
 /// asynchronous ones that are Cancellable are asked to end. Allocates nothing on the way unless it traces.

@@ -68,6 +68,13 @@ Outputs named(const Graph& graph, const StepNode& node, const char* attr) {
   return outputs;
 }
 
+// A graph from a file may say that a loop is part of its own body.
+void check_made_before(const Outputs& outputs, const Node& loop) {
+  for (const Output& output : outputs)
+    if (output.node->id() >= loop.id())
+      throw InvalidArgumentError("loop \"{}\" names {}, which was made after it", loop.name(), output.name());
+}
+
 void append(Outputs& list, const Outputs& more) { list.insert(list.end(), more.begin(), more.end()); }
 
 class LoopKernel : public Kernel {
@@ -95,11 +102,16 @@ class LoopKernel : public Kernel {
       body.feed(i, value);
     }
     for (std::int64_t done = 0; max_iterations_ < 0 || done < max_iterations_; ++done) {
+      throw_if_step_is_over();
       condition.run();
       if (!condition.result(0).value<bool>()) break;
       visit(current);
       body.run();
       for (std::size_t i = 0; i < variables; ++i) {
+        if (body.result(i).shape() != current[i].shape())
+          throw InvalidArgumentError(
+              "variable {} of the loop is {}, but the body makes {} of it; shapes must not change", i,
+              current[i].shape(), body.result(i).shape());
         current[i] = body.result(i);
         condition.feed(i, current[i]);
         body.feed(i, current[i]);
@@ -187,6 +199,8 @@ std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node,
   plans->variables = plans->fed.size();
   append(plans->fed, named(graph, node, "captures"));
   const int first_node = plans->fed[0].node->id();
+  check_made_before(named(graph, node, "results"), *node.origin);
+  check_made_before({graph.find_output(node.attrs.at("condition").get<std::string>())}, *node.origin);
 
   std::vector<Shape> shapes;  // as this step has them
   for (const StepValue in : node.inputs) shapes.push_back(step.shape(in));

@@ -14,6 +14,7 @@
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/loops.h>
 #include <kolo/core/runtime/session_devices.h>
+#include <kolo/core/runtime/shape_kernel.h>
 #include <kolo/core/runtime/stream_kernel.h>
 
 namespace kolo {
@@ -27,8 +28,16 @@ bool is_name_only(const StepNode& node) {
          node.schema->name() == kFeedOp;
 }
 
-bool is_dynamic_view(const StepNode& node) {
-  return node.schema->is_view() && !node.shapes[0].is_fully_known();
+// A view of what a kernel makes: bound anew in each step.
+bool is_dynamic_view(const StepGraph& graph, int n) {
+  const StepNode& node = graph.nodes[n];
+  if (!node.schema->is_view()) return false;
+  const StepValue root = graph.memory_root({n, 0});
+  const StepNode& maker = graph.nodes[root.node];
+  if (maker.schema->is_variable_storage() || maker.schema->name() == "Const" ||
+      maker.schema->name() == kFeedOp)
+    return false;
+  return !graph.shape(root).is_fully_known() || graph.dtype(root) == DType::string;
 }
 
 // Nodes that passes have made of nothing go to the host; each copy learns of the two devices that it joins.
@@ -85,18 +94,36 @@ void Plan::make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels,
   scratch_bytes.assign(graph_.nodes.size(), 0);
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const StepNode& node = graph_.nodes[i];
-    if (is_name_only(node) && !is_dynamic_view(node)) continue;
-    kernels[i] = make_kernel(node, scratch_bytes[i]);
+    if (is_dynamic_view(graph_, static_cast<int>(i))) kernels[i] = make_view(graph_, node);
+    else if (!is_name_only(node)) kernels[i] = make_kernel(node, scratch_bytes[i]);
   }
 }
 
 std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scratch_bytes) {
+  std::vector<Shape> inputs;
+  for (const StepValue in : node.inputs) inputs.push_back(graph_.shape(in));
+  auto kernel = make_kernel_for(node, inputs, node.shapes, scratch_bytes);
+  if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) return kernel;
+  if (needs_shapes_of_the_step(graph_, node))
+    kernel = follow_shapes(std::move(kernel), graph_, node,
+                           [this, &node](const auto& in, const auto& out, std::size_t& scratch) {
+                             return make_kernel_for(node, in, out, scratch);
+                           });
+  Device& device = environment_.devices().find(node.device);
+  if (device.stream() == nullptr) return kernel;
+  return on_stream(std::move(kernel), *device.stream(), environment_.intra_op_threads());
+}
+
+std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
+                                              const std::vector<Shape>& output_shapes,
+                                              std::size_t& scratch_bytes) {
   std::vector<KernelInit::Value> inputs, outputs;
-  for (const StepValue& in : node.inputs) inputs.push_back({graph_.dtype(in), graph_.shape(in)});
-  for (std::size_t o = 0; o < node.dtypes.size(); ++o) outputs.push_back({node.dtypes[o], node.shapes[o]});
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    inputs.push_back({graph_.dtype(node.inputs[i]), input_shapes[i]});
+  for (std::size_t o = 0; o < node.dtypes.size(); ++o) outputs.push_back({node.dtypes[o], output_shapes[o]});
   const bool has_type = !inputs.empty() || !outputs.empty();
   const DType type = !inputs.empty() ? inputs[0].dtype : has_type ? outputs[0].dtype : DType::f32;
-  Device& device = environment_.devices().find(node.device);
+  const Device& device = environment_.devices().find(node.device);
   const std::string device_type = device.runs_cpu_kernels() ? "CPU" : device.type();
   std::string reasons;
   for (const KernelEntry& entry : kernels_of(node.schema->name())) {
@@ -106,9 +133,7 @@ std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scr
     try {
       if (auto kernel = entry.make(init)) {
         scratch_bytes = init.scratch_bytes();
-        const bool waits_by_itself = dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr;
-        if (device.stream() == nullptr || waits_by_itself) return kernel;
-        return on_stream(std::move(kernel), *device.stream(), environment_.intra_op_threads());
+        return kernel;
       }
     } catch (const Error& error) {
       throw_error(error.code(), fmt::format("{} [node \"{}\", {} on {}]", error.what(), node.name,
@@ -152,7 +177,7 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
     node.first_value = num_values_;
     node.num_outputs = static_cast<int>(source.dtypes.size());
     num_values_ += node.num_outputs;
-    node.runs_kernel = !is_name_only(source) || is_dynamic_view(source);
+    node.runs_kernel = !is_name_only(source) || is_dynamic_view(graph_, order_[p]);
     std::set<int> before;
     for (std::size_t i = 0; i < source.inputs.size(); ++i) {
       const StepValue in = source.inputs[i];
@@ -173,7 +198,7 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
     // Fed tensors change from run to run: what is a view of one is bound anew with it.
     for (int o = 0; o < node.num_outputs; ++o) {
       const ValueMemory& memory = memory_.values[order_[p]][o];
-      if (memory.kind == Kind::feed && source.schema->is_view() && !is_dynamic_view(source))
+      if (memory.kind == Kind::feed && source.schema->is_view())
         fed_values_.push_back({node.first_value + o,
                                graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
     }

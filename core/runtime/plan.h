@@ -101,6 +101,9 @@ class Plan {
   Plan(StepGraph graph, PlanEnvironment& environment) : graph_(std::move(graph)), environment_(environment) {}
   void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes);
   std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes);
+  std::unique_ptr<Kernel> make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
+                                          const std::vector<Shape>& output_shapes,
+                                          std::size_t& scratch_bytes);
   std::string lane(const StepNode& node, const Kernel* kernel) const;
   void copy_constants();
   void build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels);

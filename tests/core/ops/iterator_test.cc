@@ -134,6 +134,16 @@ TEST(IteratorErrors, NameTheComponentThatDoesNotFit) {
                                                  HasSubstr("component 1 of an iterator's source is i64 []")));
 }
 
+TEST(IteratorErrors, RefuseASourceThatIsNotInThisProcess) {
+  Graph graph;
+  const Scope s(graph);
+  EXPECT_THAT(
+      [&] {
+        s.add("IteratorNext", {constant(s, 1.0f)}, {{"source", Tensor::scalar<std::int64_t>(0x1234)}});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("is not in this process")));
+}
+
 TEST(IteratorErrors, RefuseSourcesWithoutComponents) {
   Graph graph;
   Scope s(graph);

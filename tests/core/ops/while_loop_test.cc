@@ -87,6 +87,27 @@ TEST(WhileLoop, KeepsVariablesApartThatSwapTheirValues) {
   EXPECT_EQ(Session(graph).run(finals[0]).value<double>(), 55);
 }
 
+TEST(WhileLoop, KeepsVariablesApartThatAreSimplifiedToEachOther) {
+  Graph graph;
+  const Scope s(graph);
+  const Tensor a = test_numbers({2, 2}), b = test_numbers({2, 2}, 1);
+  const Outputs finals = repeat(
+      s, 4,
+      [](const Scope& at, const Outputs& v) {
+        return Outputs{identity(at, mul(at, v[1], fill(at, DType::f64, {}, 1))), matmul(at, v[0], v[1])};
+      },
+      {constant(s, a), constant(s, b)});
+  Output x = constant(s, a), y = constant(s, b);
+  for (int i = 0; i < 4; ++i) {
+    const Output next = matmul(s, x, y);
+    x = y;
+    y = next;
+  }
+  Session session(graph);
+  const Tensor looped = session.run(finals[1]), expected = session.run(y);
+  EXPECT_THAT(looped.span<double>(), ::testing::ElementsAreArray(expected.span<double>()));
+}
+
 TEST(WhileLoop, ComputesWhatIsMadeOutsideOnce) {
   Graph graph;
   const Scope s(graph);

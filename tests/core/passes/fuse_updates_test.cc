@@ -104,6 +104,29 @@ TEST_F(FuseUpdates, LeavesUpdatesBetweenWhichTheVariableIsRead) {
   EXPECT_EQ(updates(fused({first, seen.node, second})), kTwo);
 }
 
+TEST_F(FuseUpdates, LeavesUpdatesBetweenWhichAGradientIsOverwritten) {
+  const Variable sum = variable("sum");
+  const auto apply = [&](const Variable& v, const Output& gradient) {
+    return Operation(
+        apply_update(s, {.rule = "GradientDescent", .variable = v, .slots = {}, .scalars = {rate}}, gradient)
+            .node);
+  };
+  const Operation first = apply(a, sum.read());
+  const Operation zeroed = assign(s, sum, zeros(s, DType::f32, {2})).node;
+  const Operation second = apply(b, ones(s, DType::f32, {2}));
+  EXPECT_EQ(updates(fused({first, zeroed, second})), kTwo);
+}
+
+TEST_F(FuseUpdates, LeavesAnUpdateThatWaitsForAnotherItself) {
+  const Operation first = update(a);
+  const Operation second =
+      apply_update(s.control_dependencies({first}),
+                   {.rule = "GradientDescent", .variable = b, .slots = {}, .scalars = {rate}},
+                   ones(s, DType::f32, {2}))
+          .node;
+  EXPECT_EQ(updates(fused({first, second})), kTwo);
+}
+
 TEST_F(FuseUpdates, LeavesUpdatesOfWhichOneWaitsForTheOther) {
   const Operation first = update(a);
   const Output between = zeros_like(s.control_dependencies({first}), rate);

@@ -1,0 +1,105 @@
+#include <kolo/core/runtime/shape_kernel.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/tensor/allocator.h>
+
+namespace kolo {
+namespace {
+
+bool all_known(const std::vector<Shape>& shapes) {
+  return std::all_of(shapes.begin(), shapes.end(), [](const Shape& shape) { return shape.is_fully_known(); });
+}
+
+class ShapeKernel final : public Kernel {
+ public:
+  ShapeKernel(std::unique_ptr<Kernel> kernel, const StepGraph& step, const StepNode& node, MakeForShapes make)
+      : unshaped_(std::move(kernel)), node_(node), make_(std::move(make)) {
+    for (const StepValue in : node.inputs) dtypes_.push_back(step.dtype(in));
+  }
+
+  void compute(KernelContext& context) override {
+    std::vector<Shape> inputs;
+    for (int i = 0; i < context.num_inputs(); ++i) inputs.push_back(context.input(i).shape());
+    if (!is_made_ || inputs != inputs_) make_for(std::move(inputs));
+    if (shaped_ == nullptr) return unshaped_->compute(context);
+    for (std::size_t o = 0; o < outputs_.size(); ++o)
+      if (!node_.shapes[o].is_fully_known())
+        context.set_output(static_cast<int>(o), Tensor(node_.dtypes[o], outputs_[o]));
+    context.scratch_memory = scratch_ != nullptr ? scratch_->data() : nullptr;
+    shaped_->compute(context);
+  }
+
+ private:
+  void make_for(std::vector<Shape> inputs) {
+    is_made_ = false;
+    ShapeContext shapes(inputs, dtypes_, node_.attrs, static_cast<int>(node_.dtypes.size()));
+    infer_shapes(*node_.schema, shapes);
+    outputs_ = shapes.outputs();
+    for (std::size_t o = 0; o < outputs_.size(); ++o)
+      if (!outputs_[o].is_compatible_with(node_.shapes[o]))
+        throw InvalidArgumentError("output {} would have the shape {}; {} was expected", o, outputs_[o],
+                                   node_.shapes[o]);
+    shaped_.reset();
+    if (all_known(outputs_)) {
+      std::size_t scratch_bytes = 0;
+      shaped_ = make_(inputs, outputs_, scratch_bytes);
+      scratch_ = scratch_bytes > 0 ? std::make_unique<Buffer>(cpu_allocator(), scratch_bytes) : nullptr;
+    }
+    inputs_ = std::move(inputs);
+    is_made_ = true;
+  }
+
+  std::unique_ptr<Kernel> unshaped_;
+  const StepNode& node_;
+  MakeForShapes make_;
+  std::vector<DType> dtypes_;
+  bool is_made_ = false;
+  std::vector<Shape> inputs_;
+  std::vector<Shape> outputs_;
+  std::unique_ptr<Kernel> shaped_;
+  std::unique_ptr<Buffer> scratch_;
+};
+
+class ViewKernel final : public Kernel {
+ public:
+  ViewKernel(const StepGraph& step, const StepNode& node) : node_(node) {
+    for (const StepValue in : node.inputs) dtypes_.push_back(step.dtype(in));
+  }
+
+  void compute(KernelContext& context) override {
+    std::vector<Shape> inputs;
+    for (int i = 0; i < context.num_inputs(); ++i) inputs.push_back(context.input(i).shape());
+    ShapeContext shapes(std::move(inputs), dtypes_, node_.attrs, 1);
+    infer_shapes(*node_.schema, shapes);
+    context.set_output(0, context.input(0).reshaped(shapes.outputs()[0]));
+  }
+
+ private:
+  const StepNode& node_;
+  std::vector<DType> dtypes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_view(const StepGraph& step, const StepNode& node) {
+  return std::make_unique<ViewKernel>(step, node);
+}
+
+std::unique_ptr<Kernel> follow_shapes(std::unique_ptr<Kernel> kernel, const StepGraph& step,
+                                      const StepNode& node, MakeForShapes make) {
+  return std::make_unique<ShapeKernel>(std::move(kernel), step, node, std::move(make));
+}
+
+bool needs_shapes_of_the_step(const StepGraph& step, const StepNode& node) {
+  if (node.inputs.empty() || node.resource != nullptr || node.schema->is_view() ||
+      node.schema->is_branch_join())
+    return false;
+  std::vector<Shape> shapes = node.shapes;
+  for (const StepValue in : node.inputs) shapes.push_back(step.shape(in));
+  return !all_known(shapes);
+}
+
+}  // namespace kolo
