@@ -85,8 +85,7 @@ bool can_be_one(const StepGraph& graph, const Members& members) {
   const std::set<int> storages = updated_storages(graph, members);
   std::size_t updated = 0;
   for (const int member : members) {
-    const auto& schema = *graph.nodes[member].schema;
-    for (std::size_t k = 0; k < schema.inputs().size(); ++k) updated += schema.inputs()[k].updated;
+    for (const auto& input : graph.nodes[member].schema->inputs()) updated += input.updated;
   }
   if (storages.size() < updated) return false;  // a variable that is updated twice
   const std::int64_t first = graph.nodes[members.front()].order, last = graph.nodes[members.back()].order;

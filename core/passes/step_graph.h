@@ -16,7 +16,7 @@ namespace kolo {
 struct StepValue {
   int node = -1;
   int output = 0;
-  auto operator<=>(const StepValue&) const = default;
+  auto operator<=>(const StepValue&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
 };
 
 /// The op that stands for a fed value: no kernel, its output is the caller's tensor. Attribute "feed": which

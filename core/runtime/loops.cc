@@ -165,8 +165,8 @@ class WhileGradientKernel final : public LoopKernel {
       flowing.push_back(Tensor::zeros(like.dtype(), like.shape()));
     }
     for (std::size_t i = variables; i < fixed; ++i) backward.feed(i, context.input(static_cast<int>(i)));
-    for (auto values = iterations.rbegin(); values != iterations.rend(); ++values) {
-      for (std::size_t i = 0; i < variables; ++i) backward.feed(i, (*values)[i]);
+    for (std::size_t iteration = iterations.size(); iteration-- > 0;) {
+      for (std::size_t i = 0; i < variables; ++i) backward.feed(i, iterations[iteration][i]);
       for (std::size_t i = fixed; i < all; ++i) backward.feed(i, flowing[i - fixed]);
       backward.run();
       for (std::size_t i = 0; i < flowing.size(); ++i) flowing[i] = backward.result(i);
