@@ -21,8 +21,10 @@ Shape reshaped(const Shape& x, const Shape& wanted) {
   std::int64_t known = 1;
   int unknown_axis = -1;
   for (int axis = 0; axis < wanted.rank(); ++axis) {
-    if (wanted.dim(axis) >= 0) known *= wanted.dim(axis);
-    else if (unknown_axis < 0) unknown_axis = axis;
+    if (wanted.dim(axis) >= 0) {
+      if (__builtin_mul_overflow(known, wanted.dim(axis), &known))
+        throw InvalidArgumentError("reshape: the shape {} has 2^63 elements or more", wanted);
+    } else if (unknown_axis < 0) unknown_axis = axis;
     else
       throw InvalidArgumentError("Only one input size may be -1, not both {} and {}, in {}", unknown_axis,
                                  axis, wanted);

@@ -185,5 +185,16 @@ TEST(Transpose, GradientIsTransposedBack) {
   });
 }
 
+TEST(Reshape, RefusesAShapeOfMoreElementsThanThereAreNumbers) {
+  Graph graph;
+  const Scope s(graph);
+  const std::int64_t much = std::int64_t{1} << 40;
+  EXPECT_THAT(
+      [&] {
+        reshape(s, constant(s, 1.0f), {much, much, -1});
+      },
+      ::testing::ThrowsMessage<InvalidArgumentError>(::testing::HasSubstr("2^63 elements or more")));
+}
+
 }  // namespace
 }  // namespace kolo
