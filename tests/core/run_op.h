@@ -28,7 +28,7 @@ inline Tensor run_op(const std::vector<Tensor>& inputs,
     if (!known_shapes) feeds.emplace_back(xs.back(), input);
   }
   const Output y = build(s, xs);
-  const Tensor value = Session(graph).run(y, feeds);
+  Tensor value = Session(graph).run(y, feeds);
   EXPECT_TRUE(y.shape().is_compatible_with(value.shape()))
       << y.shape().to_string() << " was expected of " << y.name();
   record_op_check(y.node->op(), OpCheck::value);

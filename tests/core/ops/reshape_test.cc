@@ -93,7 +93,8 @@ TEST(Reshape, InfersWhatFollowsFromTheInput) {
 TEST(Reshape, ExpandDimsAndSqueezeCountFromEitherEnd) {
   for (const auto& [axis, expected] : {std::pair(0, Shape{1, -1, 3}), std::pair(-1, Shape{-1, 3, 1})})
     expect_shape(
-        {{-1, 3}}, [=](Scope& s, const Outputs& x) { return expand_dims(s, x[0], axis); }, expected);
+        {{-1, 3}}, [&, axis = axis](Scope& s, const Outputs& x) { return expand_dims(s, x[0], axis); },
+        expected);
   expect_shape({{2, 1, 3, 1}}, [](Scope& s, const Outputs& x) { return squeeze(s, x[0]); }, {2, 3});
   expect_shape({{-1, 1, 3, 1}}, [](Scope& s, const Outputs& x) { return squeeze(s, x[0], {-1}); },
                {-1, 1, 3});
