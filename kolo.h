@@ -9,6 +9,7 @@
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/comm_thread.h>
 #include <kolo/collectives/communicator.h>
+#include <kolo/collectives/gradient_buckets.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/mailbox.h>
