@@ -21,8 +21,8 @@ OperationDetails named(std::string_view name) {
 
 std::vector<std::string> names_in(const FlightRecorder& recorder) {
   std::vector<std::string> names;
-  for (const auto& operation : Json::parse(recorder.json(""))["operations"])
-    names.push_back(operation["name"]);
+  const Json record = Json::parse(recorder.json(""));
+  for (const auto& operation : record["operations"]) names.push_back(operation["name"]);
   return names;
 }
 
