@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/message_of.h>
 
 namespace kolo {
 namespace {
@@ -103,8 +104,17 @@ int CommThread::open_channel() {
 
 void CommThread::submit(Submission submission) {
   MutexLock lock(mutex_);
+  record(submission);
   new_.push_back(std::move(submission));
   wake_.notify_all();
+}
+
+void CommThread::record(Submission& submission) {
+  OperationDetails details = submission.details;
+  details.name = submission.label;
+  details.channel = submission.channel;
+  details.ticket = submission.ticket;
+  submission.record = recorder_.submitted(details);
 }
 
 void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
@@ -112,11 +122,13 @@ void CommThread::run(int channel, std::shared_ptr<Collective> operation, const s
   auto done = promise.get_future();
   {
     MutexLock lock(mutex_);
-    new_.push_back(
-        {channel, tickets_.at(channel)++, std::move(operation), label, [&promise](std::exception_ptr error) {
-           if (error) promise.set_exception(error);
-           else promise.set_value();
-         }});
+    Submission submission{channel, tickets_.at(channel)++, std::move(operation), label,
+                          [&promise](std::exception_ptr error) {
+                            if (error) promise.set_exception(error);
+                            else promise.set_value();
+                          }};
+    record(submission);
+    new_.push_back(std::move(submission));
     wake_.notify_all();
   }
   done.get();
@@ -165,9 +177,11 @@ void CommThread::take_new() {
 
 void CommThread::enqueue(Submission& submission) {
   if (closed_) {
+    recorder_.finished(submission.record, true);
     submission.done(
         std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label)));
   } else if (error_) {
+    recorder_.finished(submission.record, true);
     submission.done(error_);
   } else {
     channels_[submission.channel].queue.push(std::move(submission));
@@ -193,6 +207,7 @@ bool CommThread::advance(Channel& channel) {
   if (!channel.started) {
     channel.since = Clock::now();
     channel.started = true;
+    recorder_.started(front.record);
     front.operation->start();
   }
   switch (front.operation->progress()) {
@@ -208,11 +223,13 @@ void CommThread::finish(Channel& channel, std::exception_ptr error) {
   if (error && channel.started) abandoned_.push_back(front.operation);
   channel.started = false;
   if (!error) finished_[front.channel] = front.ticket;
+  recorder_.finished(front.record, error != nullptr);
   front.done(error);
 }
 
 void CommThread::watch(Clock::time_point now) {
   last_watch_ = now;
+  if (idle_work_) idle_work_();
   if (!watchdog_) return;
   waiting_.clear();
   for (const auto& channel : channels_) {
@@ -222,6 +239,7 @@ void CommThread::watch(Clock::time_point now) {
   }
   try {
     watchdog_->poll(now, waiting_, finished_);
+    if (watchdog_->given_up()) record_failure(watchdog_->given_up());
     for (const auto& operation : waiting_)
       if (const auto error = watchdog_->verdict(operation.channel, operation.ticket)) {
         fail_all(error);
@@ -232,8 +250,18 @@ void CommThread::watch(Clock::time_point now) {
   }
 }
 
+// Once, at the first sign: a rank that enters an operation after all have given it up was not in it.
+void CommThread::record_failure(const std::exception_ptr& error) {
+  if (std::exchange(failure_recorded_, true)) return;
+  recorder_.write(message_of(error));
+}
+
 void CommThread::fail_all(std::exception_ptr error) {
-  if (!error_) error_ = error;
+  if (!error_) {
+    error_ = error;
+    // Before anybody is told: who hears of it may end the process.
+    record_failure(error);
+  }
   for (auto& channel : channels_)
     while (!channel.queue.empty()) finish(channel, error_);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <kolo/collectives/collective.h>
+#include <kolo/collectives/flight_recorder.h>
 #include <kolo/collectives/watchdog.h>
 #include <kolo/core/base/mutex.h>
 
@@ -27,6 +28,9 @@ struct Submission {
   std::string_view label;  // what a stall report calls it; lives until `done` is called
   // On the communication thread, once: nullptr or what went wrong. Must be quick and must not throw.
   std::function<void(std::exception_ptr)> done;
+  // What the flight recorder is to know beyond channel, ticket and label.
+  OperationDetails details = {};
+  FlightRecorder::Sequence record = 0;  // the thread's own
 };
 
 /// Public functions: any thread but the communication thread itself, unless they say otherwise.
@@ -46,6 +50,10 @@ class CommThread {
   /// From then on operations that cannot end are ended. Only inside call().
   void set_watchdog(std::unique_ptr<Watchdog> watchdog) { watchdog_ = std::move(watchdog); }
   Watchdog* watchdog() { return watchdog_.get(); }
+  /// The operations of this thread; it is written to a file when one of them fails.
+  FlightRecorder& recorder() { return recorder_; }
+  /// Called on the thread about ten times a second, or more often. Only inside call().
+  void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
   /// The next channel's number: ranks that open channels in the same order get the same ones.
   int open_channel() KOLO_EXCLUDES(mutex_);
@@ -83,6 +91,7 @@ class CommThread {
     Clock::time_point since;
   };
 
+  void record(Submission& submission);
   void loop(std::stop_token stop);
   void take_new() KOLO_EXCLUDES(mutex_);
   void enqueue(Submission& submission);
@@ -90,6 +99,7 @@ class CommThread {
   bool advance(Channel& channel);
   void finish(Channel& channel, std::exception_ptr error);
   void watch(Clock::time_point now);
+  void record_failure(const std::exception_ptr& error);
   void fail_all(std::exception_ptr error);
   void rest(const std::stop_token& stop, Clock::time_point now, bool busy) KOLO_EXCLUDES(mutex_);
 
@@ -98,8 +108,10 @@ class CommThread {
   std::vector<std::int64_t> finished_;
   std::vector<Waiting> waiting_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::function<void()> idle_work_;
   std::exception_ptr error_;
   bool closed_ = false;
+  bool failure_recorded_ = false;
   // Operations that were given up half-way: messages still on their way refer to their memory.
   std::vector<std::shared_ptr<Collective>> abandoned_;
   std::vector<Submission> taken_;
@@ -107,6 +119,7 @@ class CommThread {
   int idle_polls_ = 0;
   bool moved_ = false;  // some operation, without finishing
   Clock::time_point last_watch_;
+  FlightRecorder recorder_;  // any thread's
 
   Mutex mutex_;
   CondVar wake_;

@@ -17,6 +17,10 @@ BucketReduction::BucketReduction(int bucket, std::shared_ptr<StepState> state,
       allreduce_(communicator_->allreduce({memory_->data(), elements + kFlagElements, dtype}, op)),
       reasons_(*communicator_) {}
 
+OperationDetails BucketReduction::details() const {
+  return {.kind = "allreduce", .dtype = dtype_, .bytes = flags_ - memory_->data()};
+}
+
 void BucketReduction::start() {
   StepFlags flags;
   if (!state_->begin_bucket(bucket_, flags)) {
