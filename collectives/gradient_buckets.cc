@@ -72,7 +72,7 @@ class GradientBuckets::Steps {
   ~Steps();
 
   int gradients() const { return static_cast<int>(gradients_.size()); }
-  int buckets() const { return static_cast<int>(over_.size()); }
+  int buckets() const { return static_cast<int>(schedule_.buckets().size()); }
   std::byte* memory(int gradient) const;
   void* listed(int gradient) const;
   void ready(int gradient, void* elements) KOLO_EXCLUDES(mutex_, over_mutex_);
