@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <future>
 #include <utility>
@@ -115,6 +117,7 @@ void CommThread::record(Submission& submission) {
   details.channel = submission.channel;
   details.ticket = submission.ticket;
   submission.record = recorder_.submitted(details);
+  submission.submitted = Clock::now();
 }
 
 void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
@@ -210,7 +213,9 @@ bool CommThread::advance(Channel& channel) {
     recorder_.started(front.record);
     front.operation->start();
   }
-  switch (front.operation->progress()) {
+  const Progress progress = front.operation->progress();
+  if (timeline_) draw_phase(channel);
+  switch (progress) {
     case Progress::none: return false;
     case Progress::advanced: moved_ = true; return false;  // the other channels' turn
     case Progress::finished: finish(channel, nullptr); return true;
@@ -218,7 +223,39 @@ bool CommThread::advance(Channel& channel) {
   return false;
 }
 
+void CommThread::draw_phase(Channel& channel) {
+  const char* const phase = channel.queue.front().operation->phase();
+  if (phase == channel.phase) return;
+  const auto now = Clock::now();
+  if (channel.phase != nullptr)
+    timeline_->add({.name = channel.queue.front().label,
+                    .category = channel.phase,
+                    .lane = fmt::format("channel {} phases", channel.queue.front().channel),
+                    .start = channel.phase_since,
+                    .end = now});
+  channel.phase = phase;
+  channel.phase_since = now;
+}
+
+void CommThread::draw(const Channel& channel, Clock::time_point now) {
+  const Submission& front = channel.queue.front();
+  const auto started = channel.started ? channel.since : now;
+  timeline_->add({.name = front.label,
+                  .category = "queue",
+                  .lane = fmt::format("channel {} queue", front.channel),
+                  .start = front.submitted,
+                  .end = started});
+  timeline_->add({.name = front.label,
+                  .category = front.details.kind.empty() ? "exchange" : front.details.kind,
+                  .lane = fmt::format("channel {}", front.channel),
+                  .start = started,
+                  .end = now,
+                  .bytes = front.details.bytes});
+}
+
 void CommThread::finish(Channel& channel, std::exception_ptr error) {
+  if (timeline_) draw(channel, Clock::now());
+  channel.phase = nullptr;
   const Submission front = channel.queue.pop();
   if (error && channel.started) abandoned_.push_back(front.operation);
   channel.started = false;

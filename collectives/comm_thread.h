@@ -10,10 +10,12 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/flight_recorder.h>
+#include <kolo/collectives/timeline.h>
 #include <kolo/collectives/watchdog.h>
 #include <kolo/core/base/mutex.h>
 
@@ -30,7 +32,9 @@ struct Submission {
   std::function<void(std::exception_ptr)> done;
   // What the flight recorder is to know beyond channel, ticket and label.
   OperationDetails details = {};
-  FlightRecorder::Sequence record = 0;  // the thread's own
+  // The thread's own:
+  FlightRecorder::Sequence record = 0;
+  std::chrono::steady_clock::time_point submitted = {};
 };
 
 /// Public functions: any thread but the communication thread itself, unless they say otherwise.
@@ -52,6 +56,11 @@ class CommThread {
   Watchdog* watchdog() { return watchdog_.get(); }
   /// The operations of this thread; it is written to a file when one of them fails.
   FlightRecorder& recorder() { return recorder_; }
+  /// From then on each operation is drawn: its wait, its run and its phases; nullptr ends that. Only inside
+  /// call().
+  void set_timeline(std::shared_ptr<Timeline> timeline) { timeline_ = std::move(timeline); }
+  Timeline* timeline() { return timeline_.get(); }
+  std::shared_ptr<Timeline> take_timeline() { return std::exchange(timeline_, nullptr); }
   /// Called on the thread about ten times a second, or more often. Only inside call().
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
@@ -89,8 +98,12 @@ class CommThread {
     Queue queue;
     bool started = false;  // the front one
     Clock::time_point since;
+    const char* phase = nullptr;  // kept up with while there is a timeline
+    Clock::time_point phase_since;
   };
 
+  void draw(const Channel& channel, Clock::time_point now);
+  void draw_phase(Channel& channel);
   void record(Submission& submission);
   void loop(std::stop_token stop);
   void take_new() KOLO_EXCLUDES(mutex_);
@@ -108,6 +121,7 @@ class CommThread {
   std::vector<std::int64_t> finished_;
   std::vector<Waiting> waiting_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::shared_ptr<Timeline> timeline_;
   std::function<void()> idle_work_;
   std::exception_ptr error_;
   bool closed_ = false;

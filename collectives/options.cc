@@ -83,7 +83,8 @@ std::vector<std::pair<std::string, std::string>> shared_options(const EngineOpti
           {"KOLO_CACHE_CAPACITY", std::to_string(o.cache_capacity)},
           {"KOLO_ALLREDUCE", o.allreduce},
           {"KOLO_CHUNK_BYTES", std::to_string(o.chunk_bytes)},
-          {"KOLO_AUTOTUNE", o.autotune ? "1" : "0"}};
+          {"KOLO_AUTOTUNE", o.autotune ? "1" : "0"},
+          {"KOLO_TIMELINE", o.timeline.empty() ? "unset" : "set"}};
 }
 
 std::string differences_table(const std::vector<std::string>& reports) {

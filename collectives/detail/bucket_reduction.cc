@@ -55,4 +55,9 @@ Progress BucketReduction::progress() {
   return Progress::none;
 }
 
+const char* BucketReduction::phase() const {
+  if (stage_ == Stage::asking) return "reasons";
+  return stage_ == Stage::reducing ? allreduce_->phase() : nullptr;
+}
+
 }  // namespace kolo::detail

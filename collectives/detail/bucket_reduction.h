@@ -27,6 +27,7 @@ class BucketReduction final : public Collective {
 
   void start() override;
   Progress progress() override;
+  const char* phase() const override;
 
  private:
   enum class Stage { skipped, reducing, asking };

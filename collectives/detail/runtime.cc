@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <kolo/collectives/detail/launcher.h>
+#include <kolo/collectives/detail/timeline_session.h>
 #include <kolo/collectives/topology.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -130,7 +131,10 @@ void Runtime::leave() {
   if (!thread_) return;
   thread_->close();
   thread_->call([this] {
-    if (has_peers()) wait_for_others();
+    if (has_peers()) {
+      wait_for_others();
+      end_timeline_at_exit(*this, !thread_->error());
+    }
     thread_->set_watchdog(nullptr);
     thread_->set_idle_work(nullptr);
     mailbox_.reset();
