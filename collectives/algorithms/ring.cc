@@ -60,6 +60,10 @@ class Ring final : public Collective {
     if (received_ == end_ && sent_ == end_) return Progress::finished;
     return advanced ? Progress::advanced : Progress::none;
   }
+  const char* phase() const override {
+    if (received_ == messages_ && sent_ == messages_) return nullptr;
+    return received_ < (ranks_ - 1) * chunks_ ? "reduce-scatter" : "all-gather";
+  }
 
  private:
   struct Chunk {
