@@ -61,7 +61,7 @@ class Ring final : public Collective {
     return advanced ? Progress::advanced : Progress::none;
   }
   const char* phase() const override {
-    if (received_ == messages_ && sent_ == messages_) return nullptr;
+    if (received_ == end_ && sent_ == end_) return nullptr;
     return received_ < (ranks_ - 1) * chunks_ ? "reduce-scatter" : "all-gather";
   }
 

@@ -25,6 +25,9 @@ class Sequence final : public Collective {
     }
     return Progress::finished;
   }
+  const char* phase() const override {
+    return current_ < operations_.size() ? operations_[current_]->phase() : nullptr;
+  }
 
  private:
   const std::vector<std::shared_ptr<Collective>> operations_;

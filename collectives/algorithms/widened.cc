@@ -24,6 +24,7 @@ class Widened final : public Collective {
     if (progress == Progress::finished) narrow(buffer_.dtype, buffer_.bytes, wide_.data(), buffer_.elements);
     return progress;
   }
+  const char* phase() const override { return operation_->phase(); }
 
  private:
   const TypedBuffer buffer_;

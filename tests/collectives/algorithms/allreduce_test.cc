@@ -88,7 +88,8 @@ void check_operators(const SimulatedAllreduce& sum, T a, T b, T c, T expected_su
     Arrays<T> arrays = {std::vector<T>(9, a), std::vector<T>(9, b), std::vector<T>(9, c)};
     allreduce.op = op;
     allreduce.run(arrays);
-    for (const auto& array : arrays) EXPECT_THAT(array, Each(expected)) << numpy_name(dtype_of<T>()) << " " << kolo::name(op);
+    for (const auto& array : arrays)
+      EXPECT_THAT(array, Each(expected)) << numpy_name(dtype_of<T>()) << " " << kolo::name(op);
   };
   check(ReduceOp::sum, expected_sum);
   check(ReduceOp::product, expected_product);
