@@ -28,7 +28,7 @@ class Faults(unittest.TestCase):
 
     def start(self, *launcher):
         """A training on both hosts, some steps old."""
-        process = self.cluster.popen([*launcher, *TRAIN, "--steps", 10**7, "--save-steps", 20, "--checkpoint-dir", self.folder],
+        process = self.cluster.popen([*launcher, *TRAIN, "--steps", 10**7, "--save-steps", 5, "--checkpoint-dir", self.folder],
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 60
         while len(self.saved_steps()) < 2:
@@ -49,7 +49,7 @@ class Faults(unittest.TestCase):
         """A line for each rank, with the last step, and nothing of another rank."""
         gone = re.findall(r"rank (\d+) on node2 is gone \(last step (\d+)\)", result.err)
         self.assertEqual({int(rank) for rank, _ in gone}, set(ranks), result)
-        self.assertTrue(all(int(step) >= 20 for _, step in gone), result)
+        self.assertTrue(all(int(step) >= 5 for _, step in gone), result)
 
     def assert_training_goes_on(self):
         saved = self.saved_steps()[-1]
@@ -104,9 +104,9 @@ class Faults(unittest.TestCase):
         self.cluster.link("node2", "up")
         step = self.saved_steps()[-1]
         deadline = time.monotonic() + 30
-        while process.poll() is None and self.saved_steps()[-1] <= step + 20 and time.monotonic() < deadline:
+        while process.poll() is None and self.saved_steps()[-1] <= step + 10 and time.monotonic() < deadline:
             time.sleep(0.1)
-        self.assertGreater(self.saved_steps()[-1], step + 20)
+        self.assertGreater(self.saved_steps()[-1], step + 10)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(hosts.finish(process).code, 0)
 

@@ -41,7 +41,8 @@ void run(const std::shared_ptr<kolo::Collective>& operation) {
 // Rank r's value at place i: whole numbers, exact in any order of summation.
 float value(int rank, std::int64_t i) { return static_cast<float>((rank + 1) * (i % 1000 + 1)); }
 float sum_of_values(std::int64_t i) {
-  return value(0, i) * static_cast<float>(kolo::size() * (kolo::size() + 1) / 2);
+  const int sum_of_numbers = kolo::size() * (kolo::size() + 1) / 2;
+  return value(0, i) * static_cast<float>(sum_of_numbers);
 }
 
 void expect(bool right, const std::string& what) {
