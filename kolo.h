@@ -2,7 +2,9 @@
 // core/kernels/cpu/parallel.h a compiler that is told of OpenMP.
 #pragma once
 
-#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/collectives/algorithms/exchange.h>
+#include <kolo/collectives/algorithms/ring.h>
 #include <kolo/collectives/bucket.h>
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/comm_thread.h>
@@ -14,10 +16,11 @@
 #include <kolo/collectives/point_to_point.h>
 #include <kolo/collectives/reduce.h>
 #include <kolo/collectives/reduce_op.h>
-#include <kolo/collectives/ring.h>
+#include <kolo/collectives/reduction.h>
 #include <kolo/collectives/schedule.h>
 #include <kolo/collectives/schedule_hash.h>
 #include <kolo/collectives/text_exchange.h>
+#include <kolo/collectives/topology.h>
 #include <kolo/collectives/watchdog.h>
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/cycles.h>

@@ -12,7 +12,7 @@
 #include <bench/allreduce_bench.h>
 #include <bench/executor_bench.h>
 #include <bench/train_bench.h>
-#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/nearest_name.h>

@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/gpu_platform.h>

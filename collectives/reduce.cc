@@ -137,6 +137,7 @@ void reduce_all(ReduceOp op, DType dtype, void* dst, const void* src, std::int64
     case ReduceOp::min: return reduce_typed<ReduceOp::min>(dtype, dst, src, n);
     case ReduceOp::max: return reduce_typed<ReduceOp::max>(dtype, dst, src, n);
     case ReduceOp::product: return reduce_typed<ReduceOp::product>(dtype, dst, src, n);
+    case ReduceOp::adasum: break;
   }
 }
 
@@ -168,6 +169,24 @@ void divide_all(DType dtype, void* dst, const void* src, std::int64_t n, int div
   }
 }
 
+template <typename T>
+void multiply_floats(T* dst, std::int64_t elements, double factor) {
+  using D = typename Lanes<T>::D;
+  const auto by = hn::Set(D(), static_cast<hn::TFromD<D>>(factor));
+  for_each_vector(dst, const_cast<const T*>(dst), elements,
+                  [&](T* d, const T*) HWY_ATTR { Lanes<T>::store(hn::Mul(Lanes<T>::load(d), by), d); });
+}
+
+void multiply_all(DType dtype, void* dst, std::int64_t n, double factor) {
+  switch (dtype) {
+    case DType::f32: return multiply_floats(static_cast<float*>(dst), n, factor);
+    case DType::f64: return multiply_floats(static_cast<double*>(dst), n, factor);
+    case DType::f16: return multiply_floats(static_cast<Half*>(dst), n, factor);
+    case DType::bf16: return multiply_floats(static_cast<BFloat16*>(dst), n, factor);
+    default: break;
+  }
+}
+
 }  // namespace
 }  // namespace kolo::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -178,11 +197,13 @@ namespace {
 
 HWY_EXPORT(reduce_all);
 HWY_EXPORT(divide_all);
+HWY_EXPORT(multiply_all);
 
 }  // namespace
 
 void reduce(ReduceOp op, DType dtype, void* dst, const void* src, std::int64_t elements) {
   if (dtype == DType::string) throw InternalError("reduce: strings are not reduced");
+  if (op == ReduceOp::adasum) throw InternalError("reduce: adasum is not element-wise");
   HWY_DYNAMIC_DISPATCH(reduce_all)(op, dtype, dst, src, elements);
 }
 
@@ -194,6 +215,11 @@ void reduce_and_divide(DType dtype, void* dst, const void* src, std::int64_t ele
 void divide(DType dtype, void* dst, std::int64_t elements, int divisor) {
   if (!is_floating(dtype)) throw InternalError("divide: {} is not floating", dtype);
   HWY_DYNAMIC_DISPATCH(divide_all)(dtype, dst, nullptr, elements, divisor);
+}
+
+void multiply(DType dtype, void* dst, std::int64_t elements, double factor) {
+  if (!is_floating(dtype)) throw InternalError("multiply: {} is not floating", dtype);
+  HWY_DYNAMIC_DISPATCH(multiply_all)(dtype, dst, elements, factor);
 }
 
 }  // namespace kolo

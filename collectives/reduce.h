@@ -7,9 +7,9 @@
 
 namespace kolo {
 
-/// dst = dst op src for `elements` elements; average reduces as sum. The arrays do not overlap partly.
-/// 16-bit floats are combined in f32 and rounded to nearest even; integers wrap; min and max of a NaN and
-/// anything are NaN; booleans as ReduceOp says. The type is one that check_reducible accepts.
+/// dst = dst op src for `elements` elements; average reduces as sum; not adasum. The arrays do not overlap
+/// partly. 16-bit floats are combined in f32 and rounded to nearest even; integers wrap; min and max of a NaN
+/// and anything are NaN; booleans as ReduceOp says. The type is one that check_reducible accepts.
 void reduce(ReduceOp op, DType dtype, void* dst, const void* src, std::int64_t elements);
 
 /// dst = (dst + src) ÷ divisor: in f32 for f16 and bf16, with one rounding. Floating types only.
@@ -18,5 +18,8 @@ void reduce_and_divide(DType dtype, void* dst, const void* src, std::int64_t ele
 
 /// dst = dst ÷ divisor. Floating types only.
 void divide(DType dtype, void* dst, std::int64_t elements, int divisor);
+
+/// dst = dst × factor, in f32 (f64 for f64) with one rounding. Floating types only.
+void multiply(DType dtype, void* dst, std::int64_t elements, double factor);
 
 }  // namespace kolo

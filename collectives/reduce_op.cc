@@ -10,7 +10,7 @@
 namespace kolo {
 namespace {
 
-constexpr std::array<const char*, 5> kNames = {"sum", "average", "min", "max", "product"};
+constexpr std::array<const char*, 6> kNames = {"sum", "average", "min", "max", "product", "adasum"};
 
 }  // namespace
 
@@ -19,17 +19,17 @@ const char* name(ReduceOp op) { return kNames[static_cast<std::size_t>(op)]; }
 ReduceOp reduce_op_from_name(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (text == kNames[i]) return static_cast<ReduceOp>(i);
-  throw InvalidArgumentError("\"{}\" is not a reduction; there are sum, average, min, max and product{}",
-                             text,
-                             did_you_mean(text, std::vector<std::string>(kNames.begin(), kNames.end())));
+  throw InvalidArgumentError(
+      "\"{}\" is not a reduction; there are sum, average, min, max, product and adasum{}", text,
+      did_you_mean(text, std::vector<std::string>(kNames.begin(), kNames.end())));
 }
 
 void check_reducible(ReduceOp op, DType dtype) {
   if (dtype == DType::string)
     throw InvalidArgumentError("{} is not defined for string; only numbers and booleans are reduced",
                                name(op));
-  if (op == ReduceOp::average && !is_floating(dtype))
-    throw InvalidArgumentError("average is not defined for {}; use sum, or cast to a floating type",
+  if ((op == ReduceOp::average || op == ReduceOp::adasum) && !is_floating(dtype))
+    throw InvalidArgumentError("{} is not defined for {}; use sum, or cast to a floating type", name(op),
                                numpy_name(dtype));
 }
 

@@ -9,15 +9,16 @@
 namespace kolo {
 
 /// average is the sum divided by the number of ranks; booleans are combined by or (sum, max) and and
-/// (product, min).
-enum class ReduceOp : std::uint8_t { sum, average, min, max, product };
+/// (product, min). adasum adds what is orthogonal and averages what is parallel (Maleki et al., "Scaling
+/// distributed training with adaptive summation", MLSys 2021); like average it is for floating types.
+enum class ReduceOp : std::uint8_t { sum, average, min, max, product, adasum };
 
 /// "sum", "average", …: the enumerator's own spelling.
 const char* name(ReduceOp op);
 /// From that spelling. Throws InvalidArgumentError naming the known ones.
 ReduceOp reduce_op_from_name(std::string_view text);
-/// Throws InvalidArgumentError `average is not defined for int32; use sum, or cast to a floating type`, and
-/// for strings with every op.
+/// Throws InvalidArgumentError `average is not defined for int32; use sum, or cast to a floating type`, the
+/// same for adasum, and for strings with every op.
 void check_reducible(ReduceOp op, DType dtype);
 
 }  // namespace kolo

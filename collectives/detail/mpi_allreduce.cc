@@ -39,6 +39,7 @@ MPI_User_function* function_for(ReduceOp op, DType dtype) {
     case ReduceOp::min: return function_for<ReduceOp::min>(dtype);
     case ReduceOp::max: return function_for<ReduceOp::max>(dtype);
     case ReduceOp::product: return function_for<ReduceOp::product>(dtype);
+    case ReduceOp::adasum: break;
   }
   return nullptr;
 }

@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/collectives/algorithms/exchange.h>
 #include <kolo/collectives/detail/mpi_allreduce.h>
 #include <kolo/core/base/error.h>
 
@@ -48,14 +49,16 @@ void post_broadcast(std::span<std::byte> bytes, int root, MPI_Comm comm, std::ve
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(MpiComm comm, std::string allreduce, std::int64_t chunk_bytes)
+MpiCommunicator::MpiCommunicator(MpiComm comm, Topology topology, std::string allreduce,
+                                 std::int64_t chunk_bytes)
     : comm_(std::move(comm)),
+      topology_(std::move(topology)),
       network_(comm_.get()),
       allreduce_(std::move(allreduce)),
       chunk_bytes_(chunk_bytes) {}
 
-std::shared_ptr<Collective> MpiCommunicator::allreduce(const TypedBuffer& buffer, ReduceOp op) {
-  check_reducible(op, buffer.dtype);
+std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& buffer, ReduceOp op) {
+  if (op == ReduceOp::adasum) throw UnimplementedError("adasum over MPI");
   const std::string name = allreduce_ == "auto" ? "ring" : allreduce_;
   if (name == "mpi") return mpi_allreduce(comm_.get(), buffer, op);
   const AllreduceFactory make = allreduce_factory(name);
@@ -63,9 +66,19 @@ std::shared_ptr<Collective> MpiCommunicator::allreduce(const TypedBuffer& buffer
   return make(network_, buffer, op, chunk_bytes_);
 }
 
-std::shared_ptr<Collective> MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
+// The whole array is reduced, of which only a block is asked for.
+std::shared_ptr<Collective> MpiCommunicator::make_reduce_scatter(const TypedBuffer& buffer,
+                                                                 std::span<const std::int64_t>, ReduceOp op) {
+  return make_allreduce(buffer, op);
+}
+
+void MpiCommunicator::check_root(int root) const {
   if (root < 0 || root >= size())
     throw InvalidArgumentError("root rank {} is outside the process set of {} ranks", root, size());
+}
+
+std::shared_ptr<Collective> MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
+  check_root(root);
   return std::make_shared<MpiRequests>([bytes, root, comm = comm_.get()](std::vector<MPI_Request>& requests) {
     post_broadcast(bytes, root, comm, requests);
   });
@@ -84,6 +97,27 @@ std::shared_ptr<Collective> MpiCommunicator::allgather(std::span<const std::span
       });
 }
 
+std::shared_ptr<Collective> MpiCommunicator::alltoall(std::span<const std::span<const std::byte>> out,
+                                                      std::span<const std::span<std::byte>> in) {
+  return exchange(network_, out, in);
+}
+
+std::shared_ptr<Collective> MpiCommunicator::gather(std::span<const std::byte> own,
+                                                    std::span<const std::span<std::byte>> blocks, int root) {
+  check_root(root);
+  std::vector<std::span<const std::byte>> out(size());
+  out[root] = own;
+  return exchange(network_, out, blocks);
+}
+
+std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<const std::byte>> blocks,
+                                                     std::span<std::byte> own, int root) {
+  check_root(root);
+  std::vector<std::span<std::byte>> in(size());
+  in[root] = own;
+  return exchange(network_, blocks, in);
+}
+
 std::shared_ptr<Collective> MpiCommunicator::barrier() {
   return std::make_shared<MpiRequests>([comm = comm_.get()](std::vector<MPI_Request>& requests) {
     check_mpi(MPI_Ibarrier(comm, &requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Ibarrier");
@@ -91,7 +125,20 @@ std::shared_ptr<Collective> MpiCommunicator::barrier() {
 }
 
 std::shared_ptr<Communicator> MpiCommunicator::duplicate() {
-  return std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), allreduce_, chunk_bytes_);
+  return std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), topology_, allreduce_,
+                                           chunk_bytes_);
+}
+
+std::shared_ptr<Communicator> MpiCommunicator::subset(std::span<const int> members, int tag) {
+  MPI_Group all = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_group(comm_.get(), &all), "MPI_Comm_group");
+  check_mpi(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &chosen), "MPI_Group_incl");
+  check_mpi(MPI_Comm_create_group(comm_.get(), chosen, tag, &comm), "MPI_Comm_create_group");
+  MPI_Group_free(&chosen);
+  MPI_Group_free(&all);
+  return std::make_shared<MpiCommunicator>(MpiComm::adopt(comm), topology_.of(members), allreduce_,
+                                           chunk_bytes_);
 }
 
 }  // namespace kolo::detail

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <kolo/collectives/detail/launcher.h>
-#include <kolo/collectives/detail/topology.h>
+#include <kolo/collectives/topology.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
@@ -107,10 +107,11 @@ void Runtime::find_peers(const MpiComm& comm) {
   std::vector<int> leaders(size);
   check_mpi(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, comm.get()), "MPI_Allgather");
   const std::string hostname = process_.hostname;
-  process_ = locate(rank, leaders);
+  const Topology topology(leaders);
+  process_ = locate(rank, topology);
   process_.hostname = hostname;
 
-  world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), options_.allreduce,
+  world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), topology, options_.allreduce,
                                              options_.chunk_bytes);
   mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
   thread_->set_watchdog(std::make_unique<Watchdog>(

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <kolo/collectives/detail/launcher.h>
-#include <kolo/collectives/detail/topology.h>
 #include <kolo/collectives/init.h>
+#include <kolo/collectives/topology.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {
@@ -46,21 +46,21 @@ TEST_F(LauncherTest, TellsTheNumberOfRanksOfASlurmStep) {
 // Ranks 0, 2 and 4 on one host, 1 and 3 on another.
 TEST(Topology, CountsRanksOnAHostAndHostsWithARank) {
   const std::vector<int> leaders = {0, 1, 0, 1, 0};
-  const auto third_on_first = detail::locate(4, leaders);
+  const auto third_on_first = locate(4, Topology(leaders));
   EXPECT_EQ(third_on_first.local_rank, 2);
   EXPECT_EQ(third_on_first.local_size, 3);
   EXPECT_EQ(third_on_first.cross_rank, 0);
   EXPECT_EQ(third_on_first.cross_size, 1);
   EXPECT_EQ(third_on_first.node_count, 2);
   EXPECT_FALSE(third_on_first.homogeneous);
-  const auto second_on_second = detail::locate(3, leaders);
+  const auto second_on_second = locate(3, Topology(leaders));
   EXPECT_EQ(second_on_second.local_rank, 1);
   EXPECT_EQ(second_on_second.cross_rank, 1);
   EXPECT_EQ(second_on_second.cross_size, 2);
 }
 
 TEST(Topology, IsHomogeneousWithEqualHosts) {
-  EXPECT_TRUE(detail::locate(3, std::vector<int>{0, 0, 2, 2}).homogeneous);
+  EXPECT_TRUE(locate(3, Topology(std::vector<int>{0, 0, 2, 2})).homogeneous);
 }
 
 TEST_F(LauncherTest, NoneMakesOneRankThatKnowsItself) {

@@ -29,7 +29,8 @@ class Algorithms : public testing::TestWithParam<const char*> {
     int level = 0;
     MPI_Query_thread(&level);
     if (level < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI serves one thread only";
-    communicator_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(MPI_COMM_WORLD), GetParam(), 1000);
+    communicator_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(MPI_COMM_WORLD),
+                                                      Topology::one_node(size()), GetParam(), 1000);
   }
   static void run(const std::shared_ptr<Collective>& collective) {
     collective->start();

@@ -1,4 +1,4 @@
-#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include <kolo/collectives/options.h>
-#include <kolo/collectives/ring.h>
+#include <kolo/collectives/algorithms/ring.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -1,11 +1,11 @@
-#include <kolo/collectives/ring.h>
+#include <kolo/collectives/algorithms/ring.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
 
-#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/reduce.h>
 
 namespace kolo {

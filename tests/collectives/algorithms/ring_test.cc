@@ -1,4 +1,4 @@
-#include <kolo/collectives/ring.h>
+#include <kolo/collectives/algorithms/ring.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include <kolo/core/base/error.h>
-#include <tests/collectives/simulated_network.h>
+#include <tests/collectives/algorithms/simulated_network.h>
 
 namespace kolo {
 namespace {

@@ -1,4 +1,4 @@
-#include <kolo/collectives/allreduce_registry.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 
 #include <algorithm>
 #include <map>
