@@ -1,5 +1,6 @@
 // Graph definitions that ask for what kernels could not do safely: sizes that overflow, and ops of the
 // backward pass whose inputs no gradient function has made fit.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -58,7 +59,7 @@ GraphDef definition_with(const HostileNode& hostile, bool known_shapes) {
   GraphDef definition;
   std::vector<std::string> names;
   for (const In& in : hostile.inputs) {
-    names.push_back("x" + std::to_string(names.size()));
+    names.push_back(fmt::format("x{}", names.size()));
     definition.nodes.push_back(
         node(names.back(), "Placeholder", {},
              {{"dtype", in.dtype}, {"shape", known_shapes ? in.shape : Shape::unknown_rank()}}));
@@ -176,7 +177,7 @@ TEST_P(HostileGradient, IsRefusedInAStepThatTellsTheShapes) {
   import_graph_def(s, definition_with(hostile, false));
   Feeds feeds;
   for (std::size_t i = 0; i < hostile.inputs.size(); ++i)
-    feeds.emplace_back(graph.find_output("x" + std::to_string(i)),
+    feeds.emplace_back(graph.find_output(fmt::format("x{}", i)),
                        Tensor::zeros(hostile.inputs[i].dtype, hostile.inputs[i].shape));
   Session session(graph);
   EXPECT_THAT([&] { session.run(graph.find_output("hostile"), feeds); },
@@ -300,8 +301,8 @@ TEST(HostileRank, DoesNotGrowFromOpToOp) {
   definition.nodes.push_back(
       node("x0", "Placeholder", {}, {{"dtype", DType::i32}, {"shape", Shape(Ints(100, -1))}}));
   for (int i = 1; i < 4; ++i) {
-    const std::string before = "x" + std::to_string(i - 1);
-    definition.nodes.push_back(node("x" + std::to_string(i), "Gather", {before, before}));
+    const std::string before = fmt::format("x{}", i - 1);
+    definition.nodes.push_back(node(fmt::format("x{}", i), "Gather", {before, before}));
   }
   EXPECT_THAT([&] { import_graph_def(s, definition); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("at most 254 are possible")));
@@ -314,7 +315,7 @@ TEST(HostileOutputs, AreNotTooManyInAll) {
   definition.nodes.push_back(
       node("x", "Placeholder", {}, {{"dtype", DType::f32}, {"shape", Shape(Ints(254, -1))}}));
   for (int i = 0; i < 3; ++i)
-    definition.nodes.push_back(node("s" + std::to_string(i), "Split", {"x"}, {{"parts", 1 << 16}}));
+    definition.nodes.push_back(node(fmt::format("s{}", i), "Split", {"x"}, {{"parts", 1 << 16}}));
   EXPECT_THAT([&] { import_graph_def(s, definition); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("too many dimensions in all")));
 }
@@ -337,7 +338,7 @@ TEST_F(HostileValues, OfTopKGradAreColumns) {
   for (const std::int32_t index : {-1, 3}) {
     const Output y =
         s.add("TopKGrad", {vector<float>({1}), vector<std::int32_t>({index}), vector<float>({1, 2, 3})});
-    expect_refused(y, "Index " + std::to_string(index) + " at offset 0 in indices is out of range");
+    expect_refused(y, fmt::format("Index {} at offset 0 in indices is out of range", index));
   }
 }
 
