@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
                     {{"axis", 0}},
                     "input 0 is [3]; it must be [4], as those behind it joined"},
         HostileNode{"SliceGrad", {{{3}}, {{4}}}, {{"begin", Ints{2}}}, "does not lie within x, [4]"},
-        HostileNode{"SliceGrad", {{{3}}, {{4}}}, {{"begin", Ints{-1}}}, "does not lie within x, [4]"},
+        HostileNode{"SliceGrad", {{{3}}, {{4}}}, {{"begin", Ints{kMost}}}, "does not lie within x, [4]"},
         HostileNode{"SliceGrad", {{{1, 3}}, {{4}}}, {{"begin", Ints{0}}}, "does not lie within x, [4]"},
         HostileNode{"StridedSliceGrad", {{{3}}, {{4}}}, kSlice, "input 0 is [3]; it must be [2]"},
         HostileNode{"TileGrad",
