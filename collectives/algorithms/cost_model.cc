@@ -93,14 +93,15 @@ class Steps {
     }
     const auto local = static_cast<double>(largest), shards = static_cast<double>(smallest);
     const double nodes = topology_.nodes();
-    const double node_seconds = (local - 1) * (2 * time(model_.inside, bytes / shards) +
-                                               bytes / shards * model_.seconds_per_reduced_byte);
-    const double wire_seconds = (nodes - 1) * (2 * time(model_.between, bytes / nodes) +
-                                               bytes / nodes / shards * model_.seconds_per_reduced_byte);
     const double pieces = std::clamp(bytes / (65536 * shards * nodes), 1.0, kPieces);
-    const double latencies =
-        (pieces - 1) * 2 * ((local - 1) * model_.inside.latency_s + (nodes - 1) * model_.between.latency_s);
-    return std::max(node_seconds, wire_seconds) + std::min(node_seconds, wire_seconds) / pieces + latencies;
+    const auto transfer = [pieces](const LinkCost& link, double of) {
+      return pieces * link.latency_s + of * link.seconds_per_byte;
+    };
+    const double node_seconds = (local - 1) * (2 * transfer(model_.inside, bytes / shards) +
+                                               bytes / shards * model_.seconds_per_reduced_byte);
+    const double wire_seconds = (nodes - 1) * (2 * transfer(model_.between, bytes / nodes) +
+                                               bytes / nodes / shards * model_.seconds_per_reduced_byte);
+    return std::max(node_seconds, wire_seconds) + std::min(node_seconds, wire_seconds) / pieces;
   }
 
  private:
