@@ -2,11 +2,14 @@
 // the bucket's last gradient is written, and puts the gradients' memory inside the buckets, so that nothing
 // is copied on the way.
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/schedule.h>
@@ -48,6 +51,27 @@ const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, KernelFactory([
                                                                            init.attr<int>("bucket"));
                                    }));
 
+// The group of each input, −1 where it has none.
+std::vector<std::int64_t> groups_of(const Node& group) {
+  auto groups = group.attr<std::vector<std::int64_t>>("groups");
+  groups.resize(static_cast<std::size_t>(group.num_inputs()), -1);
+  return groups;
+}
+
+// A group stands together, where its last member is made.
+std::vector<int> with_groups_together(const std::vector<int>& order,
+                                      const std::vector<std::int64_t>& groups) {
+  std::vector<int> together;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::int64_t group = groups[order[k]];
+    const auto is_member = [&](int input) { return groups[input] == group; };
+    if (group < 0) together.push_back(order[k]);
+    else if (std::none_of(order.begin() + static_cast<std::ptrdiff_t>(k) + 1, order.end(), is_member))
+      std::copy_if(order.begin(), order.end(), std::back_inserter(together), is_member);
+  }
+  return together;
+}
+
 // Inputs of a GroupAllReduce in the order in which the backward pass makes them: the order of their nodes'
 // creation.
 std::vector<int> backward_order(const Node& group) {
@@ -57,7 +81,19 @@ std::vector<int> backward_order(const Node& group) {
     const Output x = group.input(a), y = group.input(b);
     return std::pair(x.node->id(), x.index) < std::pair(y.node->id(), y.index);
   });
-  return order;
+  return with_groups_together(order, groups_of(group));
+}
+
+Reduction reduction_of(const Node& group) {
+  const ReduceOp op = reduce_op_from_name(group.attr<std::string>("reduction"));
+  const double factor = group.attr<double>("predivide_factor");
+  if (factor == 1) return op;
+  return {ReduceOp::sum, 1 / factor, factor / process().size};
+}
+
+std::pair<std::string, std::string> setting(const std::string& text) {
+  const auto at = text.find('=');
+  return {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
 }
 
 std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
@@ -69,11 +105,21 @@ std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
         describe(group), local[0], process().size);
   ScheduleSpec spec;
   spec.name = group.name();
-  spec.op = reduce_op_from_name(group.attr<std::string>("reduction"));
+  spec.reduction = reduction_of(group);
   const auto names = group.attr<std::vector<std::string>>("names");
+  const auto groups = groups_of(group);
   for (const int i : backward_order(group))
-    spec.gradients.push_back(
-        {.name = names.at(i), .shape = group.output_shape(i), .dtype = group.output_dtype(i)});
+    spec.gradients.push_back({.name = names.at(i),
+                              .shape = group.output_shape(i),
+                              .dtype = group.output_dtype(i),
+                              .group = static_cast<int>(groups[i])});
+  if (!group.attr<std::vector<std::int64_t>>("groups").empty()) {
+    std::vector<int> in_order;
+    for (const auto& gradient : spec.gradients) in_order.push_back(gradient.group);
+    spec.options.emplace_back("the grouping of gradients", fmt::format("[{}]", fmt::join(in_order, ",")));
+  }
+  for (const auto& text : group.attr<std::vector<std::string>>("compared"))
+    spec.options.push_back(setting(text));
   spec.limits = default_bucket_limits();
   const auto first_bytes = group.attr<std::int64_t>("first_bucket_bytes"),
              bytes = group.attr<std::int64_t>("bucket_bytes");
@@ -101,6 +147,7 @@ bool can_lie_in_bucket(const StepGraph& graph, StepValue value) {
 
 void split_into_buckets(StepGraph& graph, int group, const std::shared_ptr<Schedule>& schedule) {
   const std::vector<int> order = backward_order(*graph.nodes[group].origin);
+  const std::vector<int> before = graph.nodes[group].control_inputs;
   for (std::size_t b = 0; b < schedule->buckets().size(); ++b) {
     const Bucket& bucket = schedule->buckets()[b];
     const auto& memory = schedule->memory(static_cast<int>(b));
@@ -122,6 +169,7 @@ void split_into_buckets(StepGraph& graph, int group, const std::shared_ptr<Sched
     const int node = graph.add("BucketAllReduce", fmt::format("{}/bucket_{}", graph.nodes[group].name, b),
                                inputs, {{"bucket", static_cast<std::int64_t>(b)}}, last_written + 2);
     graph.nodes[node].resource = schedule;
+    graph.nodes[node].control_inputs = before;
     for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
       const StepValue reduced{node, static_cast<int>(k)};
       graph.placements[reduced] = {memory, static_cast<std::size_t>(bucket.offsets[k])};

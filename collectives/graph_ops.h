@@ -14,6 +14,13 @@ struct GroupAllReduceOptions {
   ReduceOp op = ReduceOp::average;
   std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
   std::int64_t bucket_bytes = 0;        // of the others; 0: KOLO_BUCKET_BYTES
+  // Average alone: the ranks' gradients are divided by it before they are summed, and the sum is multiplied
+  // by it ÷ R. Positive.
+  double predivide_factor = 1;
+  // Of each gradient, the group that it is reduced with, in one bucket; −1: none. Empty: no groups.
+  std::vector<std::int64_t> groups = {};
+  // More that must be the same on all ranks: "setting=value".
+  std::vector<std::string> compared = {};
   // Names of gradients that need no reduction because there is one rank: a step on several refuses the node.
   std::vector<std::string> of_one_rank = {};
 };

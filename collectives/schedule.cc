@@ -33,9 +33,10 @@ std::string label_of(int bucket, const Bucket& contents, const std::vector<Gradi
 }
 
 void check(const ScheduleSpec& spec) {
-  if (spec.op != ReduceOp::sum && spec.op != ReduceOp::average)
+  const ReduceOp op = spec.reduction.op;
+  if (op != ReduceOp::sum && op != ReduceOp::average)
     throw InvalidArgumentError("schedule \"{}\": gradients are combined by sum or average, not by {}",
-                               spec.name, name(spec.op));
+                               spec.name, name(op));
   for (const auto& gradient : spec.gradients)
     if (!is_floating(gradient.dtype))
       throw InvalidArgumentError(
@@ -156,7 +157,7 @@ void Schedule::compare() {
     options.emplace_back("the bucket limit", std::to_string(spec_.limits.bytes));
     options.emplace_back("the first bucket's limit", std::to_string(spec_.limits.first_bytes));
     for (auto& option : shared_options(core_->runtime->options())) options.push_back(std::move(option));
-    const std::string description = describe_schedule(spec_.op, options, spec_.gradients);
+    const std::string description = describe_schedule(spec_.reduction, options, spec_.gradients);
     const auto hashes = world_group().allgather(schedule_hash(description));
     if (std::any_of(hashes.begin(), hashes.end(), [&](const auto& hash) { return hash != hashes[0]; }))
       throw FailedPreconditionError("Ranks disagree on the training step: {}",
@@ -168,7 +169,8 @@ void Schedule::compare() {
       for (std::size_t b = 0; b < buckets_.size(); ++b)
         core_->reductions.push_back(std::make_shared<detail::BucketReduction>(
             static_cast<int>(b), core_->state, core_->communicator, memory_[b], buckets_[b].dtype,
-            elements_of(buckets_[b]), spec_.op, label_of(static_cast<int>(b), buckets_[b], spec_.gradients)));
+            elements_of(buckets_[b]), spec_.reduction,
+            label_of(static_cast<int>(b), buckets_[b], spec_.gradients)));
     }
   }
   core_->compared = true;

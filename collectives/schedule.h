@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <kolo/collectives/bucket.h>
-#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/reduction.h>
 #include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -20,7 +20,7 @@ namespace kolo {
 
 struct ScheduleSpec {
   std::string name;  // for messages; need not be the same on all ranks
-  ReduceOp op = ReduceOp::average;
+  Reduction reduction = ReduceOp::average;
   std::vector<GradientSpec> gradients =
       {};  // in the order in which the backward pass makes them; floating types
   BucketLimits limits = {};
@@ -38,6 +38,8 @@ BucketLimits default_bucket_limits();
 /// rank. An end of data comes with the first bucket, so nothing of its step is applied anywhere. A failure
 /// comes with the first bucket that the failing rank has not begun: ranks may have applied earlier ones, and
 /// the group ends with the error.
+/// A step in which a rank submits nothing at all, on no rank then, does not count: gradients may be summed
+/// for several steps before they are reduced.
 /// One rank: no traffic; submit() is done at once.
 class Schedule final : public StepAgreement {
  public:

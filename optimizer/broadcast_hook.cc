@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/training/optional_state.h>
 
 namespace kolo {
 namespace {
@@ -117,7 +118,12 @@ void broadcast_variables(Session& session, std::span<const Variable> variables, 
 }
 
 void BroadcastGlobalVariablesHook::after_create_session(Session& session) {
-  broadcast_variables(session, global_variables(session.graph()), root_);
+  std::vector<Variable> shared;
+  for (const Variable& variable : global_variables(session.graph())) {
+    if (!is_own_of_rank(variable)) shared.push_back(variable);
+    else if (!session.variable(*variable.ref().node).initialized) session.run(variable.initializer());
+  }
+  broadcast_variables(session, shared, root_);
 }
 
 }  // namespace kolo

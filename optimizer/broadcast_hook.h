@@ -16,7 +16,8 @@ namespace kolo {
 /// lack, or `Attempting to use uninitialized value <name>` if root has no value. Nothing is changed then.
 void broadcast_variables(Session& session, std::span<const Variable> variables, int root);
 
-/// Broadcasts all global variables, slots and the global step too, when the session has been made.
+/// Broadcasts all global variables, slots and the global step too, when the session has been made; but for
+/// those that are each rank's own (core/training/optional_state.h).
 class BroadcastGlobalVariablesHook : public SessionRunHook {
  public:
   explicit BroadcastGlobalVariablesHook(int root) : root_(root) {}

@@ -17,8 +17,8 @@ class BucketReduction final : public Collective {
  public:
   /// elements: the gradients' and the padding's; the flags follow them.
   BucketReduction(int bucket, std::shared_ptr<StepState> state, std::shared_ptr<Communicator> communicator,
-                  std::shared_ptr<Buffer> memory, DType dtype, std::int64_t elements, ReduceOp op,
-                  std::string label);
+                  std::shared_ptr<Buffer> memory, DType dtype, std::int64_t elements,
+                  const Reduction& reduction, std::string label);
 
   const std::string& label() const { return label_; }
   StepState& state() { return *state_; }

@@ -1,5 +1,6 @@
 #include <kolo/collectives/detail/step_state.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -67,7 +68,11 @@ bool StepState::begin_unless_broken() {
 }
 
 void StepState::begin_locked() {
-  if (begun_ && !void_)
+  // A step of which this rank has submitted nothing took place without the others: it is not counted.
+  const bool first_or_shared =
+      !begun_ || slots_.empty() ||
+      std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.submitted; });
+  if (begun_ && !void_ && first_or_shared)
     for (std::size_t b = 0; b < slots_.size(); ++b)
       if (!slots_[b].over)
         throw FailedPreconditionError(
@@ -78,8 +83,8 @@ void StepState::begin_locked() {
   for (auto& slot : slots_) slot.submitted = slot.queued = slot.over = false;
   next_ = 0;
   begun_ = true;
-  ++begun_steps_;
-  if (!std::exchange(step_is_set_, false)) ++step_;
+  if (first_or_shared) ++begun_steps_;
+  if (!std::exchange(step_is_set_, false) && first_or_shared) ++step_;
   void_ = nullptr;
   sent_ = {};
   coming_ = {};
