@@ -49,6 +49,9 @@ class Watchdog {
   /// on) or, where a rank has left before it, UnavailableError `rank <r> on <host> is gone (exited)`.
   std::exception_ptr verdict(int channel, std::int64_t ticket) const;
 
+  /// Why all operations have been given up; nullptr if they have not.
+  std::exception_ptr given_up() const { return given_up_; }
+
   /// Tells all others that this rank takes part in nothing beyond what it has finished.
   void announce_exit(std::span<const std::int64_t> finished);
 
