@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/kernels/passed_outputs.h>
 #include <kolo/core/runtime/executor.h>
 
 namespace kolo {
@@ -114,9 +115,8 @@ class LoopKernel : public Kernel {
   explicit LoopKernel(KernelInit& init)
       : plans_(init.resource<LoopPlans>()),
         max_iterations_(init.attr<std::int64_t>("max_iterations")),
-        threads_(init.threads()) {
-    for (int i = 0; i < init.num_outputs(); ++i) planned_.push_back(init.output_shape(i).is_fully_known());
-  }
+        threads_(init.threads()),
+        outputs_(init) {}
 
  protected:
   // Runs the loop from the kernel's inputs; calls visit(variables) at the start of each iteration. Returns
@@ -153,15 +153,10 @@ class LoopKernel : public Kernel {
     return current;
   }
 
-  void pass_on(KernelContext& context, int output, const Tensor& value) const {
-    if (planned_[output]) context.output(output).copy_from(value);
-    else context.set_output(output, value.clone());
-  }
-
   std::shared_ptr<LoopPlans> plans_;
-  std::vector<bool> planned_;
   std::int64_t max_iterations_;
   int threads_;
+  PassedOutputs outputs_;
 };
 
 class WhileKernel final : public LoopKernel {
@@ -169,7 +164,7 @@ class WhileKernel final : public LoopKernel {
   using LoopKernel::LoopKernel;
   void compute(KernelContext& context) override {
     const Values finals = repeat(context, [](const Values&) {});
-    for (std::size_t i = 0; i < finals.size(); ++i) pass_on(context, static_cast<int>(i), finals[i]);
+    for (std::size_t i = 0; i < finals.size(); ++i) outputs_.pass_on(context, static_cast<int>(i), finals[i]);
   }
 };
 
@@ -203,7 +198,7 @@ class WhileGradientKernel final : public LoopKernel {
       backward.run();
       for (std::size_t i = 0; i < flowing.size(); ++i) flowing[i] = backward.result(i);
     }
-    for (std::size_t i = 0; i < flowing.size(); ++i) pass_on(context, floating[i], flowing[i]);
+    for (std::size_t i = 0; i < flowing.size(); ++i) outputs_.pass_on(context, floating[i], flowing[i]);
   }
 };
 
