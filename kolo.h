@@ -180,6 +180,7 @@
 #include <kolo/optimizer/lars.h>
 #include <kolo/optimizer/lion.h>
 #include <kolo/optimizer/loss_scale.h>
+#include <kolo/optimizer/metric_average_hook.h>
 #include <kolo/optimizer/momentum.h>
 #include <kolo/optimizer/optimizer.h>
 #include <kolo/optimizer/registry.h>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/collectives/detail/bucket_reduction.h>
+#include <kolo/collectives/detail/row_gather.h>
 #include <kolo/collectives/detail/runtime.h>
 #include <kolo/collectives/detail/step_state.h>
 #include <kolo/collectives/schedule_hash.h>
@@ -44,6 +45,14 @@ void check(const ScheduleSpec& spec) {
           gradient.name, numpy_name(gradient.dtype));
 }
 
+std::string describe_gathers(const std::vector<RowGatherSpec>& gathers) {
+  std::string text;
+  for (const auto& gather : gathers)
+    text += fmt::format("\"{}\" rows of {}, by {}, {}\n", gather.name, gather.dense_shape,
+                        numpy_name(gather.index_dtype), numpy_name(gather.dtype));
+  return text;
+}
+
 std::int64_t elements_of(const Bucket& bucket) {
   return bucket.bytes / static_cast<std::int64_t>(size_of(bucket.dtype));
 }
@@ -53,9 +62,10 @@ std::int64_t elements_of(const Bucket& bucket) {
 // What compare() makes, and the way to the communication thread.
 class Schedule::Core {
  public:
-  Core(std::shared_ptr<detail::Runtime> runtime, int buckets)
-      : runtime(std::move(runtime)), state(std::make_shared<detail::StepState>(buckets)) {}
+  Core(std::shared_ptr<detail::Runtime> runtime, int slots)
+      : runtime(std::move(runtime)), state(std::make_shared<detail::StepState>(slots)), slots_(slots) {}
 
+  int num_slots() const { return slots_; }
   bool has_peers() const { return runtime && runtime->has_peers(); }
   void submit(int bucket, Done done);
   void submit_missing();
@@ -65,13 +75,15 @@ class Schedule::Core {
   bool compared = false;
   int channel = 0;
   std::shared_ptr<Communicator> communicator;
-  std::vector<std::shared_ptr<detail::BucketReduction>> reductions;
+  std::vector<std::shared_ptr<detail::ScheduledOperation>> operations;  // by slot
+  std::vector<std::shared_ptr<detail::RowGather>> gathers;
 
  private:
   void send(const detail::StepState::Submitted& buckets);
   void reduce_alone(const detail::StepState::Submitted& buckets);
 
   Mutex order_mutex_;
+  int slots_;
 };
 
 void Schedule::Core::submit(int bucket, Done done) {
@@ -98,15 +110,15 @@ void Schedule::Core::submit_missing() {
 
 void Schedule::Core::send(const detail::StepState::Submitted& buckets) {
   for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
-    const auto& reduction = reductions[bucket];
+    const auto& operation = operations[bucket];
     runtime->thread().submit({.channel = channel,
                               .ticket = state->ticket(bucket),
-                              .operation = reduction,
-                              .label = reduction->label(),
-                              // The reduction, which holds the state, lives as long as the submission.
+                              .operation = operation,
+                              .label = operation->label(),
+                              // The operation, which holds the state, lives as long as the submission.
                               .done = [state = state.get(), bucket](
                                           std::exception_ptr error) { state->finish_bucket(bucket, error); },
-                              .details = reduction->details()});
+                              .details = operation->details()});
   }
 }
 
@@ -138,14 +150,16 @@ Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(sp
         std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes));
     std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
   }
-  core_ = std::make_unique<Core>(detail::current_runtime(), static_cast<int>(buckets_.size()));
+  core_ = std::make_unique<Core>(detail::current_runtime(),
+                                 static_cast<int>(buckets_.size() + spec_.gathers.size()));
 }
 
 // MPI's handles are freed where MPI is called. A bucket that still waits for other ranks keeps its own.
 Schedule::~Schedule() {
   if (!core_->communicator) return;
   core_->runtime->thread().call([this] {
-    core_->reductions.clear();
+    core_->operations.clear();
+    core_->gathers.clear();
     core_->communicator.reset();
   });
 }
@@ -157,20 +171,29 @@ void Schedule::compare() {
     options.emplace_back("the bucket limit", std::to_string(spec_.limits.bytes));
     options.emplace_back("the first bucket's limit", std::to_string(spec_.limits.first_bytes));
     for (auto& option : shared_options(core_->runtime->options())) options.push_back(std::move(option));
-    const std::string description = describe_schedule(spec_.reduction, options, spec_.gradients);
+    const std::string description =
+        describe_schedule(spec_.reduction, options, spec_.gradients) + describe_gathers(spec_.gathers);
     const auto hashes = world_group().allgather(schedule_hash(description));
     if (std::any_of(hashes.begin(), hashes.end(), [&](const auto& hash) { return hash != hashes[0]; }))
       throw FailedPreconditionError("Ranks disagree on the training step: {}",
                                     first_disagreement(world_group().allgather(description)));
-    if (!buckets_.empty()) {
+    if (core_->num_slots() > 0) {
       auto& thread = core_->runtime->thread();
       core_->channel = thread.open_channel();
       thread.call([this] { core_->communicator = core_->runtime->world().duplicate(); });
       for (std::size_t b = 0; b < buckets_.size(); ++b)
-        core_->reductions.push_back(std::make_shared<detail::BucketReduction>(
+        core_->operations.push_back(std::make_shared<detail::BucketReduction>(
             static_cast<int>(b), core_->state, core_->communicator, memory_[b], buckets_[b].dtype,
             elements_of(buckets_[b]), spec_.reduction,
             label_of(static_cast<int>(b), buckets_[b], spec_.gradients)));
+      for (int g = 0; g < num_gathers(); ++g) {
+        const RowGatherSpec& gather = spec_.gathers[g];
+        core_->gathers.push_back(std::make_shared<detail::RowGather>(
+            slot_of_gather(g), core_->state, core_->communicator, gather,
+            spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
+            fmt::format("rows of \"{}\" of the training step", gather.name)));
+        core_->operations.push_back(core_->gathers.back());
+      }
     }
   }
   core_->compared = true;
@@ -185,7 +208,16 @@ void Schedule::begin_step() {
   core_->state->begin();
 }
 
-void Schedule::submit(int bucket, Done done) { core_->submit(bucket, std::move(done)); }
+void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done)); }
+
+void Schedule::give_rows(int gather, const Tensor& values, const Tensor& indices) {
+  core_->gathers.at(gather)->set_own(values, indices);
+}
+
+std::pair<Tensor, Tensor> Schedule::gathered_rows(int gather) const {
+  const detail::RowGather& rows = *core_->gathers.at(gather);
+  return {rows.values(), rows.indices()};
+}
 
 void Schedule::request_stop() { core_->state->raise_stop(); }
 
@@ -218,7 +250,7 @@ void Schedule::join_with_zeros() {
 void Schedule::fail(const std::string& text) {
   auto& state = *core_->state;
   // An error that all ranks share needs no telling.
-  if (!core_->has_peers() || !core_->compared || buckets_.empty() || state.error()) return;
+  if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || state.error()) return;
   state.raise_failure(text);
   if (core_->runtime->thread().is_current()) {  // it must go on for anybody to hear of this
     if (state.is_under_way()) core_->submit_missing();
@@ -239,8 +271,8 @@ std::vector<Schedule::Timing> Schedule::last_step_timings() const { return core_
 void Schedule::append_trace(StepTrace& trace) const {
   if (!core_->has_peers()) return;
   const auto timings = last_step_timings();
-  for (std::size_t b = 0; b < core_->reductions.size(); ++b)
-    trace.events.push_back({.name = core_->reductions[b]->label(),
+  for (std::size_t b = 0; b < core_->operations.size(); ++b)
+    trace.events.push_back({.name = core_->operations[b]->label(),
                             .category = "reduce",
                             .lane = "communication",
                             .start = timings[b].start,

@@ -80,21 +80,37 @@ class GroupReducer final : public GradientReducer {
                bool tolerates_overflow)
       : options_(options), groups_(std::move(groups)), tolerates_overflow_(tolerates_overflow) {}
 
-  Outputs reduce(const Scope& s, const Outputs& values, const std::vector<std::string>& names) override {
+  using GradientReducer::reduce;
+  GroupReduced reduce(const Scope& s, const GroupReduceInputs& inputs) override {
     GroupAllReduceOptions options = options_;
     if (!groups_.empty())
-      for (const std::string& name : names) {
+      for (const std::string& name : inputs.names) {
         const auto found = groups_.find(name);
         options.groups.push_back(found == groups_.end() ? -1 : found->second);
       }
-    return group_allreduce(s.named(kName), values, names, options);
+    GroupReduceInputs all = inputs;
+    const std::size_t asked = inputs.slices.size();
+    for (const GradientPair& pair : std::exchange(slices_, {})) {
+      all.slices.push_back(*indexed_slices(pair.gradient));
+      all.slice_names.push_back(pair.variable.name());
+    }
+    GroupReduced reduced = group_reduce(s.named(kName), all, options);
+    for (std::size_t i = asked; i < reduced.slices.size(); ++i)
+      gathered_.push_back(to_dense(s, reduced.slices[i]));
+    reduced.slices.resize(asked);
+    return reduced;
   }
+  /// Gradients that are slices, which travel with the first reduction.
+  void add_slices(const GradientPair& pair) { slices_.push_back(pair); }
+  const Outputs& gathered() const { return gathered_; }
   bool tolerates_overflow() const override { return tolerates_overflow_; }
 
  private:
   GroupAllReduceOptions options_;
   std::map<std::string, std::int64_t> groups_;
   bool tolerates_overflow_;
+  std::vector<GradientPair> slices_;
+  Outputs gathered_;
 };
 
 }  // namespace
@@ -150,13 +166,14 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
                                  .bucket_bytes = options_.bucket_bytes,
                                  .predivide_factor = options_.gradient_predivide_factor,
                                  .compared = compared_settings(options_, *options_.compression)};
-  std::vector<GradientPair*> to_reduce;
+  std::vector<GradientPair*> to_reduce, to_gather;
   std::vector<GradientPair> whole;
   std::vector<Variable> variables;
   for (GradientPair& pair : pairs) {
     if (!pair.gradient) continue;
     if (keeps_slices(pair)) {
-      group.of_one_rank.push_back(pair.variable.name());
+      if (alone) group.of_one_rank.push_back(pair.variable.name());
+      else to_gather.push_back(&pair);
       continue;
     }
     to_reduce.push_back(&pair);
@@ -171,14 +188,16 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
   if (alone && options_.compression->name() != compression->name())
     for (const Variable& variable : variables) group.of_one_rank.push_back(variable.name());
   GroupReducer reducer(group, std::move(groups), options_.loss_scale.has_value());
+  for (const GradientPair* pair : to_gather) reducer.add_slices(*pair);
   // Without any gradient too: the other ranks, which may have some, compare their schedule with this one's.
   const Outputs reduced = compression->reduce(s, whole, reducer);
   for (std::size_t i = 0; i < to_reduce.size(); ++i) to_reduce[i]->gradient = reduced[i];
+  for (std::size_t i = 0; i < to_gather.size(); ++i) to_gather[i]->gradient = reducer.gathered().at(i);
   return pairs;
 }
 
 bool DistributedOptimizer::keeps_slices(const GradientPair& pair) const {
-  return process().size == 1 && !options_.sparse_as_dense && indexed_slices(pair.gradient);
+  return !options_.sparse_as_dense && indexed_slices(pair.gradient);
 }
 
 // Of each variable; empty without groups.

@@ -21,7 +21,7 @@ struct DistributedOptimizerOptions {
   ReduceOp op = ReduceOp::average;      // average or sum
   std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
   std::int64_t bucket_bytes = 0;        // of the others; 0: KOLO_BUCKET_BYTES
-  // Slices (core/graph/indexed_slices.h) become whole gradients on one rank too, as they do on several.
+  // Slices (core/graph/indexed_slices.h) become whole gradients.
   bool sparse_as_dense = false;
   // How gradients travel (optimizer/compression); none: as they are. One rank does not compress.
   std::shared_ptr<const Compression> compression = nullptr;
@@ -58,9 +58,11 @@ class DistributedOptimizer : public Optimizer {
   /// 2(n−1)/n · (bytes of all gradients) sent per rank, overlapped with the backward pass.
   /// With several backward passes for a step the gradients exist in the last one only: what is computed from
   /// them is skipped in the others, and cannot be fetched there.
-  /// Slices: on several ranks they are made whole inside their bucket and reduced like all others, so rules
-  /// that touch listed rows alone (Momentum, Adagrad, …) move all rows there. One rank keeps them, see
-  /// `sparse_as_dense`.
+  /// Slices stay slices: every rank gets the rows of all, ÷ R for an average, and the rule sums those that
+  /// several ranks have. In a step in which the rows of all ranks are more bytes than the whole gradient,
+  /// that is reduced instead, and the rows that some rank has are taken out of it: the rule sees the same
+  /// rows, each once. With `sparse_as_dense`, and with several backward passes for a step, slices become
+  /// whole gradients: rules that touch listed rows alone (Momentum, Adagrad, …) move all rows then.
   std::vector<GradientPair> compute_gradients(Scope& s, Output loss, std::span<const Variable> variables,
                                               const ComputeGradientsOptions& options = {}) override;
   /// The same gradients reduced over the ranks: what compute_gradients does unless `skip_synchronize`.

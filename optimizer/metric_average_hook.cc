@@ -45,8 +45,9 @@ Report read_report(const std::string& text) {
 void check_alike(const std::vector<Report>& reports) {
   for (std::size_t rank = 1; rank < reports.size(); ++rank) {
     if (reports[rank].names != reports[0].names)
-      throw InvalidArgumentError("Ranks disagree on the metrics to average: rank 0 has [{}], rank {} has [{}]",
-                                 reports[0].names, rank, reports[rank].names);
+      throw InvalidArgumentError(
+          "Ranks disagree on the metrics to average: rank 0 has [{}], rank {} has [{}]", reports[0].names,
+          rank, reports[rank].names);
     if (reports[rank].samples.has_value() != reports[0].samples.has_value())
       throw InvalidArgumentError(
           "Ranks disagree on the metrics to average: rank {} gives its samples, rank {} does not",
@@ -88,7 +89,8 @@ Metrics average_metrics(const Metrics& metrics, std::optional<double> samples) {
 }
 
 MetricAverageHook::MetricAverageHook(MetricAverageOptions options) : options_(std::move(options)) {
-  if (options_.metrics.empty()) throw InvalidArgumentError("MetricAverageHook: there are no metrics to average");
+  if (options_.metrics.empty())
+    throw InvalidArgumentError("MetricAverageHook: there are no metrics to average");
   if (options_.steps_per_epoch < 1)
     throw InvalidArgumentError("MetricAverageHook: steps_per_epoch is {}; it must be positive",
                                options_.steps_per_epoch);

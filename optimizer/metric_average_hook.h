@@ -21,8 +21,8 @@ Metrics average_metrics(const Metrics& metrics, std::optional<double> samples = 
 
 struct MetricAverageOptions {
   std::map<std::string, Output> metrics;  // scalars, f32 or f64; evaluated in every run
-  Output samples = {};                    // how many samples a run's metrics are of, a scalar; none: as many in each
-  std::int64_t steps_per_epoch = 0;       // runs, positive, the same on all ranks
+  Output samples = {};  // how many samples a run's metrics are of, a scalar; none: as many in each
+  std::int64_t steps_per_epoch = 0;  // runs, positive, the same on all ranks
   // Called on every rank when an epoch, from 1, is over. None: rank 0 logs the averages.
   std::function<void(std::int64_t epoch, const Metrics& averages)> on_epoch = nullptr;
 };

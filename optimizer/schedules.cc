@@ -209,10 +209,11 @@ Output learning_rate_warmup(const Scope& s, Hyperparameter learning_rate, Output
     throw InvalidArgumentError("learning_rate_warmup: {} epochs of {} batches; both must be positive",
                                warmup.epochs, warmup.batches_per_epoch);
   if (!(warmup.scale >= 0))
-    throw InvalidArgumentError("learning_rate_warmup: scale is {}; it must be positive, or 0 for the number of ranks",
-                               warmup.scale);
-  return schedule(s, "LearningRateWarmup", "learning_rate_warmup", learning_rate, global_step,
-                  {warmup.epochs * warmup.batches_per_epoch, warmup.scale > 0 ? warmup.scale : process().size});
+    throw InvalidArgumentError(
+        "learning_rate_warmup: scale is {}; it must be positive, or 0 for the number of ranks", warmup.scale);
+  return schedule(
+      s, "LearningRateWarmup", "learning_rate_warmup", learning_rate, global_step,
+      {warmup.epochs * warmup.batches_per_epoch, warmup.scale > 0 ? warmup.scale : process().size});
 }
 
 }  // namespace kolo

@@ -8,13 +8,13 @@ BucketReduction::BucketReduction(int bucket, std::shared_ptr<StepState> state,
                                  std::shared_ptr<Communicator> communicator, std::shared_ptr<Buffer> memory,
                                  DType dtype, std::int64_t elements, const Reduction& reduction,
                                  std::string label)
-    : bucket_(bucket),
+    : ScheduledOperation(std::move(label)),
+      bucket_(bucket),
       state_(std::move(state)),
       communicator_(std::move(communicator)),
       memory_(std::move(memory)),
       dtype_(dtype),
       flags_(memory_->data() + elements * static_cast<std::int64_t>(size_of(dtype))),
-      label_(std::move(label)),
       allreduce_(communicator_->allreduce({memory_->data(), elements + kFlagElements, dtype}, reduction)),
       reasons_(*communicator_) {}
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/graph_ops.h>
 #include <kolo/optimizer/optimizer.h>
 
 namespace kolo {
@@ -17,7 +18,11 @@ class GradientReducer {
   virtual ~GradientReducer() = default;
   /// Each of `values`, of fully known shapes, combined over the ranks as the optimizer was asked to (average
   /// or sum). names: one each, the same on all ranks; what errors call them.
-  virtual Outputs reduce(const Scope& s, const Outputs& values, const std::vector<std::string>& names) = 0;
+  Outputs reduce(const Scope& s, const Outputs& values, const std::vector<std::string>& names) {
+    return reduce(s, GroupReduceInputs{.gradients = values, .names = names}).gradients;
+  }
+  /// Slices too: all ranks' rows, ÷ R for an average.
+  virtual GroupReduced reduce(const Scope& s, const GroupReduceInputs& inputs) = 0;
   /// True where somebody else finds what is not finite (dynamic loss scaling): it is no error then.
   virtual bool tolerates_overflow() const = 0;
 };

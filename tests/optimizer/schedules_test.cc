@@ -46,8 +46,9 @@ TEST(LearningRateWarmup, ScalesByTheNumberOfRanksUnlessTold) {
 }
 
 TEST(LearningRateWarmup, NeedsALength) {
-  EXPECT_THAT([] { rate_at(0, [](const Scope& s, Output step) { return learning_rate_warmup(s, 0.1, step, {}); }); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("0 epochs of 0 batches")));
+  EXPECT_THAT(
+      [] { rate_at(0, [](const Scope& s, Output step) { return learning_rate_warmup(s, 0.1, step, {}); }); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("0 epochs of 0 batches")));
 }
 
 // Row 53 of the worked examples.
