@@ -1,6 +1,6 @@
-// Turns each GroupAllReduce of a step into one node for each bucket of its schedule, which starts as soon as
-// the bucket's last gradient is written, and puts the gradients' memory inside the buckets, so that nothing
-// is copied on the way.
+// Turns each GroupAllReduce and AllReduce of a step into one node for each bucket of its schedule, which
+// starts as soon as the bucket's last gradient is written, and puts the gradients' memory inside the buckets,
+// so that nothing is copied on the way.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -204,6 +204,12 @@ std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
 }
 
 const RegisterAgreement group_agreement("GroupAllReduce", make_schedule);
+const RegisterAgreement single_agreement("AllReduce", make_schedule);
+
+bool is_reduction(const StepNode& node) {
+  const std::string& op = node.schema->name();
+  return node.origin != nullptr && (op == "GroupAllReduce" || op == "AllReduce");
+}
 
 // True if the producer may write `value` straight into a bucket: it is memory of its own that nobody else
 // looks at. A reader beside the reduction would see the reduced gradient in the place of this rank's own.
@@ -276,7 +282,7 @@ void gather_slices(StepGraph& graph, int group, const std::vector<int>& before,
 void bucket_gradients(StepGraph& graph, PassContext& context) {
   const int count = static_cast<int>(graph.nodes.size());  // nodes that are added here are no groups
   for (int i = 0; i < count; ++i) {
-    if (graph.nodes[i].schema->name() != "GroupAllReduce" || graph.nodes[i].origin == nullptr) continue;
+    if (!is_reduction(graph.nodes[i])) continue;
     if (process().size == 1) {
       // Nothing to reduce: whoever reads the result reads the gradient itself, bit for bit.
       const auto inputs = graph.nodes[i].inputs;

@@ -56,4 +56,9 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
 Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vector<std::string>& names,
                         const GroupAllReduceOptions& options = {});
 
+/// x, of a floating type and a fully known shape, reduced over all ranks by sum or average, where the rest of
+/// the step waits for it. Its gradient is reduced likewise. Every rank runs a step that has it, or none. One
+/// rank: an identity.
+Output allreduce(const Scope& s, Output x, ReduceOp op = ReduceOp::average);
+
 }  // namespace kolo
