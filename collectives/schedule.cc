@@ -35,14 +35,43 @@ std::string label_of(int bucket, const Bucket& contents, const std::vector<Gradi
 
 void check(const ScheduleSpec& spec) {
   const ReduceOp op = spec.reduction.op;
-  if (op != ReduceOp::sum && op != ReduceOp::average)
-    throw InvalidArgumentError("schedule \"{}\": gradients are combined by sum or average, not by {}",
+  if (op != ReduceOp::sum && op != ReduceOp::average && op != ReduceOp::adasum)
+    throw InvalidArgumentError("schedule \"{}\": gradients are combined by sum, average or adasum, not by {}",
                                spec.name, name(op));
   for (const auto& gradient : spec.gradients)
     if (!is_floating(gradient.dtype))
       throw InvalidArgumentError(
           "schedule \"{}\": the gradient of \"{}\" is {}; only floating types are reduced", spec.name,
           gradient.name, numpy_name(gradient.dtype));
+}
+
+// The schedules of this process that its ranks have compared. Any thread.
+class LiveStates {
+ public:
+  void add(const std::shared_ptr<detail::StepState>& state) KOLO_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    std::erase_if(states_, [](const auto& known) { return known.expired(); });
+    states_.push_back(state);
+  }
+  template <typename Predicate>
+  bool any_other(const detail::StepState& than, const Predicate& predicate) const KOLO_EXCLUDES(mutex_) {
+    std::vector<std::shared_ptr<detail::StepState>> others;
+    {
+      MutexLock lock(mutex_);
+      for (const auto& weak : states_)
+        if (auto state = weak.lock(); state && state.get() != &than) others.push_back(std::move(state));
+    }
+    return std::any_of(others.begin(), others.end(), [&](const auto& other) { return predicate(*other); });
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::weak_ptr<detail::StepState>> states_ KOLO_GUARDED_BY(mutex_);
+};
+
+LiveStates& states_of_process() {
+  static LiveStates states;
+  return states;
 }
 
 std::string describe_gathers(const std::vector<RowGatherSpec>& gathers) {
@@ -164,6 +193,16 @@ Schedule::~Schedule() {
   });
 }
 
+std::vector<TypedBuffer> Schedule::tensors_of(int bucket) const {
+  const Bucket& contents = buckets_[static_cast<std::size_t>(bucket)];
+  std::vector<TypedBuffer> tensors;
+  for (std::size_t k = 0; k < contents.gradients.size(); ++k)
+    tensors.push_back({memory_[static_cast<std::size_t>(bucket)]->data() + contents.offsets[k],
+                       spec_.gradients[static_cast<std::size_t>(contents.gradients[k])].shape.elements(),
+                       contents.dtype});
+  return tensors;
+}
+
 void Schedule::compare() {
   if (core_->compared) return;
   if (core_->has_peers()) {
@@ -184,7 +223,7 @@ void Schedule::compare() {
       for (std::size_t b = 0; b < buckets_.size(); ++b)
         core_->operations.push_back(std::make_shared<detail::BucketReduction>(
             static_cast<int>(b), core_->state, core_->communicator, memory_[b], buckets_[b].dtype,
-            elements_of(buckets_[b]), spec_.reduction,
+            elements_of(buckets_[b]), spec_.reduction, tensors_of(static_cast<int>(b)),
             label_of(static_cast<int>(b), buckets_[b], spec_.gradients)));
       for (int g = 0; g < num_gathers(); ++g) {
         const RowGatherSpec& gather = spec_.gathers[g];
@@ -196,6 +235,7 @@ void Schedule::compare() {
       }
     }
   }
+  if (core_->has_peers()) states_of_process().add(core_->state);
   core_->compared = true;
 }
 
@@ -234,6 +274,10 @@ void Schedule::end_of_data() {
 void Schedule::end_of_data_in_step(const std::string& text) {
   auto& state = *core_->state;
   if (state.error()) return;  // all ranks have it
+  // Of a step with several schedules one is enough: all ranks leave it.
+  const auto begun = state.begun_at();
+  if (states_of_process().any_other(state, [&](const auto& other) { return other.is_void_since(begun); }))
+    return;
   if (state.raise_end_of_data_in_step()) join_with_zeros();
   else fail(text);
 }
@@ -251,6 +295,13 @@ void Schedule::fail(const std::string& text) {
   auto& state = *core_->state;
   // An error that all ranks share needs no telling.
   if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || state.error()) return;
+  // Of a step with several schedules the one that the other ranks are in tells them.
+  const bool known =
+      states_of_process().any_other(state, [](const auto& other) { return other.is_broken(); });
+  if (known) return state.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+  if (!state.is_under_way() &&
+      states_of_process().any_other(state, [](const auto& other) { return other.is_under_way(); }))
+    return;
   state.raise_failure(text);
   if (core_->runtime->thread().is_current()) {  // it must go on for anybody to hear of this
     if (state.is_under_way()) core_->submit_missing();

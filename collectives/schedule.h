@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <kolo/collectives/bucket.h>
+#include <kolo/collectives/collective.h>
 #include <kolo/collectives/reduction.h>
 #include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/tensor/allocator.h>
@@ -63,8 +64,8 @@ class Schedule final : public StepAgreement {
     std::chrono::steady_clock::time_point end;
   };
 
-  /// Throws InvalidArgumentError for a gradient that is not floating, and for an op other than sum and
-  /// average.
+  /// Throws InvalidArgumentError for a gradient that is not floating, and for an op other than sum, average
+  /// and adasum.
   explicit Schedule(ScheduleSpec spec, Allocator& allocator = cpu_allocator());
   ~Schedule() override;
   Schedule(const Schedule&) = delete;
@@ -118,6 +119,7 @@ class Schedule final : public StepAgreement {
  private:
   class Core;
   void join_with_zeros();
+  std::vector<TypedBuffer> tensors_of(int bucket) const;
 
   ScheduleSpec spec_;
   std::vector<Bucket> buckets_;

@@ -42,8 +42,8 @@ void check_groups(const DistributedOptimizerOptions& options) {
 }
 
 void check(const DistributedOptimizerOptions& options) {
-  if (options.op != ReduceOp::average && options.op != ReduceOp::sum)
-    throw InvalidArgumentError("{}: op is {}; gradients are combined by average or sum", kName,
+  if (options.op != ReduceOp::average && options.op != ReduceOp::sum && options.op != ReduceOp::adasum)
+    throw InvalidArgumentError("{}: op is {}; gradients are combined by average, sum or adasum", kName,
                                kolo::name(options.op));
   if (options.backward_passes_per_step < 1)
     throw InvalidArgumentError("{}: backward_passes_per_step is {}; it must be at least 1", kName,

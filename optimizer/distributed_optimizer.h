@@ -18,7 +18,7 @@ namespace kolo {
 
 /// All ranks must give the same; what differs is found before the first step.
 struct DistributedOptimizerOptions {
-  ReduceOp op = ReduceOp::average;      // average or sum
+  ReduceOp op = ReduceOp::average;      // average, sum or adasum (of whole gradients only)
   std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
   std::int64_t bucket_bytes = 0;        // of the others; 0: KOLO_BUCKET_BYTES
   // Slices (core/graph/indexed_slices.h) become whole gradients.

@@ -167,7 +167,7 @@ const RegisterSchedule linear_cosine(
     });
 
 // B, R
-const RegisterSchedule warmup("LearningRateWarmup", [](double rate, double step, Numbers n) {
+const RegisterSchedule warmup("LearningRateWarmup", check_steps<2>, [](double rate, double step, Numbers n) {
   return rate * (1 + (n[1] - 1) * std::min((step + 1) / n[0], 1.0));
 });
 

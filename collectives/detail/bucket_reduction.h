@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include <kolo/collectives/communicator.h>
@@ -17,10 +18,11 @@ namespace kolo::detail {
 /// why: all of them, since all have seen the same flags. Keeps alive what its messages refer to.
 class BucketReduction final : public ScheduledOperation {
  public:
-  /// elements: the gradients' and the padding's; the flags follow them.
+  /// elements: the gradients' and the padding's; the flags follow them. tensors: the gradients, each with
+  /// coefficients of its own where they are combined by Adasum.
   BucketReduction(int bucket, std::shared_ptr<StepState> state, std::shared_ptr<Communicator> communicator,
                   std::shared_ptr<Buffer> memory, DType dtype, std::int64_t elements,
-                  const Reduction& reduction, std::string label);
+                  const Reduction& reduction, std::span<const TypedBuffer> tensors, std::string label);
 
   OperationDetails details() const override;
   StepState& state() { return *state_; }

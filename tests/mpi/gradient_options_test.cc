@@ -11,6 +11,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/runtime/group.h>
@@ -189,6 +190,37 @@ TEST(LossScale, SkipsAllBackwardPassesOfAStep) {
   EXPECT_EQ(training.step(1), 1);
   training.step(1);
   EXPECT_NEAR(training.step(1), 0.8, 1e-6);
+}
+
+// Rows 29 and 30 of the worked examples at once: two variables in one bucket, each by itself.
+TEST(Adasum, CombinesEachGradientByItself) {
+  if (size() != 2) GTEST_SKIP() << "an example of two ranks";
+  Graph graph;
+  Scope s(graph);
+  const bool first = rank() == 0;
+  const Variable a(s.named("a"), zeros(s, DType::f32, {2})), b(s.named("b"), zeros(s, DType::f32, {2}));
+  const Output of_a = constant(s, Tensor::of<float>({2}, {2, 0}));
+  const Output of_b = constant(s, Tensor::of<float>({2}, {1, first ? 0.0f : 1.0f}));
+  DistributedOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(1.0), {.op = ReduceOp::adasum});
+  const Operation train = optimizer.minimize(s, add(s, mul(s, a, of_a), mul(s, b, of_b)));
+  const Operation initializer = global_variables_initializer(s);
+  Session session(graph);
+  session.run(initializer);
+  session.run(train);
+  const Tensor new_a = session.run(a.read()), new_b = session.run(b.read());
+  EXPECT_THAT(new_a.span<float>(), ElementsAre(-2, 0));
+  EXPECT_THAT(new_b.span<float>(), ElementsAre(-1.25, -0.75));
+}
+
+TEST(Adasum, RefusesSlices) {
+  if (size() == 1) GTEST_SKIP() << "one rank keeps its slices";
+  Graph graph;
+  Scope s(graph);
+  const Variable table(s.named("table"), zeros(s, DType::f32, {9, 2}));
+  const Output rows = gather(s, table, constant(s, Tensor::of<std::int32_t>({1}, {3})));
+  DistributedOptimizer optimizer(make_optimizer("sgd"), {.op = ReduceOp::adasum});
+  EXPECT_THAT([&] { optimizer.compute_gradients(s, rows); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("adasum is not defined for slices (\"table\")")));
 }
 
 TEST(SkipSynchronize, LeavesTheReductionToTheCaller) {

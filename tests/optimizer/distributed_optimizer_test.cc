@@ -97,9 +97,9 @@ TEST_F(DistributedOptimizerTest, RefusesToWrapNothing) {
 }
 
 TEST_F(DistributedOptimizerTest, RefusesToCombineGradientsByTheirMaximum) {
-  EXPECT_THAT(
-      [] { DistributedOptimizer(make_optimizer("sgd"), {.op = ReduceOp::max}); },
-      ThrowsMessage<InvalidArgumentError>(HasSubstr("op is max; gradients are combined by average or sum")));
+  EXPECT_THAT([] { DistributedOptimizer(make_optimizer("sgd"), {.op = ReduceOp::max}); },
+              ThrowsMessage<InvalidArgumentError>(
+                  HasSubstr("op is max; gradients are combined by average, sum or adasum")));
 }
 
 void expect_refused(const DistributedOptimizerOptions& options, const std::string& text) {
