@@ -70,7 +70,8 @@ std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironm
   join_devices(graph, environment.devices(), host_name);
   order_updates(graph);
   for (StepNode& node : graph.nodes)
-    if (auto loop = compile_loop(graph, node, environment)) node.resource = std::move(loop);
+    if (auto loop = compile_loop(graph, node, signature.loop_depth, environment))
+      node.resource = std::move(loop);
 
   std::unique_ptr<Plan> plan(new Plan(std::move(graph), environment));
   plan->agreements_ = std::move(agreements);
@@ -226,6 +227,10 @@ void Plan::find_conditions(PlanNode& node, const StepNode& source) {
 
 bool Plan::was_computed(const Frame& frame, std::size_t i) const {
   return fetched_nodes_[i] < 0 || !frame.contexts[fetched_nodes_[i]].skipped;
+}
+
+int Plan::feed_of_fetch(std::size_t i) const {
+  return graph_.nodes[memory_of(i).root.node].attrs.at("feed").get<int>();
 }
 
 std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> kernels) {
