@@ -67,13 +67,14 @@ struct Lanes<BFloat16> {
 };
 
 // Calls body(index) for every full vector, then once with copies of the rest in a vector of their own.
-template <typename T, class Body>
-HWY_INLINE void for_each_vector(T* dst, const T* src, std::int64_t elements, const Body& body) {
+template <typename T, typename S, class Body>
+HWY_INLINE void for_each_vector(T* dst, const S* src, std::int64_t elements, const Body& body) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(typename Lanes<T>::D()));
   std::int64_t i = 0;
   for (; i + lanes <= elements; i += lanes) body(dst + i, src + i);
   if (i == elements) return;
-  T dst_rest[hn::MaxLanes(typename Lanes<T>::D())] = {}, src_rest[hn::MaxLanes(typename Lanes<T>::D())] = {};
+  T dst_rest[hn::MaxLanes(typename Lanes<T>::D())] = {};
+  S src_rest[hn::MaxLanes(typename Lanes<T>::D())] = {};
   for (std::int64_t k = i; k < elements; ++k) dst_rest[k - i] = dst[k], src_rest[k - i] = src[k];
   body(dst_rest, src_rest);
   for (std::int64_t k = i; k < elements; ++k) dst[k] = dst_rest[k - i];
@@ -177,6 +178,30 @@ void multiply_floats(T* dst, std::int64_t elements, double factor) {
                   [&](T* d, const T*) HWY_ATTR { Lanes<T>::store(hn::Mul(Lanes<T>::load(d), by), d); });
 }
 
+template <typename T>
+void widen_floats(float* dst, const T* src, std::int64_t elements) {
+  for_each_vector(dst, src, elements,
+                  [](float* d, const T* s) HWY_ATTR { Lanes<float>::store(Lanes<T>::load(s), d); });
+}
+
+void widen_all(DType dtype, float* dst, const void* src, std::int64_t n) {
+  if (dtype == DType::f16) widen_floats(dst, static_cast<const Half*>(src), n);
+  else widen_floats(dst, static_cast<const BFloat16*>(src), n);
+}
+
+template <typename T>
+void narrow_floats(T* dst, const float* src, std::int64_t elements, int divisor) {
+  const auto by = hn::Set(typename Lanes<T>::D(), static_cast<float>(divisor));
+  for_each_vector(dst, src, elements, [&](T* d, const float* s) HWY_ATTR {
+    Lanes<T>::store(hn::Div(Lanes<float>::load(s), by), d);
+  });
+}
+
+void narrow_all(DType dtype, void* dst, const float* src, std::int64_t n, int divisor) {
+  if (dtype == DType::f16) narrow_floats(static_cast<Half*>(dst), src, n, divisor);
+  else narrow_floats(static_cast<BFloat16*>(dst), src, n, divisor);
+}
+
 void multiply_all(DType dtype, void* dst, std::int64_t n, double factor) {
   switch (dtype) {
     case DType::f32: return multiply_floats(static_cast<float*>(dst), n, factor);
@@ -198,6 +223,8 @@ namespace {
 HWY_EXPORT(reduce_all);
 HWY_EXPORT(divide_all);
 HWY_EXPORT(multiply_all);
+HWY_EXPORT(widen_all);
+HWY_EXPORT(narrow_all);
 
 }  // namespace
 
@@ -220,6 +247,16 @@ void divide(DType dtype, void* dst, std::int64_t elements, int divisor) {
 void multiply(DType dtype, void* dst, std::int64_t elements, double factor) {
   if (!is_floating(dtype)) throw InternalError("multiply: {} is not floating", dtype);
   HWY_DYNAMIC_DISPATCH(multiply_all)(dtype, dst, elements, factor);
+}
+
+void widen(DType dtype, float* dst, const void* src, std::int64_t elements) {
+  if (dtype != DType::f16 && dtype != DType::bf16) throw InternalError("widen: {} has no 16 bits", dtype);
+  HWY_DYNAMIC_DISPATCH(widen_all)(dtype, dst, src, elements);
+}
+
+void narrow(DType dtype, void* dst, const float* src, std::int64_t elements, int divisor) {
+  if (dtype != DType::f16 && dtype != DType::bf16) throw InternalError("narrow: {} has no 16 bits", dtype);
+  HWY_DYNAMIC_DISPATCH(narrow_all)(dtype, dst, src, elements, divisor);
 }
 
 }  // namespace kolo

@@ -1,51 +1,21 @@
 #include <kolo/collectives/detail/mpi_communicator.h>
 
-#include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
+#include <kolo/collectives/algorithms/adasum.h>
 #include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/collectives/algorithms/barrier.h>
+#include <kolo/collectives/algorithms/broadcast.h>
 #include <kolo/collectives/algorithms/exchange.h>
+#include <kolo/collectives/algorithms/ring.h>
 #include <kolo/collectives/detail/mpi_allreduce.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo::detail {
 namespace {
 
-// MPI 3 counts in int.
-constexpr std::size_t kPieceBytes = std::size_t{1} << 30;
-
-/// Nonblocking MPI calls that are over when all of them are.
-class MpiRequests final : public Collective {
- public:
-  explicit MpiRequests(std::function<void(std::vector<MPI_Request>&)> post) : post_(std::move(post)) {}
-
-  void start() override {
-    requests_.clear();
-    post_(requests_);
-  }
-  Progress progress() override {
-    int done = 0;
-    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-    return done != 0 ? Progress::finished : Progress::none;
-  }
-
- private:
-  std::function<void(std::vector<MPI_Request>&)> post_;
-  std::vector<MPI_Request> requests_;
-};
-
-void post_broadcast(std::span<std::byte> bytes, int root, MPI_Comm comm, std::vector<MPI_Request>& requests) {
-  while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
-    bytes = bytes.subspan(piece.size());
-    check_mpi(MPI_Ibcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, comm,
-                         &requests.emplace_back(MPI_REQUEST_NULL)),
-              "MPI_Ibcast");
-  }
-}
+constexpr std::size_t kShortAllgatherBytes = std::size_t{64} << 10;  // of all blocks
 
 }  // namespace
 
@@ -58,18 +28,24 @@ MpiCommunicator::MpiCommunicator(MpiComm comm, Topology topology, std::string al
       chunk_bytes_(chunk_bytes) {}
 
 std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& buffer, ReduceOp op) {
-  if (op == ReduceOp::adasum) throw UnimplementedError("adasum over MPI");
+  if (op == ReduceOp::adasum) return make_adasum(buffer);
   const std::string name = allreduce_ == "auto" ? "ring" : allreduce_;
   if (name == "mpi") return mpi_allreduce(comm_.get(), buffer, op);
-  const AllreduceFactory make = allreduce_factory(name);
-  if (make == nullptr) throw InternalError("there is no allreduce algorithm \"{}\"", name);
-  return make({.network = network_, .topology = topology_, .chunk_bytes = chunk_bytes_}, buffer, op);
+  return kolo::make_allreduce(name, context(), buffer, op);
 }
 
-// The whole array is reduced, of which only a block is asked for.
+// Across nodes only if that was asked for: the result must not depend on where ranks run.
+std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buffer) {
+  return allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer)
+                                      : adasum_allreduce(context(), buffer);
+}
+
+// Another algorithm that was asked for reduces the whole array, of which a block is kept: in its own order.
 std::shared_ptr<Collective> MpiCommunicator::make_reduce_scatter(const TypedBuffer& buffer,
-                                                                 std::span<const std::int64_t>, ReduceOp op) {
-  return make_allreduce(buffer, op);
+                                                                 std::span<const std::int64_t> counts,
+                                                                 ReduceOp op) {
+  if (allreduce_ != "auto" && allreduce_ != "ring") return make_allreduce(buffer, op);
+  return ring_reduce_scatter(context(), buffer, counts, op);
 }
 
 void MpiCommunicator::check_root(int root) const {
@@ -79,22 +55,18 @@ void MpiCommunicator::check_root(int root) const {
 
 std::shared_ptr<Collective> MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   check_root(root);
-  return std::make_shared<MpiRequests>([bytes, root, comm = comm_.get()](std::vector<MPI_Request>& requests) {
-    post_broadcast(bytes, root, comm, requests);
-  });
+  return kolo::broadcast(network_, bytes, root, chunk_bytes_);
 }
 
-// A broadcast from each rank rather than MPI_Iallgatherv, whose displacements end at 2 GiB.
+// Short blocks go straight to every rank, since a ring's steps cost more than their bytes.
 std::shared_ptr<Collective> MpiCommunicator::allgather(std::span<const std::span<std::byte>> blocks) {
   if (static_cast<int>(blocks.size()) != size())
     throw InvalidArgumentError("allgather over {} ranks was given {} blocks; it needs one for each rank",
                                size(), blocks.size());
-  return std::make_shared<MpiRequests>(
-      [blocks = std::vector<std::span<std::byte>>(blocks.begin(), blocks.end()),
-       comm = comm_.get()](std::vector<MPI_Request>& requests) {
-        for (std::size_t root = 0; root < blocks.size(); ++root)
-          post_broadcast(blocks[root], static_cast<int>(root), comm, requests);
-      });
+  std::size_t bytes = 0;
+  for (const auto& block : blocks) bytes += block.size();
+  if (bytes > kShortAllgatherBytes) return ring_allgather(network_, blocks, chunk_bytes_);
+  return exchange(network_, std::vector<std::span<const std::byte>>(blocks.size(), blocks[rank()]), blocks);
 }
 
 std::shared_ptr<Collective> MpiCommunicator::alltoall(std::span<const std::span<const std::byte>> out,
@@ -118,11 +90,7 @@ std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<c
   return exchange(network_, blocks, in);
 }
 
-std::shared_ptr<Collective> MpiCommunicator::barrier() {
-  return std::make_shared<MpiRequests>([comm = comm_.get()](std::vector<MPI_Request>& requests) {
-    check_mpi(MPI_Ibarrier(comm, &requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Ibarrier");
-  });
-}
+std::shared_ptr<Collective> MpiCommunicator::barrier() { return dissemination_barrier(network_); }
 
 std::shared_ptr<Communicator> MpiCommunicator::duplicate() {
   return std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), topology_, allreduce_,

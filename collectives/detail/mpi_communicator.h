@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include <kolo/collectives/algorithms/algorithm_context.h>
 #include <kolo/collectives/communicator.h>
 #include <kolo/collectives/detail/mpi_handles.h>
 #include <kolo/collectives/detail/mpi_point_to_point.h>
@@ -40,6 +41,10 @@ class MpiCommunicator final : public Communicator {
 
  private:
   void check_root(int root) const;
+  std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer);
+  AlgorithmContext context() {
+    return {.network = network_, .topology = topology_, .chunk_bytes = chunk_bytes_};
+  }
 
   MpiComm comm_;
   Topology topology_;
