@@ -20,7 +20,7 @@ void tune_bench(const TuneBenchOptions& options) {
     throw InvalidArgumentError("kolo-bench tune needs two ranks or more, on the hosts that it is to measure");
   CostModel costs;
   runtime->thread().call(
-      [&] { costs = measure_costs(runtime->world().network(), runtime->world().topology()); });
+      [&] { costs = measure_costs(runtime->world().messages(), runtime->world().topology()); });
   const auto hosts = world_group().allgather(process().hostname);  // by rank
   if (process().rank != 0) return;
   nlohmann::ordered_json table = {{"hosts", hosts}};

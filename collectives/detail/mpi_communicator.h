@@ -34,8 +34,8 @@ class MpiCommunicator final : public Communicator {
     costs_ = costs;
     f32_wire_ = f32_wire;
   }
-  /// For messages between its operations: the memory's where all ranks share one, else MPI's.
-  PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
+  /// MPI's messages, for use between two of its operations.
+  PointToPoint& messages() { return mpi_network_; }
   /// For messages of other kinds between two of its operations.
   MPI_Comm comm() const { return comm_.get(); }
   std::shared_ptr<Collective> broadcast(std::span<std::byte> bytes, int root) override;
@@ -60,6 +60,11 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<NodeCollectives> connect_node() const;
   // Of all ranks, or nullptr.
   NodeCollectives* shared() const { return topology_.nodes() == 1 ? node_.get() : nullptr; }
+  // An operation over network().
+  std::shared_ptr<Collective> carried(std::shared_ptr<Collective> operation) const {
+    return shared() != nullptr ? shared()->carried(std::move(operation)) : operation;
+  }
+  PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
   std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer);
   AlgorithmContext context() {
     return {.network = network(),

@@ -135,7 +135,7 @@ void Runtime::find_peers(const MpiComm& comm) {
 
 void Runtime::tune() {
   thread_->call([this] {
-    world_->tune(decide_costs(options_, world_->network(), world_->topology()), options_.f32_wire);
+    world_->tune(decide_costs(options_, world_->messages(), world_->topology()), options_.f32_wire);
   });
 }
 
