@@ -29,6 +29,17 @@ struct Submission {
   std::function<void(std::exception_ptr)> done;
 };
 
+/// Work without an end that the thread advances between the operations: the engine's negotiation.
+class Resident {
+ public:
+  /// idle: nothing is under way that concerns this rank; waiting: it waits for other ranks, or for a moment
+  /// that is near.
+  enum class State { idle, waiting, advanced };
+  virtual ~Resident() = default;
+  /// Does what can be done without waiting. Must not throw.
+  virtual State advance(std::chrono::steady_clock::time_point now) = 0;
+};
+
 /// Public functions: any thread but the communication thread itself, unless they say otherwise.
 class CommThread {
  public:
@@ -46,6 +57,10 @@ class CommThread {
   /// From then on operations that cannot end are ended. Only inside call().
   void set_watchdog(std::unique_ptr<Watchdog> watchdog) { watchdog_ = std::move(watchdog); }
   Watchdog* watchdog() { return watchdog_.get(); }
+  /// nullptr: none any more. It must outlive its stay. Only inside call().
+  void set_resident(Resident* resident) { resident_ = resident; }
+  /// The resident has something new to do. Any thread.
+  void wake() KOLO_EXCLUDES(mutex_);
 
   /// The next channel's number: ranks that open channels in the same order get the same ones.
   int open_channel() KOLO_EXCLUDES(mutex_);
@@ -81,6 +96,7 @@ class CommThread {
     Queue queue;
     bool started = false;  // the front one
     Clock::time_point since;
+    std::exception_ptr error;  // a rank that its operations need is gone
   };
 
   void loop(std::stop_token stop);
@@ -90,6 +106,7 @@ class CommThread {
   bool advance(Channel& channel);
   void finish(Channel& channel, std::exception_ptr error);
   void watch(Clock::time_point now);
+  void fail(Channel& channel, std::exception_ptr error);
   void fail_all(std::exception_ptr error);
   void rest(const std::stop_token& stop, Clock::time_point now, bool busy) KOLO_EXCLUDES(mutex_);
 
@@ -98,6 +115,7 @@ class CommThread {
   std::vector<std::int64_t> finished_;
   std::vector<Waiting> waiting_;
   std::unique_ptr<Watchdog> watchdog_;
+  Resident* resident_ = nullptr;
   std::exception_ptr error_;
   bool closed_ = false;
   // Operations that were given up half-way: messages still on their way refer to their memory.
@@ -112,6 +130,7 @@ class CommThread {
   CondVar wake_;
   std::vector<Submission> new_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> calls_ KOLO_GUARDED_BY(mutex_);
+  bool woken_ KOLO_GUARDED_BY(mutex_) = false;                 // for the resident
   std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
   std::jthread thread_;                                        // last: it uses all of the above
 };

@@ -41,6 +41,10 @@ class Watchdog {
   /// hosts: of every rank, in rank order. `mail` outlives the watchdog.
   Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limits limits);
 
+  /// Who takes part in the operations of `channel`: all ranks, unless this was called. Only these are waited
+  /// for, and only their leaving ends an operation there.
+  void set_members(int channel, std::vector<int> ranks) { members_[channel] = std::move(ranks); }
+
   /// Reads and answers notes, and looks at what this rank waits for. finished[channel]: the last ticket that
   /// this rank has finished there.
   void poll(Clock::time_point now, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
@@ -48,6 +52,9 @@ class Watchdog {
   /// Why this operation cannot end, if that is known: DeadlineExceededError (for every operation from then
   /// on) or, where a rank has left before it, UnavailableError `rank <r> on <host> is gone (exited)`.
   std::exception_ptr verdict(int channel, std::int64_t ticket) const;
+  /// The verdict on every operation is the DeadlineExceededError.
+  bool has_given_up() const { return given_up_ != nullptr; }
+  const std::vector<std::string>& hosts() const { return hosts_; }
 
   /// Tells all others that this rank takes part in nothing beyond what it has finished.
   void announce_exit(std::span<const std::int64_t> finished);
@@ -69,6 +76,7 @@ class Watchdog {
     std::vector<Answer> answers;
   };
 
+  bool is_member(int channel, int rank) const;
   int size() const { return static_cast<int>(hosts_.size()); }
   void read(const Mail& mail, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
   void report(const Waiting& waiting);
@@ -83,6 +91,7 @@ class Watchdog {
   const std::vector<std::string> hosts_;
   const Limits limits_;
   const Seconds first_limit_;
+  std::map<int, std::vector<int>> members_;  // by channel; all ranks where it is not here
   Clock::time_point now_;
   std::map<Key, Case> cases_;    // rank 0 only
   std::optional<Key> reported_;  // the last one this rank has told rank 0 about
