@@ -9,6 +9,7 @@
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/comm_thread.h>
 #include <kolo/collectives/communicator.h>
+#include <kolo/collectives/flight_recorder.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/mailbox.h>
@@ -20,6 +21,7 @@
 #include <kolo/collectives/schedule.h>
 #include <kolo/collectives/schedule_hash.h>
 #include <kolo/collectives/text_exchange.h>
+#include <kolo/collectives/timeline.h>
 #include <kolo/collectives/topology.h>
 #include <kolo/collectives/watchdog.h>
 #include <kolo/core/base/crc32c.h>

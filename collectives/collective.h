@@ -23,6 +23,8 @@ class Collective {
   /// Does what can be done without waiting. `finished` is said once; an exception ends the operation as well,
   /// and may leave messages behind that still refer to its memory.
   virtual Progress progress() = 0;
+  /// What it is at, for a timeline: a literal such as "all-gather"; nullptr where it has no phases.
+  virtual const char* phase() const { return nullptr; }
 };
 
 /// Elements that a collective reads and writes. Borrowed.

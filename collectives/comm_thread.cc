@@ -4,12 +4,15 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <future>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/message_of.h>
 
 namespace kolo {
 namespace {
@@ -105,6 +108,7 @@ int CommThread::open_channel() {
 
 void CommThread::submit(Submission submission) {
   MutexLock lock(mutex_);
+  record(submission);
   new_.push_back(std::move(submission));
   wake_.notify_all();
 }
@@ -115,16 +119,27 @@ void CommThread::wake() {
   wake_.notify_all();
 }
 
+void CommThread::record(Submission& submission) {
+  OperationDetails details = submission.details;
+  details.name = submission.label;
+  details.channel = submission.channel;
+  details.ticket = submission.ticket;
+  submission.record = recorder_.submitted(details);
+  submission.submitted = Clock::now();
+}
+
 void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
   std::promise<void> promise;
   auto done = promise.get_future();
   {
     MutexLock lock(mutex_);
-    new_.push_back(
-        {channel, tickets_.at(channel)++, std::move(operation), label, [&promise](std::exception_ptr error) {
-           if (error) promise.set_exception(error);
-           else promise.set_value();
-         }});
+    Submission submission{channel, tickets_.at(channel)++, std::move(operation), label,
+                          [&promise](std::exception_ptr error) {
+                            if (error) promise.set_exception(error);
+                            else promise.set_value();
+                          }};
+    record(submission);
+    new_.push_back(std::move(submission));
     wake_.notify_all();
   }
   done.get();
@@ -176,9 +191,11 @@ void CommThread::take_new() {
 
 void CommThread::enqueue(Submission& submission) {
   if (closed_) {
+    recorder_.finished(submission.record, true);
     submission.done(
         std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label)));
   } else if (const auto error = error_ ? error_ : channels_[submission.channel].error) {
+    recorder_.finished(submission.record, true);
     submission.done(error);
   } else {
     channels_[submission.channel].queue.push(std::move(submission));
@@ -204,9 +221,12 @@ bool CommThread::advance(Channel& channel) {
   if (!channel.started) {
     channel.since = Clock::now();
     channel.started = true;
+    recorder_.started(front.record);
     front.operation->start();
   }
-  switch (front.operation->progress()) {
+  const Progress progress = front.operation->progress();
+  if (timeline_) draw_phase(channel);
+  switch (progress) {
     case Progress::none: return false;
     case Progress::advanced: moved_ = true; return false;  // the other channels' turn
     case Progress::finished: finish(channel, nullptr); return true;
@@ -214,16 +234,50 @@ bool CommThread::advance(Channel& channel) {
   return false;
 }
 
+void CommThread::draw_phase(Channel& channel) {
+  const char* const phase = channel.queue.front().operation->phase();
+  if (phase == channel.phase) return;
+  const auto now = Clock::now();
+  if (channel.phase != nullptr)
+    timeline_->add({.name = channel.queue.front().label,
+                    .category = channel.phase,
+                    .lane = fmt::format("channel {} phases", channel.queue.front().channel),
+                    .start = channel.phase_since,
+                    .end = now});
+  channel.phase = phase;
+  channel.phase_since = now;
+}
+
+void CommThread::draw(const Channel& channel, Clock::time_point now) {
+  const Submission& front = channel.queue.front();
+  const auto started = channel.started ? channel.since : now;
+  timeline_->add({.name = front.label,
+                  .category = "queue",
+                  .lane = fmt::format("channel {} queue", front.channel),
+                  .start = front.submitted,
+                  .end = started});
+  timeline_->add({.name = front.label,
+                  .category = front.details.kind.empty() ? "exchange" : front.details.kind,
+                  .lane = fmt::format("channel {}", front.channel),
+                  .start = started,
+                  .end = now,
+                  .bytes = front.details.bytes});
+}
+
 void CommThread::finish(Channel& channel, std::exception_ptr error) {
+  if (timeline_) draw(channel, Clock::now());
+  channel.phase = nullptr;
   const Submission front = channel.queue.pop();
   if (error && channel.started) abandoned_.push_back(front.operation);
   channel.started = false;
   if (!error) finished_[front.channel] = front.ticket;
+  recorder_.finished(front.record, error != nullptr);
   front.done(error);
 }
 
 void CommThread::watch(Clock::time_point now) {
   last_watch_ = now;
+  if (idle_work_) idle_work_();
   if (!watchdog_) return;
   waiting_.clear();
   for (const auto& channel : channels_) {
@@ -233,9 +287,10 @@ void CommThread::watch(Clock::time_point now) {
   }
   try {
     watchdog_->poll(now, waiting_, finished_);
+    if (watchdog_->given_up()) record_failure(watchdog_->given_up());
     for (const auto& operation : waiting_)
       if (const auto error = watchdog_->verdict(operation.channel, operation.ticket)) {
-        if (watchdog_->has_given_up()) {
+        if (watchdog_->given_up()) {
           fail_all(error);
           return;
         }
@@ -248,12 +303,23 @@ void CommThread::watch(Clock::time_point now) {
 
 // Channels of other ranks go on.
 void CommThread::fail(Channel& channel, std::exception_ptr error) {
+  record_failure(error);
   channel.error = error;
   while (!channel.queue.empty()) finish(channel, error);
 }
 
+// Once, at the first sign: a rank that enters an operation after all have given it up was not in it.
+void CommThread::record_failure(const std::exception_ptr& error) {
+  if (std::exchange(failure_recorded_, true)) return;
+  recorder_.write(message_of(error));
+}
+
 void CommThread::fail_all(std::exception_ptr error) {
-  if (!error_) error_ = error;
+  if (!error_) {
+    error_ = error;
+    // Before anybody is told: who hears of it may end the process.
+    record_failure(error);
+  }
   for (auto& channel : channels_)
     while (!channel.queue.empty()) finish(channel, error_);
 }

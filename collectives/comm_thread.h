@@ -10,9 +10,12 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <kolo/collectives/collective.h>
+#include <kolo/collectives/flight_recorder.h>
+#include <kolo/collectives/timeline.h>
 #include <kolo/collectives/watchdog.h>
 #include <kolo/core/base/mutex.h>
 
@@ -27,6 +30,11 @@ struct Submission {
   std::string_view label;  // what a stall report calls it; lives until `done` is called
   // On the communication thread, once: nullptr or what went wrong. Must be quick and must not throw.
   std::function<void(std::exception_ptr)> done;
+  // What the flight recorder is to know beyond channel, ticket and label.
+  OperationDetails details = {};
+  // The thread's own:
+  FlightRecorder::Sequence record = 0;
+  std::chrono::steady_clock::time_point submitted = {};
 };
 
 /// Work without an end that the thread advances between the operations: the engine's negotiation.
@@ -61,6 +69,15 @@ class CommThread {
   void set_resident(Resident* resident) { resident_ = resident; }
   /// The resident has something new to do. Any thread.
   void wake() KOLO_EXCLUDES(mutex_);
+  /// The operations of this thread; it is written to a file when one of them fails.
+  FlightRecorder& recorder() { return recorder_; }
+  /// From then on each operation is drawn: its wait, its run and its phases; nullptr ends that. Only inside
+  /// call().
+  void set_timeline(std::shared_ptr<Timeline> timeline) { timeline_ = std::move(timeline); }
+  Timeline* timeline() { return timeline_.get(); }
+  std::shared_ptr<Timeline> take_timeline() { return std::exchange(timeline_, nullptr); }
+  /// Called on the thread about ten times a second, or more often. Only inside call().
+  void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
   /// The next channel's number: ranks that open channels in the same order get the same ones.
   int open_channel() KOLO_EXCLUDES(mutex_);
@@ -96,9 +113,14 @@ class CommThread {
     Queue queue;
     bool started = false;  // the front one
     Clock::time_point since;
-    std::exception_ptr error;  // a rank that its operations need is gone
+    std::exception_ptr error;     // a rank that its operations need is gone
+    const char* phase = nullptr;  // kept up with while there is a timeline
+    Clock::time_point phase_since;
   };
 
+  void draw(const Channel& channel, Clock::time_point now);
+  void draw_phase(Channel& channel);
+  void record(Submission& submission);
   void loop(std::stop_token stop);
   void take_new() KOLO_EXCLUDES(mutex_);
   void enqueue(Submission& submission);
@@ -107,6 +129,7 @@ class CommThread {
   void finish(Channel& channel, std::exception_ptr error);
   void watch(Clock::time_point now);
   void fail(Channel& channel, std::exception_ptr error);
+  void record_failure(const std::exception_ptr& error);
   void fail_all(std::exception_ptr error);
   void rest(const std::stop_token& stop, Clock::time_point now, bool busy) KOLO_EXCLUDES(mutex_);
 
@@ -116,8 +139,11 @@ class CommThread {
   std::vector<Waiting> waiting_;
   std::unique_ptr<Watchdog> watchdog_;
   Resident* resident_ = nullptr;
+  std::shared_ptr<Timeline> timeline_;
+  std::function<void()> idle_work_;
   std::exception_ptr error_;
   bool closed_ = false;
+  bool failure_recorded_ = false;
   // Operations that were given up half-way: messages still on their way refer to their memory.
   std::vector<std::shared_ptr<Collective>> abandoned_;
   std::vector<Submission> taken_;
@@ -125,6 +151,7 @@ class CommThread {
   int idle_polls_ = 0;
   bool moved_ = false;  // some operation, without finishing
   Clock::time_point last_watch_;
+  FlightRecorder recorder_;  // any thread's
 
   Mutex mutex_;
   CondVar wake_;

@@ -13,6 +13,7 @@
 #include <kolo/collectives/detail/launcher.h>
 #include <kolo/collectives/detail/mpi_group.h>
 #include <kolo/collectives/detail/runtime.h>
+#include <kolo/collectives/detail/timeline_session.h>
 #include <kolo/collectives/mpi_interop.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
@@ -117,6 +118,8 @@ void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make
   try {
     throw_if_any_failed(world_group(), parsed.code, parsed.error);
     compare_ranks(*runtime);
+    if (runtime->has_peers() && !parsed.options.timeline.empty())
+      detail::begin_timeline(*runtime, parsed.options.timeline);
   } catch (const Error&) {
     take_down(runtime);
     throw;

@@ -60,6 +60,7 @@ EngineOptions EngineOptions::from_environment() {
   o.log_level = kolo::log_level();
   if (env_string("KOLO_COMM_THREAD_CORE"))
     o.comm_thread_core = static_cast<int>(env_int64("KOLO_COMM_THREAD_CORE", 0, 0, 4095));
+  o.flight_dir = env_string("KOLO_FLIGHT_DIR").value_or(o.flight_dir);
   o.data_dir = env_string("KOLO_DATA_DIR").value_or("");
   o.virtual_gpus = static_cast<int>(virtual_gpus_of_environment().size());
   return o;
@@ -69,9 +70,9 @@ const std::vector<std::string>& known_variables() {
   static const std::vector<std::string> names = {
       "KOLO_ALLREDUCE",      "KOLO_AUTOTUNE",           "KOLO_AUTOTUNE_LOG",     "KOLO_BUCKET_BYTES",
       "KOLO_CACHE_CAPACITY", "KOLO_CHUNK_BYTES",        "KOLO_COMM_THREAD_CORE", "KOLO_CYCLE_TIME_MS",
-      "KOLO_DATA_DIR",       "KOLO_FIRST_BUCKET_BYTES", "KOLO_FUSION_BYTES",     "KOLO_LAUNCHER",
-      "KOLO_LOG_LEVEL",      "KOLO_STALL_ABORT_S",      "KOLO_STALL_WARNING_S",  "KOLO_TIMELINE",
-      "KOLO_VIRTUAL_GPUS"};
+      "KOLO_DATA_DIR",       "KOLO_FIRST_BUCKET_BYTES", "KOLO_FLIGHT_DIR",       "KOLO_FUSION_BYTES",
+      "KOLO_LAUNCHER",       "KOLO_LOG_LEVEL",          "KOLO_STALL_ABORT_S",    "KOLO_STALL_WARNING_S",
+      "KOLO_TIMELINE",       "KOLO_VIRTUAL_GPUS"};
   return names;
 }
 
@@ -82,7 +83,8 @@ std::vector<std::pair<std::string, std::string>> shared_options(const EngineOpti
           {"KOLO_CACHE_CAPACITY", std::to_string(o.cache_capacity)},
           {"KOLO_ALLREDUCE", o.allreduce},
           {"KOLO_CHUNK_BYTES", std::to_string(o.chunk_bytes)},
-          {"KOLO_AUTOTUNE", o.autotune ? "1" : "0"}};
+          {"KOLO_AUTOTUNE", o.autotune ? "1" : "0"},
+          {"KOLO_TIMELINE", o.timeline.empty() ? "unset" : "set"}};
 }
 
 std::string differences_table(const std::vector<std::string>& reports) {

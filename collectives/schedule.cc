@@ -103,9 +103,9 @@ void Schedule::Core::send(const detail::StepState::Submitted& buckets) {
                               .operation = reduction,
                               .label = reduction->label(),
                               // The reduction, which holds the state, lives as long as the submission.
-                              .done = [state = state.get(), bucket](std::exception_ptr error) {
-                                state->finish_bucket(bucket, error);
-                              }});
+                              .done = [state = state.get(), bucket](
+                                          std::exception_ptr error) { state->finish_bucket(bucket, error); },
+                              .details = reduction->details()});
   }
 }
 

@@ -52,9 +52,10 @@ class Watchdog {
   /// Why this operation cannot end, if that is known: DeadlineExceededError (for every operation from then
   /// on) or, where a rank has left before it, UnavailableError `rank <r> on <host> is gone (exited)`.
   std::exception_ptr verdict(int channel, std::int64_t ticket) const;
-  /// The verdict on every operation is the DeadlineExceededError.
-  bool has_given_up() const { return given_up_ != nullptr; }
   const std::vector<std::string>& hosts() const { return hosts_; }
+
+  /// Why all operations have been given up; nullptr if they have not.
+  std::exception_ptr given_up() const { return given_up_; }
 
   /// Tells all others that this rank takes part in nothing beyond what it has finished.
   void announce_exit(std::span<const std::int64_t> finished);

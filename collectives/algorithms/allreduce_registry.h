@@ -1,20 +1,17 @@
 // The allreduce algorithms of this build, by name. A new one is one file that registers itself.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/collective.h>
-#include <kolo/collectives/point_to_point.h>
-#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/algorithms/algorithm_context.h>
 
 namespace kolo {
 
-/// Makes an operation that reduces `buffer` in place over the ranks of `network`.
-using AllreduceFactory = std::shared_ptr<Collective> (*)(PointToPoint& network, const TypedBuffer& buffer,
-                                                         ReduceOp op, std::int64_t chunk_bytes);
+/// Makes an operation that reduces `buffer` in place over the ranks of the context's network.
+using AllreduceFactory = std::shared_ptr<Collective> (*)(const AlgorithmContext& context,
+                                                         const TypedBuffer& buffer, ReduceOp op);
 
 /// A namespace-scope constant of an algorithm's file. A second one of a name is an InternalError at start-up.
 struct RegisterAllreduce {

@@ -21,14 +21,16 @@ constexpr int kWindow = 4;
 // m−C brought.
 class RingAllreduce final : public Collective {
  public:
-  RingAllreduce(PointToPoint& network, const TypedBuffer& buffer, ReduceOp op, std::int64_t chunk_bytes)
-      : network_(network),
+  RingAllreduce(const AlgorithmContext& context, const TypedBuffer& buffer, ReduceOp op)
+      : network_(context.network),
         buffer_(buffer),
         op_(op),
-        ranks_(network.size()),
+        divisor_(context.divisor()),
+        ranks_(network_.size()),
         element_bytes_(static_cast<std::int64_t>(size_of(buffer.dtype))) {
     const std::int64_t longest_segment = (buffer.elements + ranks_ - 1) / ranks_;
-    chunk_elements_ = std::max<std::int64_t>(1, std::min(chunk_bytes / element_bytes_, longest_segment));
+    chunk_elements_ =
+        std::max<std::int64_t>(1, std::min(context.chunk_bytes / element_bytes_, longest_segment));
     chunks_ = (longest_segment + chunk_elements_ - 1) / chunk_elements_;
     messages_ = ranks_ > 1 ? 2 * (ranks_ - 1) * chunks_ : 0;
     scratch_.resize(static_cast<std::size_t>(kWindow * chunk_elements_ * element_bytes_));
@@ -41,6 +43,10 @@ class RingAllreduce final : public Collective {
     while (step()) advanced = true;
     if (received_ == messages_ && sent_ == messages_) return Progress::finished;
     return advanced ? Progress::advanced : Progress::none;
+  }
+  const char* phase() const override {
+    if (received_ == messages_ && sent_ == messages_) return nullptr;
+    return received_ < (ranks_ - 1) * chunks_ ? "reduce-scatter" : "all-gather";
   }
 
  private:
@@ -109,7 +115,7 @@ class RingAllreduce final : public Collective {
       const Chunk in = incoming(m);
       const bool last = m >= (ranks_ - 2) * chunks_;  // this rank's is the last part of the sum
       if (last && op_ == ReduceOp::average)
-        reduce_and_divide(buffer_.dtype, place(in), scratch(m), in.elements, static_cast<int>(ranks_));
+        reduce_and_divide(buffer_.dtype, place(in), scratch(m), in.elements, divisor_);
       else reduce(op_, buffer_.dtype, place(in), scratch(m), in.elements);
     }
     ++received_;
@@ -135,6 +141,7 @@ class RingAllreduce final : public Collective {
   PointToPoint& network_;
   const TypedBuffer buffer_;
   const ReduceOp op_;
+  const int divisor_;  // of the average
   const std::int64_t ranks_;
   const std::int64_t element_bytes_;
   std::int64_t chunk_elements_ = 1;
@@ -150,10 +157,10 @@ const RegisterAllreduce ring("ring", ring_allreduce);
 
 }  // namespace
 
-std::shared_ptr<Collective> ring_allreduce(PointToPoint& network, const TypedBuffer& buffer, ReduceOp op,
-                                           std::int64_t chunk_bytes) {
+std::shared_ptr<Collective> ring_allreduce(const AlgorithmContext& context, const TypedBuffer& buffer,
+                                           ReduceOp op) {
   check_reducible(op, buffer.dtype);
-  return std::make_shared<RingAllreduce>(network, buffer, op, chunk_bytes);
+  return std::make_shared<RingAllreduce>(context, buffer, op);
 }
 
 }  // namespace kolo

@@ -1,12 +1,9 @@
 // Ring allreduce: every rank talks to its two neighbours alone.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
-#include <kolo/collectives/collective.h>
-#include <kolo/collectives/point_to_point.h>
-#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/algorithms/algorithm_context.h>
 
 namespace kolo {
 
@@ -17,7 +14,7 @@ namespace kolo {
 /// Any number of ranks and of elements. A 16-bit partial sum is rounded size() − 1 times.
 /// Throws InvalidArgumentError where `op` is not defined for the type.
 /// Cost per rank: 2(n−1)/n of the bytes sent and received; its memory is a few chunks.
-std::shared_ptr<Collective> ring_allreduce(PointToPoint& network, const TypedBuffer& buffer, ReduceOp op,
-                                           std::int64_t chunk_bytes);
+std::shared_ptr<Collective> ring_allreduce(const AlgorithmContext& context, const TypedBuffer& buffer,
+                                           ReduceOp op);
 
 }  // namespace kolo

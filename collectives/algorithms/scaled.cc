@@ -27,6 +27,7 @@ class Scaled final : public Collective {
       multiply(result_.dtype, result_.bytes, result_.elements, postscale_);
     return progress;
   }
+  const char* phase() const override { return operation_->phase(); }
 
  private:
   const std::shared_ptr<Collective> operation_;

@@ -17,6 +17,10 @@ BucketReduction::BucketReduction(int bucket, std::shared_ptr<StepState> state,
       allreduce_(communicator_->allreduce({memory_->data(), elements + kFlagElements, dtype}, op)),
       reasons_(*communicator_) {}
 
+OperationDetails BucketReduction::details() const {
+  return {.kind = "allreduce", .dtype = dtype_, .bytes = flags_ - memory_->data()};
+}
+
 void BucketReduction::start() {
   StepFlags flags;
   if (!state_->begin_bucket(bucket_, flags)) {
@@ -49,6 +53,11 @@ Progress BucketReduction::progress() {
     }
   }
   return Progress::none;
+}
+
+const char* BucketReduction::phase() const {
+  if (stage_ == Stage::asking) return "reasons";
+  return stage_ == Stage::reducing ? allreduce_->phase() : nullptr;
 }
 
 }  // namespace kolo::detail

@@ -6,6 +6,7 @@
 
 #include <kolo/collectives/communicator.h>
 #include <kolo/collectives/detail/step_state.h>
+#include <kolo/collectives/flight_recorder.h>
 #include <kolo/collectives/text_exchange.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -21,10 +22,12 @@ class BucketReduction final : public Collective {
                   std::string label);
 
   const std::string& label() const { return label_; }
+  OperationDetails details() const;
   StepState& state() { return *state_; }
 
   void start() override;
   Progress progress() override;
+  const char* phase() const override;
 
  private:
   enum class Stage { skipped, reducing, asking };

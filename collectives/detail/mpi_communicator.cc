@@ -63,7 +63,7 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
   if (name == "mpi") return mpi_allreduce(comm_.get(), buffer, op);
   const AllreduceFactory make = allreduce_factory(name);
   if (make == nullptr) throw InternalError("there is no allreduce algorithm \"{}\"", name);
-  return make(network_, buffer, op, chunk_bytes_);
+  return make({.network = network_, .topology = topology_, .chunk_bytes = chunk_bytes_}, buffer, op);
 }
 
 // The whole array is reduced, of which only a block is asked for.

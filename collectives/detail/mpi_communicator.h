@@ -19,6 +19,8 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return network_.rank(); }
   int size() const override { return network_.size(); }
   const Topology& topology() const override { return topology_; }
+  /// For messages of other kinds between two of its operations.
+  MPI_Comm comm() const { return comm_.get(); }
   std::shared_ptr<Collective> broadcast(std::span<std::byte> bytes, int root) override;
   std::shared_ptr<Collective> allgather(std::span<const std::span<std::byte>> blocks) override;
   std::shared_ptr<Collective> alltoall(std::span<const std::span<const std::byte>> out,

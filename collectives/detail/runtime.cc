@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <kolo/collectives/detail/launcher.h>
+#include <kolo/collectives/detail/timeline_session.h>
 #include <kolo/collectives/topology.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -59,6 +60,13 @@ Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::func
     start_mpi(argc, argv);
     find_peers(make_comm());
   });
+  if (!has_peers()) return;
+  thread_->recorder().set_identity({.rank = process_.rank,
+                                    .size = process_.size,
+                                    .host = process_.hostname,
+                                    .folder = options_.flight_dir});
+  record_on_signal_ = std::make_unique<RecordOnSignal>(thread_->recorder());
+  thread_->call([this] { thread_->set_idle_work([this] { record_on_signal_->poll(); }); });
 }
 
 Runtime::~Runtime() = default;
@@ -123,12 +131,17 @@ void Runtime::leave() {
   if (!thread_) return;
   thread_->close();
   thread_->call([this] {
-    if (has_peers()) wait_for_others();
+    if (has_peers()) {
+      wait_for_others();
+      end_timeline_at_exit(*this, !thread_->error());
+    }
     thread_->set_watchdog(nullptr);
+    thread_->set_idle_work(nullptr);
     mailbox_.reset();
     world_.reset();
     if (owns_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize");
   });
+  record_on_signal_.reset();
 }
 
 // Not an operation: the watchdog would call it stalled, and a rank may compute long after the others have

@@ -10,6 +10,7 @@
 #include <kolo/collectives/comm_thread.h>
 #include <kolo/collectives/detail/mpi_communicator.h>
 #include <kolo/collectives/detail/mpi_mailbox.h>
+#include <kolo/collectives/detail/record_on_signal.h>
 #include <kolo/collectives/options.h>
 #include <kolo/core/base/process.h>
 
@@ -53,6 +54,7 @@ class Runtime {
   std::unique_ptr<CommThread> thread_;
   std::unique_ptr<MpiCommunicator> world_;
   std::unique_ptr<MpiMailbox> mailbox_;
+  std::unique_ptr<RecordOnSignal> record_on_signal_;
 };
 
 /// The runtime of this process, nullptr before init and after shutdown. Any thread.

@@ -16,6 +16,9 @@ namespace {
 std::atomic<int> terminations{0};  // written by the handler; lock-free, so legal there
 std::atomic<bool> stop{false};
 
+std::atomic<bool> record_wanted{false};
+std::atomic<bool> last_words{false};
+
 std::atomic<std::int64_t> completed_step{-1};
 std::atomic<bool> under_kolorun{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
@@ -38,6 +41,25 @@ void on_signal(int number) {
   }
   stop.store(true);
   errno = interrupted_errno;
+}
+
+void on_record_signal(int number) {
+  if (number == SIGTERM && last_words.exchange(true)) _exit(128 + SIGTERM);
+  if (number == SIGUSR2) record_wanted.store(true);
+}
+
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, nullptr);
+}
+
+bool is_handled_by(int number, void (*handler)(int)) {
+  struct sigaction action = {};
+  return sigaction(number, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+         action.sa_handler == handler;
 }
 
 // The handler must not run on the stack of a thread that computes. Kernels that oneDNN 2.6 generates at run
@@ -63,12 +85,8 @@ void install_stop_signals() {
   give_this_thread_a_signal_stack();
   const char* launcher = std::getenv("KOLO_LAUNCHER");
   under_kolorun.store(launcher != nullptr && std::strcmp(launcher, "kolorun") == 0);
-  struct sigaction action = {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGUSR1, &action, nullptr);
+  handle(SIGTERM, on_signal);
+  handle(SIGUSR1, on_signal);
 }
 
 void block_stop_signals() {
@@ -76,12 +94,37 @@ void block_stop_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGUSR1);
+  sigaddset(&signals, SIGUSR2);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 void report_completed_step(std::int64_t step) { completed_step.store(step); }
 
 bool stop_signal_received() { return stop.load(); }
+
+void install_record_signals() {
+  give_this_thread_a_signal_stack();
+  if (is_handled_by(SIGTERM, SIG_DFL)) handle(SIGTERM, on_record_signal);
+  if (is_handled_by(SIGUSR2, SIG_DFL)) handle(SIGUSR2, on_record_signal);
+}
+
+void remove_record_signals() {
+  if (is_handled_by(SIGTERM, on_record_signal)) handle(SIGTERM, SIG_DFL);
+}
+
+bool take_record_request() { return record_wanted.exchange(false); }
+
+bool sigterm_received() { return last_words.load(); }
+
+void end_by_sigterm() {
+  handle(SIGTERM, SIG_DFL);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  raise(SIGTERM);
+  _exit(128 + SIGTERM);
+}
 
 void clear_stop_signal() {
   stop.store(false);

@@ -1,5 +1,5 @@
-// SIGTERM and SIGUSR1 as a request to stop after the current step. The handler sets a flag;
-// the training loop reads it.
+// SIGTERM and SIGUSR1 as a request to stop after the current step, SIGUSR2 as one to write down what goes on.
+// The handlers set flags, which others read.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace kolo {
 /// on the main thread, which gets a stack of its own for signals: a handler on the stack of a thread that
 /// runs oneDNN's kernels can destroy memory. A program's other handlers need SA_ONSTACK for the same reason.
 void install_stop_signals();
-/// For the threads that compute beside the main thread: they leave both signals to that one.
+/// For the threads that compute beside the main thread: they leave all signals of this file to that one.
 void block_stop_signals();
 /// True since the first SIGTERM or SIGUSR1. Any thread.
 bool stop_signal_received();
@@ -21,5 +21,17 @@ void report_completed_step(std::int64_t step);
 inline constexpr char kLastStepMarker[] = "\x01kolo last-step ";
 /// Forgets an earlier signal: for a process that starts another training after one that was stopped.
 void clear_stop_signal();
+
+/// SIGUSR2 from now on asks for a record of what this process does, and a SIGTERM that would have ended it at
+/// once lets it write one first: whoever installs this polls both, and calls end_by_sigterm(). A second
+/// SIGTERM exits at once with 128 + 15. To be called on the main thread.
+void install_record_signals();
+/// SIGTERM ends the process again, unless somebody else handles it by now; SIGUSR2 stays without effect.
+void remove_record_signals();
+/// True once for each SIGUSR2.
+bool take_record_request();
+/// True since the first SIGTERM that nobody but install_record_signals() handles.
+bool sigterm_received();
+[[noreturn]] void end_by_sigterm();
 
 }  // namespace kolo

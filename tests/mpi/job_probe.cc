@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <future>
 #include <stdexcept>
@@ -89,6 +90,15 @@ int main(int argc, char** argv) {
   if (how == "return" && last) return 0;
   if (how == "exit3" && last) std::exit(3);
   if (how == "throw" && last) throw std::runtime_error("the last rank's reason");
-  if (how == "return" || how == "exit3" || how == "throw") wait_for_everyone();
+  if (how == "killed" && last) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the others wait
+    raise(SIGKILL);
+  }
+  if (how == "asked_for_record") {
+    wait_for_everyone();
+    raise(SIGUSR2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  if (how == "return" || how == "exit3" || how == "throw" || how == "killed") wait_for_everyone();
   return 0;
 }

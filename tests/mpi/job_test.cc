@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/core/training/temporary_directory.h"
+
 namespace {
 
 using testing::AllOf;
@@ -109,6 +111,44 @@ TEST(Job, WarnsOfAStalledStepWhereTheReportingRankIsTheMissingOne) {
   EXPECT_THAT(ended.output, AllOf(HasSubstr("ready on [1], missing on [0]"),
                                   ContainsRegex("DeadlineExceeded: .*\"g\".*rank 0 of 2"),
                                   ContainsRegex("DeadlineExceeded: .*\"g\".*rank 1 of 2")));
+}
+
+// In a folder of their own, read by kolo-inspect as a user would.
+class FlightRecordsOfAJob : public testing::Test {
+ protected:
+  Ended run_with_records(const std::string& how, const std::string& environment = "") {
+    return run(2, how, fmt::format("KOLO_FLIGHT_DIR={} {}", folder_.path(), environment));
+  }
+  std::string inspected() { return inspect_output(folder_.path()); }
+  static std::string inspect_output(const std::string& path) {
+    std::string output;
+    FILE* pipe = popen(fmt::format("{}/kolo-inspect flight {} 2>&1", KOLO_BIN_DIR, path).c_str(), "r");
+    char buffer[4096];
+    for (std::size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, got);
+    pclose(pipe);
+    return output;
+  }
+  kolo::TemporaryDirectory folder_;
+};
+
+TEST_F(FlightRecordsOfAJob, AreWrittenByASurvivorBeforeMpirunKillsIt) {
+  const auto ended = run_with_records("killed");
+  EXPECT_EQ(ended.code, 137) << ended.output;
+  EXPECT_THAT(inspected(), AllOf(HasSubstr("rank 0 on"), HasSubstr("SIGTERM"), HasSubstr("pending: "),
+                                 HasSubstr("no record of ranks [1]")));
+}
+
+TEST_F(FlightRecordsOfAJob, AreWrittenOnSigusr2AndDoNotPartWhereAllIsWell) {
+  const auto ended = run_with_records("asked_for_record");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(inspected(), AllOf(HasSubstr("rank 0 on"), HasSubstr("rank 1 on"), HasSubstr("SIGUSR2"),
+                                 HasSubstr("the records do not part")));
+}
+
+TEST_F(FlightRecordsOfAJob, NameTheOperationThatARankStaysAwayFrom) {
+  run_with_records("stall1", "KOLO_STALL_WARNING_S=1 KOLO_STALL_ABORT_S=2");
+  EXPECT_THAT(inspected(), AllOf(HasSubstr("first divergence: "), HasSubstr("bucket 0 of the training step"),
+                                 HasSubstr("on ranks [0], not entered on ranks [1]")));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include <kolo/collectives/options.h>
 #include <kolo/collectives/algorithms/ring.h>
+#include <kolo/collectives/options.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -22,7 +22,7 @@ void allreduce(Arrays<T>& arrays, ReduceOp op, std::int64_t chunk_bytes, std::in
   std::vector<std::shared_ptr<Collective>> operations;
   for (int rank = 0; rank < network.size(); ++rank)
     operations.push_back(
-        ring_allreduce(network.end(rank), TypedBuffer::of(std::span<T>(arrays[rank])), op, chunk_bytes));
+        ring_allreduce(network.context(rank, chunk_bytes), TypedBuffer::of(std::span<T>(arrays[rank])), op));
   network.run(operations);
   if (messages != nullptr) *messages = network.messages();
 }
@@ -108,8 +108,8 @@ TEST(Ring, RunsAgainOnTheSameBuffers) {
   SimulatedNetwork network(3, 7);
   std::vector<std::shared_ptr<Collective>> operations;
   for (int rank = 0; rank < 3; ++rank)
-    operations.push_back(ring_allreduce(network.end(rank), TypedBuffer::of(std::span<float>(arrays[rank])),
-                                        ReduceOp::sum, 64));
+    operations.push_back(ring_allreduce(network.context(rank, 64),
+                                        TypedBuffer::of(std::span<float>(arrays[rank])), ReduceOp::sum));
   for (int turn = 0; turn < 3; ++turn) network.run(operations);
   for (const auto& array : arrays) EXPECT_THAT(array, testing::Each(27.0f));
 }
@@ -129,7 +129,7 @@ TEST(Ring, RefusesTheAverageOfIntegers) {
   SimulatedNetwork network(3, 7);
   std::vector<std::int32_t> numbers(4);
   EXPECT_THAT(
-      [&] { ring_allreduce(network.end(0), TypedBuffer::of(std::span(numbers)), ReduceOp::average, 64); },
+      [&] { ring_allreduce(network.context(0, 64), TypedBuffer::of(std::span(numbers)), ReduceOp::average); },
       testing::ThrowsMessage<InvalidArgumentError>(
           testing::HasSubstr("average is not defined for int32; use sum, or cast to a floating type")));
 }

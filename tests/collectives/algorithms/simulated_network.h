@@ -13,19 +13,23 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/collective.h>
-#include <kolo/collectives/point_to_point.h>
+#include <kolo/collectives/algorithms/algorithm_context.h>
 
 namespace kolo {
 
 class SimulatedNetwork {
  public:
-  SimulatedNetwork(int ranks, std::uint32_t seed) : random_(seed) {
+  SimulatedNetwork(int ranks, std::uint32_t seed) : SimulatedNetwork(Topology::one_node(ranks), seed) {}
+  SimulatedNetwork(const Topology& topology, std::uint32_t seed) : random_(seed), topology_(topology) {
+    const int ranks = topology.ranks();
     for (int rank = 0; rank < ranks; ++rank) ends_.push_back(std::make_unique<End>(*this, rank));
   }
 
   int size() const { return static_cast<int>(ends_.size()); }
   PointToPoint& end(int rank) { return *ends_[rank]; }
+  AlgorithmContext context(int rank, std::int64_t chunk_bytes) {
+    return {.network = end(rank), .topology = topology_, .chunk_bytes = chunk_bytes};
+  }
   std::int64_t messages() const { return messages_; }
 
   /// Advances all operations, one for each rank, until all have finished. Fails the test if they get stuck.
@@ -118,6 +122,7 @@ class SimulatedNetwork {
   }
 
   std::mt19937 random_;
+  const Topology topology_;
   std::vector<std::unique_ptr<End>> ends_;
   std::map<std::pair<int, int>, Link> links_;
   std::int64_t messages_ = 0;

@@ -1,0 +1,39 @@
+// What an allreduce algorithm is given besides the elements.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <kolo/collectives/collective.h>
+#include <kolo/collectives/point_to_point.h>
+#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/topology.h>
+
+namespace kolo {
+
+/// The two collectives of a node that a hierarchical algorithm is made of. Ranks are local ranks, in the
+/// order of Topology::ranks_of. All ranks of the node start the same operations in the same order, one after
+/// the other; they are made before the first is started, and may be started again.
+class LocalCollectives {
+ public:
+  virtual ~LocalCollectives() = default;
+  /// As Communicator::reduce_scatter; `op` is neither average nor adasum.
+  virtual std::shared_ptr<Collective> reduce_scatter(const TypedBuffer& buffer,
+                                                     std::span<const std::int64_t> counts, ReduceOp op) = 0;
+  /// As Communicator::allgather.
+  virtual std::shared_ptr<Collective> allgather(std::span<const std::span<std::byte>> blocks) = 0;
+};
+
+/// Small, and copied by operations; what it refers to outlives them.
+struct AlgorithmContext {
+  PointToPoint& network;
+  const Topology& topology;                            // of the network's ranks
+  std::int64_t chunk_bytes = std::int64_t{256} << 10;  // of one message, where an array is sent in several
+  int average_over = 0;                                // what average divides by; 0: the number of ranks
+  LocalCollectives* local = nullptr;                   // nullptr: over the network
+
+  int divisor() const { return average_over > 0 ? average_over : network.size(); }
+};
+
+}  // namespace kolo

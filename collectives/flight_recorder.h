@@ -1,0 +1,89 @@
+// The last collectives of this rank, with their states and times, for whoever asks why a job stood still.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/tensor/dtype.h>
+
+namespace kolo {
+
+/// What is known of an operation before it runs. Borrowed texts; all but the name may be left out.
+struct OperationDetails {
+  std::string_view name = {};   // the tensor's, or what a schedule calls its bucket
+  std::string_view kind = {};   // "allreduce", …
+  std::string_view shape = {};  // "[784,128]"
+  DType dtype = DType::f32;     // read where there are bytes
+  std::int64_t bytes = 0;
+  int process_set = 0;
+  // The same on all ranks for the same operation, -1 where they have not agreed on it yet: it is by these two
+  // that the records of several ranks are lined up, else by the name.
+  int channel = -1;
+  std::int64_t ticket = -1;
+};
+
+enum class OperationState : std::uint8_t { submitted, started, finished, failed };
+/// "submitted", …: the enumerator's own spelling.
+const char* name(OperationState state);
+
+/// Any thread. Each call takes a lock for some tens of nanoseconds and allocates nothing.
+class FlightRecorder {
+ public:
+  using Clock = std::chrono::system_clock;  // ranks on several hosts compare these times
+  /// Of an operation on this rank: 0, 1, 2, … .
+  using Sequence = std::uint64_t;
+  struct Identity {
+    int rank = 0;
+    int size = 1;
+    std::string host = {};
+    std::string folder = ".";
+  };
+
+  explicit FlightRecorder(std::size_t capacity = 100);
+  void set_identity(Identity identity) KOLO_EXCLUDES(mutex_);
+
+  Sequence submitted(const OperationDetails& details) KOLO_EXCLUDES(mutex_);
+  /// The ranks have agreed on its place.
+  void agreed(Sequence operation, int channel, std::int64_t ticket) KOLO_EXCLUDES(mutex_);
+  void started(Sequence operation) KOLO_EXCLUDES(mutex_);
+  void finished(Sequence operation, bool failed) KOLO_EXCLUDES(mutex_);
+  /// Operations that were submitted and have not ended.
+  std::int64_t pending() const KOLO_EXCLUDES(mutex_);
+  /// Operations that have ended, since the beginning.
+  std::int64_t ended() const KOLO_EXCLUDES(mutex_);
+
+  /// {"rank","size","host","reason","written","operations":[{"sequence","channel","ticket","name","kind",…}]},
+  /// oldest first; times in seconds since 1970.
+  std::string json(std::string_view reason) const KOLO_EXCLUDES(mutex_);
+  /// Writes json() to `<folder>/kolo-flight.<rank>.json` and returns that path; "" where it cannot be written
+  /// or nothing was recorded. Never throws.
+  std::string write(std::string_view reason) const noexcept KOLO_EXCLUDES(mutex_);
+
+ private:
+  struct Record {
+    std::array<char, 96> name;
+    std::array<char, 24> kind;
+    std::array<char, 48> shape;
+    DType dtype;
+    OperationState state;
+    int process_set, channel;
+    std::int64_t ticket, bytes;
+    Clock::time_point submitted, started, ended;
+  };
+
+  // nullptr for an operation that newer ones have pushed out.
+  Record* find(Sequence operation) KOLO_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  Identity identity_ KOLO_GUARDED_BY(mutex_);
+  std::vector<Record> records_ KOLO_GUARDED_BY(mutex_);  // number s in place s mod capacity
+  Sequence next_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::int64_t ended_ KOLO_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace kolo

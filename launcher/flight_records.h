@@ -1,0 +1,46 @@
+// The flight records of the ranks of one job, side by side: where did they part?
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kolo::launcher {
+
+struct FlightOperation {
+  std::int64_t sequence = 0;  // on its rank
+  int channel = -1;
+  std::int64_t ticket = -1;  // -1: the ranks had not agreed on its place
+  std::string name, kind, shape, dtype, state;
+  std::int64_t bytes = 0;
+  int process_set = 0;
+  double submitted = 0;  // seconds since 1970
+
+  /// "allreduce "g" float32 [3] (12 bytes)".
+  std::string describe() const;
+};
+
+struct FlightRecord {
+  int rank = 0, size = 1;
+  std::string host, reason;
+  double written = 0;
+  std::vector<FlightOperation> operations;  // oldest first
+};
+
+/// Throws std::runtime_error naming `path` and what is wrong with it.
+FlightRecord read_flight_record(const std::string& path);
+/// Every kolo-flight.<rank>.json of the folders and the files named, by rank. Throws std::runtime_error where
+/// there is none, two are of one rank, or they are of jobs of different size.
+std::vector<FlightRecord> read_flight_records(const std::vector<std::string>& paths);
+
+/// The first place at which the records part, as a sentence; empty if they do not. In this order: the first
+/// operation (by channel and ticket) that ranks know as different ones or with different states of
+/// completion, then an operation by name that some ranks have submitted and others have not.
+std::string first_divergence(const std::vector<FlightRecord>& records);
+/// {"ranks":[{"rank","host","reason","operations","pending":[…],"last_finished"}],"missing":[…],"divergence"}
+nlohmann::ordered_json flight_summary(const std::vector<FlightRecord>& records);
+
+}  // namespace kolo::launcher

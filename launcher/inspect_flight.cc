@@ -1,0 +1,64 @@
+// kolo-inspect flight: the flight records of a job's ranks, lined up.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/nearest_name.h>
+#include <kolo/launcher/flight_records.h>
+#include <kolo/launcher/inspect_command.h>
+
+namespace kolo::launcher {
+namespace {
+
+constexpr char kUsage[] = "flight FOLDER | FILE… [--json]";
+
+void print_help() {
+  fmt::print(
+      "Usage: kolo-inspect {}\n\n"
+      "Lines up the ranks' last collectives, which kolo writes to kolo-flight.<rank>.json when a collective\n"
+      "fails or stalls, on SIGUSR2, and before SIGTERM ends a rank that waits. Prints for each rank why it "
+      "was\n"
+      "written and what was pending, and the first operation at which the ranks part.\n"
+      "FOLDER: where the records lie (KOLO_FLIGHT_DIR, else the job's working directory).\n"
+      "--json: one line of JSON. Exit code 0 whether they part or not.\n",
+      kUsage);
+}
+
+void print(const nlohmann::ordered_json& summary) {
+  for (const auto& rank : summary["ranks"]) {
+    fmt::print("rank {} on {}: {}\n", rank["rank"].dump(), rank["host"].get<std::string>(),
+               rank["reason"].get<std::string>());
+    if (!rank["last_finished"].is_null())
+      fmt::print("  last finished: {}\n", rank["last_finished"].get<std::string>());
+    for (const auto& pending : rank["pending"]) fmt::print("  pending: {}\n", pending.get<std::string>());
+  }
+  if (!summary["missing"].empty()) fmt::print("no record of ranks {}\n", summary["missing"].dump());
+  if (summary["divergence"].is_null()) fmt::print("the records do not part\n");
+  else fmt::print("first divergence: {}\n", summary["divergence"].get<std::string>());
+}
+
+void inspect(const std::vector<std::string>& words) {
+  std::vector<std::string> paths;
+  bool json = false;
+  for (const auto& word : words) {
+    if (word == "--help") return print_help();
+    if (word == "--json") json = true;
+    else if (word.starts_with("--"))
+      throw CommandLineError(fmt::format("unknown option {}{}; usage: kolo-inspect {}", word,
+                                         did_you_mean(word, {"--json", "--help"}), kUsage));
+    else paths.push_back(word);
+  }
+  if (paths.empty()) throw CommandLineError(fmt::format("no path given; usage: kolo-inspect {}", kUsage));
+  const auto summary = flight_summary(read_flight_records(paths));
+  if (json) fmt::print("{}\n", summary.dump());
+  else print(summary);
+}
+
+const RegisterInspectCommand flight_command("flight",
+                                            {kUsage, "where the collectives of a job's ranks parted",
+                                             inspect});
+
+}  // namespace
+}  // namespace kolo::launcher

@@ -1,0 +1,83 @@
+#include <kolo/launcher/flight_records.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/core/training/temporary_directory.h"
+
+namespace kolo::launcher {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+FlightOperation operation(std::int64_t ticket, const std::string& name, const std::string& state,
+                          const std::string& shape = "[3]") {
+  return {.sequence = ticket,
+          .channel = 1,
+          .ticket = ticket,
+          .name = name,
+          .kind = "allreduce",
+          .shape = shape,
+          .dtype = "float32",
+          .state = state,
+          .bytes = 12,
+          .process_set = 0,
+          .submitted = 100.0 + static_cast<double>(ticket)};
+}
+
+FlightRecord record(int rank, std::vector<FlightOperation> operations) {
+  return {.rank = rank,
+          .size = 3,
+          .host = "h",
+          .reason = "",
+          .written = 200,
+          .operations = std::move(operations)};
+}
+
+TEST(FlightRecords, DoNotPartWhereAllHaveFinishedTheSame) {
+  const auto same = [](int rank) {
+    return record(rank, {operation(0, "a", "finished"), operation(1, "b", "finished")});
+  };
+  EXPECT_EQ(first_divergence({same(0), same(1), same(2)}), "");
+}
+
+TEST(FlightRecords, PartAtTheFirstOperationThatDiffers) {
+  EXPECT_EQ(first_divergence({record(0, {operation(0, "a", "finished"), operation(1, "b", "started")}),
+                              record(1, {operation(0, "a", "finished"), operation(1, "b", "started", "[4]")}),
+                              record(2, {operation(0, "a", "finished"), operation(1, "b", "started")})}),
+            "the ranks entered different operations: allreduce \"b\" float32 [3] (12 bytes) on ranks [0,2], "
+            "allreduce \"b\" float32 [4] (12 bytes) on ranks [1]");
+}
+
+TEST(FlightRecords, PartWhereARankHasNotEntered) {
+  EXPECT_EQ(first_divergence({record(0, {operation(0, "a", "finished"), operation(1, "b", "started")}),
+                              record(1, {operation(0, "a", "finished")})}),
+            "allreduce \"b\" float32 [3] (12 bytes): started on ranks [0], not entered on ranks [1]");
+}
+
+TEST(FlightRecords, PartByNameWhereTheRanksHadAgreedOnNothing) {
+  auto waiting = operation(-1, "g", "submitted");
+  EXPECT_EQ(
+      first_divergence({record(0, {waiting}), record(1, {}), record(2, {waiting})}),
+      "\"g\": submitted (allreduce \"g\" float32 [3] (12 bytes)) on ranks [0,2], not submitted on ranks [1]");
+}
+
+TEST(FlightRecords, DoNotPartWhereTheOtherRankHasPushedTheOperationOut) {
+  auto late = operation(500, "z", "finished");
+  EXPECT_EQ(first_divergence({record(0, {operation(0, "a", "finished"), late}), record(1, {late})}), "");
+}
+
+TEST(FlightRecords, NameTheRanksWithoutARecord) {
+  const auto summary = flight_summary({record(0, {}), record(2, {})});
+  EXPECT_EQ(summary["missing"].dump(), "[1]");
+}
+
+TEST(FlightRecords, RefuseAFolderWithoutRecords) {
+  const TemporaryDirectory folder;
+  EXPECT_THAT([&] { read_flight_records({folder.path()}); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("there is no kolo-flight.<rank>.json in")));
+}
+
+}  // namespace
+}  // namespace kolo::launcher
