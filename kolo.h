@@ -10,6 +10,7 @@
 #include <kolo/collectives/comm_thread.h>
 #include <kolo/collectives/communicator.h>
 #include <kolo/collectives/flight_recorder.h>
+#include <kolo/collectives/gradient_buckets.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/mailbox.h>

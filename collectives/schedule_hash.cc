@@ -33,13 +33,13 @@ std::string line_of(const std::vector<std::string>& lines, std::size_t i) {
 
 std::string without_type(const std::string& gradient) { return gradient.substr(0, gradient.rfind(' ')); }
 
-std::string gradient_difference(std::size_t index, const std::string& a, const std::string& b,
-                                std::size_t rank) {
+std::string gradient_difference(std::string_view what, std::size_t index, const std::string& a,
+                                const std::string& b, std::size_t rank) {
   const bool only_type = a != kMissing && b != kMissing && without_type(a) == without_type(b);
   const auto shown = [&](const std::string& line) {
     return line == kMissing || only_type ? line : without_type(line);
   };
-  return fmt::format("gradient {} is {} on rank 0 but {} on rank {}", index, shown(a), shown(b), rank);
+  return fmt::format("{} {} is {} on rank 0 but {} on rank {}", what, index, shown(a), shown(b), rank);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::string schedule_hash(const std::string& description) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-std::string first_disagreement(std::span<const std::string> descriptions) {
+std::string first_disagreement(std::span<const std::string> descriptions, std::string_view what) {
   std::vector<Description> ranks;
   std::size_t gradients = 0;
   for (const auto& text : descriptions) {
@@ -69,7 +69,7 @@ std::string first_disagreement(std::span<const std::string> descriptions) {
   for (std::size_t i = 0; i < gradients; ++i)
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
       const std::string a = line_of(ranks[0].gradients, i), b = line_of(ranks[rank].gradients, i);
-      if (a != b) return gradient_difference(i, a, b, rank);
+      if (a != b) return gradient_difference(what, i, a, b, rank);
     }
   for (std::size_t i = 0; i < ranks[0].options.size(); ++i)
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ std::string schedule_hash(const std::string& description);
 
 /// Where the descriptions of the ranks, in rank order, first differ: `gradient 3 is "fc1/w" [784,1024] on
 /// rank 0 but "fc1/w" [784,1000] on rank 1`. Gradients count from 0 in backward order; types are named where
-/// only they differ. Empty if all are equal.
-std::string first_disagreement(std::span<const std::string> descriptions);
+/// only they differ. Empty if all are equal. what: what the text calls a gradient.
+std::string first_disagreement(std::span<const std::string> descriptions, std::string_view what = "gradient");
 
 }  // namespace kolo

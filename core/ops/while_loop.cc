@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
+#include <kolo/core/graph/loop_nodes.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>
 
@@ -71,14 +72,23 @@ void shapes_of_results(ShapeContext& c) {
     c.set_output(i, i < variables ? c.input(i) : Shape::unknown_rank());
 }
 
-// Nodes of the loop, from its ends back; what lies outside is added to `captures`.
-std::vector<const Node*> nodes_of_loop(const Outputs& ends, int first_node, Outputs* captures) {
+// The storage of the variable that `value` is a name for; null where it is none.
+const Node* variable_seen_in(const Output& value) {
+  const Node* node = value.node;
+  while (node->schema().is_view()) node = node->input(0).node;
+  return node->schema().is_variable_storage() ? node : nullptr;
+}
+
+// Nodes of the loop, from its ends back; what lies outside is added to `captures`. A read of one of the
+// variables `updated` is part of the loop wherever it was made: iterations see what became of the variable.
+std::vector<const Node*> nodes_of_loop(const Outputs& ends, int first_node, Outputs* captures,
+                                       const std::set<const Node*>& updated = {}) {
   std::vector<const Node*> nodes;
   std::set<const Node*> seen;
   std::set<std::pair<const Node*, int>> captured;
   const auto visit = [&](const Output& value) {
     const bool is_storage = value.node->schema().is_variable_storage();
-    if (value.node->id() >= first_node || is_storage) {
+    if (value.node->id() >= first_node || is_storage || updated.count(variable_seen_in(value)) > 0) {
       if (seen.insert(value.node).second) nodes.push_back(value.node);
     } else if (captures != nullptr && captured.insert({value.node, value.index}).second) {
       captures->push_back(value);
@@ -91,6 +101,20 @@ std::vector<const Node*> nodes_of_loop(const Outputs& ends, int first_node, Outp
       if (before->id() >= first_node && seen.insert(before).second) nodes.push_back(before);
   }
   return nodes;
+}
+
+// The storages that nodes of the loop, or of loops in it, update.
+std::set<const Node*> variables_updated_by(const std::vector<const Node*>& nodes) {
+  std::set<const Node*> storages;
+  const auto add_those_of = [&](const Node& node) {
+    for (int i = 0; i < node.num_inputs(); ++i)
+      if (node.schema().input_spec(i).updated) storages.insert(node.input(i).node);
+  };
+  for (const Node* node : nodes) {
+    add_those_of(*node);
+    for (const Node* inner : nodes_in_loop(*node)) add_those_of(*inner);
+  }
+  return storages;
 }
 
 std::vector<Operation> control_inputs_from_outside(const std::vector<const Node*>& nodes, int first_node) {
@@ -111,21 +135,6 @@ void check_can_be_repeated(const Node& loop, const Outputs& ends, int first_node
           "the gradient of loop \"{}\" would run its body again, but {} has an effect or is random",
           loop.name(), describe(*node));
   }
-}
-
-// What the next iteration starts with must not lie in memory that it writes: that of another variable of the
-// loop, or of a variable of the graph.
-Outputs in_own_memory(const Scope& s, const Outputs& results, const Outputs& variables) {
-  Outputs own;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const Node* root = results[i].node;
-    while (root->schema().is_view() || (root->num_inputs() > 0 && root->schema().input_spec(0).updated))
-      root = root->input(0).node;
-    const bool shared =
-        root->schema().is_variable_storage() || (root->op() == "LoopVariable" && root != variables[i].node);
-    own.push_back(shared ? Output(s.add("Copy", {results[i]})) : results[i]);
-  }
-  return own;
 }
 
 // One gradient for each input of the loop's node; empty where there is none.
@@ -150,8 +159,7 @@ Outputs while_gradient(Scope& s, const Node& loop, const Outputs& dy) {
     if (is_floating(x.dtype())) xs.push_back(x);
   const Outputs dx =
       gradients(inner, ys, xs, backward, {.stop_gradients = stops, .zeros_where_unreached = true});
-  const Outputs next =
-      in_own_memory(inner, {dx.begin(), dx.begin() + static_cast<std::ptrdiff_t>(ys.size())}, backward);
+  const Outputs next(dx.begin(), dx.begin() + static_cast<std::ptrdiff_t>(ys.size()));
   for (std::size_t i = ys.size(); i < dx.size(); ++i) {
     totals.push_back(loop_variable(inner, dx[i].dtype(), xs[i].shape(), "total"));
     new_totals.push_back(add(inner, totals.back(), dx[i]));
@@ -242,13 +250,13 @@ Outputs while_loop(const Scope& s, const LoopCondition& condition, const LoopBod
   if (!again || again.dtype() != DType::boolean || (again.shape().has_rank() && again.shape().rank() != 0))
     throw InvalidArgumentError("while_loop: the condition must be a bool scalar{}",
                                again ? fmt::format(", not {} {}", again.dtype(), again.shape()) : "");
-  Outputs results = body(inner.name_scope("body"), variables);
+  const Outputs results = body(inner.name_scope("body"), variables);
   check_results(variables, results);
-  results = in_own_memory(inner, results, variables);
 
   Outputs ends = results, inputs = initial, captures;
   ends.push_back(again);
-  const auto nodes = nodes_of_loop(ends, first_node, &captures);
+  const auto updated = variables_updated_by(nodes_of_loop(ends, first_node, nullptr));
+  const auto nodes = nodes_of_loop(ends, first_node, &captures, updated);
   inputs.insert(inputs.end(), captures.begin(), captures.end());
   const Operation loop = scope.control_dependencies(control_inputs_from_outside(nodes, first_node))
                              .add("While", inputs,

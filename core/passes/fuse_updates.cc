@@ -10,6 +10,7 @@
 
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/passes/pass.h>
+#include <kolo/core/passes/variable_uses.h>
 #include <kolo/core/passes/variable_versions.h>
 
 namespace kolo {
@@ -70,19 +71,18 @@ std::map<Key, Members> groups_of(const StepGraph& graph) {
   return groups;
 }
 
-std::set<int> updated_storages(const StepGraph& graph, const Members& members) {
-  std::set<int> storages;
+std::set<const Node*> updated_storages(const StepGraph& graph, const Members& members) {
+  std::set<const Node*> storages;
   for (const int member : members)
-    for (std::size_t k = 0; k < graph.nodes[member].inputs.size(); ++k)
-      if (graph.nodes[member].schema->input_spec(static_cast<int>(k)).updated)
-        storages.insert(graph.memory_root(graph.nodes[member].inputs[k]).node);
+    for (const VariableUse& use : variable_uses(graph, member))
+      if (use.updated) storages.insert(use.storage);
   return storages;
 }
 
 // The fused node stands where its last member stood. What is between the first and the last must not notice:
 // it neither waits for a member nor touches what they update.
 bool can_be_one(const StepGraph& graph, const Members& members) {
-  const std::set<int> storages = updated_storages(graph, members);
+  const std::set<const Node*> storages = updated_storages(graph, members);
   std::size_t updated = 0;
   for (const int member : members) {
     for (const auto& input : graph.nodes[member].schema->inputs()) updated += input.updated;
@@ -95,8 +95,8 @@ bool can_be_one(const StepGraph& graph, const Members& members) {
     for (const int before : node.control_inputs)
       if (std::find(members.begin(), members.end(), before) != members.end()) return false;
     if (std::find(members.begin(), members.end(), i) != members.end()) continue;
-    for (const StepValue in : node.inputs)
-      if (storages.count(graph.memory_root(in).node) > 0) return false;
+    for (const VariableUse& use : variable_uses(graph, i))
+      if (storages.count(use.storage) > 0) return false;
   }
   // Nor may they notice: a gradient or scalar that is a variable's memory is read later now.
   const VariableVersions versions(graph);
@@ -110,7 +110,7 @@ bool can_be_one(const StepGraph& graph, const Members& members) {
   }
   // A gradient that is itself a variable's memory must be read before that variable changes.
   return std::none_of(members.begin(), members.end(), [&](int member) {
-    return storages.count(graph.memory_root(graph.nodes[member].inputs.back()).node) > 0;
+    return storages.count(variable_of(graph, graph.nodes[member].inputs.back())) > 0;
   });
 }
 

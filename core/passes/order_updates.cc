@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+
+#include <kolo/core/graph/loop_nodes.h>
+#include <kolo/core/passes/variable_uses.h>
 
 namespace kolo {
 namespace {
@@ -11,15 +15,18 @@ struct Uses {
   std::vector<int> updates;  // ascending
 };
 
-// Uses of each variable that some node of the step updates; keyed by the storage's node.
-std::map<int, Uses> uses_of_updated_variables(const StepGraph& graph) {
-  std::map<int, Uses> uses;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    for (std::size_t k = 0; k < graph.nodes[i].inputs.size(); ++k) {
-      const int root = graph.memory_root(graph.nodes[i].inputs[k]).node;
-      if (!graph.nodes[root].schema->is_variable_storage()) continue;
-      const bool updated = graph.nodes[i].schema->input_spec(static_cast<int>(k)).updated;
-      (updated ? uses[root].updates : uses[root].readers).push_back(static_cast<int>(i));
+struct OlderStorage {
+  bool operator()(const Node* a, const Node* b) const { return a->id() < b->id(); }
+};
+using UsesOfVariables = std::map<const Node*, Uses, OlderStorage>;  // by their storages
+
+// Uses of each variable that some node of the step updates.
+UsesOfVariables uses_of_updated_variables(const StepGraph& graph) {
+  UsesOfVariables uses;
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i)
+    for (const VariableUse& use : variable_uses(graph, i)) {
+      auto& nodes = use.updated ? uses[use.storage].updates : uses[use.storage].readers;
+      if (nodes.empty() || nodes.back() != i) nodes.push_back(i);
     }
   for (auto it = uses.begin(); it != uses.end();)
     it = it->second.updates.empty() ? uses.erase(it) : std::next(it);
@@ -35,11 +42,12 @@ void add_edge(StepGraph& graph, int before, int after) {
   if (!known && before != after) edges.push_back(before);
 }
 
-void copy_fetches_that_would_change(StepGraph& graph, const std::map<int, Uses>& uses) {
+void copy_fetches_that_would_change(StepGraph& graph, const UsesOfVariables& uses) {
   const auto fetches = graph.fetches;
   for (std::size_t i = 0; i < fetches.size(); ++i) {
     if (fetches[i].node < 0) continue;
-    const auto found = uses.find(graph.memory_root(fetches[i]).node);
+    const Node* variable = variable_of(graph, fetches[i]);
+    const auto found = variable == nullptr ? uses.end() : uses.find(variable);
     if (found == uses.end()) continue;
     const std::int64_t order = graph.nodes[fetches[i].node].order;
     const auto& updates = found->second.updates;
@@ -48,6 +56,25 @@ void copy_fetches_that_would_change(StepGraph& graph, const std::map<int, Uses>&
     if (changes)
       graph.fetches[i] = {
           graph.add(kCopyOp, graph.nodes[fetches[i].node].name + "/fetched", {fetches[i]}, {}, order + 1), 0};
+  }
+}
+
+// What a loop takes from outside is what it was when the loop began, in every iteration.
+void copy_inputs_that_their_loop_changes(StepGraph& graph) {
+  const int count = static_cast<int>(graph.nodes.size());
+  for (int i = 0; i < count; ++i) {
+    if (graph.nodes[i].origin == nullptr || !is_loop(*graph.nodes[i].origin)) continue;
+    std::set<const Node*> changed;
+    for (const VariableUse& use : variable_uses(graph, i))
+      if (use.updated) changed.insert(use.storage);
+    for (std::size_t k = 0; k < graph.nodes[i].inputs.size(); ++k) {
+      const StepNode& node = graph.nodes[i];
+      const StepValue in = node.inputs[k];
+      if (changed.count(variable_of(graph, in)) == 0) continue;
+      const int copy = graph.add(kCopyOp, node.name + "/initial", {in}, {}, node.order - 1);
+      graph.nodes[copy].control_inputs = graph.nodes[i].control_inputs;
+      graph.nodes[i].inputs[k] = {copy, 0};
+    }
   }
 }
 
@@ -85,6 +112,7 @@ void order_uses(StepGraph& graph, const Uses& use) {
 }  // namespace
 
 void order_updates(StepGraph& graph) {
+  copy_inputs_that_their_loop_changes(graph);
   copy_fetches_that_would_change(graph, uses_of_updated_variables(graph));
   for (const auto& [storage, use] : uses_of_updated_variables(graph)) order_uses(graph, use);
 }

@@ -146,9 +146,6 @@ class Simplifier {
     if (!same_type || !node.control_inputs.empty()) return;
     // What is computed from a variable keeps its value when the variable changes; a view of it does not.
     if (!node.schema->is_view() && versions_.changes(graph_, value)) return;
-    // A loop feeds an iteration with results of the one before, which the next may write over.
-    if (!node.schema->is_view() && graph_.nodes[graph_.memory_root(value).node].schema->name() == kFeedOp)
-      return;
     replaced_[n] = value;
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/passes/variable_versions.h>
 
 namespace kolo {
 namespace {
@@ -34,7 +35,7 @@ std::string local(const std::string& device) {
 
 class Transfers {
  public:
-  Transfers(StepGraph& graph, const std::string& host) : graph_(graph), host_(host) { find_updates(); }
+  Transfers(StepGraph& graph, const std::string& host) : graph_(graph), host_(host), versions_(graph) {}
 
   void run() {
     const int count = static_cast<int>(graph_.nodes.size());
@@ -60,26 +61,10 @@ class Transfers {
     return graph_.nodes[v.node].device != to && graph_.placements.count(graph_.memory_root(v)) == 0;
   }
 
-  void find_updates() {
-    for (const StepNode& node : graph_.nodes)
-      for (std::size_t k = 0; k < node.inputs.size(); ++k)
-        if (node.schema->input_spec(static_cast<int>(k)).updated)
-          updates_[graph_.memory_root(node.inputs[k]).node].push_back(node.order);
-    for (auto& [variable, orders] : updates_) std::sort(orders.begin(), orders.end());
-  }
-
-  // The order of the last update of the value's memory before `reader`; −1 if there is none: with the value
-  // and the device it says which transfer a reader takes.
-  std::int64_t last_update(StepValue v, std::int64_t reader) const {
-    const auto found = updates_.find(graph_.memory_root(v).node);
-    if (found == updates_.end()) return -1;
-    const auto after = std::lower_bound(found->second.begin(), found->second.end(), reader);
-    return after == found->second.begin() ? -1 : *std::prev(after);
-  }
-
   // to: a copy, because nodes move when others are added.
   StepValue receive(StepValue v, std::string to, std::int64_t reader) {
-    const std::int64_t update = last_update(v, reader);
+    // With the value and the device it says which transfer a reader takes.
+    const std::int64_t update = versions_.last_seen_by(graph_, v, reader);
     const auto [found, is_new] = received_.try_emplace({v, to, update});
     if (!is_new) return found->second;
     const std::string from = graph_.nodes[v.node].device;
@@ -96,7 +81,7 @@ class Transfers {
 
   StepGraph& graph_;
   const std::string& host_;
-  std::map<int, std::vector<std::int64_t>> updates_;  // orders of the updates, by the variable's node
+  const VariableVersions versions_;
   std::map<std::tuple<StepValue, std::string, std::int64_t>, StepValue> received_;
 };
 

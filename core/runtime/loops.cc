@@ -18,11 +18,16 @@ using Values = std::vector<Tensor>;
 // what is read and what is written are never one memory.
 class RepeatedPlan {
  public:
-  RepeatedPlan(Plan& plan, Feeds feeds, int intra_op_threads)
+  /// Result i may be feed first_fed_back + i of the next run, if there is such a feed.
+  RepeatedPlan(Plan& plan, Feeds feeds, std::size_t first_fed_back, int intra_op_threads)
       : plan_(plan),
         feeds_(std::move(feeds)),
         options_{.pool = nullptr, .intra_op_threads = intra_op_threads} {
     for (auto& frame : frames_) frame = plan_.take_frame();
+    for (std::size_t i = 0; i < plan.fetches().size(); ++i) {
+      const bool copied = must_be_copied(i, static_cast<int>(first_fed_back));
+      for (auto& copies : copies_) copies.push_back({.needed = copied, .value = Tensor()});
+    }
   }
   ~RepeatedPlan() {
     for (auto& frame : frames_) plan_.give_back(std::move(frame));
@@ -36,14 +41,41 @@ class RepeatedPlan {
     turn_ = 1 - turn_;
     plan_.bind_feeds(*frames_[turn_], [&](int i) -> const Tensor& { return feeds_[i].second; });
     run_step(plan_, *frames_[turn_], options_);
+    for (std::size_t i = 0; i < copies_[turn_].size(); ++i) {
+      Copy& copy = copies_[turn_][i];
+      if (!copy.needed) continue;
+      const Tensor& value = in_frame(i);
+      if (copy.value && copy.value.shape() == value.shape()) copy.value.copy_from(value);
+      else copy.value = value.clone();
+    }
   }
-  const Tensor& result(std::size_t i) const { return frames_[turn_]->values[plan_.fetches()[i]]; }
+  const Tensor& result(std::size_t i) const {
+    const Copy& copy = copies_[turn_][i];
+    return copy.needed ? copy.value : in_frame(i);
+  }
 
  private:
+  struct Copy {
+    bool needed;
+    Tensor value;
+  };
+
+  // What a run starts with must not lie in memory that it, or the next, writes: that of a variable, or of
+  // what another result was. A result that is its own feed never changes; nor do feeds that are no results.
+  bool must_be_copied(std::size_t i, int first_fed_back) const {
+    if (plan_.memory_of_fetch(i) == ValueMemory::Kind::variable) return true;
+    if (plan_.memory_of_fetch(i) != ValueMemory::Kind::feed) return false;
+    const int feed = plan_.feed_of_fetch(i);
+    return feed >= first_fed_back && feed < first_fed_back + static_cast<int>(plan_.fetches().size()) &&
+           feed != first_fed_back + static_cast<int>(i);
+  }
+  const Tensor& in_frame(std::size_t i) const { return frames_[turn_]->values[plan_.fetches()[i]]; }
+
   Plan& plan_;
   Feeds feeds_;
   StepOptions options_;
   std::array<std::unique_ptr<Frame>, 2> frames_;
+  std::array<std::vector<Copy>, 2> copies_;  // by result
   int turn_ = 0;
 };
 
@@ -91,8 +123,8 @@ class LoopKernel : public Kernel {
   // what the variables are at the end.
   template <typename Visit>
   Values repeat(const KernelContext& context, Visit visit) const {
-    RepeatedPlan condition(*plans_->condition, without_values(plans_->fed), threads_);
-    RepeatedPlan body(*plans_->body, without_values(plans_->fed), threads_);
+    RepeatedPlan condition(*plans_->condition, without_values(plans_->fed), plans_->fed.size(), threads_);
+    RepeatedPlan body(*plans_->body, without_values(plans_->fed), 0, threads_);
     const std::size_t variables = plans_->variables;
     Values current;
     for (std::size_t i = 0; i < plans_->fed.size(); ++i) {
@@ -153,7 +185,7 @@ class WhileGradientKernel final : public LoopKernel {
 
     const std::size_t variables = plans_->variables, fixed = plans_->fed.size();
     const std::size_t all = plans_->fed_backward.size();
-    RepeatedPlan backward(*plans_->backward, without_values(plans_->fed_backward), threads_);
+    RepeatedPlan backward(*plans_->backward, without_values(plans_->fed_backward), fixed, threads_);
     Values flowing;  // the gradients of the variables, then the totals of the captures
     std::vector<int> floating;
     for (std::size_t i = 0; i < fixed; ++i)

@@ -228,6 +228,10 @@ bool Plan::was_computed(const Frame& frame, std::size_t i) const {
   return fetched_nodes_[i] < 0 || !frame.contexts[fetched_nodes_[i]].skipped;
 }
 
+int Plan::feed_of_fetch(std::size_t i) const {
+  return graph_.nodes[memory_of(i).root.node].attrs.at("feed").get<int>();
+}
+
 std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> kernels) {
   auto frame = std::make_unique<Frame>();
   for (const Arena& arena : memory_.arenas)

@@ -80,6 +80,10 @@ class Plan {
   const std::vector<std::shared_ptr<StepAgreement>>& agreements() const { return agreements_; }
   /// Index into Frame::values for each fetch; −1 for an operation.
   const std::vector<int>& fetches() const { return fetches_; }
+  /// Where fetch `i`, a value, lies: of Kind::feed in the tensor of feed_of_fetch(i), of Kind::variable in a
+  /// variable's, else in memory of the frame or of the plan.
+  ValueMemory::Kind memory_of_fetch(std::size_t i) const { return memory_of(i).kind; }
+  int feed_of_fetch(std::size_t i) const;
   /// False where fetch `i` is a value of a branch that the frame's last run did not take.
   bool was_computed(const Frame& frame, std::size_t i) const;
 
@@ -110,6 +114,9 @@ class Plan {
   void find_conditions(PlanNode& node, const StepNode& source);
   std::unique_ptr<Frame> make_frame(std::vector<std::unique_ptr<Kernel>> kernels);
   Tensor tensor_for(StepValue value, const Frame& frame);
+  const ValueMemory& memory_of(std::size_t fetch) const {
+    return memory_.values[graph_.fetches[fetch].node][graph_.fetches[fetch].output];
+  }
   int value_index(StepValue v) const { return nodes_[position_[v.node]].first_value + v.output; }
 
   StepGraph graph_;

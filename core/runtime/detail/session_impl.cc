@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/message_of.h>
 #include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/runtime/detail/memory_report.h>
 
@@ -13,24 +12,6 @@ namespace kolo {
 namespace {
 
 constexpr char kSessionReset[] = "Session has been closed.";
-
-bool is_end_of_data(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const OutOfRangeError&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-// What the other ranks are told when a kernel of the step has failed.
-void tell_others(const std::vector<std::shared_ptr<StepAgreement>>& agreements,
-                 const std::exception_ptr& error) {
-  const std::string text = message_of(error);
-  for (const auto& agreement : agreements)
-    is_end_of_data(error) ? agreement->end_of_data_in_step(text) : agreement->fail(text);
-}
 
 std::optional<std::chrono::steady_clock::time_point> deadline_of(const RunOptions& options,
                                                                  const SessionConfig& config) {
@@ -50,15 +31,6 @@ Session::Impl::Impl(Graph& graph, SessionConfig config)
 }
 
 Session::Impl::~Impl() = default;
-
-Session::Impl::Agreements::Agreements(Impl& session, const Plan& plan) : agreements_(plan.agreements()) {
-  if (!agreements_.empty()) lock_ = std::unique_lock(session.training_step_);
-  for (const auto& agreement : agreements_) agreement->begin_step();
-}
-
-Session::Impl::Agreements::~Agreements() {
-  for (const auto& agreement : agreements_) agreement->end_step();
-}
 
 Session::Impl::Run::Run(Impl& session, const RunOptions& options)
     : session_(session),
@@ -88,7 +60,9 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
                    .deadline = deadline_,
                    .cancellation = &cancellation_};
   if (!plan.agreements().empty())
-    step.on_failure = [&plan](const std::exception_ptr& error) { tell_others(plan.agreements(), error); };
+    step.on_failure = [&plan](const std::exception_ptr& error) {
+      detail::tell_others(plan.agreements(), error);
+    };
   kolo::run_step(plan, frame, step);
   if (metadata != nullptr) metadata->memory = detail::memory_report(plan, frame);
   if (traced)

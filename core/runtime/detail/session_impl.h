@@ -12,6 +12,7 @@
 #include <kolo/core/runtime/detail/plan_cache.h>
 #include <kolo/core/runtime/detail/pools.h>
 #include <kolo/core/runtime/detail/session_state.h>
+#include <kolo/core/runtime/detail/step_agreements.h>
 #include <kolo/core/runtime/detail/step_request.h>
 #include <kolo/core/runtime/executor.h>
 #include <kolo/core/runtime/session.h>
@@ -40,11 +41,15 @@ class Session::Impl {
     /// is called after a step that succeeded, while the frame is still this run's.
     template <typename FeedAt, typename Take>
     void step(Plan& plan, const FeedAt& feed, const Take& take, RunMetadata* metadata) {
-      const Agreements agreements(session_, plan);
-      const FrameOf frame(plan);
-      plan.bind_feeds(*frame, feed);
-      execute(plan, *frame, metadata);
-      take(static_cast<const Frame&>(*frame));
+      // Before the frame, since buckets are memory that all frames of a schedule share.
+      const detail::StepAgreements agreements(session_.training_step_, plan.agreements());
+      std::optional<FrameOf> frame;
+      agreements.prepare([&] {
+        frame.emplace(plan);
+        plan.bind_feeds(**frame, feed);
+      });
+      execute(plan, **frame, metadata);
+      take(static_cast<const Frame&>(**frame));
     }
 
    private:
@@ -80,20 +85,6 @@ class Session::Impl {
    private:
     Plan& plan_;
     mutable std::unique_ptr<Frame> frame_;
-  };
-
-  // Begins the step's agreements and ends them. One step of a session has them at a time; taken before the
-  // frame, since buckets are memory that all frames of a schedule share.
-  class Agreements {
-   public:
-    Agreements(Impl& session, const Plan& plan);
-    ~Agreements();
-    Agreements(const Agreements&) = delete;
-    Agreements& operator=(const Agreements&) = delete;
-
-   private:
-    const std::vector<std::shared_ptr<StepAgreement>>& agreements_;
-    std::unique_lock<Mutex> lock_;  // let go of even where begin_step throws
   };
 
   const int intra_op_threads_;

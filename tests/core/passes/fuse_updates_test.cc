@@ -8,15 +8,16 @@
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/training_ops.h>
 #include <kolo/core/passes/prune.h>
+#include <tests/core/counted_loop.h>
 
 namespace kolo {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
-struct FuseUpdates : testing::Test {
+struct FuseUpdates : ::testing::Test {
   Variable variable(const std::string& name, std::int64_t elements = 2) {
     return Variable(s.named(name), zeros(s, DType::f32, {elements}));
   }
@@ -181,6 +182,16 @@ TEST_F(FuseUpdates, FusesWhatWaitsForOneReductionWithNothingElse) {
   const StepNode& one = node_of(step, "FusedApplyGradientDescent");
   EXPECT_THAT(input_names(step, one), ElementsAre("b", "c", "rate", "bucket", "bucket"));
   EXPECT_THAT(one.control_inputs, IsEmpty());
+}
+
+TEST_F(FuseUpdates, KeepsUpdatesApartWhereALoopBetweenThemReadsAVariable) {
+  const Variable a = variable("a"), b = variable("b");
+  const Operation first = update(a);
+  const Output loop =
+      testing::counted_loop(s, 2, [&](const Scope& body) -> Operation { return identity(body, a.ref()); });
+  const Operation second = update(b);
+  EXPECT_THAT(updates(fused({first, loop, second})),
+              ElementsAre("ApplyGradientDescent", "ApplyGradientDescent"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/prune.h>
+#include <tests/core/counted_loop.h>
 #include <tests/core/test_ops.h>
 
 namespace kolo {
@@ -115,6 +116,58 @@ TEST(OrderUpdates, LeavesStepsWithoutUpdatesAlone) {
   StepGraph step = step_for({call(s, 1, {v.read()})});
   order_updates(step);
   for (const StepNode& node : step.nodes) EXPECT_TRUE(node.after.empty()) << node.name;
+}
+
+TEST(OrderUpdates, TakesALoopForAnUpdateOfWhatItsBodyUpdates) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f)), w(s.named("w"), constant(s, 1.0f));
+  const Output older = call(s, 1, {v.read()});
+  const Output loop = testing::counted_loop(s, 2, [&](const Scope& outer) -> Operation {
+    return testing::counted_loop(
+        outer, 2, [&](const Scope& b) -> Operation { return assign_add(b, v, constant(b, 2.0f)); });
+  });
+  const Output newer = call(s, 2, {v.read()}), other = call(s, 3, {w.read()});
+  StepGraph step = step_for({older, loop, newer, other});
+  order_updates(step);
+  EXPECT_TRUE(waits_for(step, "while/loop", "call1"));
+  EXPECT_TRUE(waits_for(step, "call2", "while/loop"));
+  EXPECT_FALSE(waits_for(step, "call3", "while/loop"));
+}
+
+TEST(OrderUpdates, TakesALoopForAReaderOfWhatItsBodyReads) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  const Output loop = testing::counted_loop(
+      s, 2, [&](const Scope& b) -> Operation { return call(b, 1, {identity(b, v.ref())}); });
+  const Output update = assign_add(s, v, constant(s, 2.0f));
+  StepGraph step = step_for({loop, update});
+  order_updates(step);
+  EXPECT_TRUE(waits_for(step, "AssignAdd", "while/loop"));
+}
+
+TEST(OrderUpdates, OrdersTwoLoopsThatUpdateOneVariable) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  const auto update = [&](const Scope& b) -> Operation { return assign_add(b, v, constant(b, 2.0f)); };
+  StepGraph step = step_for({testing::counted_loop(s, 2, update), testing::counted_loop(s, 2, update)});
+  order_updates(step);
+  EXPECT_TRUE(waits_for(step, "while_1/loop", "while/loop"));
+}
+
+TEST(OrderUpdates, CopiesWhatALoopIsGivenOfAVariableThatItUpdates) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), fill(s, DType::f64, Shape{}, 1));
+  const Outputs finals = while_loop(
+      s, [](const Scope& c, const Outputs& x) { return less(c, x[0], fill(c, DType::f64, Shape{}, 3)); },
+      [&](const Scope& b, const Outputs& x) { return Outputs{sub(b, x[0], assign_add(b, v, x[0]))}; }, {v});
+  StepGraph step = step_for({finals[0]});
+  order_updates(step);
+  const StepValue given = node_named(step, "while/loop").inputs[0];
+  EXPECT_EQ(step.nodes[given.node].schema->name(), kCopyOp);
 }
 
 // With an edge between every two uses there would be some 45,000.

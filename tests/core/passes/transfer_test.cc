@@ -9,6 +9,7 @@
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
+#include <tests/core/counted_loop.h>
 #include <tests/core/passes/step_for.h>
 #include <tests/core/test_ops.h>
 
@@ -129,6 +130,19 @@ TEST(InsertTransfers, OfAVariableSeeTheUpdatesBeforeTheirReader) {
   EXPECT_FALSE(waits_for(step, reader_before, "update"));
   EXPECT_TRUE(waits_for(step, reader_after, "update"));
   EXPECT_EQ(topological_order(step).size(), step.nodes.size());
+}
+
+TEST(InsertTransfers, OfAVariableSeeWhatALoopBeforeTheirReaderDid) {
+  Graph graph;
+  const Scope s(graph);
+  const Scope gpu = s.device("/gpu:0"), cpu = s.device("/cpu:0");
+  const Variable v(gpu.named("v"), constant(gpu, 1.0f));
+  const Output before = call(cpu, 1, {v.read()});
+  const Output loop = testing::counted_loop(
+      s, 2, [&](const Scope& b) -> Operation { return assign_add(b, v, constant(b, 2.0f)); });
+  const Output after = call(cpu, 2, {v.read()});
+  StepGraph step = with_transfers(step_for({before, loop, after}));
+  EXPECT_NE(node_named(step, "call1").inputs[0], node_named(step, "call2").inputs[0]);
 }
 
 TEST(PlanMemory, HasAnArenaForEachDevice) {

@@ -1,0 +1,156 @@
+// What a loop's body does to variables, beside what the rest of the step does to them.
+#include <kolo/core/runtime/loops.h>
+
+#include <gmock/gmock.h>
+
+#include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/scatter.h>
+#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/runtime/session.h>
+#include <tests/core/counted_loop.h>
+
+namespace kolo {
+namespace {
+
+using testing::counted_loop;
+using ::testing::ElementsAre;
+
+struct LoopWithVariable : ::testing::Test {
+  Output number(const Scope& at, double value) { return fill(at, DType::f64, Shape{}, value); }
+  Output row(double a, double b) { return constant(s, Tensor::of<double>({2}, {{a, b}})); }
+  // A loop that adds `amount` to `variable`, `times` times.
+  Output adding(const Variable& variable, int times, double amount) {
+    return counted_loop(
+        s, times, [&](const Scope& b) -> Operation { return assign_add(b, variable, number(b, amount)); });
+  }
+  std::vector<double> run(const Outputs& outputs) {
+    Session session(graph);
+    session.run(global_variables_initializer(s));
+    std::vector<double> values;
+    for (const Tensor& value : session.run(std::vector<Fetch>(outputs.begin(), outputs.end())))
+      values.push_back(value.value<double>());
+    return values;
+  }
+
+  Graph graph;
+  Scope s{graph};
+  const Variable v{s.named("v"), number(s, 1)};
+};
+
+TEST_F(LoopWithVariable, LeavesWhatWasReadBeforeItAsItWas) {
+  const Output old = mul(s, v, number(s, 1));
+  const Output loop = adding(v, 3, 10);
+  EXPECT_THAT(run({identity(s.control_dependencies({loop}), old)}), ElementsAre(1));
+}
+
+TEST_F(LoopWithVariable, LeavesAFetchOfTheVariableMadeBeforeItAsItWas) {
+  const Output loop = adding(v, 3, 10);
+  EXPECT_THAT(run({v.read(), loop}), ElementsAre(1, 3));
+}
+
+TEST_F(LoopWithVariable, IsSeenByWhatReadsTheVariableAfterIt) {
+  const Output loop = adding(v, 3, 10);
+  EXPECT_THAT(run({mul(s, v, number(s, 2)), loop}), ElementsAre(62, 3));
+}
+
+TEST_F(LoopWithVariable, TakesItsTurnAmongTheUpdatesOfTheVariable) {
+  const Output doubled = assign(s, v, mul(s, v, number(s, 2)));
+  const Output loop = adding(v, 2, 10), another = adding(v, 3, 100);
+  const Output last = assign(s, v, mul(s, v, number(s, 2)));
+  EXPECT_THAT(run({last, doubled, loop, another}), ElementsAre((2 + 20 + 300) * 2, 2, 2, 3));
+}
+
+TEST_F(LoopWithVariable, SeesInEachIterationWhatItMadeOfTheVariable) {
+  const Variable sum(s.named("sum"), number(s, 0));
+  const Output loop = counted_loop(s, 3, [&](const Scope& b) -> Operation {
+    const Output before = assign_add(b, sum, mul(b, v, number(b, 100)));
+    const Output update = assign_add(b, v, number(b, 1));
+    const Output after = assign_add(b, sum, mul(b, v, number(b, 1)));
+    return group(b, {before, update, after});
+  });
+  EXPECT_THAT(run({sum.read(), identity(s, sum.read()), loop}),
+              ElementsAre(0, 100 * (1 + 2 + 3) + (2 + 3 + 4), 3));
+}
+
+TEST_F(LoopWithVariable, BeginsWithWhatTheVariableWasThatItUpdates) {
+  const Outputs finals = while_loop(
+      s, [&](const Scope& c, const Outputs& x) { return less(c, x[0], number(c, 3)); },
+      [&](const Scope& b, const Outputs& x) {
+        const Operation update = assign_add(b, v, number(b, 10));
+        const Scope updated = b.control_dependencies({update});
+        return Outputs{add(updated, x[0], number(b, 1)), identity(updated, x[1])};
+      },
+      {number(s, 0), v});
+  EXPECT_THAT(run({finals[1], mul(s, v, number(s, 1))}), ElementsAre(1, 31));
+}
+
+TEST_F(LoopWithVariable, EndsWithWhatTheVariableWasInTheLastIteration) {
+  const Outputs finals = while_loop(
+      s, [&](const Scope& c, const Outputs& x) { return less(c, x[0], number(c, 3)); },
+      [&](const Scope& b, const Outputs& x) {
+        const Output kept = identity(b, v);
+        const Operation update = assign_add(b, v, number(b, 10));
+        return Outputs{add(b.control_dependencies({update}), x[0], number(b, 1)), kept};
+      },
+      {number(s, 0), number(s, 0)});
+  EXPECT_THAT(run({finals[1]}), ElementsAre(21));
+}
+
+TEST_F(LoopWithVariable, MayUpdateItInABranchOfALoopInside) {
+  const Output old = mul(s, v, number(s, 1));
+  const Output loop = counted_loop(s, 2, [&](const Scope& outer) -> Operation {
+    return counted_loop(outer, 3,
+                        [&](const Scope& inner) {
+                          return cond(
+                              inner, less(inner, v, number(inner, 41)),
+                              [&](const Scope& b) -> Operation { return assign_add(b, v, number(b, 10)); },
+                              [&](const Scope& b) -> Operation { return assign_add(b, v, number(b, 1)); });
+                        })
+        .node;
+  });
+  const Output newer = mul(s, v, number(s, 1));
+  EXPECT_THAT(run({identity(s.control_dependencies({loop}), old), newer}), ElementsAre(1, 43));
+}
+
+TEST_F(LoopWithVariable, IsOrderedForUpdatesOfRowsAndOfOptimizersToo) {
+  const Variable rows(s.named("rows"), row(1, 2));
+  const Output old = mul(s, rows, number(s, 1));
+  const Output loop = counted_loop(s, 2, [&](const Scope& b) -> Operation {
+    const Output scattered =
+        scatter_add(b, rows, constant(b, Tensor::of<std::int32_t>({1}, {{1}})), fill(b, DType::f64, {1}, 5));
+    const Output applied =
+        apply_update(b, {.rule = "GradientDescent", .variable = rows, .slots = {}, .scalars = {number(b, 1)}},
+                     fill(b, DType::f64, {2}, -100));
+    return group(b, {scattered, applied});
+  });
+  const Output newer = mul(s, rows, number(s, 1));
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  const auto values = session.run({newer, identity(s.control_dependencies({loop}), old)});
+  EXPECT_THAT(values[0].span<double>(), ElementsAre(201, 212));
+  EXPECT_THAT(values[1].span<double>(), ElementsAre(1, 2));
+}
+
+// By passes: what is left of the products are the other's feeds.
+TEST_F(LoopWithVariable, KeepsResultsApartThatAreFeedsOfEachOther) {
+  const Outputs finals = while_loop(
+      s, [&](const Scope& c, const Outputs& x) { return less(c, x[0], number(c, 5)); },
+      [&](const Scope& b, const Outputs& x) {
+        return Outputs{add(b, x[0], number(b, 1)), mul(b, x[2], number(b, 1)), reshape(b, x[3], Shape{}),
+                       add(b, x[1], x[3])};
+      },
+      {number(s, 0), number(s, 1), number(s, 2), number(s, 3)});
+  double a = 1, b = 2, c = 3;
+  for (int i = 0; i < 5; ++i) {
+    const double sum = a + c;
+    a = b;
+    b = c;
+    c = sum;
+  }
+  EXPECT_THAT(run({finals[1], finals[2], finals[3]}), ElementsAre(a, b, c));
+}
+
+}  // namespace
+}  // namespace kolo
