@@ -11,6 +11,7 @@
 #include <kolo/collectives/detail/mpi_communicator.h>
 #include <kolo/collectives/detail/mpi_mailbox.h>
 #include <kolo/collectives/detail/record_on_signal.h>
+#include <kolo/collectives/engine/detail/engine.h>
 #include <kolo/collectives/options.h>
 #include <kolo/core/base/process.h>
 
@@ -32,10 +33,14 @@ class Runtime {
 
   const EngineOptions& options() const { return options_; }
   const ProcessInfo& process() const { return process_; }
+  /// For eager callers; of one rank, too.
+  Engine& engine() { return *engine_; }
   /// False for one rank: nothing below may be used then.
   bool has_peers() const { return process_.size > 1; }
   CommThread& thread() { return *thread_; }
   MpiCommunicator& world() { return *world_; }
+  /// Of the same ranks; nobody's messages but the watchdog's.
+  MPI_Comm comm() const { return mailbox_->comm(); }
   const std::string& mpi_library() const { return mpi_library_; }
 
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
@@ -54,6 +59,8 @@ class Runtime {
   std::unique_ptr<CommThread> thread_;
   std::unique_ptr<MpiCommunicator> world_;
   std::unique_ptr<MpiMailbox> mailbox_;
+  std::unique_ptr<MpiMailbox> engine_mailbox_;
+  std::unique_ptr<Engine> engine_;
   std::unique_ptr<RecordOnSignal> record_on_signal_;
 };
 
