@@ -5,6 +5,25 @@
 namespace kolo {
 namespace {
 
+// As group_allreduce checks them; a graph from a file may say anything.
+void check_attrs(ShapeContext& c) {
+  const auto names = c.attr<std::vector<std::string>>("names").size();
+  if (names != static_cast<std::size_t>(c.num_inputs()))
+    throw InvalidArgumentError("group_allreduce: {} names for {} gradients; give one for each", names,
+                               c.num_inputs());
+  const auto first_bytes = c.attr<std::int64_t>("first_bucket_bytes"),
+             bytes = c.attr<std::int64_t>("bucket_bytes");
+  if (first_bytes < 0 || bytes < 0)
+    throw InvalidArgumentError(
+        "group_allreduce: the limits of buckets are {} and {} bytes; they must not be negative", first_bytes,
+        bytes);
+  const ReduceOp op = reduce_op_from_name(c.attr<std::string>("reduction"));
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    check_reducible(op, c.dtype(i));
+    c.set_output(i, c.input(i));
+  }
+}
+
 // Without a gradient function: differentiating through a reduction is refused rather than silently wrong.
 const RegisterOp group_allreduce_op(OpSchema("GroupAllReduce")
                                         .variadic("gradients", {}, /*mixed=*/true)
@@ -15,6 +34,7 @@ const RegisterOp group_allreduce_op(OpSchema("GroupAllReduce")
                                         .attr("schedule", "")
                                         .attr("of_one_rank", std::vector<std::string>())
                                         .output_per_input()
+                                        .shape(check_attrs)
                                         .stateful()
                                         .expanded_by_pass());
 
@@ -22,15 +42,7 @@ const RegisterOp group_allreduce_op(OpSchema("GroupAllReduce")
 
 Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vector<std::string>& names,
                         const GroupAllReduceOptions& options) {
-  if (names.size() != gradients.size())
-    throw InvalidArgumentError("group_allreduce: {} names for {} gradients; give one for each", names.size(),
-                               gradients.size());
-  if (options.first_bucket_bytes < 0 || options.bucket_bytes < 0)
-    throw InvalidArgumentError(
-        "group_allreduce: the limits of buckets are {} and {} bytes; they must not be negative",
-        options.first_bucket_bytes, options.bucket_bytes);
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    check_reducible(options.op, gradients[i].dtype());
+  for (std::size_t i = 0; i < gradients.size() && i < names.size(); ++i) {
     // Buckets and what the ranks compare follow from the graph alone.
     if (!gradients[i].shape().is_fully_known())
       throw InvalidArgumentError(

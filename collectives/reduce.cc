@@ -9,71 +9,21 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <kolo/collectives/detail/reduce-inl.h>
+
 HWY_BEFORE_NAMESPACE();
 namespace kolo::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-template <ReduceOp kOp, class D, class V>
-HWY_INLINE V combine(D, V a, V b) {
-  if constexpr (kOp == ReduceOp::product) return hn::Mul(a, b);
-  else if constexpr (kOp == ReduceOp::min || kOp == ReduceOp::max) {
-    // The processor's min and max return their second operand where one is NaN.
-    const auto value = kOp == ReduceOp::min ? hn::Min(a, b) : hn::Max(a, b);
-    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, value));
-  } else {
-    return hn::Add(a, b);
-  }
-}
-
-// How one vector of f32 or f64 is read from memory and written to it, rounding to nearest even.
-template <typename T>
-struct Lanes {
-  using D = hn::ScalableTag<T>;
-  static HWY_INLINE hn::VFromD<D> load(const T* from) { return hn::LoadU(D(), from); }
-  static HWY_INLINE void store(hn::VFromD<D> v, T* to) { hn::StoreU(v, D(), to); }
-};
-template <>
-struct Lanes<Half> {
-  using D = hn::ScalableTag<float>;
-  using D16 = hn::Rebind<hwy::float16_t, D>;
-  static HWY_INLINE hn::VFromD<D> load(const Half* from) {
-    return hn::PromoteTo(D(), hn::LoadU(D16(), reinterpret_cast<const hwy::float16_t*>(from)));
-  }
-  static HWY_INLINE void store(hn::VFromD<D> v, Half* to) {
-    hn::StoreU(hn::DemoteTo(D16(), v), D16(), reinterpret_cast<hwy::float16_t*>(to));
-  }
-};
-template <>
-struct Lanes<BFloat16> {
-  using D = hn::ScalableTag<float>;
-  using DU = hn::RebindToUnsigned<D>;
-  using DI = hn::RebindToSigned<D>;
-  using D16 = hn::Rebind<std::uint16_t, D>;
-  static HWY_INLINE hn::VFromD<D> load(const BFloat16* from) {
-    const auto bits = hn::LoadU(D16(), reinterpret_cast<const std::uint16_t*>(from));
-    return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(DU(), bits)));
-  }
-  // Highway's own conversion cuts the lower bits off.
-  static HWY_INLINE void store(hn::VFromD<D> v, BFloat16* to) {
-    const auto bits = hn::BitCast(DU(), v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(DU(), 1));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(DU(), 0x7fff))));
-    const auto quiet_nan =
-        hn::Or(hn::ShiftRight<16>(bits), hn::Set(DU(), 0x40));  // rounding could make it inf
-    const auto upper = hn::IfThenElse(hn::RebindMask(DU(), hn::IsNaN(v)), quiet_nan, rounded);
-    hn::StoreU(hn::DemoteTo(D16(), hn::BitCast(DI(), upper)), D16(), reinterpret_cast<std::uint16_t*>(to));
-  }
-};
-
 // Calls body(index) for every full vector, then once with copies of the rest in a vector of their own.
-template <typename T, class Body>
-HWY_INLINE void for_each_vector(T* dst, const T* src, std::int64_t elements, const Body& body) {
+template <typename T, typename S, class Body>
+HWY_INLINE void for_each_vector(T* dst, const S* src, std::int64_t elements, const Body& body) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(typename Lanes<T>::D()));
   std::int64_t i = 0;
   for (; i + lanes <= elements; i += lanes) body(dst + i, src + i);
   if (i == elements) return;
-  T dst_rest[hn::MaxLanes(typename Lanes<T>::D())] = {}, src_rest[hn::MaxLanes(typename Lanes<T>::D())] = {};
+  T dst_rest[hn::MaxLanes(typename Lanes<T>::D())] = {};
+  S src_rest[hn::MaxLanes(typename Lanes<T>::D())] = {};
   for (std::int64_t k = i; k < elements; ++k) dst_rest[k - i] = dst[k], src_rest[k - i] = src[k];
   body(dst_rest, src_rest);
   for (std::int64_t k = i; k < elements; ++k) dst[k] = dst_rest[k - i];
@@ -84,19 +34,6 @@ void reduce_floats(T* dst, const T* src, std::int64_t elements) {
   for_each_vector(dst, src, elements, [](T* d, const T* s) HWY_ATTR {
     Lanes<T>::store(combine<kOp>(typename Lanes<T>::D(), Lanes<T>::load(d), Lanes<T>::load(s)), d);
   });
-}
-
-// The compiler vectorises these for the instruction set at hand; Highway lacks products of some integers.
-template <ReduceOp kOp, typename T, typename Wide>
-void reduce_integers(T* dst, const T* src, std::int64_t elements) {
-  for (std::int64_t i = 0; i < elements; ++i) {
-    const T a = dst[i], b = src[i];
-    if constexpr (kOp == ReduceOp::min) dst[i] = a < b ? a : b;
-    else if constexpr (kOp == ReduceOp::max) dst[i] = a > b ? a : b;
-    else if constexpr (kOp == ReduceOp::product)
-      dst[i] = static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
-    else dst[i] = static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));  // unsigned: wraps
-  }
 }
 
 template <ReduceOp kOp>
@@ -177,6 +114,30 @@ void multiply_floats(T* dst, std::int64_t elements, double factor) {
                   [&](T* d, const T*) HWY_ATTR { Lanes<T>::store(hn::Mul(Lanes<T>::load(d), by), d); });
 }
 
+template <typename T>
+void widen_floats(float* dst, const T* src, std::int64_t elements) {
+  for_each_vector(dst, src, elements,
+                  [](float* d, const T* s) HWY_ATTR { Lanes<float>::store(Lanes<T>::load(s), d); });
+}
+
+void widen_all(DType dtype, float* dst, const void* src, std::int64_t n) {
+  if (dtype == DType::f16) widen_floats(dst, static_cast<const Half*>(src), n);
+  else widen_floats(dst, static_cast<const BFloat16*>(src), n);
+}
+
+template <typename T>
+void narrow_floats(T* dst, const float* src, std::int64_t elements, int divisor) {
+  const auto by = hn::Set(typename Lanes<T>::D(), static_cast<float>(divisor));
+  for_each_vector(dst, src, elements, [&](T* d, const float* s) HWY_ATTR {
+    Lanes<T>::store(hn::Div(Lanes<float>::load(s), by), d);
+  });
+}
+
+void narrow_all(DType dtype, void* dst, const float* src, std::int64_t n, int divisor) {
+  if (dtype == DType::f16) narrow_floats(static_cast<Half*>(dst), src, n, divisor);
+  else narrow_floats(static_cast<BFloat16*>(dst), src, n, divisor);
+}
+
 void multiply_all(DType dtype, void* dst, std::int64_t n, double factor) {
   switch (dtype) {
     case DType::f32: return multiply_floats(static_cast<float*>(dst), n, factor);
@@ -198,6 +159,8 @@ namespace {
 HWY_EXPORT(reduce_all);
 HWY_EXPORT(divide_all);
 HWY_EXPORT(multiply_all);
+HWY_EXPORT(widen_all);
+HWY_EXPORT(narrow_all);
 
 }  // namespace
 
@@ -220,6 +183,16 @@ void divide(DType dtype, void* dst, std::int64_t elements, int divisor) {
 void multiply(DType dtype, void* dst, std::int64_t elements, double factor) {
   if (!is_floating(dtype)) throw InternalError("multiply: {} is not floating", dtype);
   HWY_DYNAMIC_DISPATCH(multiply_all)(dtype, dst, elements, factor);
+}
+
+void widen(DType dtype, float* dst, const void* src, std::int64_t elements) {
+  if (dtype != DType::f16 && dtype != DType::bf16) throw InternalError("widen: {} has no 16 bits", dtype);
+  HWY_DYNAMIC_DISPATCH(widen_all)(dtype, dst, src, elements);
+}
+
+void narrow(DType dtype, void* dst, const float* src, std::int64_t elements, int divisor) {
+  if (dtype != DType::f16 && dtype != DType::bf16) throw InternalError("narrow: {} has no 16 bits", dtype);
+  HWY_DYNAMIC_DISPATCH(narrow_all)(dtype, dst, src, elements, divisor);
 }
 
 }  // namespace kolo

@@ -22,4 +22,10 @@ void divide(DType dtype, void* dst, std::int64_t elements, int divisor);
 /// dst = dst × factor, in f32 (f64 for f64) with one rounding. Floating types only.
 void multiply(DType dtype, void* dst, std::int64_t elements, double factor);
 
+/// dst = src, exactly. f16 and bf16 only. The arrays do not overlap.
+void widen(DType dtype, float* dst, const void* src, std::int64_t elements);
+
+/// dst = src ÷ divisor, rounded once to nearest even. f16 and bf16 only. The arrays do not overlap.
+void narrow(DType dtype, void* dst, const float* src, std::int64_t elements, int divisor = 1);
+
 }  // namespace kolo

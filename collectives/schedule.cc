@@ -127,6 +127,11 @@ BucketLimits default_bucket_limits() {
   return {.first_bytes = runtime->options().first_bucket_bytes, .bytes = runtime->options().bucket_bytes};
 }
 
+Allocator& bucket_allocator() {
+  const auto runtime = detail::current_runtime();
+  return runtime ? runtime->bucket_allocator() : cpu_allocator();
+}
+
 Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(spec)) {
   check(spec_);
   buckets_ = make_buckets(spec_.gradients, spec_.limits);

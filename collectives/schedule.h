@@ -30,6 +30,9 @@ struct ScheduleSpec {
 
 /// The limits that init() found, the defaults without it.
 BucketLimits default_bucket_limits();
+/// Memory in which the ranks of this node reduce in place, where init() found that they can; else ordinary
+/// memory. It outlives all tensors.
+Allocator& bucket_allocator();
 
 /// One step at a time: begin_step, then submit for each bucket in any order, from any thread. The buckets are
 /// reduced in the order 0, 1, 2, … . Requests to stop, the end of data and failures travel as elements behind
@@ -54,7 +57,7 @@ class Schedule final : public StepAgreement {
 
   /// Throws InvalidArgumentError for a gradient that is not floating, and for an op other than sum and
   /// average.
-  explicit Schedule(ScheduleSpec spec, Allocator& allocator = cpu_allocator());
+  explicit Schedule(ScheduleSpec spec, Allocator& allocator = bucket_allocator());
   ~Schedule() override;
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;

@@ -13,6 +13,10 @@ bool contains(std::string_view text, std::string_view words) {
   return text.find(words) != std::string_view::npos;
 }
 
+bool starts_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> phrases) {
   return std::any_of(phrases.begin(), phrases.end(),
                      [&](std::string_view words) { return contains(text, words); });
@@ -37,9 +41,29 @@ bool says_job_is_failing(std::string_view line) {
                              "MPI_ABORT was invoked on rank", "lost communication with a remote daemon"});
 }
 
+// Of a rank whose peer is gone; mpirun itself says more.
+bool says_peer_is_gone(std::string_view line) {
+  return contains(line, "An MPI communication peer process has unexpectedly disconnected");
+}
+
+// mpirun takes the end of an ssh for a daemon that did not start, however long it ran.
+bool says_daemon_did_not_start(std::string_view line) {
+  return contains(line, "ORTE was unable to reliably start one or more daemons");
+}
+
 bool is_noise(std::string_view line) {
   return contains_any(
-      line, {"mpirun: Forwarding signal", "mpirun: killing job", "mpirun: abort is already in progress"});
+      line, {"mpirun: Forwarding signal", "mpirun: killing job", "mpirun: abort is already in progress",
+             "help-mpi-btl-tcp.txt / peer hung up", "Set MCA parameter \"orte_base_help_aggregate\""});
+}
+
+// The host to which ssh has lost its connection; "" if the line is not about that.
+std::string host_lost_by_ssh(std::string_view line) {
+  if (starts_with(line, "Connection to ") && contains(line, " closed by remote host"))
+    return word_after(line, "Connection to ");
+  if (starts_with(line, "Timeout, server ") && contains(line, " not responding"))
+    return word_after(line, "Timeout, server ");
+  return "";
 }
 
 }  // namespace
@@ -51,7 +75,9 @@ void BannerReader::look_for_deaths(std::string_view line) {
     const std::string host = word_after(line, " on node ");
     if (rank && !host.empty()) dead_rank_ = DeadRank{static_cast<int>(*rank), host};
   }
-  if (lost_host_.empty() && contains(line, "Remote daemon:")) lost_host_ = word_after(line, " on node ");
+  if (!lost_host_.empty()) return;
+  lost_host_ = contains(line, "Remote daemon:") ? word_after(line, " on node ") : host_lost_by_ssh(line);
+  failing_ = failing_ || !lost_host_.empty();
 }
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
@@ -70,8 +96,10 @@ std::vector<std::string> BannerReader::read(std::string_view line) {
 std::vector<std::string> BannerReader::finish() {
   in_block_ = false;
   std::vector<std::string> block = std::exchange(block_, {});
-  const bool noise = std::any_of(block.begin(), block.end(),
-                                 [](const std::string& line) { return says_job_is_failing(line); });
+  const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {
+    return says_job_is_failing(line) || says_peer_is_gone(line) ||
+           (says_daemon_did_not_start(line) && !lost_host_.empty());
+  });
   return noise ? std::vector<std::string>{} : block;
 }
 

@@ -25,7 +25,8 @@ class BannerReader {
   };
   /// The rank that mpirun names as killed by a signal.
   const std::optional<DeadRank>& dead_rank() const { return dead_rank_; }
-  /// The host with whose daemon mpirun lost contact; "" for none.
+  /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
+  /// for none.
   const std::string& lost_host() const { return lost_host_; }
   /// True since the first word that the job is failing: mpirun is now expected to end by itself.
   bool failing() const { return failing_; }

@@ -107,6 +107,10 @@ std::vector<int> ranks_per_host(const std::vector<Host>& hosts, int ranks) {
   return counts;
 }
 
+bool is_same_host(std::string_view a, std::string_view b) {
+  return a == b || a == b.substr(0, b.find('.')) || b == a.substr(0, a.find('.'));
+}
+
 bool is_this_machine(std::string_view name, std::string_view hostname) {
   if (name == "localhost" || name == "127.0.0.1" || name == "::1" || name == hostname) return true;
   return name == hostname.substr(0, hostname.find('.'));

@@ -31,6 +31,9 @@ int total_slots(const std::vector<Host>& hosts);
 /// in turn.
 std::vector<int> ranks_per_host(const std::vector<Host>& hosts, int ranks);
 
+/// True if both name one host, each with or without its domain.
+bool is_same_host(std::string_view a, std::string_view b);
+
 /// True if `name` is this machine by its name alone (localhost, 127.0.0.1, ::1, or `hostname` with or without
 /// domain).
 bool is_this_machine(std::string_view name, std::string_view hostname);

@@ -1,58 +1,21 @@
 // kolo-inspect checkpoint: what a checkpoint holds, after every sum has been computed again.
 #include <fmt/core.h>
 
-#include <boost/program_options.hpp>
-
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/nearest_name.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/launcher/inspect_command.h>
 
 namespace kolo::launcher {
 namespace {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 constexpr char kUsage[] = "checkpoint PATH [--json]";
-
-struct CheckpointOptions {
-  std::string path;
-  bool json = false;
-  bool help = false;
-};
-
-CheckpointOptions parse(const std::vector<std::string>& words) {
-  po::options_description named("Options");
-  named.add_options()("json", "one line of JSON")("help", "print this");
-  po::options_description all;
-  all.add(named).add_options()("path", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("path", -1);
-  try {
-    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::variables_map values;
-    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), values);
-    CheckpointOptions options{.path = "", .json = values.count("json") > 0, .help = values.count("help") > 0};
-    if (options.help) return options;
-    const auto paths =
-        values.count("path") > 0 ? values["path"].as<std::vector<std::string>>() : std::vector<std::string>();
-    if (paths.size() != 1)
-      throw CommandLineError(fmt::format("{} paths given; usage: kolo-inspect {}", paths.size(), kUsage));
-    options.path = paths[0];
-    return options;
-  } catch (const po::unknown_option& error) {
-    throw CommandLineError(fmt::format("unknown option {}{}; usage: kolo-inspect {}", error.get_option_name(),
-                                       did_you_mean(error.get_option_name(), {"--json", "--help"}), kUsage));
-  } catch (const po::error& error) {
-    throw CommandLineError(fmt::format("{}; usage: kolo-inspect {}", error.what(), kUsage));
-  }
-}
 
 // The checkpoint that PATH means: the newest of a folder, the one that a file belongs to, or itself.
 std::string find_prefix(const std::string& path) {
@@ -95,7 +58,7 @@ void print_table(const CheckpointIndex& index) {
 }
 
 void inspect(const std::vector<std::string>& words) {
-  const CheckpointOptions options = parse(words);
+  const OnePath options = parse_one_path(words, {"json"}, kUsage);
   if (options.help)
     return fmt::print(
         "Usage: kolo-inspect {}\n\n"
@@ -106,7 +69,7 @@ void inspect(const std::vector<std::string>& words) {
         "--json: one line of JSON.\n",
         kUsage);
   const CheckpointIndex index = verified_index(find_prefix(options.path));
-  if (options.json) return fmt::print("{}\n", checkpoint_summary_json(index));
+  if (!options.flags.empty()) return fmt::print("{}\n", checkpoint_summary_json(index));
   print_table(index);
 }
 

@@ -16,6 +16,18 @@ class CommandLineError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What stands behind the name of a command that looks at one path.
+struct OnePath {
+  std::string path;
+  std::vector<std::string> flags;  // those given, without dashes, in the order of parse_one_path's `flags`
+  bool help = false;               // then nothing else is looked at
+};
+
+/// words: a path and any of `flags`, in any order, or --help. Throws CommandLineError that ends in `usage`
+/// for unknown options and for more or fewer than one path.
+OnePath parse_one_path(const std::vector<std::string>& words, const std::vector<std::string>& flags,
+                       const std::string& usage);
+
 struct InspectCommand {
   std::string usage;    // "checkpoint PATH [--json]"
   std::string summary;  // one line

@@ -2,8 +2,6 @@
 // text.
 #include <fmt/core.h>
 
-#include <boost/program_options.hpp>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,59 +9,15 @@
 #include <vector>
 
 #include <kolo/core/base/crc32c.h>
-#include <kolo/core/base/nearest_name.h>
 #include <kolo/core/graph/graph_def_file.h>
 #include <kolo/launcher/inspect_command.h>
 
 namespace kolo::launcher {
 namespace {
 
-namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 constexpr char kUsage[] = "graph FILE [--json | --dot | --text]";
-
-struct GraphOptions {
-  std::string path;
-  std::string form;  // "" (a list), "json", "dot", "text"
-  bool help = false;
-};
-
-GraphOptions parse(const std::vector<std::string>& words) {
-  const std::vector<std::string> forms = {"json", "dot", "text"};
-  po::options_description named("Options");
-  named.add_options()("json", "")("dot", "")("text", "")("help", "");
-  po::options_description all;
-  all.add(named).add_options()("path", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("path", -1);
-  try {
-    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::variables_map values;
-    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), values);
-    GraphOptions options{.path = "", .form = "", .help = values.count("help") > 0};
-    if (options.help) return options;
-    for (const auto& form : forms) {
-      if (values.count(form) == 0) continue;
-      if (!options.form.empty())
-        throw CommandLineError(fmt::format("--{} and --{} exclude each other; usage: kolo-inspect {}",
-                                           options.form, form, kUsage));
-      options.form = form;
-    }
-    const auto paths =
-        values.count("path") > 0 ? values["path"].as<std::vector<std::string>>() : std::vector<std::string>();
-    if (paths.size() != 1)
-      throw CommandLineError(fmt::format("{} files given; usage: kolo-inspect {}", paths.size(), kUsage));
-    options.path = paths[0];
-    return options;
-  } catch (const po::unknown_option& error) {
-    throw CommandLineError(
-        fmt::format("unknown option {}{}; usage: kolo-inspect {}", error.get_option_name(),
-                    did_you_mean(error.get_option_name(), {"--json", "--dot", "--text", "--help"}), kUsage));
-  } catch (const po::error& error) {
-    throw CommandLineError(fmt::format("{}; usage: kolo-inspect {}", error.what(), kUsage));
-  }
-}
 
 // A text from a file may hold anything; JSON is UTF-8.
 std::string printable(const std::string& text) {
@@ -161,7 +115,7 @@ void print_dot(const GraphDef& graph) {
 }
 
 void inspect(const std::vector<std::string>& words) {
-  const GraphOptions options = parse(words);
+  const OnePath options = parse_one_path(words, {"json", "dot", "text"}, kUsage);
   if (options.help)
     return fmt::print(
         "Usage: kolo-inspect {}\n\n"
@@ -171,10 +125,14 @@ void inspect(const std::vector<std::string>& words) {
         "--dot: a drawing for Graphviz, a box for each device, control edges dashed: ... --dot | dot -Tsvg\n"
         "--text: the text form.\n",
         kUsage);
+  if (options.flags.size() > 1)
+    throw CommandLineError(fmt::format("--{} and --{} exclude each other; usage: kolo-inspect {}",
+                                       options.flags[0], options.flags[1], kUsage));
+  const std::string form = options.flags.empty() ? "list" : options.flags[0];
   const GraphDef graph = read_graph_def(options.path);
-  if (options.form == "json") print_json(graph);
-  else if (options.form == "dot") print_dot(graph);
-  else if (options.form == "text") fmt::print("{}", graph_def_text(graph));
+  if (form == "json") print_json(graph);
+  else if (form == "dot") print_dot(graph);
+  else if (form == "text") fmt::print("{}", graph_def_text(graph));
   else print_list(graph);
 }
 

@@ -223,7 +223,7 @@ void Job::tell_deaths() {
   if (lost.empty()) return;
   const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
   for (size_t host = 0, first = 0; host < counts.size(); first += counts[host++])
-    for (int i = 0; options_.hosts[host].name == lost && i < counts[host]; ++i)
+    for (int i = 0; is_same_host(options_.hosts[host].name, lost) && i < counts[host]; ++i)
       tell(static_cast<int>(first) + i, lost);
 }
 

@@ -36,8 +36,11 @@ int run_with_restarts(const Options& options, const Surroundings& found, SignalQ
 
 int launch(Options options, Surroundings found) {
   const bool anything_here = options.hosts.empty() || all_ranks_here(options, found);
-  // What only other hosts have cannot be looked for from here.
-  if (anything_here) options.program[0] = find_program(options.program[0]);
+  try {
+    options.program[0] = find_program(options.program[0]);
+  } catch (const NotFoundError&) {
+    if (anything_here) throw;  // else the other hosts may have it
+  }
   if (find_in_path("mpirun").empty())
     throw NotFoundError(
         "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");

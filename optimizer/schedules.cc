@@ -41,15 +41,47 @@ class ScheduleKernel final : public Kernel {
   Tensor numbers_;
 };
 
+// A graph from a file may say anything.
+void check_numbers(const Tensor& numbers) {
+  if (numbers.dtype() != DType::f64 || numbers.shape().rank() != 1)
+    throw InvalidArgumentError("the numbers of a schedule are {} {}; they must be a vector of f64",
+                               numbers.dtype(), numbers.shape());
+}
+using CheckNumbers = void (*)(Numbers numbers);
+
+// Of `count` numbers, of which the first is a number of steps.
+template <std::size_t count>
+void check_steps(Numbers numbers) {
+  if (numbers.size() != count)
+    throw InvalidArgumentError("a schedule has {} numbers; {} are right", numbers.size(), count);
+  if (!(numbers[0] > 0))
+    throw InvalidArgumentError("decay_steps of a schedule is {}; it must be positive", numbers[0]);
+}
+
+void check_pairs(Numbers numbers) {
+  if (numbers.size() % 2 != 0)
+    throw InvalidArgumentError("a schedule has {} numbers; they must be pairs of a step and a rate",
+                               numbers.size());
+}
+
+void check_restarts(Numbers numbers) {
+  check_steps<4>(numbers);
+  if (!(numbers[1] >= 1))
+    throw InvalidArgumentError("t_mul of a schedule is {}; it must be at least 1", numbers[1]);
+}
+
 // One op for each schedule. In double, whatever the type: a float's 2²⁴ steps are soon made.
 struct RegisterSchedule {
-  RegisterSchedule(const char* op, Formula formula)
+  RegisterSchedule(const char* op, CheckNumbers check, Formula formula)
       : schema(OpSchema(op)
                    .input("learning_rate", {DType::f32, DType::f64})
                    .input("global_step", {DType::i32, DType::i64, DType::f32, DType::f64})
                    .required_attr("numbers", Tensor(DType::f64, {0}))
                    .output("rate")
-                   .shape([](ShapeContext& c) {
+                   .shape([check](ShapeContext& c) {
+                     const Tensor numbers = c.attr<Tensor>("numbers");
+                     check_numbers(numbers);
+                     check(numbers.span<double>());
                      for (int i = 0; i < 2; ++i)
                        if (!c.input(i).is_compatible_with(Shape()))
                          throw InvalidArgumentError("{} of a schedule is {}; it must be a scalar",
@@ -67,25 +99,29 @@ struct RegisterSchedule {
 // steps, rate, staircase
 double periods(double step, Numbers n) { return n[2] != 0 ? std::floor(step / n[0]) : step / n[0]; }
 
-const RegisterSchedule exponential("ExponentialDecay", [](double rate, double step, Numbers n) {
-  return rate * std::pow(n[1], periods(step, n));
-});
-const RegisterSchedule natural_exp("NaturalExpDecay", [](double rate, double step, Numbers n) {
-  return rate * std::exp(-n[1] * periods(step, n));
-});
-const RegisterSchedule inverse_time("InverseTimeDecay", [](double rate, double step, Numbers n) {
-  return rate / (1 + n[1] * periods(step, n));
-});
+const RegisterSchedule exponential("ExponentialDecay", check_steps<3>,
+                                   [](double rate, double step, Numbers n) {
+                                     return rate * std::pow(n[1], periods(step, n));
+                                   });
+const RegisterSchedule natural_exp("NaturalExpDecay", check_steps<3>,
+                                   [](double rate, double step, Numbers n) {
+                                     return rate * std::exp(-n[1] * periods(step, n));
+                                   });
+const RegisterSchedule inverse_time("InverseTimeDecay", check_steps<3>,
+                                    [](double rate, double step, Numbers n) {
+                                      return rate / (1 + n[1] * periods(step, n));
+                                    });
 
 // Pairs: after this step, this rate.
-const RegisterSchedule piecewise("PiecewiseConstant", [](double rate, double step, Numbers pairs) {
-  for (std::size_t i = 0; i < pairs.size(); i += 2)
-    if (step > pairs[i]) rate = pairs[i + 1];
-  return rate;
-});
+const RegisterSchedule piecewise("PiecewiseConstant", check_pairs,
+                                 [](double rate, double step, Numbers pairs) {
+                                   for (std::size_t i = 0; i < pairs.size(); i += 2)
+                                     if (step > pairs[i]) rate = pairs[i + 1];
+                                   return rate;
+                                 });
 
 // steps, end, power, cycle
-const RegisterSchedule polynomial("PolynomialDecay", [](double rate, double step, Numbers n) {
+const RegisterSchedule polynomial("PolynomialDecay", check_steps<4>, [](double rate, double step, Numbers n) {
   const double steps = n[3] != 0 ? n[0] * std::max(1.0, std::ceil(step / n[0])) : n[0];
   return (rate - n[1]) * std::pow(1 - std::min(step, steps) / steps, n[2]) + n[1];
 });
@@ -93,27 +129,41 @@ const RegisterSchedule polynomial("PolynomialDecay", [](double rate, double step
 double half_cosine(double part) { return 0.5 * (1 + std::cos(kPi * part)); }
 
 // steps, alpha
-const RegisterSchedule cosine("CosineDecay", [](double rate, double step, Numbers n) {
+const RegisterSchedule cosine("CosineDecay", check_steps<2>, [](double rate, double step, Numbers n) {
   return rate * ((1 - n[1]) * half_cosine(std::min(step, n[0]) / n[0]) + n[1]);
 });
 
 // steps, t_mul, m_mul, alpha
-const RegisterSchedule restarts("CosineDecayRestarts", [](double rate, double step, Numbers n) {
-  double period = n[0], amplitude = 1;
-  if (n[1] == 1) {
-    amplitude = std::pow(n[2], std::floor(step / period));
-    step = std::fmod(step, period);
-  } else {
-    for (; step >= period; period *= n[1], amplitude *= n[2]) step -= period;
-  }
-  return rate * ((1 - n[3]) * amplitude * half_cosine(step / period) + n[3]);
-});
+const RegisterSchedule restarts("CosineDecayRestarts", check_restarts,
+                                [](double rate, double step, Numbers n) {
+                                  double period = n[0], amplitude = 1;
+                                  if (n[1] == 1) {
+                                    amplitude = std::pow(n[2], std::floor(step / period));
+                                    step = std::fmod(step, period);
+                                  } else {
+                                    // Period i begins at n[0] · (t_mulⁱ − 1) / (t_mul − 1). In closed form: a
+                                    // t_mul just above 1 has as many periods as there are steps. Rounding may
+                                    // choose the neighbour.
+                                    const double log_t = std::log(n[1]);
+                                    const auto begin_of = [&](double i) {
+                                      return n[0] * std::expm1(i * log_t) / (n[1] - 1);
+                                    };
+                                    double i = std::floor(std::log1p(step / n[0] * (n[1] - 1)) / log_t);
+                                    if (step < begin_of(i)) --i;
+                                    else if (step >= begin_of(i + 1)) ++i;
+                                    step -= begin_of(i);
+                                    period *= std::pow(n[1], i);
+                                    amplitude = std::pow(n[2], i);
+                                  }
+                                  return rate * ((1 - n[3]) * amplitude * half_cosine(step / period) + n[3]);
+                                });
 
 // steps, periods, alpha, beta
-const RegisterSchedule linear_cosine("LinearCosineDecay", [](double rate, double step, Numbers n) {
-  const double s = std::min(step, n[0]);
-  return rate * ((n[2] + (n[0] - s) / n[0]) * half_cosine(2 * n[1] * s / n[0]) + n[3]);
-});
+const RegisterSchedule linear_cosine(
+    "LinearCosineDecay", check_steps<4>, [](double rate, double step, Numbers n) {
+      const double s = std::min(step, n[0]);
+      return rate * ((n[2] + (n[0] - s) / n[0]) * half_cosine(2 * n[1] * s / n[0]) + n[3]);
+    });
 
 void check_step(const char* function, const Output& global_step) {
   if (!global_step) throw InvalidArgumentError("global_step is required for {}.", function);

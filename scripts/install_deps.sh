@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
-# Usage: scripts/install_deps.sh [--dev]     --dev: also clang's tools, which .ci/run and scripts/check_clang use
+# Usage: scripts/install_deps.sh [--dev]     --dev: also clang's tools and an ssh server, which .ci/run uses
 set -euo pipefail
 
 packages=(
@@ -21,7 +21,7 @@ die() {
 
 case "$#:${1:-}" in
   0:) ;;
-  1:--dev) packages+=(clang clang-format clang-tidy) ;;
+  1:--dev) packages+=(clang clang-format clang-tidy openssh-server) ;;
   1:--help | 1:-h) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
   *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev]" 2 ;;
 esac

@@ -32,6 +32,7 @@ struct AlgorithmContext {
   std::int64_t chunk_bytes = std::int64_t{256} << 10;  // of one message, where an array is sent in several
   int average_over = 0;                                // what average divides by; 0: the number of ranks
   LocalCollectives* local = nullptr;                   // nullptr: over the network
+  bool f32_wire = false;                               // 16-bit floats travel in f32, and are rounded once
 
   int divisor() const { return average_over > 0 ? average_over : network.size(); }
 };

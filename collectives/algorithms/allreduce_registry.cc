@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include <kolo/collectives/algorithms/widened.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {
@@ -25,8 +26,18 @@ AllreduceFactory allreduce_factory(const std::string& name) {
   return found == registry().end() ? nullptr : found->second;
 }
 
+std::shared_ptr<Collective> make_allreduce(const std::string& name, const AlgorithmContext& context,
+                                           const TypedBuffer& buffer, ReduceOp op) {
+  const AllreduceFactory make = allreduce_factory(name);
+  if (make == nullptr) throw InternalError("there is no allreduce algorithm \"{}\"", name);
+  const bool is_16_bit = buffer.dtype == DType::f16 || buffer.dtype == DType::bf16;
+  if (!context.f32_wire || !is_16_bit) return make(context, buffer, op);
+  return widened(buffer, [&](const TypedBuffer& wide) { return make(context, wide, op); });
+}
+
 std::vector<std::string> allreduce_names() {
-  std::vector<std::string> names = {"mpi"};  // a call of MPI's own, made by MpiCommunicator
+  // Not over messages, and made by MpiCommunicator: a call of MPI's own, and the node's.
+  std::vector<std::string> names = {"mpi", "shared_memory"};
   for (const auto& [name, make] : registry()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;

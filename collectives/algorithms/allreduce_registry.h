@@ -20,7 +20,10 @@ struct RegisterAllreduce {
 
 /// nullptr if there is none of this name among the algorithms over point-to-point messages.
 AllreduceFactory allreduce_factory(const std::string& name);
-/// What KOLO_ALLREDUCE may name besides "auto": the registered ones and "mpi", sorted.
+/// The operation that the named algorithm makes of it. Throws InternalError for an unknown name.
+std::shared_ptr<Collective> make_allreduce(const std::string& name, const AlgorithmContext& context,
+                                           const TypedBuffer& buffer, ReduceOp op);
+/// What KOLO_ALLREDUCE may name besides "auto": the registered ones, "mpi" and "shared_memory", sorted.
 std::vector<std::string> allreduce_names();
 
 }  // namespace kolo

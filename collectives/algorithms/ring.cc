@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
@@ -14,64 +15,72 @@ namespace {
 // Chunks under way in each direction: enough to send one while the one before it is reduced.
 constexpr int kWindow = 4;
 
-// The way of rank r's messages. In step s = 0, 1, …, 2n−3 it sends segment r−s to the right and receives
-// segment r−s−1 from the left (all modulo n); in the first n−1 steps what comes is added to what is here, in
-// the others it is final and replaces it. Every step has the same number of chunks, so that messages are
-// counted by one number: message m is chunk m mod C of step m div C. What message m carries is what message
-// m−C brought.
-class RingAllreduce final : public Collective {
+struct Segment {
+  std::byte* begin;
+  std::int64_t elements;
+};
+
+struct Reducing {
+  ReduceOp op = ReduceOp::sum;
+  DType dtype = DType::u8;
+  int divisor = 1;  // of the average
+};
+
+enum class Phases { both, reduce_scatter, allgather };
+
+// The way of rank r's messages. In step s = 0, 1, …, 2n−3 it sends segment r−s−1 to the right and receives
+// segment r−s−2 from the left (all modulo n); in the first n−1 steps what comes is added to what is here, and
+// ends as the finished segment r; in the others it is final and replaces it. Every step has the same number
+// of chunks, so that messages are counted by one number: message m is chunk m mod C of step m div C. What
+// message m carries is what message m−C brought.
+class Ring final : public Collective {
  public:
-  RingAllreduce(const AlgorithmContext& context, const TypedBuffer& buffer, ReduceOp op)
-      : network_(context.network),
-        buffer_(buffer),
-        op_(op),
-        divisor_(context.divisor()),
-        ranks_(network_.size()),
-        element_bytes_(static_cast<std::int64_t>(size_of(buffer.dtype))) {
-    const std::int64_t longest_segment = (buffer.elements + ranks_ - 1) / ranks_;
-    chunk_elements_ =
-        std::max<std::int64_t>(1, std::min(context.chunk_bytes / element_bytes_, longest_segment));
-    chunks_ = (longest_segment + chunk_elements_ - 1) / chunk_elements_;
-    messages_ = ranks_ > 1 ? 2 * (ranks_ - 1) * chunks_ : 0;
-    scratch_.resize(static_cast<std::size_t>(kWindow * chunk_elements_ * element_bytes_));
+  Ring(PointToPoint& network, std::vector<Segment> segments, const Reducing& reducing, Phases phases,
+       std::int64_t chunk_bytes)
+      : network_(network),
+        segments_(std::move(segments)),
+        reducing_(reducing),
+        ranks_(network.size()),
+        element_bytes_(static_cast<std::int64_t>(size_of(reducing.dtype))) {
+    std::int64_t longest = 0;
+    for (const Segment& segment : segments_) longest = std::max(longest, segment.elements);
+    chunk_elements_ = std::max<std::int64_t>(1, std::min(chunk_bytes / element_bytes_, longest));
+    chunks_ = (longest + chunk_elements_ - 1) / chunk_elements_;
+    if (phases == Phases::allgather) first_ = (ranks_ - 1) * chunks_;
+    if (ranks_ > 1) end_ = (phases == Phases::reduce_scatter ? 1 : 2) * (ranks_ - 1) * chunks_;
+    if (phases != Phases::allgather)
+      scratch_.resize(static_cast<std::size_t>(kWindow * chunk_elements_ * element_bytes_));
   }
 
-  void start() override { receives_posted_ = received_ = sends_posted_ = sent_ = 0; }
+  void start() override { receives_posted_ = received_ = sends_posted_ = sent_ = first_; }
 
   Progress progress() override {
     bool advanced = false;
     while (step()) advanced = true;
-    if (received_ == messages_ && sent_ == messages_) return Progress::finished;
+    if (received_ == end_ && sent_ == end_) return Progress::finished;
     return advanced ? Progress::advanced : Progress::none;
   }
   const char* phase() const override {
-    if (received_ == messages_ && sent_ == messages_) return nullptr;
+    if (received_ == end_ && sent_ == end_) return nullptr;
     return received_ < (ranks_ - 1) * chunks_ ? "reduce-scatter" : "all-gather";
   }
 
  private:
   struct Chunk {
-    std::int64_t first;  // element
+    std::byte* begin;
     std::int64_t elements;
   };
-
-  std::int64_t segment_begin(std::int64_t segment) const {
-    const std::int64_t whole = buffer_.elements / ranks_, rest = buffer_.elements % ranks_;
-    return segment * whole + std::min(segment, rest);
-  }
 
   // Chunk m mod C of the segment that lies `behind` places left of this rank's own. Shorter segments end in
   // empty chunks, which are not sent.
   Chunk chunk(std::int64_t message, std::int64_t behind) const {
-    const std::int64_t segment = (network_.rank() - behind % ranks_ + ranks_) % ranks_;
-    const std::int64_t end = segment_begin(segment + 1);
-    const std::int64_t first = std::min(segment_begin(segment) + message % chunks_ * chunk_elements_, end);
-    return {first, std::min(chunk_elements_, end - first)};
+    const Segment& segment = segments_[(network_.rank() - behind % ranks_ + ranks_) % ranks_];
+    const std::int64_t first = std::min(message % chunks_ * chunk_elements_, segment.elements);
+    return {segment.begin + first * element_bytes_, std::min(chunk_elements_, segment.elements - first)};
   }
-  Chunk outgoing(std::int64_t message) const { return chunk(message, message / chunks_); }
-  Chunk incoming(std::int64_t message) const { return chunk(message, message / chunks_ + 1); }
+  Chunk outgoing(std::int64_t message) const { return chunk(message, message / chunks_ + 1); }
+  Chunk incoming(std::int64_t message) const { return chunk(message, message / chunks_ + 2); }
   bool reduces(std::int64_t message) const { return message < (ranks_ - 1) * chunks_; }
-  std::byte* place(const Chunk& chunk) const { return buffer_.bytes + chunk.first * element_bytes_; }
   std::byte* scratch(std::int64_t message) {
     return scratch_.data() + message % kWindow * chunk_elements_ * element_bytes_;
   }
@@ -87,11 +96,11 @@ class RingAllreduce final : public Collective {
 
   bool post_receive() {
     const std::int64_t m = receives_posted_;
-    if (m == messages_ || m == received_ + kWindow) return false;
+    if (m == end_ || m == received_ + kWindow) return false;
     // A final chunk takes the place of a partial sum that must have left.
-    if (!reduces(m) && sent_ <= m - (ranks_ - 1) * chunks_) return false;
+    if (!reduces(m) && first_ == 0 && sent_ <= m - (ranks_ - 1) * chunks_) return false;
     const Chunk in = incoming(m);
-    std::byte* to = reduces(m) ? scratch(m) : place(in);
+    std::byte* to = reduces(m) ? scratch(m) : in.begin;
     receives_[m % kWindow] = in.elements == 0 ? kNothing : network_.receive(left(), bytes(to, in));
     ++receives_posted_;
     return true;
@@ -99,9 +108,9 @@ class RingAllreduce final : public Collective {
 
   bool post_send() {
     const std::int64_t m = sends_posted_;
-    if (m == messages_ || m == sent_ + kWindow || m >= received_ + chunks_) return false;
+    if (m == end_ || m == sent_ + kWindow || m >= received_ + chunks_) return false;
     const Chunk out = outgoing(m);
-    sends_[m % kWindow] = out.elements == 0 ? kNothing : network_.send(right(), bytes(place(out), out));
+    sends_[m % kWindow] = out.elements == 0 ? kNothing : network_.send(right(), bytes(out.begin, out));
     ++sends_posted_;
     return true;
   }
@@ -114,9 +123,9 @@ class RingAllreduce final : public Collective {
     if (reduces(m)) {
       const Chunk in = incoming(m);
       const bool last = m >= (ranks_ - 2) * chunks_;  // this rank's is the last part of the sum
-      if (last && op_ == ReduceOp::average)
-        reduce_and_divide(buffer_.dtype, place(in), scratch(m), in.elements, divisor_);
-      else reduce(op_, buffer_.dtype, place(in), scratch(m), in.elements);
+      if (last && reducing_.op == ReduceOp::average)
+        reduce_and_divide(reducing_.dtype, in.begin, scratch(m), in.elements, reducing_.divisor);
+      else reduce(reducing_.op, reducing_.dtype, in.begin, scratch(m), in.elements);
     }
     ++received_;
     return true;
@@ -139,19 +148,33 @@ class RingAllreduce final : public Collective {
   static constexpr PointToPoint::Request kNothing = -1;
 
   PointToPoint& network_;
-  const TypedBuffer buffer_;
-  const ReduceOp op_;
-  const int divisor_;  // of the average
+  const std::vector<Segment> segments_;
+  const Reducing reducing_;
   const std::int64_t ranks_;
   const std::int64_t element_bytes_;
   std::int64_t chunk_elements_ = 1;
-  std::int64_t chunks_ = 0;    // C
-  std::int64_t messages_ = 0;  // in each direction
+  std::int64_t chunks_ = 0;           // C
+  std::int64_t first_ = 0, end_ = 0;  // messages in each direction
   std::vector<std::byte> scratch_;
   std::int64_t receives_posted_ = 0, received_ = 0;
   std::int64_t sends_posted_ = 0, sent_ = 0;
   std::array<PointToPoint::Request, kWindow> receives_{}, sends_{};
 };
+
+std::vector<Segment> consecutive(const TypedBuffer& buffer, std::span<const std::int64_t> counts) {
+  std::vector<Segment> segments;
+  std::byte* begin = buffer.bytes;
+  for (const std::int64_t elements : counts) {
+    segments.push_back({begin, elements});
+    begin += elements * static_cast<std::int64_t>(size_of(buffer.dtype));
+  }
+  return segments;
+}
+
+Reducing reducing(const AlgorithmContext& context, const TypedBuffer& buffer, ReduceOp op) {
+  check_reducible(op, buffer.dtype);
+  return {.op = op, .dtype = buffer.dtype, .divisor = context.divisor()};
+}
 
 const RegisterAllreduce ring("ring", ring_allreduce);
 
@@ -159,8 +182,25 @@ const RegisterAllreduce ring("ring", ring_allreduce);
 
 std::shared_ptr<Collective> ring_allreduce(const AlgorithmContext& context, const TypedBuffer& buffer,
                                            ReduceOp op) {
-  check_reducible(op, buffer.dtype);
-  return std::make_shared<RingAllreduce>(context, buffer, op);
+  const std::int64_t ranks = context.network.size();
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), buffer.elements / ranks);
+  for (std::int64_t rank = 0; rank < buffer.elements % ranks; ++rank) ++counts[rank];
+  return std::make_shared<Ring>(context.network, consecutive(buffer, counts), reducing(context, buffer, op),
+                                Phases::both, context.chunk_bytes);
+}
+
+std::shared_ptr<Collective> ring_reduce_scatter(const AlgorithmContext& context, const TypedBuffer& buffer,
+                                                std::span<const std::int64_t> counts, ReduceOp op) {
+  return std::make_shared<Ring>(context.network, consecutive(buffer, counts), reducing(context, buffer, op),
+                                Phases::reduce_scatter, context.chunk_bytes);
+}
+
+std::shared_ptr<Collective> ring_allgather(PointToPoint& network,
+                                           std::span<const std::span<std::byte>> blocks,
+                                           std::int64_t chunk_bytes) {
+  std::vector<Segment> segments;
+  for (const auto block : blocks) segments.push_back({block.data(), static_cast<std::int64_t>(block.size())});
+  return std::make_shared<Ring>(network, std::move(segments), Reducing{}, Phases::allgather, chunk_bytes);
 }
 
 }  // namespace kolo

@@ -13,6 +13,7 @@
 #include <kolo/collectives/detail/record_on_signal.h>
 #include <kolo/collectives/engine/detail/engine.h>
 #include <kolo/collectives/options.h>
+#include <kolo/collectives/shared_memory/node_memory.h>
 #include <kolo/core/base/process.h>
 
 namespace kolo::detail {
@@ -41,6 +42,8 @@ class Runtime {
   MpiCommunicator& world() { return *world_; }
   /// Of the same ranks; nobody's messages but the watchdog's.
   MPI_Comm comm() const { return mailbox_->comm(); }
+  /// Where the ranks of this node see each other's memory it comes from there, else it is ordinary memory.
+  Allocator& bucket_allocator() const { return node_ ? node_.own() : cpu_allocator(); }
   const std::string& mpi_library() const { return mpi_library_; }
 
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
@@ -56,6 +59,7 @@ class Runtime {
   ProcessInfo process_;
   bool owns_mpi_ = false;
   std::string mpi_library_;
+  NodeView node_;
   std::unique_ptr<CommThread> thread_;
   std::unique_ptr<MpiCommunicator> world_;
   std::unique_ptr<MpiMailbox> mailbox_;

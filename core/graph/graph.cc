@@ -172,7 +172,7 @@ void Graph::infer_outputs(Node& node) const {
         return node.output_dtypes_.push_back(node.input(static_cast<int>(i)).dtype());
     const AttrValue& attr = node.attr(like);
     if (std::holds_alternative<DType>(attr.value())) return node.output_dtypes_.push_back(attr.get<DType>());
-    constexpr std::int64_t kMostOutputs = 1 << 20;
+    constexpr std::int64_t kMostOutputs = 1 << 16;
     if (attr.get<std::int64_t>() > kMostOutputs)
       throw InvalidArgumentError("{}: {} outputs were asked for; at most {} are possible", describe(node),
                                  attr.get<std::int64_t>(), kMostOutputs);

@@ -63,12 +63,23 @@ class Definition {
     std::set<std::string> without_case;
     for (std::size_t i = 0; i < definition_.nodes.size(); ++i) {
       const NodeDef& node = definition_.nodes[i];
+      check_length(node.name);
       if (!is_valid_node_name(node.name))
         refuse(node, fmt::format("'{}' is not a valid node name", node.name));
       if (!without_case.insert(lower(node.name)).second)
         refuse(node, "another node has this name already (upper and lower case count as one)");
       position_[node.name] = static_cast<int>(i);
     }
+  }
+
+  // Each scope of a name takes a name of its own: the memory for them must stay a small multiple of the
+  // text's.
+  static void check_length(const std::string& name) {
+    const auto scopes = std::count(name.begin(), name.end(), '/');
+    if (name.size() > kMaxNameLength || scopes > kMaxScopes)
+      throw InvalidArgumentError(
+          "graph definition: the name '{}…' has {} characters and {} scopes; at most {} and {} are taken",
+          name.substr(0, 32), name.size(), scopes, kMaxNameLength, kMaxScopes);
   }
 
   static void check_op(const NodeDef& node) {
@@ -132,6 +143,8 @@ class Definition {
   }
 
   static constexpr std::int64_t kMaxIndex = 1 << 20;
+  static constexpr std::size_t kMaxNameLength = 4096;
+  static constexpr std::ptrdiff_t kMaxScopes = 64;
   const GraphDef& definition_;
   std::unordered_map<std::string, int> position_;
   std::vector<std::vector<Input>> inputs_;
@@ -172,7 +185,16 @@ class Import {
 
   void into(const Scope& s, const std::string& prefix) {
     nodes_.assign(definition_.nodes().size(), nullptr);
-    for (const int position : definition_.order()) nodes_[position] = &add(s, prefix, position);
+    std::int64_t room = kMaxOutputDims;
+    for (const int position : definition_.order()) {
+      const Node& node = add(s, prefix, position);
+      nodes_[position] = &node;
+      for (int i = 0; i < node.num_outputs(); ++i)
+        room -= 1 + static_cast<std::int64_t>(node.output_shape(i).dims().size());
+      if (room < 0)
+        refuse(definition_.node(position),
+               "the outputs of the nodes up to here have too many dimensions in all");
+    }
   }
 
   const Node& node(int position) const { return *nodes_[position]; }
@@ -206,7 +228,9 @@ class Import {
         if (!definition_.contains(tensor.substr(0, tensor.rfind(':'))))
           refuse(node,
                  fmt::format("attribute \"{}\" names '{}', which is not in the definition", name, tensor));
-        return prefix + tensor;
+        const auto [node_name, index] = tensor_name(tensor);
+        const auto mapped = mapped_.find({definition_.position(node_name), index});
+        return mapped != mapped_.end() ? mapped->second.name() : prefix + tensor;
       };
       if (const auto* text = std::get_if<std::string>(&attr->second.value())) {
         attr->second = prefixed(*text);
@@ -230,6 +254,8 @@ class Import {
     return node.output(in.index);
   }
 
+  // A node of a few bytes may have thousands of outputs with hundreds of dimensions.
+  static constexpr std::int64_t kMaxOutputDims = 1 << 25;
   const Definition& definition_;
   const MappedInputs& mapped_;
   std::vector<const Node*> nodes_;

@@ -9,7 +9,8 @@
 
 namespace kolo {
 
-/// Gives what stands for the outputs of `op` in inference; `inputs`: its inputs, replaced already.
+/// Gives what stands for the outputs of `op` in inference; `inputs`: its inputs, replaced already. It is
+/// made of these and of new nodes alone: in a loop's body nothing else is at hand.
 using InferenceForm = std::function<Outputs(const Scope& s, const Node& op, const Outputs& inputs)>;
 
 /// A namespace-scope constant of the file of an op that acts in training only. A second form for one op is an
@@ -19,8 +20,10 @@ struct RegisterInferenceForm {
 };
 
 /// y as inference computes it: y itself where nothing on its way has an inference form. New nodes are named
-/// "inference/" and after the ones that they replace, and go to the devices asked for those. Throws
-/// InvalidArgumentError if a variable's update follows from a replaced value.
+/// "inference/" and after the ones that they replace, go to the devices asked for those and wait for what
+/// those wait for. A loop whose body acts in training only is built again with a body for inference. Throws
+/// InvalidArgumentError if a variable's update follows from a replaced value or is part of a loop that would
+/// be built again.
 Output inference_form(const Scope& s, Output y);
 
 }  // namespace kolo

@@ -165,14 +165,42 @@ const OpSchema::InputSpec& OpSchema::input_spec(int i) const {
   return inputs_.back();
 }
 
-void infer_shapes(const OpSchema& schema, ShapeContext& context) {
-  if (schema.shape_function()) return schema.shape_function()(context);
+namespace {
+
+// Far beyond any memory, and far enough below 2^63 that sizes in bytes, sums of dimensions and strides of
+// kernels do not overflow. Dimensions that are unknown or 0 do not count: strides are products of the others.
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
+// As in TensorFlow, and as a graph definition can hold.
+constexpr std::size_t kMaxRank = 254;
+
+void check_output(std::size_t i, const Shape& shape) {
+  if (shape.dims().size() > kMaxRank)
+    throw InvalidArgumentError("output {} would have {} dimensions; at most {} are possible", i,
+                               shape.dims().size(), kMaxRank);
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : shape.dims()) {
+    if (dim <= 0) continue;
+    if (dim > kMaxElements / elements)
+      throw InvalidArgumentError("output {} would be {}; a tensor has at most 2^48 elements", i, shape);
+    elements *= dim;
+  }
+}
+
+void default_shapes(const OpSchema& schema, ShapeContext& context) {
   for (std::size_t i = 0; i < context.outputs().size(); ++i) {
     if (schema.has_output_per_input())
       context.set_output(static_cast<int>(i),
                          context.input(static_cast<int>(schema.inputs().size() - 1 + i)));
     else if (context.num_inputs() > 0) context.set_output(static_cast<int>(i), context.input(0));
   }
+}
+
+}  // namespace
+
+void infer_shapes(const OpSchema& schema, ShapeContext& context) {
+  if (schema.shape_function()) schema.shape_function()(context);
+  else default_shapes(schema, context);
+  for (std::size_t i = 0; i < context.outputs().size(); ++i) check_output(i, context.outputs()[i]);
 }
 
 RegisterOp::RegisterOp(OpSchema schema) {

@@ -201,8 +201,8 @@ class OpSchema {
   std::map<int, std::vector<DType>> host_outputs_;  // by output: the types, none for all
 };
 
-/// Calls the schema's shape function, or applies the default rule: the shape of the first (or the own
-/// variadic) input.
+/// Calls the schema's shape function, or applies the default rule: the first (or the own variadic) input's.
+/// Throws what that throws, and InvalidArgumentError for an output beyond 254 dimensions or 2^48 elements.
 void infer_shapes(const OpSchema& schema, ShapeContext& context);
 
 /// A namespace-scope constant of an op's file: registers when the library is loaded.

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/ops/detail/shape_checks.h>
+
 namespace kolo {
 namespace {
 
@@ -25,6 +27,7 @@ OpSchema activation_grad(const char* name) {
       .input("x", "dy")
       .attr("alpha", 1.0)
       .output("dx")
+      .shape(detail::alike)
       .in_place(0)
       .in_place(1);
 }

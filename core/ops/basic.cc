@@ -31,12 +31,20 @@ const RegisterOp constant_op(OpSchema("Const")
                                    c.set_output(0, value.shape());
                                  }));
 
+void fill_shape(ShapeContext& c) {
+  const Shape shape = c.attr<Shape>("shape");
+  if (!shape.is_fully_known()) throw InvalidArgumentError("fill: the shape {} must be fully known", shape);
+  if (c.attr<DType>("dtype") == DType::string)
+    throw InvalidArgumentError("fill: string was asked for; the result must be of numbers");
+  c.set_output(0, shape);
+}
+
 const RegisterOp fill_op(OpSchema("Fill")
                              .required_attr("dtype", DType::f32)
                              .required_attr("shape", Shape())
                              .required_attr("value", 0.0)
                              .output("output", "dtype")
-                             .shape(shape_attr));
+                             .shape(fill_shape));
 
 const RegisterOp zeros_like_op(OpSchema("ZerosLike").input("x").output("y").no_gradient());
 const RegisterOp ones_like_op(OpSchema("OnesLike").input("x").output("y").no_gradient());

@@ -1,29 +1,33 @@
 #include <kolo/core/ops/batch_norm.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/reductions.h>
 
 namespace kolo {
 namespace {
 
-// Inputs: x, then four tensors with one element for each channel. Returns the shape of those.
-Shape check_inputs(const ShapeContext& c) {
+// Input 0 is x; `names` are those of the inputs behind it that have one element for each channel. Returns the
+// shape of those.
+Shape check_inputs(const ShapeContext& c, std::initializer_list<const char*> names) {
   const Shape& x = c.input(0);
   if (x.has_rank() && x.rank() < 2)
     throw InvalidArgumentError("batch_norm: x is {}; it must be [N,C] or [N,C,…]", x);
   Shape channels{x.has_rank() ? x.dim(1) : -1};
-  static constexpr const char* kNames[] = {"x", "scale", "offset", "mean", "variance"};
-  for (int i = 1; i < c.num_inputs(); ++i) {
+  int i = 0;
+  for (const char* const name : names) {
+    ++i;
     if (!c.input(i).is_compatible_with(channels))
       throw InvalidArgumentError(
-          "batch_norm: x is {} and its {} is {}; that must be {}, one for each channel", x, kNames[i],
-          c.input(i), channels);
+          "batch_norm: x is {} and its {} is {}; that must be {}, one for each channel", x, name, c.input(i),
+          channels);
     channels = channels.merged_with(c.input(i));
   }
   const double epsilon = c.attr<double>("epsilon");
@@ -31,6 +35,8 @@ Shape check_inputs(const ShapeContext& c) {
     throw InvalidArgumentError("batch_norm: epsilon is {}; it must be finite and not negative", epsilon);
   return channels;
 }
+
+constexpr std::initializer_list<const char*> kForwardInputs = {"scale", "offset", "mean", "variance"};
 
 OpSchema with_inputs(const char* name, const char* mean, const char* variance) {
   return OpSchema(name)
@@ -51,7 +57,7 @@ const RegisterOp batch_norm_op(with_inputs("BatchNorm", "moving_mean", "moving_v
                                    .output("new_moving_mean")
                                    .output("new_moving_variance")
                                    .shape([](ShapeContext& c) {
-                                     const Shape channels = check_inputs(c);
+                                     const Shape channels = check_inputs(c, kForwardInputs);
                                      const double momentum = c.attr<double>("momentum");
                                      if (!(momentum >= 0 && momentum <= 1))
                                        throw InvalidArgumentError(
@@ -73,22 +79,25 @@ const RegisterOp batch_norm_op(with_inputs("BatchNorm", "moving_mean", "moving_v
                                      return Outputs{grad.output(0), grad.output(1), grad.output(2), {}, {}};
                                    }));
 
-const RegisterOp batch_norm_grad_op(OpSchema("BatchNormGrad")
-                                        .input("x", {DType::f32, DType::f64})
-                                        .input("scale", "x")
-                                        .input("mean", "x")
-                                        .input("variance", "x")
-                                        .input("dy", "x")
-                                        .required_attr("epsilon", 0.0)
-                                        .output("dx")
-                                        .output("dscale")
-                                        .output("doffset")
-                                        .in_place(4)
-                                        .shape([](ShapeContext& c) {
-                                          c.set_output(0, c.input(0));
-                                          c.set_output(1, c.input(1));
-                                          c.set_output(2, c.input(1));
-                                        }));
+const RegisterOp batch_norm_grad_op(
+    OpSchema("BatchNormGrad")
+        .input("x", {DType::f32, DType::f64})
+        .input("scale", "x")
+        .input("mean", "x")
+        .input("variance", "x")
+        .input("dy", "x")
+        .required_attr("epsilon", 0.0)
+        .output("dx")
+        .output("dscale")
+        .output("doffset")
+        .in_place(4)
+        .shape([](ShapeContext& c) {
+          const Shape channels = check_inputs(c, {"scale", "mean", "variance"});
+          detail::check_input(c, 4, c.input(0), "as x");
+          c.set_output(0, c.input(0).merged_with(c.input(4)));
+          c.set_output(1, channels);
+          c.set_output(2, channels);
+        }));
 
 std::vector<std::int64_t> all_but_channels(const Output& x) {
   if (!x.shape().has_rank())
@@ -117,7 +126,7 @@ Outputs inference_gradient(Scope& s, const Node& op, Output dy) {
 
 const RegisterOp batch_norm_inference_op(with_inputs("BatchNormInference", "mean", "variance")
                                              .shape([](ShapeContext& c) {
-                                               check_inputs(c);
+                                               check_inputs(c, kForwardInputs);
                                                c.set_output(0, c.input(0));
                                              })
                                              .gradient(inference_gradient));

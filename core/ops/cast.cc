@@ -12,6 +12,12 @@ const RegisterOp cast_op(OpSchema("Cast")
                              .input("x", kNumeric)
                              .required_attr("dtype", DType::f32)
                              .output("y", "dtype")
+                             .shape([](ShapeContext& c) {
+                               if (c.attr<DType>("dtype") == DType::string)
+                                 throw InvalidArgumentError("cast: {} to string; no type can be cast to it",
+                                                            c.dtype(0));
+                               c.set_output(0, c.input(0));
+                             })
                              .gradient([](Scope& s, const Node& op, Output dy) {
                                const DType from = op.input(0).dtype();
                                return is_floating(from) && is_floating(dy.dtype())

@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reshape.h>
 
 namespace kolo {
@@ -11,12 +14,13 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-void concat_shape(ShapeContext& c) {
-  if (c.num_inputs() == 0) throw InvalidArgumentError("concat takes at least one tensor; none was given");
+// Of the inputs from `first` on.
+Shape joined_shape(const ShapeContext& c, int first) {
+  if (c.num_inputs() <= first) throw InvalidArgumentError("concat takes at least one tensor; none was given");
   const int wished = c.attr<int>("axis");
   Shape joined = Shape::unknown_rank();
   std::int64_t along = 0;  // −1 as soon as one is unknown
-  for (int i = 0; i < c.num_inputs(); ++i) {
+  for (int i = first; i < c.num_inputs(); ++i) {
     const Shape& x = c.input(i);
     if (!x.has_rank()) {
       along = -1;
@@ -25,7 +29,7 @@ void concat_shape(ShapeContext& c) {
     const int axis = wished < 0 ? wished + x.rank() : wished;
     if (axis < 0 || axis >= x.rank())
       throw InvalidArgumentError("concat: axis {} is outside the dimensions of input {}, {}", wished, i, x);
-    along = along < 0 || x.dim(axis) < 0 ? -1 : along + x.dim(axis);
+    along = along < 0 || x.dim(axis) < 0 ? -1 : detail::checked_add(along, x.dim(axis));
     const Shape rest = x.with_dim(axis, -1);
     if (!joined.is_compatible_with(rest))
       throw InvalidArgumentError(
@@ -34,7 +38,14 @@ void concat_shape(ShapeContext& c) {
     joined = joined.merged_with(rest);
   }
   if (joined.has_rank()) joined = joined.with_dim(wished < 0 ? wished + joined.rank() : wished, along);
-  c.set_output(0, joined);
+  return joined;
+}
+
+void concat_shape(ShapeContext& c) { c.set_output(0, joined_shape(c, 0)); }
+
+void concat_grad_shape(ShapeContext& c) {
+  detail::check_input(c, 0, joined_shape(c, 1), "as those behind it joined");
+  for (int i = 1; i < c.num_inputs(); ++i) c.set_output(i - 1, c.input(i));
 }
 
 const RegisterOp concat_op(
@@ -53,8 +64,12 @@ const RegisterOp concat_op(
         }));
 
 // The blocks of dy that belong to each of the xs; sizes may be unknown until the graph is run.
-const RegisterOp concat_grad_op(
-    OpSchema("ConcatGrad").required_attr("axis", 0).input("dy").variadic("xs").output_per_input());
+const RegisterOp concat_grad_op(OpSchema("ConcatGrad")
+                                    .required_attr("axis", 0)
+                                    .input("dy")
+                                    .variadic("xs")
+                                    .output_per_input()
+                                    .shape(concat_grad_shape));
 
 // The sizes that were asked for, equal ones if none were; −1 as long as x does not tell.
 Dims part_sizes(const ShapeContext& c, std::int64_t whole) {
@@ -67,9 +82,11 @@ Dims part_sizes(const ShapeContext& c, std::int64_t whole) {
                                  c.input(0), whole, parts);
     return Dims(parts, whole < 0 ? -1 : whole / parts);
   }
+  if (static_cast<std::int64_t>(sizes.size()) != parts)
+    throw InvalidArgumentError("split_v: {} sizes were given for {} parts", sizes.size(), parts);
   std::int64_t sum = 0, open = -1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] >= 0) sum += sizes[i];
+    if (sizes[i] >= 0) sum = detail::checked_add(sum, sizes[i]);
     else if (sizes[i] == -1 && open < 0) open = static_cast<std::int64_t>(i);
     else
       throw InvalidArgumentError("split_v: size {} is {}; one size may be -1, all others at least 0", i,
@@ -119,7 +136,7 @@ void slice_shape(ShapeContext& c) {
   for (std::size_t axis = 0; axis < begin.size(); ++axis) {
     const std::int64_t dim = x.has_rank() ? x.dims()[axis] : -1;
     if (begin[axis] < 0 || size[axis] < -1 ||
-        (dim >= 0 && begin[axis] + std::max<std::int64_t>(size[axis], 0) > dim))
+        (dim >= 0 && (begin[axis] > dim || size[axis] > dim - begin[axis])))
       throw InvalidArgumentError("slice: dimension {} of {} has {} elements; {} from {} do not lie within",
                                  axis, x, dim, size[axis], begin[axis]);
     dims.push_back(size[axis] >= 0 ? size[axis] : dim < 0 ? -1 : dim - begin[axis]);
@@ -137,13 +154,28 @@ const RegisterOp slice_op(OpSchema("Slice")
                                 return {s.add("SliceGrad", {dy, op.input(0)}, {{"begin", op.attr("begin")}})};
                               }));
 
+void slice_grad_shape(ShapeContext& c) {
+  const Dims begin = c.attr<Dims>("begin");
+  const Shape &dy = c.input(0), &x = c.input(1);
+  const Shape of_rank(Dims(begin.size(), -1));
+  bool fits = dy.is_compatible_with(of_rank) && x.is_compatible_with(of_rank);
+  for (std::size_t axis = 0; fits && axis < begin.size(); ++axis) {
+    const std::int64_t dim = x.has_rank() ? x.dims()[axis] : -1, size = dy.has_rank() ? dy.dims()[axis] : -1;
+    fits = begin[axis] >= 0 && (dim < 0 || (begin[axis] <= dim && size <= dim - begin[axis]));
+  }
+  if (!fits)
+    throw InvalidArgumentError("slice: the gradient {} from [{}] on does not lie within x, {}", dy,
+                               fmt::join(begin, ","), x);
+  c.set_output(0, x);
+}
+
 // dy at its place in zeros of x's shape.
 const RegisterOp slice_grad_op(OpSchema("SliceGrad")
                                    .input("dy")
                                    .input("x", "dy")
                                    .required_attr("begin", Dims())
                                    .output("dx")
-                                   .shape([](ShapeContext& c) { c.set_output(0, c.input(1)); }));
+                                   .shape(slice_grad_shape));
 
 Outputs outputs_of(const Operation& op) {
   Outputs outputs;

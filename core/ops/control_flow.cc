@@ -5,6 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 
 namespace kolo {
 namespace {
@@ -40,7 +41,7 @@ const RegisterOp taken_or_zeros_op(OpSchema("TakenOrZeros")
                                        .input("value")
                                        .input("like", "value")
                                        .output("output")
-                                       .shape([](ShapeContext& c) { c.set_output(0, c.input(1)); })
+                                       .shape(detail::alike)
                                        .joins_branches()
                                        .gradient([](Scope&, const Node&, Output dy) {
                                          return Outputs{dy, {}};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reshape.h>
 
 namespace kolo {
@@ -32,7 +33,9 @@ void check_groups(const Shape& images, const Shape& weights, std::int64_t groups
     throw InvalidArgumentError(
         "conv2d: weights are {} for {} groups; the filters ({}) must be a multiple of those", weights, groups,
         weights.dim(0));
-  if (images.dim(1) < 0 || weights.dim(1) < 0 || images.dim(1) == weights.dim(1) * groups) return;
+  if (images.dim(1) < 0 || weights.dim(1) < 0 ||
+      images.dim(1) == detail::checked_multiply(weights.dim(1), groups))
+    return;
   throw InvalidArgumentError(
       "conv2d: images are {} and weights are {}; the channels of the images ({}) must equal the input "
       "channels of the weights ({}){}",
@@ -40,23 +43,18 @@ void check_groups(const Shape& images, const Shape& weights, std::int64_t groups
       groups == 1 ? "" : fmt::format(" times {} groups", groups));
 }
 
-void conv2d_shape(ShapeContext& c) {
+// What a convolution of inputs 0 and 1 makes.
+Shape conv2d_results(const ShapeContext& c) {
   const Shape &images = c.input(0), &weights = c.input(1);
   check_ranks("conv2d", images, weights, "[out,C,kh,kw]");
   const RowsCols strides = checked_strides(c, "conv2d");
   const Padding padding = padding_from_name(c.attr<std::string>("padding"));
-  if (!images.has_rank() || !weights.has_rank()) {
-    c.set_output(0,
-                 {images.has_rank() ? images.dim(0) : -1, weights.has_rank() ? weights.dim(0) : -1, -1, -1});
-    return;
-  }
+  if (!images.has_rank() || !weights.has_rank())
+    return {images.has_rank() ? images.dim(0) : -1, weights.has_rank() ? weights.dim(0) : -1, -1, -1};
   check_groups(images, weights, c.attr<std::int64_t>("groups"));
-  if (weights.dim(2) < 0 || weights.dim(3) < 0) {
-    c.set_output(0, {images.dim(0), weights.dim(0), -1, -1});
-    return;
-  }
+  if (weights.dim(2) < 0 || weights.dim(3) < 0) return {images.dim(0), weights.dim(0), -1, -1};
   const auto [rows, cols] = window_axes(images, {weights.dim(2), weights.dim(3)}, strides, padding);
-  c.set_output(0, {images.dim(0), weights.dim(0), rows.outputs, cols.outputs});
+  return {images.dim(0), weights.dim(0), rows.outputs, cols.outputs};
 }
 
 AttrMap window_attrs(const Node& op) {
@@ -81,6 +79,7 @@ OpSchema with_window(const char* name) {
 
 OpSchema conv2d_grad_schema(const char* name, int shape_of) {
   return with_window(name).input("dy", "images").output("gradient").shape([shape_of](ShapeContext& c) {
+    detail::check_input(c, 2, conv2d_results(c), "as the results of the convolution");
     c.set_output(0, c.input(shape_of));
   });
 }
@@ -90,7 +89,8 @@ std::int64_t transposed_size(std::int64_t size, std::int64_t window, std::int64_
                              std::int64_t asked) {
   if (size < 0 || (asked == 0 && padding == Padding::valid && window < 0)) return asked == 0 ? -1 : asked;
   if (asked == 0)
-    return size * stride + (padding == Padding::valid ? std::max<std::int64_t>(window - stride, 0) : 0);
+    return detail::checked_add(detail::checked_multiply(size, stride),
+                               padding == Padding::valid ? std::max<std::int64_t>(window - stride, 0) : 0);
   if (asked < 0 || (window >= 0 && window_axis(asked, window, stride, padding).outputs != size))
     throw InvalidArgumentError(
         "conv2d_transpose: output_size is {} for {} rows or columns, a window of {} and stride {}; a "
@@ -107,6 +107,8 @@ void conv2d_transpose_shape(ShapeContext& c) {
   const Padding padding = padding_from_name(c.attr<std::string>("padding"));
   const RowsCols asked =
       rows_cols(c.attr<std::vector<std::int64_t>>("output_size"), "conv2d_transpose: output_size");
+  if (const auto groups = c.attr<std::int64_t>("groups"); groups != 1)
+    throw InvalidArgumentError("conv2d_transpose: groups is {}; only 1 is possible", groups);
   const auto dim = [](const Shape& shape, int axis) { return shape.has_rank() ? shape.dim(axis) : -1; };
   if (dim(images, 1) >= 0 && dim(weights, 0) >= 0 && dim(images, 1) != dim(weights, 0))
     throw InvalidArgumentError(
@@ -125,7 +127,10 @@ Outputs conv2d_transpose_gradient(Scope& s, const Node& op, Output dy) {
           s.add("Conv2DBackpropFilter", {dy, op.input(1), op.input(0)}, window_attrs(op))};
 }
 
-const RegisterOp conv2d_op(with_window("Conv2D").output("y").shape(conv2d_shape).gradient(conv2d_gradient));
+const RegisterOp conv2d_op(with_window("Conv2D")
+                               .output("y")
+                               .shape([](ShapeContext& c) { c.set_output(0, conv2d_results(c)); })
+                               .gradient(conv2d_gradient));
 const RegisterOp conv2d_input_op(conv2d_grad_schema("Conv2DBackpropInput", 0));
 const RegisterOp conv2d_filter_op(conv2d_grad_schema("Conv2DBackpropFilter", 1));
 const RegisterOp conv2d_transpose_op(with_window("Conv2DTranspose")

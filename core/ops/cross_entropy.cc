@@ -1,6 +1,7 @@
 #include <kolo/core/ops/cross_entropy.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reductions.h>
 
 namespace kolo {
@@ -40,8 +41,19 @@ const RegisterOp cross_entropy_op(
           return Outputs{dy[0] ? Output(s.add("ScaleRows", {op.output(1), dy[0]})) : Output(), Output()};
         }));
 
-const RegisterOp scale_rows_op(
-    OpSchema("ScaleRows").input("x", {DType::f32, DType::f64}).input("factors", "x").output("y").in_place(0));
+void scale_rows_shape(ShapeContext& c) {
+  const Shape& x = c.input(0);
+  detail::check_input(c, 0, {-1, -1}, "rows and columns");
+  detail::check_input(c, 1, {x.has_rank() ? x.dim(0) : -1}, "a factor for each row of input 0");
+  c.set_output(0, x);
+}
+
+const RegisterOp scale_rows_op(OpSchema("ScaleRows")
+                                   .input("x", {DType::f32, DType::f64})
+                                   .input("factors", "x")
+                                   .output("y")
+                                   .shape(scale_rows_shape)
+                                   .in_place(0));
 
 }  // namespace
 

@@ -2,9 +2,15 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 
 namespace kolo {
 namespace {
+
+void check_rate(double rate) {
+  if (!(rate >= 0 && rate < 1))
+    throw InvalidArgumentError("rate must be a scalar tensor or a float in the range [0, 1), got {}", rate);
+}
 
 // Output 1 tells which elements were kept: a byte each, which the gradient reads instead of x.
 const RegisterOp dropout_op(
@@ -16,6 +22,7 @@ const RegisterOp dropout_op(
         .output("kept", DType::u8)
         .in_place(0)
         .shape([](ShapeContext& c) {
+          check_rate(c.attr<double>("rate"));
           c.set_output(0, c.input(0));
           c.set_output(1, c.input(0));
         })
@@ -29,6 +36,10 @@ const RegisterOp dropout_grad_op(OpSchema("DropoutGrad")
                                      .input("kept", {DType::u8})
                                      .required_attr("rate", 0.0)
                                      .output("dx")
+                                     .shape([](ShapeContext& c) {
+                                       check_rate(c.attr<double>("rate"));
+                                       detail::alike(c);
+                                     })
                                      .in_place(0));
 
 const RegisterInferenceForm inference("Dropout", [](const Scope&, const Node&, const Outputs& in) {
@@ -38,8 +49,7 @@ const RegisterInferenceForm inference("Dropout", [](const Scope&, const Node&, c
 }  // namespace
 
 Output dropout(const Scope& s, Output x, double rate, std::int64_t seed) {
-  if (!(rate >= 0 && rate < 1))
-    throw InvalidArgumentError("rate must be a scalar tensor or a float in the range [0, 1), got {}", rate);
+  check_rate(rate);
   if (rate == 0) return x;
   return s.add("Dropout", {x}, {{"rate", rate}, {"seed", seed}});
 }

@@ -4,6 +4,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/detail/broadcast_gradient.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 
 namespace kolo {
 namespace {
@@ -77,7 +78,7 @@ OpSchema unary(const char* name, const std::vector<DType>& types) {
 }
 // From (dy, y), in one pass.
 OpSchema unary_gradient(const char* name) {
-  return OpSchema(name).input("dy", kReal).input("y", "dy").output("dx").in_place(0);
+  return OpSchema(name).input("dy", kReal).input("y", "dy").output("dx").shape(detail::alike).in_place(0);
 }
 Outputs one(Output dx) { return {dx}; }
 Output times(const Scope& s, Output x, double factor) {

@@ -4,6 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reshape.h>
 
 namespace kolo {
@@ -15,18 +16,17 @@ const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::
                                      DType::u8,  DType::i8,  DType::f16, DType::bf16};
 const std::vector<DType> kIndex = {DType::i32, DType::i64};
 
-void gather_shape(ShapeContext& c) {
-  const Shape &params = c.input(0), &indices = c.input(1);
-  if (!params.has_rank()) return;
+Shape gathered(const ShapeContext& c, const Shape& params, const Shape& indices) {
+  if (!params.has_rank()) return params;
   const int wished = c.attr<int>("axis");
   const int axis = wished < 0 ? wished + params.rank() : wished;
   if (axis < 0 || axis >= params.rank())
     throw InvalidArgumentError("gather: axis {} is outside the dimensions of {}", wished, params);
-  if (!indices.has_rank()) return;
+  if (!indices.has_rank()) return indices;
   Dims dims(params.dims().begin(), params.dims().begin() + axis);
   dims.insert(dims.end(), indices.dims().begin(), indices.dims().end());
   dims.insert(dims.end(), params.dims().begin() + axis + 1, params.dims().end());
-  c.set_output(0, Shape(std::move(dims)));
+  return Shape(std::move(dims));
 }
 
 // dy as rows of params, one for each index; an empty output where their shape cannot be told.
@@ -59,7 +59,9 @@ const RegisterOp gather_op(OpSchema("Gather")
                                .input("indices", kIndex)
                                .attr("axis", 0)
                                .output("y")
-                               .shape(gather_shape)
+                               .shape([](ShapeContext& c) {
+                                 c.set_output(0, gathered(c, c.input(0), c.input(1)));
+                               })
                                .gradient(gather_gradient));
 
 // dy summed at the places in params' shape that it was gathered from.
@@ -70,7 +72,10 @@ const RegisterOp gather_grad_op(
         .input("params", "dy")
         .attr("axis", 0)
         .output("dx")
-        .shape([](ShapeContext& c) { c.set_output(0, c.input(2)); })
+        .shape([](ShapeContext& c) {
+          detail::check_input(c, 0, gathered(c, c.input(2), c.input(1)), "as what is gathered from params");
+          c.set_output(0, c.input(2));
+        })
         .gradient([](Scope& s, const Node& op, Output ddx) {
           return Outputs{gather(s, ddx, op.input(1), op.attr<int>("axis")), Output(), Output()};
         }));

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
@@ -9,6 +10,17 @@
 
 namespace kolo {
 namespace {
+
+// A graph from a file may name a source of this process with other inputs.
+void check_types(const ShapeContext& c, const std::vector<ElementSource::Component>& components) {
+  bool fits = c.num_inputs() == static_cast<int>(components.size());
+  for (int i = 0; fits && i < c.num_inputs(); ++i)
+    fits = c.dtype(i) == components[static_cast<std::size_t>(i)].dtype;
+  if (!fits)
+    throw InvalidArgumentError(
+        "the iterator has {} inputs; it needs one for each of its source's {} components, of that type",
+        c.num_inputs(), components.size());
+}
 
 // Attributes have no kind for C++ objects: the attribute "source" is a tensor with the object's address,
 // whose buffer owns the object. The inputs stand for the components: scalars of their types, which nobody
@@ -20,6 +32,7 @@ const RegisterOp iterator_next_op(OpSchema("IteratorNext")
                                       .shape([](ShapeContext& c) {
                                         const auto source = c.attr<Tensor>("source");
                                         const auto components = detail::components_of(source);
+                                        check_types(c, components);
                                         for (int i = 0; i < c.num_inputs(); ++i)
                                           c.set_output(i, components.at(static_cast<std::size_t>(i)).shape);
                                       })

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 
 namespace kolo {
 namespace {
@@ -16,10 +17,14 @@ Shape without_last(const Shape& x) {
   return Shape(std::move(dims));
 }
 
-void layer_norm_shape(ShapeContext& c) {
-  const Shape& x = c.input(0);
+void check_has_rows(const Shape& x) {
   if (x.has_rank() && x.rank() < 1)
     throw InvalidArgumentError("layer_norm: x is a scalar; it must have at least 1 dimension");
+}
+
+void layer_norm_shape(ShapeContext& c) {
+  const Shape& x = c.input(0);
+  check_has_rows(x);
   const Shape row{x.has_rank() ? x.dim(-1) : -1};
   for (int i = 1; i < 3; ++i)
     if (!c.input(i).is_compatible_with(row))
@@ -31,6 +36,18 @@ void layer_norm_shape(ShapeContext& c) {
   c.set_output(0, x);
   c.set_output(1, without_last(x));
   c.set_output(2, without_last(x));
+}
+
+void layer_norm_grad_shape(ShapeContext& c) {
+  const Shape& x = c.input(0);
+  check_has_rows(x);
+  const Shape row{x.has_rank() ? x.dim(-1) : -1};
+  detail::check_input(c, 1, row, "a scale for each column of x");
+  for (int i = 2; i < 4; ++i) detail::check_input(c, i, without_last(x), "one number for each row of x");
+  detail::check_input(c, 4, x, "as x");
+  c.set_output(0, x);
+  c.set_output(1, row);
+  c.set_output(2, row);
 }
 
 // Outputs 1 and 2, the mean and 1 / √(variance + epsilon) of each row, are for the gradient.
@@ -65,11 +82,7 @@ const RegisterOp layer_norm_grad_op(OpSchema("LayerNormGrad")
                                         .output("dx")
                                         .output("dscale")
                                         .output("doffset")
-                                        .shape([](ShapeContext& c) {
-                                          c.set_output(0, c.input(0));
-                                          c.set_output(1, c.input(1));
-                                          c.set_output(2, c.input(1));
-                                        }));
+                                        .shape(layer_norm_grad_shape));
 
 }  // namespace
 

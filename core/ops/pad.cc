@@ -1,6 +1,7 @@
 #include <kolo/core/ops/pad.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/strided_slice.h>
 
 namespace kolo {
@@ -11,6 +12,9 @@ using Dims = std::vector<std::int64_t>;
 void padded_shape(ShapeContext& c) {
   const Shape& x = c.input(0);
   const Dims before = c.attr<Dims>("before"), after = c.attr<Dims>("after");
+  if (before.size() != after.size())
+    throw InvalidArgumentError("pad: {} paddings before and {} after were given; they must be as many",
+                               before.size(), after.size());
   if (x.has_rank() && x.rank() != static_cast<int>(before.size()))
     throw InvalidArgumentError("pad: x is {}, of {} dimensions, but {} paddings were given", x, x.rank(),
                                before.size());
@@ -20,7 +24,7 @@ void padded_shape(ShapeContext& c) {
       throw InvalidArgumentError("pad: the padding of dimension {} is {} and {}; it must not be negative",
                                  axis, before[axis], after[axis]);
     const std::int64_t dim = x.has_rank() ? x.dims()[axis] : -1;
-    dims.push_back(dim < 0 ? -1 : before[axis] + dim + after[axis]);
+    dims.push_back(dim < 0 ? -1 : detail::checked_add(detail::checked_add(before[axis], dim), after[axis]));
   }
   c.set_output(0, Shape(std::move(dims)));
 }
@@ -35,6 +39,10 @@ const RegisterOp pad_op(OpSchema("Pad")
                             .gradient([](Scope& s, const Node& op, Output dy) {
                               // Cut off again: from the end, so that unknown dimensions need not be known.
                               const Dims before = op.attr<Dims>("before");
+                              if (before.size() > 62)
+                                throw UnimplementedError(
+                                    "{}: a tensor of {} dimensions; the gradient takes at most 62",
+                                    describe(op), before.size());
                               Dims end = op.attr<Dims>("after");
                               StridedSliceMasks masks;
                               for (std::size_t axis = 0; axis < end.size(); ++axis)

@@ -1,9 +1,11 @@
 #include <kolo/core/ops/pooling.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reductions.h>
 
 namespace kolo {
@@ -19,6 +21,22 @@ Shape pooled_shape(const ShapeContext& c) {
     throw InvalidArgumentError("pooling: images are {}; they must be [N,C,H,W]", images);
   const auto [rows, cols] = window_axes(images, window, strides, padding);
   return {images.dim(0), images.dim(1), rows.outputs, cols.outputs};
+}
+
+// Kernels number the cells of a window in this type.
+void check_cells(const ShapeContext& c, DType cells) {
+  const RowsCols window = rows_cols(c.attr<std::vector<std::int64_t>>("window"), "pooling: window");
+  if (window[0] * window[1] > std::numeric_limits<std::int32_t>::max() || cells != max_pool_cell_type(window))
+    throw InvalidArgumentError(
+        "max_pool: the cells of a window of {} × {} are numbered in {}; below 256 cells u8 would be right, "
+        "below 2^31 i32",
+        window[0], window[1], cells);
+}
+
+// The gradient of the results, the last input, must be like them.
+void pool_grad_shape(ShapeContext& c) {
+  detail::check_input(c, c.num_inputs() - 1, pooled_shape(c), "as the results of the pooling");
+  c.set_output(0, c.input(0));
 }
 
 AttrMap window_attrs(const Node& op) {
@@ -44,6 +62,7 @@ OpSchema max_pool_schema() {
   return with_window(schema)
       .shape([](ShapeContext& c) {
         const Shape shape = pooled_shape(c);
+        check_cells(c, c.attr<DType>("cell_type"));
         c.set_output(0, shape);
         c.set_output(1, shape);
       })
@@ -58,7 +77,11 @@ OpSchema max_pool_grad_schema() {
       .input("cells", {DType::u8, DType::i32})
       .input("dy", "images")
       .output("dx");
-  return with_window(schema);
+  return with_window(schema).shape([](ShapeContext& c) {
+    pool_grad_shape(c);
+    check_cells(c, c.dtype(1));
+    detail::check_input(c, 1, c.input(2), "a cell for each result");
+  });
 }
 
 OpSchema avg_pool_schema() {
@@ -74,7 +97,7 @@ OpSchema avg_pool_schema() {
 OpSchema avg_pool_grad_schema() {
   OpSchema schema("AvgPoolGrad");
   schema.input("images", {DType::f32, DType::f64}).input("dy", "images").output("dx");
-  return with_window(schema);
+  return with_window(schema).shape(pool_grad_shape);
 }
 
 const RegisterOp max_pool_op(max_pool_schema());
@@ -96,7 +119,7 @@ AttrMap window_attrs(const PoolOptions& options) {
 }  // namespace
 
 DType max_pool_cell_type(const RowsCols& window) {
-  return window[0] * window[1] < 256 ? DType::u8 : DType::i32;
+  return window[0] < 256 && window[1] < 256 && window[0] * window[1] < 256 ? DType::u8 : DType::i32;
 }
 
 Output max_pool(const Scope& s, Output images, PoolOptions options) {

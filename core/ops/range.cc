@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <kolo/core/base/error.h>
 
@@ -23,6 +24,11 @@ void range_shape(ShapeContext& c) {
     for (const double value : {start, limit, delta})
       if (!is_exact_whole(value))
         throw InvalidArgumentError("range of {}: {} is not a whole number below 2^53", dtype, value);
+  if (dtype == DType::i32)
+    for (const double value : {start, limit})
+      if (value < std::numeric_limits<std::int32_t>::min() ||
+          value > std::numeric_limits<std::int32_t>::max())
+        throw InvalidArgumentError("range of {}: {} does not fit in 32 bits", dtype, value);
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
   if (!(count < 0x1p53))
     throw InvalidArgumentError("range from {} to {} by {} is too long", start, limit, delta);

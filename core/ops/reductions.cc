@@ -6,6 +6,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/compare.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/reshape.h>
 
@@ -32,18 +33,18 @@ std::vector<bool> folded_axes(const Shape& x, const Axes& axes) {
   return folded;
 }
 
-void reduced_shape(ShapeContext& c) {
-  const Shape& x = c.input(0);
+Shape reduced(const ShapeContext& c, const Shape& x) {
   const Axes axes = c.attr<Axes>("axes");
   const bool keep_dims = c.attr<bool>("keep_dims");
-  if (!x.has_rank()) return c.set_output(0, axes.empty() && !keep_dims ? Shape() : Shape::unknown_rank());
+  if (!x.has_rank()) return axes.empty() && !keep_dims ? Shape() : Shape::unknown_rank();
   const std::vector<bool> folded = folded_axes(x, axes);
   Axes dims;
   for (int axis = 0; axis < x.rank(); ++axis)
     if (!folded[axis]) dims.push_back(x.dim(axis));
     else if (keep_dims) dims.push_back(1);
-  c.set_output(0, Shape(std::move(dims)));
+  return Shape(std::move(dims));
 }
+void reduced_shape(ShapeContext& c) { c.set_output(0, reduced(c, c.input(0))); }
 
 OpSchema reduction(const char* name, const std::vector<DType>& types) {
   return OpSchema(name)
@@ -73,7 +74,24 @@ Outputs extremum_gradient(Scope& s, const Node& op, const Outputs& dy) {
   return {s.add("ReduceExtremumGrad", {dy[0], op.output(), op.input(0)}, attrs_of(op))};
 }
 
-void last_input_shape(ShapeContext& c) { c.set_output(0, c.input(c.num_inputs() - 1)); }
+// All inputs before x, the last, are like the reduction's result.
+void reduction_grad_shape(ShapeContext& c) {
+  const int last = c.num_inputs() - 1;
+  const Shape result = reduced(c, c.input(last));
+  for (int i = 0; i < last; ++i) detail::check_input(c, i, result, "as the result of reducing x");
+  c.set_output(0, c.input(last));
+}
+
+void sum_like_shape(ShapeContext& c) {
+  const Shape &dy = c.input(0), &like = c.input(1);
+  bool fits = !dy.has_rank() || !like.has_rank() || like.rank() <= dy.rank();
+  for (int axis = 1; fits && dy.has_rank() && like.has_rank() && axis <= like.rank(); ++axis) {
+    const std::int64_t own = like.dim(-axis), sum_of = dy.dim(-axis);
+    fits = own == 1 || own == sum_of || own < 0 || sum_of < 0;
+  }
+  if (!fits) throw InvalidArgumentError("sum_like: {} cannot be summed to {}", dy, like);
+  c.set_output(0, like);
+}
 
 const RegisterOp reductions[] = {
     reduction("ReduceSum", kArithmetic).gradient(spread(false)),
@@ -90,14 +108,14 @@ const RegisterOp reductions[] = {
         .attr("keep_dims", false)
         .attr("mean", false)
         .output("dx")
-        .shape(last_input_shape),
+        .shape(reduction_grad_shape),
     OpSchema("ReduceProdGrad")
         .input("dy", kReal)
         .input("x", "dy")
         .attr("axes", Axes())
         .attr("keep_dims", false)
         .output("dx")
-        .shape(last_input_shape),
+        .shape(reduction_grad_shape),
     OpSchema("ReduceExtremumGrad")
         .input("dy", kReal)
         .input("y", "dy")
@@ -105,12 +123,12 @@ const RegisterOp reductions[] = {
         .attr("axes", Axes())
         .attr("keep_dims", false)
         .output("dx")
-        .shape(last_input_shape),
+        .shape(reduction_grad_shape),
     OpSchema("SumLike")
         .input("dy", kArithmetic)
         .input("like", "dy")
         .output("dx")
-        .shape(last_input_shape)
+        .shape(sum_like_shape)
         .in_place(0),
 };
 

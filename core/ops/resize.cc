@@ -4,14 +4,17 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 
 namespace kolo {
 namespace {
 
-void resize_shape(ShapeContext& c) {
+Shape resized(const ShapeContext& c) {
   const Shape& images = c.input(0);
   if (images.has_rank() && images.rank() != 4)
     throw InvalidArgumentError("resize: images are {}; they must be [N,C,H,W]", images);
+  if (const auto method = c.attr<std::string>("method"); method != "nearest" && method != "bilinear")
+    throw InvalidArgumentError("resize: the method \"{}\" is neither nearest nor bilinear", method);
   const auto [rows, cols] = rows_cols(c.attr<std::vector<std::int64_t>>("size"), "resize: size");
   if (rows < 1 || cols < 1)
     throw InvalidArgumentError("resize: the size is {} rows and {} columns; both must be at least 1", rows,
@@ -21,7 +24,12 @@ void resize_shape(ShapeContext& c) {
   const auto dim = [&](int axis) { return images.has_rank() ? images.dim(axis) : -1; };
   if (dim(2) == 0 || dim(3) == 0)
     throw InvalidArgumentError("resize: images are {}; they must have at least one row and column", images);
-  c.set_output(0, {dim(0), dim(1), rows, cols});
+  return {dim(0), dim(1), rows, cols};
+}
+
+void resize_grad_shape(ShapeContext& c) {
+  detail::check_input(c, 1, resized(c), "as the resized images");
+  c.set_output(0, c.input(0));
 }
 
 OpSchema with_places(const char* name) {
@@ -34,11 +42,14 @@ OpSchema with_places(const char* name) {
 }
 
 // The gradient op takes the images for their shape alone.
-const RegisterOp resize_op(
-    with_places("Resize").output("y").shape(resize_shape).gradient([](Scope& s, const Node& op, Output dy) {
-      return Outputs{s.add("ResizeGrad", {op.input(0), dy}, op.attrs())};
-    }));
-const RegisterOp resize_grad_op(with_places("ResizeGrad").input("dy", "images").output("dx"));
+const RegisterOp resize_op(with_places("Resize")
+                               .output("y")
+                               .shape([](ShapeContext& c) { c.set_output(0, resized(c)); })
+                               .gradient([](Scope& s, const Node& op, Output dy) {
+                                 return Outputs{s.add("ResizeGrad", {op.input(0), dy}, op.attrs())};
+                               }));
+const RegisterOp resize_grad_op(
+    with_places("ResizeGrad").input("dy", "images").output("dx").shape(resize_grad_shape));
 
 }  // namespace
 

@@ -29,9 +29,16 @@ Shape result_shape(const char* op, const Shape& rows, const Shape& numbers, cons
   return rows.with_dim(0, -1).merged_with(wanted);
 }
 
+void check_num_segments(std::int64_t num_segments) {
+  if (num_segments < 0)
+    throw InvalidArgumentError("unsorted_segment_sum: num_segments is {}; it must not be negative",
+                               num_segments);
+}
+
 void segment_sum_shape(ShapeContext& c) {
   const Shape& rows = c.input(0);
   check_rows("unsorted_segment_sum", rows, c.input(1));
+  check_num_segments(c.attr<std::int64_t>("num_segments"));
   if (rows.has_rank()) c.set_output(0, rows.with_dim(0, c.attr<std::int64_t>("num_segments")));
 }
 
@@ -67,9 +74,7 @@ const RegisterOp slices_to_dense_op(OpSchema("SlicesToDense")
 }  // namespace
 
 Output unsorted_segment_sum(const Scope& s, Output rows, Output segments, std::int64_t num_segments) {
-  if (num_segments < 0)
-    throw InvalidArgumentError("unsorted_segment_sum: num_segments is {}; it must not be negative",
-                               num_segments);
+  check_num_segments(num_segments);
   return s.add("UnsortedSegmentSum", {rows, segments}, {{"num_segments", num_segments}});
 }
 

@@ -1,6 +1,7 @@
 #include <kolo/core/ops/sliding_window.h>
 
 #include <algorithm>
+#include <limits>
 
 #include <kolo/core/base/error.h>
 
@@ -56,6 +57,10 @@ RowsCols rows_cols(const std::vector<std::int64_t>& numbers, const char* what) {
   if (numbers.size() != 2)
     throw InvalidArgumentError("{} has {} numbers; it must have two, for rows and columns", what,
                                numbers.size());
+  // Places in images, their sizes times strides, must not overflow.
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (numbers[0] > kMax || numbers[1] > kMax)
+    throw InvalidArgumentError("{} is {} and {}; both must fit in 32 bits", what, numbers[0], numbers[1]);
   return {numbers[0], numbers[1]};
 }
 

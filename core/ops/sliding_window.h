@@ -47,7 +47,8 @@ Padding padding_from_name(const std::string& text);
 /// The window's two dimensions from an op's attributes `strides` and `padding`. images: [N,C,H,W].
 std::array<WindowAxis, 2> window_axes(const Shape& images, const RowsCols& window, const RowsCols& strides,
                                       Padding padding);
-/// A list(int) attribute of two numbers. Throws InvalidArgumentError, with `what`, for another length.
+/// A list(int) attribute of two numbers. Throws InvalidArgumentError, with `what`, unless it is two of 32
+/// bits.
 RowsCols rows_cols(const std::vector<std::int64_t>& numbers, const char* what);
 
 }  // namespace kolo

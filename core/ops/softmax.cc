@@ -1,6 +1,7 @@
 #include <kolo/core/ops/softmax.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 
 namespace kolo {
 namespace {
@@ -14,6 +15,11 @@ void softmax_shape(ShapeContext& c) {
     throw InvalidArgumentError("softmax: logits are {} and axis is {}; it must be in [{}, {})", logits, axis,
                                -logits.rank(), logits.rank());
   c.set_output(0, logits);
+}
+
+void softmax_grad_shape(ShapeContext& c) {
+  softmax_shape(c);
+  detail::alike(c);
 }
 
 OpSchema with_axis(const char* name, const char* input) {
@@ -33,9 +39,9 @@ OpSchema forward(const char* name) {
 
 const RegisterOp ops[] = {
     forward("Softmax"),
-    with_axis("SoftmaxGrad", "y").input("dy", "y").in_place(1),
+    with_axis("SoftmaxGrad", "y").input("dy", "y").shape(softmax_grad_shape).in_place(1),
     forward("LogSoftmax"),
-    with_axis("LogSoftmaxGrad", "y").input("dy", "y").in_place(1),
+    with_axis("LogSoftmaxGrad", "y").input("dy", "y").shape(softmax_grad_shape).in_place(1),
 };
 
 }  // namespace

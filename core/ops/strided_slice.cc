@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/detail/slice_spec.h>
 
 namespace kolo {
@@ -21,26 +22,28 @@ OpSchema with_slice(OpSchema schema) {
                        .attr("shrink_axis_mask", 0));
 }
 
-void sliced_shape(ShapeContext& c) {
+Shape sliced(const ShapeContext& c, const Shape& x) {
   const detail::SliceSpec spec = detail::slice_spec(c);
   if (spec.begin.size() != spec.end.size() || spec.begin.size() != spec.strides.size() ||
       spec.begin.size() > 62)
     throw InvalidArgumentError(
         "strided_slice: {} begins, {} ends and {} strides were given; they must be as many, 62 at most",
         spec.begin.size(), spec.end.size(), spec.strides.size());
-  if (c.input(0).has_rank()) c.set_output(0, detail::resolve_slice(spec, c.input(0)).result);
+  return x.has_rank() ? detail::resolve_slice(spec, x).result : Shape::unknown_rank();
 }
 
 const RegisterOp strided_slice_op(
-    with_slice(OpSchema("StridedSlice").input("x").output("y").shape(sliced_shape))
-        .gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
-          return {s.add("StridedSliceGrad", {dy, op.input(0)}, op.attrs())};
-        }));
+    with_slice(OpSchema("StridedSlice").input("x").output("y").shape([](ShapeContext& c) {
+      c.set_output(0, sliced(c, c.input(0)));
+    })).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
+      return {s.add("StridedSliceGrad", {dy, op.input(0)}, op.attrs())};
+    }));
 
 // dy at its places in zeros of x's shape.
 const RegisterOp strided_slice_grad_op(
     with_slice(
         OpSchema("StridedSliceGrad").input("dy").input("x", "dy").output("dx").shape([](ShapeContext& c) {
+          detail::check_input(c, 0, sliced(c, c.input(1)), "the slice of x");
           c.set_output(0, c.input(1));
         }))
         .gradient([](Scope& s, const Node& op, Output ddx) -> Outputs {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reductions.h>
 
 namespace kolo {
@@ -10,8 +11,7 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-void tiled_shape(ShapeContext& c) {
-  const Shape& x = c.input(0);
+Shape tiled(const ShapeContext& c, const Shape& x) {
   Dims dims = c.attr<Dims>("multiples");
   if (x.has_rank() && x.rank() != static_cast<int>(dims.size()))
     throw InvalidArgumentError("tile: x is {}, of {} dimensions, but {} multiples were given", x, x.rank(),
@@ -21,16 +21,16 @@ void tiled_shape(ShapeContext& c) {
       throw InvalidArgumentError("tile: the multiple of dimension {} is {}; it must not be negative", axis,
                                  dims[axis]);
     const std::int64_t dim = x.has_rank() ? x.dims()[axis] : -1;
-    dims[axis] = dim < 0 ? -1 : dims[axis] * dim;
+    dims[axis] = dim < 0 ? -1 : detail::checked_multiply(dims[axis], dim);
   }
-  c.set_output(0, Shape(std::move(dims)));
+  return Shape(std::move(dims));
 }
 
 const RegisterOp tile_op(OpSchema("Tile")
                              .input("x")
                              .required_attr("multiples", Dims())
                              .output("y")
-                             .shape(tiled_shape)
+                             .shape([](ShapeContext& c) { c.set_output(0, tiled(c, c.input(0))); })
                              .gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
                                return {s.add("TileGrad", {dy, op.input(0)}, op.attrs())};
                              }));
@@ -41,7 +41,10 @@ const RegisterOp tile_grad_op(OpSchema("TileGrad")
                                   .input("x", "dy")
                                   .required_attr("multiples", Dims())
                                   .output("dx")
-                                  .shape([](ShapeContext& c) { c.set_output(0, c.input(1)); })
+                                  .shape([](ShapeContext& c) {
+                                    detail::check_input(c, 0, tiled(c, c.input(1)), "as x repeated");
+                                    c.set_output(0, c.input(1));
+                                  })
                                   .gradient([](Scope& s, const Node& op, Output ddx) -> Outputs {
                                     return {tile(s, ddx, op.attr<Dims>("multiples")), Output()};
                                   }));

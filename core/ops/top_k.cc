@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/detail/shape_checks.h>
 
 namespace kolo {
 namespace {
@@ -32,13 +33,23 @@ const RegisterOp top_k_op(OpSchema("TopK")
                                 return {s.add("TopKGrad", {dy, op.output(1), op.input(0)})};
                               }));
 
+void top_k_grad_shape(ShapeContext& c) {
+  const Shape& x = c.input(2);
+  if (x.has_rank() && x.rank() == 0)
+    throw InvalidArgumentError("top_k: input must be >= 1-D, got shape {}", x);
+  const Shape rows = x.has_rank() ? x.with_dim(-1, -1) : x;
+  detail::check_input(c, 1, rows, "some columns of x");
+  detail::check_input(c, 0, c.input(1).merged_with(rows), "as the indices");
+  c.set_output(0, x);
+}
+
 // dy at the places that `indices` name, in zeros of x's shape.
 const RegisterOp top_k_grad_op(OpSchema("TopKGrad")
                                    .input("dy", {DType::f32, DType::f64})
                                    .input("indices", {DType::i32})
                                    .input("x", "dy")
                                    .output("dx")
-                                   .shape([](ShapeContext& c) { c.set_output(0, c.input(2)); }));
+                                   .shape(top_k_grad_shape));
 
 const RegisterOp in_top_k_op(
     OpSchema("InTopK")

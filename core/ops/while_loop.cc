@@ -57,9 +57,37 @@ void check_names(const ShapeContext& c) {
         c.num_inputs(), variables, results, captures);
 }
 
+// Of the inputs [begin, end).
+std::size_t count_floating(const ShapeContext& c, std::size_t begin, std::size_t end) {
+  std::size_t count = 0;
+  for (std::size_t i = begin; i < end; ++i) count += is_floating(c.dtype(static_cast<int>(i))) ? 1 : 0;
+  return count;
+}
+
+// Behind the loop's inputs stand the gradients of those results that have one.
+void check_gradient_names(const ShapeContext& c) {
+  check_names(c);
+  const std::size_t variables = c.attr<Names>("variables").size(),
+                    fed = variables + c.attr<Names>("captures").size();
+  const std::size_t flowing = count_floating(c, 0, variables), summed = count_floating(c, variables, fed);
+  if (static_cast<std::size_t>(c.num_inputs()) != fed + flowing)
+    throw InvalidArgumentError(
+        "the gradient of a loop has {} inputs; for its variables and captures {} are right", c.num_inputs(),
+        fed + flowing);
+  const auto check = [&](const char* attr, std::size_t right) {
+    if (const std::size_t count = c.attr<Names>(attr).size(); count != right)
+      throw InvalidArgumentError("the gradient of a loop names {} tensors as {}; {} would be right", count,
+                                 attr, right);
+  };
+  check("backward", flowing);
+  check("next_backward", flowing);
+  check("totals", summed);
+  check("next_totals", summed);
+}
+
 // Gradients of what is no number do not exist: those outputs are never written.
 void shapes_of_gradients(ShapeContext& c) {
-  check_names(c);
+  check_gradient_names(c);
   for (int i = 0; i < static_cast<int>(c.outputs().size()); ++i)
     c.set_output(i, is_floating(c.dtype(i)) ? c.input(i) : Shape::unknown_rank());
 }

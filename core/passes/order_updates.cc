@@ -85,7 +85,7 @@ void order_uses(StepGraph& graph, const Uses& use) {
     std::int64_t order;
     bool reads;  // of one order, the update comes first
     int node;
-    auto operator<=>(const Access&) const = default;
+    auto operator<=>(const Access&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
   };
   std::vector<Access> accesses;
   for (const int update : use.updates) accesses.push_back({graph.nodes[update].order, false, update});

@@ -16,6 +16,7 @@ struct StepSignature {
   std::vector<const Node*> targets;  // the node of every fetch
   std::vector<std::pair<Output, Shape>> fed;
   int first_node = 0;  // control inputs of smaller ids are not of this step: it is the body of a loop
+  int loop_depth = 0;  // loops around it
 };
 
 /// Ancestors, by inputs and control inputs, of fetches and targets, cut at fed tensors. A fed tensor's

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/kernels/passed_outputs.h>
 #include <kolo/core/runtime/executor.h>
 
 namespace kolo {
@@ -100,11 +101,37 @@ Outputs named(const Graph& graph, const StepNode& node, const char* attr) {
   return outputs;
 }
 
+// A graph from a file may name tensors of other types than it feeds, or hands on to the next iteration.
+void check_type(const Node& loop, const Output& tensor, DType wanted) {
+  if (tensor.dtype() != wanted)
+    throw InvalidArgumentError("loop \"{}\" names {}, which is {}; it must be {}", loop.name(), tensor.name(),
+                               tensor.dtype(), wanted);
+}
+void check_types(const Node& loop, const Outputs& tensors, const Outputs& like) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) check_type(loop, tensors[i], like[i].dtype());
+}
+
 // A graph from a file may say that a loop is part of its own body.
 void check_made_before(const Outputs& outputs, const Node& loop) {
   for (const Output& output : outputs)
     if (output.node->id() >= loop.id())
       throw InvalidArgumentError("loop \"{}\" names {}, which was made after it", loop.name(), output.name());
+}
+
+// Each level may compile the one inside it three times over.
+constexpr int kMaxLoopDepth = 10;
+
+void check_loop(const StepGraph& step, const StepNode& node, const LoopPlans& plans, int depth) {
+  const Node& loop = *node.origin;
+  if (depth >= kMaxLoopDepth)
+    throw InvalidArgumentError("loop \"{}\" lies in {} others; at most {} are possible", loop.name(), depth,
+                               kMaxLoopDepth - 1);
+  for (std::size_t i = 0; i < plans.fed.size(); ++i) {
+    check_type(loop, plans.fed[i], step.dtype(node.inputs[i]));
+    // Their updates would find no variable.
+    if (plans.fed[i].node->schema().is_variable_storage())
+      throw InvalidArgumentError("loop \"{}\" feeds variable \"{}\"", loop.name(), plans.fed[i].node->name());
+  }
 }
 
 void append(Outputs& list, const Outputs& more) { list.insert(list.end(), more.begin(), more.end()); }
@@ -114,9 +141,8 @@ class LoopKernel : public Kernel {
   explicit LoopKernel(KernelInit& init)
       : plans_(init.resource<LoopPlans>()),
         max_iterations_(init.attr<std::int64_t>("max_iterations")),
-        threads_(init.threads()) {
-    for (int i = 0; i < init.num_outputs(); ++i) planned_.push_back(init.output_shape(i).is_fully_known());
-  }
+        threads_(init.threads()),
+        outputs_(init) {}
 
  protected:
   // Runs the loop from the kernel's inputs; calls visit(variables) at the start of each iteration. Returns
@@ -153,15 +179,10 @@ class LoopKernel : public Kernel {
     return current;
   }
 
-  void pass_on(KernelContext& context, int output, const Tensor& value) const {
-    if (planned_[output]) context.output(output).copy_from(value);
-    else context.set_output(output, value.clone());
-  }
-
   std::shared_ptr<LoopPlans> plans_;
-  std::vector<bool> planned_;
   std::int64_t max_iterations_;
   int threads_;
+  PassedOutputs outputs_;
 };
 
 class WhileKernel final : public LoopKernel {
@@ -169,7 +190,7 @@ class WhileKernel final : public LoopKernel {
   using LoopKernel::LoopKernel;
   void compute(KernelContext& context) override {
     const Values finals = repeat(context, [](const Values&) {});
-    for (std::size_t i = 0; i < finals.size(); ++i) pass_on(context, static_cast<int>(i), finals[i]);
+    for (std::size_t i = 0; i < finals.size(); ++i) outputs_.pass_on(context, static_cast<int>(i), finals[i]);
   }
 };
 
@@ -203,7 +224,7 @@ class WhileGradientKernel final : public LoopKernel {
       backward.run();
       for (std::size_t i = 0; i < flowing.size(); ++i) flowing[i] = backward.result(i);
     }
-    for (std::size_t i = 0; i < flowing.size(); ++i) pass_on(context, floating[i], flowing[i]);
+    for (std::size_t i = 0; i < flowing.size(); ++i) outputs_.pass_on(context, floating[i], flowing[i]);
   }
 };
 
@@ -221,7 +242,7 @@ const RegisterKernel while_gradient("WhileGradient", "CPU", {}, [](KernelInit& i
 
 }  // namespace
 
-std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node,
+std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node, int depth,
                                    PlanEnvironment& environment) {
   const bool is_gradient = node.schema->name() == "WhileGradient";
   if (node.schema->name() != "While" && !is_gradient) return nullptr;
@@ -230,30 +251,43 @@ std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node,
   plans->fed = named(graph, node, "variables");
   plans->variables = plans->fed.size();
   append(plans->fed, named(graph, node, "captures"));
+  check_loop(step, node, *plans, depth);
   const int first_node = plans->fed[0].node->id();
-  check_made_before(named(graph, node, "results"), *node.origin);
-  check_made_before({graph.find_output(node.attrs.at("condition").get<std::string>())}, *node.origin);
+  const Outputs results = named(graph, node, "results");
+  const Output condition = graph.find_output(node.attrs.at("condition").get<std::string>());
+  check_made_before(results, *node.origin);
+  check_made_before({condition}, *node.origin);
+  check_types(*node.origin, results, plans->fed);
+  check_type(*node.origin, condition, DType::boolean);
 
   std::vector<Shape> shapes;  // as this step has them
   for (const StepValue in : node.inputs) shapes.push_back(step.shape(in));
   const auto compile = [&](const Outputs& fetched, const Outputs& fed, const std::vector<Shape>& fed_shapes) {
-    StepSignature signature{.fetched = fetched, .targets = {}, .fed = {}, .first_node = first_node};
+    StepSignature signature{
+        .fetched = fetched, .targets = {}, .fed = {}, .first_node = first_node, .loop_depth = depth + 1};
     for (const Output& output : fetched) signature.targets.push_back(output.node);
     for (std::size_t i = 0; i < fed.size(); ++i) signature.fed.push_back({fed[i], fed_shapes[i]});
     return Plan::compile(signature, environment);
   };
-  plans->condition =
-      compile({graph.find_output(node.attrs.at("condition").get<std::string>())}, plans->fed, shapes);
-  plans->body = compile(named(graph, node, "results"), plans->fed, shapes);
+  plans->condition = compile({condition}, plans->fed, shapes);
+  plans->body = compile(results, plans->fed, shapes);
   if (!is_gradient) return plans;
 
   plans->fed_backward = plans->fed;
-  append(plans->fed_backward, named(graph, node, "backward"));
-  append(plans->fed_backward, named(graph, node, "totals"));
-  for (std::size_t i = plans->variables; i < plans->fed.size(); ++i)
-    if (is_floating(plans->fed[i].dtype())) shapes.push_back(shapes[i]);
-  Outputs ends = named(graph, node, "next_backward");
+  Outputs flowing = named(graph, node, "backward"), ends = named(graph, node, "next_backward"), floating;
+  append(flowing, named(graph, node, "totals"));
   append(ends, named(graph, node, "next_totals"));
+  for (std::size_t i = 0; i < plans->fed.size(); ++i) {
+    if (!is_floating(plans->fed[i].dtype())) continue;
+    floating.push_back(plans->fed[i]);
+    if (i >= plans->variables) shapes.push_back(shapes[i]);
+  }
+  check_made_before(ends, *node.origin);
+  check_types(*node.origin, flowing, floating);
+  check_types(*node.origin, ends, floating);
+  for (std::size_t i = plans->fed.size(); i < node.inputs.size(); ++i)
+    check_type(*node.origin, floating[i - plans->fed.size()], step.dtype(node.inputs[i]));
+  append(plans->fed_backward, flowing);
   plans->backward = compile(ends, plans->fed_backward, shapes);
   return plans;
 }

@@ -70,7 +70,8 @@ std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironm
   join_devices(graph, environment.devices(), host_name);
   order_updates(graph);
   for (StepNode& node : graph.nodes)
-    if (auto loop = compile_loop(graph, node, environment)) node.resource = std::move(loop);
+    if (auto loop = compile_loop(graph, node, signature.loop_depth, environment))
+      node.resource = std::move(loop);
 
   std::unique_ptr<Plan> plan(new Plan(std::move(graph), environment));
   plan->agreements_ = std::move(agreements);

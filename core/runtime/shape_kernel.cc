@@ -13,16 +13,29 @@ bool all_known(const std::vector<Shape>& shapes) {
   return std::all_of(shapes.begin(), shapes.end(), [](const Shape& shape) { return shape.is_fully_known(); });
 }
 
+std::vector<DType> input_dtypes(const StepGraph& step, const StepNode& node) {
+  std::vector<DType> dtypes;
+  for (const StepValue in : node.inputs) dtypes.push_back(step.dtype(in));
+  return dtypes;
+}
+
+// Of this step.
+std::vector<Shape> input_shapes(const KernelContext& context) {
+  std::vector<Shape> shapes;
+  for (const Tensor* input : context.inputs) shapes.push_back(input->shape());
+  return shapes;
+}
+
 class ShapeKernel final : public Kernel {
  public:
   ShapeKernel(std::unique_ptr<Kernel> kernel, const StepGraph& step, const StepNode& node, MakeForShapes make)
-      : unshaped_(std::move(kernel)), node_(node), make_(std::move(make)) {
-    for (const StepValue in : node.inputs) dtypes_.push_back(step.dtype(in));
-  }
+      : unshaped_(std::move(kernel)),
+        node_(node),
+        make_(std::move(make)),
+        dtypes_(input_dtypes(step, node)) {}
 
   void compute(KernelContext& context) override {
-    std::vector<Shape> inputs;
-    for (int i = 0; i < context.num_inputs(); ++i) inputs.push_back(context.input(i).shape());
+    std::vector<Shape> inputs = input_shapes(context);
     if (!is_made_ || inputs != inputs_) make_for(std::move(inputs));
     if (shaped_ == nullptr) return unshaped_->compute(context);
     for (std::size_t o = 0; o < outputs_.size(); ++o)
@@ -65,14 +78,10 @@ class ShapeKernel final : public Kernel {
 
 class ViewKernel final : public Kernel {
  public:
-  ViewKernel(const StepGraph& step, const StepNode& node) : node_(node) {
-    for (const StepValue in : node.inputs) dtypes_.push_back(step.dtype(in));
-  }
+  ViewKernel(const StepGraph& step, const StepNode& node) : node_(node), dtypes_(input_dtypes(step, node)) {}
 
   void compute(KernelContext& context) override {
-    std::vector<Shape> inputs;
-    for (int i = 0; i < context.num_inputs(); ++i) inputs.push_back(context.input(i).shape());
-    ShapeContext shapes(std::move(inputs), dtypes_, node_.attrs, 1);
+    ShapeContext shapes(input_shapes(context), dtypes_, node_.attrs, 1);
     infer_shapes(*node_.schema, shapes);
     context.set_output(0, context.input(0).reshaped(shapes.outputs()[0]));
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 
 #include <kolo/core/base/error.h>
@@ -63,7 +64,9 @@ TEST_F(CommThreadTest, GoesOnWithOneChannelWhileAnotherWaits) {
   const auto waiting = std::make_shared<Gate>(), ready = std::make_shared<Gate>();
   ready->open = true;
   auto waiting_over = submit(a_, waiting);
-  submit(b_, ready).get();
+  auto ready_over = submit(b_, ready);
+  EXPECT_EQ(ready_over.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(waiting_over.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   waiting->open = true;
   waiting_over.get();
 }

@@ -28,6 +28,16 @@ const std::vector<std::string> kLost = {kDashes,
                                         "  Remote daemon: [[49,0],1] on node node2",
                                         kDashes};
 
+const std::vector<std::string> kNotStarted = {
+    kDashes, "ORTE was unable to reliably start one or more daemons.", "This usually is caused by:", kDashes};
+const std::vector<std::string> kPeerGone = {
+    kDashes,
+    "An MPI communication peer process has unexpectedly disconnected.  This",
+    "usually indicates a failure in the peer process (e.g., a crash or",
+    kDashes,
+    "[node1:00454] 1 more process has sent help message help-mpi-btl-tcp.txt / peer hung up",
+    "[node1:00454] Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error messages"};
+
 std::vector<std::string> read_all(BannerReader& reader, const std::vector<std::string>& lines) {
   std::vector<std::string> printed;
   for (const std::string& line : lines)
@@ -51,6 +61,30 @@ TEST(Banner, NamesTheLostHost) {
   BannerReader reader(true);
   EXPECT_THAT(read_all(reader, kLost), IsEmpty());
   EXPECT_EQ(reader.lost_host(), "node2");
+}
+
+// An ssh that ends is told by itself, before or instead of mpirun's network.
+TEST(Banner, NamesTheHostThatSshHasLost) {
+  for (const char* line :
+       {"Timeout, server node2 not responding.", "Connection to node2 closed by remote host."}) {
+    BannerReader reader(true);
+    EXPECT_THAT(reader.read(line), ElementsAre(line));
+    EXPECT_EQ(reader.lost_host(), "node2");
+    EXPECT_TRUE(reader.failing());
+    EXPECT_THAT(read_all(reader, kNotStarted), IsEmpty());
+  }
+}
+
+TEST(Banner, IsPrintedWhenNoDaemonCouldBeStarted) {
+  BannerReader reader(true);
+  EXPECT_EQ(read_all(reader, kNotStarted), kNotStarted);
+  EXPECT_FALSE(reader.failing());
+}
+
+TEST(Banner, OfARankWhosePeerIsGoneIsLeftOutWhenQuiet) {
+  BannerReader reader(true);
+  EXPECT_THAT(read_all(reader, kPeerGone), IsEmpty());
+  EXPECT_FALSE(reader.failing());
 }
 
 TEST(Banner, IsPrintedAsItComesUnlessQuiet) {

@@ -66,6 +66,13 @@ TEST(Hosts, FillTheirSlotsInOrder) {
   EXPECT_THAT(ranks_per_host(hosts, 8), ElementsAre(4, 4));
 }
 
+TEST(Hosts, AreTheSameWithAndWithoutDomain) {
+  EXPECT_TRUE(is_same_host("node1", "node1.cluster"));
+  EXPECT_TRUE(is_same_host("node1.cluster", "node1"));
+  EXPECT_FALSE(is_same_host("node1.cluster", "node1.other"));
+  EXPECT_FALSE(is_same_host("node1", "node10.cluster"));
+}
+
 TEST(Hosts, AreThisMachineByNameWithAndWithoutDomain) {
   for (const char* name : {"localhost", "127.0.0.1", "::1", "node1", "node1.cluster"})
     EXPECT_TRUE(is_this_machine(name, "node1.cluster")) << name;

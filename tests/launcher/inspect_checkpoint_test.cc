@@ -1,14 +1,10 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <stdio.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <string>
 
 #include <kolo/core/training/checkpoint_files.h>
 
-#include "tests/core/training/temporary_directory.h"
+#include "tests/launcher/inspect_fixture.h"
 
 namespace kolo {
 namespace {
@@ -17,9 +13,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kProgram[] = KOLO_BIN_DIR "/kolo-inspect";
-
-class InspectCheckpoint : public testing::Test {
+class InspectCheckpoint : public InspectFixture {
  protected:
   InspectCheckpoint() {
     write(10);
@@ -31,21 +25,6 @@ class InspectCheckpoint : public testing::Test {
                      {{"w", Tensor::of<std::uint8_t>({3, 3}, {'1', '2', '3', '4', '5', '6', '7', '8', '9'})}},
                      {.global_step = step, .state = {{"samples", "{\"batch\":2,\"epoch\":1}"}}});
   }
-
-  int inspect(const std::string& arguments) {
-    const std::string command = fmt::format("{} {} 2>{}", kProgram, arguments, folder_ / "stderr");
-    FILE* pipe = popen(command.c_str(), "r");
-    out_.clear();
-    std::array<char, 4096> piece;
-    for (std::size_t bytes; (bytes = fread(piece.data(), 1, piece.size(), pipe)) > 0;)
-      out_.append(piece.data(), bytes);
-    const int status = pclose(pipe);
-    err_ = bytes_of_file(folder_ / "stderr");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
-  TemporaryDirectory folder_;
-  std::string out_, err_;
 };
 
 TEST_F(InspectCheckpoint, PrintsTheNewestOfAFolderAsJson) {

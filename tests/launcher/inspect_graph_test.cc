@@ -1,9 +1,5 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <stdio.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,7 +7,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>
 
-#include "tests/core/training/temporary_directory.h"
+#include "tests/launcher/inspect_fixture.h"
 
 namespace kolo {
 namespace {
@@ -20,9 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kProgram[] = KOLO_BIN_DIR "/kolo-inspect";
-
-class InspectGraph : public testing::Test {
+class InspectGraph : public InspectFixture {
  protected:
   InspectGraph() {
     Graph graph;
@@ -33,21 +27,6 @@ class InspectGraph : public testing::Test {
     write_graph(graph, folder_ / "graph.pb");
     write_graph(graph, folder_ / "graph.pbtxt");
   }
-
-  int inspect(const std::string& arguments) {
-    const std::string command = fmt::format("{} {} 2>{}", kProgram, arguments, folder_ / "stderr");
-    FILE* pipe = popen(command.c_str(), "r");
-    out_.clear();
-    std::array<char, 4096> piece;
-    for (std::size_t bytes; (bytes = fread(piece.data(), 1, piece.size(), pipe)) > 0;)
-      out_.append(piece.data(), bytes);
-    const int status = pclose(pipe);
-    err_ = bytes_of_file(folder_ / "stderr");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
-  TemporaryDirectory folder_;
-  std::string out_, err_;
 };
 
 TEST_F(InspectGraph, ListsNodesInTheirOrder) {

@@ -45,6 +45,13 @@ TEST_F(KolorunHosts, GetTheirNamesTheVariablesAndAPrefix) {
                     testing::ContainsRegex("(^|\n)\\{\"a\":1\\}\n")));
 }
 
+TEST_F(KolorunHosts, TakeAProgramThatLiesBesideKolorun) {
+  RunningProgram program(
+      kolorun({"--host", "node1:1,node2:1", "--prefix", "never", "--", "kolorun", "--version"}, {path_}));
+  EXPECT_EQ(program.finish(), 0) << program.err();
+  EXPECT_THAT(program.out(), testing::StartsWith("kolorun "));
+}
+
 TEST_F(KolorunHosts, ThatAreOneMachineShareItsCoresUnbound) {
   RunningProgram program(kolorun({"--host", "node1:1,node2:1", "--prefix", "never", "--", "sh", "-c",
                                   "echo threads $OMP_NUM_THREADS; grep Cpus_allowed_list /proc/self/status"},

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/variable.h>
@@ -126,6 +127,38 @@ TEST(CosineDecayRestarts, StartsLongerPeriodsAtLowerRates) {
   expect_rate(0.8 * 0.5 + 0.2, 10, schedule);  // period 1: 20 steps from 10
   expect_rate(0.8 * 0.5 * 0.5 + 0.2, 20, schedule);
   expect_rate(0.8 * 0.25 + 0.2, 30, schedule);  // period 2: 40 steps from 30
+}
+
+TEST(CosineDecayRestarts, EndsForEveryFactorAndStep) {
+  for (const double t_mul : {std::nextafter(1.0, 2.0), 1.5, 1e300})
+    for (const double step : {9e18, std::numeric_limits<double>::infinity()}) {
+      Graph graph;
+      const Scope s(graph);
+      const Output rate = cosine_decay_restarts(s, 1.0, constant(s, Tensor::scalar(step)),
+                                                {.first_decay_steps = 1, .t_mul = t_mul, .m_mul = 0.5});
+      Session(graph).run(rate);
+    }
+}
+
+TEST(HostileSchedule, HasTheNumbersOfItsRule) {
+  const auto refused = [](const char* op, const Tensor& numbers, const char* text) {
+    Graph graph;
+    const Scope s(graph);
+    const Output rate = constant(s, 1.0f), step = constant(s, Tensor::scalar<std::int64_t>(0));
+    EXPECT_THAT(
+        [&] {
+          s.add(op, {rate, step}, {{"numbers", numbers}});
+        },
+        ThrowsMessage<InvalidArgumentError>(HasSubstr(text)))
+        << op;
+  };
+  const Tensor none(DType::f64, {0});
+  refused("ExponentialDecay", none, "a schedule has 0 numbers; 3 are right");
+  refused("PolynomialDecay", none, "a schedule has 0 numbers; 4 are right");
+  refused("CosineDecay", Tensor::of<double>({2}, {0, 0}), "must be positive");
+  refused("LinearCosineDecay", Tensor::of<float>({4}, {1, 1, 1, 1}), "must be a vector of f64");
+  refused("PiecewiseConstant", Tensor::of<double>({3}, {1, 2, 3}), "must be pairs");
+  refused("CosineDecayRestarts", Tensor::of<double>({4}, {10, 0.5, 1, 0}), "it must be at least 1");
 }
 
 TEST(CosineDecayRestarts, KeepsEqualPeriods) {

@@ -44,13 +44,14 @@ std::string payload_to_remove(int id) { return fmt::format("{}{}", kRemove, id);
 Engine::Engine(const EngineOptions& options) : options_(options), rank_(0), size_(1) { make_set({0}); }
 
 Engine::Engine(const EngineOptions& options, std::vector<std::string> hosts, CommThread& thread,
-               Mailbox& mail, std::shared_ptr<Communicator> world)
+               Mailbox& mail, std::shared_ptr<Communicator> world, Allocator& fusion_memory)
     : options_(options),
       hosts_(std::move(hosts)),
       rank_(world->rank()),
       size_(world->size()),
       thread_(&thread),
       mail_(&mail),
+      fusion_memory_(&fusion_memory),
       world_(std::move(world)) {
   make_set(first_ranks(size_));
   thread.set_resident(this);
@@ -121,6 +122,7 @@ SetEngine::Setting Engine::setting(int id, std::vector<int> members) {
   thread_->watchdog()->set_members(setting.channel, members);
   if (setting.rank == static_cast<int>(members.size()) || members.size() == 1) return setting;
   setting.thread = thread_;
+  setting.allocator = fusion_memory_;
   setting.hosts = hosts_;
   setting.communicator = id == 0 ? world_ : world_->subset(members, id);
   setting.post = [this, id, members](int to, SetEngine::Message kind, const std::string& bytes) {

@@ -16,10 +16,10 @@ class Engine final : public Resident {
  public:
   /// For one rank: no thread, no traffic.
   explicit Engine(const EngineOptions& options);
-  /// thread, whose resident it becomes, mail and world outlive close(). hosts: of all ranks. On the
+  /// thread, whose resident it becomes, and mail outlive release(). hosts: of all ranks. On the
   /// communication thread.
   Engine(const EngineOptions& options, std::vector<std::string> hosts, CommThread& thread, Mailbox& mail,
-         std::shared_ptr<Communicator> world);
+         std::shared_ptr<Communicator> world, Allocator& fusion_memory);
 
   int rank() const { return rank_; }
   int size() const { return size_; }

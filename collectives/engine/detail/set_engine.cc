@@ -274,7 +274,7 @@ void SetEngine::reduce_agreed() {
 std::shared_ptr<Buffer> SetEngine::fusion_buffer() {
   const auto bytes = static_cast<std::size_t>(fusion_bytes_);
   if (!fusion_buffer_ || fusion_buffer_->bytes() < bytes)
-    fusion_buffer_ = std::make_shared<Buffer>(cpu_allocator(), bytes);
+    fusion_buffer_ = std::make_shared<Buffer>(*setting_.allocator, bytes);
   return fusion_buffer_;
 }
 

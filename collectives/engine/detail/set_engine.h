@@ -38,6 +38,7 @@ class SetEngine {
     std::shared_ptr<Communicator> communicator;  // nullptr for one rank, as what follows
     CommThread* thread = nullptr;
     int channel = 0;
+    Allocator* allocator = &cpu_allocator();                                   // of the fusion buffer
     std::vector<std::string> hosts;                                            // by the job's number
     std::function<void(int to, Message kind, const std::string& bytes)> post;  // to: in the set
     /// Carries out the process_set operation that all ranks have agreed on; returns the sets' ids.

@@ -1,8 +1,5 @@
-#include <algorithm>
-#include <cstddef>
-
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/passed_outputs.h>
 
 namespace kolo {
 namespace {
@@ -18,36 +15,27 @@ class GuardKernel final : public Kernel {
   bool taken_;
 };
 
-// The output may lie in the memory of an input, and may have no memory yet where its shape is not known.
-class PassOnKernel : public Kernel {
+class JoinKernel final : public Kernel {
  public:
-  explicit PassOnKernel(KernelInit& init) : planned_(init.output_shape(0).is_fully_known()) {}
-
- protected:
-  void pass_on(KernelContext& context, const Tensor& value) const {
-    if (!planned_) context.set_output(0, value.clone());
-    else if (context.output(0).raw() != value.raw()) context.output(0).copy_from(value);
+  explicit JoinKernel(const KernelInit& init) : outputs_(init) {}
+  void compute(KernelContext& context) override {
+    outputs_.pass_on(context, 0, context.input(context.happened[0] ? 0 : 1));
   }
-  bool planned_;
+
+ private:
+  PassedOutputs outputs_;
 };
 
-class JoinKernel final : public PassOnKernel {
+class TakenOrZerosKernel final : public Kernel {
  public:
-  using PassOnKernel::PassOnKernel;
+  explicit TakenOrZerosKernel(const KernelInit& init) : outputs_(init) {}
   void compute(KernelContext& context) override {
-    pass_on(context, context.input(context.happened[0] ? 0 : 1));
+    if (context.happened[0]) outputs_.pass_on(context, 0, context.input(0));
+    else outputs_.fill_with_zeros(context, 0, context.input(1));
   }
-};
 
-class TakenOrZerosKernel final : public PassOnKernel {
- public:
-  using PassOnKernel::PassOnKernel;
-  void compute(KernelContext& context) override {
-    if (context.happened[0]) return pass_on(context, context.input(0));
-    const Tensor& like = context.input(1);
-    if (!planned_) context.set_output(0, Tensor::zeros(like.dtype(), like.shape()));
-    else std::fill_n(context.output(0).raw(), context.output(0).bytes(), std::byte{0});
-  }
+ private:
+  PassedOutputs outputs_;
 };
 
 void check_exclusive(KernelContext& context) {

@@ -108,27 +108,37 @@ class OneDnnConvolution {
   dnnl::memory::dims strides_, pad_before_, pad_after_;
 };
 
+// oneDNN's kernels compute with numbers of 32 bits.
+constexpr std::int64_t kMaxOneDnnWindow = 1 << 12;
+bool is_small(const Convolution& c) {
+  return std::max({c.rows.window, c.rows.stride, c.cols.window, c.cols.stride}) <= kMaxOneDnnWindow;
+}
+
 std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
-    return OneDnnConvolution(Convolution::of(in, in.input_shape(0), in.output_shape(0))).forward();
+    const auto conv = Convolution::of(in, in.input_shape(0), in.output_shape(0));
+    return is_small(conv) ? OneDnnConvolution(conv).forward() : std::nullopt;
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_backward_images(KernelInit& init) {
   return detail::make_onednn_kernel(init, {1, 2}, [](const KernelInit& in) {
-    return OneDnnConvolution(Convolution::of(in, in.input_shape(0), in.input_shape(2))).backward_images();
+    const auto conv = Convolution::of(in, in.input_shape(0), in.input_shape(2));
+    return is_small(conv) ? OneDnnConvolution(conv).backward_images() : std::nullopt;
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_transpose(KernelInit& init) {
   return detail::make_onednn_kernel(init, {1, 0}, [](const KernelInit& in) {
-    return OneDnnConvolution(Convolution::of(in, in.output_shape(0), in.input_shape(0))).backward_images();
+    const auto conv = Convolution::of(in, in.output_shape(0), in.input_shape(0));
+    return is_small(conv) ? OneDnnConvolution(conv).backward_images() : std::nullopt;
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_backward_weights(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 2}, [](const KernelInit& in) {
-    return OneDnnConvolution(Convolution::of(in, in.input_shape(0), in.input_shape(2))).backward_weights();
+    const auto conv = Convolution::of(in, in.input_shape(0), in.input_shape(2));
+    return is_small(conv) ? OneDnnConvolution(conv).backward_weights() : std::nullopt;
   });
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -92,10 +93,17 @@ class OneDnnPooling {
 constexpr dnnl::algorithm kMax = dnnl::algorithm::pooling_max;
 constexpr dnnl::algorithm kMean = dnnl::algorithm::pooling_avg_exclude_padding;
 
+// Its kernels compute with numbers of 32 bits.
+constexpr std::int64_t kMaxOneDnnWindow = 1 << 12;
+bool is_small(const Pooling& p) {
+  return std::max({p.rows.window, p.rows.stride, p.cols.window, p.cols.stride}) <= kMaxOneDnnWindow;
+}
+
 template <dnnl::algorithm kAlgorithm>
 std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) {
-    return OneDnnPooling(Pooling::of(in, in.output_shape(0)), kAlgorithm).forward();
+    const Pooling pooling = Pooling::of(in, in.output_shape(0));
+    return is_small(pooling) ? OneDnnPooling(pooling, kAlgorithm).forward() : std::nullopt;
   });
 }
 
@@ -104,7 +112,8 @@ std::unique_ptr<Kernel> make_onednn_backward(KernelInit& init) {
   // Input 0, the images, is there for its shape alone.
   const auto inputs = kAlgorithm == kMax ? std::vector<int>{1, 2} : std::vector<int>{1};
   return detail::make_onednn_kernel(init, inputs, [](const KernelInit& in) {
-    return OneDnnPooling(Pooling::of(in, in.input_shape(in.num_inputs() - 1)), kAlgorithm).backward();
+    const Pooling pooling = Pooling::of(in, in.input_shape(in.num_inputs() - 1));
+    return is_small(pooling) ? OneDnnPooling(pooling, kAlgorithm).backward() : std::nullopt;
   });
 }
 
@@ -182,6 +191,8 @@ class PlainMaxPoolGrad final : public PlanePooling {
   explicit PlainMaxPoolGrad(const KernelInit& init) : PlanePooling(Pooling::of(init, init.input_shape(2))) {}
 
   void compute(KernelContext& context) override {
+    // Threads do not throw. Padding was never chosen; what lies beyond the image would be written elsewhere.
+    std::atomic<bool> all_inside = true;
     for_each_plane([&](std::int64_t image_at, std::int64_t result_at) {
       const Cell* chosen = context.input(1).data<Cell>() + result_at;
       const T* dy = context.input(2).data<T>() + result_at;
@@ -189,10 +200,15 @@ class PlainMaxPoolGrad final : public PlanePooling {
       std::fill_n(dx, image_plane_, T(0));
       for_each_window([&](std::int64_t result, const Cells& cells) {
         const std::int64_t cell = chosen[result];
-        dx[(cells.row + cell / pool_.cols.window) * pool_.cols.size + cells.col + cell % pool_.cols.window] +=
-            dy[result];
+        const std::int64_t row = cells.row + cell / pool_.cols.window,
+                           col = cells.col + cell % pool_.cols.window;
+        if (row >= cells.row_begin && row < cells.row_end && col >= cells.col_begin && col < cells.col_end)
+          dx[row * pool_.cols.size + col] += dy[result];
+        else all_inside = false;
       });
     });
+    if (!all_inside)
+      throw InvalidArgumentError("max_pool: a cell lies outside of its window, or of the image");
   }
 };
 

@@ -58,6 +58,8 @@ class Places {
     if (images.is_fully_known() && results.is_fully_known()) find(images, results);
   }
   void find(const Shape& images, const Shape& results) {
+    // Of nothing: the list of places might be far longer than both.
+    if (images.elements() == 0 || results.elements() == 0) return;
     if (images == images_ && results == results_) return;
     images_ = images, results_ = results;
     rule_.fill(images.dim(2), results.dim(2), rows);

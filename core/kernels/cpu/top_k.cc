@@ -4,6 +4,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include <kolo/core/kernels/cpu/detail/row_numbers.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 
@@ -62,6 +63,7 @@ void top_k_grad(KernelContext& context) {
   const Tensor& dx = context.output(0);
   const std::int64_t k = context.input(0).shape().dims().back(), columns = dx.shape().dims().back();
   if (dx.elements() == 0) return;
+  detail::with_row_numbers(context.input(1), columns, [](const auto*) {});
   const T* dy = context.input(0).data<T>();
   const std::int32_t* indices = context.input(1).data<std::int32_t>();
   T* to = dx.data<T>();

@@ -91,9 +91,11 @@ class Resolver {
     const std::int64_t begin = has(spec_.masks.begin, entry) ? first : place(spec_.begin[entry]);
     const std::int64_t end = has(spec_.masks.end, entry) ? last : place(spec_.end[entry]);
     const std::int64_t way = stride > 0 ? end - begin : begin - end;
-    const std::int64_t step = stride > 0 ? stride : -stride;
-    dims_.push_back(way <= 0 ? 0 : (way - 1) / step + 1);
-    take(begin, stride, dims_.back());
+    // Rounded up; strides longer than the way, up to −2^63, take the first element alone.
+    const std::int64_t count = way <= 0 ? 0 : 1 + (stride > 0 ? (way - 1) / stride : -((way - 1) / stride));
+    dims_.push_back(count);
+    // Where there is no second element the way to it, and without a first its place, must not overflow.
+    take(count > 0 ? begin : 0, count > 1 ? stride : 1, count);
   }
 
   const SliceSpec& spec_;

@@ -114,6 +114,67 @@ TEST(Ring, RunsAgainOnTheSameBuffers) {
   for (const auto& array : arrays) EXPECT_THAT(array, testing::Each(27.0f));
 }
 
+// counts[r] elements of 10 · (element's place) + rank for each rank.
+Arrays<float> reduce_scattered(const std::vector<std::int64_t>& counts, ReduceOp op,
+                               std::int64_t chunk_bytes) {
+  const int ranks = static_cast<int>(counts.size());
+  const auto elements = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  Arrays<float> arrays(ranks, std::vector<float>(elements));
+  SimulatedNetwork network(ranks, 7);
+  std::vector<std::shared_ptr<Collective>> operations;
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (std::int64_t i = 0; i < elements; ++i) arrays[rank][i] = static_cast<float>(10 * i + rank);
+    operations.push_back(ring_reduce_scatter(network.context(rank, chunk_bytes),
+                                             TypedBuffer::of(std::span<float>(arrays[rank])), counts, op));
+  }
+  network.run(operations);
+  std::int64_t first = 0;
+  for (int rank = 0; rank < ranks; first += counts[rank++])
+    arrays[rank] = {arrays[rank].begin() + first, arrays[rank].begin() + first + counts[rank]};
+  return arrays;
+}
+
+// COLLECTIVES row 13, with the rank added to each element.
+TEST(RingReduceScatter, GivesEachRankItsBlockOfTheSum) {
+  EXPECT_THAT(reduce_scattered({3, 2, 2}, ReduceOp::sum, 64),
+              testing::ElementsAre(testing::ElementsAre(3, 33, 63), testing::ElementsAre(93, 123),
+                                   testing::ElementsAre(153, 183)));
+}
+
+TEST(RingReduceScatter, TakesBlocksOfAnySize) {
+  for (const int ranks : {1, 2, 3, 5, 16, 100}) {
+    std::vector<std::int64_t> counts(ranks);
+    for (int rank = 0; rank < ranks; ++rank) counts[rank] = rank % 3 == 1 ? 0 : (rank * 37) % 101;
+    const auto blocks = reduce_scattered(counts, ReduceOp::average, 64);
+    std::int64_t i = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (const float element : blocks[rank])
+        ASSERT_FLOAT_EQ(element, static_cast<float>(10 * i++) + static_cast<float>(ranks - 1) / 2);
+  }
+}
+
+TEST(RingAllgather, GivesAllRanksBlocksOfAnySize) {
+  for (const int ranks : {1, 2, 3, 5, 16, 100}) {
+    Arrays<std::uint8_t> expected(ranks);
+    for (int rank = 0; rank < ranks; ++rank)
+      expected[rank].assign(rank % 3 == 1 ? 0 : (rank * 37) % 301, static_cast<std::uint8_t>(rank + 1));
+    SimulatedNetwork network(ranks, 7);
+    std::vector<Arrays<std::uint8_t>> blocks(ranks, Arrays<std::uint8_t>(ranks));
+    std::vector<std::shared_ptr<Collective>> operations;
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<std::span<std::byte>> spans;
+      for (int r = 0; r < ranks; ++r) {
+        blocks[rank][r].resize(expected[r].size());
+        if (r == rank) blocks[rank][r] = expected[r];
+        spans.push_back(std::as_writable_bytes(std::span(blocks[rank][r])));
+      }
+      operations.push_back(ring_allgather(network.end(rank), spans, 64));
+    }
+    for (int turn = 0; turn < 2; ++turn) network.run(operations);
+    for (int rank = 0; rank < ranks; ++rank) ASSERT_EQ(blocks[rank], expected) << "rank " << rank;
+  }
+}
+
 TEST(Ring, SendsNothingForZeroElementsOrOneRank) {
   std::int64_t messages = -1;
   Arrays<float> empty(4);

@@ -84,9 +84,13 @@ TEST(ThreadPool, WorksOnAllSourcesThatItIsOffered) {
     pool.offer(second);
     pool.wake();
     pool.wake();
-    while (first.done + second.done < 100) std::this_thread::yield();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (first.done + second.done < 100 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
     pool.withdraw(first);
     pool.withdraw(second);
+    EXPECT_EQ(first.done, 50);
+    EXPECT_EQ(second.done, 50);
   }
 }
 

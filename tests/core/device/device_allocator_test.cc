@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -169,8 +170,9 @@ struct OnDevice : ::testing::Test {
 
 TEST_F(OnDevice, MemoryCanBeWrittenToItsLastByte) {
   const auto gpu = device({.total_bytes = 8 * kMiB}, {.per_process_gpu_memory_fraction = 1});
-  void* block = gpu->allocator().allocate(8 * kMiB);
+  auto* block = static_cast<unsigned char*>(gpu->allocator().allocate(8 * kMiB));
   std::memset(block, 1, 8 * kMiB);
+  EXPECT_EQ(std::count(block, block + 8 * kMiB, 1), 8 * kMiB);
   gpu->allocator().deallocate(block, 8 * kMiB);
 }
 

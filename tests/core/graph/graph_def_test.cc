@@ -163,6 +163,19 @@ TEST_F(ImportGraphDef, PrefixesTheTensorsThatALoopNames) {
   EXPECT_EQ(session.run(graph.find_output("in/" + end[0].name())).value<float>(), 6);
 }
 
+TEST_F(ImportGraphDef, MapsTheTensorsThatALoopNamesToo) {
+  Graph other;
+  const Scope o(other);
+  const Output step = constant(o.named("step"), 2.0f);
+  const Outputs end = while_loop(
+      o, [](const Scope& at, const Outputs& v) { return less(at, v[0], constant(at, 5.0f)); },
+      [&](const Scope& at, const Outputs& v) { return Outputs{add(at, v[0], step)}; }, {constant(o, 0.0f)});
+  const Output mine = constant(s.named("mine"), 3.5f);
+  import_graph_def(s, to_graph_def(other), {.prefix = "in", .input_map = {{"step", mine}}});
+  Session session(graph);
+  EXPECT_EQ(session.run(graph.find_output("in/" + end[0].name())).value<float>(), 7);
+}
+
 TEST_F(ImportGraphDef, ReadsMappedTensorsOfTheGraphInstead) {
   const Output mine = constant(s.named("mine"), 5.0f);
   const GraphDef definition =

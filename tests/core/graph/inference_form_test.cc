@@ -1,18 +1,25 @@
 #include <kolo/core/graph/inference_form.h>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/loop_nodes.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/compare.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/runtime/session.h>
 
+#include "tests/core/counted_loop.h"
 #include "tests/core/test_ops.h"
 
 namespace kolo {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -70,6 +77,79 @@ TEST(InferenceForm, RefusesToBuildAnUpdateTwice) {
   const Variable v(s.named("v"), constant(s, 1.0f));
   const Output y = assign(s.named("store"), v, doubled(s, constant(s, 1.0f)));
   EXPECT_THAT([&] { inference_form(s, y); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("store")));
+}
+
+TEST(InferenceForm, ConvertsTheBodyOfALoop) {
+  Graph graph;
+  Scope s(graph);
+  const auto number = [](const Scope& at, double value) { return fill(at, DType::f32, Shape{}, value); };
+  const Output outside = doubled(s, number(s, 1));
+  const Outputs finals = while_loop(
+      s, [&](const Scope& c, const Outputs& v) { return less(c, v[0], number(c, 3)); },
+      [&](const Scope& b, const Outputs& v) {
+        return Outputs{add(b, v[0], number(b, 1)), doubled(b, add(b, v[1], outside))};
+      },
+      {number(s, 0), number(s, 0)});
+  const Output inference = inference_form(s, mul(s, finals[1], number(s, 10)));
+  Session session(graph);
+  EXPECT_EQ(session.run(finals[1]).value<float>(), ((0 + 2) * 2 + 2) * 2 * 2 + 4);
+  EXPECT_EQ(session.run(inference).value<float>(), 30);
+}
+
+TEST(InferenceForm, ConvertsALoopInTheBodyOfALoop) {
+  Graph graph;
+  Scope s(graph);
+  const Output count = testing::counted_loop(s, 2, [&](const Scope& outer) -> Operation {
+    return testing::counted_loop(
+        outer, 3, [&](const Scope& b) -> Operation { return doubled(b, fill(b, DType::f32, Shape{}, 1)); });
+  });
+  const auto inside = nodes_in_loop(*inference_form(s, count).node);
+  EXPECT_TRUE(std::none_of(inside.begin(), inside.end(),
+                           [](const Node* node) { return node->op() == "TestDoubling"; }));
+}
+
+TEST(InferenceForm, RefusesALoopThatUpdatesAVariable) {
+  Graph graph;
+  Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  const Output count = testing::counted_loop(s, 2, [&](const Scope& b) -> Operation {
+    return assign_add(b.named("store"), v, doubled(b, fill(b, DType::f32, Shape{}, 1)));
+  });
+  EXPECT_THAT([&] { inference_form(s, count); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("store")));
+}
+
+TEST(InferenceForm, WaitsForWhatTheTrainingFormWaitsFor) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = constant(s, 3.0f);
+  const Operation first = no_op(s.named("first"));
+  const Output y = testing::add(s.control_dependencies({first}), doubled(s, x), x);
+  EXPECT_THAT(inference_form(s, y).node->control_inputs(), ElementsAre(first.node));
+}
+
+TEST(InferenceForm, WaitsForTheInferenceFormOfWhatTheTrainingFormWaitsFor) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = constant(s, 3.0f);
+  const Output before = testing::add(s.named("before"), doubled(s, x), x);
+  const Output y = testing::add(s.control_dependencies({before}), x, x);
+  const auto waits = inference_form(s, y).node->control_inputs();
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0]->name(), "inference/before");
+}
+
+TEST(InferenceForm, TakesTheBranchOfItsOwnCondition) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = constant(s, 3.0f);
+  const Output pred = less(s, doubled(s, x), constant(s, 5.0f));  // 6 in training, 3 in inference
+  const Output y = cond(
+      s, pred, [&](const Scope& b) { return Outputs{constant(b, 1.0f)}; },
+      [&](const Scope& b) { return Outputs{constant(b, 2.0f)}; })[0];
+  const Output inference = inference_form(s, y);
+  Session session(graph);
+  EXPECT_EQ(session.run(y).value<float>(), 2);
+  EXPECT_EQ(session.run(inference).value<float>(), 1);
 }
 
 }  // namespace

@@ -310,5 +310,18 @@ TEST(WithDependencies, PassesTheValueOnAfterThem) {
   EXPECT_THAT(calls, ElementsAre(5));
 }
 
+TEST_F(Cond, GivesTexts) {
+  Graph graph;
+  const Scope s(graph);
+  const Output pred = placeholder(s, DType::boolean, Shape{});
+  const auto text = [](const char* letters) {
+    return [=](const Scope& b) { return Outputs{constant(b, Tensor::scalar(std::string(letters)))}; };
+  };
+  const Output y = cond(s, pred, Branch(text("yes")), Branch(text("no")))[0];
+  Session session(graph);
+  EXPECT_EQ(session.run(y, {{pred, Tensor::scalar(true)}}).value<std::string>(), "yes");
+  EXPECT_EQ(session.run(y, {{pred, Tensor::scalar(false)}}).value<std::string>(), "no");
+}
+
 }  // namespace
 }  // namespace kolo

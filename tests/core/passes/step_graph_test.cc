@@ -13,7 +13,6 @@
 namespace kolo {
 namespace {
 
-using testing::add;
 using testing::call;
 using ::testing::ElementsAre;
 

@@ -119,7 +119,7 @@ TEST_F(LoopWithVariable, IsOrderedForUpdatesOfRowsAndOfOptimizersToo) {
   const Output old = mul(s, rows, number(s, 1));
   const Output loop = counted_loop(s, 2, [&](const Scope& b) -> Operation {
     const Output scattered =
-        scatter_add(b, rows, constant(b, Tensor::of<std::int32_t>({1}, {{1}})), fill(b, DType::f64, {1}, 5));
+        scatter_add(b, rows, constant(b, Tensor::of<std::int32_t>({1}, {1})), fill(b, DType::f64, {1}, 5));
     const Output applied =
         apply_update(b, {.rule = "GradientDescent", .variable = rows, .slots = {}, .scalars = {number(b, 1)}},
                      fill(b, DType::f64, {2}, -100));

@@ -1,0 +1,213 @@
+#include <kolo/collectives/algorithms/adasum.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <kolo/collectives/algorithms/adasum_kernels.h>
+#include <kolo/collectives/algorithms/broadcast.h>
+#include <kolo/collectives/algorithms/halving_doubling.h>
+#include <kolo/collectives/algorithms/partner_ranks.h>
+#include <kolo/collectives/algorithms/rounds.h>
+#include <kolo/collectives/algorithms/sequence.h>
+#include <kolo/collectives/algorithms/sub_network.h>
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+struct Range {
+  std::int64_t begin, end;  // elements
+  std::int64_t size() const { return end - begin; }
+};
+
+class Adasum final : public Collective {
+ public:
+  Adasum(const AlgorithmContext& context, const TypedBuffer& buffer,
+         std::span<const std::int64_t> tensor_elements)
+      : buffer_(buffer),
+        element_bytes_(static_cast<std::int64_t>(size_of(buffer.dtype))),
+        rounds_(context.network, context.chunk_bytes) {
+    std::int64_t begin = 0;
+    for (const std::int64_t elements : tensor_elements) {
+      tensors_.push_back({begin, begin + elements});
+      begin += elements;
+    }
+    products_.resize(tensors_.size());
+    partial_.resize(tensors_.size());
+    const int rank = context.network.rank(), ranks = context.network.size();
+    const int power = power_of_two_below(ranks);
+    const bool has_folded = rank + power < ranks;
+    const Range all{0, buffer.elements};
+    scratch_.resize(
+        static_cast<std::size_t>((has_folded ? all.size() : (all.size() + 1) / 2) * element_bytes_));
+    if (rank >= power) {
+      rounds_.send(rank - power, bytes(all));
+      rounds_.receive(rank - power, bytes(all));  // comes after everything sent has been read
+      rounds_.end_round();
+      return;
+    }
+    if (has_folded) {
+      rounds_.receive(rank + power, bytes_of_scratch(all));
+      rounds_.end_round([this, all] {
+        multiply(all, /*comes_first=*/false);
+        combine(all, /*comes_first=*/false);
+      });
+    }
+    halve_and_double(rank, power, all);
+    if (has_folded) {
+      rounds_.send(rank + power, bytes(all));
+      rounds_.end_round();
+    }
+  }
+
+  void start() override { rounds_.start(); }
+  Progress progress() override { return rounds_.progress(); }
+
+ private:
+  // Of a range that both share, the rank whose bit is 0 keeps the lower half; its vector is a.
+  void halve_and_double(int rank, int power, Range range) {
+    std::vector<std::pair<Range, Range>> halves;  // kept, given away
+    for (int distance = 1; distance < power; distance *= 2) {
+      const std::int64_t middle = range.begin + range.size() / 2;
+      const Range lower{range.begin, middle}, upper{middle, range.end};
+      const bool is_lower = (rank & distance) == 0;
+      range = is_lower ? lower : upper;
+      halves.emplace_back(range, is_lower ? upper : lower);
+      rounds_.send(rank ^ distance, bytes(halves.back().second));
+      rounds_.receive(rank ^ distance, bytes_of_scratch(range));
+      rounds_.end_round([this, range, is_lower] { multiply(range, !is_lower); });
+      // The vectors of this step are spread over 2 · distance ranks, their products are the sums over these.
+      for (int d = 1; d <= distance; d *= 2) {
+        rounds_.send(rank ^ d, std::as_bytes(std::span(products_)));
+        rounds_.receive(rank ^ d, std::as_writable_bytes(std::span(partial_)));
+        rounds_.end_round([this] { add_partial_products(); });
+      }
+      rounds_.end_round([this, range, is_lower] { combine(range, !is_lower); });
+    }
+    for (int distance = power / 2; distance >= 1; distance /= 2, halves.pop_back()) {
+      rounds_.send(rank ^ distance, bytes(halves.back().first));
+      rounds_.receive(rank ^ distance, bytes(halves.back().second));
+      rounds_.end_round();
+    }
+  }
+
+  // Calls body(tensor, its part of the range's elements, where that begins in the range).
+  template <class Body>
+  void for_each_tensor_in(Range range, const Body& body) {
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      const Range part{std::max(range.begin, tensors_[t].begin), std::min(range.end, tensors_[t].end)};
+      if (part.size() > 0) body(t, part, part.begin - range.begin);
+    }
+  }
+
+  // scratch_ holds the other rank's elements of the range; they are a where they come first.
+  void multiply(Range range, bool comes_first) {
+    std::fill(products_.begin(), products_.end(), AdasumProducts{});
+    for_each_tensor_in(range, [&](std::size_t t, Range part, std::int64_t offset) {
+      const std::byte* own = bytes(part).data();
+      const std::byte* other = scratch_.data() + offset * element_bytes_;
+      add_products(products_[t], buffer_.dtype, comes_first ? other : own, comes_first ? own : other,
+                   part.size());
+    });
+  }
+  void combine(Range range, bool comes_first) {
+    for_each_tensor_in(range, [&](std::size_t t, Range part, std::int64_t offset) {
+      std::byte* own = bytes(part).data();
+      const std::byte* other = scratch_.data() + offset * element_bytes_;
+      adasum_combine(products_[t], buffer_.dtype, own, comes_first ? other : own, comes_first ? own : other,
+                     part.size());
+    });
+  }
+  void add_partial_products() {
+    for (std::size_t t = 0; t < products_.size(); ++t) {
+      products_[t].ab += partial_[t].ab;
+      products_[t].aa += partial_[t].aa;
+      products_[t].bb += partial_[t].bb;
+    }
+  }
+
+  std::span<std::byte> bytes(Range range) const {
+    return {buffer_.bytes + range.begin * element_bytes_,
+            static_cast<std::size_t>(range.size() * element_bytes_)};
+  }
+  std::span<std::byte> bytes_of_scratch(Range range) {
+    return std::span(scratch_).first(static_cast<std::size_t>(range.size() * element_bytes_));
+  }
+
+  const TypedBuffer buffer_;
+  const std::int64_t element_bytes_;
+  Rounds rounds_;
+  std::vector<Range> tensors_;
+  std::vector<AdasumProducts> products_, partial_;  // by tensor
+  std::vector<std::byte> scratch_;
+};
+
+// A node's ranks average, its lowest rank takes part for them.
+class HierarchicalAdasum final : public Collective {
+ public:
+  HierarchicalAdasum(const AlgorithmContext& context, const TypedBuffer& buffer,
+                     std::span<const std::int64_t> tensor_elements)
+      : node_(context.network, context.topology.ranks_of(context.topology.node_of(context.network.rank()))),
+        node_topology_(Topology::one_node(node_.size())),
+        leader_topology_(context.topology.of(leaders(context.topology))) {
+    if (node_.rank() == 0) leaders_.emplace(context.network, leaders(context.topology));
+    std::vector<std::shared_ptr<Collective>> steps;
+    const std::int64_t chunk_bytes = context.chunk_bytes;
+    if (node_.size() > 1)
+      steps.push_back(halving_doubling_allreduce(
+          {.network = node_, .topology = node_topology_, .chunk_bytes = chunk_bytes}, buffer,
+          ReduceOp::average));
+    if (leaders_)
+      steps.push_back(
+          adasum_allreduce({.network = *leaders_, .topology = leader_topology_, .chunk_bytes = chunk_bytes},
+                           buffer, tensor_elements));
+    if (node_.size() > 1) {
+      const auto bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
+      steps.push_back(broadcast(node_, {buffer.bytes, bytes}, 0, chunk_bytes));
+    }
+    steps_ = in_sequence(std::move(steps));
+  }
+
+  void start() override { steps_->start(); }
+  Progress progress() override { return steps_->progress(); }
+
+ private:
+  static std::vector<int> leaders(const Topology& topology) {
+    std::vector<int> ranks;
+    for (int node = 0; node < topology.nodes(); ++node) ranks.push_back(topology.ranks_of(node).front());
+    return ranks;
+  }
+
+  SubNetwork node_;
+  std::optional<SubNetwork> leaders_;  // the lowest rank of each node, if this is one
+  const Topology node_topology_, leader_topology_;
+  std::shared_ptr<Collective> steps_;
+};
+
+// One tensor if none is given.
+std::vector<std::int64_t> checked_tensors(const TypedBuffer& buffer, std::span<const std::int64_t> elements) {
+  check_reducible(ReduceOp::adasum, buffer.dtype);
+  if (elements.empty()) return {buffer.elements};
+  const std::int64_t sum = std::accumulate(elements.begin(), elements.end(), std::int64_t{0});
+  if (sum != buffer.elements || *std::min_element(elements.begin(), elements.end()) < 0)
+    throw InvalidArgumentError("adasum of a buffer of {} elements was given tensors of {} in all",
+                               buffer.elements, sum);
+  return {elements.begin(), elements.end()};
+}
+
+}  // namespace
+
+std::shared_ptr<Collective> adasum_allreduce(const AlgorithmContext& context, const TypedBuffer& buffer,
+                                             std::span<const std::int64_t> tensor_elements) {
+  return std::make_shared<Adasum>(context, buffer, checked_tensors(buffer, tensor_elements));
+}
+
+std::shared_ptr<Collective> hierarchical_adasum(const AlgorithmContext& context, const TypedBuffer& buffer,
+                                                std::span<const std::int64_t> tensor_elements) {
+  return std::make_shared<HierarchicalAdasum>(context, buffer, checked_tensors(buffer, tensor_elements));
+}
+
+}  // namespace kolo
