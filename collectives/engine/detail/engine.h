@@ -60,6 +60,7 @@ class Engine final : public Resident {
   const int size_;
   CommThread* const thread_ = nullptr;
   Mailbox* const mail_ = nullptr;
+  Allocator* const fusion_memory_ = nullptr;
   std::shared_ptr<Communicator> world_;              // its messages are those of set 0
   std::map<int, std::vector<Early>> early_;          // for sets that other ranks have made already
   std::vector<std::shared_ptr<SetEngine>> engines_;  // of sets_, for the communication thread
