@@ -264,7 +264,8 @@ void CommThread::enqueue(Submission& submission) {
     recorder_.finished(submission.record, true);
     submission.done(error);
   } else {
-    channels_[submission.channel].queue.push(std::move(submission));
+    Channel& channel = channels_[submission.channel];
+    channel.queue.push(std::move(submission));
   }
 }
 
