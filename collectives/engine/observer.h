@@ -25,8 +25,8 @@ struct EngineEvent {
 };
 
 /// Each operation passes submitted (on the caller's thread), negotiated, started, any number of phases and
-/// finished (on the communication thread); one that is refused or fails goes from submitted to finished. All
-/// functions must be quick and must not throw.
+/// finished (on the communication thread); one that fails goes from submitted to finished, one that throws at
+/// the call may end with submitted. All functions must be quick and must not throw.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;

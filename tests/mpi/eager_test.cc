@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include <kolo/collectives/engine/observer.h>
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
 
@@ -433,6 +434,32 @@ TEST(Eager, TellsAllRanksThatOneHasNoMemory) {
               ThrowsMessage<ResourceExhaustedError>(
                   HasSubstr(fmt::format("rank 1 cannot allocate {} bytes", 2'000'000 * size()))));
   EXPECT_EQ(allgather(std::span(own), {.name = "large"}).size(), own.size() * size());
+}
+
+TEST(Eager, TellsObserversOfEachOperationsWay) {
+  struct Recorder final : EngineObserver {
+    void add(const EngineEvent& event, const char* what) {
+      if (event.name == "observed")
+        story += fmt::format("{} {} {} {}; ", what, event.kind, event.shape, event.bytes);
+    }
+    void submitted(const EngineEvent& event) override { add(event, "submitted"); }
+    void negotiated(const EngineEvent& event) override { add(event, "negotiated"); }
+    void started(const EngineEvent& event) override { add(event, "started"); }
+    void phase(const EngineEvent&, std::string_view) override {}
+    void finished(const EngineEvent& event, const std::exception_ptr& error) override {
+      add(event, error ? "failed" : "finished");
+    }
+    std::string story;
+  };
+  if (size() == 1) GTEST_SKIP() << "nothing is negotiated";
+  const auto recorder = std::make_shared<Recorder>();
+  observe_engine(recorder);
+  std::vector<float> values(5, 1);
+  allreduce(std::span(values), ReduceOp::sum, {.name = "observed"});
+  observe_engine(nullptr);
+  EXPECT_EQ(recorder->story,
+            "submitted allreduce [5] 20; negotiated allreduce [5] 20; started allreduce [5] 20; finished "
+            "allreduce [5] 20; ");
 }
 
 }  // namespace

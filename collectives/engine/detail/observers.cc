@@ -20,9 +20,47 @@ Registry& registry() {
   return *instance;
 }
 
+using detail::observe;
+using detail::OperationPtr;
+
+class Observed final : public Collective {
+ public:
+  Observed(std::shared_ptr<Collective> collective, int process_set, std::vector<OperationPtr> operations)
+      : collective_(std::move(collective)), process_set_(process_set), operations_(std::move(operations)) {}
+
+  void start() override {
+    for (const auto& operation : operations_)
+      observe(process_set_, *operation, [](auto& observer, const auto& event) { observer.started(event); });
+    collective_->start();
+  }
+  Progress progress() override {
+    const Progress progress = collective_->progress();
+    if (const char* const now = collective_->phase(); now != nullptr && now != phase_) {
+      phase_ = now;
+      for (const auto& operation : operations_)
+        observe(process_set_, *operation,
+                [&](auto& observer, const auto& event) { observer.phase(event, phase_); });
+    }
+    return progress;
+  }
+  const char* phase() const override { return collective_->phase(); }
+
+ private:
+  const std::shared_ptr<Collective> collective_;
+  const int process_set_;
+  const std::vector<OperationPtr> operations_;
+  const char* phase_ = nullptr;
+};
+
 }  // namespace
 
 namespace detail {
+
+std::shared_ptr<Collective> observed(std::shared_ptr<Collective> collective, int process_set,
+                                     const std::vector<OperationPtr>& operations) {
+  if (!observers()) return collective;
+  return std::make_shared<Observed>(std::move(collective), process_set, operations);
+}
 
 std::shared_ptr<const Observers> observers() {
   if (!registry().any) return nullptr;

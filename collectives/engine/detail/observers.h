@@ -31,4 +31,9 @@ void observe(int process_set, const Operation& operation, const Tell& tell) {
   for (const auto& observer : *all) tell(*observer, event);
 }
 
+/// `collective`, which carries out these operations, with its start and its phases told to the observers; the
+/// collective itself where nobody observes.
+std::shared_ptr<Collective> observed(std::shared_ptr<Collective> collective, int process_set,
+                                     const std::vector<OperationPtr>& operations);
+
 }  // namespace kolo::detail

@@ -281,7 +281,7 @@ std::shared_ptr<Buffer> SetEngine::fusion_buffer() {
 void SetEngine::send(const WorkPtr& work) {
   Submission submission{.channel = setting_.channel,
                         .ticket = ticket_++,
-                        .operation = work->collective,
+                        .operation = observed(work->collective, setting_.id, work->operations),
                         .label = work->label,
                         .done = [this, work](std::exception_ptr error) { finished(*work, error); }};
   if (!work->operations.empty()) {
