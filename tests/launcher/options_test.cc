@@ -112,6 +112,24 @@ TEST(Options, HelpVersionAndCheckNeedNothingElse) {
   EXPECT_TRUE(parse({"--check-build"}).check_build);
 }
 
+TEST(Options, OfTheNetworkCheckNeedNoProgram) {
+  const Options alone =
+      parse({"-n", "2", "--check-network", "--gradient-bytes", "1000", "--step-ms", "0.5", "--json"});
+  EXPECT_TRUE(alone.check_network && alone.json);
+  EXPECT_THAT(alone.program, testing::IsEmpty());
+  EXPECT_EQ(alone.scaling.gradient_bytes, 1000);
+  EXPECT_EQ(alone.scaling.step_ms, 0.5);
+  EXPECT_EQ(parse({"-n", "2", "--check-network", "--", "true"}).program.size(), 1u);
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--json", "--", "true"},
+                                             {"--check-network", "--step-ms", "0"},
+                                             {"--check-network", "--gradient-bytes", "0"}}) {
+    std::vector<std::string> all = {"-n", "2"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_THROW(parse(all), InvalidArgumentError);
+  }
+}
+
 TEST(Options, AreAllInTheHelp) {
   for (const char* option :
        {"-n ", "--host ", "--hostfile", "--bind", "--prefix", "--stop-grace", "--restarts", "-x ",
