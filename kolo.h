@@ -60,6 +60,7 @@
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/ops/activations.h>
+#include <kolo/core/ops/all_finite.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/batch_norm.h>
 #include <kolo/core/ops/bias_add.h>
@@ -145,6 +146,7 @@
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/core/training/monitored_session.h>
+#include <kolo/core/training/optional_state.h>
 #include <kolo/core/training/safetensors.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/core/training/step_timer.h>
@@ -166,6 +168,10 @@
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/broadcast_hook.h>
 #include <kolo/optimizer/clipping.h>
+#include <kolo/optimizer/compression/bf16.h>
+#include <kolo/optimizer/compression/compression.h>
+#include <kolo/optimizer/compression/fp16.h>
+#include <kolo/optimizer/compression/none.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/ftrl.h>
 #include <kolo/optimizer/gradient_descent.h>
@@ -173,6 +179,8 @@
 #include <kolo/optimizer/lamb.h>
 #include <kolo/optimizer/lars.h>
 #include <kolo/optimizer/lion.h>
+#include <kolo/optimizer/loss_scale.h>
+#include <kolo/optimizer/metric_average_hook.h>
 #include <kolo/optimizer/momentum.h>
 #include <kolo/optimizer/optimizer.h>
 #include <kolo/optimizer/registry.h>

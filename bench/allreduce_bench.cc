@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/collectives/detail/runtime.h>
+#include <kolo/collectives/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/tensor/allocator.h>
@@ -33,7 +34,7 @@ class BenchBuffer {
  public:
   BenchBuffer(std::int64_t bytes, const std::string& kind) : elements_(bytes / 4) {
     if (kind == "bucket")
-      bucket_ = std::make_unique<Buffer>(cpu_allocator(), static_cast<std::size_t>(bytes));
+      bucket_ = std::make_unique<Buffer>(bucket_allocator(), static_cast<std::size_t>(bytes));
     else ordinary_.resize(static_cast<std::size_t>(elements_));
   }
   std::span<float> elements() {

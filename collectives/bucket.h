@@ -15,6 +15,7 @@ struct GradientSpec {
   std::string name;
   Shape shape;  // fully known
   DType dtype = DType::f32;
+  int group = -1;  // those of one group, 0 or more, stand one behind the other and share a bucket
 };
 
 /// Upper bounds in bytes. The first bucket is small so that the first reduction starts early.
@@ -34,7 +35,8 @@ struct Bucket {
 /// order in which they are reduced. A bucket closes before a gradient that would exceed its limit or has
 /// another type (a gradient larger than the limit is a bucket by itself), and after one of at least a quarter
 /// of the limit: sending that takes long, so it leaves while the rest is computed (LeNet's 12 MB dense
-/// gradient does not wait for the convolutions). Depends on nothing else, so all ranks find the same.
+/// gradient does not wait for the convolutions). A group has a bucket of its own, whatever the limits, or one
+/// for each type. Depends on nothing else, so all ranks find the same.
 std::vector<Bucket> make_buckets(std::span<const GradientSpec> gradients, const BucketLimits& limits);
 
 }  // namespace kolo

@@ -13,8 +13,8 @@ namespace kolo {
 
 enum class Progress { none, advanced, finished };
 
-/// start() and progress() are called by one thread, in CommThread's case by its own. What the operation reads
-/// and writes must live until it has finished.
+/// start() and progress() are called by one thread at a time, CommThread's own where it needs that. What the
+/// operation reads and writes must live until it has finished.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -25,6 +25,9 @@ class Collective {
   virtual Progress progress() = 0;
   /// What it is at, for a timeline: a literal such as "all-gather"; nullptr where it has no phases.
   virtual const char* phase() const { return nullptr; }
+  /// False: it makes no call that belongs to the communication thread (MPI's), so a thread that would only
+  /// wait for it may start and advance it itself.
+  virtual bool needs_comm_thread() const { return true; }
 };
 
 /// Elements that a collective reads and writes. Borrowed.

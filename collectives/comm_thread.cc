@@ -30,9 +30,23 @@ constexpr int kYieldPolls = 10;
 constexpr auto kShortestNap = 20us;
 constexpr auto kLongestNap = 500us;
 constexpr int kPollsPerDoubling = 50;
+// A caller that runs its operation itself: 0.1 ms or so, then the core is offered, for 1 ms or more.
+constexpr int kCallerSpinPolls = 2000;
+constexpr int kCrowdedSpinPolls = 50;
+constexpr int kCallerPolls = 4000;
+// Reading the clock takes about as long as the shortest operations: they do without.
+constexpr int kPollsBeforeClock = 16;
 // How often notes of other ranks are looked at.
 constexpr auto kWatchInterval = 20ms;
 constexpr auto kIdleInterval = 100ms;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 void set_up_thread(std::optional<int> core) {
   pthread_setname_np(pthread_self(), "kolo-comm");
@@ -101,6 +115,7 @@ void CommThread::call(const std::function<void()>& work) {
 int CommThread::open_channel() {
   MutexLock lock(mutex_);
   tickets_.push_back(0);
+  ran_.push_back(-1);
   return static_cast<int>(tickets_.size()) - 1;
 }
 
@@ -121,25 +136,73 @@ void CommThread::record(Submission& submission) {
 }
 
 void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
-  std::promise<void> promise;
-  auto done = promise.get_future();
+  Submission submission{channel, 0, std::move(operation), label, {}};
+  bool here = !submission.operation->needs_comm_thread();
   {
     MutexLock lock(mutex_);
-    Submission submission{channel, tickets_.at(channel)++, std::move(operation), label,
-                          [&promise](std::exception_ptr error) {
-                            if (error) promise.set_exception(error);
-                            else promise.set_value();
-                          }};
-    record(submission);
-    new_.push_back(std::move(submission));
-    wake_.notify_all();
+    submission.ticket = tickets_.at(channel)++;
+    here = here && callers_run_;
   }
+  if (here) {
+    if (run_here(*submission.operation, submission.started)) {
+      const auto took = submission.started ? Clock::now() - *submission.started : Clock::duration::zero();
+      recorder_.ended_at_once({.name = label, .channel = channel, .ticket = submission.ticket}, took);
+      MutexLock lock(mutex_);
+      ran_[channel] = submission.ticket;
+      return;
+    }
+  }
+  run_on_thread(std::move(submission));
+}
+
+// Polls are counted rather than timed: a thread that had no core for a while has not waited.
+bool CommThread::run_here(Collective& operation, std::optional<Clock::time_point>& since) const {
+  const int spin = crowded_ ? kCrowdedSpinPolls : kCallerSpinPolls;
+  operation.start();
+  int polls = 0;
+  for (int idle = 0; idle < kCallerPolls; ++idle) {
+    if (++polls == kPollsBeforeClock) since = Clock::now();
+    const Progress progress = operation.progress();
+    if (progress == Progress::finished) return true;
+    if (progress == Progress::advanced) idle = 0;
+    else if (idle < spin) relax();
+    else sched_yield();
+  }
+  return false;
+}
+
+void CommThread::run_on_thread(Submission submission) {
+  std::promise<void> promise;
+  auto done = promise.get_future();
+  submission.done = [&promise](std::exception_ptr error) {
+    if (error) promise.set_exception(error);
+    else promise.set_value();
+  };
+  submit(std::move(submission));
   done.get();
+}
+
+void CommThread::refuse_callers() {
+  MutexLock lock(mutex_);
+  callers_run_ = false;
+}
+
+void CommThread::set_timeline(std::shared_ptr<Timeline> timeline) {
+  MutexLock lock(mutex_);
+  timeline_ = std::move(timeline);
+  callers_run_ = timeline_ == nullptr && !closed_ && !error_;
+}
+
+std::shared_ptr<Timeline> CommThread::take_timeline() {
+  auto timeline = timeline_;
+  set_timeline(nullptr);
+  return timeline;
 }
 
 void CommThread::close() {
   call([this] {
     closed_ = true;
+    refuse_callers();
     for (auto& channel : channels_)
       while (!channel.queue.empty())
         finish(channel, std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending",
@@ -170,6 +233,8 @@ void CommThread::take_new() {
       channels_.resize(tickets_.size());
       finished_.resize(tickets_.size(), -1);
     }
+    for (std::size_t channel = 0; channel < ran_.size(); ++channel)
+      finished_[channel] = std::max(finished_[channel], ran_[channel]);
   }
   if (!taken_.empty()) idle_polls_ = 0;
   for (auto& submission : taken_) enqueue(submission);
@@ -179,6 +244,7 @@ void CommThread::take_new() {
 }
 
 void CommThread::enqueue(Submission& submission) {
+  if (submission.started && (closed_ || error_)) abandoned_.push_back(submission.operation);
   if (closed_) {
     recorder_.finished(submission.record, true);
     submission.done(
@@ -187,7 +253,8 @@ void CommThread::enqueue(Submission& submission) {
     recorder_.finished(submission.record, true);
     submission.done(error_);
   } else {
-    channels_[submission.channel].queue.push(std::move(submission));
+    Channel& channel = channels_[submission.channel];
+    channel.queue.push(std::move(submission));
   }
 }
 
@@ -208,10 +275,10 @@ bool CommThread::advance() {
 bool CommThread::advance(Channel& channel) {
   Submission& front = channel.queue.front();
   if (!channel.started) {
-    channel.since = Clock::now();
+    channel.since = front.started.value_or(Clock::now());
     channel.started = true;
     recorder_.started(front.record);
-    front.operation->start();
+    if (!front.started) front.operation->start();
   }
   const Progress progress = front.operation->progress();
   if (timeline_) draw_phase(channel);
@@ -296,6 +363,7 @@ void CommThread::record_failure(const std::exception_ptr& error) {
 void CommThread::fail_all(std::exception_ptr error) {
   if (!error_) {
     error_ = error;
+    refuse_callers();
     // Before anybody is told: who hears of it may end the process.
     record_failure(error);
   }

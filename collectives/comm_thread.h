@@ -1,6 +1,7 @@
 // The thread that makes every MPI call of kolo and advances all collectives, while the program computes.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -32,6 +33,8 @@ struct Submission {
   std::function<void(std::exception_ptr)> done;
   // What the flight recorder is to know beyond channel, ticket and label.
   OperationDetails details = {};
+  // The caller has started it already, and waited for it since then.
+  std::optional<std::chrono::steady_clock::time_point> started = {};
   // The thread's own:
   FlightRecorder::Sequence record = 0;
   std::chrono::steady_clock::time_point submitted = {};
@@ -58,9 +61,9 @@ class CommThread {
   FlightRecorder& recorder() { return recorder_; }
   /// From then on each operation is drawn: its wait, its run and its phases; nullptr ends that. Only inside
   /// call().
-  void set_timeline(std::shared_ptr<Timeline> timeline) { timeline_ = std::move(timeline); }
+  void set_timeline(std::shared_ptr<Timeline> timeline) KOLO_EXCLUDES(mutex_);
   Timeline* timeline() { return timeline_.get(); }
-  std::shared_ptr<Timeline> take_timeline() { return std::exchange(timeline_, nullptr); }
+  std::shared_ptr<Timeline> take_timeline() KOLO_EXCLUDES(mutex_);
   /// Called on the thread about ten times a second, or more often. Only inside call().
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
@@ -68,9 +71,15 @@ class CommThread {
   int open_channel() KOLO_EXCLUDES(mutex_);
   /// Any thread, the communication thread too. An error of one operation is the answer to all that follow.
   void submit(Submission submission) KOLO_EXCLUDES(mutex_);
-  /// Submits with the channel's next ticket and waits. Not on channels that submit() is used with.
+  /// Runs the operation with the channel's next ticket and waits. Not on channels that submit() is used with,
+  /// and one thread at a time on a channel. An operation that does not need this thread is started and
+  /// advanced by the caller, which saves two hand-overs; where it waits long for other ranks it is handed
+  /// over.
   void run(int channel, std::shared_ptr<Collective> operation, const std::string& label)
       KOLO_EXCLUDES(mutex_);
+
+  /// There are more ranks on this host than cores: who waits for them lets them run.
+  void set_crowded(bool crowded) { crowded_ = crowded; }
 
   /// Pending operations, and all later ones, end in AbortedError `kolo was shut down while <label> was
   /// pending`.
@@ -105,6 +114,10 @@ class CommThread {
   void draw(const Channel& channel, Clock::time_point now);
   void draw_phase(Channel& channel);
   void record(Submission& submission);
+  // False: it has not finished, and waits. since: about when it started, where that is a while ago.
+  bool run_here(Collective& operation, std::optional<Clock::time_point>& since) const;
+  void run_on_thread(Submission submission) KOLO_EXCLUDES(mutex_);
+  void refuse_callers() KOLO_EXCLUDES(mutex_);
   void loop(std::stop_token stop);
   void take_new() KOLO_EXCLUDES(mutex_);
   void enqueue(Submission& submission);
@@ -140,7 +153,10 @@ class CommThread {
   std::vector<Submission> new_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> calls_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
-  std::jthread thread_;                                        // last: it uses all of the above
+  std::vector<std::int64_t> ran_ KOLO_GUARDED_BY(mutex_);      // last one that a caller has finished itself
+  bool callers_run_ KOLO_GUARDED_BY(mutex_) = true;            // false after an error, and while all is drawn
+  std::atomic<bool> crowded_{false};
+  std::jthread thread_;  // last: it uses all of the above
 };
 
 }  // namespace kolo

@@ -16,6 +16,7 @@ class Nothing final : public Collective {
  public:
   void start() override {}
   Progress progress() override { return Progress::finished; }
+  bool needs_comm_thread() const override { return false; }
 };
 
 }  // namespace

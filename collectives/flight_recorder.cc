@@ -48,9 +48,7 @@ FlightRecorder::Record* FlightRecorder::find(Sequence operation) {
   return is_kept ? &records_[operation % records_.size()] : nullptr;
 }
 
-FlightRecorder::Sequence FlightRecorder::submitted(const OperationDetails& details) {
-  const auto now = Clock::now();
-  MutexLock lock(mutex_);
+FlightRecorder::Record& FlightRecorder::add(const OperationDetails& details, Clock::time_point now) {
   Record& record = records_[next_ % records_.size()];
   copy_text(details.name, record.name);
   copy_text(details.kind, record.kind);
@@ -62,7 +60,25 @@ FlightRecorder::Sequence FlightRecorder::submitted(const OperationDetails& detai
   record.ticket = details.ticket;
   record.bytes = details.bytes;
   record.submitted = now;
-  return next_++;
+  ++next_;
+  return record;
+}
+
+FlightRecorder::Sequence FlightRecorder::submitted(const OperationDetails& details) {
+  const auto now = Clock::now();
+  MutexLock lock(mutex_);
+  add(details, now);
+  return next_ - 1;
+}
+
+void FlightRecorder::ended_at_once(const OperationDetails& details, std::chrono::nanoseconds took) {
+  const auto now = Clock::now();
+  MutexLock lock(mutex_);
+  Record& record = add(details, now - std::chrono::duration_cast<Clock::duration>(took));
+  record.state = OperationState::finished;
+  record.started = record.submitted;
+  record.ended = now;
+  ++ended_;
 }
 
 void FlightRecorder::agreed(Sequence operation, int channel, std::int64_t ticket) {

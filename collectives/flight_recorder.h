@@ -52,6 +52,8 @@ class FlightRecorder {
   void agreed(Sequence operation, int channel, std::int64_t ticket) KOLO_EXCLUDES(mutex_);
   void started(Sequence operation) KOLO_EXCLUDES(mutex_);
   void finished(Sequence operation, bool failed) KOLO_EXCLUDES(mutex_);
+  /// Of one that its caller has run by itself, and is over: all of the above at once.
+  void ended_at_once(const OperationDetails& details, std::chrono::nanoseconds took) KOLO_EXCLUDES(mutex_);
   /// Operations that were submitted and have not ended.
   std::int64_t pending() const KOLO_EXCLUDES(mutex_);
   /// Operations that have ended, since the beginning.
@@ -76,6 +78,7 @@ class FlightRecorder {
     Clock::time_point submitted, started, ended;
   };
 
+  Record& add(const OperationDetails& details, Clock::time_point now) KOLO_REQUIRES(mutex_);
   // nullptr for an operation that newer ones have pushed out.
   Record* find(Sequence operation) KOLO_REQUIRES(mutex_);
 

@@ -46,7 +46,7 @@ BucketLimits limits_of(const GradientBucketsOptions& options) {
 
 ScheduleSpec spec_of(std::span<const NamedBuffer> gradients, const GradientBucketsOptions& options) {
   ScheduleSpec spec{.name = "GradientBuckets",
-                    .op = options.op,
+                    .reduction = options.op,
                     .gradients = specs_of(gradients),
                     .limits = limits_of(options)};
   if (options.order == GradientOrder::reversed) std::reverse(spec.gradients.begin(), spec.gradients.end());

@@ -1,16 +1,67 @@
 #include <kolo/collectives/graph_ops.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/reshape.h>
 
 namespace kolo {
 namespace {
 
-// As group_allreduce checks them; a graph from a file may say anything.
+// Beyond these limits the flags that travel with a bucket of f16 would vanish.
+constexpr double kLargestPredivision = 1 << 16;
+
+using Strings = std::vector<std::string>;
+using Numbers = std::vector<std::int64_t>;
+
+void check_count(const char* what, std::size_t count, std::size_t gradients) {
+  if (count != gradients)
+    throw InvalidArgumentError("group_allreduce: {} {} for {} gradients; give one for each", count, what,
+                               gradients);
+}
+
+void check_predivision(double factor, ReduceOp op) {
+  if (factor == 1) return;
+  if (op != ReduceOp::average)
+    throw InvalidArgumentError(
+        "gradient_predivide_factor is {}, but op is {}; it splits the division of an average", factor,
+        name(op));
+  if (!(factor >= 1 / kLargestPredivision && factor <= kLargestPredivision))
+    throw InvalidArgumentError("gradient_predivide_factor is {}; it must be between 1/{} and {}", factor,
+                               kLargestPredivision, kLargestPredivision);
+}
+
+// Behind the whole gradients come the values and the indices of each list of slices: all ranks' rows, so
+// that nobody knows how many.
+void set_shapes_of_slices(ShapeContext& c, int first, ReduceOp op) {
+  const auto names = c.attr<Strings>("slice_names");
+  check_count("lists of slices with so many rows", c.attr<Numbers>("slice_rows").size(), names.size());
+  for (std::size_t g = 0; g < names.size(); ++g) {
+    const int values = first + 2 * static_cast<int>(g), indices = values + 1;
+    if (op != ReduceOp::sum && op != ReduceOp::average)
+      throw InvalidArgumentError(
+          "{} is not defined for slices (\"{}\"); make them whole, or use average or sum", name(op),
+          names[g]);
+    if (c.dtype(indices) != DType::i32 && c.dtype(indices) != DType::i64)
+      throw InvalidArgumentError("group_allreduce: the indices of \"{}\" are {}; they must be int32 or int64",
+                                 names[g], numpy_name(c.dtype(indices)));
+    for (const int i : {values, indices}) {
+      if (!c.input(i).has_rank() || c.input(i).rank() < 1)
+        throw InvalidArgumentError("group_allreduce: {} of \"{}\" are {}; they need at least one dimension",
+                                   i == values ? "the values" : "the indices", names[g], c.input(i));
+      c.set_output(i, c.input(i).with_dim(0, -1));
+    }
+  }
+}
+
+// All checks: a graph from a file may say anything.
 void check_attrs(ShapeContext& c) {
-  const auto names = c.attr<std::vector<std::string>>("names").size();
-  if (names != static_cast<std::size_t>(c.num_inputs()))
-    throw InvalidArgumentError("group_allreduce: {} names for {} gradients; give one for each", names,
+  const auto slices = c.attr<Strings>("slice_names").size();
+  if (2 * slices > static_cast<std::size_t>(c.num_inputs()))
+    throw InvalidArgumentError("group_allreduce: {} lists of slices in {} inputs; each has two", slices,
                                c.num_inputs());
+  const int gradients = c.num_inputs() - 2 * static_cast<int>(slices);
+  check_count("names", c.attr<Strings>("names").size(), static_cast<std::size_t>(gradients));
+  if (const auto groups = c.attr<Numbers>("groups"); !groups.empty())
+    check_count("groups", groups.size(), static_cast<std::size_t>(gradients));
   const auto first_bytes = c.attr<std::int64_t>("first_bucket_bytes"),
              bytes = c.attr<std::int64_t>("bucket_bytes");
   if (first_bytes < 0 || bytes < 0)
@@ -18,47 +69,105 @@ void check_attrs(ShapeContext& c) {
         "group_allreduce: the limits of buckets are {} and {} bytes; they must not be negative", first_bytes,
         bytes);
   const ReduceOp op = reduce_op_from_name(c.attr<std::string>("reduction"));
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    check_reducible(op, c.dtype(i));
-    c.set_output(i, c.input(i));
-  }
+  check_predivision(c.attr<double>("predivide_factor"), op);
+  for (int i = 0; i < gradients; ++i) c.set_output(i, c.input(i));
+  for (int i = 0; i < c.num_inputs(); ++i)
+    if (i < gradients || (i - gradients) % 2 == 0) check_reducible(op, c.dtype(i));
+  set_shapes_of_slices(c, gradients, op);
 }
 
-// Without a gradient function: differentiating through a reduction is refused rather than silently wrong.
-const RegisterOp group_allreduce_op(OpSchema("GroupAllReduce")
-                                        .variadic("gradients", {}, /*mixed=*/true)
-                                        .required_attr("reduction", "average")
-                                        .required_attr("names", std::vector<std::string>())
-                                        .attr("first_bucket_bytes", 0)
-                                        .attr("bucket_bytes", 0)
-                                        .attr("schedule", "")
-                                        .attr("of_one_rank", std::vector<std::string>())
-                                        .output_per_input()
-                                        .shape(check_attrs)
-                                        .stateful()
-                                        .expanded_by_pass());
+OpSchema reduction(const char* op) {
+  return OpSchema(op)
+      .variadic("gradients", {}, /*mixed=*/true)
+      .required_attr("reduction", "average")
+      .required_attr("names", Strings())
+      .attr("first_bucket_bytes", 0)
+      .attr("bucket_bytes", 0)
+      .attr("predivide_factor", 1.0)
+      .attr("groups", Numbers())
+      .attr("compared", Strings())
+      .attr("slice_names", Strings())
+      .attr("slice_rows", Numbers())
+      .attr("schedule", "")
+      .attr("of_one_rank", Strings())
+      .output_per_input()
+      .shape(check_attrs)
+      .stateful()
+      .expanded_by_pass();
+}
+
+// Without a gradient function: differentiating through a reduction of gradients is refused rather than
+// silently wrong.
+const RegisterOp group_allreduce_op(reduction("GroupAllReduce"));
+
+const RegisterOp allreduce_op(reduction("AllReduce").gradient([](Scope& s, const Node& op, Output dy) {
+  return Outputs{allreduce(s, dy, reduce_op_from_name(op.attr<std::string>("reduction")))};
+}));
+
+void check_known(const GroupReduceInputs& inputs) {
+  // Buckets and what the ranks compare follow from the graph alone.
+  for (std::size_t i = 0; i < inputs.gradients.size() && i < inputs.names.size(); ++i)
+    if (!inputs.gradients[i].shape().is_fully_known())
+      throw InvalidArgumentError(
+          "group_allreduce: the shape of {}, the gradient of \"{}\", is {}; it must be fully known",
+          inputs.gradients[i].name(), inputs.names[i], inputs.gradients[i].shape());
+  if (inputs.slices.size() != inputs.slice_names.size())
+    throw InvalidArgumentError("group_reduce: {} names for {} lists of slices; give one for each",
+                               inputs.slice_names.size(), inputs.slices.size());
+  for (std::size_t i = 0; i < inputs.slices.size(); ++i)
+    if (!inputs.slices[i].dense_shape.is_fully_known() || inputs.slices[i].dense_shape.rank() < 1)
+      throw InvalidArgumentError(
+          "group_reduce: the shape of \"{}\", of which there are slices, is {}; it must be fully known",
+          inputs.slice_names[i], inputs.slices[i].dense_shape);
+}
 
 }  // namespace
 
-Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vector<std::string>& names,
-                        const GroupAllReduceOptions& options) {
-  for (std::size_t i = 0; i < gradients.size() && i < names.size(); ++i) {
-    // Buckets and what the ranks compare follow from the graph alone.
-    if (!gradients[i].shape().is_fully_known())
-      throw InvalidArgumentError(
-          "group_allreduce: the shape of {}, the gradient of \"{}\", is {}; it must be fully known",
-          gradients[i].name(), names[i], gradients[i].shape());
+GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
+                          const GroupAllReduceOptions& options) {
+  check_known(inputs);
+  Outputs all = inputs.gradients;
+  Numbers slice_rows;
+  for (const IndexedSlices& slices : inputs.slices) {
+    const Shape row = slices.dense_shape.with_dim(0, -1);
+    const Shape& known = slices.values.shape();
+    const bool is_known = known.has_rank() && known.rank() == row.rank() && known.with_dim(0, -1) == row;
+    all.push_back(is_known ? slices.values : reshape(s, slices.values, row));
+    all.push_back(slices.indices);
+    slice_rows.push_back(slices.dense_shape.dim(0));
   }
-  const Operation node = s.add("GroupAllReduce", gradients,
+  const Operation node = s.add("GroupAllReduce", all,
                                {{"reduction", name(options.op)},
-                                {"names", names},
+                                {"names", inputs.names},
                                 {"first_bucket_bytes", options.first_bucket_bytes},
                                 {"bucket_bytes", options.bucket_bytes},
+                                {"predivide_factor", options.predivide_factor},
+                                {"groups", options.groups},
+                                {"compared", options.compared},
+                                {"slice_names", inputs.slice_names},
+                                {"slice_rows", slice_rows},
                                 {"schedule", s.wished_name("GroupAllReduce")},
                                 {"of_one_rank", options.of_one_rank}});
-  Outputs reduced;
-  for (int i = 0; i < node.node->num_outputs(); ++i) reduced.push_back(node.output(i));
+  GroupReduced reduced{.gradients = {}, .slices = inputs.slices};
+  int next = 0;
+  for (std::size_t i = 0; i < inputs.gradients.size(); ++i) reduced.gradients.push_back(node.output(next++));
+  for (IndexedSlices& slices : reduced.slices) {
+    slices.values = node.output(next++);
+    slices.indices = node.output(next++);
+  }
   return reduced;
+}
+
+Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vector<std::string>& names,
+                        const GroupAllReduceOptions& options) {
+  return group_reduce(s, {.gradients = gradients, .names = names}, options).gradients;
+}
+
+Output allreduce(const Scope& s, Output x, ReduceOp op) {
+  if (!x.shape().is_fully_known())
+    throw InvalidArgumentError("allreduce: the shape of {} is {}; it must be fully known", x.name(),
+                               x.shape());
+  return s.add("AllReduce", {x}, {{"reduction", name(op)}, {"names", Strings{s.wished_name("allreduce")}}});
 }
 
 }  // namespace kolo

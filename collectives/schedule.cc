@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/collectives/detail/bucket_reduction.h>
+#include <kolo/collectives/detail/row_gather.h>
 #include <kolo/collectives/detail/runtime.h>
 #include <kolo/collectives/detail/step_state.h>
 #include <kolo/collectives/schedule_hash.h>
@@ -33,14 +34,52 @@ std::string label_of(int bucket, const Bucket& contents, const std::vector<Gradi
 }
 
 void check(const ScheduleSpec& spec) {
-  if (spec.op != ReduceOp::sum && spec.op != ReduceOp::average)
-    throw InvalidArgumentError("schedule \"{}\": gradients are combined by sum or average, not by {}",
-                               spec.name, name(spec.op));
+  const ReduceOp op = spec.reduction.op;
+  if (op != ReduceOp::sum && op != ReduceOp::average && op != ReduceOp::adasum)
+    throw InvalidArgumentError("schedule \"{}\": gradients are combined by sum, average or adasum, not by {}",
+                               spec.name, name(op));
   for (const auto& gradient : spec.gradients)
     if (!is_floating(gradient.dtype))
       throw InvalidArgumentError(
           "schedule \"{}\": the gradient of \"{}\" is {}; only floating types are reduced", spec.name,
           gradient.name, numpy_name(gradient.dtype));
+}
+
+// The schedules of this process that its ranks have compared. Any thread.
+class LiveStates {
+ public:
+  void add(const std::shared_ptr<detail::StepState>& state) KOLO_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    std::erase_if(states_, [](const auto& known) { return known.expired(); });
+    states_.push_back(state);
+  }
+  template <typename Predicate>
+  bool any_other(const detail::StepState& than, const Predicate& predicate) const KOLO_EXCLUDES(mutex_) {
+    std::vector<std::shared_ptr<detail::StepState>> others;
+    {
+      MutexLock lock(mutex_);
+      for (const auto& weak : states_)
+        if (auto state = weak.lock(); state && state.get() != &than) others.push_back(std::move(state));
+    }
+    return std::any_of(others.begin(), others.end(), [&](const auto& other) { return predicate(*other); });
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::weak_ptr<detail::StepState>> states_ KOLO_GUARDED_BY(mutex_);
+};
+
+LiveStates& states_of_process() {
+  static LiveStates states;
+  return states;
+}
+
+std::string describe_gathers(const std::vector<RowGatherSpec>& gathers) {
+  std::string text;
+  for (const auto& gather : gathers)
+    text += fmt::format("\"{}\" rows of {}, by {}, {}\n", gather.name, gather.dense_shape,
+                        numpy_name(gather.index_dtype), numpy_name(gather.dtype));
+  return text;
 }
 
 std::int64_t elements_of(const Bucket& bucket) {
@@ -52,9 +91,10 @@ std::int64_t elements_of(const Bucket& bucket) {
 // What compare() makes, and the way to the communication thread.
 class Schedule::Core {
  public:
-  Core(std::shared_ptr<detail::Runtime> runtime, int buckets)
-      : runtime(std::move(runtime)), state(std::make_shared<detail::StepState>(buckets)) {}
+  Core(std::shared_ptr<detail::Runtime> runtime, int slots)
+      : runtime(std::move(runtime)), state(std::make_shared<detail::StepState>(slots)), slots_(slots) {}
 
+  int num_slots() const { return slots_; }
   bool has_peers() const { return runtime && runtime->has_peers(); }
   void submit(int bucket, Done done);
   void submit_missing();
@@ -64,13 +104,15 @@ class Schedule::Core {
   bool compared = false;
   int channel = 0;
   std::shared_ptr<Communicator> communicator;
-  std::vector<std::shared_ptr<detail::BucketReduction>> reductions;
+  std::vector<std::shared_ptr<detail::ScheduledOperation>> operations;  // by slot
+  std::vector<std::shared_ptr<detail::RowGather>> gathers;
 
  private:
   void send(const detail::StepState::Submitted& buckets);
   void reduce_alone(const detail::StepState::Submitted& buckets);
 
   Mutex order_mutex_;
+  int slots_;
 };
 
 void Schedule::Core::submit(int bucket, Done done) {
@@ -97,15 +139,15 @@ void Schedule::Core::submit_missing() {
 
 void Schedule::Core::send(const detail::StepState::Submitted& buckets) {
   for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
-    const auto& reduction = reductions[bucket];
+    const auto& operation = operations[bucket];
     runtime->thread().submit({.channel = channel,
                               .ticket = state->ticket(bucket),
-                              .operation = reduction,
-                              .label = reduction->label(),
-                              // The reduction, which holds the state, lives as long as the submission.
+                              .operation = operation,
+                              .label = operation->label(),
+                              // The operation, which holds the state, lives as long as the submission.
                               .done = [state = state.get(), bucket](
                                           std::exception_ptr error) { state->finish_bucket(bucket, error); },
-                              .details = reduction->details()});
+                              .details = operation->details()});
   }
 }
 
@@ -127,6 +169,11 @@ BucketLimits default_bucket_limits() {
   return {.first_bytes = runtime->options().first_bucket_bytes, .bytes = runtime->options().bucket_bytes};
 }
 
+Allocator& bucket_allocator() {
+  const auto runtime = detail::current_runtime();
+  return runtime ? runtime->bucket_allocator() : cpu_allocator();
+}
+
 Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(spec)) {
   check(spec_);
   buckets_ = make_buckets(spec_.gradients, spec_.limits);
@@ -137,16 +184,28 @@ Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(sp
         std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes));
     std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
   }
-  core_ = std::make_unique<Core>(detail::current_runtime(), static_cast<int>(buckets_.size()));
+  core_ = std::make_unique<Core>(detail::current_runtime(),
+                                 static_cast<int>(buckets_.size() + spec_.gathers.size()));
 }
 
 // MPI's handles are freed where MPI is called. A bucket that still waits for other ranks keeps its own.
 Schedule::~Schedule() {
   if (!core_->communicator) return;
   core_->runtime->thread().call([this] {
-    core_->reductions.clear();
+    core_->operations.clear();
+    core_->gathers.clear();
     core_->communicator.reset();
   });
+}
+
+std::vector<TypedBuffer> Schedule::tensors_of(int bucket) const {
+  const Bucket& contents = buckets_[static_cast<std::size_t>(bucket)];
+  std::vector<TypedBuffer> tensors;
+  for (std::size_t k = 0; k < contents.gradients.size(); ++k)
+    tensors.push_back({memory_[static_cast<std::size_t>(bucket)]->data() + contents.offsets[k],
+                       spec_.gradients[static_cast<std::size_t>(contents.gradients[k])].shape.elements(),
+                       contents.dtype});
+  return tensors;
 }
 
 void Schedule::compare() {
@@ -156,21 +215,32 @@ void Schedule::compare() {
     options.emplace_back("the bucket limit", std::to_string(spec_.limits.bytes));
     options.emplace_back("the first bucket's limit", std::to_string(spec_.limits.first_bytes));
     for (auto& option : shared_options(core_->runtime->options())) options.push_back(std::move(option));
-    const std::string description = describe_schedule(spec_.op, options, spec_.gradients);
+    const std::string description =
+        describe_schedule(spec_.reduction, options, spec_.gradients) + describe_gathers(spec_.gathers);
     const auto hashes = world_group().allgather(schedule_hash(description));
     if (std::any_of(hashes.begin(), hashes.end(), [&](const auto& hash) { return hash != hashes[0]; }))
       throw FailedPreconditionError("Ranks disagree on the training step: {}",
                                     first_disagreement(world_group().allgather(description)));
-    if (!buckets_.empty()) {
+    if (core_->num_slots() > 0) {
       auto& thread = core_->runtime->thread();
       core_->channel = thread.open_channel();
       thread.call([this] { core_->communicator = core_->runtime->world().duplicate(); });
       for (std::size_t b = 0; b < buckets_.size(); ++b)
-        core_->reductions.push_back(std::make_shared<detail::BucketReduction>(
+        core_->operations.push_back(std::make_shared<detail::BucketReduction>(
             static_cast<int>(b), core_->state, core_->communicator, memory_[b], buckets_[b].dtype,
-            elements_of(buckets_[b]), spec_.op, label_of(static_cast<int>(b), buckets_[b], spec_.gradients)));
+            elements_of(buckets_[b]), spec_.reduction, tensors_of(static_cast<int>(b)),
+            label_of(static_cast<int>(b), buckets_[b], spec_.gradients)));
+      for (int g = 0; g < num_gathers(); ++g) {
+        const RowGatherSpec& gather = spec_.gathers[g];
+        core_->gathers.push_back(std::make_shared<detail::RowGather>(
+            slot_of_gather(g), core_->state, core_->communicator, gather,
+            spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
+            fmt::format("rows of \"{}\" of the training step", gather.name)));
+        core_->operations.push_back(core_->gathers.back());
+      }
     }
   }
+  if (core_->has_peers()) states_of_process().add(core_->state);
   core_->compared = true;
 }
 
@@ -183,7 +253,16 @@ void Schedule::begin_step() {
   core_->state->begin();
 }
 
-void Schedule::submit(int bucket, Done done) { core_->submit(bucket, std::move(done)); }
+void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done)); }
+
+void Schedule::give_rows(int gather, const Tensor& values, const Tensor& indices) {
+  core_->gathers.at(gather)->set_own(values, indices);
+}
+
+std::pair<Tensor, Tensor> Schedule::gathered_rows(int gather) const {
+  const detail::RowGather& rows = *core_->gathers.at(gather);
+  return {rows.values(), rows.indices()};
+}
 
 void Schedule::request_stop() { core_->state->raise_stop(); }
 
@@ -200,6 +279,10 @@ void Schedule::end_of_data() {
 void Schedule::end_of_data_in_step(const std::string& text) {
   auto& state = *core_->state;
   if (state.error()) return;  // all ranks have it
+  // Of a step with several schedules one is enough: all ranks leave it.
+  const auto begun = state.begun_at();
+  if (states_of_process().any_other(state, [&](const auto& other) { return other.is_void_since(begun); }))
+    return;
   if (state.raise_end_of_data_in_step()) join_with_zeros();
   else fail(text);
 }
@@ -216,7 +299,14 @@ void Schedule::join_with_zeros() {
 void Schedule::fail(const std::string& text) {
   auto& state = *core_->state;
   // An error that all ranks share needs no telling.
-  if (!core_->has_peers() || !core_->compared || buckets_.empty() || state.error()) return;
+  if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || state.error()) return;
+  // Of a step with several schedules the one that the other ranks are in tells them.
+  const bool known =
+      states_of_process().any_other(state, [](const auto& other) { return other.is_broken(); });
+  if (known) return state.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+  if (!state.is_under_way() &&
+      states_of_process().any_other(state, [](const auto& other) { return other.is_under_way(); }))
+    return;
   state.raise_failure(text);
   if (core_->runtime->thread().is_current()) {  // it must go on for anybody to hear of this
     if (state.is_under_way()) core_->submit_missing();
@@ -237,8 +327,8 @@ std::vector<Schedule::Timing> Schedule::last_step_timings() const { return core_
 void Schedule::append_trace(StepTrace& trace) const {
   if (!core_->has_peers()) return;
   const auto timings = last_step_timings();
-  for (std::size_t b = 0; b < core_->reductions.size(); ++b)
-    trace.events.push_back({.name = core_->reductions[b]->label(),
+  for (std::size_t b = 0; b < core_->operations.size(); ++b)
+    trace.events.push_back({.name = core_->operations[b]->label(),
                             .category = "reduce",
                             .lane = "communication",
                             .start = timings[b].start,

@@ -12,33 +12,48 @@
 #include <vector>
 
 #include <kolo/collectives/bucket.h>
-#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/collective.h>
+#include <kolo/collectives/reduction.h>
 #include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/tensor/allocator.h>
+#include <kolo/core/tensor/tensor.h>
 
 namespace kolo {
 
+/// Rows of a tensor: each rank gives those that it has, every rank gets all.
+struct RowGatherSpec {
+  std::string name;
+  Shape dense_shape;  // of the whole tensor; fully known
+  DType dtype = DType::f32;
+  DType index_dtype = DType::i32;
+};
+
 struct ScheduleSpec {
   std::string name;  // for messages; need not be the same on all ranks
-  ReduceOp op = ReduceOp::average;
+  Reduction reduction = ReduceOp::average;
   std::vector<GradientSpec> gradients =
       {};  // in the order in which the backward pass makes them; floating types
   BucketLimits limits = {};
+  std::vector<RowGatherSpec> gathers = {};  // come after all buckets
   // Further named values that must agree on all ranks.
   std::vector<std::pair<std::string, std::string>> options = {};
 };
 
 /// The limits that init() found, the defaults without it.
 BucketLimits default_bucket_limits();
+/// Memory in which the ranks of this node reduce in place, where init() found that they can; else ordinary
+/// memory. It outlives all tensors.
+Allocator& bucket_allocator();
 
-/// One step at a time: begin_step, then submit for each bucket in any order, from any thread. The buckets are
-/// reduced in the order 0, 1, 2, … . Requests to stop, the end of data and failures travel as elements behind
-/// the gradients of each bucket, so a step sends no message beyond its reductions. A step is void as soon as
-/// a bucket carries an end of data or a failure: that bucket and all later ones end in an error on every
-/// rank. An end of data comes with the first bucket, so nothing of its step is applied anywhere. A failure
-/// comes with the first bucket that the failing rank has not begun: ranks may have applied earlier ones, and
-/// the group ends with the error.
-/// One rank: no traffic; submit() is done at once.
+/// One step at a time: begin_step, then submit for each slot (a bucket, or a gather) in any order, from any
+/// thread. The buckets are reduced in the order 0, 1, 2, … . Requests to stop, the end of data and failures
+/// travel as elements behind the gradients of each bucket, so a step sends no message beyond its reductions.
+/// A step is void as soon as a bucket carries an end of data or a failure: that bucket and all later ones end
+/// in an error on every rank. An end of data comes with the first bucket, so nothing of its step is applied
+/// anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks may have
+/// applied earlier ones, and the group ends with the error. A step in which a rank submits nothing at all, on
+/// no rank then, does not count: gradients may be summed for several steps before they are reduced. One rank:
+/// no traffic; submit() is done at once.
 class Schedule final : public StepAgreement {
  public:
   /// Called once for each submitted bucket: nullptr, or why the step is void (OutOfRangeError for the end of
@@ -52,14 +67,21 @@ class Schedule final : public StepAgreement {
     std::chrono::steady_clock::time_point end;
   };
 
-  /// Throws InvalidArgumentError for a gradient that is not floating, and for an op other than sum and
-  /// average.
-  explicit Schedule(ScheduleSpec spec, Allocator& allocator = cpu_allocator());
+  /// Throws InvalidArgumentError for a gradient that is not floating, and for an op other than sum, average
+  /// and adasum.
+  explicit Schedule(ScheduleSpec spec, Allocator& allocator = bucket_allocator());
   ~Schedule() override;
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  int num_gathers() const { return static_cast<int>(spec_.gathers.size()); }
+  /// What to submit a gather by.
+  int slot_of_gather(int gather) const { return static_cast<int>(buckets_.size()) + gather; }
+  /// Before its submit(): this rank's rows, which stay as they are until done. On several ranks only.
+  void give_rows(int gather, const Tensor& values, const Tensor& indices);
+  /// After done: the rows of all ranks in their order; values ÷ R where the reduction is an average.
+  std::pair<Tensor, Tensor> gathered_rows(int gather) const;
   /// The gradients of a bucket and, behind them, a few elements of the schedule's own. Zero at first; what
   /// lies between the gradients must stay zero. Gradients are written here before submit() and read after
   /// done.
@@ -76,7 +98,7 @@ class Schedule final : public StepAgreement {
   void set_step(std::int64_t step) override;
   /// Throws the group's error if there was one, FailedPreconditionError before compare().
   void begin_step() override;
-  void submit(int bucket, Done done);
+  void submit(int slot, Done done);
   /// Nothing is to be done here: the buckets of a step that failed on this rank are what fail() contributes.
   void end_step() override {}
 
@@ -100,6 +122,7 @@ class Schedule final : public StepAgreement {
  private:
   class Core;
   void join_with_zeros();
+  std::vector<TypedBuffer> tensors_of(int bucket) const;
 
   ScheduleSpec spec_;
   std::vector<Bucket> buckets_;

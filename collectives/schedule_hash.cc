@@ -44,9 +44,12 @@ std::string gradient_difference(std::string_view what, std::size_t index, const 
 
 }  // namespace
 
-std::string describe_schedule(ReduceOp op, std::span<const std::pair<std::string, std::string>> options,
+std::string describe_schedule(const Reduction& reduction,
+                              std::span<const std::pair<std::string, std::string>> options,
                               std::span<const GradientSpec> gradients) {
-  std::string text = fmt::format("the reduction={}\n", name(op));
+  std::string text = fmt::format("the reduction={}\n", name(reduction.op));
+  if (reduction.is_scaled())
+    text += fmt::format("the scales={} and {}\n", reduction.prescale, reduction.postscale);
   for (const auto& [key, value] : options) text += fmt::format("{}={}\n", key, value);
   for (const auto& gradient : gradients)
     text += fmt::format("{}{}\" {} {}\n", kGradientMark, gradient.name, gradient.shape,

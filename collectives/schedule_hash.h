@@ -8,12 +8,13 @@
 #include <vector>
 
 #include <kolo/collectives/bucket.h>
-#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/reduction.h>
 
 namespace kolo {
 
 /// options: named values that must agree as well (bucket limits, algorithm), in a fixed order.
-std::string describe_schedule(ReduceOp op, std::span<const std::pair<std::string, std::string>> options,
+std::string describe_schedule(const Reduction& reduction,
+                              std::span<const std::pair<std::string, std::string>> options,
                               std::span<const GradientSpec> gradients);
 
 /// 128 bits of XXH3 over a description, as 32 hexadecimal digits.

@@ -64,8 +64,9 @@ void add(Place& place, int rank, const FlightOperation& operation) {
 std::string parties(const std::vector<std::pair<int, std::string>>& says) {
   std::vector<std::pair<std::string, std::vector<int>>> groups;
   for (const auto& [rank, text] : says) {
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == text; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {text, {}});
+    const std::string& said = text;  // clang 14 captures no structured binding
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == said; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {said, {}});
     group->second.push_back(rank);
   }
   std::string text;

@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/training/optional_state.h>
 
 namespace kolo {
 namespace {
@@ -116,8 +117,31 @@ void broadcast_variables(Session& session, std::span<const Variable> variables, 
   for (const Variable& variable : by_name) session.variable(*variable.ref().node).initialized = true;
 }
 
+namespace {
+
+// All but those that are each rank's own; these at least have a value afterwards.
+std::vector<Variable> shared_variables(Session& session) {
+  std::vector<Variable> shared;
+  for (const Variable& variable : global_variables(session.graph())) {
+    if (!is_own_of_rank(variable)) shared.push_back(variable);
+    else if (!session.variable(*variable.ref().node).initialized) session.run(variable.initializer());
+  }
+  return shared;
+}
+
+}  // namespace
+
+void broadcast_optimizer_state(Session& session, int root) {
+  std::vector<Variable> state = shared_variables(session);
+  const std::vector<Variable> trainable = trainable_variables(session.graph());
+  std::erase_if(state, [&](const Variable& variable) {
+    return std::find(trainable.begin(), trainable.end(), variable) != trainable.end();
+  });
+  broadcast_variables(session, state, root);
+}
+
 void BroadcastGlobalVariablesHook::after_create_session(Session& session) {
-  broadcast_variables(session, global_variables(session.graph()), root_);
+  broadcast_variables(session, shared_variables(session), root_);
 }
 
 }  // namespace kolo

@@ -1,5 +1,9 @@
 #include <kolo/optimizer/distributed_optimizer.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include <kolo/collectives/graph_ops.h>
@@ -7,13 +11,51 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/optimizer/compression/none.h>
+#include <kolo/optimizer/detail/backward_passes.h>
+#include <kolo/optimizer/detail/loss_scaling.h>
 
 namespace kolo {
 namespace {
 
+constexpr char kName[] = "DistributedOptimizer";
+
 const std::string& name_of(const std::unique_ptr<Optimizer>& inner) {
-  if (inner == nullptr) throw InvalidArgumentError("DistributedOptimizer: there is no optimizer to wrap");
+  if (inner == nullptr) throw InvalidArgumentError("{}: there is no optimizer to wrap", kName);
   return inner->name();
+}
+
+void check_groups(const DistributedOptimizerOptions& options) {
+  if (options.num_groups < 0)
+    throw InvalidArgumentError("{}: num_groups is {}; it must be at least 0", kName, options.num_groups);
+  if (options.num_groups > 0 && !options.groups.empty())
+    throw InvalidArgumentError(
+        "{}: both num_groups and groups are given; one of them says what is reduced together", kName);
+  std::vector<Variable> seen;
+  for (const auto& group : options.groups)
+    for (const Variable& variable : group) {
+      if (!variable) throw InvalidArgumentError("{}: groups lists an empty variable", kName);
+      if (std::find(seen.begin(), seen.end(), variable) != seen.end())
+        throw InvalidArgumentError("{}: variable \"{}\" stands in groups twice", kName, variable.name());
+      seen.push_back(variable);
+    }
+}
+
+void check(const DistributedOptimizerOptions& options) {
+  if (options.op != ReduceOp::average && options.op != ReduceOp::sum && options.op != ReduceOp::adasum)
+    throw InvalidArgumentError("{}: op is {}; gradients are combined by average, sum or adasum", kName,
+                               kolo::name(options.op));
+  if (options.backward_passes_per_step < 1)
+    throw InvalidArgumentError("{}: backward_passes_per_step is {}; it must be at least 1", kName,
+                               options.backward_passes_per_step);
+  if (options.gradient_predivide_factor != 1 && options.op != ReduceOp::average)
+    throw InvalidArgumentError(
+        "{}: gradient_predivide_factor is {}, but op is {}; it splits the division of an average", kName,
+        options.gradient_predivide_factor, kolo::name(options.op));
+  if (!(options.gradient_predivide_factor > 0))
+    throw InvalidArgumentError("{}: gradient_predivide_factor is {}; it must be positive", kName,
+                               options.gradient_predivide_factor);
+  check_groups(options);
 }
 
 // What some op leaves open, the variable knows.
@@ -22,15 +64,79 @@ Output of_known_shape(const Scope& s, const GradientPair& pair) {
                                                 : reshape(s, pair.gradient, pair.variable.shape());
 }
 
+std::vector<std::string> compared_settings(const DistributedOptimizerOptions& options,
+                                           const Compression& compression) {
+  return {fmt::format("the compression={}", compression.name()),
+          fmt::format("backward_passes_per_step={}", options.backward_passes_per_step),
+          fmt::format("average_aggregated_gradients={}", options.average_aggregated_gradients),
+          fmt::format("gradient_predivide_factor={}", options.gradient_predivide_factor),
+          fmt::format("dynamic loss scaling={}", options.loss_scale.has_value())};
+}
+
+class GroupReducer final : public GradientReducer {
+ public:
+  /// groups: by name.
+  GroupReducer(const GroupAllReduceOptions& options, std::map<std::string, std::int64_t> groups,
+               bool tolerates_overflow)
+      : options_(options), groups_(std::move(groups)), tolerates_overflow_(tolerates_overflow) {}
+
+  using GradientReducer::reduce;
+  GroupReduced reduce(const Scope& s, const GroupReduceInputs& inputs) override {
+    GroupAllReduceOptions options = options_;
+    if (!groups_.empty())
+      for (const std::string& name : inputs.names) {
+        const auto found = groups_.find(name);
+        options.groups.push_back(found == groups_.end() ? -1 : found->second);
+      }
+    GroupReduceInputs all = inputs;
+    const std::size_t asked = inputs.slices.size();
+    for (const GradientPair& pair : std::exchange(slices_, {})) {
+      all.slices.push_back(*indexed_slices(pair.gradient));
+      all.slice_names.push_back(pair.variable.name());
+    }
+    GroupReduced reduced = group_reduce(s.named(kName), all, options);
+    for (std::size_t i = asked; i < reduced.slices.size(); ++i)
+      gathered_.push_back(to_dense(s, reduced.slices[i]));
+    reduced.slices.resize(asked);
+    return reduced;
+  }
+  /// Gradients that are slices, which travel with the first reduction.
+  void add_slices(const GradientPair& pair) { slices_.push_back(pair); }
+  const Outputs& gathered() const { return gathered_; }
+  bool tolerates_overflow() const override { return tolerates_overflow_; }
+
+ private:
+  GroupAllReduceOptions options_;
+  std::map<std::string, std::int64_t> groups_;
+  bool tolerates_overflow_;
+  std::vector<GradientPair> slices_;
+  Outputs gathered_;
+};
+
 }  // namespace
+
+// What compute_gradients leaves for apply_gradients.
+class DistributedOptimizer::Build {
+ public:
+  explicit Build(const DistributedOptimizerOptions& options) {
+    if (options.backward_passes_per_step > 1)
+      passes.emplace(options.backward_passes_per_step, options.average_aggregated_gradients);
+    if (options.loss_scale) scaling.emplace(*options.loss_scale);
+  }
+
+  std::optional<detail::BackwardPasses> passes;
+  std::optional<detail::LossScaling> scaling;
+};
 
 DistributedOptimizer::DistributedOptimizer(std::unique_ptr<Optimizer> inner,
                                            DistributedOptimizerOptions options)
-    : Optimizer(name_of(inner)), inner_(std::move(inner)), options_(options) {
-  if (options_.op != ReduceOp::average && options_.op != ReduceOp::sum)
-    throw InvalidArgumentError("DistributedOptimizer: op is {}; gradients are combined by average or sum",
-                               kolo::name(options_.op));
+    : Optimizer(name_of(inner)), inner_(std::move(inner)), options_(std::move(options)) {
+  check(options_);
+  if (options_.compression == nullptr) options_.compression = no_compression();
+  build_ = std::make_unique<Build>(options_);
 }
+
+DistributedOptimizer::~DistributedOptimizer() = default;
 
 std::vector<GradientPair> DistributedOptimizer::compute_gradients(Scope& s, Output loss,
                                                                   std::span<const Variable> variables,
@@ -38,40 +144,97 @@ std::vector<GradientPair> DistributedOptimizer::compute_gradients(Scope& s, Outp
   // The gate comes behind the reduction: before it, it would keep gradients from lying in their buckets.
   ComputeGradientsOptions inner_options = options;
   inner_options.gate = Gate::none;
+  if (build_->scaling) inner_options.grad_loss = build_->scaling->scaled(s, loss, options.grad_loss);
   std::vector<GradientPair> pairs = inner_->compute_gradients(s, loss, variables, inner_options);
-  Outputs local;
-  std::vector<std::string> names;
-  GroupAllReduceOptions group = {.op = options_.op,
-                                 .first_bucket_bytes = options_.first_bucket_bytes,
-                                 .bucket_bytes = options_.bucket_bytes};
-  std::vector<GradientPair*> to_reduce;
-  for (GradientPair& pair : pairs) {
-    if (!pair.gradient) continue;
-    if (keeps_slices(pair)) {
-      group.of_one_rank.push_back(pair.variable.name());
-      continue;
-    }
-    to_reduce.push_back(&pair);
-    local.push_back(of_known_shape(s, pair));
-    names.push_back(pair.variable.name());
+  if (build_->passes) {
+    for (GradientPair& pair : pairs)
+      if (pair.gradient) pair.gradient = of_known_shape(s, pair);
+    pairs = build_->passes->sum(s, pairs);
   }
-  // Without any gradient too: the other ranks, which may have some, compare their schedule with this one's.
-  const Outputs reduced = group_allreduce(s.named("DistributedOptimizer"), local, names, group);
-  for (std::size_t i = 0; i < to_reduce.size(); ++i) to_reduce[i]->gradient = reduced[i];
+  if (!options_.skip_synchronize) pairs = synchronize(s, pairs);
+  if (build_->scaling)
+    pairs = options_.skip_synchronize ? build_->scaling->unscaled_unchecked(s, pairs)
+                                      : build_->scaling->unscaled(s, pairs);
   return options.gate == Gate::graph ? gated(s, std::move(pairs)) : pairs;
 }
 
+std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<const GradientPair> local) {
+  const bool alone = process().size == 1;
+  std::vector<GradientPair> pairs(local.begin(), local.end());
+  GroupAllReduceOptions group = {.op = options_.op,
+                                 .first_bucket_bytes = options_.first_bucket_bytes,
+                                 .bucket_bytes = options_.bucket_bytes,
+                                 .predivide_factor = options_.gradient_predivide_factor,
+                                 .compared = compared_settings(options_, *options_.compression)};
+  std::vector<GradientPair*> to_reduce, to_gather;
+  std::vector<GradientPair> whole;
+  std::vector<Variable> variables;
+  for (GradientPair& pair : pairs) {
+    if (!pair.gradient) continue;
+    if (keeps_slices(pair)) {
+      if (alone) group.of_one_rank.push_back(pair.variable.name());
+      else to_gather.push_back(&pair);
+      continue;
+    }
+    to_reduce.push_back(&pair);
+    whole.push_back({of_known_shape(s, pair), pair.variable});
+    variables.push_back(pair.variable);
+  }
+  std::map<std::string, std::int64_t> groups;
+  const std::vector<std::int64_t> numbers = groups_of(variables);
+  for (std::size_t i = 0; i < numbers.size(); ++i) groups[variables[i].name()] = numbers[i];
+  const auto compression = alone ? no_compression() : options_.compression;
+  // What is left out here would be missing on several ranks.
+  if (alone && options_.compression->name() != compression->name())
+    for (const Variable& variable : variables) group.of_one_rank.push_back(variable.name());
+  GroupReducer reducer(group, std::move(groups), options_.loss_scale.has_value());
+  for (const GradientPair* pair : to_gather) reducer.add_slices(*pair);
+  // Without any gradient too: the other ranks, which may have some, compare their schedule with this one's.
+  const Outputs reduced = compression->reduce(s, whole, reducer);
+  for (std::size_t i = 0; i < to_reduce.size(); ++i) to_reduce[i]->gradient = reduced[i];
+  for (std::size_t i = 0; i < to_gather.size(); ++i) to_gather[i]->gradient = reducer.gathered().at(i);
+  return pairs;
+}
+
 bool DistributedOptimizer::keeps_slices(const GradientPair& pair) const {
-  return process().size == 1 && !options_.sparse_as_dense && indexed_slices(pair.gradient);
+  return !options_.sparse_as_dense && indexed_slices(pair.gradient);
+}
+
+// Of each variable; empty without groups.
+std::vector<std::int64_t> DistributedOptimizer::groups_of(std::span<const Variable> variables) const {
+  std::vector<std::int64_t> numbers;
+  const auto count = static_cast<std::int64_t>(variables.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (options_.num_groups > 0)
+      numbers.push_back(i * std::min<std::int64_t>(options_.num_groups, count) / count);
+    else if (!options_.groups.empty()) numbers.push_back(-1);
+  }
+  for (std::size_t g = 0; g < options_.groups.size(); ++g)
+    for (const Variable& member : options_.groups[g]) {
+      const auto found = std::find(variables.begin(), variables.end(), member);
+      if (found == variables.end())
+        throw InvalidArgumentError("{}: groups lists \"{}\", which has no gradient", kName, member.name());
+      numbers[static_cast<std::size_t>(found - variables.begin())] = static_cast<std::int64_t>(g);
+    }
+  return numbers;
 }
 
 Operation DistributedOptimizer::apply_gradients(Scope& s, std::span<const GradientPair> gradients,
                                                 const ApplyOptions& options) {
-  return inner_->apply_gradients(s, gradients, options);
+  using Pairs = std::span<const GradientPair>;
+  const auto apply = [&](Pairs pairs) { return inner_->apply_gradients(s, pairs, options); };
+  const auto apply_good = [&](Pairs pairs) {
+    return build_->scaling ? build_->scaling->in_good_step(s, pairs, apply) : apply(pairs);
+  };
+  return build_->passes ? build_->passes->in_last_pass(s, gradients, apply_good) : apply_good(gradients);
 }
 
 Variable DistributedOptimizer::find_slot(const Variable& variable, const std::string& slot) const {
   return inner_->find_slot(variable, slot);
+}
+
+Variable DistributedOptimizer::loss_scale() const {
+  return build_->scaling ? build_->scaling->scale() : Variable();
 }
 
 }  // namespace kolo

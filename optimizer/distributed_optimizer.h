@@ -4,50 +4,84 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <kolo/collectives/reduce_op.h>
+#include <kolo/optimizer/compression/compression.h>
+#include <kolo/optimizer/loss_scale.h>
 #include <kolo/optimizer/optimizer.h>
 
 namespace kolo {
 
+/// All ranks must give the same; what differs is found before the first step.
 struct DistributedOptimizerOptions {
-  ReduceOp op = ReduceOp::average;      // average or sum
+  ReduceOp op = ReduceOp::average;      // average, sum or adasum (of whole gradients only)
   std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
   std::int64_t bucket_bytes = 0;        // of the others; 0: KOLO_BUCKET_BYTES
-  // Slices (core/graph/indexed_slices.h) become whole gradients on one rank too, as they do on several.
+  // Slices (core/graph/indexed_slices.h) become whole gradients.
   bool sparse_as_dense = false;
+  // How gradients travel (optimizer/compression); none: as they are. One rank does not compress.
+  std::shared_ptr<const Compression> compression = nullptr;
+  // Runs of the training step for each update. In all but the last one gradients are summed on this rank
+  // alone; the last one reduces the sum and applies it, and only it counts the global step.
+  int backward_passes_per_step = 1;
+  bool average_aggregated_gradients = false;  // that sum is divided by backward_passes_per_step
+  // Average alone: gradients are divided by it before they are summed over the R ranks, and the sum is
+  // multiplied by it ÷ R. Between 1/65536 and 65536.
+  double gradient_predivide_factor = 1;
+  // Gradients that are reduced at once, in a bucket of their own, whatever their size: `num_groups` groups of
+  // about as many each, in the order of the variables; or these variables' (the others' are not grouped).
+  int num_groups = 0;
+  std::vector<std::vector<Variable>> groups = {};
+  // compute_gradients gives this rank's own gradients: the caller combines them, by `synchronize` or in
+  // another way, before they are applied.
+  bool skip_synchronize = false;
+  std::optional<DynamicLossScale> loss_scale = {};  // none: the loss is differentiated as it is
 };
 
 /// Wraps any optimizer: between its computing and its applying of gradients they are reduced over all ranks.
-/// Its slots, its names and so its checkpoints stay what they are without the wrapper.
+/// Its slots, its names and so its checkpoints stay what they are without the wrapper; state of the wrapper's
+/// own (sums, residuals, the loss scale) may be missing from a checkpoint and then starts afresh.
 class DistributedOptimizer : public Optimizer {
  public:
-  /// Throws InvalidArgumentError if there is no inner optimizer, or for an op that gradients cannot be
-  /// combined with.
+  /// Throws InvalidArgumentError if there is no inner optimizer, or for options that cannot be.
   explicit DistributedOptimizer(std::unique_ptr<Optimizer> inner, DistributedOptimizerOptions options = {});
+  ~DistributedOptimizer() override;
 
   using Optimizer::compute_gradients;
   /// Pairs (gradient reduced over the ranks, variable), in the order of `variables`. A gradient that is
   /// absent stays so; it must then be absent on all ranks. loss: f32|f64, any shape (summed). Throws as the
   /// inner optimizer does. One rank: results are bit-identical to the inner optimizer's. Cost per step:
   /// 2(n−1)/n · (bytes of all gradients) sent per rank, overlapped with the backward pass.
-  /// Slices: on several ranks they are made whole inside their bucket and reduced like all others, so rules
-  /// that touch listed rows alone (Momentum, Adagrad, …) move all rows there. One rank keeps them, see
-  /// `sparse_as_dense`.
+  /// With several backward passes for a step the gradients exist in the last one only: what is computed from
+  /// them is skipped in the others, and cannot be fetched there.
+  /// Slices stay slices: every rank gets the rows of all, ÷ R for an average, and the rule sums those that
+  /// several ranks have. In a step in which the rows of all ranks are more bytes than the whole gradient,
+  /// that is reduced instead, and the rows that some rank has are taken out of it: the rule sees the same
+  /// rows, each once. With `sparse_as_dense`, and with several backward passes for a step, slices become
+  /// whole gradients: rules that touch listed rows alone (Momentum, Adagrad, …) move all rows then.
   std::vector<GradientPair> compute_gradients(Scope& s, Output loss, std::span<const Variable> variables,
                                               const ComputeGradientsOptions& options = {}) override;
+  /// The same gradients reduced over the ranks: what compute_gradients does unless `skip_synchronize`.
+  std::vector<GradientPair> synchronize(Scope& s, std::span<const GradientPair> local);
   Operation apply_gradients(Scope& s, std::span<const GradientPair> gradients,
                             const ApplyOptions& options = {}) override;
   Variable find_slot(const Variable& variable, const std::string& slot) const override;
+  /// The variable that dynamic loss scaling multiplies the loss by; none without it, and before gradients
+  /// were computed.
+  Variable loss_scale() const;
 
  private:
+  class Build;
   bool keeps_slices(const GradientPair& pair) const;
+  std::vector<std::int64_t> groups_of(std::span<const Variable> variables) const;
 
   std::unique_ptr<Optimizer> inner_;
   DistributedOptimizerOptions options_;
+  std::unique_ptr<Build> build_;
 };
 
 }  // namespace kolo

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {
@@ -165,6 +166,11 @@ const RegisterSchedule linear_cosine(
       return rate * ((n[2] + (n[0] - s) / n[0]) * half_cosine(2 * n[1] * s / n[0]) + n[3]);
     });
 
+// B, R
+const RegisterSchedule warmup("LearningRateWarmup", check_steps<2>, [](double rate, double step, Numbers n) {
+  return rate * (1 + (n[1] - 1) * std::min((step + 1) / n[0], 1.0));
+});
+
 void check_step(const char* function, const Output& global_step) {
   if (!global_step) throw InvalidArgumentError("global_step is required for {}.", function);
 }
@@ -245,6 +251,19 @@ Output linear_cosine_decay(const Scope& s, Hyperparameter learning_rate, Output 
                            const LinearCosineDecayOptions& options) {
   return schedule(s, "LinearCosineDecay", "linear_cosine_decay", learning_rate, global_step,
                   {options.decay_steps, options.num_periods, options.alpha, options.beta});
+}
+
+Output learning_rate_warmup(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                            const LearningRateWarmup& warmup) {
+  if (!(warmup.epochs > 0 && warmup.batches_per_epoch > 0))
+    throw InvalidArgumentError("learning_rate_warmup: {} epochs of {} batches; both must be positive",
+                               warmup.epochs, warmup.batches_per_epoch);
+  if (!(warmup.scale >= 0))
+    throw InvalidArgumentError(
+        "learning_rate_warmup: scale is {}; it must be positive, or 0 for the number of ranks", warmup.scale);
+  return schedule(
+      s, "LearningRateWarmup", "learning_rate_warmup", learning_rate, global_step,
+      {warmup.epochs * warmup.batches_per_epoch, warmup.scale > 0 ? warmup.scale : process().size});
 }
 
 }  // namespace kolo

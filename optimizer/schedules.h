@@ -75,4 +75,14 @@ struct LinearCosineDecayOptions {
 Output linear_cosine_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
                            const LinearCosineDecayOptions& options);
 
+struct LearningRateWarmup {
+  double epochs = 0;             // of the warm-up
+  double batches_per_epoch = 0;  // B = epochs · batches_per_epoch, positive
+  double scale = 0;              // R, what the rate is multiplied by in the end; 0: the number of ranks
+};
+/// learning_rate · (1 + (R − 1) · b / B) in batch b = s + 1 of the warm-up, b ≤ B, then learning_rate · R:
+/// Goyal et al., "Accurate, large minibatch SGD", 2017. Nothing else scales a rate with the number of ranks.
+Output learning_rate_warmup(const Scope& s, Hyperparameter learning_rate, Output global_step,
+                            const LearningRateWarmup& warmup);
+
 }  // namespace kolo

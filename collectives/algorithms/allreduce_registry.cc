@@ -36,7 +36,8 @@ std::shared_ptr<Collective> make_allreduce(const std::string& name, const Algori
 }
 
 std::vector<std::string> allreduce_names() {
-  std::vector<std::string> names = {"mpi"};  // a call of MPI's own, made by MpiCommunicator
+  // Not over messages, and made by MpiCommunicator: a call of MPI's own, and the node's.
+  std::vector<std::string> names = {"mpi", "shared_memory"};
   for (const auto& [name, make] : registry()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;

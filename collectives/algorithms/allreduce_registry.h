@@ -23,7 +23,7 @@ AllreduceFactory allreduce_factory(const std::string& name);
 /// The operation that the named algorithm makes of it. Throws InternalError for an unknown name.
 std::shared_ptr<Collective> make_allreduce(const std::string& name, const AlgorithmContext& context,
                                            const TypedBuffer& buffer, ReduceOp op);
-/// What KOLO_ALLREDUCE may name besides "auto": the registered ones and "mpi", sorted.
+/// What KOLO_ALLREDUCE may name besides "auto": the registered ones, "mpi" and "shared_memory", sorted.
 std::vector<std::string> allreduce_names();
 
 }  // namespace kolo

@@ -28,6 +28,7 @@ class Scaled final : public Collective {
     return progress;
   }
   const char* phase() const override { return operation_->phase(); }
+  bool needs_comm_thread() const override { return operation_->needs_comm_thread(); }
 
  private:
   const std::shared_ptr<Collective> operation_;

@@ -1,20 +1,38 @@
 #include <kolo/collectives/detail/bucket_reduction.h>
 
 #include <utility>
+#include <vector>
+
+#include <kolo/collectives/algorithms/sequence.h>
 
 namespace kolo::detail {
+namespace {
+
+std::shared_ptr<Collective> adasum_of_each(Communicator& communicator, std::span<const TypedBuffer> tensors,
+                                           const TypedBuffer& flags) {
+  std::vector<std::shared_ptr<Collective>> all;
+  for (const TypedBuffer& tensor : tensors) all.push_back(communicator.allreduce(tensor, ReduceOp::adasum));
+  all.push_back(communicator.allreduce(flags, ReduceOp::sum));
+  return in_sequence(std::move(all));
+}
+
+}  // namespace
 
 BucketReduction::BucketReduction(int bucket, std::shared_ptr<StepState> state,
                                  std::shared_ptr<Communicator> communicator, std::shared_ptr<Buffer> memory,
-                                 DType dtype, std::int64_t elements, ReduceOp op, std::string label)
-    : bucket_(bucket),
+                                 DType dtype, std::int64_t elements, const Reduction& reduction,
+                                 std::span<const TypedBuffer> tensors, std::string label)
+    : ScheduledOperation(std::move(label)),
+      bucket_(bucket),
       state_(std::move(state)),
       communicator_(std::move(communicator)),
       memory_(std::move(memory)),
       dtype_(dtype),
       flags_(memory_->data() + elements * static_cast<std::int64_t>(size_of(dtype))),
-      label_(std::move(label)),
-      allreduce_(communicator_->allreduce({memory_->data(), elements + kFlagElements, dtype}, op)),
+      allreduce_(
+          reduction.op == ReduceOp::adasum
+              ? adasum_of_each(*communicator_, tensors, {flags_, kFlagElements, dtype})
+              : communicator_->allreduce({memory_->data(), elements + kFlagElements, dtype}, reduction)),
       reasons_(*communicator_) {}
 
 OperationDetails BucketReduction::details() const {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include <kolo/collectives/communicator.h>
+#include <kolo/collectives/detail/scheduled_operation.h>
 #include <kolo/collectives/detail/step_state.h>
 #include <kolo/collectives/flight_recorder.h>
 #include <kolo/collectives/text_exchange.h>
@@ -14,15 +16,15 @@ namespace kolo::detail {
 
 /// Sends this rank's flags with the gradients. Where the bucket comes back void, the ranks tell each other
 /// why: all of them, since all have seen the same flags. Keeps alive what its messages refer to.
-class BucketReduction final : public Collective {
+class BucketReduction final : public ScheduledOperation {
  public:
-  /// elements: the gradients' and the padding's; the flags follow them.
+  /// elements: the gradients' and the padding's; the flags follow them. tensors: the gradients, each with
+  /// coefficients of its own where they are combined by Adasum.
   BucketReduction(int bucket, std::shared_ptr<StepState> state, std::shared_ptr<Communicator> communicator,
-                  std::shared_ptr<Buffer> memory, DType dtype, std::int64_t elements, ReduceOp op,
-                  std::string label);
+                  std::shared_ptr<Buffer> memory, DType dtype, std::int64_t elements,
+                  const Reduction& reduction, std::span<const TypedBuffer> tensors, std::string label);
 
-  const std::string& label() const { return label_; }
-  OperationDetails details() const;
+  OperationDetails details() const override;
   StepState& state() { return *state_; }
 
   void start() override;
@@ -38,7 +40,6 @@ class BucketReduction final : public Collective {
   const std::shared_ptr<Buffer> memory_;
   const DType dtype_;
   std::byte* const flags_;
-  const std::string label_;
   const std::shared_ptr<Collective> allreduce_;
   TextExchange reasons_;
   Stage stage_ = Stage::skipped;

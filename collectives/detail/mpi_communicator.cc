@@ -7,10 +7,12 @@
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/algorithms/barrier.h>
 #include <kolo/collectives/algorithms/broadcast.h>
+#include <kolo/collectives/algorithms/choose.h>
 #include <kolo/collectives/algorithms/exchange.h>
 #include <kolo/collectives/algorithms/ring.h>
 #include <kolo/collectives/detail/mpi_allreduce.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 
 namespace kolo::detail {
 namespace {
@@ -20,17 +22,48 @@ constexpr std::size_t kShortAllgatherBytes = std::size_t{64} << 10;  // of all b
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(MpiComm comm, Topology topology, std::string allreduce,
-                                 std::int64_t chunk_bytes)
+                                 std::int64_t chunk_bytes, NodeView node)
     : comm_(std::move(comm)),
       topology_(std::move(topology)),
-      network_(comm_.get()),
+      mpi_network_(comm_.get()),
+      view_(std::move(node)),
+      node_(connect_node()),
       allreduce_(std::move(allreduce)),
       chunk_bytes_(chunk_bytes) {}
 
+std::unique_ptr<NodeCollectives> MpiCommunicator::connect_node() const {
+  std::unique_ptr<NodeChannel> channel;
+  try {
+    if (view_ && view_.size() > 1) channel = std::make_unique<NodeChannel>(view_);
+  } catch (const ResourceExhaustedError& error) {
+    log_warning("{}; its messages go through MPI", error.what());
+  }
+  constexpr std::int64_t kNone = -1;
+  const std::int64_t own = channel ? channel->own_offset() : kNone;
+  std::vector<std::int64_t> all(size());
+  check_mpi(MPI_Allgather(&own, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm_.get()), "MPI_Allgather");
+  std::vector<std::int64_t> offsets;
+  for (const int neighbour : topology_.ranks_of(topology_.node_of(rank()))) offsets.push_back(all[neighbour]);
+  if (!channel || std::count(offsets.begin(), offsets.end(), kNone) > 0) return nullptr;
+  channel->connect(offsets);
+  return std::make_unique<NodeCollectives>(std::move(channel));
+}
+
 std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& buffer, ReduceOp op) {
   if (op == ReduceOp::adasum) return make_adasum(buffer);
-  const std::string name = allreduce_ == "auto" ? "ring" : allreduce_;
+  const std::int64_t bytes = buffer.elements * static_cast<std::int64_t>(size_of(buffer.dtype));
+  const std::string name =
+      allreduce_ != "auto"
+          ? allreduce_
+          : choose_allreduce(
+                {.topology = topology_, .shares_memory = shared() != nullptr, .bytes = bytes, .op = op});
   if (name == "mpi") return mpi_allreduce(comm_.get(), buffer, op);
+  if (name == "shared_memory") {
+    if (shared() != nullptr) return shared()->allreduce(buffer, op);
+    throw FailedPreconditionError("KOLO_ALLREDUCE=shared_memory: {} ranks on {} nodes do not share memory{}",
+                                  size(), topology_.nodes(),
+                                  topology_.nodes() > 1 ? "" : ", see the warning at the start");
+  }
   return kolo::make_allreduce(name, context(), buffer, op);
 }
 
@@ -44,6 +77,8 @@ std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buff
 std::shared_ptr<Collective> MpiCommunicator::make_reduce_scatter(const TypedBuffer& buffer,
                                                                  std::span<const std::int64_t> counts,
                                                                  ReduceOp op) {
+  if (shared() != nullptr && (allreduce_ == "auto" || allreduce_ == "shared_memory"))
+    return shared()->reduce_scatter(buffer, counts, op);
   if (allreduce_ != "auto" && allreduce_ != "ring") return make_allreduce(buffer, op);
   return ring_reduce_scatter(context(), buffer, counts, op);
 }
@@ -55,7 +90,8 @@ void MpiCommunicator::check_root(int root) const {
 
 std::shared_ptr<Collective> MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   check_root(root);
-  return kolo::broadcast(network_, bytes, root, chunk_bytes_);
+  if (shared() != nullptr) return shared()->broadcast(bytes, root);
+  return kolo::broadcast(mpi_network_, bytes, root, chunk_bytes_);
 }
 
 // Short blocks go straight to every rank, since a ring's steps cost more than their bytes.
@@ -63,15 +99,17 @@ std::shared_ptr<Collective> MpiCommunicator::allgather(std::span<const std::span
   if (static_cast<int>(blocks.size()) != size())
     throw InvalidArgumentError("allgather over {} ranks was given {} blocks; it needs one for each rank",
                                size(), blocks.size());
+  if (shared() != nullptr) return shared()->allgather(blocks);
   std::size_t bytes = 0;
   for (const auto& block : blocks) bytes += block.size();
-  if (bytes > kShortAllgatherBytes) return ring_allgather(network_, blocks, chunk_bytes_);
-  return exchange(network_, std::vector<std::span<const std::byte>>(blocks.size(), blocks[rank()]), blocks);
+  if (bytes > kShortAllgatherBytes) return ring_allgather(mpi_network_, blocks, chunk_bytes_);
+  return exchange(mpi_network_, std::vector<std::span<const std::byte>>(blocks.size(), blocks[rank()]),
+                  blocks);
 }
 
 std::shared_ptr<Collective> MpiCommunicator::alltoall(std::span<const std::span<const std::byte>> out,
                                                       std::span<const std::span<std::byte>> in) {
-  return exchange(network_, out, in);
+  return exchange(network(), out, in);
 }
 
 std::shared_ptr<Collective> MpiCommunicator::gather(std::span<const std::byte> own,
@@ -79,7 +117,7 @@ std::shared_ptr<Collective> MpiCommunicator::gather(std::span<const std::byte> o
   check_root(root);
   std::vector<std::span<const std::byte>> out(size());
   out[root] = own;
-  return exchange(network_, out, blocks);
+  return exchange(network(), out, blocks);
 }
 
 std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<const std::byte>> blocks,
@@ -87,14 +125,17 @@ std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<c
   check_root(root);
   std::vector<std::span<std::byte>> in(size());
   in[root] = own;
-  return exchange(network_, blocks, in);
+  return exchange(network(), blocks, in);
 }
 
-std::shared_ptr<Collective> MpiCommunicator::barrier() { return dissemination_barrier(network_); }
+std::shared_ptr<Collective> MpiCommunicator::barrier() {
+  if (shared() != nullptr) return shared()->barrier();
+  return dissemination_barrier(mpi_network_);
+}
 
 std::shared_ptr<Communicator> MpiCommunicator::duplicate() {
   return std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), topology_, allreduce_,
-                                           chunk_bytes_);
+                                           chunk_bytes_, view_);
 }
 
 std::shared_ptr<Communicator> MpiCommunicator::subset(std::span<const int> members, int tag) {
@@ -105,8 +146,12 @@ std::shared_ptr<Communicator> MpiCommunicator::subset(std::span<const int> membe
   check_mpi(MPI_Comm_create_group(comm_.get(), chosen, tag, &comm), "MPI_Comm_create_group");
   MPI_Group_free(&chosen);
   MPI_Group_free(&all);
+  std::vector<int> neighbours;  // those of the members that are on this node
+  for (const int member : members)
+    if (topology_.node_of(member) == topology_.node_of(rank()))
+      neighbours.push_back(topology_.local_rank(member));
   return std::make_shared<MpiCommunicator>(MpiComm::adopt(comm), topology_.of(members), allreduce_,
-                                           chunk_bytes_);
+                                           chunk_bytes_, view_ ? view_.of(neighbours) : NodeView());
 }
 
 }  // namespace kolo::detail

@@ -8,17 +8,24 @@
 #include <kolo/collectives/communicator.h>
 #include <kolo/collectives/detail/mpi_handles.h>
 #include <kolo/collectives/detail/mpi_point_to_point.h>
+#include <kolo/collectives/shared_memory/node_collectives.h>
+#include <kolo/collectives/shared_memory/node_memory.h>
 
 namespace kolo::detail {
 
-/// Used by one thread, which also destroys it (or MPI has been finalised by then). Outlives its operations.
+/// Where all ranks share memory, that carries the operations and the messages; MPI then only makes
+/// communicators. Used by one thread, which also destroys it (or MPI has been finalised by then), but for the
+/// operations that need no communication thread. Outlives its operations.
 class MpiCommunicator final : public Communicator {
  public:
-  /// topology: of comm's ranks. allreduce: "auto", "mpi" or a registered algorithm's name.
-  MpiCommunicator(MpiComm comm, Topology topology, std::string allreduce, std::int64_t chunk_bytes);
+  /// topology: of comm's ranks. allreduce: one of allreduce_names() or "auto". node: the memory of the ranks
+  /// of this rank's node, in the order of topology.ranks_of(); empty where it is not shared, on all of them.
+  /// Collective.
+  MpiCommunicator(MpiComm comm, Topology topology, std::string allreduce, std::int64_t chunk_bytes,
+                  NodeView node = {});
 
-  int rank() const override { return network_.rank(); }
-  int size() const override { return network_.size(); }
+  int rank() const override { return mpi_network_.rank(); }
+  int size() const override { return mpi_network_.size(); }
   const Topology& topology() const override { return topology_; }
   /// For messages of other kinds between two of its operations.
   MPI_Comm comm() const { return comm_.get(); }
@@ -41,14 +48,20 @@ class MpiCommunicator final : public Communicator {
 
  private:
   void check_root(int root) const;
+  std::unique_ptr<NodeCollectives> connect_node() const;
+  // Of all ranks, or nullptr.
+  NodeCollectives* shared() const { return topology_.nodes() == 1 ? node_.get() : nullptr; }
+  PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
   std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer);
   AlgorithmContext context() {
-    return {.network = network_, .topology = topology_, .chunk_bytes = chunk_bytes_};
+    return {.network = network(), .topology = topology_, .chunk_bytes = chunk_bytes_, .local = node_.get()};
   }
 
   MpiComm comm_;
   Topology topology_;
-  MpiPointToPoint network_;
+  MpiPointToPoint mpi_network_;
+  NodeView view_;
+  std::unique_ptr<NodeCollectives> node_;  // of the ranks of this node; nullptr where they share no memory
   std::string allreduce_;
   std::int64_t chunk_bytes_;
 };

@@ -1,11 +1,14 @@
 #include <kolo/collectives/detail/runtime.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include <kolo/collectives/detail/launcher.h>
+#include <kolo/collectives/detail/mpi_node_view.h>
 #include <kolo/collectives/detail/timeline_session.h>
 #include <kolo/collectives/topology.h>
 #include <kolo/core/base/error.h>
@@ -119,8 +122,10 @@ void Runtime::find_peers(const MpiComm& comm) {
   process_ = locate(rank, topology);
   process_.hostname = hostname;
 
+  node_ = connect_node_memory(comm.get(), topology);
+  thread_->set_crowded(process_.local_size > sysconf(_SC_NPROCESSORS_ONLN));
   world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), topology, options_.allreduce,
-                                             options_.chunk_bytes);
+                                             options_.chunk_bytes, node_);
   mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
   thread_->set_watchdog(std::make_unique<Watchdog>(
       *mailbox_, rank, gather_hosts(comm.get(), hostname, size),

@@ -12,6 +12,7 @@
 #include <kolo/collectives/detail/mpi_mailbox.h>
 #include <kolo/collectives/detail/record_on_signal.h>
 #include <kolo/collectives/options.h>
+#include <kolo/collectives/shared_memory/node_memory.h>
 #include <kolo/core/base/process.h>
 
 namespace kolo::detail {
@@ -36,6 +37,8 @@ class Runtime {
   bool has_peers() const { return process_.size > 1; }
   CommThread& thread() { return *thread_; }
   MpiCommunicator& world() { return *world_; }
+  /// Where the ranks of this node see each other's memory it comes from there, else it is ordinary memory.
+  Allocator& bucket_allocator() const { return node_ ? node_.own() : cpu_allocator(); }
   const std::string& mpi_library() const { return mpi_library_; }
 
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
@@ -51,6 +54,7 @@ class Runtime {
   ProcessInfo process_;
   bool owns_mpi_ = false;
   std::string mpi_library_;
+  NodeView node_;
   std::unique_ptr<CommThread> thread_;
   std::unique_ptr<MpiCommunicator> world_;
   std::unique_ptr<MpiMailbox> mailbox_;

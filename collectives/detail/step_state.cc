@@ -1,5 +1,6 @@
 #include <kolo/collectives/detail/step_state.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -67,7 +68,11 @@ bool StepState::begin_unless_broken() {
 }
 
 void StepState::begin_locked() {
-  if (begun_ && !void_)
+  // A step of which this rank has submitted nothing took place without the others: it is not counted.
+  const bool first_or_shared =
+      !begun_ || slots_.empty() ||
+      std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.submitted; });
+  if (begun_ && !void_ && first_or_shared)
     for (std::size_t b = 0; b < slots_.size(); ++b)
       if (!slots_[b].over)
         throw FailedPreconditionError(
@@ -78,8 +83,9 @@ void StepState::begin_locked() {
   for (auto& slot : slots_) slot.submitted = slot.queued = slot.over = false;
   next_ = 0;
   begun_ = true;
-  ++begun_steps_;
-  if (!std::exchange(step_is_set_, false)) ++step_;
+  begun_at_ = std::chrono::steady_clock::now();
+  if (first_or_shared) ++begun_steps_;
+  if (!std::exchange(step_is_set_, false) && first_or_shared) ++step_;
   void_ = nullptr;
   sent_ = {};
   coming_ = {};
@@ -87,6 +93,21 @@ void StepState::begin_locked() {
     verdict_ = {.stop = std::exchange(raised_.stop, false),
                 .end_of_data = std::exchange(raised_.end_of_data, false)};
   }
+}
+
+bool StepState::is_broken() const {
+  MutexLock lock(mutex_);
+  return broken_ != nullptr;
+}
+
+std::chrono::steady_clock::time_point StepState::begun_at() const {
+  MutexLock lock(mutex_);
+  return begun_at_;
+}
+
+bool StepState::is_void_since(std::chrono::steady_clock::time_point time) const {
+  MutexLock lock(mutex_);
+  return void_ != nullptr && void_at_ >= time;
 }
 
 bool StepState::is_under_way() const {
@@ -225,6 +246,7 @@ void StepState::set_reasons(std::span<const std::string> reasons) {
                                                      reason.substr(7, space - 7), reason.substr(space + 1)));
     } else if (reason == "end" && !void_) {
       void_ = std::make_exception_ptr(OutOfRangeError("end of data on rank {}", rank));
+      void_at_ = std::chrono::steady_clock::now();
       coming_.end_of_data = true;
     }
   }

@@ -62,6 +62,10 @@ class StepState {
   bool wait_until(std::chrono::steady_clock::time_point deadline) const;
   /// Why the step is void or the group broken; nullptr if it is neither.
   std::exception_ptr error() const;
+  bool is_broken() const;
+  /// When the present step began; whether a step of this state has become void since `time`.
+  std::chrono::steady_clock::time_point begun_at() const;
+  bool is_void_since(std::chrono::steady_clock::time_point time) const;
   /// Breaks the group on this rank, unless it is. Who waits for a bucket is told.
   void break_off(std::exception_ptr error);
 
@@ -105,7 +109,8 @@ class StepState {
   StepFlags sent_ KOLO_GUARDED_BY(mutex_);    // by this rank in this step
   std::string failure_ KOLO_GUARDED_BY(mutex_);
   StepVerdict coming_ KOLO_GUARDED_BY(mutex_), verdict_ KOLO_GUARDED_BY(mutex_);
-  std::exception_ptr void_ KOLO_GUARDED_BY(mutex_);    // of this step
+  std::exception_ptr void_ KOLO_GUARDED_BY(mutex_);  // of this step
+  std::chrono::steady_clock::time_point begun_at_ KOLO_GUARDED_BY(mutex_), void_at_ KOLO_GUARDED_BY(mutex_);
   std::exception_ptr broken_ KOLO_GUARDED_BY(mutex_);  // for good
   std::int64_t exchanges_ KOLO_GUARDED_BY(mutex_) = 0;
 };

@@ -21,11 +21,14 @@ void CheckpointSaverHook::after_create_session(Session& session) {
   if (error) throw_file_error("make the checkpoint folder " + options_.checkpoint_dir, error.value());
   // Here and not in begin(): by now every hook has added its variables.
   if (!options_.saver) options_.saver = std::make_shared<Saver>(session.graph());
-  save(session, read_global_step(session, global_step_));
+  step_of_last_run_ = read_global_step(session, global_step_);
+  save(session, step_of_last_run_);
 }
 
 void CheckpointSaverHook::after_run(RunContext& context, const RunValues&) {
   const std::int64_t step = read_global_step(context.session(), global_step_);
+  // Between two updates that several runs make together a checkpoint would hold half of one.
+  if (std::exchange(step_of_last_run_, step) == step) return;
   if (timer_.is_due(step)) save(context.session(), step);
 }
 

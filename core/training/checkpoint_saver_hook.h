@@ -31,8 +31,9 @@ struct CheckpointSaverOptions {
   std::vector<SavedState> saved_state = {};
 };
 
-/// Saves when the session is created (step 0 or the restored one), after the runs at which the timer is due,
-/// and at the end if the last step was not saved. For the one rank that writes the folder.
+/// Saves when the session is created (step 0 or the restored one), after the runs that advance the global
+/// step and at which the timer is due, and at the end if the last step was not saved. For the one rank that
+/// writes the folder.
 class CheckpointSaverHook : public SessionRunHook {
  public:
   /// Throws InvalidArgumentError unless exactly one of save_secs and save_steps is given.
@@ -51,6 +52,7 @@ class CheckpointSaverHook : public SessionRunHook {
   CheckpointSaverOptions options_;
   StepTimer timer_;
   Variable global_step_;
+  std::int64_t step_of_last_run_ = 0;
 };
 
 }  // namespace kolo

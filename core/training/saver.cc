@@ -9,6 +9,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/training/checkpoint_state.h>
 #include <kolo/core/training/global_step.h>
+#include <kolo/core/training/optional_state.h>
 
 namespace kolo {
 namespace {
@@ -119,6 +120,7 @@ void Saver::check_fits(const CheckpointIndex& index, const std::string& path) co
   std::string missing, mismatched;
   for (const Variable& variable : variables_) {
     const auto found = index.tensors.find(variable.name());
+    if (found == index.tensors.end() && is_optional(variable)) continue;
     if (found == index.tensors.end())
       missing += fmt::format(" Key {} not found in checkpoint.", variable.name());
     else if (found->second.shape != variable.shape())
@@ -144,6 +146,10 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
   check_fits(reader.index(), path);
   reader.verify();
   for (const Variable& variable : variables_) {
+    if (reader.index().tensors.count(variable.name()) == 0) {
+      session.run(variable.initializer());
+      continue;
+    }
     VariableStorage& storage = session.variable(*variable.ref().node);
     reader.read(variable.name(), storage.value);
     storage.initialized = true;

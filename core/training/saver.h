@@ -36,7 +36,8 @@ class Saver {
                    const std::map<std::string, std::string>& state = {});
 
   /// Gives the variables and random positions the values of checkpoint `path`; returns its index. Tensors of
-  /// the file that no variable asks for are ignored. Checks names, types, shapes and sums before it changes
+  /// the file that no variable asks for are ignored; optional variables (optional_state.h) that it lacks are
+  /// initialised. Checks names, types, shapes and sums before it changes
   /// anything. Throws InvalidArgumentError `The passed save_path is not a valid checkpoint: <p>` if it has no
   /// index, NotFoundError naming the variables that it lacks, InvalidArgumentError naming those of another
   /// shape, DataLossError for damage.

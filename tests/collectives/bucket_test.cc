@@ -41,6 +41,15 @@ TEST(Bucket, HoldsOneTypeOnly) {
               ElementsAre(ElementsAre(0), ElementsAre(1, 2), ElementsAre(3)));
 }
 
+TEST(Bucket, GivesAGroupABucketOfItsOwnWhateverTheLimits) {
+  std::vector<GradientSpec> gradients(7, floats(15));
+  for (const int i : {1, 2}) gradients[i].group = 4;
+  for (const int i : {3, 4}) gradients[i].group = 0;
+  gradients[3].shape = {1000};
+  EXPECT_THAT(members(gradients, kSmall),
+              ElementsAre(ElementsAre(0), ElementsAre(1, 2), ElementsAre(3, 4), ElementsAre(5, 6)));
+}
+
 TEST(Bucket, AlignsEveryGradientTo64Bytes) {
   const std::vector<GradientSpec> gradients = {floats(1), floats(0), floats(17), floats(3)};
   const auto buckets = make_buckets(gradients, {.first_bytes = 4096, .bytes = 4096});

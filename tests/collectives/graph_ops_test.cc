@@ -6,8 +6,12 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/elementwise.h>
 
+#include "tests/core/gradient_check.h"
 #include "tests/core/op_checks.h"
+#include "tests/core/run_op.h"
+#include "tests/core/shape_check.h"
 
 namespace kolo {
 namespace {
@@ -64,6 +68,50 @@ TEST_F(GroupAllreduceTest, HasNoGradient) {
   const Outputs reduced = group_allreduce(s.named("reduce"), {a}, {"a"});
   EXPECT_THAT([&] { gradients(s, reduced, {a}); },
               ThrowsMessage<NotFoundError>(HasSubstr("No gradient defined for operation 'reduce'")));
+}
+
+TEST_F(GroupAllreduceTest, GivesAllRanksRowsOfWhichNobodyKnowsHowMany) {
+  const IndexedSlices slices = {
+      .values = ones(s, DType::f32, {2, 3}), .indices = zeros(s, DType::i64, {2}), .dense_shape = {9, 3}};
+  const GroupReduced reduced =
+      group_reduce(s, {.gradients = {a}, .names = {"a"}, .slices = {slices}, .slice_names = {"table"}});
+  EXPECT_EQ(reduced.gradients.at(0).shape(), Shape({2, 3}));
+  EXPECT_EQ(reduced.slices.at(0).values.shape(), Shape({-1, 3}));
+  EXPECT_EQ(reduced.slices.at(0).indices.shape(), Shape({-1}));
+  EXPECT_EQ(reduced.slices.at(0).indices.dtype(), DType::i64);
+}
+
+TEST_F(GroupAllreduceTest, RefusesAdasumOfSlices) {
+  const IndexedSlices slices = {
+      .values = ones(s, DType::f32, {2}), .indices = zeros(s, DType::i32, {2}), .dense_shape = {9}};
+  EXPECT_THAT(
+      [&] {
+        group_reduce(s, {.gradients = {}, .names = {}, .slices = {slices}, .slice_names = {"table"}},
+                     {.op = ReduceOp::adasum});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("adasum is not defined for slices (\"table\")")));
+}
+
+TEST_F(GroupAllreduceTest, RefusesAPredivisionThatCannotBe) {
+  for (const double factor : {0.0, 1e-6, 1e6})
+    EXPECT_THAT([&] { group_allreduce(s, {a}, {"a"}, {.predivide_factor = factor}); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr("it must be between")));
+}
+
+// On one rank; tests/mpi has several.
+TEST(Allreduce, IsAnIdentityThatGradientsFlowThrough) {
+  const auto build = [](Scope& s, const Outputs& x) { return allreduce(s, x[0]); };
+  const Tensor x = Tensor::of<double>({2}, {3, -4});
+  EXPECT_THAT(run_op({x}, build).span<double>(), ::testing::ElementsAre(3, -4));
+  expect_shape({{2, 3}}, build, {2, 3});
+  expect_gradients({x}, [](Scope& s, const Outputs& in) { return allreduce(s, square(s, in[0])); });
+}
+
+TEST(Allreduce, NeedsAKnownShape) {
+  Graph graph;
+  Scope s(graph);
+  EXPECT_THAT([&] { allreduce(s, placeholder(s, DType::f32, {-1})); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("is [?]; it must be fully known")));
 }
 
 }  // namespace

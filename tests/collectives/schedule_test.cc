@@ -80,7 +80,7 @@ TEST(Schedule, RefusesABucketThatIsSubmittedTwice) {
 
 TEST(Schedule, RefusesIntegersAndTheMaximum) {
   EXPECT_THROW(Schedule({.name = "x", .gradients = {{"g", Shape{1}, DType::i32}}}), InvalidArgumentError);
-  EXPECT_THROW(Schedule({.name = "x", .op = ReduceOp::max}), InvalidArgumentError);
+  EXPECT_THROW(Schedule({.name = "x", .reduction = ReduceOp::max}), InvalidArgumentError);
 }
 
 }  // namespace

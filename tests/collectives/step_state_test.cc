@@ -41,6 +41,20 @@ TEST(StepState, HasItsVerdictTogetherWithItsError) {
   EXPECT_TRUE(state.last_verdict().end_of_data);
 }
 
+TEST(StepState, DoesNotCountAStepOfWhichNothingWasSubmitted) {
+  StepState state(1);
+  state.begin();
+  const auto ticket = state.ticket(0);
+  state.begin();  // the other ranks have not met in the one before
+  EXPECT_EQ(state.ticket(0), ticket);
+  Schedule::Done done;
+  state.submit(0, done);
+  EXPECT_THROW(state.begin(), FailedPreconditionError) << "a bucket is on its way";
+  state.finish_bucket(0, nullptr);
+  state.begin();
+  EXPECT_EQ(state.ticket(0), ticket + 1);
+}
+
 TEST(StepState, EndsTheDataInsideAStepOnlyBeforeTheFirstBucketIsQueued) {
   StepState state(2);
   EXPECT_FALSE(state.raise_end_of_data_in_step()) << "no step has begun";

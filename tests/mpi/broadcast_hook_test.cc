@@ -7,6 +7,7 @@
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/training/optional_state.h>
 
 #include "tests/optimizer/small_training.h"
 
@@ -44,6 +45,33 @@ TEST(BroadcastHook, InitialisesWhatOnlyTheRootHasInitialised) {
   if (rank() == 0) session.run(initializer);
   broadcast_variables(session, global_variables(graph), 0);
   EXPECT_EQ(session.run(w.read()).value<float>(), 7);
+}
+
+TEST(BroadcastOptimizerState, LeavesTheModelAlone) {
+  Graph graph;
+  Scope s(graph);
+  const Variable w(s.named("w"), fill(s, DType::f32, {}, rank()));
+  const Variable slot(s.named("w/Momentum"), fill(s, DType::f32, {}, rank() + 10), {.trainable = false});
+  const Operation initializer = global_variables_initializer(s);
+  Session session(graph);
+  session.run(initializer);
+  broadcast_optimizer_state(session, 1);
+  EXPECT_EQ(session.run(w.read()).value<float>(), rank());
+  EXPECT_EQ(session.run(slot.read()).value<float>(), 11);
+}
+
+TEST(BroadcastHook, PassesOverWhatIsEachRanksOwn) {
+  Graph graph;
+  Scope s(graph);
+  const Variable w(s.named("w"), fill(s, DType::f32, {}, rank()));
+  const Variable own(s.named("own"), fill(s, DType::f32, {}, rank()), {.trainable = false});
+  mark_own_of_rank(graph, own);
+  const Operation initializer = w.initializer();
+  Session session(graph);
+  session.run(initializer);
+  BroadcastGlobalVariablesHook(1).after_create_session(session);
+  EXPECT_EQ(session.run(w.read()).value<float>(), 1);
+  EXPECT_EQ(session.run(own.read()).value<float>(), rank());
 }
 
 // Runs the hook on a graph with a variable of this shape and, where asked, a second one.

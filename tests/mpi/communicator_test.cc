@@ -11,7 +11,9 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <thread>
 
+#include <kolo/collectives/detail/mpi_node_view.h>
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
@@ -25,26 +27,37 @@ using testing::Each;
 using testing::ElementsAre;
 
 // MPI is used by the test's thread alone here; init() asked for MPI_THREAD_MULTIPLE.
-class Algorithms : public testing::TestWithParam<const char*> {
+// Advances the operation, and lets other ranks run where there are more of them than cores.
+void run_alone(Collective& collective) {
+  collective.start();
+  for (Progress progress = Progress::none; progress != Progress::finished; progress = collective.progress())
+    if (progress == Progress::none) std::this_thread::yield();
+}
+
+// Over MPI's messages, or the ranks' shared memory.
+std::unique_ptr<MpiCommunicator> make_communicator(const Topology& topology, const char* allreduce,
+                                                   bool shared) {
+  const NodeView node = shared ? detail::connect_node_memory(MPI_COMM_WORLD, topology) : NodeView();
+  return std::make_unique<MpiCommunicator>(MpiComm::duplicate(MPI_COMM_WORLD), topology, allreduce, 1000,
+                                           node);
+}
+
+class Algorithms : public testing::TestWithParam<std::pair<const char*, bool>> {
  protected:
   void SetUp() override {
     int level = 0;
     MPI_Query_thread(&level);
     if (level < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI serves one thread only";
-    communicator_ =
-        std::make_unique<MpiCommunicator>(MpiComm::duplicate(MPI_COMM_WORLD), topology(), GetParam(), 1000);
+    communicator_ = make_communicator(topology(), GetParam().first, GetParam().second);
   }
   // As if there were two ranks on each node, where that matters.
   static Topology topology() {
     std::vector<int> leaders(size());
-    for (int r = 0; r < size(); ++r) leaders[r] = GetParam() == std::string("hierarchical") ? r - r % 2 : 0;
+    for (int r = 0; r < size(); ++r)
+      leaders[r] = GetParam().first == std::string("hierarchical") ? r - r % 2 : 0;
     return Topology(leaders);
   }
-  static void run(const std::shared_ptr<Collective>& collective) {
-    collective->start();
-    while (collective->progress() != Progress::finished) {
-    }
-  }
+  static void run(const std::shared_ptr<Collective>& collective) { run_alone(*collective); }
   template <typename T>
   std::vector<T> allreduced(std::vector<T> values, ReduceOp op) {
     run(communicator_->allreduce(TypedBuffer::of(std::span<T>(values)), op));
@@ -140,7 +153,7 @@ struct AdasumRow {
 
 // Rows 28 to 33, each where its number of ranks runs. Over nodes another formula holds.
 TEST_P(Algorithms, AdasumGivesTheWorkedResults) {
-  if (GetParam() == std::string("hierarchical")) GTEST_SKIP();
+  if (GetParam().first == std::string("hierarchical")) GTEST_SKIP();
   for (const auto& [vectors, x, y] :
        {AdasumRow{{{1, 0}, {0, 1}}, 1, 1}, AdasumRow{{{2, 0}, {2, 0}}, 2, 0},
         AdasumRow{{{1, 0}, {1, 1}}, 1.25, 0.75}, AdasumRow{{{3, 4}, {0, 0}}, 3, 4},
@@ -153,24 +166,26 @@ TEST_P(Algorithms, AdasumGivesTheWorkedResults) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Communicator, Algorithms,
-                         testing::Values("auto", "halving_doubling", "hierarchical", "mpi",
-                                         "recursive_doubling", "ring", "tree"),
-                         [](const auto& info) { return std::string(info.param); });
+                         testing::Values(std::pair("auto", false), std::pair("halving_doubling", false),
+                                         std::pair("hierarchical", false), std::pair("mpi", false),
+                                         std::pair("recursive_doubling", false), std::pair("ring", false),
+                                         std::pair("tree", false), std::pair("auto", true),
+                                         std::pair("halving_doubling", true), std::pair("hierarchical", true),
+                                         std::pair("ring", true)),
+                         [](const auto& info) {
+                           return info.param.first +
+                                  std::string(info.param.second ? "_in_shared_memory" : "");
+                         });
 
-class Operations : public testing::Test {
+class Operations : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     int level = 0;
     MPI_Query_thread(&level);
     if (level < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI serves one thread only";
-    communicator_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(MPI_COMM_WORLD),
-                                                      Topology::one_node(size()), "auto", 1000);
+    communicator_ = make_communicator(Topology::one_node(size()), "auto", GetParam());
   }
-  static void run(const std::shared_ptr<Collective>& collective) {
-    collective->start();
-    while (collective->progress() != Progress::finished) {
-    }
-  }
+  static void run(const std::shared_ptr<Collective>& collective) { run_alone(*collective); }
   std::unique_ptr<MpiCommunicator> communicator_;
 };
 
@@ -180,7 +195,7 @@ std::span<std::byte> bytes_of(std::vector<T>& values) {
 }
 
 // Row 15, and arrays of many chunks.
-TEST_F(Operations, BroadcastGivesTheRootsBytes) {
+TEST_P(Operations, BroadcastGivesTheRootsBytes) {
   for (const int root : {0, size() - 1})
     for (const int elements : {0, 1, 5003}) {
       std::vector<std::int32_t> values(elements, rank() + 1);
@@ -189,14 +204,14 @@ TEST_F(Operations, BroadcastGivesTheRootsBytes) {
     }
 }
 
-TEST_F(Operations, BroadcastRefusesARootOutside) {
+TEST_P(Operations, BroadcastRefusesARootOutside) {
   EXPECT_THAT([&] { communicator_->broadcast({}, size()); },
               testing::ThrowsMessage<InvalidArgumentError>(testing::HasSubstr(
                   fmt::format("root rank {0} is outside the process set of {0} ranks", size()))));
 }
 
 // Rows 10 and 11: rank r has `scale` · r elements of value r; short and long ones take different ways.
-TEST_F(Operations, AllgatherGivesAllBlocksInRankOrder) {
+TEST_P(Operations, AllgatherGivesAllBlocksInRankOrder) {
   for (const int scale : {0, 1, 20000}) {
     std::vector<std::vector<std::int32_t>> values(size());
     std::vector<std::span<std::byte>> blocks;
@@ -211,7 +226,7 @@ TEST_F(Operations, AllgatherGivesAllBlocksInRankOrder) {
 }
 
 // Row 18: rank r sends j + 1 numbers to rank j, 10 r + 0, 1, …
-TEST_F(Operations, AlltoallGivesEachRankItsSplits) {
+TEST_P(Operations, AlltoallGivesEachRankItsSplits) {
   std::vector<std::vector<std::int32_t>> sent(size()), received(size());
   std::vector<std::span<const std::byte>> out;
   std::vector<std::span<std::byte>> in;
@@ -227,7 +242,7 @@ TEST_F(Operations, AlltoallGivesEachRankItsSplits) {
     for (int k = 0; k <= rank(); ++k) EXPECT_EQ(received[r][k], 10 * r + first + k) << "from rank " << r;
 }
 
-TEST_F(Operations, GatherAndScatterAreEachOthersReverse) {
+TEST_P(Operations, GatherAndScatterAreEachOthersReverse) {
   const int root = size() - 1;
   const bool is_root = rank() == root;
   std::vector<std::int32_t> own(rank() + 1, 7 * rank()), back(rank() + 1);
@@ -245,13 +260,13 @@ TEST_F(Operations, GatherAndScatterAreEachOthersReverse) {
   EXPECT_EQ(back, own);
 }
 
-TEST_F(Operations, BarrierFinishesAgainAndAgain) {
+TEST_P(Operations, BarrierFinishesAgainAndAgain) {
   const auto barrier = communicator_->barrier();
   for (int turn = 0; turn < 5; ++turn) run(barrier);
 }
 
 // The last rank comes first; if there is one between, it is left out.
-TEST_F(Operations, SubsetNumbersItsMembersInTheirOrder) {
+TEST_P(Operations, SubsetNumbersItsMembersInTheirOrder) {
   if (size() == 1 || (rank() > 0 && rank() < size() - 1)) return;
   const std::vector<int> members = {size() - 1, 0};
   const auto pair = communicator_->subset(members, 5);
@@ -264,7 +279,7 @@ TEST_F(Operations, SubsetNumbersItsMembersInTheirOrder) {
 }
 
 // One operation of each is under way; rank 0 starts them in another order.
-TEST_F(Operations, MessagesOfADuplicateNeverMeetTheOriginals) {
+TEST_P(Operations, MessagesOfADuplicateNeverMeetTheOriginals) {
   const auto duplicate = communicator_->duplicate();
   std::vector<float> ones(3000, 1.0f), twos(3000, 2.0f);
   std::vector<std::shared_ptr<Collective>> operations = {
@@ -277,6 +292,10 @@ TEST_F(Operations, MessagesOfADuplicateNeverMeetTheOriginals) {
   EXPECT_THAT(ones, Each(static_cast<float>(size())));
   EXPECT_THAT(twos, Each(2.0f * static_cast<float>(size())));
 }
+
+INSTANTIATE_TEST_SUITE_P(Communicator, Operations, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "SharedMemory" : "Messages");
+});
 
 }  // namespace
 }  // namespace kolo

@@ -192,6 +192,43 @@ TEST(MpiSchedule, TwoRunAtTheSameTimeInDifferentOrder) {
   other.join();
 }
 
+// Rank r gives r rows of a table, r + 10 in all elements; nothing else is reduced.
+TEST(MpiSchedule, GathersRowsAndVoidsThemAsItDoesBuckets) {
+  if (size() == 1) GTEST_SKIP() << "one rank gathers nothing";
+  Schedule schedule({.name = "rows", .reduction = ReduceOp::sum, .gathers = {{"table", {1000, 2}}}});
+  schedule.compare();
+  const auto step = [&] {
+    Tensor values(DType::f32, {rank(), 2}), indices(DType::i32, {rank()});
+    for (float& value : values.span<float>()) value = static_cast<float>(rank() + 10);
+    for (int& index : indices.span<std::int32_t>()) index = rank();
+    schedule.begin_step();
+    schedule.give_rows(0, values, indices);
+    std::promise<std::exception_ptr> over;
+    schedule.submit(schedule.slot_of_gather(0), [&](std::exception_ptr error) { over.set_value(error); });
+    return over.get_future().get();
+  };
+  EXPECT_EQ(step(), nullptr);
+  const auto [values, indices] = schedule.gathered_rows(0);
+  ASSERT_EQ(values.shape(), (Shape{size() * (size() - 1) / 2, 2}));
+  std::int64_t row = 0;
+  for (int r = 0; r < size(); ++r)
+    for (int i = 0; i < r; ++i, ++row) {
+      EXPECT_EQ(indices.data<std::int32_t>()[row], r);
+      EXPECT_EQ(values.data<float>()[2 * row + 1], static_cast<float>(r + 10));
+    }
+  if (rank() == 0) {
+    schedule.end_of_data();
+  } else {
+    const auto error = step();
+    EXPECT_THROW(std::rethrow_exception(error), OutOfRangeError);
+  }
+  EXPECT_TRUE(schedule.last_step().end_of_data);
+  EXPECT_EQ(step(), nullptr) << "a later epoch goes on";
+  if (rank() == size() - 1) schedule.request_stop();
+  EXPECT_EQ(step(), nullptr);
+  EXPECT_TRUE(schedule.last_step().stop);
+}
+
 TEST(MpiSchedule, SaysOnEveryRankWhichGradientDiffers) {
   if (size() == 1) GTEST_SKIP() << "one rank agrees with itself";
   auto spec = five_buckets();

@@ -8,9 +8,11 @@
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/training/saver.h>
 #include <kolo/optimizer/registry.h>
 #include <kolo/optimizer/rule_optimizer.h>
 
+#include "tests/core/training/temporary_directory.h"
 #include "tests/optimizer/small_training.h"
 
 namespace kolo {
@@ -95,9 +97,71 @@ TEST_F(DistributedOptimizerTest, RefusesToWrapNothing) {
 }
 
 TEST_F(DistributedOptimizerTest, RefusesToCombineGradientsByTheirMaximum) {
-  EXPECT_THAT(
-      [] { DistributedOptimizer(make_optimizer("sgd"), {.op = ReduceOp::max}); },
-      ThrowsMessage<InvalidArgumentError>(HasSubstr("op is max; gradients are combined by average or sum")));
+  EXPECT_THAT([] { DistributedOptimizer(make_optimizer("sgd"), {.op = ReduceOp::max}); },
+              ThrowsMessage<InvalidArgumentError>(
+                  HasSubstr("op is max; gradients are combined by average, sum or adasum")));
+}
+
+void expect_refused(const DistributedOptimizerOptions& options, const std::string& text) {
+  EXPECT_THAT([&] { DistributedOptimizer(make_optimizer("sgd"), options); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr(text)));
+}
+
+TEST_F(DistributedOptimizerTest, RefusesOptionsThatCannotBe) {
+  expect_refused({.backward_passes_per_step = 0}, "backward_passes_per_step is 0");
+  expect_refused({.op = ReduceOp::sum, .gradient_predivide_factor = 2}, "gradient_predivide_factor is 2");
+  expect_refused({.gradient_predivide_factor = -1}, "gradient_predivide_factor is -1");
+  expect_refused({.num_groups = -1}, "num_groups is -1");
+  const Variable a = variable("a");
+  expect_refused({.num_groups = 1, .groups = {{a}}}, "both num_groups and groups");
+  expect_refused({.groups = {{a}, {a}}}, "variable \"a\" stands in groups twice");
+  expect_refused({.loss_scale = DynamicLossScale{.initial = 0}}, "the loss scale starts at 0");
+  expect_refused({.loss_scale = DynamicLossScale{.factor = 1}}, "the factor must be above 1");
+}
+
+TEST_F(DistributedOptimizerTest, RefusesAGroupWithoutGradient) {
+  const Variable a = variable("a"), unused = variable("unused");
+  DistributedOptimizer optimizer(make_optimizer("sgd"), {.groups = {{unused}}});
+  EXPECT_THAT([&] { optimizer.compute_gradients(s, square(s, a)); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"unused\", which has no gradient")));
+}
+
+TEST_F(DistributedOptimizerTest, CutsGradientsIntoGroupsOfAboutAsManyEach) {
+  Output loss = constant(s, 0.0f);
+  for (const char* name : {"a", "b", "c", "d", "e"}) loss = add(s, loss, variable(name));
+  DistributedOptimizer optimizer(make_optimizer("sgd"), {.num_groups = 2});
+  optimizer.compute_gradients(s, loss);
+  EXPECT_EQ(reduction(graph)->attr<std::vector<std::int64_t>>("groups"),
+            (std::vector<std::int64_t>{0, 0, 0, 1, 1}));
+}
+
+// A checkpoint of either kind of training fits the other.
+TEST(DistributedOptimizerCheckpoint, GoesBothWaysBetweenThePlainAndTheWrappedOptimizer) {
+  TemporaryDirectory folder;
+  const auto run = [&](bool wrapped, const std::string& from, const std::string& to, int steps) {
+    Graph graph;
+    Scope s(graph);
+    const Variable w(s.named("w"), constant(s, 1.0f));
+    std::unique_ptr<Optimizer> optimizer = make_optimizer("adam", {.learning_rate = 0.1});
+    if (wrapped)
+      optimizer = std::make_unique<DistributedOptimizer>(
+          std::move(optimizer), DistributedOptimizerOptions{.backward_passes_per_step = 2,
+                                                            .average_aggregated_gradients = true,
+                                                            .loss_scale = DynamicLossScale{}});
+    const Operation train = optimizer->minimize(s, square(s, w));
+    const Operation initializer = global_variables_initializer(s);
+    Session session(graph);
+    Saver saver(graph);
+    if (from.empty()) session.run(initializer);
+    else saver.restore(session, from);
+    for (int i = 0; i < steps * (wrapped ? 2 : 1); ++i) session.run(train);
+    if (!to.empty()) saver.save(session, to);
+    return session.run(w.read()).value<float>();
+  };
+  const float expected = run(false, "", "", 6);
+  run(false, "", folder / "a", 2);
+  run(true, folder / "a", folder / "b", 2);
+  EXPECT_EQ(run(false, folder / "b", "", 2), expected);
 }
 
 // Halves the variable where the gradient is positive: no rule of kolo's own.

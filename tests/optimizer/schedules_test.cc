@@ -30,6 +30,28 @@ void expect_rate(double expected, std::int64_t step, const Schedule& schedule) {
   EXPECT_NEAR(rate_at(step, schedule), expected, 1e-5 * std::abs(expected)) << "step " << step;
 }
 
+// base · (1 + (R − 1) · b / B) in batch b of B = 2 · 5, from 1.
+TEST(LearningRateWarmup, RisesLinearlyToTheScaledRate) {
+  const auto schedule = [](const Scope& s, Output step) {
+    return learning_rate_warmup(s, 0.1, step, {.epochs = 2, .batches_per_epoch = 5, .scale = 4});
+  };
+  expect_rate(0.1 * (1 + 3 * 0.1), 0, schedule);
+  expect_rate(0.1 * (1 + 3 * 0.5), 4, schedule);
+  for (const std::int64_t step : {9, 10, 1000}) expect_rate(0.4, step, schedule);
+}
+
+TEST(LearningRateWarmup, ScalesByTheNumberOfRanksUnlessTold) {
+  expect_rate(0.1, 7, [](const Scope& s, Output step) {
+    return learning_rate_warmup(s, 0.1, step, {.epochs = 2, .batches_per_epoch = 5});
+  });
+}
+
+TEST(LearningRateWarmup, NeedsALength) {
+  EXPECT_THAT(
+      [] { rate_at(0, [](const Scope& s, Output step) { return learning_rate_warmup(s, 0.1, step, {}); }); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("0 epochs of 0 batches")));
+}
+
 // Row 53 of the worked examples.
 TEST(ExponentialDecay, FallsSmoothlyOrInSteps) {
   expect_rate(0.0489897949, 5, [](const Scope& s, Output step) {
@@ -206,6 +228,10 @@ std::vector<NamedSchedule> all_schedules() {
        }},
       {"linear_cosine_decay",
        [](const Scope& s, Output step) { return linear_cosine_decay(s, 1.0, step, {.decay_steps = 10}); }},
+      {"learning_rate_warmup",
+       [](const Scope& s, Output step) {
+         return learning_rate_warmup(s, 1.0, step, {.epochs = 1, .batches_per_epoch = 10});
+       }},
   };
 }
 

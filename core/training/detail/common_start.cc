@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/log.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/optional_state.h>
 
 namespace kolo::detail {
 namespace {
@@ -131,7 +132,10 @@ void broadcast_state(Group& group, Session& session, const std::vector<SavedStat
   const json chiefs = json::parse(group.broadcast(beside.dump(), kChief));
 
   std::vector<Tensor> values;
-  const std::vector<Variable> variables = global_variables(session.graph());
+  std::vector<Variable> variables, own;
+  for (const Variable& variable : global_variables(session.graph()))
+    (is_own_of_rank(variable) ? own : variables).push_back(variable);
+  if (!is_chief) run_initializers(session, own);
   for (const Variable& variable : variables) values.push_back(session.variable(*variable.ref().node).value);
   if (!values.empty()) group.broadcast(values, kChief);
   share_failure(group, [&] {

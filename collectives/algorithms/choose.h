@@ -1,0 +1,23 @@
+// Which allreduce "auto" stands for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/topology.h>
+
+namespace kolo {
+
+/// What is known of an allreduce before it is made, the same on all ranks.
+struct AllreduceCase {
+  const Topology& topology;
+  bool shares_memory = false;  // all ranks see each other's node memory
+  std::int64_t bytes = 0;
+  ReduceOp op = ReduceOp::sum;
+};
+
+/// One of allreduce_names(); depends on nothing but the case.
+std::string choose_allreduce(const AllreduceCase& which);
+
+}  // namespace kolo

@@ -1,0 +1,43 @@
+// How gradients travel between the ranks in fewer bytes. A compression is one file beside this one: a class
+// derived from Compression and a function that makes it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kolo/collectives/graph_ops.h>
+#include <kolo/optimizer/optimizer.h>
+
+namespace kolo {
+
+/// What a compression may ask of the optimizer that it works for.
+class GradientReducer {
+ public:
+  virtual ~GradientReducer() = default;
+  /// Each of `values`, of fully known shapes, combined over the ranks as the optimizer was asked to (average
+  /// or sum). names: one each, the same on all ranks; what errors call them.
+  Outputs reduce(const Scope& s, const Outputs& values, const std::vector<std::string>& names) {
+    return reduce(s, GroupReduceInputs{.gradients = values, .names = names}).gradients;
+  }
+  /// Slices too: all ranks' rows, ÷ R for an average.
+  virtual GroupReduced reduce(const Scope& s, const GroupReduceInputs& inputs) = 0;
+  /// True where somebody else finds what is not finite (dynamic loss scaling): it is no error then.
+  virtual bool tolerates_overflow() const = 0;
+};
+
+/// Builds nodes, as optimizers do. The same object may serve several optimizers: what it keeps from step to
+/// step are variables of the graph.
+class Compression {
+ public:
+  virtual ~Compression() = default;
+  /// "fp16", "powersgd(4)": compared between the ranks.
+  virtual std::string name() const = 0;
+  /// The gradients combined over the ranks, one for each of `local`, which are all there, whole, of floating
+  /// types and of fully known shapes. Called on several ranks only.
+  virtual Outputs reduce(const Scope& s, std::span<const GradientPair> local,
+                         GradientReducer& reducer) const = 0;
+};
+
+}  // namespace kolo

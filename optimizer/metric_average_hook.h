@@ -1,0 +1,52 @@
+// Metrics of all ranks' samples instead of one rank's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/training/hook.h>
+
+namespace kolo {
+
+using Metrics = std::map<std::string, double>;
+
+/// Each metric's average over the ranks: weighted by `samples`, the number of samples that this rank's values
+/// are of, where it is given, else plain. Collective. Throws InvalidArgumentError, on every rank, where the
+/// ranks' names differ, or some give their samples and others do not. NaN where all ranks have 0 samples.
+Metrics average_metrics(const Metrics& metrics, std::optional<double> samples = {});
+
+struct MetricAverageOptions {
+  std::map<std::string, Output> metrics;  // scalars, f32 or f64; evaluated in every run
+  Output samples = {};  // how many samples a run's metrics are of, a scalar; none: as many in each
+  std::int64_t steps_per_epoch = 0;  // runs, positive, the same on all ranks
+  // Called on every rank when an epoch, from 1, is over. None: rank 0 logs the averages.
+  std::function<void(std::int64_t epoch, const Metrics& averages)> on_epoch = nullptr;
+};
+
+/// Averages metrics over the runs of an epoch and over the ranks at its end, weighted by sample counts where
+/// they are given. At the end of the session the part of an epoch that is left counts as one. The hook stands
+/// at the same place on every rank, and all ranks make the same number of runs.
+class MetricAverageHook : public SessionRunHook {
+ public:
+  /// Throws InvalidArgumentError without metrics, or for steps_per_epoch < 1.
+  explicit MetricAverageHook(MetricAverageOptions options);
+
+  SessionRunArgs before_run(RunContext& context) override;
+  void after_run(RunContext& context, const RunValues& values) override;
+  void end(Session& session) override;
+
+ private:
+  void finish_epoch();
+
+  MetricAverageOptions options_;
+  std::int64_t runs_ = 0;  // of this epoch
+  std::int64_t epoch_ = 0;
+  double samples_ = 0;
+  Metrics sums_;  // of value · samples
+};
+
+}  // namespace kolo

@@ -1,0 +1,111 @@
+// Ranks of one node that see each other's memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <kolo/collectives/detail/runtime.h>
+#include <kolo/collectives/init.h>
+#include <kolo/collectives/schedule.h>
+#include <kolo/core/runtime/group.h>
+
+namespace kolo {
+namespace {
+
+using testing::Each;
+
+class SharedMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    runtime_ = detail::current_runtime();
+    if (size() == 1) GTEST_SKIP() << "one rank shares nothing";
+    ASSERT_NE(&bucket_allocator(), &cpu_allocator());
+    channel_ = runtime_->thread().open_channel();
+  }
+  void TearDown() override { runtime_.reset(); }
+  void allreduce(const TypedBuffer& buffer, ReduceOp op) {
+    runtime_->thread().run(channel_, runtime_->world().allreduce(buffer, op), "the test");
+  }
+  std::shared_ptr<detail::Runtime> runtime_;
+  int channel_ = 0;
+};
+
+// All combinations of node memory and ordinary memory, of lengths and types.
+template <typename T>
+void expect_equal_bits(const std::function<void(const TypedBuffer&, ReduceOp)>& allreduce) {
+  for (const std::size_t count : {0, 1, 37, 4099, 100003})
+    for (int mixture = 0; mixture < 3; ++mixture)
+      for (const ReduceOp op :
+           {ReduceOp::sum, ReduceOp::average, ReduceOp::min, ReduceOp::max, ReduceOp::product}) {
+        if (op == ReduceOp::average && !is_floating(dtype_of<T>())) continue;
+        const bool in_node = mixture == 0 || (mixture == 1 && rank() % 2 == 0);
+        const Buffer memory(in_node ? bucket_allocator() : cpu_allocator(), count * sizeof(T));
+        const std::span<T> values(reinterpret_cast<T*>(memory.data()), count);
+        std::mt19937 random(rank() + 1);
+        for (auto& value : values) value = static_cast<T>(static_cast<float>(random() % 2000) / 16 - 30);
+        allreduce(TypedBuffer::of(values), op);
+        const std::string bits(reinterpret_cast<const char*>(memory.data()), memory.bytes());
+        const auto all = world_group().allgather(bits);
+        for (const auto& other : all)
+          EXPECT_TRUE(other == bits) << count << " elements, mixture " << mixture << ", " << name(op);
+      }
+}
+
+TEST_F(SharedMemory, AllRanksHoldTheSameBits) {
+  const auto run = [this](const TypedBuffer& buffer, ReduceOp op) { allreduce(buffer, op); };
+  expect_equal_bits<float>(run);
+  expect_equal_bits<Half>(run);
+  expect_equal_bits<BFloat16>(run);
+  expect_equal_bits<double>(run);
+  expect_equal_bits<std::int32_t>(run);
+}
+
+// Row 7.
+TEST_F(SharedMemory, HalvesAreRoundedOnce) {
+  std::vector<Half> values(10, Half(rank() == 0 ? 2048.0f : rank() <= 2 ? 1.0f : 0.0f));
+  allreduce(TypedBuffer::of(std::span<Half>(values)), ReduceOp::sum);
+  EXPECT_THAT(values, Each(Half(size() == 2 ? 2048.0f : 2050.0f)));
+}
+
+TEST_F(SharedMemory, BucketsOfAScheduleLieInIt) {
+  const Schedule schedule({.name = "x", .gradients = {{"g", Shape{1000}, DType::f32}}});
+  const auto& memory = *schedule.memory(0);
+  const auto& own = static_cast<NodeMemory&>(bucket_allocator());
+  EXPECT_TRUE(own.offset_of(memory.data(), static_cast<std::int64_t>(memory.bytes())));
+}
+
+// A rank that comes late finds the others asleep in the communication thread's hands.
+TEST_F(SharedMemory, LateRankIsWaitedFor) {
+  std::vector<float> values(100000, 1.0f);
+  if (rank() == 0) usleep(50000);
+  allreduce(TypedBuffer::of(std::span<float>(values)), ReduceOp::sum);
+  EXPECT_THAT(values[99999], static_cast<float>(size()));
+}
+
+// Row 45: more than 2^31 elements.
+TEST_F(SharedMemory, MaximumOfMoreThanTwoGigabytesInPlace) {
+  const auto bytes = (std::int64_t{1} << 31) + 8;
+  const auto machine = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  const auto free = std::int64_t{sysconf(_SC_AVPHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (size() != 4) GTEST_SKIP() << "an example of four ranks";
+  const bool fits = machine >= std::int64_t{16} << 30 && free >= std::int64_t{10} << 30;
+  if (world_group().broadcast(fits ? "yes" : "no", 0) == "no")
+    GTEST_SKIP() << "needs a machine with 16 GiB of memory, 10 GiB of it free";
+  const Buffer memory(bucket_allocator(), static_cast<std::size_t>(bytes));
+  auto* const values = reinterpret_cast<std::uint8_t*>(memory.data());
+  std::memset(values, 0, static_cast<std::size_t>(bytes));
+  values[0] = values[bytes - 1] = static_cast<std::uint8_t>(rank() + 250);
+  values[bytes / 2] = static_cast<std::uint8_t>(rank());
+  allreduce({memory.data(), bytes, DType::u8}, ReduceOp::max);
+  EXPECT_EQ(values[0], 253);
+  EXPECT_EQ(values[bytes / 2], 3);
+  EXPECT_EQ(values[bytes - 1], 253);
+}
+
+}  // namespace
+}  // namespace kolo
