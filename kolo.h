@@ -15,6 +15,7 @@
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/mailbox.h>
 #include <kolo/collectives/options.h>
+#include <kolo/collectives/overlap.h>
 #include <kolo/collectives/point_to_point.h>
 #include <kolo/collectives/reduce.h>
 #include <kolo/collectives/reduce_op.h>

@@ -84,13 +84,14 @@ void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options)
                                               {"ranks", ranks},
                                               {"bytes", bytes},
                                               {"us", rounded(us)},
+                                              {"min_us", rounded(peer.us.front())},
                                               {"GBps", rounded(gbps)},
                                               {"busGBps", rounded(bus)},
                                               {"buffers", options.buffers}}
                            .dump());
   else
-    fmt::print("{:<5} {} ranks {:>10} bytes  {:>11.1f} us  {:7.3f} GB/s  bus {:7.3f} GB/s\n", peer.name,
-               ranks, bytes, us, gbps, bus);
+    fmt::print("{:<5} {} ranks {:>10} bytes  {:>11.2f} us (min {:.2f})  {:7.3f} GB/s  bus {:7.3f} GB/s\n",
+               peer.name, ranks, bytes, us, peer.us.front(), gbps, bus);
   std::fflush(stdout);
 }
 

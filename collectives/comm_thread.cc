@@ -30,10 +30,11 @@ constexpr int kYieldPolls = 10;
 constexpr auto kShortestNap = 20us;
 constexpr auto kLongestNap = 500us;
 constexpr int kPollsPerDoubling = 50;
-// A caller that runs its operation itself: 0.1 ms or so, then the core is offered, for 1 ms or more.
-constexpr int kCallerSpinPolls = 2000;
+// A caller that runs its operation itself has a core to itself, or shares it with other ranks, which then
+// have to be let in: it waits for a few milliseconds.
+constexpr int kCallerSpinPolls = 100000;
 constexpr int kCrowdedSpinPolls = 50;
-constexpr int kCallerPolls = 4000;
+constexpr int kCrowdedYieldPolls = 500;
 // Reading the clock takes about as long as the shortest operations: they do without.
 constexpr int kPollsBeforeClock = 16;
 // How often notes of other ranks are looked at.
@@ -158,9 +159,10 @@ void CommThread::run(int channel, std::shared_ptr<Collective> operation, const s
 // Polls are counted rather than timed: a thread that had no core for a while has not waited.
 bool CommThread::run_here(Collective& operation, std::optional<Clock::time_point>& since) const {
   const int spin = crowded_ ? kCrowdedSpinPolls : kCallerSpinPolls;
+  const int limit = spin + (crowded_ ? kCrowdedYieldPolls : 0);
   operation.start();
   int polls = 0;
-  for (int idle = 0; idle < kCallerPolls; ++idle) {
+  for (int idle = 0; idle < limit; ++idle) {
     if (++polls == kPollsBeforeClock) since = Clock::now();
     const Progress progress = operation.progress();
     if (progress == Progress::finished) return true;

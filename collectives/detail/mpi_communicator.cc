@@ -64,13 +64,13 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
                                   size(), topology_.nodes(),
                                   topology_.nodes() > 1 ? "" : ", see the warning at the start");
   }
-  return kolo::make_allreduce(name, context(), buffer, op);
+  return carried(kolo::make_allreduce(name, context(), buffer, op));
 }
 
 // Across nodes only if that was asked for: the result must not depend on where ranks run.
 std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buffer) {
-  return allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer)
-                                      : adasum_allreduce(context(), buffer);
+  return carried(allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer)
+                                              : adasum_allreduce(context(), buffer));
 }
 
 // Another algorithm that was asked for reduces the whole array, of which a block is kept: in its own order.
@@ -80,7 +80,7 @@ std::shared_ptr<Collective> MpiCommunicator::make_reduce_scatter(const TypedBuff
   if (shared() != nullptr && (allreduce_ == "auto" || allreduce_ == "shared_memory"))
     return shared()->reduce_scatter(buffer, counts, op);
   if (allreduce_ != "auto" && allreduce_ != "ring") return make_allreduce(buffer, op);
-  return ring_reduce_scatter(context(), buffer, counts, op);
+  return carried(ring_reduce_scatter(context(), buffer, counts, op));
 }
 
 void MpiCommunicator::check_root(int root) const {
@@ -109,7 +109,7 @@ std::shared_ptr<Collective> MpiCommunicator::allgather(std::span<const std::span
 
 std::shared_ptr<Collective> MpiCommunicator::alltoall(std::span<const std::span<const std::byte>> out,
                                                       std::span<const std::span<std::byte>> in) {
-  return exchange(network(), out, in);
+  return carried(exchange(network(), out, in));
 }
 
 std::shared_ptr<Collective> MpiCommunicator::gather(std::span<const std::byte> own,
@@ -117,7 +117,7 @@ std::shared_ptr<Collective> MpiCommunicator::gather(std::span<const std::byte> o
   check_root(root);
   std::vector<std::span<const std::byte>> out(size());
   out[root] = own;
-  return exchange(network(), out, blocks);
+  return carried(exchange(network(), out, blocks));
 }
 
 std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<const std::byte>> blocks,
@@ -125,7 +125,7 @@ std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<c
   check_root(root);
   std::vector<std::span<std::byte>> in(size());
   in[root] = own;
-  return exchange(network(), blocks, in);
+  return carried(exchange(network(), blocks, in));
 }
 
 std::shared_ptr<Collective> MpiCommunicator::barrier() {

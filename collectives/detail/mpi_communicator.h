@@ -51,6 +51,10 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<NodeCollectives> connect_node() const;
   // Of all ranks, or nullptr.
   NodeCollectives* shared() const { return topology_.nodes() == 1 ? node_.get() : nullptr; }
+  // An operation over network().
+  std::shared_ptr<Collective> carried(std::shared_ptr<Collective> operation) const {
+    return shared() != nullptr ? shared()->carried(std::move(operation)) : operation;
+  }
   PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
   std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer);
   AlgorithmContext context() {
