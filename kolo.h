@@ -26,6 +26,7 @@
 #include <kolo/collectives/reduction.h>
 #include <kolo/collectives/schedule.h>
 #include <kolo/collectives/schedule_hash.h>
+#include <kolo/collectives/sync_batch_norm.h>
 #include <kolo/collectives/text_exchange.h>
 #include <kolo/collectives/timeline.h>
 #include <kolo/collectives/topology.h>
@@ -88,6 +89,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/matmul.h>
 #include <kolo/core/ops/one_hot.h>
+#include <kolo/core/ops/orthogonalize.h>
 #include <kolo/core/ops/pad.h>
 #include <kolo/core/ops/placeholder_with_default.h>
 #include <kolo/core/ops/pooling.h>
@@ -177,6 +179,8 @@
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/compression/fp16.h>
 #include <kolo/optimizer/compression/none.h>
+#include <kolo/optimizer/compression/powersgd.h>
+#include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/ftrl.h>
 #include <kolo/optimizer/gradient_descent.h>
