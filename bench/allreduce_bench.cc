@@ -84,7 +84,6 @@ void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options)
                                               {"ranks", ranks},
                                               {"bytes", bytes},
                                               {"us", rounded(us)},
-                                              {"min_us", rounded(peer.us.front())},
                                               {"GBps", rounded(gbps)},
                                               {"busGBps", rounded(bus)},
                                               {"buffers", options.buffers}}
