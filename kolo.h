@@ -11,12 +11,16 @@
 #include <kolo/collectives/communicator.h>
 #include <kolo/collectives/flight_recorder.h>
 #include <kolo/collectives/gradient_buckets.h>
+#include <kolo/collectives/eager.h>
+#include <kolo/collectives/engine/observer.h>
 #include <kolo/collectives/graph_ops.h>
+#include <kolo/collectives/handle.h>
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/mailbox.h>
 #include <kolo/collectives/options.h>
 #include <kolo/collectives/overlap.h>
 #include <kolo/collectives/point_to_point.h>
+#include <kolo/collectives/process_set.h>
 #include <kolo/collectives/reduce.h>
 #include <kolo/collectives/reduce_op.h>
 #include <kolo/collectives/reduction.h>
