@@ -140,7 +140,7 @@ TEST(SparseGradients, OfTablesThatDifferAreFoundBeforeTheFirstStep) {
   Table training(rank() == 1 ? 8 : 9, "sgd");
   EXPECT_THAT([&] { training.step({1}, 1); },
               ThrowsMessage<FailedPreconditionError>(HasSubstr(
-                  "gradient 0 is \"table\" rows of [9,2], by int32 on rank 0 but \"table\" rows of [8,2]")));
+                  "gradient 0 is \"table\" rows of [9,2] by int32 on rank 0 but \"table\" rows of [8,2]")));
 }
 
 TEST(SparseGradients, OfAnIndexThatIsNoRowFailOnAllRanks) {
