@@ -2,17 +2,28 @@
 // core/kernels/cpu/parallel.h a compiler that is told of OpenMP.
 #pragma once
 
+#include <kolo/collectives/algorithms/adasum.h>
+#include <kolo/collectives/algorithms/algorithm_context.h>
 #include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/collectives/algorithms/barrier.h>
+#include <kolo/collectives/algorithms/broadcast.h>
+#include <kolo/collectives/algorithms/choose.h>
+#include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/algorithms/exchange.h>
+#include <kolo/collectives/algorithms/halving_doubling.h>
+#include <kolo/collectives/algorithms/hierarchical.h>
+#include <kolo/collectives/algorithms/measure_costs.h>
+#include <kolo/collectives/algorithms/recursive_doubling.h>
 #include <kolo/collectives/algorithms/ring.h>
+#include <kolo/collectives/algorithms/tree.h>
 #include <kolo/collectives/bucket.h>
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/comm_thread.h>
 #include <kolo/collectives/communicator.h>
-#include <kolo/collectives/flight_recorder.h>
-#include <kolo/collectives/gradient_buckets.h>
 #include <kolo/collectives/eager.h>
 #include <kolo/collectives/engine/observer.h>
+#include <kolo/collectives/flight_recorder.h>
+#include <kolo/collectives/gradient_buckets.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/handle.h>
 #include <kolo/collectives/init.h>
