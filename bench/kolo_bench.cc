@@ -1,4 +1,4 @@
-// kolo-bench: measures training steps, reductions and the executor.
+// kolo-bench: measures training steps, reductions, the engine and the executor.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include <bench/allreduce_bench.h>
+#include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
 #include <bench/train_bench.h>
 #include <kolo/collectives/algorithms/allreduce_registry.h>
@@ -66,6 +67,17 @@ po::options_description allreduce_options() {
   return all;
 }
 
+po::options_description engine_options() {
+  po::options_description all("kolo-bench engine (two ranks or more)");
+  all.add_options()("tensors", po::value<std::string>()->default_value("1000")->value_name("N"),
+                    "submitted in each step")(
+      "bytes", po::value<std::string>()->default_value("1024")->value_name("B"),
+      "of each tensor, a multiple of 4")("steps",
+                                         po::value<std::string>()->default_value("50")->value_name("N"),
+                                         "with and without fusion, after warming up");
+  return all;
+}
+
 po::options_description executor_options() {
   po::options_description all("kolo-bench executor");
   all.add_options()("nodes", po::value<std::string>()->default_value("10000")->value_name("N"),
@@ -86,10 +98,12 @@ po::options_description common_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|allreduce|executor [options]: measures on all ranks of the job; rank 0 prints.\n"
+  text << "kolo-bench train|allreduce|engine|executor [options]: measures on all ranks of the job; rank 0 "
+          "prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
        << train_options() << "\n"
        << allreduce_options() << "\n"
+       << engine_options() << "\n"
        << executor_options() << "\n"
        << common_options();
   return text.str();
@@ -160,6 +174,17 @@ void run_allreduce(const po::variables_map& values) {
   allreduce_bench(options);
 }
 
+void run_engine(const po::variables_map& values) {
+  EngineBenchOptions options;
+  options.tensors = static_cast<int>(count("tensors", values["tensors"].as<std::string>(), 1, 1 << 20));
+  options.bytes = count("bytes", values["bytes"].as<std::string>(), 4, std::int64_t{1} << 30);
+  if (options.bytes % 4 != 0)
+    throw UsageError(fmt::format("--bytes \"{}\" is not valid; it must be a multiple of 4", options.bytes));
+  options.steps = static_cast<int>(count("steps", values["steps"].as<std::string>(), 1, 1 << 20));
+  options.json = values["json"].as<bool>();
+  engine_bench(options);
+}
+
 void run_executor(const po::variables_map& values) {
   ExecutorBenchOptions options;
   options.nodes = static_cast<int>(count("nodes", values["nodes"].as<std::string>(), 1, 1 << 22));
@@ -184,7 +209,7 @@ void choose_algorithm(const po::variables_map& values) {
 }
 
 struct Command {
-  enum class Kind { help, version, train, allreduce, executor } kind = Kind::help;
+  enum class Kind { help, version, train, allreduce, engine, executor } kind = Kind::help;
   po::variables_map values;
 };
 
@@ -199,6 +224,7 @@ Command parse_command(int argc, const char* const* argv) {
   };
   static constexpr Choice kChoices[] = {{"train", Command::Kind::train, train_options},
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
+                                        {"engine", Command::Kind::engine, bench::engine_options},
                                         {"executor", Command::Kind::executor, executor_options}};
   const auto* chosen = std::find_if(std::begin(kChoices), std::end(kChoices),
                                     [&](const Choice& choice) { return first == choice.name; });
@@ -229,6 +255,7 @@ void run(const Command& command) {
       break;
     case Command::Kind::train: run_train(command.values); break;
     case Command::Kind::allreduce: run_allreduce(command.values); break;
+    case Command::Kind::engine: run_engine(command.values); break;
     case Command::Kind::executor: run_executor(command.values); break;
   }
 }

@@ -40,6 +40,8 @@ constexpr int kPollsBeforeClock = 16;
 // How often notes of other ranks are looked at.
 constexpr auto kWatchInterval = 20ms;
 constexpr auto kIdleInterval = 100ms;
+// With a resident: its messages are passed on by ranks that have nothing to do themselves.
+constexpr auto kResidentInterval = 5ms;
 
 void relax() {
 #if defined(__x86_64__)
@@ -124,6 +126,12 @@ void CommThread::submit(Submission submission) {
   MutexLock lock(mutex_);
   record(submission);
   new_.push_back(std::move(submission));
+  wake_.notify_all();
+}
+
+void CommThread::wake() {
+  MutexLock lock(mutex_);
+  woken_ = true;
   wake_.notify_all();
 }
 
@@ -216,11 +224,13 @@ void CommThread::loop(std::stop_token stop) {
   last_watch_ = Clock::now();
   while (!stop.stop_requested()) {
     take_new();
-    const bool advanced = advance();
+    bool advanced = advance();
     const auto now = Clock::now();
+    const auto resident = resident_ != nullptr ? resident_->advance(now) : Resident::State::idle;
+    advanced = advanced || resident == Resident::State::advanced;
     idle_polls_ = advanced ? 0 : std::min(idle_polls_ + 1, 1 << 20);
     if (now - last_watch_ >= kWatchInterval) watch(now);
-    bool busy = false;
+    bool busy = resident != Resident::State::idle;
     for (const auto& channel : channels_) busy = busy || !channel.queue.empty();
     if (!advanced) rest(stop, now, busy);
   }
@@ -231,6 +241,7 @@ void CommThread::take_new() {
     MutexLock lock(mutex_);
     taken_.swap(new_);
     taken_calls_.swap(calls_);
+    if (std::exchange(woken_, false)) idle_polls_ = 0;
     if (channels_.size() < tickets_.size()) {
       channels_.resize(tickets_.size());
       finished_.resize(tickets_.size(), -1);
@@ -251,9 +262,9 @@ void CommThread::enqueue(Submission& submission) {
     recorder_.finished(submission.record, true);
     submission.done(
         std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label)));
-  } else if (error_) {
+  } else if (const auto error = error_ ? error_ : channels_[submission.channel].error) {
     recorder_.finished(submission.record, true);
-    submission.done(error_);
+    submission.done(error);
   } else {
     Channel& channel = channels_[submission.channel];
     channel.queue.push(std::move(submission));
@@ -348,12 +359,22 @@ void CommThread::watch(Clock::time_point now) {
     if (watchdog_->given_up()) record_failure(watchdog_->given_up());
     for (const auto& operation : waiting_)
       if (const auto error = watchdog_->verdict(operation.channel, operation.ticket)) {
-        fail_all(error);
-        return;
+        if (watchdog_->given_up()) {
+          fail_all(error);
+          return;
+        }
+        fail(channels_[operation.channel], error);
       }
   } catch (...) {
     fail_all(std::current_exception());
   }
+}
+
+// Channels of other ranks go on.
+void CommThread::fail(Channel& channel, std::exception_ptr error) {
+  record_failure(error);
+  channel.error = error;
+  while (!channel.queue.empty()) finish(channel, error);
 }
 
 // Once, at the first sign: a rank that enters an operation after all have given it up was not in it.
@@ -381,9 +402,10 @@ void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool b
   }
   const int doublings = std::min((idle_polls_ - kSpinPolls) / kPollsPerDoubling, 10);
   const auto nap = std::min<Clock::duration>(kShortestNap * (1 << std::max(doublings, 0)), kLongestNap);
+  const Clock::duration idle = resident_ != nullptr ? Clock::duration(kResidentInterval) : kIdleInterval;
   MutexLock lock(mutex_);
-  if (!new_.empty() || !calls_.empty() || stop.stop_requested()) return;
-  wake_.wait_until(mutex_, now + (busy ? nap : kIdleInterval));
+  if (!new_.empty() || !calls_.empty() || woken_ || stop.stop_requested()) return;
+  wake_.wait_until(mutex_, now + (busy ? nap : idle));
 }
 
 }  // namespace kolo

@@ -113,6 +113,25 @@ TEST_F(CommThreadTest, RethrowsWhatACallThrows) {
   EXPECT_THROW(thread_.call([] { throw NotFoundError("x"); }), NotFoundError);
 }
 
+TEST_F(CommThreadTest, AdvancesItsResidentAtOnceWhenItIsWoken) {
+  struct Counter final : Resident {
+    State advance(std::chrono::steady_clock::time_point) override {
+      ++turns;
+      turns.notify_all();
+      return State::idle;
+    }
+    std::atomic<int> turns{0};
+  } counter;
+  thread_.call([&] { thread_.set_resident(&counter); });
+  for (int wakes = 0; wakes < 3; ++wakes) {
+    const int before = counter.turns;
+    thread_.wake();
+    counter.turns.wait(before);
+  }
+  EXPECT_GE(counter.turns, 3);
+  thread_.call([&] { thread_.set_resident(nullptr); });
+}
+
 TEST_F(CommThreadTest, KnowsItself) {
   bool inside = false;
   thread_.call([&] { inside = thread_.is_current(); });

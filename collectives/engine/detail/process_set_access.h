@@ -1,0 +1,15 @@
+// Makes process sets of lists that the ranks have agreed on.
+#pragma once
+
+#include <vector>
+
+#include <kolo/collectives/process_set.h>
+
+namespace kolo::detail {
+
+struct ProcessSetAccess {
+  /// Collective over all ranks, which give the same lists; a rank is in one of them at most.
+  static std::vector<ProcessSet> make(const std::vector<std::vector<int>>& lists);
+};
+
+}  // namespace kolo::detail
