@@ -233,7 +233,7 @@ KernelFactory make() {
   return [](KernelInit& init) { return std::make_unique<Kernel>(init); };
 }
 
-const RegisterKernel allreduce_kernel("AllReduce", "CPU", {}, make<AllReduceKernel>());
+const RegisterKernel allreduce_kernel("EngineAllReduce", "CPU", {}, make<AllReduceKernel>());
 const RegisterKernel reduce_scatter_kernel("ReduceScatter", "CPU", {}, make<ReduceScatterKernel>());
 const RegisterKernel reduce_scatter_grad_kernel("ReduceScatterGrad", "CPU", {},
                                                 make<ReduceScatterGradKernel>());

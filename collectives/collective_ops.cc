@@ -1,6 +1,6 @@
 #include <kolo/collectives/collective_ops.h>
 
-#include <kolo/collectives/engine/detail/process_set_access.h>
+#include <kolo/collectives/graph_ops.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 
@@ -51,9 +51,9 @@ void rows_and_counts(ShapeContext& c) {
 }
 
 const RegisterOp allreduce_op(
-    reducing("AllReduce").in_place(0).gradient([](Scope& s, const Node& op, Output dy) {
+    reducing("EngineAllReduce").in_place(0).gradient([](Scope& s, const Node& op, Output dy) {
       refuse_unless_linear(op);
-      return Outputs{s.add("AllReduce", {dy}, op.attrs())};
+      return Outputs{s.add("EngineAllReduce", {dy}, op.attrs())};
     }));
 
 const RegisterOp reduce_scatter_op(
@@ -142,7 +142,11 @@ void check(const Reduction& reduction, const Output& x) { check_reducible(reduct
 
 Output allreduce(const Scope& s, Output x, const Reduction& reduction, const ProcessSet& set) {
   check(reduction, x);
-  return s.add("AllReduce", {x}, reduction_attrs(reduction, set));
+  const bool is_schedulable = (reduction.op == ReduceOp::sum || reduction.op == ReduceOp::average) &&
+                              !reduction.is_scaled() && set == ProcessSet() && is_floating(x.dtype()) &&
+                              x.shape().is_fully_known();
+  if (is_schedulable) return scheduled_allreduce(s, x, reduction.op);
+  return s.add("EngineAllReduce", {x}, reduction_attrs(reduction, set));
 }
 
 Output allgather(const Scope& s, Output x, const ProcessSet& set) {

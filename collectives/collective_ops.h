@@ -1,5 +1,5 @@
 // Collectives as nodes of a graph, with gradients: the eager engine's operations (collectives/eager.h) under
-// the nodes' names.
+// the nodes' names, or, where graph and step tell enough beforehand, a schedule that asks nobody.
 #pragma once
 
 #include <kolo/collectives/process_set.h>
@@ -9,12 +9,14 @@
 namespace kolo {
 
 // Every rank of the set runs a step that has the node, or the others wait for it until the stall watchdog
-// speaks. Ranks may reach their nodes in different orders. What the ranks must agree on, and the errors where
-// they do not, are those of the eager function of the same name; the step fails with them. A training step's
-// gradients do not need these: DistributedOptimizer reduces them without asking the other ranks each time.
+// speaks. Without init(): FailedPreconditionError when the step runs. Ranks may reach their nodes in
+// different orders. What the ranks must agree on, and the errors where they do not, are those of the eager
+// function of the same name; the step fails with them. A training step's gradients do not need these:
+// DistributedOptimizer reduces them without asking the other ranks each time.
 
-/// x: any numeric type, any shape, the same on all ranks. In place where nobody else reads x.
-/// Gradient: the same reduction of dy for sum and average; others: InvalidArgumentError `has no gradient`.
+/// x: any numeric type, any shape, the same on all ranks. Sums and averages of floating tensors whose shape
+/// is known, over all ranks and without scales, are reduced by a compiled schedule. Gradient: the same
+/// reduction of dy for sum and average; others: InvalidArgumentError `has no gradient`.
 Output allreduce(const Scope& s, Output x, const Reduction& reduction = ReduceOp::average,
                  const ProcessSet& set = {});
 

@@ -101,7 +101,7 @@ OpSchema reduction(const char* op) {
 const RegisterOp group_allreduce_op(reduction("GroupAllReduce"));
 
 const RegisterOp allreduce_op(reduction("AllReduce").gradient([](Scope& s, const Node& op, Output dy) {
-  return Outputs{allreduce(s, dy, reduce_op_from_name(op.attr<std::string>("reduction")))};
+  return Outputs{scheduled_allreduce(s, dy, reduce_op_from_name(op.attr<std::string>("reduction")))};
 }));
 
 void check_known(const GroupReduceInputs& inputs) {
@@ -163,7 +163,7 @@ Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vec
   return group_reduce(s, {.gradients = gradients, .names = names}, options).gradients;
 }
 
-Output allreduce(const Scope& s, Output x, ReduceOp op) {
+Output scheduled_allreduce(const Scope& s, Output x, ReduceOp op) {
   if (!x.shape().is_fully_known())
     throw InvalidArgumentError("allreduce: the shape of {} is {}; it must be fully known", x.name(),
                                x.shape());

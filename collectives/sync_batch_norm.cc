@@ -160,7 +160,7 @@ BatchNormResult sync_batch_norm(const Scope& s, Output x, Output scale, Output o
   const Operation statistics =
       scope.named("statistics")
           .add("SyncBatchStatistics",
-               {allreduce(scope.named("allreduce"), own, ReduceOp::sum), moving_mean, moving_variance},
+               {scheduled_allreduce(scope.named("allreduce"), own, ReduceOp::sum), moving_mean, moving_variance},
                {{"momentum", options.momentum}});
   BatchNormResult result{.y = {},
                          .mean = statistics.output(0),
