@@ -120,8 +120,8 @@ TEST(CollectiveNodes, GatherToARootAndScatterBack) {
   const Ran ran =
       run(Numbers(rank() + 1, r()), weights, [](Scope& s, Output x) { return gather_to(s, x, 1); });
   EXPECT_EQ(ran.value.size(), all);
-  for (int i = 0; i <= rank(); ++i)
-    EXPECT_EQ(ran.gradient[i], static_cast<float>(rank() * (rank() + 1) / 2 + i));
+  const int first = rank() * (rank() + 1) / 2;
+  for (int i = 0; i <= rank(); ++i) EXPECT_EQ(ran.gradient[i], static_cast<float>(first + i));
 }
 
 TEST(CollectiveNodes, ScatterFromARootAndGatherThere) {
