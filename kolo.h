@@ -18,6 +18,7 @@
 #include <kolo/collectives/algorithms/tree.h>
 #include <kolo/collectives/bucket.h>
 #include <kolo/collectives/collective.h>
+#include <kolo/collectives/collective_ops.h>
 #include <kolo/collectives/comm_thread.h>
 #include <kolo/collectives/communicator.h>
 #include <kolo/collectives/eager.h>
