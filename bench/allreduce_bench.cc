@@ -89,8 +89,8 @@ void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options)
                                               {"buffers", options.buffers}}
                            .dump());
   else
-    fmt::print("{:<5} {} ranks {:>10} bytes  {:>11.1f} us  {:7.3f} GB/s  bus {:7.3f} GB/s\n", peer.name,
-               ranks, bytes, us, gbps, bus);
+    fmt::print("{:<5} {} ranks {:>10} bytes  {:>11.2f} us (min {:.2f})  {:7.3f} GB/s  bus {:7.3f} GB/s\n",
+               peer.name, ranks, bytes, us, peer.us.front(), gbps, bus);
   std::fflush(stdout);
 }
 

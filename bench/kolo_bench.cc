@@ -1,4 +1,4 @@
-// kolo-bench: measures training steps, reductions and the executor.
+// kolo-bench: measures training steps, reductions, the engine and the executor.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
@@ -10,8 +10,11 @@
 #include <sstream>
 
 #include <bench/allreduce_bench.h>
+#include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
+#include <bench/simulate_bench.h>
 #include <bench/train_bench.h>
+#include <bench/tune_bench.h>
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
@@ -66,6 +69,17 @@ po::options_description allreduce_options() {
   return all;
 }
 
+po::options_description engine_options() {
+  po::options_description all("kolo-bench engine (two ranks or more)");
+  all.add_options()("tensors", po::value<std::string>()->default_value("1000")->value_name("N"),
+                    "submitted in each step")(
+      "bytes", po::value<std::string>()->default_value("1024")->value_name("B"),
+      "of each tensor, a multiple of 4")("steps",
+                                         po::value<std::string>()->default_value("50")->value_name("N"),
+                                         "with and without fusion, after warming up");
+  return all;
+}
+
 po::options_description executor_options() {
   po::options_description all("kolo-bench executor");
   all.add_options()("nodes", po::value<std::string>()->default_value("10000")->value_name("N"),
@@ -77,6 +91,17 @@ po::options_description executor_options() {
   return all;
 }
 
+po::options_description tune_options() {
+  po::options_description all("kolo-bench tune (two ranks or more)");
+  all.add_options()("output", po::value<std::string>()->default_value("")->value_name("FILE.json"),
+                    "for KOLO_AUTOTUNE=FILE.json (default: standard output)");
+  return all;
+}
+
+po::options_description simulate_options() {
+  return po::options_description("kolo-bench simulate: predicts, by the cost model; measures nothing");
+}
+
 po::options_description common_options() {
   po::options_description all("All");
   all.add_options()("json", po::bool_switch(), "one JSON object a line on stdout")(
@@ -86,11 +111,15 @@ po::options_description common_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|allreduce|executor [options]: measures on all ranks of the job; rank 0 prints.\n"
+  text << "kolo-bench train|allreduce|engine|executor|tune|simulate [options]: measures on all ranks of the "
+          "job; rank 0 prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
        << train_options() << "\n"
        << allreduce_options() << "\n"
+       << engine_options() << "\n"
        << executor_options() << "\n"
+       << tune_options() << "\n"
+       << simulate_options() << "\n"
        << common_options();
   return text.str();
 }
@@ -160,6 +189,17 @@ void run_allreduce(const po::variables_map& values) {
   allreduce_bench(options);
 }
 
+void run_engine(const po::variables_map& values) {
+  EngineBenchOptions options;
+  options.tensors = static_cast<int>(count("tensors", values["tensors"].as<std::string>(), 1, 1 << 20));
+  options.bytes = count("bytes", values["bytes"].as<std::string>(), 4, std::int64_t{1} << 30);
+  if (options.bytes % 4 != 0)
+    throw UsageError(fmt::format("--bytes \"{}\" is not valid; it must be a multiple of 4", options.bytes));
+  options.steps = static_cast<int>(count("steps", values["steps"].as<std::string>(), 1, 1 << 20));
+  options.json = values["json"].as<bool>();
+  engine_bench(options);
+}
+
 void run_executor(const po::variables_map& values) {
   ExecutorBenchOptions options;
   options.nodes = static_cast<int>(count("nodes", values["nodes"].as<std::string>(), 1, 1 << 22));
@@ -184,7 +224,7 @@ void choose_algorithm(const po::variables_map& values) {
 }
 
 struct Command {
-  enum class Kind { help, version, train, allreduce, executor } kind = Kind::help;
+  enum class Kind { help, version, train, allreduce, engine, executor, tune, simulate } kind = Kind::help;
   po::variables_map values;
 };
 
@@ -199,7 +239,10 @@ Command parse_command(int argc, const char* const* argv) {
   };
   static constexpr Choice kChoices[] = {{"train", Command::Kind::train, train_options},
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
-                                        {"executor", Command::Kind::executor, executor_options}};
+                                        {"engine", Command::Kind::engine, bench::engine_options},
+                                        {"executor", Command::Kind::executor, executor_options},
+                                        {"tune", Command::Kind::tune, tune_options},
+                                        {"simulate", Command::Kind::simulate, simulate_options}};
   const auto* chosen = std::find_if(std::begin(kChoices), std::end(kChoices),
                                     [&](const Choice& choice) { return first == choice.name; });
   if (chosen == std::end(kChoices)) {
@@ -229,7 +272,12 @@ void run(const Command& command) {
       break;
     case Command::Kind::train: run_train(command.values); break;
     case Command::Kind::allreduce: run_allreduce(command.values); break;
+    case Command::Kind::engine: run_engine(command.values); break;
     case Command::Kind::executor: run_executor(command.values); break;
+    case Command::Kind::tune: tune_bench({.output = command.values["output"].as<std::string>()}); break;
+    case Command::Kind::simulate:
+      if (speaks) simulate_bench({.json = command.values["json"].as<bool>()});
+      break;
   }
 }
 

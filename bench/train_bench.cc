@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/collectives/overlap.h>
+#include <kolo/collectives/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/process.h>
@@ -27,6 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr int kWarmUpSteps = 10;
+constexpr int kTracedSteps = 40;  // after the timed ones, on several ranks
 
 std::int64_t batch_of(const std::string& model) { return model == "mlp" ? 128 : 64; }
 
@@ -54,11 +57,59 @@ std::int64_t steps_for(double seconds, double ms_per_step) {
   return parse_int64(world_group().broadcast(std::to_string(std::max<std::int64_t>(8, wanted)), 0)).value();
 }
 
+// Takes the overlap from the steps that it is told to watch.
+class OverlapHook : public SessionRunHook {
+ public:
+  SessionRunArgs before_run(RunContext&) override {
+    SessionRunArgs args;
+    args.trace = watching;
+    return args;
+  }
+  void after_run(RunContext&, const RunValues& values) override {
+    if (watching) steps.push_back(reduction_overlap(*values.trace));
+  }
+
+  bool watching = false;
+  std::vector<ReductionOverlap> steps;
+};
+
+struct Reductions {
+  double ms = 0;            // of a step, all buckets
+  double hidden_share = 0;  // of that
+  std::int64_t extra_exchanges = 0;
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+// Medians over the steps, the means of these over the ranks. Collective.
+Reductions reductions_of(const std::vector<ReductionOverlap>& steps, Session& session) {
+  std::vector<double> ms, shares;
+  for (const ReductionOverlap& step : steps) {
+    ms.push_back(Milliseconds(step.reducing).count());
+    shares.push_back(step.hidden_share());
+  }
+  Reductions all;
+  for (const std::string& text : world_group().allgather(fmt::format("{} {}", median(ms), median(shares)))) {
+    const auto space = text.find(' ');
+    all.ms += parse_double(text.substr(0, space)).value() / process().size;
+    all.hidden_share += parse_double(text.substr(space + 1)).value() / process().size;
+  }
+  for (const auto& agreement : session.agreements())
+    if (const auto* schedule = dynamic_cast<const Schedule*>(agreement.get()))
+      all.extra_exchanges += schedule->extra_exchanges();
+  return all;
+}
+
 struct Row {
   std::string model;
   std::int64_t params = 0, batch = 0, steps = 0;
   int threads = 0;
   double median_ms = 0, min_ms = 0;
+  Reductions reductions = {};  // several ranks
 };
 
 Row measure(const std::string& name, const TrainBenchOptions& options) {
@@ -79,7 +130,8 @@ Row measure(const std::string& name, const TrainBenchOptions& options) {
   SessionConfig config;
   config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
   if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
-  MonitoredTrainingSession session(graph, {.config = config});
+  const auto overlap = std::make_shared<OverlapHook>();
+  MonitoredTrainingSession session(graph, {.config = config, .hooks = {overlap}});
   row.threads = session.session().intra_op_threads();
   const Feeds feeds = {{images, made_up_images(Shape(dims))},
                        {labels, made_up_labels(row.batch, model.classes)}};
@@ -102,6 +154,11 @@ Row measure(const std::string& name, const TrainBenchOptions& options) {
   std::sort(times.begin(), times.end());
   row.median_ms = times[times.size() / 2];
   row.min_ms = times.front();
+  if (process().size > 1) {
+    overlap->watching = true;
+    for (int i = 0; i < kTracedSteps; ++i) timed_step();
+    row.reductions = reductions_of(overlap->steps, session.session());
+  }
   return row;
 }
 
@@ -111,23 +168,33 @@ void print(const Row& row, bool json) {
   const int ranks = process().size;
   const double rate = static_cast<double>(ranks * row.batch) / row.median_ms * 1e3;
   const std::int64_t peak_mib = usage.ru_maxrss / 1024;
-  if (json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"model", row.model},
-                                              {"params", row.params},
-                                              {"ranks", ranks},
-                                              {"threads", row.threads},
-                                              {"batch", row.batch},
-                                              {"ms", std::round(row.median_ms * 1e3) / 1e3},
-                                              {"min_ms", std::round(row.min_ms * 1e3) / 1e3},
-                                              {"samples_per_s", std::round(rate * 10) / 10},
-                                              {"steps", row.steps},
-                                              {"peak_mib", peak_mib}}
-                           .dump());
-  else
+  if (json) {
+    nlohmann::ordered_json line{{"model", row.model},
+                                {"params", row.params},
+                                {"ranks", ranks},
+                                {"threads", row.threads},
+                                {"batch", row.batch},
+                                {"ms", std::round(row.median_ms * 1e3) / 1e3},
+                                {"min_ms", std::round(row.min_ms * 1e3) / 1e3},
+                                {"samples_per_s", std::round(rate * 10) / 10},
+                                {"steps", row.steps},
+                                {"peak_mib", peak_mib}};
+    if (ranks > 1) {
+      line["reduce_ms"] = std::round(row.reductions.ms * 1e3) / 1e3;
+      line["hidden_share"] = std::round(row.reductions.hidden_share * 1e3) / 1e3;
+      line["extra_exchanges"] = row.reductions.extra_exchanges;
+    }
+    fmt::print("{}\n", line.dump());
+  } else {
     fmt::print(
         "{:<8} {:>9} parameters  {} ranks x {} threads  batch {:>3}  {:8.3f} ms (min {:.3f})  {:8.1f} "
-        "samples/s  {} MiB\n",
+        "samples/s  {} MiB",
         row.model, row.params, ranks, row.threads, row.batch, row.median_ms, row.min_ms, rate, peak_mib);
+    if (ranks > 1)
+      fmt::print("  reductions {:.3f} ms, {:.0f} % hidden", row.reductions.ms,
+                 100 * row.reductions.hidden_share);
+    fmt::print("\n");
+  }
   std::fflush(stdout);
 }
 

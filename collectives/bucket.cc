@@ -25,7 +25,7 @@ std::vector<Bucket> make_buckets(std::span<const GradientSpec> gradients, const 
     bucket.offsets.push_back(bucket.bytes);
     bucket.bytes += padded;
     const std::int64_t limit = buckets.size() == 1 ? limits.first_bytes : limits.bytes;
-    open = group >= 0 || bytes < limit / 4;
+    open = group >= 0 || (bytes < limit / 4 && bucket.bytes < kWorthSending);
   }
   return buckets;
 }

@@ -30,15 +30,18 @@ constexpr int kYieldPolls = 10;
 constexpr auto kShortestNap = 20us;
 constexpr auto kLongestNap = 500us;
 constexpr int kPollsPerDoubling = 50;
-// A caller that runs its operation itself: 0.1 ms or so, then the core is offered, for 1 ms or more.
-constexpr int kCallerSpinPolls = 2000;
+// A caller that runs its operation itself has a core to itself, or shares it with other ranks, which then
+// have to be let in: it waits for a few milliseconds.
+constexpr int kCallerSpinPolls = 100000;
 constexpr int kCrowdedSpinPolls = 50;
-constexpr int kCallerPolls = 4000;
+constexpr int kCrowdedYieldPolls = 500;
 // Reading the clock takes about as long as the shortest operations: they do without.
 constexpr int kPollsBeforeClock = 16;
 // How often notes of other ranks are looked at.
 constexpr auto kWatchInterval = 20ms;
 constexpr auto kIdleInterval = 100ms;
+// With a resident: its messages are passed on by ranks that have nothing to do themselves.
+constexpr auto kResidentInterval = 5ms;
 
 void relax() {
 #if defined(__x86_64__)
@@ -126,6 +129,12 @@ void CommThread::submit(Submission submission) {
   wake_.notify_all();
 }
 
+void CommThread::wake() {
+  MutexLock lock(mutex_);
+  woken_ = true;
+  wake_.notify_all();
+}
+
 void CommThread::record(Submission& submission) {
   OperationDetails details = submission.details;
   details.name = submission.label;
@@ -158,9 +167,10 @@ void CommThread::run(int channel, std::shared_ptr<Collective> operation, const s
 // Polls are counted rather than timed: a thread that had no core for a while has not waited.
 bool CommThread::run_here(Collective& operation, std::optional<Clock::time_point>& since) const {
   const int spin = crowded_ ? kCrowdedSpinPolls : kCallerSpinPolls;
+  const int limit = spin + (crowded_ ? kCrowdedYieldPolls : 0);
   operation.start();
   int polls = 0;
-  for (int idle = 0; idle < kCallerPolls; ++idle) {
+  for (int idle = 0; idle < limit; ++idle) {
     if (++polls == kPollsBeforeClock) since = Clock::now();
     const Progress progress = operation.progress();
     if (progress == Progress::finished) return true;
@@ -214,11 +224,13 @@ void CommThread::loop(std::stop_token stop) {
   last_watch_ = Clock::now();
   while (!stop.stop_requested()) {
     take_new();
-    const bool advanced = advance();
+    bool advanced = advance();
     const auto now = Clock::now();
+    const auto resident = resident_ != nullptr ? resident_->advance(now) : Resident::State::idle;
+    advanced = advanced || resident == Resident::State::advanced;
     idle_polls_ = advanced ? 0 : std::min(idle_polls_ + 1, 1 << 20);
     if (now - last_watch_ >= kWatchInterval) watch(now);
-    bool busy = false;
+    bool busy = resident != Resident::State::idle;
     for (const auto& channel : channels_) busy = busy || !channel.queue.empty();
     if (!advanced) rest(stop, now, busy);
   }
@@ -229,6 +241,7 @@ void CommThread::take_new() {
     MutexLock lock(mutex_);
     taken_.swap(new_);
     taken_calls_.swap(calls_);
+    if (std::exchange(woken_, false)) idle_polls_ = 0;
     if (channels_.size() < tickets_.size()) {
       channels_.resize(tickets_.size());
       finished_.resize(tickets_.size(), -1);
@@ -244,18 +257,19 @@ void CommThread::take_new() {
 }
 
 void CommThread::enqueue(Submission& submission) {
-  if (submission.started && (closed_ || error_)) abandoned_.push_back(submission.operation);
-  if (closed_) {
-    recorder_.finished(submission.record, true);
-    submission.done(
-        std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label)));
-  } else if (error_) {
-    recorder_.finished(submission.record, true);
-    submission.done(error_);
-  } else {
-    Channel& channel = channels_[submission.channel];
+  Channel& channel = channels_[submission.channel];
+  const auto refusal =
+      closed_
+          ? std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label))
+      : error_ ? error_
+               : channel.error;
+  if (!refusal) {
     channel.queue.push(std::move(submission));
+    return;
   }
+  if (submission.started) abandoned_.push_back(submission.operation);
+  recorder_.finished(submission.record, true);
+  submission.done(refusal);
 }
 
 bool CommThread::advance() {
@@ -346,12 +360,22 @@ void CommThread::watch(Clock::time_point now) {
     if (watchdog_->given_up()) record_failure(watchdog_->given_up());
     for (const auto& operation : waiting_)
       if (const auto error = watchdog_->verdict(operation.channel, operation.ticket)) {
-        fail_all(error);
-        return;
+        if (watchdog_->given_up()) {
+          fail_all(error);
+          return;
+        }
+        fail(channels_[operation.channel], error);
       }
   } catch (...) {
     fail_all(std::current_exception());
   }
+}
+
+// Channels of other ranks go on.
+void CommThread::fail(Channel& channel, std::exception_ptr error) {
+  record_failure(error);
+  channel.error = error;
+  while (!channel.queue.empty()) finish(channel, error);
 }
 
 // Once, at the first sign: a rank that enters an operation after all have given it up was not in it.
@@ -379,9 +403,10 @@ void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool b
   }
   const int doublings = std::min((idle_polls_ - kSpinPolls) / kPollsPerDoubling, 10);
   const auto nap = std::min<Clock::duration>(kShortestNap * (1 << std::max(doublings, 0)), kLongestNap);
+  const Clock::duration idle = resident_ != nullptr ? Clock::duration(kResidentInterval) : kIdleInterval;
   MutexLock lock(mutex_);
-  if (!new_.empty() || !calls_.empty() || stop.stop_requested()) return;
-  wake_.wait_until(mutex_, now + (busy ? nap : kIdleInterval));
+  if (!new_.empty() || !calls_.empty() || woken_ || stop.stop_requested()) return;
+  wake_.wait_until(mutex_, now + (busy ? nap : idle));
 }
 
 }  // namespace kolo

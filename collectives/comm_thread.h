@@ -40,6 +40,17 @@ struct Submission {
   std::chrono::steady_clock::time_point submitted = {};
 };
 
+/// Work without an end that the thread advances between the operations: the engine's negotiation.
+class Resident {
+ public:
+  /// idle: nothing is under way that concerns this rank; waiting: it waits for other ranks, or for a moment
+  /// that is near.
+  enum class State { idle, waiting, advanced };
+  virtual ~Resident() = default;
+  /// Does what can be done without waiting. Must not throw.
+  virtual State advance(std::chrono::steady_clock::time_point now) = 0;
+};
+
 /// Public functions: any thread but the communication thread itself, unless they say otherwise.
 class CommThread {
  public:
@@ -57,6 +68,10 @@ class CommThread {
   /// From then on operations that cannot end are ended. Only inside call().
   void set_watchdog(std::unique_ptr<Watchdog> watchdog) { watchdog_ = std::move(watchdog); }
   Watchdog* watchdog() { return watchdog_.get(); }
+  /// nullptr: none any more. It must outlive its stay. Only inside call().
+  void set_resident(Resident* resident) { resident_ = resident; }
+  /// The resident has something new to do. Any thread.
+  void wake() KOLO_EXCLUDES(mutex_);
   /// The operations of this thread; it is written to a file when one of them fails.
   FlightRecorder& recorder() { return recorder_; }
   /// From then on each operation is drawn: its wait, its run and its phases; nullptr ends that. Only inside
@@ -107,6 +122,7 @@ class CommThread {
     Queue queue;
     bool started = false;  // the front one
     Clock::time_point since;
+    std::exception_ptr error;     // a rank that its operations need is gone
     const char* phase = nullptr;  // kept up with while there is a timeline
     Clock::time_point phase_since;
   };
@@ -125,6 +141,7 @@ class CommThread {
   bool advance(Channel& channel);
   void finish(Channel& channel, std::exception_ptr error);
   void watch(Clock::time_point now);
+  void fail(Channel& channel, std::exception_ptr error);
   void record_failure(const std::exception_ptr& error);
   void fail_all(std::exception_ptr error);
   void rest(const std::stop_token& stop, Clock::time_point now, bool busy) KOLO_EXCLUDES(mutex_);
@@ -134,6 +151,7 @@ class CommThread {
   std::vector<std::int64_t> finished_;
   std::vector<Waiting> waiting_;
   std::unique_ptr<Watchdog> watchdog_;
+  Resident* resident_ = nullptr;
   std::shared_ptr<Timeline> timeline_;
   std::function<void()> idle_work_;
   std::exception_ptr error_;
@@ -152,6 +170,7 @@ class CommThread {
   CondVar wake_;
   std::vector<Submission> new_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> calls_ KOLO_GUARDED_BY(mutex_);
+  bool woken_ KOLO_GUARDED_BY(mutex_) = false;                 // for the resident
   std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
   std::vector<std::int64_t> ran_ KOLO_GUARDED_BY(mutex_);      // last one that a caller has finished itself
   bool callers_run_ KOLO_GUARDED_BY(mutex_) = true;            // false after an error, and while all is drawn

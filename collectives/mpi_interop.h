@@ -3,7 +3,10 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <span>
+
+#include <kolo/collectives/process_set.h>
 
 namespace kolo {
 
@@ -16,5 +19,10 @@ void init(MPI_Comm comm);
 /// of the job call it with the same list; one that is not in the list becomes the only rank of its own.
 /// Throws InvalidArgumentError for a rank that is not there or stands twice.
 void init(std::span<const int> ranks);
+
+/// The process set of the ranks of `comm`, in its order. Collective over all of kolo's ranks: each gives a
+/// communicator that it is in, as MPI_Comm_split makes them, or MPI_COMM_NULL, which brings nothing. Throws
+/// InvalidArgumentError for a rank of `comm` that kolo does not know, and where nobody gives any.
+std::optional<ProcessSet> process_set_of(MPI_Comm comm);
 
 }  // namespace kolo

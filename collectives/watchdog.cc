@@ -44,6 +44,12 @@ Watchdog::Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limi
       first_limit_(first_of(limits)),
       left_(hosts_.size()) {}
 
+bool Watchdog::is_member(int channel, int rank) const {
+  const auto found = members_.find(channel);
+  return found == members_.end() ||
+         std::find(found->second.begin(), found->second.end(), rank) != found->second.end();
+}
+
 void Watchdog::poll(Clock::time_point now, std::span<const Waiting> waiting,
                     std::span<const std::int64_t> finished) {
   now_ = now;
@@ -127,19 +133,22 @@ void Watchdog::ask(Key key, Case& stalled) {
   stalled.asked = now_;
   stalled.asked_at_limit = limits_.abort.count() > 0 && now_ - stalled.since >= limits_.abort;
   stalled.answers.assign(hosts_.size(), Answer::none);
+  for (int rank = 0; rank < size(); ++rank)
+    if (!is_member(key.channel, rank)) stalled.answers[rank] = Answer::ready;
   for (int rank = 1; rank < size(); ++rank)
-    mail_.post(rank, fmt::format("ask {} {}", key.channel, key.ticket));
+    if (is_member(key.channel, rank)) mail_.post(rank, fmt::format("ask {} {}", key.channel, key.ticket));
 }
 
 bool Watchdog::judge(Key key, Case& stalled, bool here) {
-  stalled.answers[0] = here ? Answer::ready : Answer::missing;
+  stalled.answers[0] = here || !is_member(key.channel, 0) ? Answer::ready : Answer::missing;
   const Seconds waited = now_ - stalled.since;
   const Seconds since_asked = now_ - stalled.asked;
   const bool all_answered = std::count(stalled.answers.begin(), stalled.answers.end(), Answer::none) == 0;
   if (all_answered || since_asked >= kAnswerWithin) {
     std::vector<int> ready, missing;
     for (int rank = 0; rank < size(); ++rank)
-      (stalled.answers[rank] == Answer::ready ? ready : missing).push_back(rank);
+      if (is_member(key.channel, rank))
+        (stalled.answers[rank] == Answer::ready ? ready : missing).push_back(rank);
     if (missing.empty()) return true;  // all are in it: it is slow, not stalled
     const std::string text = fmt::format("{}: waited {:.1f} s; ready on [{}], missing on [{}]", stalled.label,
                                          waited.count(), fmt::join(ready, ","), fmt::join(missing, ","));
@@ -168,7 +177,7 @@ void Watchdog::give_up(const std::string& text) {
 std::exception_ptr Watchdog::verdict(int channel, std::int64_t ticket) const {
   if (given_up_) return given_up_;
   for (int rank = 0; rank < size(); ++rank) {
-    if (!left_[rank]) continue;
+    if (!left_[rank] || !is_member(channel, rank)) continue;
     const auto& finished = *left_[rank];
     if (channel < static_cast<int>(finished.size()) && finished[channel] >= ticket) continue;
     return std::make_exception_ptr(UnavailableError("rank {} on {} is gone (exited)", rank, hosts_[rank]));

@@ -41,6 +41,10 @@ class Watchdog {
   /// hosts: of every rank, in rank order. `mail` outlives the watchdog.
   Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limits limits);
 
+  /// Who takes part in the operations of `channel`: all ranks, unless this was called. Only these are waited
+  /// for, and only their leaving ends an operation there.
+  void set_members(int channel, std::vector<int> ranks) { members_[channel] = std::move(ranks); }
+
   /// Reads and answers notes, and looks at what this rank waits for. finished[channel]: the last ticket that
   /// this rank has finished there.
   void poll(Clock::time_point now, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
@@ -48,6 +52,7 @@ class Watchdog {
   /// Why this operation cannot end, if that is known: DeadlineExceededError (for every operation from then
   /// on) or, where a rank has left before it, UnavailableError `rank <r> on <host> is gone (exited)`.
   std::exception_ptr verdict(int channel, std::int64_t ticket) const;
+  const std::vector<std::string>& hosts() const { return hosts_; }
 
   /// Why all operations have been given up; nullptr if they have not.
   std::exception_ptr given_up() const { return given_up_; }
@@ -72,6 +77,7 @@ class Watchdog {
     std::vector<Answer> answers;
   };
 
+  bool is_member(int channel, int rank) const;
   int size() const { return static_cast<int>(hosts_.size()); }
   void read(const Mail& mail, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
   void report(const Waiting& waiting);
@@ -86,6 +92,7 @@ class Watchdog {
   const std::vector<std::string> hosts_;
   const Limits limits_;
   const Seconds first_limit_;
+  std::map<int, std::vector<int>> members_;  // by channel; all ranks where it is not here
   Clock::time_point now_;
   std::map<Key, Case> cases_;    // rank 0 only
   std::optional<Key> reported_;  // the last one this rank has told rank 0 about

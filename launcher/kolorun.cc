@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/check_build.h>
+#include <kolo/launcher/check_network.h>
 #include <kolo/launcher/job.h>
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/mpirun_command.h>
@@ -34,20 +35,36 @@ int run_with_restarts(const Options& options, const Surroundings& found, SignalQ
   }
 }
 
-int launch(Options options, Surroundings found) {
+void find_the_program(Options& options, const Surroundings& found) {
   const bool anything_here = options.hosts.empty() || all_ranks_here(options, found);
   try {
     options.program[0] = find_program(options.program[0]);
   } catch (const NotFoundError&) {
     if (anything_here) throw;  // else the other hosts may have it
   }
+}
+
+// To stdout when it is all that was asked for.
+void tell_network(const Options& options, const Surroundings& found, SignalQueue& signals) {
+  const NetworkReport report = check_network(options, found, signals);
+  std::vector<std::string> lines = network_lines(report, options.scaling);
+  if (options.json) lines = {network_json(report, options.scaling)};
+  for (const std::string& line : lines)
+    if (options.program.empty() || options.json) fmt::print("{}\n", line);
+    else tell(line);
+  std::fflush(stdout);
+}
+
+int launch(Options options, Surroundings found) {
+  if (!options.program.empty()) find_the_program(options, found);
   if (find_in_path("mpirun").empty())
     throw NotFoundError(
         "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
   SignalQueue signals;
   if (options.bind == Bind::automatic && options.hosts.size() > 1 && !all_ranks_here(options, found))
     found.machines = find_machines(options, found, signals);
-  return run_with_restarts(options, found, signals);
+  if (options.check_network) tell_network(options, found, signals);
+  return options.program.empty() ? 0 : run_with_restarts(options, found, signals);
 }
 
 int run(const Options& options) {
@@ -56,7 +73,8 @@ int run(const Options& options) {
   if (options.check_build) return fmt::print("{}", check_build_text()), 0;
   const Surroundings found = find_surroundings();
   // Composed here once so that what is wrong with the options is told before anything starts.
-  const std::vector<std::string> command = compose_mpirun(options, found, false);
+  const std::vector<std::string> command =
+      options.program.empty() ? compose_network_probe(options, found) : compose_mpirun(options, found, false);
   if (!options.dry_run) return launch(options, found);
   fmt::print("{}\n", shell_quote(command));
   return 0;

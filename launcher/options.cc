@@ -41,8 +41,12 @@ po::options_description make_description() {
                                     "passed on to mpirun")("dry-run",
                                                            "print the mpirun command and do nothing")(
       "quiet,q", "leave out mpirun's own notes on how the job ended")(
-      "check-build", "print what this build was made with and what it finds here")("help", "print this")(
-      "version", "print the version");
+      "check-build", "print what this build was made with and what it finds here")(
+      "check-network",
+      "measure the links between the hosts of the job; with a program, before it is started")(
+      "gradient-bytes", text("N"), "for --check-network: what a step reduces (102228128, ResNet-50)")(
+      "step-ms", text("MS"), "for --check-network: how long a step computes (250)")(
+      "json", "for --check-network: one JSON object")("help", "print this")("version", "print the version");
   return all;
 }
 
@@ -142,6 +146,24 @@ void read_ranks(Options& options, const po::variables_map& values) {
       options.hosts[0].slots + options.ranks - total_slots(options.hosts));
 }
 
+void read_network_check(Options& options, const po::variables_map& values) {
+  options.check_network = values.count("check-network") > 0;
+  options.json = values.count("json") > 0;
+  for (const char* name : {"gradient-bytes", "step-ms", "json"})
+    if (values.count(name) && !options.check_network)
+      throw InvalidArgumentError("--{} belongs to --check-network, which is not given", name);
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+  if (values.count("gradient-bytes"))
+    options.scaling.gradient_bytes =
+        whole_number("--gradient-bytes", values["gradient-bytes"].as<std::string>(), 1, kMostBytes);
+  if (!values.count("step-ms")) return;
+  const std::string text = values["step-ms"].as<std::string>();
+  const auto step = parse_double(text);
+  if (!step || !(*step > 0) || *step > 1e9)
+    throw InvalidArgumentError("--step-ms \"{}\" is not valid; allowed: milliseconds above 0", text);
+  options.scaling.step_ms = *step;
+}
+
 void read_lists(Options& options, const po::variables_map& values) {
   if (values.count("export")) options.exported = values["export"].as<std::vector<std::string>>();
   std::for_each(options.exported.begin(), options.exported.end(), check_export);
@@ -179,10 +201,12 @@ Options parse_command_line(int argc, const char* const* argv) {
   if (values.count("restarts"))
     options.restarts =
         static_cast<int>(whole_number("--restarts", values["restarts"].as<std::string>(), 0, kMostRanks));
+  read_network_check(options, values);
   read_lists(options, values);
   read_hosts(options, values);
   read_ranks(options, values);
   if (dashes != words.end()) options.program.assign(std::next(dashes), words.end());
+  if (options.program.empty() && options.check_network) return options;
   if (options.program.empty() || options.program[0].empty())
     throw InvalidArgumentError(
         "no program is given; write it after --, as in: kolorun -n 2 -- kolo-train --model lenet");

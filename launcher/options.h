@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <kolo/launcher/hosts.h>
+#include <kolo/launcher/network_report.h>
 
 namespace kolo::launcher {
 
@@ -22,8 +23,12 @@ struct Options {
   bool quiet = false;                 // -q
   std::vector<std::string> exported;  // -x NAME or -x NAME=VALUE
   std::vector<std::string> mpi_args;  // --mpi-args, split as a shell would
+  bool check_network = false;         // --check-network: alone, or before the program
+  ScalingQuestion scaling;            // --gradient-bytes, --step-ms
+  bool json = false;                  // --json: of --check-network's report
   bool help = false, version = false, check_build = false;
-  std::vector<std::string> program;  // what stands after --: its name and arguments
+  std::vector<std::string>
+      program;  // what stands after --: its name and arguments; empty only with --check-network
 };
 
 /// Throws InvalidArgumentError or NotFoundError (hostfile) with the one line that the user needs. With

@@ -1,5 +1,6 @@
 #include <kolo/models/layers.h>
 
+#include <kolo/collectives/sync_batch_norm.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/batch_norm.h>
@@ -74,7 +75,13 @@ Output conv2d_transpose(const Scope& s, Output x, const Conv2dLayer& layer, cons
   return layer.bias ? bias_add(scope, y, biases(scope, x.dtype(), layer.filters)) : y;
 }
 
-Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer) {
+namespace {
+
+using Normalize = BatchNormResult (*)(const Scope&, Output x, Output scale, Output offset, Output moving_mean,
+                                      Output moving_variance, BatchNormOptions options);
+
+Output normalized(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer,
+                  Normalize normalize) {
   if (!x.shape().has_rank() || x.shape().rank() < 2 || x.shape().dim(1) < 0)
     throw InvalidArgumentError(
         "layer \"{}\": its input {} is {}; it must be [N,C] or [N,C,…], and C must be known", name, x.name(),
@@ -86,11 +93,21 @@ Output batch_norm(const Scope& s, Output x, const std::string& name, const Batch
   const VariableOptions fixed{.trainable = false};
   const Variable mean = constant_variable(scope, "moving_mean", x.dtype(), channels, 0, fixed);
   const Variable variance = constant_variable(scope, "moving_variance", x.dtype(), channels, 1, fixed);
-  const BatchNormResult result = kolo::batch_norm(scope, x, gamma, beta, mean, variance,
-                                                  {.epsilon = layer.epsilon, .momentum = layer.momentum});
+  const BatchNormResult result = normalize(scope, x, gamma, beta, mean, variance,
+                                           {.epsilon = layer.epsilon, .momentum = layer.momentum});
   add_update_op(scope, assign(scope, mean, result.moving_mean));
   add_update_op(scope, assign(scope, variance, result.moving_variance));
   return result.y;
+}
+
+}  // namespace
+
+Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer) {
+  return normalized(s, x, name, layer, kolo::batch_norm);
+}
+
+Output sync_batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer) {
+  return normalized(s, x, name, layer, kolo::sync_batch_norm);
 }
 
 Output layer_norm(const Scope& s, Output x, const std::string& name, double epsilon) {

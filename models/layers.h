@@ -57,6 +57,11 @@ struct BatchNormLayer {
 /// x has two dimensions or more and its number of channels is known.
 Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});
 
+/// batch_norm with the statistics of all ranks' samples (collectives/sync_batch_norm.h): variables of the
+/// same names, so that a graph with batch_norm, which has an inference form, takes its checkpoints. x's
+/// number of dimensions must be known.
+Output sync_batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});
+
 /// x [N,…,D] normalized along its last dimension (layer_norm.h), scaled by gamma [D], which starts at 1, and
 /// shifted by beta [D], from 0. Throws InvalidArgumentError unless D is known.
 Output layer_norm(const Scope& s, Output x, const std::string& name, double epsilon = 1e-5);

@@ -103,6 +103,7 @@ class GroupReducer final : public GradientReducer {
   /// Gradients that are slices, which travel with the first reduction.
   void add_slices(const GradientPair& pair) { slices_.push_back(pair); }
   const Outputs& gathered() const { return gathered_; }
+  ReduceOp op() const override { return options_.op; }
   bool tolerates_overflow() const override { return tolerates_overflow_; }
 
  private:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
-# Usage: scripts/install_deps.sh [--dev]     --dev: also clang's tools and an ssh server, which .ci/run uses
+# Usage: scripts/install_deps.sh [--dev] [--libtorch]
+#   --dev: also clang's tools and an ssh server, which .ci/run uses; --libtorch: also libtorch, for the example that trains with it
 set -euo pipefail
 
 packages=(
@@ -19,12 +20,14 @@ die() {
   exit "${2:-1}"
 }
 
-case "$#:${1:-}" in
-  0:) ;;
-  1:--dev) packages+=(clang clang-format clang-tidy openssh-server) ;;
-  1:--help | 1:-h) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
-  *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev]" 2 ;;
-esac
+for option in "$@"; do
+  case "$option" in
+    --dev) packages+=(clang clang-format clang-tidy openssh-server) ;;
+    --libtorch) packages+=(libtorch-dev) ;;
+    --help | -h) sed -n '2,4s/^# //p' "$0"; exit 0 ;;
+    *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev] [--libtorch]" 2 ;;
+  esac
+done
 
 command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
   die "this system has no apt; install by hand what Debian 12 calls: ${packages[*]}"

@@ -56,7 +56,8 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
       allreduce_ != "auto"
           ? allreduce_
           : choose_allreduce(
-                {.topology = topology_, .shares_memory = shared() != nullptr, .bytes = bytes, .op = op});
+                {.topology = topology_, .shares_memory = shared() != nullptr, .bytes = bytes, .op = op},
+                costs_);
   if (name == "mpi") return mpi_allreduce(comm_.get(), buffer, op);
   if (name == "shared_memory") {
     if (shared() != nullptr) return shared()->allreduce(buffer, op);
@@ -64,13 +65,13 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
                                   size(), topology_.nodes(),
                                   topology_.nodes() > 1 ? "" : ", see the warning at the start");
   }
-  return kolo::make_allreduce(name, context(), buffer, op);
+  return carried(kolo::make_allreduce(name, context(), buffer, op));
 }
 
 // Across nodes only if that was asked for: the result must not depend on where ranks run.
 std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buffer) {
-  return allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer)
-                                      : adasum_allreduce(context(), buffer);
+  return carried(allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer)
+                                              : adasum_allreduce(context(), buffer));
 }
 
 // Another algorithm that was asked for reduces the whole array, of which a block is kept: in its own order.
@@ -80,7 +81,7 @@ std::shared_ptr<Collective> MpiCommunicator::make_reduce_scatter(const TypedBuff
   if (shared() != nullptr && (allreduce_ == "auto" || allreduce_ == "shared_memory"))
     return shared()->reduce_scatter(buffer, counts, op);
   if (allreduce_ != "auto" && allreduce_ != "ring") return make_allreduce(buffer, op);
-  return ring_reduce_scatter(context(), buffer, counts, op);
+  return carried(ring_reduce_scatter(context(), buffer, counts, op));
 }
 
 void MpiCommunicator::check_root(int root) const {
@@ -109,7 +110,7 @@ std::shared_ptr<Collective> MpiCommunicator::allgather(std::span<const std::span
 
 std::shared_ptr<Collective> MpiCommunicator::alltoall(std::span<const std::span<const std::byte>> out,
                                                       std::span<const std::span<std::byte>> in) {
-  return exchange(network(), out, in);
+  return carried(exchange(network(), out, in));
 }
 
 std::shared_ptr<Collective> MpiCommunicator::gather(std::span<const std::byte> own,
@@ -117,7 +118,7 @@ std::shared_ptr<Collective> MpiCommunicator::gather(std::span<const std::byte> o
   check_root(root);
   std::vector<std::span<const std::byte>> out(size());
   out[root] = own;
-  return exchange(network(), out, blocks);
+  return carried(exchange(network(), out, blocks));
 }
 
 std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<const std::byte>> blocks,
@@ -125,7 +126,7 @@ std::shared_ptr<Collective> MpiCommunicator::scatter(std::span<const std::span<c
   check_root(root);
   std::vector<std::span<std::byte>> in(size());
   in[root] = own;
-  return exchange(network(), blocks, in);
+  return carried(exchange(network(), blocks, in));
 }
 
 std::shared_ptr<Collective> MpiCommunicator::barrier() {
@@ -134,8 +135,10 @@ std::shared_ptr<Collective> MpiCommunicator::barrier() {
 }
 
 std::shared_ptr<Communicator> MpiCommunicator::duplicate() {
-  return std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), topology_, allreduce_,
-                                           chunk_bytes_, view_);
+  auto copy = std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), topology_, allreduce_,
+                                                chunk_bytes_, view_);
+  copy->tune(costs_, f32_wire_);
+  return copy;
 }
 
 std::shared_ptr<Communicator> MpiCommunicator::subset(std::span<const int> members, int tag) {
@@ -150,8 +153,10 @@ std::shared_ptr<Communicator> MpiCommunicator::subset(std::span<const int> membe
   for (const int member : members)
     if (topology_.node_of(member) == topology_.node_of(rank()))
       neighbours.push_back(topology_.local_rank(member));
-  return std::make_shared<MpiCommunicator>(MpiComm::adopt(comm), topology_.of(members), allreduce_,
-                                           chunk_bytes_, view_ ? view_.of(neighbours) : NodeView());
+  auto part = std::make_shared<MpiCommunicator>(MpiComm::adopt(comm), topology_.of(members), allreduce_,
+                                                chunk_bytes_, view_ ? view_.of(neighbours) : NodeView());
+  part->tune(costs_, f32_wire_);
+  return part;
 }
 
 }  // namespace kolo::detail

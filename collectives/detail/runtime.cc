@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include <kolo/collectives/detail/autotune.h>
 #include <kolo/collectives/detail/launcher.h>
 #include <kolo/collectives/detail/mpi_node_view.h>
 #include <kolo/collectives/detail/timeline_session.h>
@@ -51,6 +52,7 @@ std::vector<std::string> gather_hosts(MPI_Comm comm, const std::string& own, int
 
 Runtime::Runtime(EngineOptions options) : options_(std::move(options)) {
   process_.hostname = kolo::process().hostname;
+  engine_ = std::make_unique<Engine>(options_);
 }
 
 Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::function<MpiComm()>& make_comm)
@@ -72,7 +74,10 @@ Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::func
   thread_->call([this] { thread_->set_idle_work([this] { record_on_signal_->poll(); }); });
 }
 
-Runtime::~Runtime() = default;
+// The thread goes on for a moment after the engine is gone.
+Runtime::~Runtime() {
+  if (thread_) thread_->call([this] { thread_->set_resident(nullptr); });
+}
 
 void Runtime::start_mpi(int* argc, char*** argv) {
   int started = 0, finished = 0, level = MPI_THREAD_SINGLE;
@@ -130,18 +135,36 @@ void Runtime::find_peers(const MpiComm& comm) {
   thread_->set_watchdog(std::make_unique<Watchdog>(
       *mailbox_, rank, gather_hosts(comm.get(), hostname, size),
       Watchdog::Limits{.warning = options_.stall_warning, .abort = options_.stall_abort}));
+  if (size == 1) return;
+  engine_mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
+  engine_ = std::make_unique<Engine>(options_, thread_->watchdog()->hosts(), *thread_, *engine_mailbox_,
+                                     world_->duplicate(), bucket_allocator());
+}
+
+void Runtime::tune() {
+  thread_->call([this] {
+    world_->tune(decide_costs(options_, world_->messages(), world_->topology()), options_.f32_wire);
+  });
 }
 
 void Runtime::leave() {
-  if (!thread_) return;
+  if (!thread_) {
+    engine_->close();
+    return;
+  }
+  thread_->call([this] { engine_->begin_close(); });
   thread_->close();
   thread_->call([this] {
+    engine_->close();
     if (has_peers()) {
       wait_for_others();
       end_timeline_at_exit(*this, !thread_->error());
     }
     thread_->set_watchdog(nullptr);
     thread_->set_idle_work(nullptr);
+    thread_->set_resident(nullptr);
+    engine_->release();
+    engine_mailbox_.reset();
     mailbox_.reset();
     world_.reset();
     if (owns_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize");
@@ -159,8 +182,9 @@ void Runtime::wait_for_others() {
   const auto begin = std::chrono::steady_clock::now();
   for (int left = 0;;) {
     watchdog.poll(std::chrono::steady_clock::now(), {}, thread_->finished());
+    engine_->advance(std::chrono::steady_clock::now());
     check_mpi(MPI_Test(&barrier, &left, MPI_STATUS_IGNORE), "MPI_Test");
-    if (left != 0 && mailbox_->all_sent()) return;
+    if (left != 0 && mailbox_->all_sent() && engine_mailbox_->all_sent()) return;
     const auto waited = std::chrono::steady_clock::now() - begin;
     if (thread_->error() && waited > kLeaveAfterError) {
       log_error("a collective failed, and not all ranks have left {} s after this one: ending the job",

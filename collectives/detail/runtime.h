@@ -11,6 +11,7 @@
 #include <kolo/collectives/detail/mpi_communicator.h>
 #include <kolo/collectives/detail/mpi_mailbox.h>
 #include <kolo/collectives/detail/record_on_signal.h>
+#include <kolo/collectives/engine/detail/engine.h>
 #include <kolo/collectives/options.h>
 #include <kolo/collectives/shared_memory/node_memory.h>
 #include <kolo/core/base/process.h>
@@ -33,13 +34,20 @@ class Runtime {
 
   const EngineOptions& options() const { return options_; }
   const ProcessInfo& process() const { return process_; }
+  /// For eager callers; of one rank, too.
+  Engine& engine() { return *engine_; }
   /// False for one rank: nothing below may be used then.
   bool has_peers() const { return process_.size > 1; }
   CommThread& thread() { return *thread_; }
   MpiCommunicator& world() { return *world_; }
+  /// Of the same ranks; nobody's messages but the watchdog's.
+  MPI_Comm comm() const { return mailbox_->comm(); }
   /// Where the ranks of this node see each other's memory it comes from there, else it is ordinary memory.
   Allocator& bucket_allocator() const { return node_ ? node_.own() : cpu_allocator(); }
   const std::string& mpi_library() const { return mpi_library_; }
+
+  /// Decides which algorithms the world uses, see decide_costs(). On all ranks, once their options agree.
+  void tune();
 
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
@@ -58,6 +66,8 @@ class Runtime {
   std::unique_ptr<CommThread> thread_;
   std::unique_ptr<MpiCommunicator> world_;
   std::unique_ptr<MpiMailbox> mailbox_;
+  std::unique_ptr<MpiMailbox> engine_mailbox_;
+  std::unique_ptr<Engine> engine_;
   std::unique_ptr<RecordOnSignal> record_on_signal_;
 };
 

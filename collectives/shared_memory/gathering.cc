@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
+#include <kolo/collectives/shared_memory/copy.h>
 #include <kolo/collectives/shared_memory/round_operation.h>
 
 namespace kolo {
@@ -40,7 +40,7 @@ class SharedMemoryGathering final : public RoundOperation {
       channel().head(round).words[0] = static_cast<std::uint64_t>(own_offset_);
     } else if (offsets_[channel().rank()] == kOrdinary) {
       const auto piece = piece_of(channel().rank(), k - first_);
-      if (!piece.empty()) std::memcpy(channel().payload(round), piece.data(), piece.size());
+      copy_near(channel().payload(round), piece.data(), length(piece));
     }
   }
 
@@ -49,7 +49,7 @@ class SharedMemoryGathering final : public RoundOperation {
     for (int rank = 0; rank < channel().size(); ++rank) {
       if (rank == channel().rank() || offsets_[rank] != kOrdinary) continue;
       const auto piece = piece_of(rank, k - first_);
-      if (!piece.empty()) std::memcpy(piece.data(), channel().payload_of(rank, round), piece.size());
+      copy_near(piece.data(), channel().payload_of(rank, round), length(piece));
     }
     return true;
   }
@@ -89,9 +89,8 @@ class SharedMemoryGathering final : public RoundOperation {
     for (; rank_ < channel().size(); ++rank_, position_ = 0) {
       const std::int64_t bytes = std::min(kTurnBytes, length(blocks_[rank_]) - position_);
       if (rank_ == channel().rank() || offsets_[rank_] == kOrdinary || bytes == 0) continue;
-      std::memcpy(blocks_[rank_].data() + position_,
-                  channel().at(rank_, static_cast<std::int64_t>(offsets_[rank_]) + position_),
-                  static_cast<std::size_t>(bytes));
+      copy_near(blocks_[rank_].data() + position_,
+                channel().at(rank_, static_cast<std::int64_t>(offsets_[rank_]) + position_), bytes);
       position_ += bytes;
       return true;
     }

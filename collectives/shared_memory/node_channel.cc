@@ -13,7 +13,7 @@ constexpr std::int64_t kLine = 64;
 // Large enough that a round's wait is little against its copies, small enough that the slots of two ranks
 // stay in the second cache.
 constexpr std::int64_t kPayloadBytes = std::int64_t{64} << 10;
-// A payload is cut into a piece for every rank.
+// A payload is cut into a piece for each rank.
 constexpr std::int64_t kPieceBytes = std::int64_t{16} << 10;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
@@ -35,7 +35,7 @@ NodeChannel::Layout NodeChannel::layout_for(int ranks, std::int64_t payload_byte
 
 NodeChannel::NodeChannel(NodeView view)
     : view_(std::move(view)),
-      payload_bytes_(std::max(kPayloadBytes, (view_.size() + 1) * kPieceBytes)),
+      payload_bytes_(std::max(kPayloadBytes, view_.size() * kPieceBytes)),
       layout_(layout_for(view_.size(), payload_bytes_)),
       own_block_(view_.own().allocate_shared(static_cast<std::size_t>(layout_.bytes))) {
   if (own_block_ == nullptr)

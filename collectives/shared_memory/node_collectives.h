@@ -28,6 +28,10 @@ class NodeCollectives final : public LocalCollectives {
   std::shared_ptr<Collective> broadcast(std::span<std::byte> bytes, int root);
   std::shared_ptr<Collective> barrier();
 
+  /// An operation over network(), told apart from those that call MPI; and as long as bytes move, it
+  /// advances.
+  std::shared_ptr<Collective> carried(std::shared_ptr<Collective> operation);
+
  private:
   const std::unique_ptr<NodeChannel> channel_;
   SharedMemoryPointToPoint network_;

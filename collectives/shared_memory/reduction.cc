@@ -1,22 +1,20 @@
 #include <kolo/collectives/shared_memory/reduction.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include <kolo/collectives/reduce_many.h>
+#include <kolo/collectives/shared_memory/copy.h>
 #include <kolo/collectives/shared_memory/round_operation.h>
 
 namespace kolo {
 namespace {
 
 // Up to here the second meeting of the way in place costs more than reducing everything everywhere.
-constexpr std::int64_t kShortBytes = std::int64_t{4} << 10;
-// The same for pieces and three or more ranks.
-constexpr std::int64_t kReplicatedBytes = std::int64_t{64} << 10;
-// What goes through a slot at a time: a piece is read by the peer while the next is being written.
-constexpr std::int64_t kPieceBytes = std::int64_t{32} << 10;
+constexpr std::int64_t kShortBytes = std::int64_t{2} << 10;
+// What goes to one rank through a slot: while it is read there the next is being written.
+constexpr std::int64_t kPieceBytes = std::int64_t{16} << 10;
 // What progress() does before it returns.
 constexpr std::int64_t kTurnBytes = std::int64_t{256} << 10;
 constexpr std::int64_t kLine = 64;
@@ -24,17 +22,6 @@ constexpr std::int64_t kLine = 64;
 constexpr std::uint64_t kOrdinary = 0;
 
 constexpr auto kAhead = static_cast<std::int64_t>(NodeChannel::kAhead);
-
-// Copies what another core has written and this one will write next: asks for the lines as their owner, which
-// saves asking again.
-void take_over(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  constexpr std::int64_t kBlock = 512;
-  for (std::int64_t done = 0; done < bytes; done += kBlock) {
-    for (std::int64_t line = kBlock; line < 2 * kBlock; line += kLine)
-      if (done + line < bytes) __builtin_prefetch(from + done + line, 1);
-    std::memcpy(to + done, from + done, static_cast<std::size_t>(std::min(kBlock, bytes - done)));
-  }
-}
 
 class SharedMemoryReduction final : public RoundOperation {
  public:
@@ -56,17 +43,18 @@ class SharedMemoryReduction final : public RoundOperation {
  protected:
   void begin() override {
     if (buffer_.elements == 0) return;
-    way_ = Way::undecided;
-    if (bytes_of(buffer_.elements) <= kShortBytes) replicate(0);
-    else set_rounds(1, false);
+    way_ = bytes_of(buffer_.elements) <= kShortBytes ? Way::replicated : Way::undecided;
+    set_rounds(1, false);
   }
 
   void fill(std::int64_t k, std::uint64_t round) override {
     switch (way_) {
       case Way::undecided: channel().head(round).words[0] = static_cast<std::uint64_t>(own_offset_); break;
       case Way::in_place: break;
-      case Way::replicated: fill_whole(k - first_, round); break;
-      case Way::in_shares: fill_shares(k - first_, round); break;
+      case Way::replicated:
+        copy_near(channel().payload(round), buffer_.bytes, bytes_of(buffer_.elements));
+        break;
+      case Way::in_shares: fill_shares(k - 1, round); break;
     }
   }
 
@@ -74,8 +62,8 @@ class SharedMemoryReduction final : public RoundOperation {
     switch (way_) {
       case Way::undecided: decide(round); return way_ != Way::in_place;
       case Way::in_place: return k == 1 || reduce_in_place();
-      case Way::replicated: take_whole(k - first_, round); break;
-      case Way::in_shares: take_shares(k - first_, round); break;
+      case Way::replicated: take_whole(round); break;
+      case Way::in_shares: take_shares(k - 1, round); break;
     }
     return true;
   }
@@ -100,10 +88,8 @@ class SharedMemoryReduction final : public RoundOperation {
     if (all_in_node_memory) {
       way_ = Way::in_place;
       position_ = begins_[own()];
-    } else if (to_all_ && (ranks() == 2 || bytes_of(buffer_.elements) <= kReplicatedBytes)) {
-      replicate(1);
     } else {
-      share(1);
+      share();
     }
   }
 
@@ -120,40 +106,24 @@ class SharedMemoryReduction final : public RoundOperation {
     return true;
   }
 
-  // Replicated: every rank gives all elements, and combines all. With two ranks no more bytes travel than by
-  // shares, and less often.
-  void replicate(std::int64_t first) {
-    way_ = Way::replicated;
-    first_ = first;
-    piece_ = elements_in(std::min(kPieceBytes, channel().payload_bytes()));
-    set_rounds(first + (buffer_.elements + piece_ - 1) / piece_, true);
-  }
-  std::int64_t piece_elements(std::int64_t c) const {
-    return std::min(piece_, buffer_.elements - c * piece_);
-  }
-
-  void fill_whole(std::int64_t c, std::uint64_t round) {
-    std::memcpy(channel().payload(round), place(c * piece_),
-                static_cast<std::size_t>(bytes_of(piece_elements(c))));
-  }
-
-  void take_whole(std::int64_t c, std::uint64_t round) {
+  // Replicated: every rank gives all elements, and combines all.
+  void take_whole(std::uint64_t round) {
     for (int rank = 0; rank < ranks(); ++rank) from_[rank] = channel().payload_of(rank, round);
-    from_[own()] = to_[0] = place(c * piece_);
-    combine(1, piece_elements(c));
+    from_[own()] = to_[0] = buffer_.bytes;
+    combine(1, buffer_.elements);
   }
 
-  // In shares: a slot holds a piece for every other rank's share, over which that rank writes the result. It
-  // has done so when it posts the round after the next. The cache lines go there and back, and are written
-  // again without another word between the caches.
-  void share(std::int64_t first) {
+  // In shares, one piece of each a round, from round 1 on: a slot holds a piece for every other rank's share,
+  // over which that rank writes the result. It has done so when it posts the round `lag_` later. The cache
+  // lines go there and back, and are written again without another word between the caches.
+  void share() {
     way_ = Way::in_shares;
-    first_ = first;
     piece_ = elements_in(std::min(kPieceBytes, channel().payload_bytes() / ranks()));
     std::int64_t longest = 0;
     for (int rank = 0; rank < ranks(); ++rank) longest = std::max(longest, begins_[rank + 1] - begins_[rank]);
     const std::int64_t pieces = (longest + piece_ - 1) / piece_;
-    set_rounds(first + pieces + (to_all_ ? kAhead : 0), true);
+    lag_ = pieces > 1 ? kAhead : 1;
+    set_rounds(1 + pieces + (to_all_ ? lag_ : 0), pieces > 1);
   }
   // Piece c of a rank's share: its first element, and how many.
   std::pair<std::int64_t, std::int64_t> piece_of(int rank, std::int64_t c) const {
@@ -165,8 +135,7 @@ class SharedMemoryReduction final : public RoundOperation {
     for (int rank = 0; rank < ranks(); ++rank) {
       const auto [begin, elements] = piece_of(rank, c);
       if (rank != own() && elements > 0)
-        std::memcpy(channel().payload(round) + rank * bytes_of(piece_), place(begin),
-                    static_cast<std::size_t>(bytes_of(elements)));
+        copy_near(channel().payload(round) + rank * bytes_of(piece_), place(begin), bytes_of(elements));
     }
   }
 
@@ -179,10 +148,11 @@ class SharedMemoryReduction final : public RoundOperation {
       if (!to_all_) to_[0] = place(begin);
       combine(to_all_ ? ranks() : 1, elements);
     }
-    for (int rank = 0; rank < ranks() && to_all_ && c >= kAhead; ++rank) {
-      const auto [first, count] = piece_of(rank, c - kAhead);
+    for (int rank = 0; rank < ranks() && to_all_ && c >= lag_; ++rank) {
+      const auto [first, count] = piece_of(rank, c - lag_);
       if (rank != own() && count > 0)
-        take_over(place(first), channel().payload(round - NodeChannel::kAhead) + rank * bytes_of(piece_),
+        take_over(place(first),
+                  channel().payload(round - static_cast<std::uint64_t>(lag_)) + rank * bytes_of(piece_),
                   bytes_of(count));
     }
   }
@@ -199,8 +169,8 @@ class SharedMemoryReduction final : public RoundOperation {
   const std::int64_t element_bytes_;
   const std::int64_t own_offset_;
   Way way_ = Way::undecided;
-  std::int64_t first_ = 0;     // round of the first piece
   std::int64_t piece_ = 1;     // elements
+  std::int64_t lag_ = 1;       // in shares: how many rounds later a piece's result is there
   std::int64_t position_ = 0;  // in place: the next element
   std::vector<std::byte*> bases_;
   std::vector<const std::byte*> from_;

@@ -1,7 +1,8 @@
 #include <kolo/collectives/shared_memory/shared_memory_point_to_point.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include <kolo/collectives/shared_memory/copy.h>
 
 namespace kolo {
 namespace {
@@ -73,10 +74,11 @@ void SharedMemoryPointToPoint::push(Line& line) {
     const auto room = kPipeBytes - static_cast<std::size_t>(line.moved - read);
     const std::size_t bytes = piece(message.left, room, line.moved);
     if (bytes == 0) return;
-    std::memcpy(line.pipe.ring + line.moved % kPipeBytes, message.bytes, bytes);
+    copy_near(line.pipe.ring + line.moved % kPipeBytes, message.bytes, static_cast<std::int64_t>(bytes));
     message.bytes += bytes;
     message.left -= bytes;
     line.moved += bytes;
+    moved_bytes_ += bytes;
     line.pipe.written->store(line.moved, std::memory_order_release);
   }
 }
@@ -87,10 +89,11 @@ void SharedMemoryPointToPoint::pull(Line& line) {
     const auto written = line.pipe.written->load(std::memory_order_acquire);
     const std::size_t bytes = piece(message.left, static_cast<std::size_t>(written - line.moved), line.moved);
     if (bytes == 0) return;
-    std::memcpy(message.bytes, line.pipe.ring + line.moved % kPipeBytes, bytes);
+    copy_near(message.bytes, line.pipe.ring + line.moved % kPipeBytes, static_cast<std::int64_t>(bytes));
     message.bytes += bytes;
     message.left -= bytes;
     line.moved += bytes;
+    moved_bytes_ += bytes;
     line.pipe.read->store(line.moved, std::memory_order_release);
   }
 }

@@ -21,6 +21,8 @@ class SharedMemoryPointToPoint final : public PointToPoint {
   Request send(int to, std::span<const std::byte> bytes) override;
   Request receive(int from, std::span<std::byte> bytes) override;
   bool test(Request request) override;
+  /// In both directions, since the beginning.
+  std::uint64_t moved_bytes() const { return moved_bytes_; }
 
  private:
   struct Message {
@@ -52,6 +54,7 @@ class SharedMemoryPointToPoint final : public PointToPoint {
   std::vector<Line> out_, in_;  // by rank
   std::vector<bool> done_;      // by request
   std::vector<Request> free_;
+  std::uint64_t moved_bytes_ = 0;
 };
 
 }  // namespace kolo

@@ -23,6 +23,7 @@ class GradientReducer {
   }
   /// Slices too: all ranks' rows, ÷ R for an average.
   virtual GroupReduced reduce(const Scope& s, const GroupReduceInputs& inputs) = 0;
+  virtual ReduceOp op() const = 0;
   /// True where somebody else finds what is not finite (dynamic loss scaling): it is no error then.
   virtual bool tolerates_overflow() const = 0;
 };

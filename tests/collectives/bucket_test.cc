@@ -36,6 +36,13 @@ TEST(Bucket, LeavesAfterAGradientOfAQuarterOfTheLimit) {
       ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3, 4, 5), ElementsAre(6)));
 }
 
+TEST(Bucket, LeavesWhenItHoldsAMegabyte) {
+  // 400,000 bytes each: the third one makes it 1.2 MB, far below the limit.
+  const std::vector<GradientSpec> gradients(7, floats(100'000));
+  EXPECT_THAT(members(gradients, {.first_bytes = 1 << 24, .bytes = 1 << 24}),
+              ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 5), ElementsAre(6)));
+}
+
 TEST(Bucket, HoldsOneTypeOnly) {
   EXPECT_THAT(members({floats(1), floats(1, DType::bf16), floats(1, DType::bf16), floats(1)}, kSmall),
               ElementsAre(ElementsAre(0), ElementsAre(1, 2), ElementsAre(3)));
@@ -67,6 +74,15 @@ TEST(Bucket, SendsLenetsDenseGradientAlone) {
                        f32("conv1/b", {32}), f32("conv1/w", {32, 1, 5, 5})},
                       BucketLimits{}),
               ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3), ElementsAre(4, 5, 6, 7)));
+}
+
+// The reduction of the second layer's gradient is hidden behind the computing of the first's.
+TEST(Bucket, SendsEachLargeLayerOfAPerceptronAlone) {
+  const auto f32 = [](const char* name, Shape shape) { return GradientSpec{name, shape, DType::f32}; };
+  EXPECT_THAT(members({f32("fc3/b", {10}), f32("fc3/w", {1024, 10}), f32("fc2/b", {1024}),
+                       f32("fc2/w", {1024, 1024}), f32("fc1/b", {1024}), f32("fc1/w", {784, 1024})},
+                      BucketLimits{}),
+              ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3), ElementsAre(4, 5)));
 }
 
 TEST(Bucket, IsNotNeededForNoGradients) { EXPECT_TRUE(make_buckets({}, kSmall).empty()); }

@@ -156,5 +156,14 @@ TEST_F(WatchdogTest, EndsWhatARankThatLeftHadNotFinished) {
               ThrowsMessage<UnavailableError>(HasSubstr("rank 2 on h2 is gone (exited)")));
 }
 
+TEST_F(WatchdogTest, LeavesAloneOperationsOfOtherRanks) {
+  for (auto& dog : dogs) dog->set_members(0, {0, 1});
+  finished[2] = {-1};
+  dogs[2]->announce_exit(finished[2]);
+  enter(0);
+  EXPECT_THAT(logged_during(1500ms), HasSubstr("ready on [0], missing on [1]"));
+  EXPECT_EQ(dogs[0]->verdict(0, 5), nullptr);
+}
+
 }  // namespace
 }  // namespace kolo

@@ -29,6 +29,7 @@ SKIPPED = 77
 NEEDED = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "ssh": "openssh-client",
           "ssh-keygen": "openssh-client", "/usr/sbin/sshd": "openssh-server", "mpirun": "openmpi-bin"}
 NETWORK = "10.77.0."
+SECOND_NETWORK = "10.77.1."
 SHARED = pathlib.Path("/run/shared")  # a folder that all hosts see and that ends with them, as over NFS
 START_S = 10
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build" / "release"
@@ -49,7 +50,7 @@ UsePAM no
 PidFile none
 UseDNS no
 MaxStartups 100
-SetEnv TMPDIR=/run/own
+SetEnv TMPDIR=/run/own KOLO_FLIGHT_DIR=/run/own
 """
 # What only this host has: its name, and the folders where programs of one host meet. It then waits for its link.
 HOST_SCRIPT = """
@@ -78,6 +79,7 @@ class Hosts:
         self.slots = [slots] * count if isinstance(slots, int) else list(slots)
         self.rate = rate
         self._first = {}  # the process that keeps a host's namespaces alive
+        self._bridges = []
         self.hostfile = SHARED / "hostfile"
         self.hostfile.write_text("".join(f"{n} slots={s}\n" for n, s in zip(self.names, self.slots)))
 
@@ -98,6 +100,8 @@ class Hosts:
     def close(self):
         for name in list(self._first):
             self.kill_host(name)
+        for bridge in self._bridges:
+            sh("ip", "link", "delete", bridge, check=False)
 
     def address(self, name):
         return f"{NETWORK}{self.names.index(name) + 1}"
@@ -135,7 +139,7 @@ class Hosts:
         """Starts a command on a host: the process that is returned is the command itself."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KOLO_", "OMPI_", "PMIX_"))}
         mpi = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        environment = {**kept, **mpi, "TMPDIR": "/run/own", "HOSTFILE": str(self.hostfile), "OMP_NUM_THREADS": "1", **(env or {})}
+        environment = {**kept, **mpi, "TMPDIR": "/run/own", "KOLO_FLIGHT_DIR": "/run/own", "HOSTFILE": str(self.hostfile), "OMP_NUM_THREADS": "1", **(env or {})}
         enter = ["nsenter", "--target", str(self._first[host].pid), "--net", "--uts", "--mount", "--ipc", f"--wd={os.getcwd()}"]
         return subprocess.Popen([*enter, *map(str, command)], env=environment, **{"stdin": subprocess.DEVNULL, **options})
 
@@ -146,6 +150,22 @@ class Hosts:
     def link(self, host, state):
         """state: "down" or "up", as if a cable were pulled; neither side is told that connections are gone."""
         sh("ip", "link", "set", f"to-{host}", state)
+
+    def add_link(self, interface, mbit_per_s):
+        """A second network between all hosts, which says that it is so fast (a link of this kind says 10 Gbit/s)."""
+        self._bridges.append(f"net-{interface}")
+        sh("ip", "link", "add", f"net-{interface}", "type", "bridge")
+        sh("ip", "link", "set", f"net-{interface}", "up")
+        says = SHARED / f"{interface}-speed"
+        says.write_text(f"{mbit_per_s}\n")
+        for number, name in enumerate(self.names, start=1):
+            first = self._first[name].pid
+            sh("ip", "link", "add", f"{interface}-{name}", "type", "veth", "peer", "name", interface, "netns", first)
+            sh("ip", "link", "set", f"{interface}-{name}", "master", f"net-{interface}", "up")
+            inside = ["nsenter", "--target", first, "--net", "--mount"]
+            sh(*inside, "ip", "address", "add", f"{SECOND_NETWORK}{number}/24", "dev", interface)
+            sh(*inside, "ip", "link", "set", interface, "up")
+            sh(*inside, "mount", "--bind", says, f"/sys/class/net/{interface}/speed")
 
     def pids(self, host):
         space = os.readlink(f"/proc/{self._first[host].pid}/ns/net")

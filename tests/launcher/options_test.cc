@@ -112,6 +112,20 @@ TEST(Options, HelpVersionAndCheckNeedNothingElse) {
   EXPECT_TRUE(parse({"--check-build"}).check_build);
 }
 
+TEST(Options, OfTheNetworkCheckNeedNoProgram) {
+  const Options alone =
+      parse({"-n", "2", "--check-network", "--gradient-bytes", "1000", "--step-ms", "0.5", "--json"});
+  EXPECT_TRUE(alone.check_network && alone.json);
+  EXPECT_THAT(alone.program, testing::IsEmpty());
+  EXPECT_EQ(alone.scaling.gradient_bytes, 1000);
+  EXPECT_EQ(alone.scaling.step_ms, 0.5);
+  EXPECT_EQ(parse({"-n", "2", "--check-network", "--", "true"}).program.size(), 1u);
+  EXPECT_THAT(refusal({"-n", "2", "--json", "--", "true"}), HasSubstr("--json belongs to --check-network"));
+  EXPECT_THAT(refusal({"-n", "2", "--check-network", "--step-ms", "0"}), HasSubstr("--step-ms \"0\""));
+  EXPECT_THAT(refusal({"-n", "2", "--check-network", "--gradient-bytes", "0"}),
+              HasSubstr("--gradient-bytes \"0\""));
+}
+
 TEST(Options, AreAllInTheHelp) {
   for (const char* option :
        {"-n ", "--host ", "--hostfile", "--bind", "--prefix", "--stop-grace", "--restarts", "-x ",

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/gradient_descent.h>
@@ -124,6 +127,26 @@ TEST(Layers, BatchNormMovesItsAveragesInTheTrainStepAndUsesThemInInference) {
   session.run(step);
   const float mean = 1.5f, variance = (1 + 14.0f / 3) / 2;
   EXPECT_FLOAT_EQ(session.run(inference).span<float>()[3], (6 - mean) / std::sqrt(variance + 0.5f));
+}
+
+// So that a checkpoint of training fits the evaluation graph; on one rank the samples are the same, too.
+TEST(Layers, SyncBatchNormHasTheVariablesOfBatchNorm) {
+  const auto state_after_a_step = [](bool sync) {
+    Graph graph;
+    Scope s(graph);
+    const Output x = constant(s, Tensor::of<float>({4, 1}, {1, 2, 3, 6}));
+    const Output y = sync ? sync_batch_norm(s, x, "norm") : batch_norm(s, x, "norm");
+    const Operation step = GradientDescentOptimizer(0.1).minimize(s, square(s, y));
+    Session session(graph);
+    session.run(global_variables_initializer(s));
+    session.run(step);
+    std::map<std::string, float> state;
+    for (const char* name : {"norm/gamma", "norm/beta", "norm/moving_mean", "norm/moving_variance"})
+      state[name] = session.run(graph.find_output(name)).value<float>();
+    return state;
+  };
+  const auto plain = state_after_a_step(false), sync = state_after_a_step(true);
+  for (const auto& [name, value] : plain) EXPECT_NEAR(sync.at(name), value, 1e-5) << name;
 }
 
 TEST(Layers, WeightsStartInsideGlorotsBoundsAndBiasesAtZero) {

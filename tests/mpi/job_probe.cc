@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <kolo/collectives/eager.h>
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/mpi_interop.h>
 #include <kolo/collectives/schedule.h>
@@ -72,6 +73,51 @@ void stall(int missing) {
   }
 }
 
+void print_error(const std::function<void()>& call) {
+  try {
+    call();
+    print_place("no error");
+  } catch (const kolo::Error& error) {
+    print_place(fmt::format("{}: {}", kolo::name(error.code()), error.what()));
+  }
+}
+
+// The last rank comes too late to an eager operation.
+void eager_stall() {
+  std::vector<float> values(10, 1);
+  if (kolo::rank() == kolo::size() - 1) std::this_thread::sleep_for(std::chrono::seconds(4));
+  print_error([&] { kolo::allreduce(std::span(values), kolo::ReduceOp::sum, {.name = "g"}); });
+}
+
+// The last rank leaves: with an operation pending, or before the others come to it.
+void eager_leave(bool with_pending) {
+  std::vector<float> values(10, 1);
+  kolo::barrier();
+  if (kolo::rank() < kolo::size() - 1) {
+    print_error([&] { kolo::allreduce(std::span(values), kolo::ReduceOp::sum, {.name = "x"}); });
+    print_error([&] { kolo::allreduce(std::span(values), kolo::ReduceOp::sum, {.name = "y"}); });
+    return;
+  }
+  const std::string place = fmt::format("rank {}", kolo::rank());
+  if (!with_pending) return;
+  const auto handle = kolo::allreduce_async(std::span(values), kolo::ReduceOp::sum, {.name = "p"});
+  kolo::shutdown();
+  try {
+    handle.wait();
+  } catch (const kolo::AbortedError& error) {
+    std::fputs(fmt::format("{}: {}\n", place, error.what()).c_str(), stdout);
+  }
+}
+
+// Rank 2 is killed in step 7.
+void eager_kill() {
+  std::vector<float> values(1000, 1);
+  for (int step = 1; step <= 1000; ++step) {
+    if (step == 7 && kolo::rank() == 2) std::raise(SIGKILL);
+    kolo::allreduce(std::span(values), kolo::ReduceOp::average, {.name = "x"});
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -85,6 +131,10 @@ int main(int argc, char** argv) {
 
   const bool last = kolo::rank() == kolo::size() - 1;
   if (how == "subset") print_place("subset");
+  if (how == "eager_stall") eager_stall();
+  if (how == "eager_leave") eager_leave(false);
+  if (how == "eager_shutdown") eager_leave(true);
+  if (how == "eager_kill") eager_kill();
   if (how == "stall0") stall(0);
   if (how == "stall1") stall(1);
   if (how == "return" && last) return 0;

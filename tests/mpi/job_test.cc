@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -149,6 +150,41 @@ TEST_F(FlightRecordsOfAJob, NameTheOperationThatARankStaysAwayFrom) {
   run_with_records("stall1", "KOLO_STALL_WARNING_S=1 KOLO_STALL_ABORT_S=2");
   EXPECT_THAT(inspected(), AllOf(HasSubstr("first divergence: "), HasSubstr("bucket 0 of the training step"),
                                  HasSubstr("on ranks [0], not entered on ranks [1]")));
+}
+
+// Row 43 of the collectives' worked examples.
+TEST(Job, WarnsOfAnEagerOperationThatARankDoesNotComeToAndEndsIt) {
+  const auto ended = run(2, "eager_stall", kShortLimits);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(ContainsRegex("stalled: allreduce g: waited 1.* s; ready on \\[0\\], missing on \\[1\\]"),
+                    ContainsRegex("DeadlineExceeded: allreduce g.*missing on \\[1\\].*rank 0 of 2"),
+                    ContainsRegex("DeadlineExceeded: allreduce g.*missing on \\[1\\].*rank 1 of 2")));
+}
+
+TEST(Job, EndsEagerOperationsThatNeedARankThatHasReturnedFromMain) {
+  const auto ended = run(3, "eager_leave");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(ContainsRegex("Unavailable: rank 2 on .* is gone \\(exited\\): rank 0 of 3"),
+                    ContainsRegex("Unavailable: rank 2 on .* is gone \\(exited\\): rank 1 of 3"),
+                    Not(HasSubstr("no error"))));
+}
+
+TEST(Job, AbortsTheOwnPendingEagerOperationsAtShutdown) {
+  const auto ended = run(2, "eager_shutdown");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("rank 1: kolo was shut down while p was pending"),
+                                  HasSubstr("rank 1 on "), Not(HasSubstr("no error"))));
+}
+
+// Row 42.
+TEST(Job, IsOverSoonAfterARankWasKilled) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ended = run(4, "eager_kill");
+  EXPECT_NE(ended.code, 0);
+  EXPECT_THAT(ended.output, HasSubstr("rank 2"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));  // start-up included
 }
 
 }  // namespace

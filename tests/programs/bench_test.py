@@ -10,11 +10,14 @@ class Train(ProgramTest):
         result = self.assert_ok(run("kolo-bench", "train", "--models", "mlp,lenet", "--threads", 1, "--seconds", 0.05, "--json", ranks=2))
         rows = {row["model"]: row for row in result.events}
         self.assertEqual(list(rows), ["mlp", "lenet"])
-        fields = {"model", "params", "ranks", "threads", "batch", "ms", "min_ms", "samples_per_s", "steps", "peak_mib"}
+        fields = {"model", "params", "ranks", "threads", "batch", "ms", "min_ms", "samples_per_s", "steps", "peak_mib", "reduce_ms", "hidden_share", "extra_exchanges"}
         for row in rows.values():
             self.assertEqual(set(row), fields)
             self.assertEqual((row["ranks"], row["threads"]), (2, 1))
             self.assertLessEqual(row["min_ms"], row["ms"])
+            self.assertGreater(row["reduce_ms"], 0)
+            self.assertTrue(0 <= row["hidden_share"] <= 1, row)
+            self.assertEqual(row["extra_exchanges"], 0)
             # Samples of all ranks in the time of the median step, which is rounded to a microsecond.
             self.assertAlmostEqual(row["samples_per_s"] * row["ms"] / (2000 * row["batch"]), 1, delta=0.01)
         self.assertEqual(rows["mlp"]["params"], 1863690)

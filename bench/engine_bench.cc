@@ -1,0 +1,128 @@
+#include <bench/engine_bench.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <kolo/collectives/detail/runtime.h>
+#include <kolo/collectives/eager.h>
+#include <kolo/core/base/error.h>
+
+namespace kolo::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kWarmUpSteps = 5;
+
+struct Kind {
+  const char* name;
+  std::int64_t fusion_bytes;
+  std::vector<double> us = {};
+  std::int64_t messages = 0;
+};
+
+class Step {
+ public:
+  explicit Step(const EngineBenchOptions& options) : values_(options.tensors), order_(options.tensors) {
+    for (int i = 0; i < options.tensors; ++i) {
+      values_[i].resize(static_cast<std::size_t>(options.bytes / 4));
+      names_.push_back(fmt::format("layer{}/weights/gradient", i));
+      order_[i] = i;
+    }
+    std::shuffle(order_.begin(), order_.end(), std::mt19937(process().rank));
+  }
+
+  void run() {
+    handles_.clear();
+    for (const int i : order_)
+      handles_.push_back(allreduce_async(std::span(values_[i]), ReduceOp::sum, {.name = names_[i]}));
+    for (const auto& handle : handles_) handle.wait();
+  }
+  void fill() {
+    for (auto& value : values_) std::fill(value.begin(), value.end(), 1.0f);
+  }
+  void check() const {
+    const auto expected = static_cast<float>(process().size);
+    for (const auto& value : values_)
+      for (const float element : value)
+        if (element != expected)
+          throw InternalError("the engine summed ones over {} ranks to {}", process().size, element);
+  }
+
+ private:
+  std::vector<std::vector<float>> values_;
+  std::vector<std::string> names_;
+  std::vector<int> order_;
+  std::vector<Handle<void>> handles_;
+};
+
+// From the next operation on, on all ranks; their cycle stays.
+void set_fusion(detail::Runtime& runtime, std::int64_t bytes) {
+  if (process().rank == 0)
+    runtime.thread().call([&] {
+      runtime.engine().set(0)->tune(
+          {.fusion_bytes = bytes, .cycle_ms = runtime.options().cycle_time.count()});
+    });
+  barrier({.name = "kolo-bench"});
+}
+
+void print(Kind& kind, const EngineBenchOptions& options) {
+  std::sort(kind.us.begin(), kind.us.end());
+  const double us = kind.us[kind.us.size() / 2];
+  const double per_second = options.tensors / us * 1e6;
+  const double messages = static_cast<double>(kind.messages) / options.steps;
+  const auto rounded = [](double value) { return std::round(value * 10) / 10; };
+  if (options.json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"kind", kind.name},
+                                              {"ranks", process().size},
+                                              {"tensors", options.tensors},
+                                              {"bytes", options.bytes},
+                                              {"us", rounded(us)},
+                                              {"min_us", rounded(kind.us.front())},
+                                              {"tensors_per_s", std::round(per_second)},
+                                              {"messages_per_step", messages}}
+                           .dump());
+  else
+    fmt::print(
+        "{:<9} {} ranks {:>6} tensors of {} bytes  {:>10.1f} us  min {:>10.1f} us  {:>10.0f} tensors/s\n",
+        kind.name, process().size, options.tensors, options.bytes, us, kind.us.front(), per_second);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void engine_bench(const EngineBenchOptions& options) {
+  const auto runtime = detail::current_runtime();
+  if (runtime == nullptr || !runtime->has_peers())
+    throw InvalidArgumentError(
+        "kolo-bench engine needs two ranks or more; start it as: mpirun -n 2 kolo-bench engine");
+  Kind kinds[] = {{"fused", runtime->options().fusion_bytes}, {"unfused", 0}};
+  Step step(options);
+  for (int round = -kWarmUpSteps; round < options.steps; ++round)
+    for (Kind& kind : kinds) {
+      set_fusion(*runtime, kind.fusion_bytes);
+      step.fill();
+      barrier({.name = "kolo-bench"});
+      const auto messages = engine_statistics().negotiation_messages;
+      const auto start = Clock::now();
+      step.run();
+      const std::chrono::duration<double, std::micro> elapsed = Clock::now() - start;
+      step.check();
+      if (round < 0) continue;
+      kind.us.push_back(elapsed.count());
+      kind.messages += engine_statistics().negotiation_messages - messages;
+    }
+  if (process().rank == 0)
+    for (Kind& kind : kinds) print(kind, options);
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,366 @@
+#include <kolo/collectives/engine/detail/negotiator.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <kolo/collectives/engine/detail/tree.h>
+
+namespace kolo::detail {
+
+Negotiator::Negotiator(int rank, std::vector<int> members, std::int64_t cache_capacity, Send send)
+    : rank_(rank),
+      members_(std::move(members)),
+      children_(children_of(rank, static_cast<int>(members_.size()))),
+      send_(std::move(send)),
+      cache_(cache_capacity),
+      bits_(children_ + 1),
+      joined_below_(children_ + 1, 0),
+      first_joined_below_(children_ + 1, -1) {}
+
+int Negotiator::participant_of(int from) const { return from - first_child_of(rank_); }
+
+int Negotiator::rank_of(int participant) const {
+  return participant == self() ? rank_ : first_child_of(rank_) + participant;
+}
+
+// ---- This rank's own calls.
+
+void Negotiator::submit(RequestPtr request) {
+  const auto refused = refused_.find(request->name);
+  if (refused == refused_.end()) {
+    Own& own = own_[request->name];
+    own = {std::move(request), -1};
+    announce(own);
+  } else if (refused->second.come) {
+    held_.push_back({request, request->name, ""});
+  } else {
+    Refused& round = refused->second;
+    round.come = true;
+    round.own = {std::move(request), -1};
+    const Refusal& refusal = round.refusal;
+    decisions_.push_back(
+        {.kind = Decision::Kind::fail,
+         .name = refusal.name,
+         .code = Code::failed_precondition,
+         .text = fmt::format("rank {} refused {}: {}", members_[refusal.rank], refusal.name, refusal.text)});
+    announce(round.own);
+  }
+}
+
+void Negotiator::refuse(const std::string& name, const std::string& text) {
+  const auto [refused, is_first] = refused_.try_emplace(name, Refused{{name, rank_, text}, true, {}});
+  if (!is_first && refused->second.come) {
+    held_.push_back({nullptr, name, text});
+    return;
+  }
+  refused->second.come = true;
+  if (is_first && is_root()) open_refused({name, rank_, text});
+  else if (is_first) up_.refusals.push_back({name, rank_, text});
+  Tally nothing;
+  nothing.name = name;
+  mark(self(), std::move(nothing));
+}
+
+void Negotiator::announce(Own& own) {
+  const std::string& name = own.request->name;
+  const int slot = any_joined_ || table_.count(name) > 0 ? -1 : cache_.find(*own.request, rank_);
+  ++(slot >= 0 ? counts_.hits : counts_.misses);
+  own.slot = slot;
+  if (slot < 0) {
+    mark(self(), Tally::of(rank_, own.request));
+    return;
+  }
+  bits_[self()].set(slot);
+  bits_changed_ = true;
+}
+
+void Negotiator::join() {
+  joined_ = true;
+  up_.joined.push_back(rank_);
+  note_joined(self(), rank_);
+}
+
+void Negotiator::leave() { up_.leaving.push_back(rank_); }
+
+void Negotiator::end(Code code, const std::string& text) {
+  if (!ended_ && !batch_.end) batch_.end = Batch::Failure{"", code, text};
+}
+
+// ---- What is ready below this rank.
+
+// Bits and entries of one name never stand side by side: the entry takes the bits in.
+void Negotiator::mark(int participant, Tally tally) {
+  const std::string name = tally.name;
+  const auto [entry, is_new] = table_.try_emplace(name);
+  if (is_new) {
+    entry->second.tally.name = name;
+    if (const int slot = cache_.find(name); slot >= 0) take_bits_of(slot);
+  }
+  entry->second.tally.merge(std::move(tally));
+  entry->second.ready |= Mask{1} << participant;
+  complete_if_ready(name);
+}
+
+void Negotiator::take_bits_of(int slot) {
+  Entry& entry = table_[cache_.entry(slot).request->name];
+  for (int participant = 0; participant <= self(); ++participant) {
+    if (!bits_[participant].test(slot)) continue;
+    bits_[participant].clear(slot);
+    entry.tally.merge(tally_of_bit(slot, participant));
+    entry.ready |= Mask{1} << participant;
+  }
+  const auto own = own_.find(entry.tally.name);
+  if (own != own_.end() && own->second.slot == slot) own->second.slot = -1;
+  const auto refused = refused_.find(entry.tally.name);
+  if (refused != refused_.end() && refused->second.own.slot == slot) refused->second.own.slot = -1;
+}
+
+Tally Negotiator::tally_of_bit(int slot, int participant) const {
+  const auto& known = cache_.entry(slot);
+  const int first = rank_of(participant);
+  Tally tally;
+  tally.name = known.request->name;
+  tally.variants.push_back({first, known.request});
+  const auto add = [&](int rank) {
+    ++tally.contributors;
+    if (!known.rows.empty()) tally.rows.emplace_back(rank, known.rows[rank]);
+  };
+  if (participant == self()) add(rank_);
+  else for_each_below(first, size(), add);
+  return tally;
+}
+
+void Negotiator::complete_if_ready(const std::string& name) {
+  const auto found = table_.find(name);
+  if (((found->second.ready | joined_mask_) & all()) != all()) return;
+  Entry entry = std::move(found->second);
+  table_.erase(found);
+  const Mask absent = all() & ~entry.ready;
+  for (int participant = 0; participant <= self() && entry.tally.joined_rank < 0; ++participant)
+    if ((absent >> participant & 1) != 0) entry.tally.joined_rank = first_joined_below_[participant];
+  completed(std::move(entry.tally));
+}
+
+void Negotiator::completed(Tally tally) {
+  if (is_root()) decide(tally);
+  else up_.tallies.push_back(std::move(tally));
+}
+
+void Negotiator::note_joined(int participant, int rank) {
+  if (joined_below_[participant]++ == 0) first_joined_below_[participant] = rank;
+  int ranks = 1;
+  if (participant != self()) {
+    ranks = 0;
+    for_each_below(rank_of(participant), size(), [&](int) { ++ranks; });
+  }
+  if (joined_below_[participant] == ranks) joined_mask_ |= Mask{1} << participant;
+  if (!std::exchange(any_joined_, true)) give_up_bits();
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : table_) names.push_back(name);
+  for (const auto& name : names) complete_if_ready(name);
+  if (is_root() && ++joined_in_all_ == size()) batch_.all_joined = rank;
+}
+
+// A bit tells that every rank contributes; from now on some do not.
+void Negotiator::give_up_bits() {
+  BitVector any;
+  for (const auto& bits : bits_) any.or_with(bits);
+  any.for_each([&](int slot) {
+    table_[cache_.entry(slot).request->name].tally.name = cache_.entry(slot).request->name;
+    take_bits_of(slot);
+  });
+}
+
+void Negotiator::take_ready_bits() {
+  if (!std::exchange(bits_changed_, false)) return;
+  BitVector ready = bits_[0];
+  for (const auto& bits : bits_) ready.and_with(bits);
+  for (auto& bits : bits_) bits.remove(ready);
+  (is_root() ? batch_.known : up_.ready).or_with(ready);
+}
+
+// ---- Messages.
+
+void Negotiator::receive(int from, std::string_view message) {
+  if (rank_ != 0 && from == parent_of(rank_)) {
+    send_to_children(std::string(message));
+    carry_out(Batch::from_bytes(message));
+  } else {
+    receive_upward(participant_of(from), Upward::from_bytes(message));
+  }
+}
+
+void Negotiator::receive_upward(int participant, Upward up) {
+  up.ready.for_each([&](int slot) {
+    // The sender will see that the slot is another name's now, and tell the name in full.
+    if (!cache_.has(slot) || cache_.entry(slot).changed > up.epoch) return;
+    if (any_joined_ || table_.count(cache_.entry(slot).request->name) > 0) {
+      mark(participant, tally_of_bit(slot, participant));
+      return;
+    }
+    bits_[participant].set(slot);
+    bits_changed_ = true;
+  });
+  // Before what follows is counted: the refusing rank's coming to the round may be among it.
+  for (auto& refusal : up.refusals) {
+    if (is_root()) open_refused(refusal);
+    else up_.refusals.push_back(std::move(refusal));
+  }
+  for (auto& tally : up.tallies) mark(participant, std::move(tally));
+  for (const int rank : up.joined) {
+    up_.joined.push_back(rank);
+    note_joined(participant, rank);
+  }
+  for (const int rank : up.leaving) up_.leaving.push_back(rank);
+}
+
+void Negotiator::flush() {
+  take_ready_bits();
+  if (!is_root()) {
+    if (up_.empty()) return;
+    up_.epoch = epoch_;
+    send(parent_of(rank_), std::exchange(up_, {}).to_bytes());
+    return;
+  }
+  if (!up_.leaving.empty() && !ended_) batch_.gone = up_.leaving.front();
+  up_ = {};
+  // Carrying out a batch may complete further names: those of a round that waited for the one before.
+  while (!batch_.empty()) {
+    const Batch batch = std::exchange(batch_, {});
+    send_to_children(batch.to_bytes());
+    carry_out(batch);
+    take_ready_bits();
+  }
+}
+
+void Negotiator::send_to_children(const std::string& message) {
+  for (int child = 0; child < children_; ++child) send(first_child_of(rank_) + child, message);
+}
+
+void Negotiator::send(int to, const std::string& message) {
+  ++counts_.messages;
+  counts_.bytes += static_cast<std::int64_t>(message.size());
+  send_(to, message);
+}
+
+// ---- The root's decisions.
+
+void Negotiator::open_refused(const Refusal& refusal) {
+  if (open_.insert(refusal.name).second) batch_.refusals.push_back(refusal);
+}
+
+void Negotiator::decide(const Tally& tally) {
+  if (ended_) return;
+  if (open_.erase(tally.name) > 0) {
+    batch_.over.push_back(tally.name);
+    return;
+  }
+  if (tally.variants.empty()) return;
+  if (auto text = tally.disagreement(members_); !text.empty()) {
+    batch_.failures.push_back({tally.name, Code::invalid_argument, std::move(text)});
+    return;
+  }
+  const Request& request = *tally.variants[0].request;
+  if (tally.joined_rank >= 0 && !is_legal_while_joined(request.kind)) {
+    batch_.failures.push_back({tally.name, Code::failed_precondition,
+                               fmt::format("{} {} is not supported while rank {} has joined",
+                                           name(request.kind), tally.name, members_[tally.joined_rank])});
+    return;
+  }
+  Batch::Execution execution{tally.variants[0].request, {}, tally.contributors};
+  if (has_own_rows(request.kind)) execution.rows.assign(size(), 0);
+  for (const auto& [rank, rows] : tally.rows) execution.rows[rank] = rows;
+  batch_.executions.push_back(std::move(execution));
+}
+
+// ---- Batches, on all ranks alike.
+
+void Negotiator::carry_out(const Batch& batch) {
+  ++epoch_;
+  if (batch.tuning) decisions_.push_back({.kind = Decision::Kind::tune, .tuning = *batch.tuning});
+  batch.known.for_each([&](int slot) {
+    cache_.touch(slot);
+    execute(cache_.entry(slot).request, cache_.entry(slot).rows, size());
+  });
+  for (const auto& execution : batch.executions) {
+    execute(execution.request, execution.rows, execution.contributors);
+    if (!execution.request->named || execution.contributors < size()) continue;
+    if (const auto left = cache_.insert(execution.request, execution.rows, epoch_)) evicted(*left);
+  }
+  for (const auto& failure : batch.failures) {
+    cache_.erase(failure.name, epoch_);
+    fail(failure.name, failure.code, failure.text);
+  }
+  for (const auto& refusal : batch.refusals) apply(refusal);
+  for (const auto& name : batch.over) round_is_over(name);
+  if (batch.all_joined >= 0) all_have_joined(batch.all_joined);
+  if (batch.gone >= 0) {
+    ended_ = true;
+    decisions_.push_back({.kind = Decision::Kind::gone, .rank = members_[batch.gone]});
+  }
+  if (batch.end) {
+    ended_ = true;
+    decisions_.push_back({.kind = Decision::Kind::end, .code = batch.end->code, .text = batch.end->text});
+  }
+  decisions_.push_back({.kind = Decision::Kind::end_of_batch});
+}
+
+void Negotiator::execute(RequestPtr request, std::vector<std::int64_t> rows, int contributors) {
+  own_.erase(request->name);
+  decisions_.push_back({.kind = Decision::Kind::execute,
+                        .request = std::move(request),
+                        .rows = std::move(rows),
+                        .contributors = contributors});
+}
+
+void Negotiator::fail(const std::string& name, Code code, const std::string& text) {
+  own_.erase(name);
+  decisions_.push_back({.kind = Decision::Kind::fail, .name = name, .code = code, .text = text});
+}
+
+// The slot means another name from this epoch on. Every rank forgets what it heard by the bit, and every rank
+// that is ready for the old name says so again, in full.
+void Negotiator::evicted(const ResponseCache::Evicted& evicted) {
+  for (auto& bits : bits_) bits.clear(evicted.slot);
+  if (const auto own = own_.find(evicted.name); own != own_.end()) re_announce(own->second, evicted);
+  if (const auto refused = refused_.find(evicted.name);
+      refused != refused_.end() && refused->second.own.request)
+    re_announce(refused->second.own, evicted);
+}
+
+void Negotiator::re_announce(Own& own, const ResponseCache::Evicted& evicted) {
+  if (own.slot != evicted.slot) return;
+  own.slot = -1;
+  mark(self(), Tally::of(rank_, own.request));
+}
+
+void Negotiator::apply(const Refusal& refusal) {
+  const auto [refused, is_new] = refused_.try_emplace(refusal.name, Refused{refusal, false, {}});
+  if (!is_new) return;  // this rank refused it as well
+  const auto own = own_.find(refusal.name);
+  if (own == own_.end()) return;
+  refused->second.come = true;
+  refused->second.own = std::move(own->second);
+  fail(refusal.name, Code::failed_precondition,
+       fmt::format("rank {} refused {}: {}", members_[refusal.rank], refusal.name, refusal.text));
+}
+
+void Negotiator::round_is_over(const std::string& name) {
+  refused_.erase(name);
+  for (auto& held : std::exchange(held_, {})) {
+    if (held.name != name) held_.push_back(std::move(held));
+    else if (held.request) submit(std::move(held.request));
+    else refuse(held.name, held.text);
+  }
+}
+
+void Negotiator::all_have_joined(int last) {
+  joined_ = any_joined_ = false;
+  joined_mask_ = 0;
+  joined_in_all_ = 0;
+  joined_below_.assign(joined_below_.size(), 0);
+  decisions_.push_back({.kind = Decision::Kind::all_joined, .rank = members_[last]});
+}
+
+}  // namespace kolo::detail

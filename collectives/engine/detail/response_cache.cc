@@ -1,0 +1,64 @@
+#include <kolo/collectives/engine/detail/response_cache.h>
+
+#include <utility>
+
+namespace kolo::detail {
+
+int ResponseCache::find(const std::string& name) const {
+  const auto found = slot_of_.find(name);
+  return found == slot_of_.end() ? -1 : found->second;
+}
+
+int ResponseCache::find(const Request& own, int rank) const {
+  const int slot = find(own.name);
+  if (slot < 0) return -1;
+  const Entry& known = entry(slot);
+  if (!agree(own, *known.request)) return -1;
+  const bool same_rows = known.rows.empty() || known.rows[static_cast<std::size_t>(rank)] == own.rows();
+  return same_rows ? slot : -1;
+}
+
+void ResponseCache::touch(int slot) { order_.splice(order_.end(), order_, place_[slot]); }
+
+std::optional<ResponseCache::Evicted> ResponseCache::insert(RequestPtr request,
+                                                            std::vector<std::int64_t> rows,
+                                                            std::int64_t epoch) {
+  if (capacity_ == 0) return std::nullopt;
+  std::optional<Evicted> evicted;
+  int slot = find(request->name);
+  if (slot < 0) {
+    if (free_.empty() && slots() == capacity_) {
+      evicted = Evicted{order_.front(), entries_[order_.front()].request->name};
+      erase(evicted->name, epoch);
+    }
+    slot = free_slot();
+    slot_of_[request->name] = slot;
+    place_[slot] = order_.insert(order_.end(), slot);
+  }
+  touch(slot);
+  entries_[slot] = {std::move(request), std::move(rows), epoch};
+  return evicted;
+}
+
+void ResponseCache::erase(const std::string& name, std::int64_t epoch) {
+  const auto found = slot_of_.find(name);
+  if (found == slot_of_.end()) return;
+  const int slot = found->second;
+  order_.erase(place_[slot]);
+  entries_[slot] = {nullptr, {}, epoch};
+  free_.push_back(slot);
+  slot_of_.erase(found);
+}
+
+int ResponseCache::free_slot() {
+  if (free_.empty()) {
+    entries_.emplace_back();
+    place_.emplace_back();
+    return slots() - 1;
+  }
+  const int slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,394 @@
+#include <kolo/collectives/engine/detail/set_engine.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/collectives/engine/detail/observers.h>
+#include <kolo/core/base/error.h>
+
+namespace kolo::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kStallInterval = 50ms;
+// How many tensors the label of a fused reduction names.
+constexpr std::size_t kNamesInLabel = 4;
+#ifdef NDEBUG
+constexpr bool kCheckOverlap = false;
+#else
+constexpr bool kCheckOverlap = true;
+#endif
+
+std::exception_ptr error_of(Code code, const std::string& text) {
+  try {
+    throw_error(code, text);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+std::string label_of(const Operation& operation) {
+  return fmt::format("{} {}", name(operation.request->kind), operation.request->name);
+}
+
+std::exception_ptr shut_down_while(const Operation& operation) {
+  return std::make_exception_ptr(
+      AbortedError("kolo was shut down while {} was pending", operation.request->name));
+}
+
+TensorQueue::Clock::duration duration_of(double milliseconds) {
+  return std::chrono::duration_cast<TensorQueue::Clock::duration>(
+      std::chrono::duration<double, std::milli>(milliseconds));
+}
+
+}  // namespace
+
+SetEngine::SetEngine(Setting setting, const EngineOptions& options)
+    : setting_(std::move(setting)),
+      queue_(setting_.members[setting_.rank], kCheckOverlap),
+      fusion_bytes_(options.fusion_bytes),
+      cycle_(duration_of(options.cycle_time.count())),
+      negotiator_(
+          setting_.rank, setting_.members, options.cache_capacity,
+          [this](int to, const std::string& bytes) { setting_.post(to, Message::negotiation, bytes); }),
+      stalls_(
+          setting_.rank, setting_.members, setting_.hosts.empty() ? "" : setting_.hosts[setting_.members[0]],
+          {.warning = options.stall_warning, .abort = options.stall_abort},
+          [this](int to, const std::string& bytes) { setting_.post(to, Message::stall, bytes); },
+          [this](const std::string& name) {
+            return negotiator_.has_joined() || undecided_.count(name) > 0;
+          }) {
+  if (setting_.thread == nullptr) return;
+  MutexLock lock(completion_->mutex);
+  completion_->hurry = [this] {
+    queue_.hurry();
+    setting_.thread->wake();
+  };
+}
+
+// ---- Callers.
+
+void SetEngine::submit(const OperationPtr& operation) {
+  operation->completion = completion_;
+  operation->submitted = Clock::now();
+  observe(setting_.id, *operation, [](auto& observer, const auto& event) { observer.submitted(event); });
+  if (size() > 1) {
+    record(*operation);
+    if (queue_.add(operation)) setting_.thread->wake();
+    return;
+  }
+  if (const auto error = queue_.broken()) std::rethrow_exception(error);
+  run_alone(*operation);
+  if (operation->request->kind == OpKind::join) operation->numbers = {setting_.members[0]};
+  if (operation->request->kind == OpKind::process_set)
+    operation->numbers = setting_.make_sets(operation->request->payload);
+  ++operations_;
+  observe(setting_.id, *operation,
+          [](auto& observer, const auto& event) { observer.finished(event, nullptr); });
+  detail::finish({operation}, nullptr);
+}
+
+// By name alone: its place among the others is not known yet.
+void SetEngine::record(Operation& operation) {
+  const Request& request = *operation.request;
+  OperationDetails details{
+      .name = request.name, .kind = name(request.kind), .bytes = request.bytes(), .process_set = setting_.id};
+  std::string shape;
+  if (!request.tensors.empty()) {
+    shape = fmt::format("{}", request.tensors[0].shape);
+    details.shape = shape;
+    details.dtype = request.tensors[0].dtype;
+  }
+  operation.record = setting_.thread->recorder().submitted(details);
+}
+
+void SetEngine::refuse(const std::string& name, const std::string& text) {
+  if (size() == 1) return;
+  queue_.refuse(name, text);
+  setting_.thread->wake();
+}
+
+void SetEngine::wait_until_idle() {
+  MutexLock lock(completion_->mutex);
+  while (!queue_.empty()) completion_->changed.wait(completion_->mutex);
+}
+
+EngineCounts SetEngine::counts() const {
+  return {.messages = messages_,
+          .message_bytes = message_bytes_,
+          .cache_hits = hits_,
+          .cache_misses = misses_,
+          .operations = operations_,
+          .reductions = reductions_,
+          .reduced_tensors = reduced_tensors_};
+}
+
+// ---- The communication thread: from the queue to decisions.
+
+Resident::State SetEngine::advance(Clock::time_point now) {
+  const bool more = queue_.take(now, cycle_, taken_);
+  bool moved = !taken_.empty() || std::exchange(received_, false);
+  take_new();
+  if (moved) negotiator_.flush();
+  // Carrying out decisions submits nothing by itself, but a round that is over lets the next one begin.
+  for (auto decisions = negotiator_.take_decisions(); !decisions.empty();
+       decisions = negotiator_.take_decisions()) {
+    for (auto& decision : decisions) act(decision);
+    negotiator_.flush();
+  }
+  if (moved) {
+    const auto& counts = negotiator_.counts();
+    messages_ = counts.messages;
+    message_bytes_ = counts.bytes;
+    hits_ = counts.hits;
+    misses_ = counts.misses;
+  }
+  if (now - last_look_ >= kStallInterval) look_for_stalls(now);
+  if (moved) return Resident::State::advanced;
+  return more || join_ || !undecided_.empty() ? Resident::State::waiting : Resident::State::idle;
+}
+
+void SetEngine::take_new() {
+  for (auto& item : taken_) {
+    if (!item.operation) {
+      negotiator_.refuse(item.name, item.text);
+    } else if (item.operation->request->kind == OpKind::join) {
+      join_ = item.operation;
+      negotiator_.join();
+    } else if (!item.operation->done) {  // it may have ended with all others
+      undecided_[item.operation->request->name] = item.operation;
+      negotiator_.submit(item.operation->request);
+    }
+  }
+  taken_.clear();
+}
+
+void SetEngine::receive(Clock::time_point now, int from, Message kind, std::string_view bytes) {
+  received_ = true;
+  if (kind == Message::stall) stalls_.receive(now, from, bytes);
+  else negotiator_.receive(from, bytes);
+}
+
+OperationPtr SetEngine::take_undecided(const std::string& name) {
+  stalls_.decided(name);
+  const auto found = undecided_.find(name);
+  if (found == undecided_.end()) return nullptr;
+  OperationPtr operation = std::move(found->second);
+  undecided_.erase(found);
+  return operation;
+}
+
+void SetEngine::act(Decision& decision) {
+  switch (decision.kind) {
+    case Decision::Kind::execute: begin(decision); break;
+    case Decision::Kind::end_of_batch: reduce_agreed(); break;
+    case Decision::Kind::fail:
+      if (const auto operation = take_undecided(decision.name))
+        finish({operation}, error_of(decision.code, decision.text));
+      break;
+    case Decision::Kind::all_joined:
+      if (!join_) break;
+      join_->numbers = {decision.rank};
+      finish({std::exchange(join_, nullptr)}, nullptr);
+      break;
+    case Decision::Kind::gone:
+      if (!closing_)
+        break_off(std::make_exception_ptr(UnavailableError("rank {} on {} is gone (exited)", decision.rank,
+                                                           setting_.hosts[decision.rank])));
+      break;
+    case Decision::Kind::end: break_off(error_of(decision.code, decision.text)); break;
+    case Decision::Kind::tune:
+      fusion_bytes_ = decision.tuning.fusion_bytes;
+      cycle_ = duration_of(decision.tuning.cycle_ms);
+      break;
+  }
+}
+
+// ---- Executions.
+
+int SetEngine::root_of(const Request& request) const {
+  const auto found = std::find(members().begin(), members().end(), request.root);
+  return static_cast<int>(found - members().begin());
+}
+
+void SetEngine::begin(Decision& decision) {
+  Agreed agreed{decision.request, std::move(decision.rows), decision.contributors,
+                take_undecided(decision.request->name)};
+  const std::int64_t sequence = sequence_++;
+  if (closing_) return;  // the memory may be gone; the others see that this rank is
+  if (agreed.operation) {
+    agreed.operation->sequence = sequence;
+    observe(setting_.id, *agreed.operation,
+            [](auto& observer, const auto& event) { observer.negotiated(event); });
+    setting_.thread->recorder().started(agreed.operation->record);
+    if (Timeline* const timeline = setting_.thread->timeline())
+      timeline->add({.name = agreed.request->name,
+                     .category = "negotiation",
+                     .lane = agreed.request->name,
+                     .start = agreed.operation->submitted,
+                     .end = Clock::now(),
+                     .bytes = agreed.request->bytes()});
+  }
+  const Request& request = *agreed.request;
+  if (request.kind == OpKind::allreduce || request.kind == OpKind::grouped_allreduce) {
+    agreed_reductions_.push_back(std::move(agreed));
+    return;
+  }
+  const WorkPtr work = std::make_shared<Work>();
+  work->bytes = request.bytes();
+  work->label = fmt::format("{} {}", name(request.kind), request.name);
+  if (agreed.operation) work->operations.push_back(agreed.operation);
+  if (agreed.operation) agreed.operation->parts = 1;
+  if (request.kind == OpKind::process_set) {
+    // Making a communicator waits for its ranks: all of them are here then.
+    work->collective = in_stages({[this] { return setting_.communicator->barrier(); },
+                                  [this, operation = agreed.operation]() -> std::shared_ptr<Collective> {
+                                    operation->numbers = setting_.make_sets(operation->request->payload);
+                                    return nullptr;
+                                  }});
+  } else {
+    work->collective =
+        execute(*setting_.communicator, agreed, request.root < 0 ? 0 : root_of(request), *work);
+  }
+  send(work);
+}
+
+void SetEngine::reduce_agreed() {
+  if (agreed_reductions_.empty()) return;
+  const auto all = std::exchange(agreed_reductions_, {});
+  std::vector<AgreedReduction> reductions;
+  reductions.reserve(all.size());
+  for (const auto& agreed : all) reductions.push_back({agreed.request, agreed.contributors});
+  const auto runs = fuse(reductions, fusion_bytes_);
+  std::vector<WorkPtr> works;
+  for (const auto& run : runs) {
+    const WorkPtr work = works.emplace_back(std::make_shared<Work>());
+    int last = -1;
+    for (const auto& piece : run) {
+      work->bytes += piece.bytes;
+      if (std::exchange(last, piece.operation) == piece.operation) continue;
+      const Agreed& agreed = all[piece.operation];
+      if (work->label.empty()) work->label = name(agreed.request->kind);
+      if (work->operations.size() < kNamesInLabel)
+        work->label += (work->operations.empty() ? " " : ", ") + agreed.request->name;
+      if (!agreed.operation) continue;
+      ++agreed.operation->parts;
+      work->operations.push_back(agreed.operation);
+    }
+    if (work->operations.size() > kNamesInLabel)
+      work->label += fmt::format(" and {} more", work->operations.size() - kNamesInLabel);
+    work->collective =
+        reduce_run(*setting_.communicator, run, all, run.size() > 1 ? fusion_buffer() : nullptr);
+    reduced_tensors_ += static_cast<std::int64_t>(run.size());
+  }
+  reductions_ += static_cast<std::int64_t>(works.size());
+  std::vector<OperationPtr> empty;  // of elements
+  for (const auto& agreed : all)
+    if (agreed.operation && agreed.operation->parts == 0) empty.push_back(agreed.operation);
+  for (const auto& work : works) send(work);
+  operations_ += static_cast<std::int64_t>(empty.size());
+  finish(empty, nullptr);
+}
+
+// Allocated once. With other fusion bytes, which autotuning may choose, once more.
+std::shared_ptr<Buffer> SetEngine::fusion_buffer() {
+  const auto bytes = static_cast<std::size_t>(fusion_bytes_);
+  if (!fusion_buffer_ || fusion_buffer_->bytes() < bytes)
+    fusion_buffer_ = std::make_shared<Buffer>(*setting_.allocator, bytes);
+  return fusion_buffer_;
+}
+
+void SetEngine::send(const WorkPtr& work) {
+  Submission submission{.channel = setting_.channel,
+                        .ticket = ticket_++,
+                        .operation = observed(work->collective, setting_.id, work->operations),
+                        .label = work->label,
+                        .done = [this, work](std::exception_ptr error) { finished(*work, error); }};
+  if (!work->operations.empty()) {
+    const Request& request = *work->operations.front()->request;
+    submission.details.kind = name(request.kind);
+    submission.details.process_set = setting_.id;
+    submission.details.bytes = work->bytes;
+    if (!request.tensors.empty()) submission.details.dtype = request.tensors[0].dtype;
+  }
+  setting_.thread->submit(std::move(submission));
+}
+
+void SetEngine::finished(Work& work, const std::exception_ptr& error) {
+  if (error && closing_) {
+    for (const auto& operation : work.operations) finish({operation}, shut_down_while(*operation));
+    return;
+  }
+  if (error) {  // of the communication: what follows cannot work either
+    finish(work.operations, error);
+    break_off(error);
+    return;
+  }
+  std::vector<OperationPtr> complete;
+  for (const auto& operation : work.operations)
+    if (--operation->parts == 0) complete.push_back(operation);
+  operations_ += static_cast<std::int64_t>(complete.size());
+  finish(complete, work.error);
+  work.collective = nullptr;  // it may refer to the operations' memory
+}
+
+void SetEngine::finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error) {
+  for (const auto& operation : operations) {
+    observe(setting_.id, *operation,
+            [&](auto& observer, const auto& event) { observer.finished(event, error); });
+    setting_.thread->recorder().finished(operation->record, error != nullptr);
+  }
+  queue_.finish(operations, error);
+}
+
+// ---- Ends.
+
+void SetEngine::fail_pending(const std::function<std::exception_ptr(const Operation&)>& error_of) {
+  for (const auto& operation : queue_.pending()) finish({operation}, error_of(*operation));
+  undecided_.clear();
+  join_ = nullptr;
+}
+
+// What is being executed ends by itself, or by the watchdog.
+void SetEngine::break_off(const std::exception_ptr& error) {
+  if (queue_.broken()) return;
+  queue_.break_off(error);
+  std::vector<OperationPtr> pending;
+  for (const auto& operation : queue_.pending())
+    if (operation->sequence < 0) pending.push_back(operation);
+  finish(pending, error);
+  undecided_.clear();
+  join_ = nullptr;
+}
+
+void SetEngine::close() {
+  queue_.break_off(
+      std::make_exception_ptr(FailedPreconditionError("kolo is not initialised; call kolo::init() first")));
+  fail_pending(shut_down_while);
+  {
+    MutexLock lock(completion_->mutex);
+    completion_->hurry = nullptr;
+  }
+  if (size() == 1) return;
+  negotiator_.leave();
+  negotiator_.flush();
+}
+
+void SetEngine::look_for_stalls(Clock::time_point now) {
+  last_look_ = now;
+  if (queue_.broken()) return;
+  std::vector<StallReporter::Waiting> waiting;
+  for (const auto& [name, operation] : undecided_)
+    if (stalls_.is_late(now, operation->submitted))
+      waiting.push_back({name, label_of(*operation), operation->submitted});
+  if (const auto text = stalls_.poll(now, waiting)) {
+    if (negotiator_.is_root()) negotiator_.end(Code::deadline_exceeded, *text);
+    else break_off(error_of(Code::deadline_exceeded, *text));
+    received_ = true;  // to be flushed
+  }
+}
+
+}  // namespace kolo::detail

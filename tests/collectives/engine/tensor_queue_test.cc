@@ -1,0 +1,115 @@
+#include <kolo/collectives/engine/detail/tensor_queue.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include <kolo/core/base/error.h>
+
+#include "simulated_negotiation.h"
+
+namespace kolo::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class TensorQueueTest : public testing::Test {
+ protected:
+  OperationPtr operation(const std::string& name, std::span<float> memory = {}, bool writes = true) {
+    const auto made = std::make_shared<Operation>();
+    made->request = allreduce_request(name);
+    made->completion = completion_;
+    made->submitted = now_;
+    made->writes = writes;
+    made->buffers = {TypedBuffer::of(memory)};
+    return made;
+  }
+  TensorQueue::Clock::time_point now_{1h};
+  std::shared_ptr<Completion> completion_ = std::make_shared<Completion>();
+  TensorQueue queue_{3, /*check_overlap=*/true};
+  std::vector<TensorQueue::Item> items_;
+};
+
+TEST_F(TensorQueueTest, RefusesANameThatIsPending) {
+  const auto first = operation("x");
+  queue_.add(first);
+  EXPECT_THAT([&] { queue_.add(operation("x")); },
+              ThrowsMessage<InvalidArgumentError>(
+                  "allreduce x is already pending on rank 3; wait for it or give it another name"));
+  queue_.finish({first}, nullptr);
+  EXPECT_NO_THROW(queue_.add(operation("x")));
+}
+
+TEST_F(TensorQueueTest, GathersForACycle) {
+  queue_.add(operation("x"));
+  EXPECT_TRUE(queue_.take(now_ + 1ms, 5ms, items_));
+  EXPECT_TRUE(items_.empty());
+  queue_.add(operation("y"));
+  EXPECT_FALSE(queue_.take(now_ + 5ms, 5ms, items_));
+  EXPECT_EQ(items_.size(), 2U);
+}
+
+TEST_F(TensorQueueTest, DoesNotWaitForTheCycleWhenSomebodyWaits) {
+  queue_.add(operation("x"));
+  queue_.hurry();
+  queue_.take(now_, 5ms, items_);
+  EXPECT_EQ(items_.size(), 1U);
+  queue_.add(operation("y"));
+  EXPECT_TRUE(queue_.take(now_, 5ms, items_));
+}
+
+TEST_F(TensorQueueTest, CountsUnnamedCallsOfEachKind) {
+  EXPECT_EQ(queue_.next_name(OpKind::allreduce), "allreduce.noname.0");
+  EXPECT_EQ(queue_.next_name(OpKind::allgather), "allgather.noname.0");
+  EXPECT_EQ(queue_.next_name(OpKind::allreduce), "allreduce.noname.1");
+}
+
+TEST_F(TensorQueueTest, FindsMemoryThatTwoOperationsShare) {
+  std::vector<float> memory(10);
+  queue_.add(operation("x", std::span(memory).first(5)));
+  EXPECT_THAT([&] { queue_.add(operation("y", std::span(memory).subspan(4))); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("allreduce x, which is pending on rank 3")));
+  EXPECT_NO_THROW(queue_.add(operation("y", std::span(memory).subspan(5))));
+}
+
+TEST_F(TensorQueueTest, LetsReadersShareMemory) {
+  std::vector<float> memory(10);
+  queue_.add(operation("x", memory, false));
+  EXPECT_NO_THROW(queue_.add(operation("y", memory, false)));
+  EXPECT_THROW(queue_.add(operation("z", memory, true)), InvalidArgumentError);
+}
+
+TEST_F(TensorQueueTest, KeepsItsFirstError) {
+  queue_.break_off(std::make_exception_ptr(UnavailableError("first")));
+  queue_.break_off(std::make_exception_ptr(UnavailableError("second")));
+  EXPECT_THAT([&] { queue_.add(operation("x")); }, ThrowsMessage<UnavailableError>("first"));
+}
+
+TEST_F(TensorQueueTest, TakesNamesFromManyThreads) {
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([this, t] {
+      for (int i = 0; i < 200; ++i) queue_.add(operation(std::to_string(1000 * t + i)));
+    });
+  std::size_t taken = 0;
+  while (taken < 800) {
+    queue_.hurry();
+    queue_.take(now_, 0ms, items_);
+    taken += items_.size();
+    for (const auto& item : items_) queue_.finish({item.operation}, nullptr);
+  }
+  EXPECT_EQ(taken, 800U);
+}
+
+TEST_F(TensorQueueTest, WakesTheOneWhoWaits) {
+  const auto one = operation("x");
+  queue_.add(one);
+  std::jthread other([&] { queue_.finish({one}, std::make_exception_ptr(AbortedError("end"))); });
+  EXPECT_THAT([&] { one->get(); }, ThrowsMessage<AbortedError>("end"));
+}
+
+}  // namespace
+}  // namespace kolo::detail
