@@ -107,6 +107,15 @@ TEST(Allreduce, IsAnIdentityThatGradientsFlowThrough) {
   expect_gradients({x}, [](Scope& s, const Outputs& in) { return allreduce(s, square(s, in[0])); });
 }
 
+TEST(Allreduce, ByAdasumHasNoGradient) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = ones(s, DType::f32, {2});
+  const Output y = allreduce(s, x, ReduceOp::adasum);
+  EXPECT_THAT([&] { gradients(s, {y}, {x}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("allreduce by adasum has no gradient")));
+}
+
 TEST(Allreduce, NeedsAKnownShape) {
   Graph graph;
   Scope s(graph);
