@@ -113,7 +113,7 @@ const RegisterOp allreduce_op(
       if (reduced_by != ReduceOp::sum && reduced_by != ReduceOp::average)
         throw InvalidArgumentError("allreduce by {} has no gradient", name(reduced_by));
       Outputs dx;
-      for (const Output& d : dy) dx.push_back(d ? allreduce(s, d, reduced_by) : Output());
+      for (const Output& d : dy) dx.push_back(d ? scheduled_allreduce(s, d, reduced_by) : Output());
       return dx;
     }));
 
@@ -176,7 +176,7 @@ Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vec
   return group_reduce(s, {.gradients = gradients, .names = names}, options).gradients;
 }
 
-Output allreduce(const Scope& s, Output x, ReduceOp op) {
+Output scheduled_allreduce(const Scope& s, Output x, ReduceOp op) {
   if (!x.shape().is_fully_known())
     throw InvalidArgumentError("allreduce: the shape of {} is {}; it must be fully known", x.name(),
                                x.shape());
