@@ -97,7 +97,7 @@ NodeMemory::NodeMemory(std::int64_t most_bytes) {
   for (auto& word : address_.proof) word = std::uint64_t{random()} << 32 | random();
   std::memcpy(mapping_.begin(), address_.proof.data(), sizeof address_.proof);
   MutexLock lock(mutex_);
-  arena_ = Arena(bytes);
+  arena_ = FreeRanges(bytes);
   arena_.allocate(kPage, kPage);  // the proof: offset 0 is no block
 }
 

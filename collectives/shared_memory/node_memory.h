@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/shared_memory/arena.h>
+#include <kolo/collectives/shared_memory/free_ranges.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -81,7 +81,7 @@ class NodeMemory final : public Allocator {
   int file_ = -1;
   MemoryMapping mapping_;
   Mutex mutex_;
-  Arena arena_ KOLO_GUARDED_BY(mutex_){0};
+  FreeRanges arena_ KOLO_GUARDED_BY(mutex_){0};
   std::vector<Closing> closing_ KOLO_GUARDED_BY(mutex_);
 };
 

@@ -1,26 +1,26 @@
-#include <kolo/collectives/shared_memory/arena.h>
+#include <kolo/collectives/shared_memory/free_ranges.h>
 
 #include <iterator>
 
 namespace kolo {
 
-Arena::Arena(std::int64_t bytes) {
+FreeRanges::FreeRanges(std::int64_t bytes) {
   if (bytes > 0) add(0, bytes);
 }
 
-void Arena::add(std::int64_t offset, std::int64_t bytes) {
+void FreeRanges::add(std::int64_t offset, std::int64_t bytes) {
   by_offset_.emplace(offset, bytes);
   by_size_.emplace(bytes, offset);
   free_bytes_ += bytes;
 }
 
-void Arena::remove(std::int64_t offset, std::int64_t bytes) {
+void FreeRanges::remove(std::int64_t offset, std::int64_t bytes) {
   by_offset_.erase(offset);
   by_size_.erase({bytes, offset});
   free_bytes_ -= bytes;
 }
 
-std::optional<std::int64_t> Arena::allocate(std::int64_t bytes, std::int64_t alignment) {
+std::optional<std::int64_t> FreeRanges::allocate(std::int64_t bytes, std::int64_t alignment) {
   for (auto it = by_size_.lower_bound({bytes, 0}); it != by_size_.end(); ++it) {
     const auto [size, begin] = *it;
     const std::int64_t offset = (begin + alignment - 1) / alignment * alignment;
@@ -34,7 +34,7 @@ std::optional<std::int64_t> Arena::allocate(std::int64_t bytes, std::int64_t ali
   return std::nullopt;
 }
 
-void Arena::free(std::int64_t offset, std::int64_t bytes) {
+void FreeRanges::free(std::int64_t offset, std::int64_t bytes) {
   auto next = by_offset_.lower_bound(offset);
   if (next != by_offset_.begin()) {
     const auto [before, size] = *std::prev(next);

@@ -11,9 +11,9 @@ namespace kolo {
 
 /// Knows offsets only, not the memory behind them. Best fit: the smallest free piece that is large enough;
 /// pieces that come back join their neighbours. One thread at a time.
-class Arena {
+class FreeRanges {
  public:
-  explicit Arena(std::int64_t bytes);
+  explicit FreeRanges(std::int64_t bytes);
   /// The offset of `bytes` (more than 0), a multiple of `alignment` (a power of two); nothing if no free
   /// piece is large enough.
   std::optional<std::int64_t> allocate(std::int64_t bytes, std::int64_t alignment);

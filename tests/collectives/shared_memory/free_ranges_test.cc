@@ -1,4 +1,4 @@
-#include <kolo/collectives/shared_memory/arena.h>
+#include <kolo/collectives/shared_memory/free_ranges.h>
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 namespace kolo {
 namespace {
 
-TEST(Arena, TakesTheSmallestPieceThatIsLargeEnough) {
-  Arena arena(1000);
+TEST(FreeRanges, TakesTheSmallestPieceThatIsLargeEnough) {
+  FreeRanges arena(1000);
   const auto a = arena.allocate(100, 1), b = arena.allocate(10, 1), c = arena.allocate(50, 1);
   arena.allocate(10, 1);
   arena.free(*a, 100);
@@ -18,8 +18,8 @@ TEST(Arena, TakesTheSmallestPieceThatIsLargeEnough) {
   EXPECT_EQ(b, 100);
 }
 
-TEST(Arena, JoinsWhatComesBack) {
-  Arena arena(300);
+TEST(FreeRanges, JoinsWhatComesBack) {
+  FreeRanges arena(300);
   const auto a = arena.allocate(100, 1), b = arena.allocate(100, 1), c = arena.allocate(100, 1);
   EXPECT_FALSE(arena.allocate(1, 1));
   arena.free(*a, 100);
@@ -29,15 +29,15 @@ TEST(Arena, JoinsWhatComesBack) {
   EXPECT_EQ(arena.allocate(300, 1), 0);
 }
 
-TEST(Arena, AlignsAndKeepsWhatLiesBefore) {
-  Arena arena(256);
+TEST(FreeRanges, AlignsAndKeepsWhatLiesBefore) {
+  FreeRanges arena(256);
   EXPECT_EQ(arena.allocate(1, 1), 0);
   EXPECT_EQ(arena.allocate(64, 64), 64);
   EXPECT_EQ(arena.allocate(63, 1), 1);
 }
 
-TEST(Arena, PiecesNeverOverlapAndAllComeBack) {
-  Arena arena(1 << 20);
+TEST(FreeRanges, PiecesNeverOverlapAndAllComeBack) {
+  FreeRanges arena(1 << 20);
   std::mt19937 random(1);
   std::map<std::int64_t, std::int64_t> taken;
   for (int i = 0; i < 5000; ++i) {
