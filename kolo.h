@@ -7,12 +7,13 @@
 #include <kolo/collectives/algorithms/ring.h>
 #include <kolo/collectives/bucket.h>
 #include <kolo/collectives/collective.h>
+#include <kolo/collectives/collective_ops.h>
 #include <kolo/collectives/comm_thread.h>
 #include <kolo/collectives/communicator.h>
-#include <kolo/collectives/flight_recorder.h>
-#include <kolo/collectives/gradient_buckets.h>
 #include <kolo/collectives/eager.h>
 #include <kolo/collectives/engine/observer.h>
+#include <kolo/collectives/flight_recorder.h>
+#include <kolo/collectives/gradient_buckets.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/handle.h>
 #include <kolo/collectives/init.h>

@@ -12,7 +12,9 @@
 #include <bench/allreduce_bench.h>
 #include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
+#include <bench/simulate_bench.h>
 #include <bench/train_bench.h>
+#include <bench/tune_bench.h>
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
@@ -89,6 +91,17 @@ po::options_description executor_options() {
   return all;
 }
 
+po::options_description tune_options() {
+  po::options_description all("kolo-bench tune (two ranks or more)");
+  all.add_options()("output", po::value<std::string>()->default_value("")->value_name("FILE.json"),
+                    "for KOLO_AUTOTUNE=FILE.json (default: standard output)");
+  return all;
+}
+
+po::options_description simulate_options() {
+  return po::options_description("kolo-bench simulate: predicts, by the cost model; measures nothing");
+}
+
 po::options_description common_options() {
   po::options_description all("All");
   all.add_options()("json", po::bool_switch(), "one JSON object a line on stdout")(
@@ -98,13 +111,15 @@ po::options_description common_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|allreduce|engine|executor [options]: measures on all ranks of the job; rank 0 "
-          "prints.\n"
+  text << "kolo-bench train|allreduce|engine|executor|tune|simulate [options]: measures on all ranks of the "
+          "job; rank 0 prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
        << train_options() << "\n"
        << allreduce_options() << "\n"
        << engine_options() << "\n"
        << executor_options() << "\n"
+       << tune_options() << "\n"
+       << simulate_options() << "\n"
        << common_options();
   return text.str();
 }
@@ -209,7 +224,7 @@ void choose_algorithm(const po::variables_map& values) {
 }
 
 struct Command {
-  enum class Kind { help, version, train, allreduce, engine, executor } kind = Kind::help;
+  enum class Kind { help, version, train, allreduce, engine, executor, tune, simulate } kind = Kind::help;
   po::variables_map values;
 };
 
@@ -225,7 +240,9 @@ Command parse_command(int argc, const char* const* argv) {
   static constexpr Choice kChoices[] = {{"train", Command::Kind::train, train_options},
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
                                         {"engine", Command::Kind::engine, bench::engine_options},
-                                        {"executor", Command::Kind::executor, executor_options}};
+                                        {"executor", Command::Kind::executor, executor_options},
+                                        {"tune", Command::Kind::tune, tune_options},
+                                        {"simulate", Command::Kind::simulate, simulate_options}};
   const auto* chosen = std::find_if(std::begin(kChoices), std::end(kChoices),
                                     [&](const Choice& choice) { return first == choice.name; });
   if (chosen == std::end(kChoices)) {
@@ -257,6 +274,10 @@ void run(const Command& command) {
     case Command::Kind::allreduce: run_allreduce(command.values); break;
     case Command::Kind::engine: run_engine(command.values); break;
     case Command::Kind::executor: run_executor(command.values); break;
+    case Command::Kind::tune: tune_bench({.output = command.values["output"].as<std::string>()}); break;
+    case Command::Kind::simulate:
+      if (speaks) simulate_bench({.json = command.values["json"].as<bool>()});
+      break;
   }
 }
 

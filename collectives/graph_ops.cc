@@ -33,13 +33,20 @@ void check_predivision(double factor, ReduceOp op) {
 // that nobody knows how many.
 void set_shapes_of_slices(ShapeContext& c, int first, ReduceOp op) {
   const auto names = c.attr<Strings>("slice_names");
-  check_count("lists of slices with so many rows", c.attr<Numbers>("slice_rows").size(), names.size());
+  const auto rows = c.attr<Numbers>("slice_rows");
+  if (rows.size() != names.size())
+    throw InvalidArgumentError(
+        "group_allreduce: {} numbers of rows for {} lists of slices; give one for each", rows.size(),
+        names.size());
   for (std::size_t g = 0; g < names.size(); ++g) {
     const int values = first + 2 * static_cast<int>(g), indices = values + 1;
     if (op != ReduceOp::sum && op != ReduceOp::average)
       throw InvalidArgumentError(
           "{} is not defined for slices (\"{}\"); make them whole, or use average or sum", name(op),
           names[g]);
+    if (rows[g] < 0)
+      throw InvalidArgumentError("group_allreduce: \"{}\", of which there are slices, has {} rows", names[g],
+                                 rows[g]);
     if (c.dtype(indices) != DType::i32 && c.dtype(indices) != DType::i64)
       throw InvalidArgumentError("group_allreduce: the indices of \"{}\" are {}; they must be int32 or int64",
                                  names[g], numpy_name(c.dtype(indices)));
@@ -100,9 +107,15 @@ OpSchema reduction(const char* op) {
 // silently wrong.
 const RegisterOp group_allreduce_op(reduction("GroupAllReduce"));
 
-const RegisterOp allreduce_op(reduction("AllReduce").gradient([](Scope& s, const Node& op, Output dy) {
-  return Outputs{allreduce(s, dy, reduce_op_from_name(op.attr<std::string>("reduction")))};
-}));
+const RegisterOp allreduce_op(
+    reduction("AllReduce").gradient([](Scope& s, const Node& op, const Outputs& dy) {
+      const ReduceOp reduced_by = reduce_op_from_name(op.attr<std::string>("reduction"));
+      if (reduced_by != ReduceOp::sum && reduced_by != ReduceOp::average)
+        throw InvalidArgumentError("allreduce by {} has no gradient", name(reduced_by));
+      Outputs dx;
+      for (const Output& d : dy) dx.push_back(d ? scheduled_allreduce(s, d, reduced_by) : Output());
+      return dx;
+    }));
 
 void check_known(const GroupReduceInputs& inputs) {
   // Buckets and what the ranks compare follow from the graph alone.
@@ -163,7 +176,7 @@ Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vec
   return group_reduce(s, {.gradients = gradients, .names = names}, options).gradients;
 }
 
-Output allreduce(const Scope& s, Output x, ReduceOp op) {
+Output scheduled_allreduce(const Scope& s, Output x, ReduceOp op) {
   if (!x.shape().is_fully_known())
     throw InvalidArgumentError("allreduce: the shape of {} is {}; it must be fully known", x.name(),
                                x.shape());

@@ -58,7 +58,7 @@ Outputs group_allreduce(const Scope& s, const Outputs& gradients, const std::vec
 
 /// x, of a floating type and a fully known shape, reduced over all ranks by sum or average, where the rest of
 /// the step waits for it. Its gradient is reduced likewise. Every rank runs a step that has it, or none. One
-/// rank: an identity.
-Output allreduce(const Scope& s, Output x, ReduceOp op = ReduceOp::average);
+/// rank: an identity. For other types, shapes, reductions and sets of ranks: allreduce in collective_ops.h.
+Output scheduled_allreduce(const Scope& s, Output x, ReduceOp op = ReduceOp::average);
 
 }  // namespace kolo

@@ -10,6 +10,8 @@ bool AnyHandle::wait_until(std::chrono::steady_clock::time_point deadline) const
   return operation_->wait_until(deadline);
 }
 
+void AnyHandle::then(std::function<void()> work) const { operation_->then(std::move(work)); }
+
 const std::string& AnyHandle::name() const { return operation_->request->name; }
 
 void AnyHandle::finish() const { operation_->get(); }

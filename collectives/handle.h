@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,9 @@ class AnyHandle {
                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
   }
   bool wait_until(std::chrono::steady_clock::time_point deadline) const;
+  /// Calls `work` once when the operation has ended, on the thread that ends it, or at once if it has. It
+  /// must be quick, must not throw and must not start another operation.
+  void then(std::function<void()> work) const;
   /// The name under which the ranks know the operation.
   const std::string& name() const;
 
@@ -68,6 +72,8 @@ class Handle : public AnyHandle {
     finish();
     return result(static_cast<Result*>(nullptr));
   }
+  /// After wait(), of an allgather: rows of each rank.
+  const std::vector<std::int64_t>& rows_by_rank() const { return numbers(); }
 
  private:
   Tensor result(Tensor*) const { return std::move(take()[0]); }

@@ -118,6 +118,7 @@ void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make
   try {
     throw_if_any_failed(world_group(), parsed.code, parsed.error);
     compare_ranks(*runtime);
+    if (runtime->has_peers()) runtime->tune();
     if (runtime->has_peers() && !parsed.options.timeline.empty())
       detail::begin_timeline(*runtime, parsed.options.timeline);
   } catch (const Error&) {

@@ -51,7 +51,10 @@ EngineOptions EngineOptions::from_environment() {
   o.allreduce = allreduce_name(o.allreduce);
   // One message: MPI counts its bytes in an int.
   o.chunk_bytes = env_int64("KOLO_CHUNK_BYTES", o.chunk_bytes, 64, std::int64_t{1} << 30);
-  o.autotune = env_choice("KOLO_AUTOTUNE", "0", {"0", "1"}) == "1";
+  const std::string autotune = env_string("KOLO_AUTOTUNE").value_or("0");
+  if (autotune.ends_with(".json")) o.cost_table = autotune;
+  else o.autotune = env_choice("KOLO_AUTOTUNE", "0", {"0", "1", "FILE.json"}) == "1";
+  o.f32_wire = env_choice("KOLO_F32_WIRE", "0", {"0", "1"}) == "1";
   o.autotune_log = env_string("KOLO_AUTOTUNE_LOG").value_or("");
   o.timeline = env_string("KOLO_TIMELINE").value_or("");
   o.stall_warning =
@@ -68,11 +71,11 @@ EngineOptions EngineOptions::from_environment() {
 
 const std::vector<std::string>& known_variables() {
   static const std::vector<std::string> names = {
-      "KOLO_ALLREDUCE",      "KOLO_AUTOTUNE",           "KOLO_AUTOTUNE_LOG",     "KOLO_BUCKET_BYTES",
-      "KOLO_CACHE_CAPACITY", "KOLO_CHUNK_BYTES",        "KOLO_COMM_THREAD_CORE", "KOLO_CYCLE_TIME_MS",
-      "KOLO_DATA_DIR",       "KOLO_FIRST_BUCKET_BYTES", "KOLO_FLIGHT_DIR",       "KOLO_FUSION_BYTES",
-      "KOLO_LAUNCHER",       "KOLO_LOG_LEVEL",          "KOLO_STALL_ABORT_S",    "KOLO_STALL_WARNING_S",
-      "KOLO_TIMELINE",       "KOLO_VIRTUAL_GPUS"};
+      "KOLO_ALLREDUCE",       "KOLO_AUTOTUNE",    "KOLO_AUTOTUNE_LOG",       "KOLO_BUCKET_BYTES",
+      "KOLO_CACHE_CAPACITY",  "KOLO_CHUNK_BYTES", "KOLO_COMM_THREAD_CORE",   "KOLO_CYCLE_TIME_MS",
+      "KOLO_DATA_DIR",        "KOLO_F32_WIRE",    "KOLO_FIRST_BUCKET_BYTES", "KOLO_FLIGHT_DIR",
+      "KOLO_FUSION_BYTES",    "KOLO_LAUNCHER",    "KOLO_LOG_LEVEL",          "KOLO_STALL_ABORT_S",
+      "KOLO_STALL_WARNING_S", "KOLO_TIMELINE",    "KOLO_VIRTUAL_GPUS"};
   return names;
 }
 
@@ -83,7 +86,10 @@ std::vector<std::pair<std::string, std::string>> shared_options(const EngineOpti
           {"KOLO_CACHE_CAPACITY", std::to_string(o.cache_capacity)},
           {"KOLO_ALLREDUCE", o.allreduce},
           {"KOLO_CHUNK_BYTES", std::to_string(o.chunk_bytes)},
-          {"KOLO_AUTOTUNE", o.autotune ? "1" : "0"},
+          {"KOLO_AUTOTUNE", o.autotune             ? "1"
+                            : o.cost_table.empty() ? "0"
+                                                   : "a file"},
+          {"KOLO_F32_WIRE", o.f32_wire ? "1" : "0"},
           {"KOLO_TIMELINE", o.timeline.empty() ? "unset" : "set"}};
 }
 

@@ -77,7 +77,7 @@ LiveStates& states_of_process() {
 std::string describe_gathers(const std::vector<RowGatherSpec>& gathers) {
   std::string text;
   for (const auto& gather : gathers)
-    text += fmt::format("\"{}\" rows of {}, by {}, {}\n", gather.name, gather.dense_shape,
+    text += fmt::format("\"{}\" rows of {} by {} {}\n", gather.name, gather.dense_shape,
                         numpy_name(gather.index_dtype), numpy_name(gather.dtype));
   return text;
 }

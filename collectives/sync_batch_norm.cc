@@ -157,11 +157,11 @@ BatchNormResult sync_batch_norm(const Scope& s, Output x, Output scale, Output o
   const auto spread = [&](Output channels) { return reshape(scope, channels, per_channel); };
 
   const Output own = totals_of(scope, x, all_but_channels);
-  const Operation statistics =
-      scope.named("statistics")
-          .add("SyncBatchStatistics",
-               {allreduce(scope.named("allreduce"), own, ReduceOp::sum), moving_mean, moving_variance},
-               {{"momentum", options.momentum}});
+  const Operation statistics = scope.named("statistics")
+                                   .add("SyncBatchStatistics",
+                                        {scheduled_allreduce(scope.named("allreduce"), own, ReduceOp::sum),
+                                         moving_mean, moving_variance},
+                                        {{"momentum", options.momentum}});
   BatchNormResult result{.y = {},
                          .mean = statistics.output(0),
                          .variance = statistics.output(1),

@@ -2,8 +2,8 @@
 
 namespace kolo {
 
-std::string choose_allreduce(const AllreduceCase& which) {
-  return which.shares_memory ? "shared_memory" : "ring";
+std::string choose_allreduce(const AllreduceCase& which, const CostModel& costs) {
+  return which.shares_memory ? "shared_memory" : fastest_allreduce(costs, which.topology, which.bytes);
 }
 
 }  // namespace kolo

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/reduce_op.h>
 #include <kolo/collectives/topology.h>
 
@@ -17,7 +18,8 @@ struct AllreduceCase {
   ReduceOp op = ReduceOp::sum;
 };
 
-/// One of allreduce_names(); depends on nothing but the case.
-std::string choose_allreduce(const AllreduceCase& which);
+/// One of allreduce_names(); depends on nothing but the case and the costs. In shared memory always that,
+/// else what is predicted to be fastest.
+std::string choose_allreduce(const AllreduceCase& which, const CostModel& costs = {});
 
 }  // namespace kolo

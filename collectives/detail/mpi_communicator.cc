@@ -56,7 +56,8 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
       allreduce_ != "auto"
           ? allreduce_
           : choose_allreduce(
-                {.topology = topology_, .shares_memory = shared() != nullptr, .bytes = bytes, .op = op});
+                {.topology = topology_, .shares_memory = shared() != nullptr, .bytes = bytes, .op = op},
+                costs_);
   if (name == "mpi") return mpi_allreduce(comm_.get(), buffer, op);
   if (name == "shared_memory") {
     if (shared() != nullptr) return shared()->allreduce(buffer, op);
@@ -134,8 +135,10 @@ std::shared_ptr<Collective> MpiCommunicator::barrier() {
 }
 
 std::shared_ptr<Communicator> MpiCommunicator::duplicate() {
-  return std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), topology_, allreduce_,
-                                           chunk_bytes_, view_);
+  auto copy = std::make_shared<MpiCommunicator>(MpiComm::duplicate(comm_.get()), topology_, allreduce_,
+                                                chunk_bytes_, view_);
+  copy->tune(costs_, f32_wire_);
+  return copy;
 }
 
 std::shared_ptr<Communicator> MpiCommunicator::subset(std::span<const int> members, int tag) {
@@ -150,8 +153,10 @@ std::shared_ptr<Communicator> MpiCommunicator::subset(std::span<const int> membe
   for (const int member : members)
     if (topology_.node_of(member) == topology_.node_of(rank()))
       neighbours.push_back(topology_.local_rank(member));
-  return std::make_shared<MpiCommunicator>(MpiComm::adopt(comm), topology_.of(members), allreduce_,
-                                           chunk_bytes_, view_ ? view_.of(neighbours) : NodeView());
+  auto part = std::make_shared<MpiCommunicator>(MpiComm::adopt(comm), topology_.of(members), allreduce_,
+                                                chunk_bytes_, view_ ? view_.of(neighbours) : NodeView());
+  part->tune(costs_, f32_wire_);
+  return part;
 }
 
 }  // namespace kolo::detail

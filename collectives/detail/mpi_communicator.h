@@ -5,6 +5,7 @@
 #include <string>
 
 #include <kolo/collectives/algorithms/algorithm_context.h>
+#include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/communicator.h>
 #include <kolo/collectives/detail/mpi_handles.h>
 #include <kolo/collectives/detail/mpi_point_to_point.h>
@@ -27,6 +28,14 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return mpi_network_.rank(); }
   int size() const override { return mpi_network_.size(); }
   const Topology& topology() const override { return topology_; }
+  /// What the choice of algorithms goes by, and whether 16-bit floats travel in f32; duplicates and subsets
+  /// made later have it too.
+  void tune(const CostModel& costs, bool f32_wire) {
+    costs_ = costs;
+    f32_wire_ = f32_wire;
+  }
+  /// MPI's messages, for use between two of its operations.
+  PointToPoint& messages() { return mpi_network_; }
   /// For messages of other kinds between two of its operations.
   MPI_Comm comm() const { return comm_.get(); }
   std::shared_ptr<Collective> broadcast(std::span<std::byte> bytes, int root) override;
@@ -58,7 +67,11 @@ class MpiCommunicator final : public Communicator {
   PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
   std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer);
   AlgorithmContext context() {
-    return {.network = network(), .topology = topology_, .chunk_bytes = chunk_bytes_, .local = node_.get()};
+    return {.network = network(),
+            .topology = topology_,
+            .chunk_bytes = chunk_bytes_,
+            .local = node_.get(),
+            .f32_wire = f32_wire_};
   }
 
   MpiComm comm_;
@@ -68,6 +81,8 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<NodeCollectives> node_;  // of the ranks of this node; nullptr where they share no memory
   std::string allreduce_;
   std::int64_t chunk_bytes_;
+  CostModel costs_;
+  bool f32_wire_ = false;
 };
 
 }  // namespace kolo::detail

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include <kolo/collectives/detail/autotune.h>
 #include <kolo/collectives/detail/launcher.h>
 #include <kolo/collectives/detail/mpi_node_view.h>
 #include <kolo/collectives/detail/timeline_session.h>
@@ -138,6 +139,12 @@ void Runtime::find_peers(const MpiComm& comm) {
   engine_mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
   engine_ = std::make_unique<Engine>(options_, thread_->watchdog()->hosts(), *thread_, *engine_mailbox_,
                                      world_->duplicate(), bucket_allocator());
+}
+
+void Runtime::tune() {
+  thread_->call([this] {
+    world_->tune(decide_costs(options_, world_->messages(), world_->topology()), options_.f32_wire);
+  });
 }
 
 void Runtime::leave() {

@@ -46,6 +46,9 @@ class Runtime {
   Allocator& bucket_allocator() const { return node_ ? node_.own() : cpu_allocator(); }
   const std::string& mpi_library() const { return mpi_library_; }
 
+  /// Decides which algorithms the world uses, see decide_costs(). On all ranks, once their options agree.
+  void tune();
+
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
   void leave();

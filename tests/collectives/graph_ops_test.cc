@@ -100,17 +100,26 @@ TEST_F(GroupAllreduceTest, RefusesAPredivisionThatCannotBe) {
 
 // On one rank; tests/mpi has several.
 TEST(Allreduce, IsAnIdentityThatGradientsFlowThrough) {
-  const auto build = [](Scope& s, const Outputs& x) { return allreduce(s, x[0]); };
+  const auto build = [](Scope& s, const Outputs& x) { return scheduled_allreduce(s, x[0]); };
   const Tensor x = Tensor::of<double>({2}, {3, -4});
   EXPECT_THAT(run_op({x}, build).span<double>(), ::testing::ElementsAre(3, -4));
   expect_shape({{2, 3}}, build, {2, 3});
-  expect_gradients({x}, [](Scope& s, const Outputs& in) { return allreduce(s, square(s, in[0])); });
+  expect_gradients({x}, [](Scope& s, const Outputs& in) { return scheduled_allreduce(s, square(s, in[0])); });
+}
+
+TEST(Allreduce, ByAdasumHasNoGradient) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = ones(s, DType::f32, {2});
+  const Output y = scheduled_allreduce(s, x, ReduceOp::adasum);
+  EXPECT_THAT([&] { gradients(s, {y}, {x}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("allreduce by adasum has no gradient")));
 }
 
 TEST(Allreduce, NeedsAKnownShape) {
   Graph graph;
   Scope s(graph);
-  EXPECT_THAT([&] { allreduce(s, placeholder(s, DType::f32, {-1})); },
+  EXPECT_THAT([&] { scheduled_allreduce(s, placeholder(s, DType::f32, {-1})); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("is [?]; it must be fully known")));
 }
 

@@ -60,9 +60,15 @@ TEST_F(OptionsTest, NameVariableAndValueThatDoNotParse) {
 }
 
 TEST_F(OptionsTest, SayWhichAlgorithmsThisBuildHas) {
-  set("KOLO_ALLREDUCE", "tree");
+  set("KOLO_ALLREDUCE", "nccl");
   EXPECT_THAT([] { EngineOptions::from_environment(); },
-              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("tree"), HasSubstr("mpi, ring"))));
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("nccl"), HasSubstr("mpi, "))));
+}
+
+TEST_F(OptionsTest, TakeAFileAsTableOfCosts) {
+  set("KOLO_AUTOTUNE", "hosts.json");
+  EXPECT_EQ(EngineOptions::from_environment().cost_table, "hosts.json");
+  EXPECT_FALSE(EngineOptions::from_environment().autotune);
 }
 
 TEST_F(OptionsTest, NameTheNearestAlgorithmForAMistypedOne) {

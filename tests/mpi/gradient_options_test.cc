@@ -10,12 +10,15 @@
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/training/monitored_session.h>
+#include <kolo/core/training/stop_at_step_hook.h>
 #include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/compression/bf16.h>
 #include <kolo/optimizer/compression/fp16.h>
@@ -114,6 +117,50 @@ TEST(BackwardPasses, ClipTheReducedSum) {
     session.run(train, {{gradient, Tensor::scalar(even())}});
   }
   EXPECT_EQ(session.run(w.read()).value<float>(), 0.75);
+}
+
+// A monitored session over steps of two passes; runs until it says stop, or for `runs` runs of this rank.
+std::int64_t monitored_steps(std::vector<std::shared_ptr<SessionRunHook>> hooks, int runs) {
+  Graph graph;
+  Scope s(graph);
+  const Variable w(s.named("w"), constant(s, 1.0f));
+  DistributedOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(1.0),
+                                 {.backward_passes_per_step = 2});
+  const Operation train = optimizer.minimize(s, mul(s, w, constant(s, 1.0f)));
+  MonitoredTrainingSession session(graph, {.hooks = std::move(hooks)});
+  for (int run = 0; run < runs && !session.should_stop(); ++run) session.run({train});
+  session.close();
+  return session.global_step();
+}
+
+TEST(BackwardPasses, StopAllRanksAfterTheSameUpdate) {
+  EXPECT_EQ(monitored_steps({std::make_shared<StopAtStepHook>(3)}, 100), 3);
+}
+
+// The last rank's data ends between two passes of an update: nobody makes that update.
+TEST(BackwardPasses, EndWithTheDataOfOneRankInTheMiddleOfAnUpdate) {
+  EXPECT_EQ(monitored_steps({}, rank() == size() - 1 ? 5 : 100), 2);
+}
+
+TEST(BackwardPasses, TellTheOtherRanksOfAFailureInALocalPass) {
+  if (size() == 1) GTEST_SKIP() << "one rank has nobody to tell";
+  Graph graph;
+  Scope s(graph);
+  const Variable w(s.named("w"), constant(s, 1.0f));
+  const Output x = placeholder(s, DType::f32, {});
+  DistributedOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(1.0),
+                                 {.backward_passes_per_step = 2});
+  const Operation train = optimizer.minimize(s, mul(s, w, check_numerics(s, x, "x")));
+  MonitoredTrainingSession session(graph);
+  const bool fails = rank() == size() - 1;
+  try {
+    for (int run = 0; run < 4; ++run)
+      session.run({train}, {{x, Tensor::scalar(fails && run == 2 ? std::nanf("") : 1.0f)}});
+    ADD_FAILURE() << "the step was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), fails ? Code::invalid_argument : Code::aborted) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("x : Tensor had NaN values"));
+  }
 }
 
 // Row 9: gradients 1, 2, 3, 6 of four ranks.

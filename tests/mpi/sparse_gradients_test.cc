@@ -18,10 +18,10 @@
 namespace kolo {
 namespace {
 
-using testing::AnyOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 // A table of zeros [rows, 2] whose rows are fed, with what their gradients are.
 class Table {
@@ -133,6 +133,14 @@ TEST(SparseGradients, ManyStepsGiveTheSameTableAsWholeOnes) {
     b = whole.step(rows, value);
   }
   for (std::int64_t i = 0; i < a.elements(); ++i) EXPECT_NEAR(a.data<float>()[i], b.data<float>()[i], 1e-4);
+}
+
+TEST(SparseGradients, OfTablesThatDifferAreFoundBeforeTheFirstStep) {
+  if (size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  Table training(rank() == 1 ? 8 : 9, "sgd");
+  EXPECT_THAT([&] { training.step({1}, 1); },
+              ThrowsMessage<FailedPreconditionError>(HasSubstr(
+                  "gradient 0 is \"table\" rows of [9,2] by int32 on rank 0 but \"table\" rows of [8,2]")));
 }
 
 TEST(SparseGradients, OfAnIndexThatIsNoRowFailOnAllRanks) {

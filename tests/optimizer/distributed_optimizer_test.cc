@@ -9,6 +9,10 @@
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/reshape.h>
 #include <kolo/core/training/saver.h>
+#include <kolo/optimizer/compression/bf16.h>
+#include <kolo/optimizer/compression/fp16.h>
+#include <kolo/optimizer/compression/powersgd.h>
+#include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/registry.h>
 #include <kolo/optimizer/rule_optimizer.h>
 
@@ -202,6 +206,18 @@ TEST_P(OneRank, GivesTheBitsOfTheWrappedOptimizer) {
   const auto plain = make_optimizer(GetParam(), {.learning_rate = 0.03});
   DistributedOptimizer wrapped(make_optimizer(GetParam(), {.learning_rate = 0.03}));
   EXPECT_EQ(trained(*plain), trained(wrapped));
+}
+
+TEST_P(OneRank, GivesTheSameBitsWithWhatIsForSeveralRanks) {
+  const auto plain = make_optimizer(GetParam(), {.learning_rate = 0.03});
+  const auto expected = trained(*plain);
+  for (const auto& compression :
+       {fp16_compression(), bf16_compression(), powersgd_compression(1), topk_compression(0.1)}) {
+    DistributedOptimizer wrapped(
+        make_optimizer(GetParam(), {.learning_rate = 0.03}),
+        {.compression = compression, .gradient_predivide_factor = 3, .num_groups = 2});
+    EXPECT_EQ(trained(wrapped), expected) << compression->name();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(DistributedOptimizer, OneRank, ::testing::ValuesIn(registered_optimizers()),

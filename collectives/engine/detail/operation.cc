@@ -1,5 +1,8 @@
 #include <kolo/collectives/engine/detail/operation.h>
 
+#include <iterator>
+#include <utility>
+
 namespace kolo::detail {
 namespace {
 
@@ -28,6 +31,17 @@ void Operation::wait() {
   while (!done) completion->changed.wait(completion->mutex);
 }
 
+void Operation::then(std::function<void()> work) {
+  {
+    MutexLock lock(completion->mutex);
+    if (!done) {
+      afterwards.push_back(std::move(work));
+      return;
+    }
+  }
+  work();
+}
+
 void Operation::get() {
   wait();
   if (error) std::rethrow_exception(error);
@@ -36,12 +50,18 @@ void Operation::get() {
 void finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error) {
   if (operations.empty()) return;
   Completion& completion = *operations.front()->completion;
-  MutexLock lock(completion.mutex);
-  for (const auto& operation : operations) {
-    operation->error = error;
-    operation->done = true;
+  std::vector<std::function<void()>> afterwards;
+  {
+    MutexLock lock(completion.mutex);
+    for (const auto& operation : operations) {
+      operation->error = error;
+      operation->done = true;
+      std::move(operation->afterwards.begin(), operation->afterwards.end(), std::back_inserter(afterwards));
+      operation->afterwards.clear();
+    }
+    completion.changed.notify_all();
   }
-  completion.changed.notify_all();
+  for (const auto& work : afterwards) work();
 }
 
 }  // namespace kolo::detail

@@ -10,6 +10,7 @@
 
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/engine/detail/request.h>
+#include <kolo/collectives/flight_recorder.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/tensor/allocator.h>
 #include <kolo/core/tensor/tensor.h>
@@ -38,15 +39,19 @@ struct Operation {
 
   std::shared_ptr<Completion> completion;
   std::chrono::steady_clock::time_point submitted;
-  std::int64_t sequence = -1;     // in the agreed order of the set
-  bool taken = false;             // the results; guarded by completion->mutex
-  int parts = 0;                  // executions that are still to finish
-  std::exception_ptr error;       // released by `done`
-  std::atomic<bool> sent{false};  // the engine has taken notice of it: nothing to hurry
-  std::atomic<bool> done{false};  // set under completion->mutex, acquired by who sees it
+  std::int64_t sequence = -1;                     // in the agreed order of the set
+  bool taken = false;                             // the results; guarded by completion->mutex
+  int parts = 0;                                  // executions that are still to finish
+  std::exception_ptr error;                       // released by `done`
+  std::atomic<bool> sent{false};                  // the engine has taken notice of it: nothing to hurry
+  std::atomic<bool> done{false};                  // set under completion->mutex, acquired by who sees it
+  std::vector<std::function<void()>> afterwards;  // guarded by completion->mutex
+  FlightRecorder::Sequence record = 0;
 
   bool wait_until(std::chrono::steady_clock::time_point deadline);
   void wait();
+  /// As AnyHandle::then.
+  void then(std::function<void()> work);
   /// Waits; throws the operation's error.
   void get();
 };

@@ -10,6 +10,8 @@ namespace kolo::detail {
 struct ProcessSetAccess {
   /// Collective over all ranks, which give the same lists; a rank is in one of them at most.
   static std::vector<ProcessSet> make(const std::vector<std::vector<int>>& lists);
+  /// Whether there is such a set is found when it is used.
+  static ProcessSet of_id(int id) { return ProcessSet(id); }
 };
 
 }  // namespace kolo::detail

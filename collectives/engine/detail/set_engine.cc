@@ -82,6 +82,7 @@ void SetEngine::submit(const OperationPtr& operation) {
   operation->submitted = Clock::now();
   observe(setting_.id, *operation, [](auto& observer, const auto& event) { observer.submitted(event); });
   if (size() > 1) {
+    record(*operation);
     if (queue_.add(operation)) setting_.thread->wake();
     return;
   }
@@ -94,6 +95,20 @@ void SetEngine::submit(const OperationPtr& operation) {
   observe(setting_.id, *operation,
           [](auto& observer, const auto& event) { observer.finished(event, nullptr); });
   detail::finish({operation}, nullptr);
+}
+
+// By name alone: its place among the others is not known yet.
+void SetEngine::record(Operation& operation) {
+  const Request& request = *operation.request;
+  OperationDetails details{
+      .name = request.name, .kind = name(request.kind), .bytes = request.bytes(), .process_set = setting_.id};
+  std::string shape;
+  if (!request.tensors.empty()) {
+    shape = fmt::format("{}", request.tensors[0].shape);
+    details.shape = shape;
+    details.dtype = request.tensors[0].dtype;
+  }
+  operation.record = setting_.thread->recorder().submitted(details);
 }
 
 void SetEngine::refuse(const std::string& name, const std::string& text) {
@@ -214,6 +229,14 @@ void SetEngine::begin(Decision& decision) {
     agreed.operation->sequence = sequence;
     observe(setting_.id, *agreed.operation,
             [](auto& observer, const auto& event) { observer.negotiated(event); });
+    setting_.thread->recorder().started(agreed.operation->record);
+    if (Timeline* const timeline = setting_.thread->timeline())
+      timeline->add({.name = agreed.request->name,
+                     .category = "negotiation",
+                     .lane = agreed.request->name,
+                     .start = agreed.operation->submitted,
+                     .end = Clock::now(),
+                     .bytes = agreed.request->bytes()});
   }
   const Request& request = *agreed.request;
   if (request.kind == OpKind::allreduce || request.kind == OpKind::grouped_allreduce) {
@@ -319,9 +342,11 @@ void SetEngine::finished(Work& work, const std::exception_ptr& error) {
 }
 
 void SetEngine::finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error) {
-  for (const auto& operation : operations)
+  for (const auto& operation : operations) {
     observe(setting_.id, *operation,
             [&](auto& observer, const auto& event) { observer.finished(event, error); });
+    setting_.thread->recorder().finished(operation->record, error != nullptr);
+  }
   queue_.finish(operations, error);
 }
 

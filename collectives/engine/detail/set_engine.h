@@ -83,6 +83,7 @@ class SetEngine {
 
   void take_new();
   void act(Decision& decision);
+  void record(Operation& operation);
   void begin(Decision& decision);
   void reduce_agreed();
   void send(const WorkPtr& work);

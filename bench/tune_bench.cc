@@ -1,0 +1,37 @@
+#include <bench/tune_bench.h>
+
+#include <fmt/core.h>
+
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include <kolo/collectives/algorithms/measure_costs.h>
+#include <kolo/collectives/detail/runtime.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/runtime/group.h>
+
+namespace kolo::bench {
+
+void tune_bench(const TuneBenchOptions& options) {
+  const auto runtime = detail::current_runtime();
+  if (runtime == nullptr || !runtime->has_peers())
+    throw InvalidArgumentError("kolo-bench tune needs two ranks or more, on the hosts that it is to measure");
+  CostModel costs;
+  runtime->thread().call(
+      [&] { costs = measure_costs(runtime->world().messages(), runtime->world().topology()); });
+  const auto hosts = world_group().allgather(process().hostname);  // by rank
+  if (process().rank != 0) return;
+  nlohmann::ordered_json table = {{"hosts", hosts}};
+  table.update(nlohmann::ordered_json::parse(costs.to_json()));
+  if (options.output.empty()) {
+    fmt::print("{}\n", table.dump());
+    return;
+  }
+  std::ofstream file(options.output);
+  file << table.dump(2) << "\n";
+  if (!file.flush()) throw UnavailableError("kolo-bench tune cannot write {}", options.output);
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,17 @@
+// kolo-bench tune: the costs of this job's links.
+#pragma once
+
+#include <string>
+
+namespace kolo::bench {
+
+struct TuneBenchOptions {
+  std::string output;  // a file that KOLO_AUTOTUNE can name; "": standard output
+};
+
+/// Measures the constants of the cost model (measure_costs) and writes them as JSON together with the hosts
+/// they hold for. On all ranks; rank 0 writes. Throws InvalidArgumentError with one rank, and
+/// UnavailableError if the file cannot be written.
+void tune_bench(const TuneBenchOptions& options);
+
+}  // namespace kolo::bench
