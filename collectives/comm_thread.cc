@@ -257,18 +257,19 @@ void CommThread::take_new() {
 }
 
 void CommThread::enqueue(Submission& submission) {
-  if (submission.started && (closed_ || error_)) abandoned_.push_back(submission.operation);
-  if (closed_) {
-    recorder_.finished(submission.record, true);
-    submission.done(
-        std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label)));
-  } else if (const auto error = error_ ? error_ : channels_[submission.channel].error) {
-    recorder_.finished(submission.record, true);
-    submission.done(error);
-  } else {
-    Channel& channel = channels_[submission.channel];
+  Channel& channel = channels_[submission.channel];
+  const auto refusal =
+      closed_
+          ? std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label))
+      : error_ ? error_
+               : channel.error;
+  if (!refusal) {
     channel.queue.push(std::move(submission));
+    return;
   }
+  if (submission.started) abandoned_.push_back(submission.operation);
+  recorder_.finished(submission.record, true);
+  submission.done(refusal);
 }
 
 bool CommThread::advance() {

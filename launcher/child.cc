@@ -112,4 +112,16 @@ int signal_children_of(pid_t parent, int signal) {
   return static_cast<int>(children.size());
 }
 
+int signal_ranks_below(pid_t mpirun, int signal) {
+  int count = 0;
+  for (const ProcessId& child : children_of(mpirun)) {
+    std::ifstream file("/proc/" + std::to_string(child.pid) + "/environ");
+    const std::string variables(std::istreambuf_iterator<char>(file), {});
+    if (variables.find("OMPI_COMM_WORLD_RANK=") == std::string::npos) continue;
+    kill(child.pid, signal);
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace kolo::launcher

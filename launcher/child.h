@@ -45,4 +45,8 @@ std::vector<ProcessId> children_of(pid_t parent);
 /// there were.
 int signal_children_of(pid_t parent, int signal);
 
+/// Signals the children of `mpirun` that are ranks, not what it has started for itself, as ssh. Returns how
+/// many.
+int signal_ranks_below(pid_t mpirun, int signal);
+
 }  // namespace kolo::launcher

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/output.h>
@@ -49,7 +50,9 @@ class Job {
   void end_at_once();
   void handle_deadline();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
-  void tell_deaths();
+  void tell_dead_rank();
+  void tell_lost_host();
+  void tell_gone(int rank, const std::string& host);
 
   const Options& options_;
   SignalQueue& signals_;
@@ -61,6 +64,7 @@ class Job {
   Child mpirun_;
   Stage stage_ = Stage::running;
   std::optional<Clock::time_point> deadline_;
+  bool loss_seen_ = false, loss_told_ = false;  // of a host
   int stop_signals_ = 0;
   bool stop_requested_ = false;
   bool forced_ = false;  // ended without waiting for the ranks
@@ -127,6 +131,10 @@ void Job::read_outputs() {
   if (pipes_)
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
   if (router_.banner().failing() && stage_ == Stage::running && !deadline_) set_deadline(kEndAfterDeath);
+  if (router_.banner().lost_host().empty()) return;
+  // mpirun takes seconds until it ends the survivors. Those that are here tell their last step sooner.
+  if (!std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
+  if (router_.last_step()) tell_lost_host();
 }
 
 void Job::flush_sinks() {
@@ -212,19 +220,24 @@ void Job::handle_signal(int number) {
   else kill_everything();
 }
 
-void Job::tell_deaths() {
+void Job::tell_gone(int rank, const std::string& host) {
   const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
-  const auto tell = [&](int rank, const std::string& host) {
-    err_.add_line(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
-  };
+  err_.add_line(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
+}
+
+void Job::tell_dead_rank() {
   // After a request to stop the signal was kolorun's.
-  if (const auto& dead = router_.banner().dead_rank(); dead && !stop_requested_) tell(dead->rank, dead->host);
+  if (const auto& dead = router_.banner().dead_rank(); dead && !stop_requested_)
+    tell_gone(dead->rank, dead->host);
+}
+
+void Job::tell_lost_host() {
   const std::string& lost = router_.banner().lost_host();
-  if (lost.empty()) return;
+  if (lost.empty() || std::exchange(loss_told_, true)) return;
   const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
   for (size_t host = 0, first = 0; host < counts.size(); first += counts[host++])
     for (int i = 0; is_same_host(options_.hosts[host].name, lost) && i < counts[host]; ++i)
-      tell(static_cast<int>(first) + i, lost);
+      tell_gone(static_cast<int>(first) + i, lost);
 }
 
 JobResult Job::run() {
@@ -237,7 +250,8 @@ JobResult Job::run() {
   }
   read_outputs();
   router_.finish();
-  tell_deaths();
+  tell_dead_rank();
+  tell_lost_host();
   for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);

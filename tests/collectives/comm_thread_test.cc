@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <limits>
+#include <thread>
 
 #include <kolo/core/base/error.h>
 
@@ -24,6 +26,23 @@ class Gate final : public Collective {
     return open ? Progress::finished : Progress::none;
   }
   std::atomic<bool> started{false}, open{false}, broken{false};
+};
+
+/// Needs no communication thread, and remembers who worked on it.
+class AnyThreads final : public Collective {
+ public:
+  void start() override {
+    polls = 0;
+    started_by = std::this_thread::get_id();
+  }
+  Progress progress() override {
+    advanced_by = std::this_thread::get_id();
+    return open || ++polls >= polls_to_finish ? Progress::finished : Progress::none;
+  }
+  bool needs_comm_thread() const override { return false; }
+  std::atomic<bool> open{false};
+  int polls = 0, polls_to_finish = 10;
+  std::atomic<std::thread::id> started_by, advanced_by;
 };
 
 class CommThreadTest : public testing::Test {
@@ -118,6 +137,50 @@ TEST_F(CommThreadTest, KnowsItself) {
   thread_.call([&] { inside = thread_.is_current(); });
   EXPECT_TRUE(inside);
   EXPECT_FALSE(thread_.is_current());
+}
+
+TEST_F(CommThreadTest, CallerRunsWhatNeedsNoCommunicationThread) {
+  const auto operation = std::make_shared<AnyThreads>();
+  for (int again = 0; again < 3; ++again) thread_.run(a_, operation, "the test");
+  EXPECT_EQ(operation->started_by, std::this_thread::get_id());
+  EXPECT_EQ(operation->advanced_by, std::this_thread::get_id());
+  EXPECT_EQ(thread_.recorder().ended(), 3);
+  thread_.call([&] { EXPECT_EQ(thread_.finished()[a_], 2); });  // as the watchdog sees it
+}
+
+// Where it stays under the eyes of the watchdog.
+TEST_F(CommThreadTest, CallerHandsOverAnOperationThatWaitsLong) {
+  const auto operation = std::make_shared<AnyThreads>();
+  operation->polls_to_finish = std::numeric_limits<int>::max();
+  auto over = std::async(std::launch::async, [&] { thread_.run(a_, operation, "the test"); });
+  const auto is_handed_over = [&] {
+    const auto by = operation->advanced_by.load();
+    return by != std::thread::id() && by != operation->started_by.load();
+  };
+  while (!is_handed_over()) std::this_thread::yield();
+  operation->open = true;
+  over.get();
+  thread_.call([&] { EXPECT_EQ(thread_.finished()[a_], 0); });
+}
+
+TEST_F(CommThreadTest, HandedOverOperationEndsWhenTheThreadIsClosed) {
+  const auto operation = std::make_shared<AnyThreads>();
+  operation->polls_to_finish = std::numeric_limits<int>::max();
+  auto over = std::async(std::launch::async, [&] { thread_.run(a_, operation, "the test"); });
+  while (operation->advanced_by.load() == std::thread::id()) std::this_thread::yield();
+  thread_.close();
+  EXPECT_THROW(over.get(), AbortedError);
+  EXPECT_THROW(thread_.run(a_, operation, "the test"), AbortedError);
+}
+
+// No message of a group that is broken may be waited for.
+TEST_F(CommThreadTest, CallerStartsNothingAfterAnError) {
+  const auto broken = std::make_shared<Gate>();
+  broken->broken = true;
+  EXPECT_THROW(submit(b_, broken).get(), UnavailableError);
+  const auto operation = std::make_shared<AnyThreads>();
+  EXPECT_THROW(thread_.run(a_, operation, "the test"), UnavailableError);
+  EXPECT_EQ(operation->started_by, std::thread::id());
 }
 
 }  // namespace

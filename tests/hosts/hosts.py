@@ -50,7 +50,7 @@ UsePAM no
 PidFile none
 UseDNS no
 MaxStartups 100
-SetEnv TMPDIR=/run/own
+SetEnv TMPDIR=/run/own KOLO_FLIGHT_DIR=/run/own
 """
 # What only this host has: its name, and the folders where programs of one host meet. It then waits for its link.
 HOST_SCRIPT = """
@@ -139,7 +139,7 @@ class Hosts:
         """Starts a command on a host: the process that is returned is the command itself."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KOLO_", "OMPI_", "PMIX_"))}
         mpi = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        environment = {**kept, **mpi, "TMPDIR": "/run/own", "HOSTFILE": str(self.hostfile), "OMP_NUM_THREADS": "1", **(env or {})}
+        environment = {**kept, **mpi, "TMPDIR": "/run/own", "KOLO_FLIGHT_DIR": "/run/own", "HOSTFILE": str(self.hostfile), "OMP_NUM_THREADS": "1", **(env or {})}
         enter = ["nsenter", "--target", str(self._first[host].pid), "--net", "--uts", "--mount", "--ipc", f"--wd={os.getcwd()}"]
         return subprocess.Popen([*enter, *map(str, command)], env=environment, **{"stdin": subprocess.DEVNULL, **options})
 

@@ -115,7 +115,7 @@ TEST(MpirunCommand, RefusesToExportWhatIsNotSet) {
 
 TEST(MpirunCommand, NoticesDeadLinksBetweenHosts) {
   EXPECT_THAT(line(ranks_on(2, {{"a", 1}, {"b", 1}}), machine(2)),
-              AllOf(HasSubstr("--mca oob_tcp_keepalive_time 2 --mca oob_tcp_keepalive_intvl 1 --mca "
+              AllOf(HasSubstr("--mca oob_tcp_keepalive_time 1 --mca oob_tcp_keepalive_intvl 1 --mca "
                               "oob_tcp_keepalive_probes 3"),
                     HasSubstr("-o ServerAliveInterval=2 -o ServerAliveCountMax=3'")));
   EXPECT_THAT(line(ranks(2), machine(2)), Not(HasSubstr("keepalive")));
