@@ -78,7 +78,7 @@ class Soak {
 };
 
 TEST(EagerSoak, IsRightInEveryStepAndKeepsItsMemory) {
-  const auto steps = variable("SOAK_STEPS", 100);
+  const auto steps = variable("SOAK_STEPS", 20);
   Soak soak;
   std::int64_t after_warm_up = 0;
   for (int step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
