@@ -2,9 +2,27 @@
 // core/kernels/cpu/parallel.h a compiler that is told of OpenMP.
 #pragma once
 
+#include <kolo/collectives/algorithms/adasum.h>
+#include <kolo/collectives/algorithms/adasum_kernels.h>
+#include <kolo/collectives/algorithms/algorithm_context.h>
 #include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/collectives/algorithms/barrier.h>
+#include <kolo/collectives/algorithms/broadcast.h>
+#include <kolo/collectives/algorithms/choose.h>
+#include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/algorithms/exchange.h>
+#include <kolo/collectives/algorithms/halving_doubling.h>
+#include <kolo/collectives/algorithms/hierarchical.h>
+#include <kolo/collectives/algorithms/measure_costs.h>
+#include <kolo/collectives/algorithms/partner_ranks.h>
+#include <kolo/collectives/algorithms/recursive_doubling.h>
 #include <kolo/collectives/algorithms/ring.h>
+#include <kolo/collectives/algorithms/rounds.h>
+#include <kolo/collectives/algorithms/scaled.h>
+#include <kolo/collectives/algorithms/sequence.h>
+#include <kolo/collectives/algorithms/sub_network.h>
+#include <kolo/collectives/algorithms/tree.h>
+#include <kolo/collectives/algorithms/widened.h>
 #include <kolo/collectives/bucket.h>
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/collective_ops.h>
@@ -23,6 +41,7 @@
 #include <kolo/collectives/point_to_point.h>
 #include <kolo/collectives/process_set.h>
 #include <kolo/collectives/reduce.h>
+#include <kolo/collectives/reduce_many.h>
 #include <kolo/collectives/reduce_op.h>
 #include <kolo/collectives/reduction.h>
 #include <kolo/collectives/schedule.h>
@@ -58,6 +77,7 @@
 #include <kolo/core/graph/graph_def_file.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/graph/inference_form.h>
+#include <kolo/core/graph/loop_nodes.h>
 #include <kolo/core/graph/node.h>
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/graph/output.h>
@@ -65,6 +85,7 @@
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/passed_outputs.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/all_finite.h>
@@ -125,6 +146,7 @@
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/passes/step_graph.h>
 #include <kolo/core/passes/transfer.h>
+#include <kolo/core/passes/variable_uses.h>
 #include <kolo/core/passes/variable_versions.h>
 #include <kolo/core/runtime/branches.h>
 #include <kolo/core/runtime/callable.h>

@@ -19,7 +19,7 @@ struct EngineOptions {
   std::chrono::duration<double, std::milli> cycle_time{1};  // KOLO_CYCLE_TIME_MS
   std::int64_t cache_capacity = 1024;                       // KOLO_CACHE_CAPACITY: names; 0 = off
   std::string allreduce = "auto";                           // KOLO_ALLREDUCE: auto, or an algorithm's name
-  std::int64_t chunk_bytes = std::int64_t{256} << 10;       // KOLO_CHUNK_BYTES: what a ring sends at a time
+  std::int64_t chunk_bytes = std::int64_t{256} << 10;       // KOLO_CHUNK_BYTES: of one message
   bool autotune = false;                                    // KOLO_AUTOTUNE: 0, or 1: measure at init
   std::string cost_table;                                   // KOLO_AUTOTUNE: a file of kolo-bench tune
   bool f32_wire = false;                                    // KOLO_F32_WIRE: 16-bit floats travel in f32

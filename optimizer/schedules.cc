@@ -143,11 +143,13 @@ const RegisterSchedule restarts("CosineDecayRestarts", check_restarts,
                                     step = std::fmod(step, period);
                                   } else {
                                     // Period i begins at n[0] · (t_mulⁱ − 1) / (t_mul − 1). In closed form: a
-                                    // t_mul just above 1 has as many periods as there are steps. Rounding may
-                                    // choose the neighbour.
+                                    // t_mul just above 1 has as many periods as there are steps. Powers, not
+                                    // expm1: those of whole factors and of halves are exact, and the step
+                                    // that starts a period is not taken for the end of the one before.
+                                    // Elsewhere rounding may choose the neighbour.
                                     const double log_t = std::log(n[1]);
                                     const auto begin_of = [&](double i) {
-                                      return n[0] * std::expm1(i * log_t) / (n[1] - 1);
+                                      return n[0] * ((std::pow(n[1], i) - 1) / (n[1] - 1));
                                     };
                                     double i = std::floor(std::log1p(step / n[0] * (n[1] - 1)) / log_t);
                                     if (step < begin_of(i)) --i;

@@ -45,9 +45,8 @@ void layer_norm_grad_shape(ShapeContext& c) {
   detail::check_input(c, 1, row, "a scale for each column of x");
   for (int i = 2; i < 4; ++i) detail::check_input(c, i, without_last(x), "one number for each row of x");
   detail::check_input(c, 4, x, "as x");
-  c.set_output(0, x);
-  c.set_output(1, row);
-  c.set_output(2, row);
+  c.set_output(0, x.merged_with(c.input(4)));
+  for (const int o : {1, 2}) c.set_output(o, row.merged_with(c.input(1)));
 }
 
 // Outputs 1 and 2, the mean and 1 / √(variance + epsilon) of each row, are for the gradient.

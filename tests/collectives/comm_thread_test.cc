@@ -14,7 +14,6 @@
 namespace kolo {
 namespace {
 
-using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 /// Finishes when it is told to.

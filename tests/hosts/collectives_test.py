@@ -5,7 +5,7 @@ import unittest
 
 import hosts
 
-ALGORITHMS = hosts.algorithms()
+ALGORITHMS = [name for name in hosts.algorithms() if name != "shared_memory"]
 
 
 def mpirun(*command):
@@ -59,6 +59,12 @@ class Operations(unittest.TestCase):
 
     def test_are_right_on_three_hosts_with_different_numbers_of_ranks(self):
         self.check(3, [2, 1, 1])
+
+    def test_over_shared_memory_are_refused(self):
+        with hosts.Hosts(2, slots=1) as cluster:
+            result = cluster.run(mpirun("-x", "KOLO_ALLREDUCE=shared_memory", hosts.PROBE, "collectives"))
+            self.assertNotEqual(result.code, 0)
+            self.assertIn("2 ranks on 2 nodes do not share memory", result.err)
 
 
 if __name__ == "__main__":

@@ -151,6 +151,16 @@ TEST(CosineDecayRestarts, StartsLongerPeriodsAtLowerRates) {
   expect_rate(0.8 * 0.25 + 0.2, 30, schedule);  // period 2: 40 steps from 30
 }
 
+TEST(CosineDecayRestarts, BeginsAPeriodAtItsFirstStep) {
+  for (const double t_mul : {1.5, 2.0, 3.0}) {
+    double begin = 0, period = 64;
+    for (int i = 0; i < 7; ++i, begin += period, period *= t_mul)
+      expect_rate(1, static_cast<std::int64_t>(begin), [&](const Scope& s, Output step) {
+        return cosine_decay_restarts(s, 1.0, step, {.first_decay_steps = 64, .t_mul = t_mul});
+      });
+  }
+}
+
 TEST(CosineDecayRestarts, EndsForEveryFactorAndStep) {
   for (const double t_mul : {std::nextafter(1.0, 2.0), 1.5, 1e300})
     for (const double step : {9e18, std::numeric_limits<double>::infinity()}) {

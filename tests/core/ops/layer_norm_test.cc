@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/gradients.h>
 
 #include "tests/core/ops/compare_tensors.h"
 
@@ -61,6 +62,17 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LayerNorm,
 TEST(LayerNormShape, KeepsXAndKnowsItsRows) {
   expect_shape({{-1, -1, 4}, {4}, {-1}}, build, {-1, -1, 4});
   expect_shape({Shape::unknown_rank(), {4}, {4}}, build, Shape::unknown_rank());
+}
+
+TEST(LayerNormGradient, KnowsScaleAndOffsetWhereXDoesNotTell) {
+  for (const Shape& unknown : {Shape{-1, -1}, Shape::unknown_rank()}) {
+    Graph graph;
+    Scope s(graph);
+    const Output x = placeholder(s, DType::f32, unknown);
+    const Output scale = zeros(s, DType::f32, {3}), offset = zeros(s, DType::f32, {3});
+    for (const Output& gradient : gradients(s, {layer_norm(s, x, scale, offset)}, {scale, offset}))
+      EXPECT_EQ(gradient.shape(), Shape{3});
+  }
 }
 
 TEST(LayerNormErrors, NamesShapesThatDoNotFit) {
