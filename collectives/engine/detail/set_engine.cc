@@ -69,6 +69,12 @@ SetEngine::SetEngine(Setting setting, const EngineOptions& options)
   };
 }
 
+// Handles may outlive it.
+SetEngine::~SetEngine() {
+  MutexLock lock(completion_->mutex);
+  completion_->hurry = nullptr;
+}
+
 // ---- Callers.
 
 void SetEngine::submit(const OperationPtr& operation) {

@@ -46,6 +46,9 @@ class SetEngine {
   };
 
   SetEngine(Setting setting, const EngineOptions& options);
+  ~SetEngine();
+  SetEngine(const SetEngine&) = delete;
+  SetEngine& operator=(const SetEngine&) = delete;
 
   const std::vector<int>& members() const { return setting_.members; }
   int rank() const { return setting_.rank; }
