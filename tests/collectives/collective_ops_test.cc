@@ -50,6 +50,21 @@ TEST_F(CollectiveOps, GiveOneRankItsOwn) {
   expect_identity([](Scope& s, const Outputs& x) { return scatter_from(s, x[0], 0); });
 }
 
+TEST_F(CollectiveOps, GiveGradientsTheShapeOfWhatWentIn) {
+  const AttrMap summed = {{"reduction", "sum"}}, rooted = {{"root", 0}};
+  for (const auto& [op, attrs] :
+       {std::pair("ReduceScatterGrad", summed), {"ScatterFromGrad", rooted}, {"SumOfBlocks", AttrMap()}})
+    expect_shape({{2, 3}, {6, 3}},
+                 [&, op = op, attrs = attrs](Scope& s, const Outputs& x) -> Output {
+                   return s.add(op, {x[0], x[1]}, attrs);
+                 },
+                 {6, 3});
+  expect_shape(
+      {{6, 3}},
+      [&](Scope& s, const Outputs& dy) -> Output { return s.add("BroadcastFromGrad", {dy[0]}, rooted); },
+      {6, 3});
+}
+
 TEST_F(CollectiveOps, TellHowManyRowsCameFromEachRank) {
   const auto splits = [](Scope& s, const Outputs& x) { return alltoall(s, x[0]).splits; };
   EXPECT_THAT(run_op({x_}, splits).span<std::int64_t>(), ElementsAre(4));

@@ -36,6 +36,8 @@ const std::map<std::string, const char*> kExempt = {
     {"Feed shape", "takes the fed tensor's"},
     {"FusedElementwise value", "made by a pass: tests/core/passes/fuse_elementwise_test.cc"},
     {"FusedElementwise shape", "made by a pass, with a shape that is known"},
+    {"GatherRows shape", "made by a pass, with shapes that are known"},
+    {"GatherRows value", "needs several ranks: tests/mpi"},
     {"GroupAllReduce value", "needs several ranks: tests/mpi"},
     {"NoOp value", "has none"},
     {"NoOp shape", "has none"},
