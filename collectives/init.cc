@@ -88,7 +88,8 @@ Parsed parse_environment() {
 void compare_ranks(const Runtime& runtime) {
   std::string report =
       fmt::format("kolo=" KOLO_VERSION "\nMPI library={}\ndevices=cpu\n", runtime.mpi_library());
-  for (const auto& [name, value] : shared_options(runtime.options())) report += fmt::format("{}={}\n", name, value);
+  for (const auto& [name, value] : shared_options(runtime.options()))
+    report += fmt::format("{}={}\n", name, value);
   const std::string table = differences_table(world_group().allgather(report));
   if (!table.empty())
     throw FailedPreconditionError("init: the ranks differ in what they must share:{}", table);
