@@ -18,11 +18,6 @@
 namespace kolo {
 namespace {
 
-struct Range {
-  std::int64_t begin, end;  // elements
-  std::int64_t size() const { return end - begin; }
-};
-
 class Adasum final : public Collective {
  public:
   Adasum(const AlgorithmContext& context, const TypedBuffer& buffer,
@@ -40,7 +35,7 @@ class Adasum final : public Collective {
     const int rank = context.network.rank(), ranks = context.network.size();
     const int power = power_of_two_below(ranks);
     const bool has_folded = rank + power < ranks;
-    const Range all{0, buffer.elements};
+    const ElementRange all{0, buffer.elements};
     scratch_.resize(
         static_cast<std::size_t>((has_folded ? all.size() : (all.size() + 1) / 2) * element_bytes_));
     if (rank >= power) {
@@ -67,16 +62,14 @@ class Adasum final : public Collective {
   Progress progress() override { return rounds_.progress(); }
 
  private:
-  // Of a range that both share, the rank whose bit is 0 keeps the lower half; its vector is a.
-  void halve_and_double(int rank, int power, Range range) {
-    std::vector<std::pair<Range, Range>> halves;  // kept, given away
+  // The vector of the rank whose bit is 0 is a.
+  void halve_and_double(int rank, int power, ElementRange range) {
+    std::vector<Halves> halves;
     for (int distance = 1; distance < power; distance *= 2) {
-      const std::int64_t middle = range.begin + range.size() / 2;
-      const Range lower{range.begin, middle}, upper{middle, range.end};
       const bool is_lower = (rank & distance) == 0;
-      range = is_lower ? lower : upper;
-      halves.emplace_back(range, is_lower ? upper : lower);
-      rounds_.send(rank ^ distance, bytes(halves.back().second));
+      halves.push_back(halve(range, rank, distance));
+      range = halves.back().kept;
+      rounds_.send(rank ^ distance, bytes(halves.back().given));
       rounds_.receive(rank ^ distance, bytes_of_scratch(range));
       rounds_.end_round([this, range, is_lower] { multiply(range, !is_lower); });
       // The vectors of this step are spread over 2 · distance ranks, their products are the sums over these.
@@ -87,34 +80,30 @@ class Adasum final : public Collective {
       }
       rounds_.end_round([this, range, is_lower] { combine(range, !is_lower); });
     }
-    for (int distance = power / 2; distance >= 1; distance /= 2, halves.pop_back()) {
-      rounds_.send(rank ^ distance, bytes(halves.back().first));
-      rounds_.receive(rank ^ distance, bytes(halves.back().second));
-      rounds_.end_round();
-    }
+    add_doubling(rounds_, rank, halves, [this](ElementRange part) { return bytes(part); });
   }
 
   // Calls body(tensor, its part of the range's elements, where that begins in the range).
   template <class Body>
-  void for_each_tensor_in(Range range, const Body& body) {
+  void for_each_tensor_in(ElementRange range, const Body& body) {
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
-      const Range part{std::max(range.begin, tensors_[t].begin), std::min(range.end, tensors_[t].end)};
+      const ElementRange part{std::max(range.begin, tensors_[t].begin), std::min(range.end, tensors_[t].end)};
       if (part.size() > 0) body(t, part, part.begin - range.begin);
     }
   }
 
   // scratch_ holds the other rank's elements of the range; they are a where they come first.
-  void multiply(Range range, bool comes_first) {
+  void multiply(ElementRange range, bool comes_first) {
     std::fill(products_.begin(), products_.end(), AdasumProducts{});
-    for_each_tensor_in(range, [&](std::size_t t, Range part, std::int64_t offset) {
+    for_each_tensor_in(range, [&](std::size_t t, ElementRange part, std::int64_t offset) {
       const std::byte* own = bytes(part).data();
       const std::byte* other = scratch_.data() + offset * element_bytes_;
       add_products(products_[t], buffer_.dtype, comes_first ? other : own, comes_first ? own : other,
                    part.size());
     });
   }
-  void combine(Range range, bool comes_first) {
-    for_each_tensor_in(range, [&](std::size_t t, Range part, std::int64_t offset) {
+  void combine(ElementRange range, bool comes_first) {
+    for_each_tensor_in(range, [&](std::size_t t, ElementRange part, std::int64_t offset) {
       std::byte* own = bytes(part).data();
       const std::byte* other = scratch_.data() + offset * element_bytes_;
       adasum_combine(products_[t], buffer_.dtype, own, comes_first ? other : own, comes_first ? own : other,
@@ -129,18 +118,18 @@ class Adasum final : public Collective {
     }
   }
 
-  std::span<std::byte> bytes(Range range) const {
+  std::span<std::byte> bytes(ElementRange range) const {
     return {buffer_.bytes + range.begin * element_bytes_,
             static_cast<std::size_t>(range.size() * element_bytes_)};
   }
-  std::span<std::byte> bytes_of_scratch(Range range) {
+  std::span<std::byte> bytes_of_scratch(ElementRange range) {
     return std::span(scratch_).first(static_cast<std::size_t>(range.size() * element_bytes_));
   }
 
   const TypedBuffer buffer_;
   const std::int64_t element_bytes_;
   Rounds rounds_;
-  std::vector<Range> tensors_;
+  std::vector<ElementRange> tensors_;
   std::vector<AdasumProducts> products_, partial_;  // by tensor
   std::vector<std::byte> scratch_;
 };

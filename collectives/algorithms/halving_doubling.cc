@@ -1,6 +1,5 @@
 #include <kolo/collectives/algorithms/halving_doubling.h>
 
-#include <utility>
 #include <vector>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
@@ -10,11 +9,6 @@
 
 namespace kolo {
 namespace {
-
-struct Range {
-  std::int64_t begin, end;  // elements
-  std::int64_t size() const { return end - begin; }
-};
 
 class HalvingDoubling final : public Collective {
  public:
@@ -27,7 +21,7 @@ class HalvingDoubling final : public Collective {
     const int rank = context.network.rank(), ranks = context.network.size();
     const int power = power_of_two_below(ranks);
     const bool has_folded = rank + power < ranks;
-    const Range all{0, buffer.elements};
+    const ElementRange all{0, buffer.elements};
     scratch_.resize(
         static_cast<std::size_t>((has_folded ? all.size() : (all.size() + 1) / 2) * element_bytes_));
     if (rank >= power) {
@@ -52,27 +46,19 @@ class HalvingDoubling final : public Collective {
   Progress progress() override { return rounds_.progress(); }
 
  private:
-  // Of a range that both share, the rank whose bit is 0 keeps the lower half.
-  void halve_and_double(int rank, int power, Range range) {
-    std::vector<std::pair<Range, Range>> halves;  // kept, given away
+  void halve_and_double(int rank, int power, ElementRange range) {
+    std::vector<Halves> halves;
     for (int distance = 1; distance < power; distance *= 2) {
-      const std::int64_t middle = range.begin + range.size() / 2;
-      const Range lower{range.begin, middle}, upper{middle, range.end};
-      const bool keeps_lower = (rank & distance) == 0;
-      halves.emplace_back(keeps_lower ? lower : upper, keeps_lower ? upper : lower);
-      rounds_.send(rank ^ distance, bytes(halves.back().second));
-      receive_and_reduce(rank ^ distance, halves.back().first, distance * 2 == power);
-      rounds_.end_round();
-      range = halves.back().first;
-    }
-    for (int distance = power / 2; distance >= 1; distance /= 2, halves.pop_back()) {
-      rounds_.send(rank ^ distance, bytes(halves.back().first));
-      rounds_.receive(rank ^ distance, bytes(halves.back().second));
+      halves.push_back(halve(range, rank, distance));
+      range = halves.back().kept;
+      rounds_.send(rank ^ distance, bytes(halves.back().given));
+      receive_and_reduce(rank ^ distance, range, distance * 2 == power);
       rounds_.end_round();
     }
+    add_doubling(rounds_, rank, halves, [this](ElementRange part) { return bytes(part); });
   }
 
-  void receive_and_reduce(int from, Range range, bool is_last) {
+  void receive_and_reduce(int from, ElementRange range, bool is_last) {
     const auto bytes_here = bytes(range);
     rounds_.receive(from, std::span(scratch_).first(bytes_here.size()),
                     [this, is_last, dst = bytes_here.data()](std::int64_t first_byte, std::int64_t size) {
@@ -84,7 +70,7 @@ class HalvingDoubling final : public Collective {
                     });
   }
 
-  std::span<std::byte> bytes(Range range) const {
+  std::span<std::byte> bytes(ElementRange range) const {
     return {buffer_.bytes + range.begin * element_bytes_,
             static_cast<std::size_t>(range.size() * element_bytes_)};
   }
