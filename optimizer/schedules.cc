@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include <kolo/core/base/error.h>
@@ -12,6 +13,7 @@ namespace kolo {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
+constexpr double kLargest = std::numeric_limits<double>::max();
 
 using Numbers = std::span<const double>;
 /// The rate from the first rate, the step and the schedule's numbers.
@@ -151,7 +153,9 @@ const RegisterSchedule restarts("CosineDecayRestarts", check_restarts,
                                     const auto begin_of = [&](double i) {
                                       return n[0] * ((std::pow(n[1], i) - 1) / (n[1] - 1));
                                     };
-                                    double i = std::floor(std::log1p(step / n[0] * (n[1] - 1)) / log_t);
+                                    // Capped where a huge t_mul overflows: the period is the same.
+                                    const double x = std::min(step / n[0] * (n[1] - 1), kLargest);
+                                    double i = std::floor(std::log1p(x) / log_t);
                                     if (step < begin_of(i)) --i;
                                     else if (step >= begin_of(i + 1)) ++i;
                                     step -= begin_of(i);
