@@ -358,6 +358,7 @@ void CommThread::watch(Clock::time_point now) {
   try {
     watchdog_->poll(now, waiting_, finished_);
     if (watchdog_->given_up()) record_failure(watchdog_->given_up());
+    if (watchdog_->is_anyone_gone()) fail_all(watchdog_->given_up());
     for (const auto& operation : waiting_)
       if (const auto error = watchdog_->verdict(operation.channel, operation.ticket)) {
         if (watchdog_->given_up()) {
