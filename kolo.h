@@ -188,6 +188,7 @@
 #include <kolo/core/training/optional_state.h>
 #include <kolo/core/training/safetensors.h>
 #include <kolo/core/training/saver.h>
+#include <kolo/core/training/sharded_state.h>
 #include <kolo/core/training/step_timer.h>
 #include <kolo/core/training/stop_at_step_hook.h>
 #include <kolo/models/batches.h>

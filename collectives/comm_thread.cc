@@ -31,6 +31,8 @@ constexpr int kYieldPolls = 10;
 constexpr auto kShortestNap = 20us;
 constexpr auto kLongestNap = 500us;
 constexpr int kPollsPerDoubling = 50;
+// While nothing but time has to pass.
+constexpr auto kRestNap = 100us;
 // A caller that runs its operation itself has a core to itself, or shares it with other ranks, which then
 // have to be let in: it waits for a few milliseconds.
 constexpr int kCallerSpinPolls = 100000;
@@ -244,9 +246,10 @@ void CommThread::loop(std::stop_token stop) {
     advanced = advanced || resident == Resident::State::advanced;
     idle_polls_ = advanced ? 0 : std::min(idle_polls_ + 1, 1 << 20);
     if (now - last_watch_ >= kWatchInterval) watch(now);
-    bool busy = resident != Resident::State::idle;
-    for (const auto& channel : channels_) busy = busy || !channel.queue.empty();
-    if (!advanced) rest(stop, now, busy);
+    bool runs = false;
+    for (const auto& channel : channels_) runs = runs || !channel.queue.empty();
+    const bool busy = runs || resident != Resident::State::idle;
+    if (!advanced) rest(stop, now, busy, !runs && resident == Resident::State::resting);
   }
 }
 
@@ -409,14 +412,16 @@ void CommThread::fail_all(std::exception_ptr error) {
     while (!channel.queue.empty()) finish(channel, error_);
 }
 
-void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool busy) {
-  if (busy && idle_polls_ < kSpinPolls) return;
-  if (busy && idle_polls_ < kSpinPolls + kYieldPolls) {
+void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once) {
+  if (busy && !at_once && idle_polls_ < kSpinPolls) return;
+  if (busy && !at_once && idle_polls_ < kSpinPolls + kYieldPolls) {
     sched_yield();
     return;
   }
   const int doublings = std::min((idle_polls_ - kSpinPolls) / kPollsPerDoubling, 10);
-  const auto nap = std::min<Clock::duration>(kShortestNap * (1 << std::max(doublings, 0)), kLongestNap);
+  const auto nap = at_once
+                       ? Clock::duration(kRestNap)
+                       : std::min<Clock::duration>(kShortestNap * (1 << std::max(doublings, 0)), kLongestNap);
   const Clock::duration idle = resident_ != nullptr ? Clock::duration(kResidentInterval) : kIdleInterval;
   MutexLock lock(mutex_);
   if (!new_.empty() || !calls_.empty() || woken_ || stop.stop_requested()) return;

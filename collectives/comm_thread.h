@@ -45,8 +45,8 @@ struct Submission {
 class Resident {
  public:
   /// idle: nothing is under way that concerns this rank; waiting: it waits for other ranks, or for a moment
-  /// that is near.
-  enum class State { idle, waiting, advanced };
+  /// that is near; resting: for a moment that is near, and wake() comes if it is not to wait.
+  enum class State { idle, resting, waiting, advanced };
   virtual ~Resident() = default;
   /// Does what can be done without waiting. Must not throw.
   virtual State advance(std::chrono::steady_clock::time_point now) = 0;
@@ -149,7 +149,8 @@ class CommThread {
   void fail(Channel& channel, std::exception_ptr error);
   void record_failure(const std::exception_ptr& error);
   void fail_all(std::exception_ptr error);
-  void rest(const std::stop_token& stop, Clock::time_point now, bool busy) KOLO_EXCLUDES(mutex_);
+  void rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once)
+      KOLO_EXCLUDES(mutex_);
 
   // The communication thread's own.
   std::vector<Channel> channels_;
