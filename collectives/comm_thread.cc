@@ -117,8 +117,9 @@ void CommThread::call(const std::function<void()>& work) {
   done.get();
 }
 
-int CommThread::open_channel() {
+int CommThread::open_channel(int group) {
   MutexLock lock(mutex_);
+  groups_.push_back(group);
   tickets_.push_back(0);
   ran_.push_back(-1);
   return static_cast<int>(tickets_.size()) - 1;
@@ -202,7 +203,7 @@ void CommThread::refuse_callers() {
 void CommThread::set_timeline(std::shared_ptr<Timeline> timeline) {
   MutexLock lock(mutex_);
   timeline_ = std::move(timeline);
-  callers_run_ = timeline_ == nullptr && !closed_ && !error_;
+  callers_run_ = timeline_ == nullptr && !closed_ && !error();
 }
 
 std::shared_ptr<Timeline> CommThread::take_timeline() {
@@ -245,9 +246,10 @@ void CommThread::take_new() {
     taken_.swap(new_);
     taken_calls_.swap(calls_);
     if (std::exchange(woken_, false)) idle_polls_ = 0;
-    if (channels_.size() < tickets_.size()) {
-      channels_.resize(tickets_.size());
-      finished_.resize(tickets_.size(), -1);
+    while (channels_.size() < tickets_.size()) {
+      channels_.emplace_back();
+      channels_.back().group = groups_[channels_.size() - 1];
+      finished_.push_back(-1);
     }
     for (std::size_t channel = 0; channel < ran_.size(); ++channel)
       finished_[channel] = std::max(finished_[channel], ran_[channel]);
@@ -264,8 +266,8 @@ void CommThread::enqueue(Submission& submission) {
   const auto refusal =
       closed_
           ? std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label))
-      : error_ ? error_
-               : channel.error;
+      : error(channel.group) ? error(channel.group)
+                             : channel.error;
   if (!refusal) {
     channel.queue.push(std::move(submission));
     return;
@@ -281,8 +283,8 @@ bool CommThread::advance() {
     try {
       while (!channel.queue.empty() && advance(channel)) advanced = true;
     } catch (...) {
-      fail_all(std::current_exception());
-      return true;
+      fail(channel.group, std::current_exception());
+      advanced = true;
     }
   }
   return advanced || moved_;
@@ -385,6 +387,22 @@ void CommThread::fail(Channel& channel, std::exception_ptr error) {
 void CommThread::record_failure(const std::exception_ptr& error) {
   if (std::exchange(failure_recorded_, true)) return;
   recorder_.write(message_of(error));
+}
+
+std::exception_ptr CommThread::error(int group) const {
+  if (error_ || errors_.empty()) return error_;
+  const auto found = errors_.find(group);
+  return found == errors_.end() ? nullptr : found->second;
+}
+
+void CommThread::fail(int group, const std::exception_ptr& error) {
+  if (this->error(group)) return;
+  errors_[group] = error;
+  if (group == 0) refuse_callers();  // those of the control channel, and of schedules
+  // Before anybody is told: who hears of it may end the process.
+  record_failure(error);
+  for (auto& channel : channels_)
+    while (channel.group == group && !channel.queue.empty()) finish(channel, error);
 }
 
 void CommThread::fail_all(std::exception_ptr error) {

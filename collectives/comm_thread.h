@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,9 +83,11 @@ class CommThread {
   /// Called on the thread about ten times a second, or more often. Only inside call().
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
-  /// The next channel's number: ranks that open channels in the same order get the same ones.
-  int open_channel() KOLO_EXCLUDES(mutex_);
-  /// Any thread, the communication thread too. An error of one operation is the answer to all that follow.
+  /// The next channel's number: ranks that open channels in the same order get the same ones. group: the
+  /// process set whose ranks it connects.
+  int open_channel(int group = 0) KOLO_EXCLUDES(mutex_);
+  /// Any thread, the communication thread too. An error of one operation is the answer to all that follow on
+  /// the channels of its group.
   void submit(Submission submission) KOLO_EXCLUDES(mutex_);
   /// Runs the operation with the channel's next ticket and waits. Not on channels that submit() is used with,
   /// and one thread at a time on a channel. An operation that does not need this thread is started and
@@ -99,9 +102,12 @@ class CommThread {
   /// Pending operations, and all later ones, end in AbortedError `kolo was shut down while <label> was
   /// pending`.
   void close() KOLO_EXCLUDES(mutex_);
-  /// Inside call(): the last finished ticket of each channel; the first error of an operation, if any.
+  /// Inside call(): the last finished ticket of each channel; the first error of a group's operations, if
+  /// any.
   const std::vector<std::int64_t>& finished() const { return finished_; }
-  std::exception_ptr error() const { return error_; }
+  std::exception_ptr error(int group = 0) const;
+  /// On this thread: what is pending in the group, and all that follows, ends with this error.
+  void fail(int group, const std::exception_ptr& error);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -119,6 +125,7 @@ class CommThread {
     std::size_t first_ = 0;
   };
   struct Channel {
+    int group = 0;
     Queue queue;
     bool started = false;  // the front one
     Clock::time_point since;
@@ -155,7 +162,8 @@ class CommThread {
   Resident* resident_ = nullptr;
   std::shared_ptr<Timeline> timeline_;
   std::function<void()> idle_work_;
-  std::exception_ptr error_;
+  std::exception_ptr error_;                 // of all groups
+  std::map<int, std::exception_ptr> errors_;  // of one
   bool closed_ = false;
   bool failure_recorded_ = false;
   // Operations that were given up half-way: messages still on their way refer to their memory.
@@ -172,6 +180,7 @@ class CommThread {
   std::vector<Submission> new_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> calls_ KOLO_GUARDED_BY(mutex_);
   bool woken_ KOLO_GUARDED_BY(mutex_) = false;                 // for the resident
+  std::vector<int> groups_ KOLO_GUARDED_BY(mutex_);            // by channel
   std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
   std::vector<std::int64_t> ran_ KOLO_GUARDED_BY(mutex_);      // last one that a caller has finished itself
   bool callers_run_ KOLO_GUARDED_BY(mutex_) = true;            // false after an error, and while all is drawn

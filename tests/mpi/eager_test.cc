@@ -436,6 +436,27 @@ TEST(Eager, TellsAllRanksThatOneHasNoMemory) {
   EXPECT_EQ(allgather(std::span(own), {.name = "large"}).size(), own.size() * size());
 }
 
+// A scatter does not ask for memory before it is in the middle: the set cannot go on.
+TEST(Eager, AnswersEverythingOfASetWithItsFirstErrorAndGoesOnWithOthers) {
+  if (size() == 1) GTEST_SKIP();
+  std::vector<int> backwards(size());
+  std::iota(backwards.rbegin(), backwards.rend(), 0);
+  const auto set = ProcessSet::create(backwards);
+  NoMemory none;
+  EagerOptions options{.process_set = set};
+  if (rank() == 1) options.allocator = &none;
+  const std::vector<float> rows(size(), 1);
+  try {
+    scatter(std::span(rows), 0, options);
+    EXPECT_NE(rank(), 1);
+  } catch (const ResourceExhaustedError&) {
+  }
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THAT([&] { reduced<float>({1}, ReduceOp::sum, {.process_set = set}); },
+                ThrowsMessage<ResourceExhaustedError>(HasSubstr("scatter.noname.0: 4 bytes")));
+  EXPECT_THAT(reduced<float>({1}, ReduceOp::sum), ElementsAre(size()));
+}
+
 TEST(Eager, TellsObserversOfEachOperationsWay) {
   struct Recorder final : EngineObserver {
     void add(const EngineEvent& event, const char* what) {
