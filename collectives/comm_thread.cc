@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -44,6 +45,8 @@ constexpr auto kWatchInterval = 20ms;
 constexpr auto kIdleInterval = 100ms;
 // With a resident: its messages are passed on by ranks that have nothing to do themselves.
 constexpr auto kResidentInterval = 5ms;
+// Channels that one process set may open in the life of a job: their numbers lie in blocks.
+constexpr int kChannelsOfSet = 1 << 16;
 
 void relax() {
 #if defined(__x86_64__)
@@ -117,12 +120,20 @@ void CommThread::call(const std::function<void()>& work) {
   done.get();
 }
 
-int CommThread::open_channel(int group) {
+int CommThread::open_channel(int process_set) {
   MutexLock lock(mutex_);
-  groups_.push_back(group);
+  const int in_set = opened_[process_set]++;
+  if (in_set >= kChannelsOfSet || process_set >= std::numeric_limits<int>::max() / kChannelsOfSet)
+    throw ResourceExhaustedError("process set {} cannot have channel {}", process_set, in_set);
+  shared_numbers_.push_back(process_set * kChannelsOfSet + in_set);
   tickets_.push_back(0);
   ran_.push_back(-1);
   return static_cast<int>(tickets_.size()) - 1;
+}
+
+int CommThread::shared_number(int channel) {
+  MutexLock lock(mutex_);
+  return shared_numbers_.at(static_cast<std::size_t>(channel));
 }
 
 void CommThread::submit(Submission submission) {
@@ -141,7 +152,7 @@ void CommThread::wake() {
 void CommThread::record(Submission& submission) {
   OperationDetails details = submission.details;
   details.name = submission.label;
-  details.channel = submission.channel;
+  details.channel = shared_numbers_.at(static_cast<std::size_t>(submission.channel));
   details.ticket = submission.ticket;
   submission.record = recorder_.submitted(details);
   submission.submitted = Clock::now();
@@ -150,15 +161,17 @@ void CommThread::record(Submission& submission) {
 void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
   Submission submission{channel, 0, std::move(operation), label, {}};
   bool here = !submission.operation->needs_comm_thread();
+  int shared = 0;
   {
     MutexLock lock(mutex_);
     submission.ticket = tickets_.at(channel)++;
+    shared = shared_numbers_.at(static_cast<std::size_t>(channel));
     here = here && callers_run_;
   }
   if (here) {
     if (run_here(*submission.operation, submission.started)) {
       const auto took = submission.started ? Clock::now() - *submission.started : Clock::duration::zero();
-      recorder_.ended_at_once({.name = label, .channel = channel, .ticket = submission.ticket}, took);
+      recorder_.ended_at_once({.name = label, .channel = shared, .ticket = submission.ticket}, took);
       MutexLock lock(mutex_);
       ran_[channel] = submission.ticket;
       return;
@@ -247,12 +260,12 @@ void CommThread::take_new() {
     taken_calls_.swap(calls_);
     if (std::exchange(woken_, false)) idle_polls_ = 0;
     while (channels_.size() < tickets_.size()) {
-      channels_.emplace_back();
-      channels_.back().group = groups_[channels_.size() - 1];
-      finished_.push_back(-1);
+      const int number = shared_numbers_[channels_.size()];
+      channels_.emplace_back().process_set = number / kChannelsOfSet;
+      finished_.push_back({number, -1});
     }
     for (std::size_t channel = 0; channel < ran_.size(); ++channel)
-      finished_[channel] = std::max(finished_[channel], ran_[channel]);
+      finished_[channel].ticket = std::max(finished_[channel].ticket, ran_[channel]);
   }
   if (!taken_.empty()) idle_polls_ = 0;
   for (auto& submission : taken_) enqueue(submission);
@@ -266,7 +279,7 @@ void CommThread::enqueue(Submission& submission) {
   const auto refusal =
       closed_
           ? std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label))
-      : error(channel.group) ? error(channel.group)
+      : error(channel.process_set) ? error(channel.process_set)
                              : channel.error;
   if (!refusal) {
     channel.queue.push(std::move(submission));
@@ -283,7 +296,7 @@ bool CommThread::advance() {
     try {
       while (!channel.queue.empty() && advance(channel)) advanced = true;
     } catch (...) {
-      fail(channel.group, std::current_exception());
+      fail(channel.process_set, std::current_exception());
       advanced = true;
     }
   }
@@ -345,7 +358,7 @@ void CommThread::finish(Channel& channel, std::exception_ptr error) {
   const Submission front = channel.queue.pop();
   if (error && channel.started) abandoned_.push_back(front.operation);
   channel.started = false;
-  if (!error) finished_[front.channel] = front.ticket;
+  if (!error) finished_[front.channel].ticket = front.ticket;
   recorder_.finished(front.record, error != nullptr);
   front.done(error);
 }
@@ -355,21 +368,23 @@ void CommThread::watch(Clock::time_point now) {
   if (idle_work_) idle_work_();
   if (!watchdog_) return;
   waiting_.clear();
-  for (const auto& channel : channels_) {
+  waiting_channels_.clear();
+  for (auto& channel : channels_) {
     if (channel.queue.empty() || !channel.started) continue;
     const auto& front = channel.queue.front();
-    waiting_.push_back({front.channel, front.ticket, front.label, channel.since});
+    waiting_.push_back({finished_[front.channel].channel, front.ticket, front.label, channel.since});
+    waiting_channels_.push_back(&channel);
   }
   try {
     watchdog_->poll(now, waiting_, finished_);
     if (watchdog_->given_up()) record_failure(watchdog_->given_up());
-    for (const auto& operation : waiting_)
-      if (const auto error = watchdog_->verdict(operation.channel, operation.ticket)) {
+    for (std::size_t i = 0; i < waiting_.size(); ++i)
+      if (const auto error = watchdog_->verdict(waiting_[i].channel, waiting_[i].ticket)) {
         if (watchdog_->given_up()) {
           fail_all(error);
           return;
         }
-        fail(channels_[operation.channel], error);
+        fail(*waiting_channels_[i], error);
       }
   } catch (...) {
     fail_all(std::current_exception());
@@ -389,20 +404,20 @@ void CommThread::record_failure(const std::exception_ptr& error) {
   recorder_.write(message_of(error));
 }
 
-std::exception_ptr CommThread::error(int group) const {
+std::exception_ptr CommThread::error(int process_set) const {
   if (error_ || errors_.empty()) return error_;
-  const auto found = errors_.find(group);
+  const auto found = errors_.find(process_set);
   return found == errors_.end() ? nullptr : found->second;
 }
 
-void CommThread::fail(int group, const std::exception_ptr& error) {
-  if (this->error(group)) return;
-  errors_[group] = error;
-  if (group == 0) refuse_callers();  // those of the control channel, and of schedules
+void CommThread::fail(int process_set, const std::exception_ptr& error) {
+  if (this->error(process_set)) return;
+  errors_[process_set] = error;
+  if (process_set == 0) refuse_callers();  // those of the control channel, and of schedules
   // Before anybody is told: who hears of it may end the process.
   record_failure(error);
   for (auto& channel : channels_)
-    while (channel.group == group && !channel.queue.empty()) finish(channel, error);
+    while (channel.process_set == process_set && !channel.queue.empty()) finish(channel, error);
 }
 
 void CommThread::fail_all(std::exception_ptr error) {

@@ -83,11 +83,13 @@ class CommThread {
   /// Called on the thread about ten times a second, or more often. Only inside call().
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
-  /// The next channel's number: ranks that open channels in the same order get the same ones. group: the
-  /// process set whose ranks it connects.
-  int open_channel(int group = 0) KOLO_EXCLUDES(mutex_);
+  /// A new channel's number on this rank. Without a set it is one of all ranks, which open these in the same
+  /// order; else one of the process set with that id, whose ranks open its channels in the same order.
+  int open_channel(int process_set = 0) KOLO_EXCLUDES(mutex_);
+  /// What all its ranks call the channel, and no other channel: for the watchdog, and in records.
+  int shared_number(int channel) KOLO_EXCLUDES(mutex_);
   /// Any thread, the communication thread too. An error of one operation is the answer to all that follow on
-  /// the channels of its group.
+  /// the channels of its process set.
   void submit(Submission submission) KOLO_EXCLUDES(mutex_);
   /// Runs the operation with the channel's next ticket and waits. Not on channels that submit() is used with,
   /// and one thread at a time on a channel. An operation that does not need this thread is started and
@@ -102,12 +104,12 @@ class CommThread {
   /// Pending operations, and all later ones, end in AbortedError `kolo was shut down while <label> was
   /// pending`.
   void close() KOLO_EXCLUDES(mutex_);
-  /// Inside call(): the last finished ticket of each channel; the first error of a group's operations, if
-  /// any.
-  const std::vector<std::int64_t>& finished() const { return finished_; }
-  std::exception_ptr error(int group = 0) const;
-  /// On this thread: what is pending in the group, and all that follows, ends with this error.
-  void fail(int group, const std::exception_ptr& error);
+  /// Inside call(): what each channel, by its number on this rank, has finished; the first error of an
+  /// operation of the process set, if any.
+  const std::vector<Reached>& finished() const { return finished_; }
+  std::exception_ptr error(int process_set = 0) const;
+  /// On this thread: what is pending in the process set, and all that follows, ends with this error.
+  void fail(int process_set, const std::exception_ptr& error);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -125,7 +127,7 @@ class CommThread {
     std::size_t first_ = 0;
   };
   struct Channel {
-    int group = 0;
+    int process_set = 0;
     Queue queue;
     bool started = false;  // the front one
     Clock::time_point since;
@@ -136,7 +138,7 @@ class CommThread {
 
   void draw(const Channel& channel, Clock::time_point now);
   void draw_phase(Channel& channel);
-  void record(Submission& submission);
+  void record(Submission& submission) KOLO_REQUIRES(mutex_);
   // False: it has not finished, and waits. since: about when it started, where that is a while ago.
   bool run_here(Collective& operation, std::optional<Clock::time_point>& since) const;
   void run_on_thread(Submission submission) KOLO_EXCLUDES(mutex_);
@@ -156,13 +158,14 @@ class CommThread {
 
   // The communication thread's own.
   std::vector<Channel> channels_;
-  std::vector<std::int64_t> finished_;
+  std::vector<Reached> finished_;
   std::vector<Waiting> waiting_;
+  std::vector<Channel*> waiting_channels_;  // of waiting_
   std::unique_ptr<Watchdog> watchdog_;
   Resident* resident_ = nullptr;
   std::shared_ptr<Timeline> timeline_;
   std::function<void()> idle_work_;
-  std::exception_ptr error_;                 // of all groups
+  std::exception_ptr error_;                  // of all process sets
   std::map<int, std::exception_ptr> errors_;  // of one
   bool closed_ = false;
   bool failure_recorded_ = false;
@@ -180,9 +183,10 @@ class CommThread {
   std::vector<Submission> new_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> calls_ KOLO_GUARDED_BY(mutex_);
   bool woken_ KOLO_GUARDED_BY(mutex_) = false;                 // for the resident
-  std::vector<int> groups_ KOLO_GUARDED_BY(mutex_);            // by channel
   std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
   std::vector<std::int64_t> ran_ KOLO_GUARDED_BY(mutex_);      // last one that a caller has finished itself
+  std::vector<int> shared_numbers_ KOLO_GUARDED_BY(mutex_);    // by channel
+  std::map<int, int> opened_ KOLO_GUARDED_BY(mutex_);          // by process set: how many channels
   bool callers_run_ KOLO_GUARDED_BY(mutex_) = true;            // false after an error, and while all is drawn
   std::atomic<bool> crowded_{false};
   std::jthread thread_;  // last: it uses all of the above
