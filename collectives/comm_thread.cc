@@ -280,7 +280,7 @@ void CommThread::enqueue(Submission& submission) {
       closed_
           ? std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label))
       : error(channel.process_set) ? error(channel.process_set)
-                             : channel.error;
+                                   : channel.error;
   if (!refusal) {
     channel.queue.push(std::move(submission));
     return;

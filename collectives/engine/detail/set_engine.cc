@@ -382,7 +382,8 @@ void SetEngine::finished(Work& work, const std::exception_ptr& error) {
     for (Operation* const operation : work.operations) finish({&operation, 1}, shut_down_while(*operation));
     return;
   }
-  if (error) {  // of the communication: what follows cannot work either, and the others may wait for this rank
+  if (error) {  // of the communication: what follows cannot work either, and the others may wait for this
+                // rank
     finish(work.operations, error);
     fail(error);
     return;
