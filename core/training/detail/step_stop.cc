@@ -33,6 +33,16 @@ bool StepStop::is_agreed() const {
   });
 }
 
+void StepStop::ask_to_save() {
+  for (const auto& agreement : agreements_) agreement->request_save();
+}
+
+bool StepStop::take_save() {
+  bool agreed = false;
+  for (const auto& agreement : agreements_) agreed = agreement->take_save() || agreed;
+  return agreed;
+}
+
 void StepStop::end_of_data() {
   // A graph with several schedules runs them in the order in which it holds them: the others come to the
   // first one.

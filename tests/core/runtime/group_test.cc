@@ -21,6 +21,8 @@ class ScriptedGroup final : public Group {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(reports_.size()); }
   void broadcast(std::span<const Tensor>, int) override {}
+  void gather(const Tensor&, std::span<const Tensor>, int) override {}
+  void scatter(std::span<const Tensor>, const Tensor&, int) override {}
   std::string broadcast(const std::string& text, int) override { return text; }
   std::vector<std::string> allgather(const std::string& text) override {
     reports_[rank_] = text;
@@ -41,6 +43,8 @@ std::string report_of(Code code, const std::string& error) {
     int rank() const override { return 0; }
     int size() const override { return 1; }
     void broadcast(std::span<const Tensor>, int) override {}
+    void gather(const Tensor&, std::span<const Tensor>, int) override {}
+    void scatter(std::span<const Tensor>, const Tensor&, int) override {}
     std::string broadcast(const std::string& text, int) override { return text; }
     std::vector<std::string> allgather(const std::string& text) override {
       sent_ = text;
@@ -66,6 +70,15 @@ TEST(WorldGroup, OfOneLeavesTensorsAsTheyAre) {
   const Tensor tensor = Tensor::of<float>({2}, {1, 2});
   world_group().broadcast(std::vector<Tensor>{tensor}, 0);
   EXPECT_EQ(tensor.data<float>()[1], 2);
+}
+
+TEST(WorldGroup, OfOneGathersFromItselfAndScattersToItself) {
+  const Tensor own = Tensor::of<float>({2}, {1, 2}), part = Tensor::zeros(DType::f32, {2});
+  world_group().gather(own, std::vector<Tensor>{part}, 0);
+  EXPECT_EQ(part.data<float>()[1], 2);
+  own.data<float>()[1] = 7;
+  world_group().scatter(std::vector<Tensor>{part}, own, 0);
+  EXPECT_EQ(own.data<float>()[1], 2);
 }
 
 TEST(WorldGroup, IsWhatInitMadeUntilShutdown) {

@@ -18,6 +18,8 @@ class MockAgreement : public StepAgreement {
   MOCK_METHOD(void, append_trace, (StepTrace&), (const, override));
   MOCK_METHOD(void, request_stop, (), (override));
   MOCK_METHOD(StepVerdict, last_step, (), (const, override));
+  MOCK_METHOD(void, request_save, (), (override));
+  MOCK_METHOD(bool, take_save, (), (override));
   MOCK_METHOD(void, end_of_data, (), (override));
   MOCK_METHOD(void, end_of_data_in_step, (const std::string&), (override));
   MOCK_METHOD(void, fail, (const std::string&), (override));
