@@ -30,6 +30,13 @@ std::unique_ptr<Group>& world() {
 
 }  // namespace
 
+void Group::gather(const Tensor&, std::span<const Tensor>, int) {
+  throw UnimplementedError("gather: only the group of all ranks does this");
+}
+void Group::scatter(std::span<const Tensor>, const Tensor&, int) {
+  throw UnimplementedError("scatter: only the group of all ranks does this");
+}
+
 Group& world_group() { return *world(); }
 
 void set_world_group(std::unique_ptr<Group> group) {

@@ -23,7 +23,7 @@ void CheckpointSaverHook::after_create_session(Session& session) {
   // Here and not in begin(): by now every hook has added its variables.
   if (!options_.saver) options_.saver = std::make_shared<Saver>(session.graph());
   step_of_last_run_ = read_global_step(session, global_step_);
-  needs_all_ranks_ = is_spread_over_ranks(session.graph());
+  needs_all_ranks_ = is_spread_over_ranks(session);
   save(session, step_of_last_run_);
 }
 

@@ -12,10 +12,10 @@
 namespace kolo {
 namespace {
 
-bool has_shared_step(const Graph& graph) {
-  for (int id = 0; id < graph.num_nodes(); ++id)
-    if (agreement_factory(graph.node(id).op()) != nullptr) return true;
-  return false;
+bool has_step_of_all_ranks(Session& session) {
+  const auto agreements = session.agreements();
+  return std::any_of(agreements.begin(), agreements.end(),
+                     [](const auto& agreement) { return agreement->ranks().empty(); });
 }
 
 // The whole tensor of a shard, or one tensor for each rank, by their names in a checkpoint; parts[r] is where
@@ -37,14 +37,14 @@ std::map<std::string, Tensor> make_tensors(const detail::SpreadTensor& tensor, s
 
 }  // namespace
 
-bool is_spread_over_ranks(const Graph& graph, const Group& group) {
+bool is_spread_over_ranks(Session& session, const Group& group) {
   if (group.size() == 1) return false;
-  if (!shards(graph).empty()) return true;
-  return !detail::spread_variables(graph).empty() && has_shared_step(graph);
+  if (!shards(session.graph()).empty()) return true;
+  return !detail::spread_variables(session.graph()).empty() && has_step_of_all_ranks(session);
 }
 
 GatheredState::GatheredState(Session& session, Group& group) : session_(session) {
-  if (!is_spread_over_ranks(session.graph(), group)) return;
+  if (!is_spread_over_ranks(session, group)) return;
   const std::vector<detail::SpreadTensor> layout =
       detail::compare_spread_state(group, session, {.must_be_initialized = true});
   const bool is_root = group.rank() == detail::kSpreadRoot;

@@ -10,10 +10,10 @@
 
 namespace kolo {
 
-/// Whether a checkpoint of a session of this graph needs all ranks of the group: there are several, and the
-/// graph holds shards (sharded_state.h), or, beside a training step that the ranks share, variables of which
-/// each rank has its own value (optional_state.h).
-bool is_spread_over_ranks(const Graph& graph, const Group& group = world_group());
+/// Whether a checkpoint of the session needs all ranks of the group: there are several, and its graph holds
+/// shards (sharded_state.h), or, beside a training step that all ranks share, variables of which each rank
+/// has its own value (optional_state.h).
+bool is_spread_over_ranks(Session& session, const Group& group = world_group());
 
 /// While it lives, Saver::save(session) on rank 0 finds what all ranks hold together; without it a save of
 /// spread state is refused. A monitored session makes one by itself: when it has been made and before it

@@ -168,8 +168,9 @@ class MonitoredTrainingSession::Impl {
       stop_ = std::make_unique<detail::StepStop>(session_->agreements(), group_.size());
     });
     // The training steps first: where a gradient differs, its variable does too.
-    detail::compare_number_of_schedules(group_, stop_->num_agreements());
-    stop_->compare();
+    const bool some_of_parts = detail::compare_number_of_schedules(group_, stop_->count_by_ranks());
+    if (some_of_parts) detail::share_failure(group_, [&] { stop_->compare(); });
+    else stop_->compare();
     detail::compare_variables(group_, graph_, options_.saved_state);
     std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
@@ -189,7 +190,7 @@ class MonitoredTrainingSession::Impl {
 
   // Where a checkpoint needs all ranks they must know when one is written.
   void agree_on_saving() {
-    is_spread_ = is_spread_over_ranks(graph_, group_);
+    is_spread_ = is_spread_over_ranks(*session_, group_);
     if (!is_spread_) return;
     const bool some_hook_saves =
         std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); });
@@ -288,7 +289,7 @@ class MonitoredTrainingSession::Impl {
   // After an agreed end the others cannot be told of it in a step: they are told where they come to save.
   void fail(const std::string& text) {
     failed_ = stopping_ = true;
-    failed_unseen_ = stop_->is_agreed();
+    failed_unseen_ = stop_->is_agreed_by_all();
     failure_ = text;
     stop_->fail(text);
   }

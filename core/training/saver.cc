@@ -172,7 +172,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
 }
 
 std::map<std::string, Tensor> Saver::tensors_of(Session& session) const {
-  const bool is_spread = is_spread_over_ranks(session.graph());
+  const bool is_spread = is_spread_over_ranks(session);
   std::map<std::string, Tensor> tensors;
   for (const Variable& variable : variables_) {
     if (is_scratch(variable)) continue;

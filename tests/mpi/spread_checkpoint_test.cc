@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
 #include <cmath>
 #include <functional>
-#include <thread>
+#include <sstream>
 
 #include <kolo/collectives/detail/mpi_group.h>
 #include <kolo/collectives/init.h>
@@ -33,9 +32,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
-using testing::ElementsAreArray;
 using testing::HasSubstr;
-using testing::Key;
 using testing::ThrowsMessage;
 
 using CompressionPtr = std::shared_ptr<const Compression>;
@@ -345,6 +342,36 @@ TEST_F(Shards, OfAPlainSessionAreSavedOnceTheRanksHavePutThemTogether) {
     }
   }
   world_group().allgather("done");
+}
+
+void save_as_the_page_shows(Session& session, Saver& saver, const std::string& folder) {
+  // page: loop
+  const GatheredState together(session);  // on all ranks; it lives while rank 0 saves
+  if (rank() == 0) saver.save(session, folder + "/model.ckpt", 200);
+  // page end
+}
+
+TEST_F(Shards, AreSavedByALoopOfOnesOwnAsThePageShows) {
+  const std::string source = bytes_of_file(KOLO_SOURCE_DIR "/tests/mpi/spread_checkpoint_test.cc");
+  const std::string begin = "  // page: loop\n", end = "  // page end\n";
+  const auto from = source.find("\n" + begin) + 1 + begin.size();
+  std::istringstream lines(source.substr(from, source.find("\n" + end, from) + 1 - from));
+  std::string shown;
+  for (std::string line; std::getline(lines, line);) shown += line.substr(2) + "\n";
+  EXPECT_THAT(bytes_of_file(KOLO_SOURCE_DIR "/docs/checkpoints.md"), HasSubstr("```cpp\n" + shown + "```"));
+
+  const std::string folder = world_group().broadcast(folder_.path(), 0);
+  Sharded model;
+  Session session(model.graph);
+  detail::run_initializers(session, global_variables(model.graph));
+  session.run(model.train);
+  Saver saver(model.graph);
+  save_as_the_page_shows(session, saver, folder);
+  world_group().allgather("saved");
+  Session restored(model.graph);
+  saver.restore(restored, folder + "/model.ckpt-200");
+  EXPECT_EQ(model.values(restored), model.values_after(1));
+  world_group().allgather("restored");
 }
 
 TEST_F(Shards, AreNotSavedWhereOneRankFailsBehindTheLastStep) {

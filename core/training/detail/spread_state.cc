@@ -164,7 +164,7 @@ std::optional<std::string> name_in_checkpoint(const CheckpointIndex& index, cons
 }
 
 void scatter_checkpoint(Group& group, Session& session, const std::optional<std::string>& path) {
-  if (!is_spread_over_ranks(session.graph(), group)) return;
+  if (!is_spread_over_ranks(session, group)) return;
   const bool is_root = group.rank() == kSpreadRoot;
   const std::vector<SpreadTensor> layout = compare_spread_state(group, session, {});
   std::optional<CheckpointReader> reader;

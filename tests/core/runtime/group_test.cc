@@ -21,8 +21,6 @@ class ScriptedGroup final : public Group {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(reports_.size()); }
   void broadcast(std::span<const Tensor>, int) override {}
-  void gather(const Tensor&, std::span<const Tensor>, int) override {}
-  void scatter(std::span<const Tensor>, const Tensor&, int) override {}
   std::string broadcast(const std::string& text, int) override { return text; }
   std::vector<std::string> allgather(const std::string& text) override {
     reports_[rank_] = text;
@@ -43,8 +41,6 @@ std::string report_of(Code code, const std::string& error) {
     int rank() const override { return 0; }
     int size() const override { return 1; }
     void broadcast(std::span<const Tensor>, int) override {}
-    void gather(const Tensor&, std::span<const Tensor>, int) override {}
-    void scatter(std::span<const Tensor>, const Tensor&, int) override {}
     std::string broadcast(const std::string& text, int) override { return text; }
     std::vector<std::string> allgather(const std::string& text) override {
       sent_ = text;

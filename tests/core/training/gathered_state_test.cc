@@ -12,23 +12,25 @@
 #include <kolo/core/training/saver.h>
 #include <kolo/core/training/sharded_state.h>
 
+#include "tests/core/stub_agreement.h"
 #include "tests/core/training/temporary_directory.h"
 #include "tests/core/training/thread_group.h"
 
 namespace kolo {
 namespace {
 
-using testing::AllOf;
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Key;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
 
 // A step that ranks share.
 const RegisterOp step_op(OpSchema("TestGatheredStep").stateful().no_gradient());
-const RegisterAgreement step_agreement("TestGatheredStep",
-                                       [](const Node&) -> std::shared_ptr<StepAgreement> { return nullptr; });
+const RegisterAgreement step_agreement("TestGatheredStep", [](const Node&) -> std::shared_ptr<StepAgreement> {
+  return std::make_shared<testing::StubAgreement>();
+});
 
 // Rank r holds the elements [begins[r], begins[r + 1]) of "w/Adam", of shape [2,5] and 0, 1, … 9.
 struct Sharded {
@@ -79,7 +81,7 @@ TEST(GatheredState, MakesShardsWhole) {
     EXPECT_THAT(gather(begins, all), Each(IsEmpty()));
     ASSERT_THAT(all, ElementsAre(Key("w/Adam")));
     EXPECT_EQ(all["w/Adam"].shape(), Shape({2, 5}));
-    EXPECT_THAT(all["w/Adam"].span<float>(), testing::ElementsAreArray(numbers(0, 10)));
+    EXPECT_THAT(all["w/Adam"].span<float>(), ::testing::ElementsAreArray(numbers(0, 10)));
   }
 }
 
@@ -174,8 +176,6 @@ class SilentGroup final : public Group {
   int rank() const override { return 0; }
   int size() const override { return 2; }
   void broadcast(std::span<const Tensor>, int) override { ADD_FAILURE(); }
-  void gather(const Tensor&, std::span<const Tensor>, int) override { ADD_FAILURE(); }
-  void scatter(std::span<const Tensor>, const Tensor&, int) override { ADD_FAILURE(); }
   std::string broadcast(const std::string& text, int) override { return ADD_FAILURE(), text; }
   std::vector<std::string> allgather(const std::string& text) override {
     ADD_FAILURE();
@@ -187,11 +187,11 @@ TEST(GatheredState, SendsNothingWhereNoStateIsSpread) {
   SilentGroup group;
   Compressed alone(false);  // no step that the ranks share
   const GatheredState together(alone.session, group);
-  EXPECT_FALSE(is_spread_over_ranks(alone.graph, group));
+  EXPECT_FALSE(is_spread_over_ranks(alone.session, group));
   detail::scatter_checkpoint(group, alone.session, "nowhere");
 }
 
-struct ScatteredCheckpoint : testing::Test {
+struct ScatteredCheckpoint : ::testing::Test {
   std::string written(const std::map<std::string, Tensor>& tensors) const {
     write_checkpoint(folder / "model.ckpt", tensors, {});
     return folder / "model.ckpt";
@@ -240,7 +240,7 @@ TEST_F(ScatteredCheckpoint, FitsThePlainVariable) {
   const Variable plain(s.named("w/Adam"), zeros(s, DType::f32, {2, 5}));
   Session session(graph);
   Saver(graph).restore(session, written(all));
-  EXPECT_THAT(session.run(plain.read()).span<float>(), testing::ElementsAreArray(numbers(0, 10)));
+  EXPECT_THAT(session.run(plain.read()).span<float>(), ::testing::ElementsAreArray(numbers(0, 10)));
 }
 
 TEST_F(ScatteredCheckpoint, OfOneRankHoldsItsOnlyShardAsTheWhole) {
@@ -284,14 +284,14 @@ TEST_F(ScatteredCheckpoint, MustHoldTheWholeOfAShard) {
   Sharded model({0, 10}, 0);
   const std::string path = written({{"other", Tensor::scalar(3.0f)}});
   EXPECT_THAT([&] { Saver(model.graph).restore(model.session, path); },
-              testing::ThrowsMessage<NotFoundError>(HasSubstr("Key w/Adam not found in checkpoint.")));
+              ::testing::ThrowsMessage<NotFoundError>(HasSubstr("Key w/Adam not found in checkpoint.")));
 }
 
 TEST_F(ScatteredCheckpoint, MustHoldAWholeOfTheRightShape) {
   Sharded model({0, 10}, 0);
   const std::string path = written({{"w/Adam", Tensor::zeros(DType::f32, {10})}});
   EXPECT_THAT([&] { Saver(model.graph).restore(model.session, path); },
-              testing::ThrowsMessage<InvalidArgumentError>(HasSubstr("lhs shape= [2,5] rhs shape= [10]")));
+              ::testing::ThrowsMessage<InvalidArgumentError>(HasSubstr("lhs shape= [2,5] rhs shape= [10]")));
 }
 
 TEST_F(ScatteredCheckpoint, HoldsNoScratch) {
