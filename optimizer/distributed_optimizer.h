@@ -44,6 +44,10 @@ struct DistributedOptimizerOptions {
   // The ranks whose gradients are reduced, among them alone; R is their number then. Each rank gives a set
   // that it is in, or one that it is not in: then it applies its own gradients, as the inner optimizer does.
   ProcessSet process_set = {};
+  // Variables whose gradient some ranks may lack, as their loss does not depend on them: these ranks
+  // contribute zeros. compute_gradients is collective then. A variable that no rank has a gradient of is left
+  // alone.
+  std::vector<Variable> may_be_absent = {};
 };
 
 /// Wraps any optimizer: between its computing and its applying of gradients they are reduced over all ranks,
@@ -58,16 +62,16 @@ class DistributedOptimizer : public Optimizer {
 
   using Optimizer::compute_gradients;
   /// Pairs (gradient reduced over the ranks, variable), in the order of `variables`. A gradient that is
-  /// absent stays so; it must then be absent on all ranks. loss: f32|f64, any shape (summed). Throws as the
-  /// inner optimizer does. One rank: results are bit-identical to the inner optimizer's. Cost per step:
-  /// 2(n−1)/n · (bytes of all gradients) sent per rank, overlapped with the backward pass.
-  /// With several backward passes for a step the gradients exist in the last one only: what is computed from
-  /// them is skipped in the others, and cannot be fetched there.
-  /// Slices stay slices: every rank gets the rows of all, ÷ R for an average, and the rule sums those that
-  /// several ranks have. In a step in which the rows of all ranks are more bytes than the whole gradient,
-  /// that is reduced instead, and the rows that some rank has are taken out of it: the rule sees the same
-  /// rows, each once. With `sparse_as_dense`, and with several backward passes for a step, slices become
-  /// whole gradients: rules that touch listed rows alone (Momentum, Adagrad, …) move all rows then.
+  /// absent stays so; it must then be absent on all ranks, or `may_be_absent`. loss: f32|f64, any shape
+  /// (summed). Throws as the inner optimizer does. One rank: results are bit-identical to the inner
+  /// optimizer's. Cost per step: 2(n−1)/n · (bytes of all gradients) sent per rank, overlapped with the
+  /// backward pass. With several backward passes for a step the gradients exist in the last one only: what is
+  /// computed from them is skipped in the others, and cannot be fetched there. Slices stay slices: every rank
+  /// gets the rows of all, ÷ R for an average, and the rule sums those that several ranks have. In a step in
+  /// which the rows of all ranks are more bytes than the whole gradient, that is reduced instead, and the
+  /// rows that some rank has are taken out of it: the rule sees the same rows, each once. With
+  /// `sparse_as_dense`, and with several backward passes for a step, slices become whole gradients: rules
+  /// that touch listed rows alone (Momentum, Adagrad, …) move all rows then.
   std::vector<GradientPair> compute_gradients(Scope& s, Output loss, std::span<const Variable> variables,
                                               const ComputeGradientsOptions& options = {}) override;
   /// The same gradients reduced over the ranks: what compute_gradients does unless `skip_synchronize`.
@@ -82,6 +86,7 @@ class DistributedOptimizer : public Optimizer {
  private:
   class Build;
   bool is_alone() const;
+  std::vector<GradientPair> with_zeros(const Scope& s, std::vector<GradientPair> pairs) const;
   bool keeps_slices(const GradientPair& pair) const;
   std::vector<std::int64_t> groups_of(std::span<const Variable> variables) const;
 
