@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Allreduce over two hosts with two ranks each, on a link of known speed, against what the link allows.
+"""Allreduce over hosts with two ranks each, on links of known speed, against what the links allow.
 
-  bench/compare_hosts.py [--rate 1gbit] [--bytes 16777216] [--rounds 3] [--algorithms hierarchical,ring] [--json]
+  bench/compare_hosts.py [--hosts 2] [--rate 1gbit] [--bytes 16777216] [--rounds 3] [--algorithms hierarchical,ring] [--json]
 
 In turns, on hosts made of network namespaces (tests/hosts/hosts.py; needs root): the bandwidth of plain TCP, both directions
 busy, then kolo with each algorithm and MPI_Allreduce beside it. The bound is what any allreduce must move between h hosts:
@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(SOURCE / "tests" / "hosts"))
 import hosts  # noqa: E402
 
-HOSTS, SLOTS = 2, 2
+SLOTS = 2
 TCP_BYTES = 64 << 20
 # One end of a connection that sends and receives at once, and prints the bytes each direction has carried in a second.
 TCP = """
@@ -57,6 +57,7 @@ def allreduce_us(cluster, algorithm, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=2)
     parser.add_argument("--rate", default="1gbit")
     parser.add_argument("--bytes", type=int, default=16 << 20)
     parser.add_argument("--rounds", type=int, default=3)
@@ -66,16 +67,16 @@ def main():
     hosts.enter()
     algorithms = options.algorithms.split(",")
     rates, times = [], {}
-    with hosts.Hosts(HOSTS, SLOTS, options.rate) as cluster:
+    with hosts.Hosts(options.hosts, SLOTS, options.rate) as cluster:
         for _ in range(options.rounds):
             rates.append(tcp_bytes_per_s(cluster))
             for algorithm in algorithms:
                 for peer, us in allreduce_us(cluster, algorithm, options).items():
                     times.setdefault(f"kolo {algorithm}" if peer == "kolo" else "MPI_Allreduce", []).append(us)
     bandwidth = statistics.median(rates)
-    bound_ms = 2 * (HOSTS - 1) / HOSTS * options.bytes / bandwidth * 1e3
+    bound_ms = 2 * (options.hosts - 1) / options.hosts * options.bytes / bandwidth * 1e3
     if not options.json:
-        print(f"{HOSTS} hosts with {SLOTS} ranks each, {options.bytes} bytes; TCP {bandwidth / 1e6:.1f} MB/s in each direction, bound {bound_ms:.1f} ms\n")
+        print(f"{options.hosts} hosts with {SLOTS} ranks each, {options.bytes} bytes; TCP {bandwidth / 1e6:.1f} MB/s in each direction, bound {bound_ms:.1f} ms\n")
         print("| allreduce | median ms | over the bound | bus MB/s between hosts |\n|---|---|---|---|")
     for name, measured in times.items():
         ms = statistics.median(measured) / 1e3

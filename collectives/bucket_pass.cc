@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <kolo/collectives/detail/group_node.h>
+#include <kolo/collectives/engine/detail/process_set_access.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/schedule.h>
 #include <kolo/collectives/sharding.h>
@@ -125,11 +126,11 @@ const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
 const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
 const RegisterKernel scatter_kernel("BucketReduceScatter", "CPU", {}, kMakeBucketKernel);
 
-Reduction reduction_of(const Node& group) {
+Reduction reduction_of(const Node& group, int ranks) {
   const ReduceOp op = reduce_op_from_name(group.attr<std::string>("reduction"));
   const double factor = group.attr<double>("predivide_factor");
   if (factor == 1) return op;
-  return {ReduceOp::sum, 1 / factor, factor / process().size};
+  return {ReduceOp::sum, 1 / factor, factor / ranks};
 }
 
 std::pair<std::string, std::string> setting(const std::string& text) {
@@ -138,15 +139,19 @@ std::pair<std::string, std::string> setting(const std::string& text) {
 }
 
 std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
-  if (process().size == 1) return nullptr;
+  const auto set = detail::ProcessSetAccess::of_id(group.attr<int>("process_set"));
+  const bool of_all = set == ProcessSet();
+  const int size = of_all ? process().size : set.size();
+  if (size == 1 || !(of_all || set.contains_this_rank())) return nullptr;
   if (const auto local = group.attr<std::vector<std::string>>("of_one_rank"); !local.empty())
     throw FailedPreconditionError(
         "{} was built for one rank, before init(): the gradient of \"{}\" would not be reduced over the {} "
         "ranks",
-        describe(group), local[0], process().size);
+        describe(group), local[0], size);
   ScheduleSpec spec;
   spec.name = group.name();
-  spec.reduction = reduction_of(group);
+  spec.process_set = set;
+  spec.reduction = reduction_of(group, size);
   spec.gradients = detail::gradient_specs(group);
   if (detail::is_sharded(group)) {
     detail::check_built_for_this_rank(group);
@@ -321,12 +326,12 @@ void bucket_gradients(StepGraph& graph, PassContext& context) {
   const int count = static_cast<int>(graph.nodes.size());  // nodes that are added here are no groups
   for (int i = 0; i < count; ++i) {
     if (!is_reduction(graph.nodes[i])) continue;
-    if (process().size == 1) {
-      // Nothing to reduce: whoever reads the result reads the gradient itself, bit for bit.
+    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.agreement(*graph.nodes[i].origin));
+    if (schedule == nullptr) {
+      // Nobody to reduce with: whoever reads the result reads the gradient itself, bit for bit.
       const auto inputs = graph.nodes[i].inputs;
       for (std::size_t k = 0; k < inputs.size(); ++k) graph.replace_uses({i, static_cast<int>(k)}, inputs[k]);
     } else {
-      const auto schedule = std::dynamic_pointer_cast<Schedule>(context.agreement(*graph.nodes[i].origin));
       const std::vector<int> before = graph.nodes[i].control_inputs;
       split_into_buckets(graph, i, before, schedule);
       gather_slices(graph, i, before, schedule);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -30,6 +31,8 @@ constexpr int kYieldPolls = 10;
 constexpr auto kShortestNap = 20us;
 constexpr auto kLongestNap = 500us;
 constexpr int kPollsPerDoubling = 50;
+// While nothing but time has to pass.
+constexpr auto kRestNap = 100us;
 // A caller that runs its operation itself has a core to itself, or shares it with other ranks, which then
 // have to be let in: it waits for a few milliseconds.
 constexpr int kCallerSpinPolls = 100000;
@@ -42,6 +45,8 @@ constexpr auto kWatchInterval = 20ms;
 constexpr auto kIdleInterval = 100ms;
 // With a resident: its messages are passed on by ranks that have nothing to do themselves.
 constexpr auto kResidentInterval = 5ms;
+// Channels that one process set may open in the life of a job: their numbers lie in blocks.
+constexpr int kChannelsOfSet = 1 << 16;
 
 void relax() {
 #if defined(__x86_64__)
@@ -115,11 +120,20 @@ void CommThread::call(const std::function<void()>& work) {
   done.get();
 }
 
-int CommThread::open_channel() {
+int CommThread::open_channel(int process_set) {
   MutexLock lock(mutex_);
+  const int in_set = opened_[process_set]++;
+  if (in_set >= kChannelsOfSet || process_set >= std::numeric_limits<int>::max() / kChannelsOfSet)
+    throw ResourceExhaustedError("process set {} cannot have channel {}", process_set, in_set);
+  shared_numbers_.push_back(process_set * kChannelsOfSet + in_set);
   tickets_.push_back(0);
   ran_.push_back(-1);
   return static_cast<int>(tickets_.size()) - 1;
+}
+
+int CommThread::shared_number(int channel) {
+  MutexLock lock(mutex_);
+  return shared_numbers_.at(static_cast<std::size_t>(channel));
 }
 
 void CommThread::submit(Submission submission) {
@@ -138,7 +152,7 @@ void CommThread::wake() {
 void CommThread::record(Submission& submission) {
   OperationDetails details = submission.details;
   details.name = submission.label;
-  details.channel = submission.channel;
+  details.channel = shared_numbers_.at(static_cast<std::size_t>(submission.channel));
   details.ticket = submission.ticket;
   submission.record = recorder_.submitted(details);
   submission.submitted = Clock::now();
@@ -147,15 +161,17 @@ void CommThread::record(Submission& submission) {
 void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
   Submission submission{channel, 0, std::move(operation), label, {}};
   bool here = !submission.operation->needs_comm_thread();
+  int shared = 0;
   {
     MutexLock lock(mutex_);
     submission.ticket = tickets_.at(channel)++;
+    shared = shared_numbers_.at(static_cast<std::size_t>(channel));
     here = here && callers_run_;
   }
   if (here) {
     if (run_here(*submission.operation, submission.started)) {
       const auto took = submission.started ? Clock::now() - *submission.started : Clock::duration::zero();
-      recorder_.ended_at_once({.name = label, .channel = channel, .ticket = submission.ticket}, took);
+      recorder_.ended_at_once({.name = label, .channel = shared, .ticket = submission.ticket}, took);
       MutexLock lock(mutex_);
       ran_[channel] = submission.ticket;
       return;
@@ -230,9 +246,10 @@ void CommThread::loop(std::stop_token stop) {
     advanced = advanced || resident == Resident::State::advanced;
     idle_polls_ = advanced ? 0 : std::min(idle_polls_ + 1, 1 << 20);
     if (now - last_watch_ >= kWatchInterval) watch(now);
-    bool busy = resident != Resident::State::idle;
-    for (const auto& channel : channels_) busy = busy || !channel.queue.empty();
-    if (!advanced) rest(stop, now, busy);
+    bool runs = false;
+    for (const auto& channel : channels_) runs = runs || !channel.queue.empty();
+    const bool busy = runs || resident != Resident::State::idle;
+    if (!advanced) rest(stop, now, busy, !runs && resident == Resident::State::resting);
   }
 }
 
@@ -242,12 +259,10 @@ void CommThread::take_new() {
     taken_.swap(new_);
     taken_calls_.swap(calls_);
     if (std::exchange(woken_, false)) idle_polls_ = 0;
-    if (channels_.size() < tickets_.size()) {
-      channels_.resize(tickets_.size());
-      finished_.resize(tickets_.size(), -1);
-    }
+    channels_.resize(tickets_.size());
+    while (finished_.size() < channels_.size()) finished_.push_back({shared_numbers_[finished_.size()], -1});
     for (std::size_t channel = 0; channel < ran_.size(); ++channel)
-      finished_[channel] = std::max(finished_[channel], ran_[channel]);
+      finished_[channel].ticket = std::max(finished_[channel].ticket, ran_[channel]);
   }
   if (!taken_.empty()) idle_polls_ = 0;
   for (auto& submission : taken_) enqueue(submission);
@@ -340,7 +355,7 @@ void CommThread::finish(Channel& channel, std::exception_ptr error) {
   const Submission front = channel.queue.pop();
   if (error && channel.started) abandoned_.push_back(front.operation);
   channel.started = false;
-  if (!error) finished_[front.channel] = front.ticket;
+  if (!error) finished_[front.channel].ticket = front.ticket;
   recorder_.finished(front.record, error != nullptr);
   front.done(error);
 }
@@ -350,21 +365,23 @@ void CommThread::watch(Clock::time_point now) {
   if (idle_work_) idle_work_();
   if (!watchdog_) return;
   waiting_.clear();
-  for (const auto& channel : channels_) {
+  waiting_channels_.clear();
+  for (auto& channel : channels_) {
     if (channel.queue.empty() || !channel.started) continue;
     const auto& front = channel.queue.front();
-    waiting_.push_back({front.channel, front.ticket, front.label, channel.since});
+    waiting_.push_back({finished_[front.channel].channel, front.ticket, front.label, channel.since});
+    waiting_channels_.push_back(&channel);
   }
   try {
     watchdog_->poll(now, waiting_, finished_);
     if (watchdog_->given_up()) record_failure(watchdog_->given_up());
-    for (const auto& operation : waiting_)
-      if (const auto error = watchdog_->verdict(operation.channel, operation.ticket)) {
+    for (std::size_t i = 0; i < waiting_.size(); ++i)
+      if (const auto error = watchdog_->verdict(waiting_[i].channel, waiting_[i].ticket)) {
         if (watchdog_->given_up()) {
           fail_all(error);
           return;
         }
-        fail(channels_[operation.channel], error);
+        fail(*waiting_channels_[i], error);
       }
   } catch (...) {
     fail_all(std::current_exception());
@@ -395,14 +412,16 @@ void CommThread::fail_all(std::exception_ptr error) {
     while (!channel.queue.empty()) finish(channel, error_);
 }
 
-void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool busy) {
-  if (busy && idle_polls_ < kSpinPolls) return;
-  if (busy && idle_polls_ < kSpinPolls + kYieldPolls) {
+void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once) {
+  if (busy && !at_once && idle_polls_ < kSpinPolls) return;
+  if (busy && !at_once && idle_polls_ < kSpinPolls + kYieldPolls) {
     sched_yield();
     return;
   }
   const int doublings = std::min((idle_polls_ - kSpinPolls) / kPollsPerDoubling, 10);
-  const auto nap = std::min<Clock::duration>(kShortestNap * (1 << std::max(doublings, 0)), kLongestNap);
+  const auto nap = at_once
+                       ? Clock::duration(kRestNap)
+                       : std::min<Clock::duration>(kShortestNap * (1 << std::max(doublings, 0)), kLongestNap);
   const Clock::duration idle = resident_ != nullptr ? Clock::duration(kResidentInterval) : kIdleInterval;
   MutexLock lock(mutex_);
   if (!new_.empty() || !calls_.empty() || woken_ || stop.stop_requested()) return;

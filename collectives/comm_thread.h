@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,8 +45,8 @@ struct Submission {
 class Resident {
  public:
   /// idle: nothing is under way that concerns this rank; waiting: it waits for other ranks, or for a moment
-  /// that is near.
-  enum class State { idle, waiting, advanced };
+  /// that is near; resting: for a moment that is near, and wake() comes if it is not to wait.
+  enum class State { idle, resting, waiting, advanced };
   virtual ~Resident() = default;
   /// Does what can be done without waiting. Must not throw.
   virtual State advance(std::chrono::steady_clock::time_point now) = 0;
@@ -82,8 +83,11 @@ class CommThread {
   /// Called on the thread about ten times a second, or more often. Only inside call().
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
-  /// The next channel's number: ranks that open channels in the same order get the same ones.
-  int open_channel() KOLO_EXCLUDES(mutex_);
+  /// A new channel's number on this rank. Without a set it is one of all ranks, which open these in the same
+  /// order; else one of the process set with that id, whose ranks open its channels in the same order.
+  int open_channel(int process_set = 0) KOLO_EXCLUDES(mutex_);
+  /// What all its ranks call the channel, and no other channel: for the watchdog, and in records.
+  int shared_number(int channel) KOLO_EXCLUDES(mutex_);
   /// Any thread, the communication thread too. An error of one operation is the answer to all that follow.
   void submit(Submission submission) KOLO_EXCLUDES(mutex_);
   /// Runs the operation with the channel's next ticket and waits. Not on channels that submit() is used with,
@@ -99,8 +103,9 @@ class CommThread {
   /// Pending operations, and all later ones, end in AbortedError `kolo was shut down while <label> was
   /// pending`.
   void close() KOLO_EXCLUDES(mutex_);
-  /// Inside call(): the last finished ticket of each channel; the first error of an operation, if any.
-  const std::vector<std::int64_t>& finished() const { return finished_; }
+  /// Inside call(): what each channel, by its number on this rank, has finished; the first error of an
+  /// operation, if any.
+  const std::vector<Reached>& finished() const { return finished_; }
   std::exception_ptr error() const { return error_; }
 
  private:
@@ -129,7 +134,7 @@ class CommThread {
 
   void draw(const Channel& channel, Clock::time_point now);
   void draw_phase(Channel& channel);
-  void record(Submission& submission);
+  void record(Submission& submission) KOLO_REQUIRES(mutex_);
   // False: it has not finished, and waits. since: about when it started, where that is a while ago.
   bool run_here(Collective& operation, std::optional<Clock::time_point>& since) const;
   void run_on_thread(Submission submission) KOLO_EXCLUDES(mutex_);
@@ -144,12 +149,14 @@ class CommThread {
   void fail(Channel& channel, std::exception_ptr error);
   void record_failure(const std::exception_ptr& error);
   void fail_all(std::exception_ptr error);
-  void rest(const std::stop_token& stop, Clock::time_point now, bool busy) KOLO_EXCLUDES(mutex_);
+  void rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once)
+      KOLO_EXCLUDES(mutex_);
 
   // The communication thread's own.
   std::vector<Channel> channels_;
-  std::vector<std::int64_t> finished_;
+  std::vector<Reached> finished_;
   std::vector<Waiting> waiting_;
+  std::vector<Channel*> waiting_channels_;  // of waiting_
   std::unique_ptr<Watchdog> watchdog_;
   Resident* resident_ = nullptr;
   std::shared_ptr<Timeline> timeline_;
@@ -173,6 +180,8 @@ class CommThread {
   bool woken_ KOLO_GUARDED_BY(mutex_) = false;                 // for the resident
   std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
   std::vector<std::int64_t> ran_ KOLO_GUARDED_BY(mutex_);      // last one that a caller has finished itself
+  std::vector<int> shared_numbers_ KOLO_GUARDED_BY(mutex_);    // by channel
+  std::map<int, int> opened_ KOLO_GUARDED_BY(mutex_);          // by process set: how many channels
   bool callers_run_ KOLO_GUARDED_BY(mutex_) = true;            // false after an error, and while all is drawn
   std::atomic<bool> crowded_{false};
   std::jthread thread_;  // last: it uses all of the above

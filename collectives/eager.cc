@@ -135,6 +135,24 @@ OperationPtr start_in_place(OpKind kind, std::span<const TypedBuffer> buffers, s
   });
 }
 
+// An allreduce in place that is the same as the last one of its name; nullptr where it is not.
+OperationPtr start_again(const TypedBuffer& buffer, const Tensor* tensor, const Reduction& reduction,
+                         const EagerOptions& options) {
+  if (options.name.empty()) return nullptr;
+  const auto runtime = detail::runtime_for_eager();
+  const auto set = runtime->engine().set(options.process_set.id());
+  auto operation = detail::make_operation();
+  operation->buffers.push_back(buffer);
+  if (tensor != nullptr) operation->tensors.push_back(*tensor);
+  const detail::CallAgain call{.kind = OpKind::allreduce,
+                               .name = options.name,
+                               .buffer = buffer,
+                               .shape = tensor == nullptr ? nullptr : &tensor->shape(),
+                               .reduction = reduction,
+                               .average_over_all = options.join_average == JoinAverage::all};
+  return set->submit_again(operation, call) ? operation : nullptr;
+}
+
 OperationPtr start_on_copies(OpKind kind, std::span<const TypedBuffer> buffers, std::span<const Shape> shapes,
                              const Reduction& reduction, const EagerOptions& options) {
   return start(kind, options, [&](Operation& operation, Request& request, const SetEngine&) {
@@ -167,10 +185,16 @@ OperationPtr start_group(OpKind kind, std::span<const Tensor> tensors, const Red
 
 namespace detail {
 
-Handle<void> start_reduction(std::vector<TypedBuffer> members, bool grouped, const Reduction& reduction,
+Handle<void> start_reduction(const TypedBuffer& elements, const Reduction& reduction,
                              const EagerOptions& options) {
-  return Handle<void>(start_in_place(grouped ? OpKind::grouped_allreduce : OpKind::allreduce, members, {}, {},
-                                     reduction, options));
+  if (auto operation = start_again(elements, nullptr, reduction, options))
+    return Handle<void>(std::move(operation));
+  return Handle<void>(start_in_place(OpKind::allreduce, {&elements, 1}, {}, {}, reduction, options));
+}
+
+Handle<void> start_grouped_reduction(std::span<const TypedBuffer> members, const Reduction& reduction,
+                                     const EagerOptions& options) {
+  return Handle<void>(start_in_place(OpKind::grouped_allreduce, members, {}, {}, reduction, options));
 }
 
 std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerOptions& options) {
@@ -218,6 +242,8 @@ Handle<Tensor> allreduce_async(const Tensor& tensor, const Reduction& reduction,
 Handle<void> allreduce_in_place_async(const Tensor& tensor, const Reduction& reduction,
                                       const EagerOptions& options) {
   const TypedBuffer buffer = buffer_of(tensor);
+  if (auto operation = start_again(buffer, &tensor, reduction, options))
+    return Handle<void>(std::move(operation));
   return Handle<void>(start_in_place(OpKind::allreduce, {&buffer, 1}, {&tensor.shape(), 1}, {&tensor, 1},
                                      reduction, options));
 }

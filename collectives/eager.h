@@ -52,8 +52,10 @@ Reduction predivided_average(double factor, int ranks);
 
 namespace detail {
 // Behind the templates below.
-Handle<void> start_reduction(std::vector<TypedBuffer> members, bool grouped, const Reduction& reduction,
+Handle<void> start_reduction(const TypedBuffer& elements, const Reduction& reduction,
                              const EagerOptions& options);
+Handle<void> start_grouped_reduction(std::span<const TypedBuffer> members, const Reduction& reduction,
+                                     const EagerOptions& options);
 std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerOptions& options);
 std::shared_ptr<Operation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
                                                 const EagerOptions& options);
@@ -89,7 +91,7 @@ inline void allreduce_in_place(const Tensor& tensor, const Reduction& reduction 
 template <typename T, std::size_t N>
 Handle<void> allreduce_async(std::span<T, N> elements, const Reduction& reduction = ReduceOp::average,
                              const EagerOptions& options = {}) {
-  return detail::start_reduction({TypedBuffer::of(std::span<T>(elements))}, false, reduction, options);
+  return detail::start_reduction(TypedBuffer::of(std::span<T>(elements)), reduction, options);
 }
 template <typename T, std::size_t N>
 void allreduce(std::span<T, N> elements, const Reduction& reduction = ReduceOp::average,
@@ -113,7 +115,7 @@ Handle<void> grouped_allreduce_async(std::span<const std::span<T>> members,
                                      const EagerOptions& options = {}) {
   std::vector<TypedBuffer> buffers;
   for (const auto member : members) buffers.push_back(TypedBuffer::of(member));
-  return detail::start_reduction(std::move(buffers), true, reduction, options);
+  return detail::start_grouped_reduction(buffers, reduction, options);
 }
 template <typename T>
 void grouped_allreduce(std::span<const std::span<T>> members, const Reduction& reduction = ReduceOp::average,

@@ -36,7 +36,7 @@ const char* name(OperationState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-FlightRecorder::FlightRecorder(std::size_t capacity) : records_(capacity) {}
+FlightRecorder::FlightRecorder(std::size_t capacity) : capacity_(capacity), records_(capacity) {}
 
 void FlightRecorder::set_identity(Identity identity) {
   MutexLock lock(mutex_);
@@ -64,11 +64,17 @@ FlightRecorder::Record& FlightRecorder::add(const OperationDetails& details, Clo
   return record;
 }
 
-FlightRecorder::Sequence FlightRecorder::submitted(const OperationDetails& details) {
-  const auto now = Clock::now();
+FlightRecorder::Sequence FlightRecorder::submitted(const OperationDetails& details,
+                                                   std::chrono::nanoseconds ago) {
+  const auto since = Clock::now() - std::chrono::duration_cast<Clock::duration>(ago);
   MutexLock lock(mutex_);
-  add(details, now);
+  add(details, since);
   return next_ - 1;
+}
+
+FlightRecorder::Sequence FlightRecorder::skip(std::size_t operations) {
+  MutexLock lock(mutex_);
+  return std::exchange(next_, next_ + operations);
 }
 
 void FlightRecorder::ended_at_once(const OperationDetails& details, std::chrono::nanoseconds took) {
@@ -89,24 +95,26 @@ void FlightRecorder::agreed(Sequence operation, int channel, std::int64_t ticket
   }
 }
 
-void FlightRecorder::started(Sequence operation) {
+void FlightRecorder::started(std::span<const Sequence> operations) {
   const auto now = Clock::now();
   MutexLock lock(mutex_);
-  if (Record* const record = find(operation)) {
-    record->state = OperationState::started;
-    record->started = now;
-  }
+  for (const Sequence operation : operations)
+    if (Record* const record = find(operation)) {
+      record->state = OperationState::started;
+      record->started = now;
+    }
 }
 
-void FlightRecorder::finished(Sequence operation, bool failed) {
+void FlightRecorder::finished(std::span<const Sequence> operations, bool failed) {
   const auto now = Clock::now();
   MutexLock lock(mutex_);
-  ++ended_;
-  if (Record* const record = find(operation)) {
-    if (record->state == OperationState::submitted) record->started = now;
-    record->state = failed ? OperationState::failed : OperationState::finished;
-    record->ended = now;
-  }
+  ended_ += static_cast<std::int64_t>(operations.size());
+  for (const Sequence operation : operations)
+    if (Record* const record = find(operation)) {
+      if (record->state == OperationState::submitted) record->started = now;
+      record->state = failed ? OperationState::failed : OperationState::finished;
+      record->ended = now;
+    }
 }
 
 std::int64_t FlightRecorder::pending() const {

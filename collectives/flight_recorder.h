@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,11 +48,19 @@ class FlightRecorder {
   explicit FlightRecorder(std::size_t capacity = 100);
   void set_identity(Identity identity) KOLO_EXCLUDES(mutex_);
 
-  Sequence submitted(const OperationDetails& details) KOLO_EXCLUDES(mutex_);
+  /// ago: how long it is since it was submitted.
+  Sequence submitted(const OperationDetails& details, std::chrono::nanoseconds ago = {})
+      KOLO_EXCLUDES(mutex_);
+  /// Of so many operations, which at least capacity() newer ones follow: they are counted, and numbered from
+  /// the result on.
+  Sequence skip(std::size_t operations) KOLO_EXCLUDES(mutex_);
+  std::size_t capacity() const { return capacity_; }
   /// The ranks have agreed on its place.
   void agreed(Sequence operation, int channel, std::int64_t ticket) KOLO_EXCLUDES(mutex_);
-  void started(Sequence operation) KOLO_EXCLUDES(mutex_);
-  void finished(Sequence operation, bool failed) KOLO_EXCLUDES(mutex_);
+  void started(std::span<const Sequence> operations) KOLO_EXCLUDES(mutex_);
+  void started(Sequence operation) { started({&operation, 1}); }
+  void finished(std::span<const Sequence> operations, bool failed) KOLO_EXCLUDES(mutex_);
+  void finished(Sequence operation, bool failed) { finished({&operation, 1}, failed); }
   /// Of one that its caller has run by itself, and is over: all of the above at once.
   void ended_at_once(const OperationDetails& details, std::chrono::nanoseconds took) KOLO_EXCLUDES(mutex_);
   /// Operations that were submitted and have not ended.
@@ -82,6 +91,7 @@ class FlightRecorder {
   // nullptr for an operation that newer ones have pushed out.
   Record* find(Sequence operation) KOLO_REQUIRES(mutex_);
 
+  const std::size_t capacity_;
   mutable Mutex mutex_;
   Identity identity_ KOLO_GUARDED_BY(mutex_);
   std::vector<Record> records_ KOLO_GUARDED_BY(mutex_);  // number s in place s mod capacity

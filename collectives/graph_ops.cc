@@ -113,6 +113,7 @@ OpSchema reduction(const char* op) {
       .attr("slice_rows", Numbers())
       .attr("schedule", "")
       .attr("of_one_rank", Strings())
+      .attr("process_set", 0)
       .output_per_input()
       .shape(check_attrs)
       .stateful()
@@ -178,7 +179,8 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
                                 {"slice_names", inputs.slice_names},
                                 {"slice_rows", slice_rows},
                                 {"schedule", s.wished_name("GroupAllReduce")},
-                                {"of_one_rank", options.of_one_rank}});
+                                {"of_one_rank", options.of_one_rank},
+                                {"process_set", options.process_set.id()}});
   GroupReduced reduced{.gradients = {}, .slices = inputs.slices};
   int next = 0;
   for (std::size_t i = 0; i < inputs.gradients.size(); ++i) reduced.gradients.push_back(node.output(next++));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/process_set.h>
 #include <kolo/collectives/reduce_op.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/graph/scope.h>
@@ -28,6 +29,9 @@ struct GroupAllReduceOptions {
   std::vector<std::string> compared = {};
   // Names of gradients that need no reduction because there is one rank: a step on several refuses the node.
   std::vector<std::string> of_one_rank = {};
+  // The ranks that reduce; on others, and in a set of one rank, an identity. Compiling a step throws
+  // InvalidArgumentError where it has been removed.
+  ProcessSet process_set = {};
 };
 
 /// What is to be combined over the ranks: whole gradients, and rows of others.

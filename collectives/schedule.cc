@@ -10,7 +10,9 @@
 #include <kolo/collectives/detail/bucket_reduction.h>
 #include <kolo/collectives/detail/row_gather.h>
 #include <kolo/collectives/detail/runtime.h>
+#include <kolo/collectives/detail/set_group.h>
 #include <kolo/collectives/detail/step_state.h>
+#include <kolo/collectives/engine/detail/eager_call.h>
 #include <kolo/collectives/schedule_hash.h>
 #include <kolo/collectives/sharding.h>
 #include <kolo/core/base/error.h>
@@ -50,25 +52,33 @@ void check(const ScheduleSpec& spec) {
 // The schedules of this process that its ranks have compared. Any thread.
 class LiveStates {
  public:
-  void add(const std::shared_ptr<detail::StepState>& state) KOLO_EXCLUDES(mutex_) {
+  void add(const std::shared_ptr<detail::StepState>& state, const ProcessSet& set) KOLO_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    std::erase_if(states_, [](const auto& known) { return known.expired(); });
-    states_.push_back(state);
+    std::erase_if(states_, [](const auto& known) { return known.state.expired(); });
+    states_.push_back({state, set});
   }
+  /// Of those that all ranks of `set` share.
   template <typename Predicate>
-  bool any_other(const detail::StepState& than, const Predicate& predicate) const KOLO_EXCLUDES(mutex_) {
+  bool any_other(const detail::StepState& than, const ProcessSet& set, const Predicate& predicate) const
+      KOLO_EXCLUDES(mutex_) {
     std::vector<std::shared_ptr<detail::StepState>> others;
     {
       MutexLock lock(mutex_);
-      for (const auto& weak : states_)
-        if (auto state = weak.lock(); state && state.get() != &than) others.push_back(std::move(state));
+      for (const auto& known : states_)
+        if (auto state = known.state.lock();
+            state && state.get() != &than && (known.set == set || known.set == ProcessSet()))
+          others.push_back(std::move(state));
     }
     return std::any_of(others.begin(), others.end(), [&](const auto& other) { return predicate(*other); });
   }
 
  private:
+  struct Known {
+    std::weak_ptr<detail::StepState> state;
+    ProcessSet set;
+  };
   mutable Mutex mutex_;
-  std::vector<std::weak_ptr<detail::StepState>> states_ KOLO_GUARDED_BY(mutex_);
+  std::vector<Known> states_ KOLO_GUARDED_BY(mutex_);
 };
 
 LiveStates& states_of_process() {
@@ -103,15 +113,23 @@ std::int64_t elements_of(const Bucket& bucket) {
 // What compare() makes, and the way to the communication thread.
 class Schedule::Core {
  public:
-  Core(std::shared_ptr<detail::Runtime> runtime, int slots)
-      : runtime(std::move(runtime)), state(std::make_shared<detail::StepState>(slots)), slots_(slots) {}
+  Core(std::shared_ptr<detail::Runtime> runtime, int slots, const ProcessSet& set)
+      : runtime(std::move(runtime)),
+        set(set),
+        members(set == ProcessSet() ? std::vector<int>()
+                                    : detail::runtime_for_eager()->engine().set(set.id())->members()),
+        state(std::make_shared<detail::StepState>(slots, members)),
+        slots_(slots) {}
 
   int num_slots() const { return slots_; }
-  bool has_peers() const { return runtime && runtime->has_peers(); }
+  bool has_peers() const { return runtime && runtime->has_peers() && members.size() != 1; }
+  void connect();
   void submit(int bucket, Done done);
   void submit_missing();
 
   const std::shared_ptr<detail::Runtime> runtime;  // nullptr without init()
+  const ProcessSet set;
+  const std::vector<int> members;  // of the set, in its order; none: all ranks
   const std::shared_ptr<detail::StepState> state;
   bool compared = false;
   int channel = 0;
@@ -126,6 +144,20 @@ class Schedule::Core {
   Mutex order_mutex_;
   int slots_;
 };
+
+// A channel and a communicator of its own.
+void Schedule::Core::connect() {
+  channel = runtime->thread().open_channel(set.id());
+  const int shared = runtime->thread().shared_number(channel);
+  runtime->thread().call([&] {
+    if (members.empty()) {
+      communicator = runtime->world().duplicate();
+    } else {
+      runtime->thread().watchdog()->set_members(shared, members);
+      communicator = runtime->world().subset(members, set.id());
+    }
+  });
+}
 
 void Schedule::Core::submit(int bucket, Done done) {
   detail::StepState::Submitted submitted;
@@ -152,6 +184,8 @@ void Schedule::Core::submit_missing() {
 void Schedule::Core::send(const detail::StepState::Submitted& buckets) {
   for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
     const auto& operation = operations[bucket];
+    auto details = operation->details();
+    details.process_set = set.id();
     runtime->thread().submit({.channel = channel,
                               .ticket = state->ticket(bucket),
                               .operation = operation,
@@ -159,7 +193,7 @@ void Schedule::Core::send(const detail::StepState::Submitted& buckets) {
                               // The operation, which holds the state, lives as long as the submission.
                               .done = [state = state.get(), bucket](
                                           std::exception_ptr error) { state->finish_bucket(bucket, error); },
-                              .details = operation->details()});
+                              .details = details});
   }
 }
 
@@ -198,7 +232,8 @@ Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(sp
   }
   plan_shards(allocator);
   core_ = std::make_unique<Core>(detail::current_runtime(),
-                                 static_cast<int>(buckets_.size() + spec_.gathers.size() + gathered_.size()));
+                                 static_cast<int>(buckets_.size() + spec_.gathers.size() + gathered_.size()),
+                                 spec_.process_set);
 }
 
 void Schedule::plan_shards(Allocator& allocator) {
@@ -278,6 +313,12 @@ std::vector<TypedBuffer> Schedule::tensors_of(int bucket) const {
   return tensors;
 }
 
+std::vector<int> Schedule::ranks() const {
+  std::vector<int> ranks = core_->members;
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
 void Schedule::compare() {
   if (core_->compared) return;
   if (core_->has_peers()) {
@@ -288,18 +329,20 @@ void Schedule::compare() {
     for (auto& option : shared_options(core_->runtime->options())) options.push_back(std::move(option));
     const std::string description =
         describe_schedule(spec_.reduction, options, spec_.gradients) + describe_gathers(spec_.gathers);
-    const auto hashes = world_group().allgather(schedule_hash(description));
+    std::optional<detail::SetGroup> some;
+    if (!core_->members.empty()) some.emplace(core_->set);
+    Group& group = some ? *some : world_group();
+    const auto hashes = group.allgather(schedule_hash(description));
     if (std::any_of(hashes.begin(), hashes.end(), [&](const auto& hash) { return hash != hashes[0]; }))
-      throw FailedPreconditionError("Ranks disagree on the training step: {}",
-                                    first_disagreement(world_group().allgather(description)));
+      throw FailedPreconditionError(
+          "Ranks disagree on the training step: {}",
+          first_disagreement(group.allgather(description), "gradient", core_->members));
     if (core_->num_slots() > 0) {
-      auto& thread = core_->runtime->thread();
-      core_->channel = thread.open_channel();
-      thread.call([this] { core_->communicator = core_->runtime->world().duplicate(); });
+      core_->connect();
       make_operations();
     }
   }
-  if (core_->has_peers()) states_of_process().add(core_->state);
+  if (core_->has_peers()) states_of_process().add(core_->state, core_->set);
   core_->compared = true;
 }
 
@@ -372,7 +415,8 @@ void Schedule::end_of_data_in_step(const std::string& text) {
   if (state.error()) return;  // all ranks have it
   // Of a step with several schedules one is enough: all ranks leave it.
   const auto begun = state.begun_at();
-  if (states_of_process().any_other(state, [&](const auto& other) { return other.is_void_since(begun); }))
+  if (states_of_process().any_other(state, core_->set,
+                                    [&](const auto& other) { return other.is_void_since(begun); }))
     return;
   if (state.raise_end_of_data_in_step()) join_with_zeros();
   else fail(text);
@@ -393,10 +437,10 @@ void Schedule::fail(const std::string& text) {
   if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || state.error()) return;
   // Of a step with several schedules the one that the other ranks are in tells them.
   const bool known =
-      states_of_process().any_other(state, [](const auto& other) { return other.is_broken(); });
+      states_of_process().any_other(state, core_->set, [](const auto& other) { return other.is_broken(); });
   if (known) return state.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
-  if (!state.is_under_way() &&
-      states_of_process().any_other(state, [](const auto& other) { return other.is_under_way(); }))
+  if (!state.is_under_way() && states_of_process().any_other(
+                                   state, core_->set, [](const auto& other) { return other.is_under_way(); }))
     return;
   state.raise_failure(text);
   if (core_->runtime->thread().is_current()) {  // it must go on for anybody to hear of this

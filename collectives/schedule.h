@@ -14,6 +14,7 @@
 
 #include <kolo/collectives/bucket.h>
 #include <kolo/collectives/collective.h>
+#include <kolo/collectives/process_set.h>
 #include <kolo/collectives/reduction.h>
 #include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/tensor/allocator.h>
@@ -48,6 +49,7 @@ struct ScheduleSpec {
   std::vector<ShardSpec> shards = {};
   // Further named values that must agree on all ranks.
   std::vector<std::pair<std::string, std::string>> options = {};
+  ProcessSet process_set = {};  // the ranks that share the schedule
 };
 
 /// The limits that init() found, the defaults without it.
@@ -78,8 +80,9 @@ class Schedule final : public StepAgreement {
     std::chrono::steady_clock::time_point end;
   };
 
-  /// Throws InvalidArgumentError for a gradient that is not floating, and for an op other than sum, average
-  /// and adasum.
+  /// Throws InvalidArgumentError for a gradient that is not floating, for an op other than sum, average and
+  /// adasum, and for a process set that was removed or that this rank is not in. A set that is removed later
+  /// changes nothing.
   explicit Schedule(ScheduleSpec spec, Allocator& allocator = bucket_allocator());
   ~Schedule() override;
   Schedule(const Schedule&) = delete;
@@ -114,6 +117,7 @@ class Schedule final : public StepAgreement {
   /// In bytes, within gather_memory.
   std::int64_t offset_of_gathered(int gradient) const;
 
+  std::vector<int> ranks() const override;
   /// Collective, once, before the first step; a second call does nothing.
   void compare() override;
 

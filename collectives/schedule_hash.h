@@ -22,7 +22,9 @@ std::string schedule_hash(const std::string& description);
 
 /// Where the descriptions of the ranks, in rank order, first differ: `gradient 3 is "fc1/w" [784,1024] on
 /// rank 0 but "fc1/w" [784,1000] on rank 1`. Gradients count from 0 in backward order; types are named where
-/// only they differ. Empty if all are equal. what: what the text calls a gradient.
-std::string first_disagreement(std::span<const std::string> descriptions, std::string_view what = "gradient");
+/// only they differ. Empty if all are equal. what: what the text calls a gradient. ranks: the numbers that it
+/// calls them by; none: 0, 1, 2, … .
+std::string first_disagreement(std::span<const std::string> descriptions, std::string_view what = "gradient",
+                               std::span<const int> ranks = {});
 
 }  // namespace kolo

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <sstream>
 
 #include <kolo/core/base/error.h>
@@ -28,8 +29,10 @@ Seconds first_of(const Watchdog::Limits& limits) {
 }
 
 bool has_entered(int channel, std::int64_t ticket, std::span<const Waiting> waiting,
-                 std::span<const std::int64_t> finished) {
-  if (channel < static_cast<int>(finished.size()) && finished[channel] >= ticket) return true;
+                 std::span<const Reached> finished) {
+  if (std::any_of(finished.begin(), finished.end(),
+                  [&](const Reached& r) { return r.channel == channel && r.ticket >= ticket; }))
+    return true;
   return std::any_of(waiting.begin(), waiting.end(),
                      [&](const Waiting& w) { return w.channel == channel && w.ticket >= ticket; });
 }
@@ -44,14 +47,16 @@ Watchdog::Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limi
       first_limit_(first_of(limits)),
       left_(hosts_.size()) {}
 
-bool Watchdog::is_member(int channel, int rank) const {
+std::vector<int> Watchdog::members_of(int channel) const {
   const auto found = members_.find(channel);
-  return found == members_.end() ||
-         std::find(found->second.begin(), found->second.end(), rank) != found->second.end();
+  if (found != members_.end()) return found->second;
+  std::vector<int> all(hosts_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 void Watchdog::poll(Clock::time_point now, std::span<const Waiting> waiting,
-                    std::span<const std::int64_t> finished) {
+                    std::span<const Reached> finished) {
   now_ = now;
   while (const auto mail = mail_.take()) read(*mail, waiting, finished);
   for (const auto& operation : waiting) report(operation);
@@ -61,10 +66,10 @@ void Watchdog::poll(Clock::time_point now, std::span<const Waiting> waiting,
   }
 }
 
-// The notes: "waiting <channel> <ticket> <seconds> <label>" to rank 0, "ask <channel> <ticket>" from it, "at
-// <channel> <ticket> <0|1>" back, "stop <text>" from rank 0, "exit <count> <ticket>…" from whoever leaves.
-void Watchdog::read(const Mail& mail, std::span<const Waiting> waiting,
-                    std::span<const std::int64_t> finished) {
+// The notes: "waiting <channel> <ticket> <seconds> <count> <member>… <label>" to rank 0, which may know
+// nothing of the channel, "ask <channel> <ticket>" from it, "at <channel> <ticket> <0|1>" back, "stop <text>"
+// from rank 0, "exit <count> <channel> <ticket>…" from whoever leaves.
+void Watchdog::read(const Mail& mail, std::span<const Waiting> waiting, std::span<const Reached> finished) {
   std::istringstream text(mail.text);
   std::string kind;
   text >> kind;
@@ -75,19 +80,27 @@ void Watchdog::read(const Mail& mail, std::span<const Waiting> waiting,
   if (kind == "exit") {
     std::size_t channels = 0;
     text >> channels;
-    auto& tickets = left_[mail.from].emplace(channels);
-    for (auto& ticket : tickets) text >> ticket;
+    auto& tickets = left_[mail.from].emplace();
+    for (std::size_t i = 0; i < channels; ++i) {
+      Reached reached;
+      text >> reached.channel >> reached.ticket;
+      tickets[reached.channel] = reached.ticket;
+    }
     return;
   }
   Key key{};
   text >> key.channel >> key.ticket;
   if (kind == "waiting") {
     double seconds = 0;
-    text >> seconds;
+    std::size_t count = 0;
+    text >> seconds >> count;
+    std::vector<int> members(count);
+    for (int& member : members) text >> member;
     text.get();
     std::string label;
     std::getline(text, label, '\0');
-    open_case(key, label, now_ - std::chrono::duration_cast<Clock::duration>(Seconds(seconds)));
+    open_case(key, label, std::move(members),
+              now_ - std::chrono::duration_cast<Clock::duration>(Seconds(seconds)));
   } else if (kind == "ask") {
     mail_.post(mail.from, fmt::format("at {} {} {:d}", key.channel, key.ticket,
                                       has_entered(key.channel, key.ticket, waiting, finished)));
@@ -95,7 +108,12 @@ void Watchdog::read(const Mail& mail, std::span<const Waiting> waiting,
     bool entered = false;
     text >> entered;
     const auto found = cases_.find(key);
-    if (found != cases_.end()) found->second.answers[mail.from] = entered ? Answer::ready : Answer::missing;
+    if (found == cases_.end()) return;
+    Case& stalled = found->second;
+    const auto place = std::find(stalled.members.begin(), stalled.members.end(), mail.from);
+    if (place != stalled.members.end())
+      stalled.answers[static_cast<std::size_t>(place - stalled.members.begin())] =
+          entered ? Answer::ready : Answer::missing;
   }
 }
 
@@ -104,12 +122,14 @@ void Watchdog::report(const Waiting& waiting) {
   if (waited < first_limit_) return;
   const Key key{waiting.channel, waiting.ticket};
   if (rank_ == 0) {
-    if (cases_.count(key) == 0) open_case(key, std::string(waiting.label), waiting.since);
+    if (cases_.count(key) == 0)
+      open_case(key, std::string(waiting.label), members_of(key.channel), waiting.since);
     return;
   }
   if (reported_ != key) {
-    mail_.post(
-        0, fmt::format("waiting {} {} {:.3f} {}", key.channel, key.ticket, waited.count(), waiting.label));
+    const std::vector<int> members = members_of(key.channel);
+    mail_.post(0, fmt::format("waiting {} {} {:.3f} {} {} {}", key.channel, key.ticket, waited.count(),
+                              members.size(), fmt::join(members, " "), waiting.label));
     reported_ = key;
   }
   if (limits_.abort.count() > 0 && waited > limits_.abort + kPatienceWithRankZero && !given_up_)
@@ -117,7 +137,7 @@ void Watchdog::report(const Waiting& waiting) {
                         waited.count(), hosts_[0]));
 }
 
-void Watchdog::open_case(Key key, std::string label, Clock::time_point since) {
+void Watchdog::open_case(Key key, std::string label, std::vector<int> members, Clock::time_point since) {
   const auto found = cases_.find(key);
   if (found != cases_.end()) {
     found->second.since = std::min(found->second.since, since);
@@ -125,6 +145,8 @@ void Watchdog::open_case(Key key, std::string label, Clock::time_point since) {
   }
   Case& stalled = cases_[key];
   stalled.label = std::move(label);
+  std::sort(members.begin(), members.end());
+  stalled.members = std::move(members);
   stalled.since = since;
   ask(key, stalled);
 }
@@ -132,23 +154,23 @@ void Watchdog::open_case(Key key, std::string label, Clock::time_point since) {
 void Watchdog::ask(Key key, Case& stalled) {
   stalled.asked = now_;
   stalled.asked_at_limit = limits_.abort.count() > 0 && now_ - stalled.since >= limits_.abort;
-  stalled.answers.assign(hosts_.size(), Answer::none);
-  for (int rank = 0; rank < size(); ++rank)
-    if (!is_member(key.channel, rank)) stalled.answers[rank] = Answer::ready;
-  for (int rank = 1; rank < size(); ++rank)
-    if (is_member(key.channel, rank)) mail_.post(rank, fmt::format("ask {} {}", key.channel, key.ticket));
+  stalled.answers.assign(stalled.members.size(), Answer::none);
+  for (const int member : stalled.members)
+    if (member != 0) mail_.post(member, fmt::format("ask {} {}", key.channel, key.ticket));
 }
 
 bool Watchdog::judge(Key key, Case& stalled, bool here) {
-  stalled.answers[0] = here || !is_member(key.channel, 0) ? Answer::ready : Answer::missing;
+  const auto own = std::find(stalled.members.begin(), stalled.members.end(), 0);
+  if (own != stalled.members.end())
+    stalled.answers[static_cast<std::size_t>(own - stalled.members.begin())] =
+        here ? Answer::ready : Answer::missing;
   const Seconds waited = now_ - stalled.since;
   const Seconds since_asked = now_ - stalled.asked;
   const bool all_answered = std::count(stalled.answers.begin(), stalled.answers.end(), Answer::none) == 0;
   if (all_answered || since_asked >= kAnswerWithin) {
     std::vector<int> ready, missing;
-    for (int rank = 0; rank < size(); ++rank)
-      if (is_member(key.channel, rank))
-        (stalled.answers[rank] == Answer::ready ? ready : missing).push_back(rank);
+    for (std::size_t i = 0; i < stalled.members.size(); ++i)
+      (stalled.answers[i] == Answer::ready ? ready : missing).push_back(stalled.members[i]);
     if (missing.empty()) return true;  // all are in it: it is slow, not stalled
     const std::string text = fmt::format("{}: waited {:.1f} s; ready on [{}], missing on [{}]", stalled.label,
                                          waited.count(), fmt::join(ready, ","), fmt::join(missing, ","));
@@ -176,18 +198,20 @@ void Watchdog::give_up(const std::string& text) {
 
 std::exception_ptr Watchdog::verdict(int channel, std::int64_t ticket) const {
   if (given_up_) return given_up_;
-  for (int rank = 0; rank < size(); ++rank) {
-    if (!left_[rank] || !is_member(channel, rank)) continue;
-    const auto& finished = *left_[rank];
-    if (channel < static_cast<int>(finished.size()) && finished[channel] >= ticket) continue;
+  for (const int rank : members_of(channel)) {
+    if (!left_[rank]) continue;
+    const auto finished = left_[rank]->find(channel);
+    if (finished != left_[rank]->end() && finished->second >= ticket) continue;
     return std::make_exception_ptr(UnavailableError("rank {} on {} is gone (exited)", rank, hosts_[rank]));
   }
   return nullptr;
 }
 
-void Watchdog::announce_exit(std::span<const std::int64_t> finished) {
+void Watchdog::announce_exit(std::span<const Reached> finished) {
+  std::string text = fmt::format("exit {}", finished.size());
+  for (const Reached& reached : finished) text += fmt::format(" {} {}", reached.channel, reached.ticket);
   for (int rank = 0; rank < size(); ++rank)
-    if (rank != rank_) mail_.post(rank, fmt::format("exit {} {}", finished.size(), fmt::join(finished, " ")));
+    if (rank != rank_) mail_.post(rank, text);
 }
 
 }  // namespace kolo

@@ -20,12 +20,19 @@
 
 namespace kolo {
 
-/// An operation that this rank has entered and not finished.
+/// An operation that this rank has entered and not finished. channel: the number that all ranks of the
+/// channel call it by, and no other channel.
 struct Waiting {
   int channel = 0;
   std::int64_t ticket = 0;
   std::string_view label;
   std::chrono::steady_clock::time_point since;
+};
+
+/// The last operation that this rank has finished on a channel; none yet: -1.
+struct Reached {
+  int channel = 0;
+  std::int64_t ticket = -1;
 };
 
 /// One thread: the communication thread.
@@ -41,13 +48,12 @@ class Watchdog {
   /// hosts: of every rank, in rank order. `mail` outlives the watchdog.
   Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limits limits);
 
-  /// Who takes part in the operations of `channel`: all ranks, unless this was called. Only these are waited
-  /// for, and only their leaving ends an operation there.
+  /// Who takes part in the operations of `channel`: all ranks, unless this was called on its ranks (on others
+  /// it need not be). Only these are waited for, and only their leaving ends an operation there.
   void set_members(int channel, std::vector<int> ranks) { members_[channel] = std::move(ranks); }
 
-  /// Reads and answers notes, and looks at what this rank waits for. finished[channel]: the last ticket that
-  /// this rank has finished there.
-  void poll(Clock::time_point now, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
+  /// Reads and answers notes, and looks at what this rank waits for.
+  void poll(Clock::time_point now, std::span<const Waiting> waiting, std::span<const Reached> finished);
 
   /// Why this operation cannot end, if that is known: DeadlineExceededError (for every operation from then
   /// on) or, where a rank has left before it, UnavailableError `rank <r> on <host> is gone (exited)`.
@@ -58,7 +64,7 @@ class Watchdog {
   std::exception_ptr given_up() const { return given_up_; }
 
   /// Tells all others that this rank takes part in nothing beyond what it has finished.
-  void announce_exit(std::span<const std::int64_t> finished);
+  void announce_exit(std::span<const Reached> finished);
 
  private:
   enum class Answer : std::uint8_t { none, ready, missing };
@@ -74,14 +80,15 @@ class Watchdog {
     Clock::time_point asked;
     bool asked_at_limit = false;
     bool warned = false;
-    std::vector<Answer> answers;
+    std::vector<int> members;
+    std::vector<Answer> answers;  // by member
   };
 
-  bool is_member(int channel, int rank) const;
+  std::vector<int> members_of(int channel) const;
   int size() const { return static_cast<int>(hosts_.size()); }
-  void read(const Mail& mail, std::span<const Waiting> waiting, std::span<const std::int64_t> finished);
+  void read(const Mail& mail, std::span<const Waiting> waiting, std::span<const Reached> finished);
   void report(const Waiting& waiting);
-  void open_case(Key key, std::string label, Clock::time_point since);
+  void open_case(Key key, std::string label, std::vector<int> members, Clock::time_point since);
   void ask(Key key, Case& stalled);
   // True when the case is closed.
   bool judge(Key key, Case& stalled, bool here);
@@ -96,7 +103,8 @@ class Watchdog {
   Clock::time_point now_;
   std::map<Key, Case> cases_;    // rank 0 only
   std::optional<Key> reported_;  // the last one this rank has told rank 0 about
-  std::vector<std::optional<std::vector<std::int64_t>>> left_;  // by rank: what it had finished when it left
+  // By rank: what it had finished, by channel, when it left.
+  std::vector<std::optional<std::map<int, std::int64_t>>> left_;
   std::exception_ptr given_up_;
 };
 

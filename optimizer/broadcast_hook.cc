@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/detail/set_group.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/optional_state.h>
@@ -23,6 +26,7 @@ struct Kind {
 using Inventory = std::map<std::string, Kind>;
 
 struct Report {
+  int rank = 0;
   std::string root;
   Inventory variables;
 };
@@ -35,9 +39,9 @@ std::string write_report(std::span<const Variable> variables, int root) {
   return text;
 }
 
-Report read_report(const std::string& text) {
+Report read_report(int rank, const std::string& text) {
   std::istringstream in(text);
-  Report report;
+  Report report{.rank = rank, .root = {}, .variables = {}};
   in >> report.root;
   for (std::string name, dtype, shape; in >> name >> dtype >> shape;) report.variables[name] = {dtype, shape};
   return report;
@@ -45,14 +49,14 @@ Report read_report(const std::string& text) {
 
 void check_all_ranks_have_all(const std::vector<Report>& reports) {
   std::map<std::string, std::vector<int>> holders;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank)
-    for (const auto& [name, kind] : reports[rank].variables) holders[name].push_back(static_cast<int>(rank));
+  for (const Report& report : reports)
+    for (const auto& [name, kind] : report.variables) holders[name].push_back(report.rank);
   std::vector<std::string> differences;
   for (const auto& [name, ranks] : holders) {
     if (ranks.size() == reports.size()) continue;
     std::vector<int> lacking;
-    for (int rank = 0; rank < static_cast<int>(reports.size()); ++rank)
-      if (!std::binary_search(ranks.begin(), ranks.end(), rank)) lacking.push_back(rank);
+    for (const Report& report : reports)
+      if (std::find(ranks.begin(), ranks.end(), report.rank) == ranks.end()) lacking.push_back(report.rank);
     differences.push_back(fmt::format("\"{}\" is on ranks [{}], missing on [{}]", name, fmt::join(ranks, ","),
                                       fmt::join(lacking, ",")));
   }
@@ -66,19 +70,18 @@ void check_all_ranks_have_all(const std::vector<Report>& reports) {
 void check_alike(const std::vector<Report>& reports) {
   check_all_ranks_have_all(reports);
   const Report& first = reports[0];
-  for (std::size_t rank = 1; rank < reports.size(); ++rank) {
-    const Report& other = reports[rank];
+  for (const Report& other : reports) {
     if (other.root != first.root)
-      throw InvalidArgumentError("Mismatched root ranks for variables: rank 0 says {}, rank {} says {}",
-                                 first.root, rank, other.root);
+      throw InvalidArgumentError("Mismatched root ranks for variables: rank {} says {}, rank {} says {}",
+                                 first.rank, first.root, other.rank, other.root);
     for (const auto& [name, kind] : first.variables) {
       const Kind& found = other.variables.at(name);
       if (found.dtype != kind.dtype)
-        throw InvalidArgumentError("Mismatched data types for {}: rank 0 has {}, rank {} has {}", name,
-                                   kind.dtype, rank, found.dtype);
+        throw InvalidArgumentError("Mismatched data types for {}: rank {} has {}, rank {} has {}", name,
+                                   first.rank, kind.dtype, other.rank, found.dtype);
       if (found.shape != kind.shape)
-        throw InvalidArgumentError("Mismatched shapes for {}: rank 0 has {}, rank {} has {}", name,
-                                   kind.shape, rank, found.shape);
+        throw InvalidArgumentError("Mismatched shapes for {}: rank {} has {}, rank {} has {}", name,
+                                   first.rank, kind.shape, other.rank, found.shape);
     }
   }
 }
@@ -90,34 +93,33 @@ std::string missing_value(Session& session, const std::vector<Variable>& variabl
   return "";
 }
 
-}  // namespace
-
-void broadcast_variables(Session& session, std::span<const Variable> variables, int root) {
-  Group& group = world_group();
-  const std::string outside =
-      root < 0 || root >= group.size()
+// ranks: the job's numbers of the group's.
+void broadcast_in(Group& group, const std::vector<int>& ranks, Session& session,
+                  std::span<const Variable> variables, int root) {
+  const auto place = std::find(ranks.begin(), ranks.end(), root);
+  throw_if_any_failed(
+      group, Code::invalid_argument,
+      place == ranks.end()
           ? fmt::format("root rank {} is outside the process set of {} ranks", root, group.size())
-          : "";
-  throw_if_any_failed(group, Code::invalid_argument, outside);
+          : "");
 
+  const std::vector<std::string> texts = group.allgather(write_report(variables, root));
   std::vector<Report> reports;
-  for (const std::string& text : group.allgather(write_report(variables, root)))
-    reports.push_back(read_report(text));
+  for (std::size_t i = 0; i < texts.size(); ++i) reports.push_back(read_report(ranks[i], texts[i]));
   check_alike(reports);
+  const int root_in_group = static_cast<int>(place - ranks.begin());
 
   std::vector<Variable> by_name(variables.begin(), variables.end());
   std::sort(by_name.begin(), by_name.end(),
             [](const Variable& a, const Variable& b) { return a.name() < b.name(); });
   throw_if_any_failed(group, Code::failed_precondition,
-                      group.rank() == root ? missing_value(session, by_name) : "");
+                      group.rank() == root_in_group ? missing_value(session, by_name) : "");
 
   std::vector<Tensor> values;
   for (const Variable& variable : by_name) values.push_back(session.variable(*variable.ref().node).value);
-  group.broadcast(values, root);
+  group.broadcast(values, root_in_group);
   for (const Variable& variable : by_name) session.variable(*variable.ref().node).initialized = true;
 }
-
-namespace {
 
 // All but those that are each rank's own; these at least have a value afterwards.
 std::vector<Variable> shared_variables(Session& session) {
@@ -131,17 +133,29 @@ std::vector<Variable> shared_variables(Session& session) {
 
 }  // namespace
 
-void broadcast_optimizer_state(Session& session, int root) {
+void broadcast_variables(Session& session, std::span<const Variable> variables, int root,
+                         const ProcessSet& set) {
+  if (set == ProcessSet()) {
+    std::vector<int> ranks(static_cast<std::size_t>(world_group().size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return broadcast_in(world_group(), ranks, session, variables, root);
+  }
+  if (!set.contains_this_rank()) return;
+  detail::SetGroup group(set);
+  broadcast_in(group, set.ranks(), session, variables, root);
+}
+
+void broadcast_optimizer_state(Session& session, int root, const ProcessSet& set) {
   std::vector<Variable> state = shared_variables(session);
   const std::vector<Variable> trainable = trainable_variables(session.graph());
   std::erase_if(state, [&](const Variable& variable) {
     return std::find(trainable.begin(), trainable.end(), variable) != trainable.end();
   });
-  broadcast_variables(session, state, root);
+  broadcast_variables(session, state, root, set);
 }
 
 void BroadcastGlobalVariablesHook::after_create_session(Session& session) {
-  broadcast_variables(session, shared_variables(session), root_);
+  broadcast_variables(session, shared_variables(session), root_, set_);
 }
 
 }  // namespace kolo

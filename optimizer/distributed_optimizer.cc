@@ -71,6 +71,9 @@ void check_sharded(const DistributedOptimizerOptions& options, const Optimizer& 
   if (!options.compression->is_element_wise())
     throw InvalidArgumentError("{}: sharded goes with compression none, fp16 and bf16, not with {}", kName,
                                options.compression->name());
+  if (options.process_set != ProcessSet())
+    throw InvalidArgumentError("{}: sharded divides variables among all ranks, not among a process set",
+                               kName);
   if (options.skip_synchronize)
     throw InvalidArgumentError("{}: sharded reduces gradients itself; it does not go with skip_synchronize",
                                kName);
@@ -183,14 +186,15 @@ std::vector<GradientPair> DistributedOptimizer::compute_gradients(Scope& s, Outp
 }
 
 std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<const GradientPair> local) {
-  const bool alone = process().size == 1;
+  const bool alone = is_alone();
   std::vector<GradientPair> pairs(local.begin(), local.end());
   GroupAllReduceOptions group = {.op = options_.op,
                                  .first_bucket_bytes = options_.first_bucket_bytes,
                                  .bucket_bytes = options_.bucket_bytes,
                                  .predivide_factor = options_.gradient_predivide_factor,
                                  .sharded = is_sharded(),
-                                 .compared = compared_settings(options_, *options_.compression)};
+                                 .compared = compared_settings(options_, *options_.compression),
+                                 .process_set = options_.process_set};
   std::vector<GradientPair*> to_reduce, to_gather;
   std::vector<GradientPair> whole;
   std::vector<Variable> variables;
@@ -224,6 +228,12 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
   for (std::size_t i = 0; i < to_gather.size(); ++i) to_gather[i]->gradient = reducer.gathered().at(i);
   if (is_sharded()) build_->shards.add(pairs);
   return pairs;
+}
+
+// Nobody to reduce gradients with.
+bool DistributedOptimizer::is_alone() const {
+  if (options_.process_set == ProcessSet()) return process().size == 1;
+  return options_.process_set.size() == 1 || !options_.process_set.contains_this_rank();
 }
 
 bool DistributedOptimizer::keeps_slices(const GradientPair& pair) const {

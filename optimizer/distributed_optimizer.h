@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/process_set.h>
 #include <kolo/collectives/reduce_op.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/loss_scale.h>
@@ -16,7 +17,7 @@
 
 namespace kolo {
 
-/// All ranks must give the same; what differs is found before the first step.
+/// All ranks that reduce together must give the same; what differs is found before the first step.
 struct DistributedOptimizerOptions {
   ReduceOp op = ReduceOp::average;      // average, sum or adasum (of whole gradients only)
   std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
@@ -40,13 +41,17 @@ struct DistributedOptimizerOptions {
   // another way, before they are applied.
   bool skip_synchronize = false;
   std::optional<DynamicLossScale> loss_scale = {};  // none: the loss is differentiated as it is
+  // The ranks whose gradients are reduced, among them alone; R is their number then. Each rank gives a set
+  // that it is in, or one that it is not in: then it applies its own gradients, as the inner optimizer does.
+  ProcessSet process_set = {};
   // Each rank updates a part of every variable and keeps the optimizer's state for that part alone (ZeRO
   // stage 1). Optimizers that are element-wise (Optimizer::is_element_wise), LARS and LAMB; op sum or
-  // average; compression none, fp16 or bf16; no slices, no skip_synchronize.
+  // average; compression none, fp16 or bf16; no slices, no skip_synchronize; all ranks.
   bool sharded = false;
 };
 
-/// Wraps any optimizer: between its computing and its applying of gradients they are reduced over all ranks.
+/// Wraps any optimizer: between its computing and its applying of gradients they are reduced over all ranks,
+/// or those of a process set.
 /// Its slots, its names and so its checkpoints stay what they are without the wrapper; state of the wrapper's
 /// own (sums, residuals, the loss scale) may be missing from a checkpoint and then starts afresh.
 class DistributedOptimizer : public Optimizer {
@@ -84,6 +89,7 @@ class DistributedOptimizer : public Optimizer {
 
  private:
   class Build;
+  bool is_alone() const;
   bool keeps_slices(const GradientPair& pair) const;
   std::vector<std::int64_t> groups_of(std::span<const Variable> variables) const;
   bool is_sharded() const;

@@ -10,6 +10,7 @@
 #include <kolo/collectives/detail/autotune.h>
 #include <kolo/collectives/detail/launcher.h>
 #include <kolo/collectives/detail/mpi_node_view.h>
+#include <kolo/collectives/detail/mpi_parameters.h>
 #include <kolo/collectives/detail/timeline_session.h>
 #include <kolo/collectives/topology.h>
 #include <kolo/core/base/error.h>
@@ -86,6 +87,7 @@ void Runtime::start_mpi(int* argc, char*** argv) {
   if (finished != 0)
     throw FailedPreconditionError("init: MPI has been shut down in this process and cannot be started again");
   if (started == 0) {
+    send_chunks_at_once(options_.chunk_bytes);
     check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
     owns_mpi_ = true;
   } else {

@@ -46,7 +46,7 @@ StepFlags read_flags(DType dtype, const std::byte* from) {
   }
 }
 
-StepState::StepState(int buckets) : slots_(buckets) {}
+StepState::StepState(int buckets, std::vector<int> ranks) : ranks_(std::move(ranks)), slots_(buckets) {}
 
 void StepState::set_step(std::int64_t step) {
   MutexLock lock(mutex_);
@@ -238,8 +238,9 @@ std::string StepState::own_reason() const {
 
 void StepState::set_reasons(std::span<const std::string> reasons) {
   MutexLock lock(mutex_);
-  for (std::size_t rank = 0; rank < reasons.size(); ++rank) {
-    const std::string& reason = reasons[rank];
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    const int rank = ranks_.empty() ? static_cast<int>(i) : ranks_.at(i);
+    const std::string& reason = reasons[i];
     if (reason.rfind("failed ", 0) == 0 && !broken_) {
       const auto space = reason.find(' ', 7);
       broken_ = std::make_exception_ptr(AbortedError("rank {} failed in step {}: {}", rank,

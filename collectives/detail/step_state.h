@@ -32,7 +32,8 @@ StepFlags read_flags(DType dtype, const std::byte* from);
 /// Any thread.
 class StepState {
  public:
-  explicit StepState(int buckets);
+  /// ranks: the job's numbers of those that share the schedule; none: all ranks.
+  explicit StepState(int buckets, std::vector<int> ranks = {});
 
   void set_step(std::int64_t step);
   /// Throws the group's error, or FailedPreconditionError where the step before was left half-way.
@@ -97,6 +98,7 @@ class StepState {
   std::exception_ptr error_locked() const KOLO_REQUIRES(mutex_);
   Submitted queue_next() KOLO_REQUIRES(mutex_);
 
+  const std::vector<int> ranks_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   std::vector<Slot> slots_ KOLO_GUARDED_BY(mutex_);

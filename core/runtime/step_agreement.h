@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <kolo/core/graph/node.h>
 #include <kolo/core/runtime/trace.h>
@@ -22,6 +23,8 @@ struct StepVerdict {
 class StepAgreement {
  public:
   virtual ~StepAgreement() = default;
+  /// The job's numbers of the ranks that agree, in ascending order; none: all ranks.
+  virtual std::vector<int> ranks() const { return {}; }
   /// Collective, once, before the first step. Throws FailedPreconditionError on every rank
   /// `Ranks disagree on the training step: …` if the schedules differ.
   virtual void compare() = 0;
@@ -50,7 +53,7 @@ class StepAgreement {
 };
 
 /// Makes the agreement of a node of a session; collectives registers one for each of its grouped ops.
-/// nullptr: with one rank there is nobody to agree with.
+/// nullptr: this rank has nobody to agree with.
 using AgreementFactory = std::shared_ptr<StepAgreement> (*)(const Node& node);
 struct RegisterAgreement {
   RegisterAgreement(const std::string& op, AgreementFactory make);

@@ -163,8 +163,9 @@ class MonitoredTrainingSession::Impl {
       stop_ = std::make_unique<detail::StepStop>(session_->agreements(), group_.size());
     });
     // The training steps first: where a gradient differs, its variable does too.
-    detail::compare_number_of_schedules(group_, stop_->num_agreements());
-    stop_->compare();
+    const bool some_of_parts = detail::compare_number_of_schedules(group_, stop_->count_by_ranks());
+    if (some_of_parts) detail::share_failure(group_, [&] { stop_->compare(); });
+    else stop_->compare();
     detail::compare_variables(group_, graph_, options_.saved_state);
     detail::share_failure(group_, [&] {
       if (group_.rank() == 0)

@@ -144,7 +144,7 @@ TEST_F(CommThreadTest, CallerRunsWhatNeedsNoCommunicationThread) {
   EXPECT_EQ(operation->started_by, std::this_thread::get_id());
   EXPECT_EQ(operation->advanced_by, std::this_thread::get_id());
   EXPECT_EQ(thread_.recorder().ended(), 3);
-  thread_.call([&] { EXPECT_EQ(thread_.finished()[a_], 2); });  // as the watchdog sees it
+  thread_.call([&] { EXPECT_EQ(thread_.finished()[a_].ticket, 2); });  // as the watchdog sees it
 }
 
 // Where it stays under the eyes of the watchdog.
@@ -159,7 +159,7 @@ TEST_F(CommThreadTest, CallerHandsOverAnOperationThatWaitsLong) {
   while (!is_handed_over()) std::this_thread::yield();
   operation->open = true;
   over.get();
-  thread_.call([&] { EXPECT_EQ(thread_.finished()[a_], 0); });
+  thread_.call([&] { EXPECT_EQ(thread_.finished()[a_].ticket, 0); });
 }
 
 TEST_F(CommThreadTest, HandedOverOperationEndsWhenTheThreadIsClosed) {

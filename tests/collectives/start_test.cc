@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kolo/collectives/detail/launcher.h>
+#include <kolo/collectives/detail/mpi_parameters.h>
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/topology.h>
 #include <kolo/core/base/error.h>
@@ -41,6 +42,35 @@ TEST_F(LauncherTest, TellsTheNumberOfRanksOfASlurmStep) {
   EXPECT_FALSE(detail::find_launcher()->size);
   setenv("SLURM_STEP_NUM_TASKS", "4", 1);
   EXPECT_EQ(detail::find_launcher()->size, 4);
+}
+
+class MpiParameters : public testing::Test {
+ protected:
+  static constexpr const char *kEagerLimit = "OMPI_MCA_btl_tcp_eager_limit",
+                              *kMaxSendSize = "OMPI_MCA_btl_tcp_max_send_size";
+  void SetUp() override {
+    unsetenv(kEagerLimit);
+    unsetenv(kMaxSendSize);
+  }
+  void TearDown() override { SetUp(); }
+};
+
+TEST_F(MpiParameters, LetAChunkGoOutOverTcpAtOnce) {
+  detail::send_chunks_at_once(256 << 10);
+  EXPECT_THAT(std::getenv(kEagerLimit), testing::StrEq("263168"));
+  EXPECT_THAT(std::getenv(kMaxSendSize), testing::StrEq("263168"));
+}
+
+TEST_F(MpiParameters, AreLeftAloneWhereOneIsSet) {
+  setenv(kMaxSendSize, "131072", 1);
+  detail::send_chunks_at_once(256 << 10);
+  EXPECT_THAT(std::getenv(kEagerLimit), testing::IsNull());
+  EXPECT_THAT(std::getenv(kMaxSendSize), testing::StrEq("131072"));
+}
+
+TEST_F(MpiParameters, AreLeftAloneForChunksThatGoOutAtOnceAnyway) {
+  detail::send_chunks_at_once(4096);
+  EXPECT_THAT(std::getenv(kEagerLimit), testing::IsNull());
 }
 
 // Ranks 0, 2 and 4 on one host, 1 and 3 on another.

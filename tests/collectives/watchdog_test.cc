@@ -50,7 +50,7 @@ class WatchdogTest : public testing::Test {
       dogs.push_back(std::make_unique<Watchdog>(*boxes[rank], rank,
                                                 std::vector<std::string>{"h0", "h1", "h2"},
                                                 Watchdog::Limits{.warning = 1s, .abort = 3s}));
-    finished.assign(kRanks, {-1});
+    finished.assign(kRanks, {{}});
     entered_at.assign(kRanks, std::nullopt);
   }
 
@@ -85,7 +85,7 @@ class WatchdogTest : public testing::Test {
  public:
   std::vector<std::unique_ptr<Box>> boxes;
   std::vector<std::unique_ptr<Watchdog>> dogs;
-  std::vector<std::vector<std::int64_t>> finished;
+  std::vector<std::vector<Reached>> finished;
   std::vector<std::optional<Watchdog::Clock::time_point>> entered_at;
   Watchdog::Clock::time_point now{1h};
   int notes = 0;
@@ -148,7 +148,7 @@ TEST_F(WatchdogTest, GivesUpAloneWhenRankZeroDoesNotAnswer) {
 }
 
 TEST_F(WatchdogTest, EndsWhatARankThatLeftHadNotFinished) {
-  finished[2] = {4};
+  finished[2] = {{.channel = 0, .ticket = 4}};
   dogs[2]->announce_exit(finished[2]);
   pass(100ms);
   EXPECT_EQ(dogs[0]->verdict(0, 4), nullptr);
@@ -158,11 +158,17 @@ TEST_F(WatchdogTest, EndsWhatARankThatLeftHadNotFinished) {
 
 TEST_F(WatchdogTest, LeavesAloneOperationsOfOtherRanks) {
   for (auto& dog : dogs) dog->set_members(0, {0, 1});
-  finished[2] = {-1};
   dogs[2]->announce_exit(finished[2]);
   enter(0);
   EXPECT_THAT(logged_during(1500ms), HasSubstr("ready on [0], missing on [1]"));
   EXPECT_EQ(dogs[0]->verdict(0, 5), nullptr);
+}
+
+// Rank 0, whom the others ask, has never heard of the channel.
+TEST_F(WatchdogTest, NamesTheMissingRankOfAChannelThatRankZeroIsNotIn) {
+  for (const int rank : {1, 2}) dogs[rank]->set_members(0, {1, 2});
+  enter(2);
+  EXPECT_THAT(logged_during(2s), HasSubstr("ready on [2], missing on [1]"));
 }
 
 }  // namespace

@@ -31,6 +31,11 @@ class BitVector {
       if (word != 0) return true;
     return false;
   }
+  std::size_t count() const {
+    std::size_t bits = 0;
+    for (const auto word : words_) bits += static_cast<std::size_t>(std::popcount(word));
+    return bits;
+  }
   void and_with(const BitVector& other) {
     if (words_.size() > other.words_.size()) words_.resize(other.words_.size());
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];

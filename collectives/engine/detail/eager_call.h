@@ -26,7 +26,7 @@ template <typename Fill>
 OperationPtr start(OpKind kind, const EagerOptions& options, const Fill& fill) {
   const auto runtime = runtime_for_eager();
   const auto set = runtime->engine().set(options.process_set.id());
-  auto operation = std::make_shared<Operation>();
+  auto operation = make_operation();
   auto request = std::make_shared<Request>();
   request->kind = kind;
   request->named = !options.name.empty();

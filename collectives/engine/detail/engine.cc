@@ -119,7 +119,7 @@ SetEngine::Setting Engine::setting(int id, std::vector<int> members) {
   if (thread_ == nullptr) return setting;
   // Every rank takes the number, so that it means the same on all.
   setting.channel = thread_->open_channel();
-  thread_->watchdog()->set_members(setting.channel, members);
+  thread_->watchdog()->set_members(thread_->shared_number(setting.channel), members);
   if (setting.rank == static_cast<int>(members.size()) || members.size() == 1) return setting;
   setting.thread = thread_;
   setting.allocator = fusion_memory_;

@@ -17,7 +17,7 @@ struct Piece {
 
 /// An agreed request, and how many ranks contribute to it.
 struct AgreedReduction {
-  RequestPtr request;
+  const Request* request = nullptr;
   int contributors = 0;
 };
 

@@ -26,32 +26,28 @@ int Negotiator::rank_of(int participant) const {
 
 // ---- This rank's own calls.
 
-void Negotiator::submit(RequestPtr request) {
-  const auto refused = refused_.find(request->name);
+void Negotiator::submit(RequestPtr request, OperationPtr operation) {
+  Own own{std::move(request), std::move(operation)};
+  const auto refused = refused_.empty() ? refused_.end() : refused_.find(own.request->name);
   if (refused == refused_.end()) {
-    Own& own = own_[request->name];
-    own = {std::move(request), -1};
-    announce(own);
+    keep(std::move(own));
   } else if (refused->second.come) {
-    held_.push_back({request, request->name, ""});
+    held_.push_back({std::move(own), refused->first, ""});
   } else {
     Refused& round = refused->second;
     round.come = true;
-    round.own = {std::move(request), -1};
-    const Refusal& refusal = round.refusal;
-    decisions_.push_back(
-        {.kind = Decision::Kind::fail,
-         .name = refusal.name,
-         .code = Code::failed_precondition,
-         .text = fmt::format("rank {} refused {}: {}", members_[refusal.rank], refusal.name, refusal.text)});
-    announce(round.own);
+    round.own = own.request;
+    fail_refused(round.refusal, std::move(own));
+    round.slot = slot_for(*round.own);
+    if (round.slot >= 0) set_own_bit(round.slot);
+    else mark(self(), Tally::of(rank_, round.own));
   }
 }
 
 void Negotiator::refuse(const std::string& name, const std::string& text) {
-  const auto [refused, is_first] = refused_.try_emplace(name, Refused{{name, rank_, text}, true, {}});
+  const auto [refused, is_first] = refused_.try_emplace(name, Refused{{name, rank_, text}, true});
   if (!is_first && refused->second.come) {
-    held_.push_back({nullptr, name, text});
+    held_.push_back({{}, name, text});
     return;
   }
   refused->second.come = true;
@@ -62,17 +58,56 @@ void Negotiator::refuse(const std::string& name, const std::string& text) {
   mark(self(), std::move(nothing));
 }
 
-void Negotiator::announce(Own& own) {
-  const std::string& name = own.request->name;
-  const int slot = any_joined_ || table_.count(name) > 0 ? -1 : cache_.find(*own.request, rank_);
+// Where the request can be announced as a bit; −1 if it must be in full.
+int Negotiator::slot_for(const Request& request) {
+  const bool in_full = any_joined_ || (!table_.empty() && table_.count(request.name) > 0);
+  const int slot = in_full ? -1 : cache_.find(request, rank_);
   ++(slot >= 0 ? counts_.hits : counts_.misses);
-  own.slot = slot;
-  if (slot < 0) {
-    mark(self(), Tally::of(rank_, own.request));
-    return;
-  }
+  return slot;
+}
+
+void Negotiator::set_own_bit(int slot) {
   bits_[self()].set(slot);
   bits_changed_ = true;
+}
+
+void Negotiator::keep(Own own) {
+  const int slot = slot_for(*own.request);
+  if (slot < 0) {
+    const RequestPtr request = own.request;
+    own_[request->name] = std::move(own);
+    mark(self(), Tally::of(rank_, request));
+    return;
+  }
+  if (static_cast<int>(own_bits_.size()) <= slot) own_bits_.resize(slot + 1);
+  own_bits_[slot] = std::move(own);
+  ++own_bits_set_;
+  set_own_bit(slot);
+}
+
+Negotiator::Own Negotiator::take_own(int slot) {
+  if (slot >= static_cast<int>(own_bits_.size()) || !own_bits_[slot].request) return {};
+  --own_bits_set_;
+  return std::exchange(own_bits_[slot], {});
+}
+
+Negotiator::Own Negotiator::take_own(const std::string& name) {
+  if (const int slot = cache_.find(name); slot >= 0)
+    if (Own own = take_own(slot); own.request) return own;
+  const auto own = own_.extract(name);
+  return own ? std::move(own.mapped()) : Own{};
+}
+
+bool Negotiator::is_undecided(const std::string& name) const {
+  const int slot = cache_.find(name);
+  return own_.count(name) > 0 ||
+         (slot >= 0 && slot < static_cast<int>(own_bits_.size()) && own_bits_[slot].request);
+}
+
+void Negotiator::drop_operations() {
+  for (auto& own : own_bits_) own.operation = nullptr;
+  for (auto& [name, own] : own_) own.operation = nullptr;
+  for (auto& held : held_) held.own.operation = nullptr;
 }
 
 void Negotiator::join() {
@@ -110,10 +145,9 @@ void Negotiator::take_bits_of(int slot) {
     entry.tally.merge(tally_of_bit(slot, participant));
     entry.ready |= Mask{1} << participant;
   }
-  const auto own = own_.find(entry.tally.name);
-  if (own != own_.end() && own->second.slot == slot) own->second.slot = -1;
+  if (Own own = take_own(slot); own.request) own_[entry.tally.name] = std::move(own);
   const auto refused = refused_.find(entry.tally.name);
-  if (refused != refused_.end() && refused->second.own.slot == slot) refused->second.own.slot = -1;
+  if (refused != refused_.end() && refused->second.slot == slot) refused->second.slot = -1;
 }
 
 Tally Negotiator::tally_of_bit(int slot, int participant) const {
@@ -279,18 +313,23 @@ void Negotiator::decide(const Tally& tally) {
 void Negotiator::carry_out(const Batch& batch) {
   ++epoch_;
   if (batch.tuning) decisions_.push_back({.kind = Decision::Kind::tune, .tuning = *batch.tuning});
+  decisions_.reserve(decisions_.size() + batch.known.count() + batch.executions.size() + 1);
   batch.known.for_each([&](int slot) {
     cache_.touch(slot);
-    execute(cache_.entry(slot).request, cache_.entry(slot).rows, size());
+    const auto& known = cache_.entry(slot);
+    Own own = take_own(slot);
+    if (!own.request && !own_.empty()) own = take_own(known.request->name);
+    execute(std::move(own), known.request, known.rows, size());
   });
   for (const auto& execution : batch.executions) {
-    execute(execution.request, execution.rows, execution.contributors);
+    execute(take_own(execution.request->name), execution.request, execution.rows, execution.contributors);
     if (!execution.request->named || execution.contributors < size()) continue;
     if (const auto left = cache_.insert(execution.request, execution.rows, epoch_)) evicted(*left);
   }
   for (const auto& failure : batch.failures) {
+    Own own = take_own(failure.name);
     cache_.erase(failure.name, epoch_);
-    fail(failure.name, failure.code, failure.text);
+    fail(failure.name, failure.code, failure.text, std::move(own));
   }
   for (const auto& refusal : batch.refusals) apply(refusal);
   for (const auto& name : batch.over) round_is_over(name);
@@ -306,51 +345,62 @@ void Negotiator::carry_out(const Batch& batch) {
   decisions_.push_back({.kind = Decision::Kind::end_of_batch});
 }
 
-void Negotiator::execute(RequestPtr request, std::vector<std::int64_t> rows, int contributors) {
-  own_.erase(request->name);
-  decisions_.push_back({.kind = Decision::Kind::execute,
-                        .request = std::move(request),
-                        .rows = std::move(rows),
-                        .contributors = contributors});
+void Negotiator::execute(Own own, const RequestPtr& request, const std::vector<std::int64_t>& rows,
+                         int contributors) {
+  Decision& decision = decisions_.emplace_back();
+  decision.operation = std::move(own.operation);
+  decision.request = request;
+  decision.rows = rows;
+  decision.contributors = contributors;
 }
 
-void Negotiator::fail(const std::string& name, Code code, const std::string& text) {
-  own_.erase(name);
-  decisions_.push_back({.kind = Decision::Kind::fail, .name = name, .code = code, .text = text});
+void Negotiator::fail(const std::string& name, Code code, const std::string& text, Own own) {
+  decisions_.push_back({.kind = Decision::Kind::fail,
+                        .operation = std::move(own.operation),
+                        .name = name,
+                        .code = code,
+                        .text = text});
+}
+
+void Negotiator::fail_refused(const Refusal& refusal, Own own) {
+  fail(refusal.name, Code::failed_precondition,
+       fmt::format("rank {} refused {}: {}", members_[refusal.rank], refusal.name, refusal.text),
+       std::move(own));
 }
 
 // The slot means another name from this epoch on. Every rank forgets what it heard by the bit, and every rank
 // that is ready for the old name says so again, in full.
 void Negotiator::evicted(const ResponseCache::Evicted& evicted) {
   for (auto& bits : bits_) bits.clear(evicted.slot);
-  if (const auto own = own_.find(evicted.name); own != own_.end()) re_announce(own->second, evicted);
-  if (const auto refused = refused_.find(evicted.name);
-      refused != refused_.end() && refused->second.own.request)
-    re_announce(refused->second.own, evicted);
-}
-
-void Negotiator::re_announce(Own& own, const ResponseCache::Evicted& evicted) {
-  if (own.slot != evicted.slot) return;
-  own.slot = -1;
-  mark(self(), Tally::of(rank_, own.request));
+  if (Own own = take_own(evicted.slot); own.request) {
+    const RequestPtr request = own.request;
+    own_[evicted.name] = std::move(own);
+    mark(self(), Tally::of(rank_, request));
+  }
+  const auto refused = refused_.find(evicted.name);
+  if (refused == refused_.end() || refused->second.slot != evicted.slot) return;
+  refused->second.slot = -1;
+  mark(self(), Tally::of(rank_, refused->second.own));
 }
 
 void Negotiator::apply(const Refusal& refusal) {
-  const auto [refused, is_new] = refused_.try_emplace(refusal.name, Refused{refusal, false, {}});
+  const auto [refused, is_new] = refused_.try_emplace(refusal.name, Refused{refusal, false});
   if (!is_new) return;  // this rank refused it as well
-  const auto own = own_.find(refusal.name);
-  if (own == own_.end()) return;
+  const int slot = cache_.find(refusal.name);
+  Own own = slot < 0 ? Own{} : take_own(slot);
+  if (own.request) refused->second.slot = slot;
+  else own = take_own(refusal.name);
+  if (!own.request) return;
   refused->second.come = true;
-  refused->second.own = std::move(own->second);
-  fail(refusal.name, Code::failed_precondition,
-       fmt::format("rank {} refused {}: {}", members_[refusal.rank], refusal.name, refusal.text));
+  refused->second.own = own.request;
+  fail_refused(refusal, std::move(own));
 }
 
 void Negotiator::round_is_over(const std::string& name) {
   refused_.erase(name);
   for (auto& held : std::exchange(held_, {})) {
     if (held.name != name) held_.push_back(std::move(held));
-    else if (held.request) submit(std::move(held.request));
+    else if (held.own.request) submit(std::move(held.own.request), std::move(held.own.operation));
     else refuse(held.name, held.text);
   }
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <kolo/collectives/engine/detail/messages.h>
+#include <kolo/collectives/engine/detail/operation.h>
 #include <kolo/collectives/engine/detail/response_cache.h>
 
 namespace kolo::detail {
@@ -29,6 +30,7 @@ namespace kolo::detail {
 struct Decision {
   enum class Kind { execute, fail, all_joined, gone, end, tune, end_of_batch };
   Kind kind = Kind::execute;
+  OperationPtr operation = {};          // execute, fail: that of this rank, if it has submitted one
   RequestPtr request = {};              // execute: as agreed
   std::vector<std::int64_t> rows = {};  // execute: by rank, where they have their own
   int contributors = 0;                 // execute: the others have joined
@@ -47,8 +49,8 @@ class Negotiator {
   /// members: the job's numbers of the set's ranks, for messages.
   Negotiator(int rank, std::vector<int> members, std::int64_t cache_capacity, Send send);
 
-  /// This rank is ready. Not again for a name until a decision on it was taken.
-  void submit(RequestPtr request);
+  /// This rank is ready. Not again for a name until a decision on it was taken, which hands `operation` out.
+  void submit(RequestPtr request, OperationPtr operation = nullptr);
   /// This rank's call of `name` failed before it could be submitted.
   void refuse(const std::string& name, const std::string& text);
   /// From now on this rank counts as ready for everything, until all have joined.
@@ -62,8 +64,17 @@ class Negotiator {
   void receive(int from, std::string_view message);
   /// Sends what has become complete since the last time; on the root, decides.
   void flush();
-  /// Empties it. In the agreed order.
-  std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
+  /// Those since the last time, in the agreed order, instead of what is in `decisions`.
+  void take_decisions(std::vector<Decision>& decisions) {
+    decisions.clear();
+    decisions.swap(decisions_);
+  }
+
+  /// This rank has submitted an operation of this name, of which nothing has been decided.
+  bool is_undecided(const std::string& name) const;
+  bool has_undecided() const { return own_bits_set_ > 0 || !own_.empty(); }
+  /// Later decisions hand no operations out any more.
+  void drop_operations();
 
   bool is_root() const { return rank_ == 0; }
   bool has_joined() const { return joined_; }
@@ -80,7 +91,7 @@ class Negotiator {
   using Mask = std::uint32_t;  // of participants: the children, and behind them this rank itself
   struct Own {
     RequestPtr request;
-    int slot = -1;  // announced as a bit of this slot
+    OperationPtr operation;
   };
   struct Entry {
     Tally tally;
@@ -88,11 +99,12 @@ class Negotiator {
   };
   struct Refused {
     Refusal refusal;
-    bool come = false;  // this rank has come to the round
-    Own own;            // with this, unless it refused as well
+    bool come = false;    // this rank has come to the round
+    RequestPtr own = {};  // with this, unless it refused as well
+    int slot = -1;        // and announced it as a bit of this slot
   };
   struct Held {
-    RequestPtr request;  // nullptr: a refusal
+    Own own;  // empty: a refusal
     std::string name, text;
   };
 
@@ -101,7 +113,11 @@ class Negotiator {
   Mask all() const { return (Mask{1} << (children_ + 1)) - 1; }
   int participant_of(int from) const;
   int rank_of(int participant) const;
-  void announce(Own& own);
+  int slot_for(const Request& request);
+  void set_own_bit(int slot);
+  void keep(Own own);
+  Own take_own(int slot);
+  Own take_own(const std::string& name);
   void mark(int participant, Tally tally);
   void take_bits_of(int slot);
   Tally tally_of_bit(int slot, int participant) const;
@@ -116,10 +132,10 @@ class Negotiator {
   void send_to_children(const std::string& message);
   void send(int to, const std::string& message);
   void carry_out(const Batch& batch);
-  void execute(RequestPtr request, std::vector<std::int64_t> rows, int contributors);
+  void execute(Own own, const RequestPtr& request, const std::vector<std::int64_t>& rows, int contributors);
   void evicted(const ResponseCache::Evicted& evicted);
-  void re_announce(Own& own, const ResponseCache::Evicted& evicted);
-  void fail(const std::string& name, Code code, const std::string& text);
+  void fail(const std::string& name, Code code, const std::string& text, Own own);
+  void fail_refused(const Refusal& refusal, Own own);
   void apply(const Refusal& refusal);
   void round_is_over(const std::string& name);
   void all_have_joined(int last);
@@ -135,7 +151,10 @@ class Negotiator {
   std::vector<BitVector> bits_;  // by participant: ready, and not told to the parent yet
   bool bits_changed_ = false;
   std::unordered_map<std::string, Entry> table_;  // names that are on their way without a bit
-  std::unordered_map<std::string, Own> own_;      // this rank's pending ones
+  // This rank's own that are undecided: by slot where they are announced as a bit, else by name.
+  std::vector<Own> own_bits_;
+  std::int64_t own_bits_set_ = 0;
+  std::unordered_map<std::string, Own> own_;
   std::unordered_map<std::string, Refused> refused_;
   std::deque<Held> held_;                // calls of the next round of a refused name
   std::vector<int> joined_below_;        // by participant: how many ranks there have joined

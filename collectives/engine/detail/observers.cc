@@ -21,11 +21,11 @@ Registry& registry() {
 }
 
 using detail::observe;
-using detail::OperationPtr;
+using detail::Operation;
 
 class Observed final : public Collective {
  public:
-  Observed(std::shared_ptr<Collective> collective, int process_set, std::vector<OperationPtr> operations)
+  Observed(std::shared_ptr<Collective> collective, int process_set, std::vector<Operation*> operations)
       : collective_(std::move(collective)), process_set_(process_set), operations_(std::move(operations)) {}
 
   void start() override {
@@ -48,7 +48,7 @@ class Observed final : public Collective {
  private:
   const std::shared_ptr<Collective> collective_;
   const int process_set_;
-  const std::vector<OperationPtr> operations_;
+  const std::vector<Operation*> operations_;
   const char* phase_ = nullptr;
 };
 
@@ -57,7 +57,7 @@ class Observed final : public Collective {
 namespace detail {
 
 std::shared_ptr<Collective> observed(std::shared_ptr<Collective> collective, int process_set,
-                                     const std::vector<OperationPtr>& operations) {
+                                     const std::vector<Operation*>& operations) {
   if (!observers()) return collective;
   return std::make_shared<Observed>(std::move(collective), process_set, operations);
 }

@@ -32,8 +32,8 @@ void observe(int process_set, const Operation& operation, const Tell& tell) {
 }
 
 /// `collective`, which carries out these operations, with its start and its phases told to the observers; the
-/// collective itself where nobody observes.
+/// collective itself where nobody observes. `collective` keeps them alive.
 std::shared_ptr<Collective> observed(std::shared_ptr<Collective> collective, int process_set,
-                                     const std::vector<OperationPtr>& operations);
+                                     const std::vector<Operation*>& operations);
 
 }  // namespace kolo::detail

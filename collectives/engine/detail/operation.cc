@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include <boost/pool/pool_alloc.hpp>
+
 namespace kolo::detail {
 namespace {
 
@@ -47,17 +49,22 @@ void Operation::get() {
   if (error) std::rethrow_exception(error);
 }
 
-void finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error) {
+OperationPtr make_operation() {
+  return std::allocate_shared<Operation>(boost::fast_pool_allocator<Operation>());
+}
+
+void finish(std::span<Operation* const> operations, const std::exception_ptr& error) {
   if (operations.empty()) return;
   Completion& completion = *operations.front()->completion;
   std::vector<std::function<void()>> afterwards;
   {
     MutexLock lock(completion.mutex);
-    for (const auto& operation : operations) {
+    for (Operation* const operation : operations) {
       operation->error = error;
-      operation->done = true;
-      std::move(operation->afterwards.begin(), operation->afterwards.end(), std::back_inserter(afterwards));
+      if (!operation->afterwards.empty())
+        std::move(operation->afterwards.begin(), operation->afterwards.end(), std::back_inserter(afterwards));
       operation->afterwards.clear();
+      operation->done.store(true, std::memory_order_release);
     }
     completion.changed.notify_all();
   }

@@ -6,7 +6,10 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
+
+#include <boost/container/small_vector.hpp>
 
 #include <kolo/collectives/collective.h>
 #include <kolo/collectives/engine/detail/request.h>
@@ -25,11 +28,13 @@ struct Completion {
   std::function<void()> hurry KOLO_GUARDED_BY(mutex);
 };
 
+struct NameEntry;
+
 /// Filled by the caller, then by the communication thread until it is done, then read by the caller.
 struct Operation {
   RequestPtr request;
-  std::vector<TypedBuffer>
-      buffers;                  // one for each of the request's tensors: read, and written where `writes`
+  // One for each of the request's tensors: read, and written where `writes`.
+  boost::container::small_vector<TypedBuffer, 1> buffers;
   std::vector<Tensor> tensors;  // keeps such memory alive where it is the engine's to do so
   bool writes = true;
   Allocator* allocator = &cpu_allocator();  // of the results
@@ -38,6 +43,7 @@ struct Operation {
   std::vector<std::int64_t> numbers;  // alltoall: rows from each rank; join: the last rank; process_set: ids
 
   std::shared_ptr<Completion> completion;
+  NameEntry* entry = nullptr;  // of its name in the queue, while it is pending
   std::chrono::steady_clock::time_point submitted;
   std::int64_t sequence = -1;                     // in the agreed order of the set
   bool taken = false;                             // the results; guarded by completion->mutex
@@ -57,7 +63,9 @@ struct Operation {
 };
 using OperationPtr = std::shared_ptr<Operation>;
 
+/// From memory that is kept: operations come and go by the thousand.
+OperationPtr make_operation();
 /// Wakes who waits for them. error: of all of them.
-void finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error);
+void finish(std::span<Operation* const> operations, const std::exception_ptr& error);
 
 }  // namespace kolo::detail

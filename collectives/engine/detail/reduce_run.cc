@@ -14,9 +14,10 @@ constexpr std::int64_t kBytesAtATime = std::int64_t{1} << 20;
 
 class ReduceRun final : public Collective {
  public:
-  ReduceRun(Communicator& communicator, const std::vector<Piece>& run, const std::vector<Agreed>& agreed,
+  ReduceRun(Communicator& communicator, const std::vector<Piece>& run, AgreedBatch batch,
             std::shared_ptr<Buffer> memory)
-      : communicator_(communicator), memory_(std::move(memory)) {
+      : communicator_(communicator), memory_(std::move(memory)), agreed_(std::move(batch)) {
+    const std::vector<Agreed>& agreed = *agreed_;
     const Agreed& first = agreed[run[0].operation];
     reduction_ = first.request->reduction;
     const DType dtype = first.request->tensors[run[0].tensor].dtype;
@@ -24,9 +25,9 @@ class ReduceRun final : public Collective {
     if (reduction_.op == ReduceOp::average && first.contributors < communicator.size() &&
         !first.request->average_over_all)
       divisor_ = first.contributors;
+    parts_.reserve(run.size());
     for (const auto& piece : run) {
       const Agreed& one = agreed[piece.operation];
-      if (one.operation) operations_.push_back(one.operation);
       std::byte* const bytes = one.operation ? one.operation->buffers[piece.tensor].bytes : nullptr;
       parts_.push_back({bytes, piece.bytes / element_bytes, dtype});
       elements_ += parts_.back().elements;
@@ -110,10 +111,10 @@ class ReduceRun final : public Collective {
 
   Communicator& communicator_;
   std::shared_ptr<Buffer> memory_;
+  AgreedBatch agreed_;  // messages on their way may refer to its operations' memory
   Reduction reduction_;
-  int divisor_ = 0;                       // 0: the communicator divides
-  std::vector<OperationPtr> operations_;  // whose memory messages on their way may refer to
-  std::vector<TypedBuffer> parts_;        // without bytes: this rank has joined
+  int divisor_ = 0;                 // 0: the communicator divides
+  std::vector<TypedBuffer> parts_;  // without bytes: this rank has joined
   std::int64_t elements_ = 0;
   bool in_place_ = false;
   TypedBuffer whole_;
@@ -126,9 +127,8 @@ class ReduceRun final : public Collective {
 }  // namespace
 
 std::shared_ptr<Collective> reduce_run(Communicator& communicator, const std::vector<Piece>& run,
-                                       const std::vector<Agreed>& agreed,
-                                       std::shared_ptr<Buffer> fusion_buffer) {
-  return std::make_shared<ReduceRun>(communicator, run, agreed, std::move(fusion_buffer));
+                                       AgreedBatch agreed, std::shared_ptr<Buffer> fusion_buffer) {
+  return std::make_shared<ReduceRun>(communicator, run, std::move(agreed), std::move(fusion_buffer));
 }
 
 }  // namespace kolo::detail

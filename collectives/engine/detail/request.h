@@ -55,6 +55,8 @@ struct Request {
   std::string device = "cpu";     // its kind
   std::string payload;            // what else must agree, as text: a new process set's ranks
   bool named = true;              // by the caller, so that the name may come again
+  // Where the response cache of this rank has found it: the communication thread's own, and no part of it.
+  mutable int slot_hint = -1;
 
   std::int64_t rows() const {
     return tensors.empty() || tensors[0].shape.rank() == 0 ? 0 : tensors[0].shape.dim(0);

@@ -10,12 +10,17 @@ int ResponseCache::find(const std::string& name) const {
 }
 
 int ResponseCache::find(const Request& own, int rank) const {
+  const int hint = own.slot_hint;
+  if (hint >= 0 && has(hint) && entry(hint).same == &own) return hint;
   const int slot = find(own.name);
   if (slot < 0) return -1;
   const Entry& known = entry(slot);
   if (!agree(own, *known.request)) return -1;
   const bool same_rows = known.rows.empty() || known.rows[static_cast<std::size_t>(rank)] == own.rows();
-  return same_rows ? slot : -1;
+  if (!same_rows) return -1;
+  own.slot_hint = slot;
+  known.same = &own;
+  return slot;
 }
 
 void ResponseCache::touch(int slot) { order_.splice(order_.end(), order_, place_[slot]); }

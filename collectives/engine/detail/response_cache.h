@@ -21,6 +21,8 @@ class ResponseCache {
     RequestPtr request;              // as agreed; rows are those of the lowest rank
     std::vector<std::int64_t> rows;  // by rank, where they have their own
     std::int64_t changed = 0;        // the epoch in which the slot got this content or lost its last one
+    // The own request that was last found to be the same.
+    mutable const Request* same = nullptr;
   };
   /// A name that had to leave `slot`.
   struct Evicted {

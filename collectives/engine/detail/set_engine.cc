@@ -1,8 +1,10 @@
 #include <kolo/collectives/engine/detail/set_engine.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <kolo/collectives/engine/detail/observers.h>
@@ -59,7 +61,7 @@ SetEngine::SetEngine(Setting setting, const EngineOptions& options)
           {.warning = options.stall_warning, .abort = options.stall_abort},
           [this](int to, const std::string& bytes) { setting_.post(to, Message::stall, bytes); },
           [this](const std::string& name) {
-            return negotiator_.has_joined() || undecided_.count(name) > 0;
+            return negotiator_.has_joined() || negotiator_.is_undecided(name);
           }) {
   if (setting_.thread == nullptr) return;
   MutexLock lock(completion_->mutex);
@@ -82,7 +84,6 @@ void SetEngine::submit(const OperationPtr& operation) {
   operation->submitted = Clock::now();
   observe(setting_.id, *operation, [](auto& observer, const auto& event) { observer.submitted(event); });
   if (size() > 1) {
-    record(*operation);
     if (queue_.add(operation)) setting_.thread->wake();
     return;
   }
@@ -94,21 +95,17 @@ void SetEngine::submit(const OperationPtr& operation) {
   ++operations_;
   observe(setting_.id, *operation,
           [](auto& observer, const auto& event) { observer.finished(event, nullptr); });
-  detail::finish({operation}, nullptr);
+  Operation* const one = operation.get();
+  detail::finish({&one, 1}, nullptr);
 }
 
-// By name alone: its place among the others is not known yet.
-void SetEngine::record(Operation& operation) {
-  const Request& request = *operation.request;
-  OperationDetails details{
-      .name = request.name, .kind = name(request.kind), .bytes = request.bytes(), .process_set = setting_.id};
-  std::string shape;
-  if (!request.tensors.empty()) {
-    shape = fmt::format("{}", request.tensors[0].shape);
-    details.shape = shape;
-    details.dtype = request.tensors[0].dtype;
-  }
-  operation.record = setting_.thread->recorder().submitted(details);
+bool SetEngine::submit_again(const OperationPtr& operation, const CallAgain& call) {
+  if (size() == 1 || observers()) return false;
+  operation->completion = completion_;
+  operation->submitted = Clock::now();
+  const auto is_first = queue_.add_again(operation, call);
+  if (is_first && *is_first) setting_.thread->wake();
+  return is_first.has_value();
 }
 
 void SetEngine::refuse(const std::string& name, const std::string& text) {
@@ -140,9 +137,8 @@ Resident::State SetEngine::advance(Clock::time_point now) {
   take_new();
   if (moved) negotiator_.flush();
   // Carrying out decisions submits nothing by itself, but a round that is over lets the next one begin.
-  for (auto decisions = negotiator_.take_decisions(); !decisions.empty();
-       decisions = negotiator_.take_decisions()) {
-    for (auto& decision : decisions) act(decision);
+  for (negotiator_.take_decisions(decisions_); !decisions_.empty(); negotiator_.take_decisions(decisions_)) {
+    for (auto& decision : decisions_) act(decision);
     negotiator_.flush();
   }
   if (moved) {
@@ -154,22 +150,57 @@ Resident::State SetEngine::advance(Clock::time_point now) {
   }
   if (now - last_look_ >= kStallInterval) look_for_stalls(now);
   if (moved) return Resident::State::advanced;
-  return more || join_ || !undecided_.empty() ? Resident::State::waiting : Resident::State::idle;
+  if (join_ || negotiator_.has_undecided()) return Resident::State::waiting;
+  return more ? Resident::State::resting : Resident::State::idle;
 }
 
 void SetEngine::take_new() {
+  if (taken_.empty()) return;
+  record_taken();
   for (auto& item : taken_) {
-    if (!item.operation) {
-      negotiator_.refuse(item.name, item.text);
+    if (item.refused) {
+      negotiator_.refuse(item.refused->name, item.refused->text);
     } else if (item.operation->request->kind == OpKind::join) {
       join_ = item.operation;
       negotiator_.join();
     } else if (!item.operation->done) {  // it may have ended with all others
-      undecided_[item.operation->request->name] = item.operation;
-      negotiator_.submit(item.operation->request);
+      RequestPtr request = item.operation->request;
+      negotiator_.submit(std::move(request), std::move(item.operation));
     }
   }
   taken_.clear();
+}
+
+// Only what the recorder will keep is written there.
+void SetEngine::record_taken() {
+  auto& recorder = setting_.thread->recorder();
+  const auto operations = static_cast<std::size_t>(
+      std::count_if(taken_.begin(), taken_.end(), [](const auto& item) { return !item.refused; }));
+  std::size_t skipped = operations - std::min(operations, recorder.capacity());
+  auto next = skipped > 0 ? recorder.skip(skipped) : 0;
+  for (const auto& item : taken_) {
+    if (item.refused) continue;
+    if (skipped == 0) {
+      record(*item.operation);
+    } else {
+      item.operation->record = next++;
+      --skipped;
+    }
+  }
+}
+
+// By name alone: its place among the others is not known yet.
+void SetEngine::record(Operation& operation) {
+  const Request& request = *operation.request;
+  OperationDetails details{
+      .name = request.name, .kind = name(request.kind), .bytes = request.bytes(), .process_set = setting_.id};
+  fmt::memory_buffer shape;
+  if (!request.tensors.empty()) {
+    fmt::format_to(std::back_inserter(shape), "[{}]", fmt::join(request.tensors[0].shape.dims(), ","));
+    details.shape = {shape.data(), shape.size()};
+    details.dtype = request.tensors[0].dtype;
+  }
+  operation.record = setting_.thread->recorder().submitted(details, Clock::now() - operation.submitted);
 }
 
 void SetEngine::receive(Clock::time_point now, int from, Message kind, std::string_view bytes) {
@@ -178,27 +209,19 @@ void SetEngine::receive(Clock::time_point now, int from, Message kind, std::stri
   else negotiator_.receive(from, bytes);
 }
 
-OperationPtr SetEngine::take_undecided(const std::string& name) {
-  stalls_.decided(name);
-  const auto found = undecided_.find(name);
-  if (found == undecided_.end()) return nullptr;
-  OperationPtr operation = std::move(found->second);
-  undecided_.erase(found);
-  return operation;
-}
-
 void SetEngine::act(Decision& decision) {
   switch (decision.kind) {
     case Decision::Kind::execute: begin(decision); break;
     case Decision::Kind::end_of_batch: reduce_agreed(); break;
     case Decision::Kind::fail:
-      if (const auto operation = take_undecided(decision.name))
-        finish({operation}, error_of(decision.code, decision.text));
+      stalls_.decided(decision.name);
+      if (decision.operation && !decision.operation->done)
+        finish(decision.operation, error_of(decision.code, decision.text));
       break;
     case Decision::Kind::all_joined:
       if (!join_) break;
       join_->numbers = {decision.rank};
-      finish({std::exchange(join_, nullptr)}, nullptr);
+      finish(std::exchange(join_, nullptr), nullptr);
       break;
     case Decision::Kind::gone:
       if (!closing_)
@@ -221,82 +244,96 @@ int SetEngine::root_of(const Request& request) const {
 }
 
 void SetEngine::begin(Decision& decision) {
-  Agreed agreed{decision.request, std::move(decision.rows), decision.contributors,
-                take_undecided(decision.request->name)};
+  const Request& request = *decision.request;
+  stalls_.decided(request.name);
   const std::int64_t sequence = sequence_++;
-  if (closing_) return;  // the memory may be gone; the others see that this rank is
-  if (agreed.operation) {
-    agreed.operation->sequence = sequence;
-    observe(setting_.id, *agreed.operation,
-            [](auto& observer, const auto& event) { observer.negotiated(event); });
-    setting_.thread->recorder().started(agreed.operation->record);
+  // The memory may be gone; the others see that this rank is, or have broken off at the same place.
+  if (closing_ || broken_) return;
+  if (Operation* const operation = decision.operation.get()) {
+    operation->sequence = sequence;
+    observe(setting_.id, *operation, [](auto& observer, const auto& event) { observer.negotiated(event); });
+    started_.push_back(operation->record);
     if (Timeline* const timeline = setting_.thread->timeline())
-      timeline->add({.name = agreed.request->name,
+      timeline->add({.name = request.name,
                      .category = "negotiation",
-                     .lane = agreed.request->name,
-                     .start = agreed.operation->submitted,
+                     .lane = request.name,
+                     .start = operation->submitted,
                      .end = Clock::now(),
-                     .bytes = agreed.request->bytes()});
+                     .bytes = request.bytes()});
   }
-  const Request& request = *agreed.request;
-  if (request.kind == OpKind::allreduce || request.kind == OpKind::grouped_allreduce) {
+  Agreed agreed{std::move(decision.request), std::move(decision.rows), decision.contributors,
+                std::move(decision.operation)};
+  if (request.kind == OpKind::allreduce || request.kind == OpKind::grouped_allreduce)
     agreed_reductions_.push_back(std::move(agreed));
-    return;
-  }
+  else begin_alone(std::move(agreed));
+}
+
+void SetEngine::begin_alone(Agreed agreed) {
+  const auto batch = std::make_shared<const std::vector<Agreed>>(1, std::move(agreed));
+  const Agreed& one = batch->front();
+  const Request& request = *one.request;
   const WorkPtr work = std::make_shared<Work>();
   work->bytes = request.bytes();
   work->label = fmt::format("{} {}", name(request.kind), request.name);
-  if (agreed.operation) work->operations.push_back(agreed.operation);
-  if (agreed.operation) agreed.operation->parts = 1;
+  work->agreed = batch;
+  if (one.operation) work->operations.push_back(one.operation.get());
+  if (one.operation) one.operation->parts = 1;
   if (request.kind == OpKind::process_set) {
     // Making a communicator waits for its ranks: all of them are here then.
     work->collective = in_stages({[this] { return setting_.communicator->barrier(); },
-                                  [this, operation = agreed.operation]() -> std::shared_ptr<Collective> {
+                                  [this, operation = one.operation]() -> std::shared_ptr<Collective> {
                                     operation->numbers = setting_.make_sets(operation->request->payload);
                                     return nullptr;
                                   }});
   } else {
-    work->collective =
-        execute(*setting_.communicator, agreed, request.root < 0 ? 0 : root_of(request), *work);
+    work->collective = execute(*setting_.communicator, one, request.root < 0 ? 0 : root_of(request), *work);
   }
   send(work);
 }
 
 void SetEngine::reduce_agreed() {
+  setting_.thread->recorder().started(started_);
+  started_.clear();
   if (agreed_reductions_.empty()) return;
-  const auto all = std::exchange(agreed_reductions_, {});
+  const auto expected = agreed_reductions_.size();
+  const auto batch = std::make_shared<const std::vector<Agreed>>(std::exchange(agreed_reductions_, {}));
+  agreed_reductions_.reserve(expected);  // the next step's are as many
   std::vector<AgreedReduction> reductions;
-  reductions.reserve(all.size());
-  for (const auto& agreed : all) reductions.push_back({agreed.request, agreed.contributors});
-  const auto runs = fuse(reductions, fusion_bytes_);
+  reductions.reserve(batch->size());
+  for (const auto& agreed : *batch) reductions.push_back({agreed.request.get(), agreed.contributors});
   std::vector<WorkPtr> works;
-  for (const auto& run : runs) {
-    const WorkPtr work = works.emplace_back(std::make_shared<Work>());
-    int last = -1;
-    for (const auto& piece : run) {
-      work->bytes += piece.bytes;
-      if (std::exchange(last, piece.operation) == piece.operation) continue;
-      const Agreed& agreed = all[piece.operation];
-      if (work->label.empty()) work->label = name(agreed.request->kind);
-      if (work->operations.size() < kNamesInLabel)
-        work->label += (work->operations.empty() ? " " : ", ") + agreed.request->name;
-      if (!agreed.operation) continue;
-      ++agreed.operation->parts;
-      work->operations.push_back(agreed.operation);
-    }
-    if (work->operations.size() > kNamesInLabel)
-      work->label += fmt::format(" and {} more", work->operations.size() - kNamesInLabel);
-    work->collective =
-        reduce_run(*setting_.communicator, run, all, run.size() > 1 ? fusion_buffer() : nullptr);
-    reduced_tensors_ += static_cast<std::int64_t>(run.size());
-  }
+  for (const auto& run : fuse(reductions, fusion_bytes_)) works.push_back(reduction_of(run, batch));
   reductions_ += static_cast<std::int64_t>(works.size());
-  std::vector<OperationPtr> empty;  // of elements
-  for (const auto& agreed : all)
-    if (agreed.operation && agreed.operation->parts == 0) empty.push_back(agreed.operation);
+  std::vector<Operation*> empty;  // of elements
+  for (const auto& agreed : *batch)
+    if (agreed.operation && agreed.operation->parts == 0) empty.push_back(agreed.operation.get());
   for (const auto& work : works) send(work);
   operations_ += static_cast<std::int64_t>(empty.size());
   finish(empty, nullptr);
+}
+
+WorkPtr SetEngine::reduction_of(const std::vector<Piece>& run, const AgreedBatch& batch) {
+  const WorkPtr work = std::make_shared<Work>();
+  work->agreed = batch;
+  work->operations.reserve(run.size());
+  int last = -1;
+  for (const auto& piece : run) {
+    work->bytes += piece.bytes;
+    if (std::exchange(last, piece.operation) == piece.operation) continue;
+    const Agreed& agreed = (*batch)[piece.operation];
+    if (work->label.empty()) work->label = name(agreed.request->kind);
+    if (work->operations.size() < kNamesInLabel)
+      work->label += (work->operations.empty() ? " " : ", ") + agreed.request->name;
+    if (!agreed.operation) continue;
+    ++agreed.operation->parts;
+    work->operations.push_back(agreed.operation.get());
+  }
+  if (work->operations.size() > kNamesInLabel)
+    work->label += fmt::format(" and {} more", work->operations.size() - kNamesInLabel);
+  work->collective =
+      reduce_run(*setting_.communicator, run, batch, run.size() > 1 ? fusion_buffer() : nullptr);
+  reduced_tensors_ += static_cast<std::int64_t>(run.size());
+  return work;
 }
 
 // Allocated once. With other fusion bytes, which autotuning may choose, once more.
@@ -325,7 +362,7 @@ void SetEngine::send(const WorkPtr& work) {
 
 void SetEngine::finished(Work& work, const std::exception_ptr& error) {
   if (error && closing_) {
-    for (const auto& operation : work.operations) finish({operation}, shut_down_while(*operation));
+    for (Operation* const operation : work.operations) finish({&operation, 1}, shut_down_while(*operation));
     return;
   }
   if (error) {  // of the communication: what follows cannot work either
@@ -333,47 +370,48 @@ void SetEngine::finished(Work& work, const std::exception_ptr& error) {
     break_off(error);
     return;
   }
-  std::vector<OperationPtr> complete;
-  for (const auto& operation : work.operations)
-    if (--operation->parts == 0) complete.push_back(operation);
+  auto& complete = work.operations;
+  std::erase_if(complete, [](Operation* operation) { return --operation->parts > 0; });
   operations_ += static_cast<std::int64_t>(complete.size());
-  finish(complete, work.error);
   work.collective = nullptr;  // it may refer to the operations' memory
+  finish(complete, work.error);
 }
 
-void SetEngine::finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error) {
-  for (const auto& operation : operations) {
+void SetEngine::finish(std::span<Operation* const> operations, const std::exception_ptr& error) {
+  if (operations.empty()) return;
+  ended_.clear();
+  for (const Operation* const operation : operations) {
     observe(setting_.id, *operation,
             [&](auto& observer, const auto& event) { observer.finished(event, error); });
-    setting_.thread->recorder().finished(operation->record, error != nullptr);
+    ended_.push_back(operation->record);
   }
+  setting_.thread->recorder().finished(ended_, error != nullptr);
   queue_.finish(operations, error);
+}
+
+void SetEngine::finish(const OperationPtr& operation, const std::exception_ptr& error) {
+  Operation* const one = operation.get();
+  finish({&one, 1}, error);
 }
 
 // ---- Ends.
 
-void SetEngine::fail_pending(const std::function<std::exception_ptr(const Operation&)>& error_of) {
-  for (const auto& operation : queue_.pending()) finish({operation}, error_of(*operation));
-  undecided_.clear();
-  join_ = nullptr;
-}
-
 // What is being executed ends by itself, or by the watchdog.
 void SetEngine::break_off(const std::exception_ptr& error) {
-  if (queue_.broken()) return;
+  if (std::exchange(broken_, true)) return;
   queue_.break_off(error);
-  std::vector<OperationPtr> pending;
   for (const auto& operation : queue_.pending())
-    if (operation->sequence < 0) pending.push_back(operation);
-  finish(pending, error);
-  undecided_.clear();
+    if (operation->sequence < 0) finish(operation, error);
+  negotiator_.drop_operations();
   join_ = nullptr;
 }
 
 void SetEngine::close() {
   queue_.break_off(
       std::make_exception_ptr(FailedPreconditionError("kolo is not initialised; call kolo::init() first")));
-  fail_pending(shut_down_while);
+  for (const auto& operation : queue_.pending()) finish(operation, shut_down_while(*operation));
+  negotiator_.drop_operations();
+  join_ = nullptr;
   {
     MutexLock lock(completion_->mutex);
     completion_->hurry = nullptr;
@@ -385,11 +423,12 @@ void SetEngine::close() {
 
 void SetEngine::look_for_stalls(Clock::time_point now) {
   last_look_ = now;
-  if (queue_.broken()) return;
+  if (broken_) return;
   std::vector<StallReporter::Waiting> waiting;
-  for (const auto& [name, operation] : undecided_)
-    if (stalls_.is_late(now, operation->submitted))
-      waiting.push_back({name, label_of(*operation), operation->submitted});
+  if (negotiator_.has_undecided())
+    for (const auto& operation : queue_.pending())
+      if (stalls_.is_late(now, operation->submitted) && negotiator_.is_undecided(operation->request->name))
+        waiting.push_back({operation->request->name, label_of(*operation), operation->submitted});
   if (const auto text = stalls_.poll(now, waiting)) {
     if (negotiator_.is_root()) negotiator_.end(Code::deadline_exceeded, *text);
     else break_off(error_of(Code::deadline_exceeded, *text));

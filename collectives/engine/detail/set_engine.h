@@ -5,9 +5,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <kolo/collectives/comm_thread.h>
@@ -58,6 +58,9 @@ class SetEngine {
   std::string next_name(OpKind kind) { return queue_.next_name(kind); }
   /// Throws as TensorQueue::add.
   void submit(const OperationPtr& operation);
+  /// The quick way for an operation whose name comes again. False, and nothing has happened: make a request,
+  /// and submit().
+  bool submit_again(const OperationPtr& operation, const CallAgain& call);
   /// This rank's call failed with this text.
   void refuse(const std::string& name, const std::string& text);
   void wait_until_idle();
@@ -83,16 +86,18 @@ class SetEngine {
 
   void take_new();
   void act(Decision& decision);
+  void record_taken();
   void record(Operation& operation);
   void begin(Decision& decision);
+  void begin_alone(Agreed agreed);
   void reduce_agreed();
+  WorkPtr reduction_of(const std::vector<Piece>& run, const AgreedBatch& batch);
   void send(const WorkPtr& work);
   void finished(Work& work, const std::exception_ptr& error);
-  void finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error);
-  void fail_pending(const std::function<std::exception_ptr(const Operation&)>& error_of);
+  void finish(std::span<Operation* const> operations, const std::exception_ptr& error);
+  void finish(const OperationPtr& operation, const std::exception_ptr& error);
   std::shared_ptr<Buffer> fusion_buffer();
   void look_for_stalls(Clock::time_point now);
-  OperationPtr take_undecided(const std::string& name);
   int root_of(const Request& request) const;
 
   const Setting setting_;
@@ -105,13 +110,15 @@ class SetEngine {
   Negotiator negotiator_;
   StallReporter stalls_;
   std::vector<TensorQueue::Item> taken_;
-  std::unordered_map<std::string, OperationPtr> undecided_;
+  std::vector<Decision> decisions_;
   OperationPtr join_;
-  std::vector<Agreed> agreed_reductions_;  // of the batch that is being carried out
+  std::vector<Agreed> agreed_reductions_;                  // of the batch that is being carried out
+  std::vector<FlightRecorder::Sequence> started_, ended_;  // at once, and to be recorded
   std::shared_ptr<Buffer> fusion_buffer_;
   std::int64_t sequence_ = 0;  // of operations
   std::int64_t ticket_ = 0;    // of executions
   bool closing_ = false;
+  bool broken_ = false;
   bool received_ = false;  // something, since the last turn
   Clock::time_point last_look_;
 

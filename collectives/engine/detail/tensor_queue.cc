@@ -2,11 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 
 namespace kolo::detail {
+
+bool CallAgain::is_same_as(const Request& request) const {
+  if (request.kind != kind || request.tensors.size() != 1 || request.reduction != reduction ||
+      request.average_over_all != average_over_all || !request.named)
+    return false;
+  const TensorSpec& tensor = request.tensors[0];
+  if (tensor.dtype != buffer.dtype) return false;
+  if (shape != nullptr) return tensor.shape == *shape;
+  const auto& dims = tensor.shape.dims();
+  return dims.size() == 1 && dims[0] == buffer.elements;
+}
 
 std::string TensorQueue::next_name(OpKind kind) {
   MutexLock lock(mutex_);
@@ -20,21 +32,50 @@ bool TensorQueue::add(const OperationPtr& operation) {
   if (join_)
     throw FailedPreconditionError("{} {}: rank {} has joined; wait for join() to return", name(request.kind),
                                   request.name, rank_);
-  if (pending_.count(request.name) > 0)
+  auto found = names_.find(std::string_view(request.name));
+  if (found != names_.end() && found->second.pending)
     throw InvalidArgumentError("{} {} is already pending on rank {}; wait for it or give it another name",
                                name(request.kind), request.name, rank_);
   if (check_overlap_) check_memory(*operation);
-  pending_.emplace(request.name, operation);
-  if (request.kind == OpKind::join) join_ = operation;
+  if (found == names_.end()) {
+    if (names_.size() >= most_names_) forget_free_names();
+    found = names_.try_emplace(request.name).first;
+  }
+  found->second.request = operation->request;
+  return add(operation, found->second);
+}
+
+std::optional<bool> TensorQueue::add_again(const OperationPtr& operation, const CallAgain& call) {
+  MutexLock lock(mutex_);
+  if (broken_ || join_) return std::nullopt;
+  const auto found = names_.find(call.name);
+  if (found == names_.end() || found->second.pending || !call.is_same_as(*found->second.request))
+    return std::nullopt;
+  operation->request = found->second.request;
+  if (check_overlap_) check_memory(*operation);
+  return add(operation, found->second);
+}
+
+bool TensorQueue::add(const OperationPtr& operation, NameEntry& entry) {
+  entry.pending = operation;
+  operation->entry = &entry;
+  ++pending_;
+  if (operation->request->kind == OpKind::join) join_ = operation;
   if (items_.empty()) first_ = operation->submitted;
-  items_.push_back({operation, {}, {}});
+  items_.push_back({operation, nullptr});
   return items_.size() == 1;
+}
+
+// Each entry is looked at once for each that came since the last time, at most.
+void TensorQueue::forget_free_names() {
+  std::erase_if(names_, [](const auto& name) { return !name.second.pending; });
+  most_names_ = std::max(kLeastNames, 2 * names_.size());
 }
 
 bool TensorQueue::refuse(std::string name, std::string text) {
   MutexLock lock(mutex_);
   if (broken_) return false;
-  items_.push_back({nullptr, std::move(name), std::move(text)});
+  items_.push_back({nullptr, std::make_unique<Refused>(Refused{std::move(name), std::move(text)})});
   in_hurry_ = true;
   return items_.size() == 1;
 }
@@ -55,26 +96,25 @@ bool TensorQueue::take(Clock::time_point now, Clock::duration cycle, std::vector
   items.swap(items_);
   in_hurry_ = false;
   for (const auto& item : items)
-    if (item.operation) item.operation->sent = true;
+    if (item.operation) item.operation->sent.store(true, std::memory_order_relaxed);
   return false;
 }
 
-OperationPtr TensorQueue::find(const std::string& name) {
-  MutexLock lock(mutex_);
-  const auto found = pending_.find(name);
-  return found == pending_.end() ? nullptr : found->second;
-}
-
-void TensorQueue::finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error) {
-  std::vector<OperationPtr> ended;
+void TensorQueue::finish(std::span<Operation* const> operations, const std::exception_ptr& error) {
+  std::vector<Operation*> ended;
+  ended.reserve(operations.size());
+  std::vector<OperationPtr> last;  // of whom nobody else may hold any more
+  last.reserve(operations.size());
   {
     MutexLock lock(mutex_);
-    for (const auto& operation : operations) {
-      const auto found = pending_.find(operation->request->name);
-      if (found == pending_.end() || found->second != operation) continue;
-      pending_.erase(found);
+    for (Operation* const operation : operations) {
+      NameEntry* const entry = std::exchange(operation->entry, nullptr);
+      if (entry == nullptr) continue;
+      last.push_back(std::move(entry->pending));
       forget(*operation);
-      if (join_ == operation) join_ = nullptr;
+      if (join_.get() == operation) join_ = nullptr;
+      if (!operation->request->named) names_.erase(names_.find(std::string_view(operation->request->name)));
+      --pending_;
       ended.push_back(operation);
     }
   }
@@ -84,13 +124,15 @@ void TensorQueue::finish(const std::vector<OperationPtr>& operations, const std:
 std::vector<OperationPtr> TensorQueue::pending() {
   MutexLock lock(mutex_);
   std::vector<OperationPtr> all;
-  for (const auto& [name, operation] : pending_) all.push_back(operation);
+  if (pending_ == 0) return all;
+  for (const auto& [name, entry] : names_)
+    if (entry.pending) all.push_back(entry.pending);
   return all;
 }
 
 bool TensorQueue::empty() {
   MutexLock lock(mutex_);
-  return pending_.empty();
+  return pending_ == 0;
 }
 
 void TensorQueue::break_off(const std::exception_ptr& error) {

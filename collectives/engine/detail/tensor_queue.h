@@ -5,6 +5,9 @@
 #include <chrono>
 #include <exception>
 #include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,13 +17,36 @@
 
 namespace kolo::detail {
 
+/// What the queue keeps of a name after its operation has ended, for the next one: names come again in every
+/// step.
+struct NameEntry {
+  RequestPtr request;    // of the last operation
+  OperationPtr pending;  // nullptr: the name is free
+};
+
+/// An operation on one tensor as its caller describes it. If it is the same as the last one of its name, it
+/// needs no request of its own.
+struct CallAgain {
+  OpKind kind = OpKind::allreduce;
+  std::string_view name;
+  const TypedBuffer& buffer;
+  const Shape* shape = nullptr;  // nullptr: one dimension
+  const Reduction& reduction;
+  bool average_over_all = false;
+
+  bool is_same_as(const Request& request) const;
+};
+
 /// Any thread.
 class TensorQueue {
  public:
   using Clock = std::chrono::steady_clock;
-  struct Item {
-    OperationPtr operation;  // nullptr: a refusal
+  struct Refused {
     std::string name, text;
+  };
+  struct Item {
+    OperationPtr operation;
+    std::unique_ptr<Refused> refused;  // instead of it
   };
 
   /// rank: the job's number of this rank, for messages. check_overlap: pending operations must not share
@@ -32,6 +58,9 @@ class TensorQueue {
   /// Throws what break_off() was given; InvalidArgumentError `<op> <name> is already pending on rank <r>; …`;
   /// FailedPreconditionError while this rank has joined. True: the queue was empty.
   bool add(const OperationPtr& operation) KOLO_EXCLUDES(mutex_);
+  /// The same, if the call is the same as the last one of its name, whose request the operation then gets.
+  /// nullopt, and nothing has changed, if it is not, or if add() would throw.
+  std::optional<bool> add_again(const OperationPtr& operation, const CallAgain& call) KOLO_EXCLUDES(mutex_);
   /// This rank's call of `name` failed. True: the queue was empty.
   bool refuse(std::string name, std::string text) KOLO_EXCLUDES(mutex_);
   /// What was added last is not to wait for more.
@@ -40,11 +69,8 @@ class TensorQueue {
   /// What was added, once `cycle` has passed since the first of it or somebody is in a hurry. `items` is
   /// emptied first. True: there is more, which is to wait.
   bool take(Clock::time_point now, Clock::duration cycle, std::vector<Item>& items) KOLO_EXCLUDES(mutex_);
-  /// The pending operation of this name, nullptr if there is none.
-  OperationPtr find(const std::string& name) KOLO_EXCLUDES(mutex_);
   /// Their names are free again. Those that are done already stay as they are.
-  void finish(const std::vector<OperationPtr>& operations, const std::exception_ptr& error)
-      KOLO_EXCLUDES(mutex_);
+  void finish(std::span<Operation* const> operations, const std::exception_ptr& error) KOLO_EXCLUDES(mutex_);
   std::vector<OperationPtr> pending() KOLO_EXCLUDES(mutex_);
   bool empty() KOLO_EXCLUDES(mutex_);
   /// From now on add() throws this; the first one stays.
@@ -52,6 +78,15 @@ class TensorQueue {
   std::exception_ptr broken() KOLO_EXCLUDES(mutex_);
 
  private:
+  // Free names are forgotten only above it.
+  static constexpr std::size_t kLeastNames = 4096;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+
+  bool add(const OperationPtr& operation, NameEntry& entry) KOLO_REQUIRES(mutex_);
+  void forget_free_names() KOLO_REQUIRES(mutex_);
   void check_memory(const Operation& operation) KOLO_REQUIRES(mutex_);
   void forget(const Operation& operation) KOLO_REQUIRES(mutex_);
 
@@ -62,8 +97,9 @@ class TensorQueue {
   std::vector<Item> items_ KOLO_GUARDED_BY(mutex_);
   Clock::time_point first_ KOLO_GUARDED_BY(mutex_);
   bool in_hurry_ KOLO_GUARDED_BY(mutex_) = false;
-  // The keys lie in the operations' requests.
-  std::unordered_map<std::string_view, OperationPtr> pending_ KOLO_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, NameEntry, Hash, std::equal_to<>> names_ KOLO_GUARDED_BY(mutex_);
+  std::size_t most_names_ KOLO_GUARDED_BY(mutex_) = kLeastNames;
+  std::size_t pending_ KOLO_GUARDED_BY(mutex_) = 0;
   OperationPtr join_ KOLO_GUARDED_BY(mutex_);
   struct Range {
     const std::byte* end;

@@ -13,17 +13,6 @@
 
 namespace kolo::detail {
 
-/// One execution: an operation, or several whose tensors were fused.
-struct Work {
-  std::string label;  // for stall reports
-  std::int64_t bytes = 0;
-  std::vector<OperationPtr> operations;
-  std::shared_ptr<Collective> collective;
-  // An error that all ranks of the set have agreed on, as opposed to one of the communication.
-  std::exception_ptr error;
-};
-using WorkPtr = std::shared_ptr<Work>;
-
 /// An agreed request as this rank finds it.
 struct Agreed {
   RequestPtr request;
@@ -31,6 +20,20 @@ struct Agreed {
   int contributors = 0;
   OperationPtr operation;  // nullptr: this rank has joined, and contributes what changes nothing
 };
+/// What was decided in one go. It keeps the operations alive.
+using AgreedBatch = std::shared_ptr<const std::vector<Agreed>>;
+
+/// One execution: an operation, or several whose tensors were fused.
+struct Work {
+  std::string label;  // for stall reports
+  std::int64_t bytes = 0;
+  AgreedBatch agreed;
+  std::vector<Operation*> operations;  // those of them that it is about
+  std::shared_ptr<Collective> collective;
+  // An error that all ranks of the set have agreed on, as opposed to one of the communication.
+  std::exception_ptr error;
+};
+using WorkPtr = std::shared_ptr<Work>;
 
 using Stage = std::function<std::shared_ptr<Collective>()>;
 /// One after the other; a stage that returns nullptr is over at once.
@@ -38,8 +41,7 @@ std::shared_ptr<Collective> in_stages(std::vector<Stage> stages);
 
 /// The tensors of `run`, of which there are several only with `fusion_buffer`, which they fit in.
 std::shared_ptr<Collective> reduce_run(Communicator& communicator, const std::vector<Piece>& run,
-                                       const std::vector<Agreed>& agreed,
-                                       std::shared_ptr<Buffer> fusion_buffer);
+                                       AgreedBatch agreed, std::shared_ptr<Buffer> fusion_buffer);
 /// Everything but allreduce and process sets. root: in the set. `work` holds the result.
 std::shared_ptr<Collective> execute(Communicator& communicator, const Agreed& agreed, int root, Work& work);
 

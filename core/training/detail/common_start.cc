@@ -1,9 +1,12 @@
 #include <kolo/core/training/detail/common_start.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include <kolo/core/base/log.h>
@@ -68,15 +71,30 @@ void share_failure(Group& group, const std::function<void()>& work) {
   throw_if_any_failed(group, code, text);
 }
 
-void compare_number_of_schedules(Group& group, std::size_t schedules) {
-  if (group.size() == 1) return;
-  const std::vector<std::string> all = group.allgather(std::to_string(schedules));
-  for (int rank = 1; rank < group.size(); ++rank)
-    if (all[rank] != all[kChief])
-      throw FailedPreconditionError(
-          "Ranks disagree on the training step: the graph has {} distributed optimizers on rank {} but {} on "
-          "rank {}",
-          all[kChief], kChief, all[rank], rank);
+bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, int>& schedules) {
+  using Counts = std::map<std::vector<int>, int>;
+  if (group.size() == 1) return false;
+  std::vector<Counts> all;
+  Counts known;
+  for (const std::string& text : group.allgather(json(schedules).dump())) {
+    all.push_back(json::parse(text).get<Counts>());
+    known.merge(Counts(all.back()));
+  }
+  std::vector<int> everybody(static_cast<std::size_t>(group.size()));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  for (const auto& [ranks, ignored] : known) {
+    const std::vector<int>& members = ranks.empty() ? everybody : ranks;
+    const std::string where = ranks.empty() ? "" : fmt::format(" over the ranks [{}]", fmt::join(ranks, ","));
+    const int first = all[members[0]][ranks];
+    for (const int rank : members)
+      if (const int other = all[rank][ranks]; other != first)
+        throw FailedPreconditionError(
+            "Ranks disagree on the training step: the graph has {} distributed optimizers{} on rank {} but "
+            "{} "
+            "on rank {}",
+            first, where, members[0], other, rank);
+  }
+  return std::any_of(known.begin(), known.end(), [](const auto& entry) { return !entry.first.empty(); });
 }
 
 void compare_variables(Group& group, const Graph& graph, const std::vector<SavedState>& states) {

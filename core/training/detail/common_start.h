@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,10 @@ namespace kolo::detail {
 /// Does `work` on this rank; throws on every rank if it throws on any. Collective.
 void share_failure(Group& group, const std::function<void()>& work);
 
-/// Throws FailedPreconditionError on every rank unless all have as many schedules, which can then be compared
-/// one by one. Collective.
-void compare_number_of_schedules(Group& group, std::size_t schedules);
+/// Throws FailedPreconditionError on every rank unless ranks that share schedules (no ranks: all) have as
+/// many of them, which can then be compared one by one. True if some rank has a schedule that not all share.
+/// Collective.
+bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, int>& schedules);
 
 /// Throws FailedPreconditionError on every rank, naming the first difference, unless all have variables of
 /// the same names, types and shapes, and saved states of the same names. Collective.

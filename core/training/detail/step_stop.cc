@@ -4,6 +4,21 @@
 #include <utility>
 
 namespace kolo::detail {
+namespace {
+
+bool has_ended(const StepAgreement& agreement) {
+  const StepVerdict verdict = agreement.last_step();
+  return verdict.stop || verdict.end_of_data;
+}
+
+// True if every rank of `inner` is one of `outer`.
+bool covers(const StepAgreement& outer, const StepAgreement& inner) {
+  const std::vector<int> all = outer.ranks(), some = inner.ranks();
+  if (all.empty() || some.empty()) return all.empty();
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+}  // namespace
 
 StepStop::StepStop(std::vector<std::shared_ptr<StepAgreement>> agreements, int ranks) {
   if (ranks == 1) return;
@@ -11,6 +26,12 @@ StepStop::StepStop(std::vector<std::shared_ptr<StepAgreement>> agreements, int r
   for (auto& agreement : agreements)
     if (std::find(agreements_.begin(), agreements_.end(), agreement) == agreements_.end())
       agreements_.push_back(std::move(agreement));
+}
+
+std::map<std::vector<int>, int> StepStop::count_by_ranks() const {
+  std::map<std::vector<int>, int> count;
+  for (const auto& agreement : agreements_) ++count[agreement->ranks()];
+  return count;
 }
 
 void StepStop::compare() {
@@ -27,21 +48,34 @@ void StepStop::ask() {
 }
 
 bool StepStop::is_agreed() const {
-  return std::any_of(agreements_.begin(), agreements_.end(), [](const auto& agreement) {
-    const StepVerdict verdict = agreement->last_step();
-    return verdict.stop || verdict.end_of_data;
-  });
+  return std::any_of(agreements_.begin(), agreements_.end(),
+                     [](const auto& agreement) { return has_ended(*agreement); });
+}
+
+// From another schedule, if not from this one.
+bool StepStop::all_know(const StepAgreement& agreement) const {
+  return std::any_of(agreements_.begin(), agreements_.end(),
+                     [&](const auto& other) { return has_ended(*other) && covers(*other, agreement); });
 }
 
 void StepStop::end_of_data() {
   // A graph with several schedules runs them in the order in which it holds them: the others come to the
-  // first one.
-  if (!is_alone() && !is_agreed()) agreements_.front()->end_of_data();
+  // first one. Those of more ranks first: who hears of the end there need not hear of it twice.
+  std::vector<StepAgreement*> told;
+  for (const bool of_all : {true, false})
+    for (const auto& agreement : agreements_) {
+      const bool known = all_know(*agreement) ||
+                         std::any_of(told.begin(), told.end(),
+                                     [&](const StepAgreement* other) { return covers(*other, *agreement); });
+      if (agreement->ranks().empty() != of_all || known) continue;
+      agreement->end_of_data();
+      told.push_back(agreement.get());
+    }
 }
 
 void StepStop::fail(const std::string& text) {
-  if (is_agreed()) return;  // the others have left
-  for (const auto& agreement : agreements_) agreement->fail(text);
+  for (const auto& agreement : agreements_)
+    if (!all_know(*agreement)) agreement->fail(text);  // else the others have left
 }
 
 }  // namespace kolo::detail

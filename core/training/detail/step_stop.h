@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,24 +17,27 @@ class StepStop {
  public:
   StepStop(std::vector<std::shared_ptr<StepAgreement>> agreements, int ranks);
 
-  std::size_t num_agreements() const { return agreements_.size(); }
+  /// How many schedules this rank shares with which ranks; no ranks: with all.
+  std::map<std::vector<int>, int> count_by_ranks() const;
   bool is_alone() const { return agreements_.empty(); }
-  /// Compares the schedules of all ranks. Collective; throws on all of them.
+  /// Compares the schedules. Collective; throws on all ranks of the one that differs.
   void compare();
 
   /// What errors call the next step.
   void set_step(std::int64_t step);
   /// Travels with the next step. Asking again changes nothing.
   void ask();
-  /// True once the ranks have agreed to end, in whatever way.
+  /// True once ranks with which this one shares a schedule have agreed to end, in whatever way.
   bool is_agreed() const;
-  /// This rank goes while the others may still run: they end at their next step. Returns when that step is
-  /// over.
+  /// This rank goes while the others that share a schedule with it may still run: they end at their next
+  /// step. Returns when that step is over.
   void end_of_data();
   /// The others end in an error with this text. Returns when they know, or after a deadline.
   void fail(const std::string& text);
 
  private:
+  bool all_know(const StepAgreement& agreement) const;
+
   std::vector<std::shared_ptr<StepAgreement>> agreements_;
   bool asked_ = false;
 };

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 // The numbers of the requests in each run.
 std::vector<std::vector<int>> runs_of(const std::vector<RequestPtr>& requests, std::int64_t fusion_bytes) {
   std::vector<AgreedReduction> reductions;
-  for (const auto& request : requests) reductions.push_back({request, 2});
+  for (const auto& request : requests) reductions.push_back({request.get(), 2});
   std::vector<std::vector<int>> numbers;
   for (const auto& run : fuse(reductions, fusion_bytes)) {
     auto& one = numbers.emplace_back();
@@ -53,7 +53,7 @@ TEST(Fusion, KeepsTypesAndReductionsApart) {
 
 TEST(Fusion, KeepsNumbersOfContributorsApart) {
   const auto a = allreduce_request("a");
-  EXPECT_EQ(fuse({{a, 2}, {a, 1}}, 1000).size(), 2U);
+  EXPECT_EQ(fuse({{a.get(), 2}, {a.get(), 1}}, 1000).size(), 2U);
 }
 
 TEST(Fusion, ReducesNothingForEmptyTensors) {

@@ -99,7 +99,9 @@ class SimulatedNegotiation {
 
  private:
   void collect(int rank) {
-    for (auto& decision : ranks_[rank]->take_decisions())
+    std::vector<Decision> taken;
+    ranks_[rank]->take_decisions(taken);
+    for (auto& decision : taken)
       if (decision.kind != Decision::Kind::end_of_batch) decisions_[rank].push_back(std::move(decision));
   }
 

@@ -27,6 +27,22 @@ class TensorQueueTest : public testing::Test {
     made->buffers = {TypedBuffer::of(memory)};
     return made;
   }
+  void finish(const OperationPtr& operation, const std::exception_ptr& error = nullptr) {
+    Operation* const one = operation.get();
+    queue_.finish({&one, 1}, error);
+  }
+  // As operation(name, memory) is, but for its request.
+  std::optional<bool> add_again(const std::string& name, std::span<float> memory = {}) {
+    const auto made = std::make_shared<Operation>();
+    made->submitted = now_;
+    made->completion = completion_;
+    made->buffers = {TypedBuffer::of(memory)};
+    const Reduction sum;
+    const auto result = queue_.add_again(made, {.name = name, .buffer = made->buffers[0], .reduction = sum});
+    if (result) again_.push_back(made);
+    return result;
+  }
+  std::vector<OperationPtr> again_;
   TensorQueue::Clock::time_point now_{1h};
   std::shared_ptr<Completion> completion_ = std::make_shared<Completion>();
   TensorQueue queue_{3, /*check_overlap=*/true};
@@ -39,8 +55,32 @@ TEST_F(TensorQueueTest, RefusesANameThatIsPending) {
   EXPECT_THAT([&] { queue_.add(operation("x")); },
               ThrowsMessage<InvalidArgumentError>(
                   "allreduce x is already pending on rank 3; wait for it or give it another name"));
-  queue_.finish({first}, nullptr);
+  finish(first);
   EXPECT_NO_THROW(queue_.add(operation("x")));
+}
+
+TEST_F(TensorQueueTest, KnowsANameThatComesAgain) {
+  std::vector<float> memory(4);  // as large as allreduce_request's tensor
+  const auto first = operation("x", memory);
+  queue_.add(first);
+  EXPECT_EQ(add_again("x", memory), std::nullopt) << "while it is pending";
+  finish(first);
+  EXPECT_EQ(add_again("y", memory), std::nullopt);
+  EXPECT_EQ(add_again("x", std::span(memory).first(3)), std::nullopt);
+  EXPECT_EQ(add_again("x", memory), false);  // the queue was not empty
+  EXPECT_EQ(again_.at(0)->request, first->request);
+  EXPECT_THROW(queue_.add(operation("x")), InvalidArgumentError);
+}
+
+TEST_F(TensorQueueTest, ForgetsFreeNamesWhenThereAreTooMany) {
+  std::vector<float> memory(4);
+  for (int i = 0; i < 5000; ++i) {
+    const auto one = operation(std::to_string(i), memory);
+    queue_.add(one);
+    finish(one);
+  }
+  EXPECT_EQ(add_again("0", memory), std::nullopt);
+  EXPECT_TRUE(add_again("4999", memory));
 }
 
 TEST_F(TensorQueueTest, GathersForACycle) {
@@ -99,7 +139,7 @@ TEST_F(TensorQueueTest, TakesNamesFromManyThreads) {
     queue_.hurry();
     queue_.take(now_, 0ms, items_);
     taken += items_.size();
-    for (const auto& item : items_) queue_.finish({item.operation}, nullptr);
+    for (const auto& item : items_) finish(item.operation);
   }
   EXPECT_EQ(taken, 800U);
 }
@@ -107,7 +147,7 @@ TEST_F(TensorQueueTest, TakesNamesFromManyThreads) {
 TEST_F(TensorQueueTest, WakesTheOneWhoWaits) {
   const auto one = operation("x");
   queue_.add(one);
-  std::jthread other([&] { queue_.finish({one}, std::make_exception_ptr(AbortedError("end"))); });
+  std::jthread other([&] { finish(one, std::make_exception_ptr(AbortedError("end"))); });
   EXPECT_THAT([&] { one->get(); }, ThrowsMessage<AbortedError>("end"));
 }
 

@@ -51,10 +51,31 @@ TEST(CompareVariables, NamesOnEveryRankTheVariablesThatSomeLack) {
 TEST(CompareNumberOfSchedules, NamesBothNumbers) {
   EXPECT_THAT(run_ranks(2,
                         [](Group& group) {
-                          compare_number_of_schedules(group, static_cast<std::size_t>(group.rank()));
+                          compare_number_of_schedules(group, {{{}, group.rank()}});
                         }),
               Each("Ranks disagree on the training step: the graph has 0 distributed optimizers on rank 0 "
                    "but 1 on rank 1"));
+}
+
+TEST(CompareNumberOfSchedules, ComparesThoseOfSomeRanksAmongThese) {
+  EXPECT_THAT(run_ranks(4,
+                        [](Group& group) {
+                          const bool even = group.rank() % 2 == 0;
+                          EXPECT_TRUE(compare_number_of_schedules(
+                              group, {{even ? std::vector{0, 2} : std::vector{1, 3}, even ? 1 : 2}}));
+                        }),
+              Each(IsEmpty()));
+}
+
+TEST(CompareNumberOfSchedules, NamesTheRankThatLacksAScheduleOfItsSet) {
+  EXPECT_THAT(run_ranks(3,
+                        [](Group& group) {
+                          std::map<std::vector<int>, int> schedules;
+                          if (group.rank() == 2) schedules[{1, 2}] = 1;
+                          compare_number_of_schedules(group, schedules);
+                        }),
+              Each("Ranks disagree on the training step: the graph has 0 distributed optimizers over the "
+                   "ranks [1,2] on rank 1 but 1 on rank 2"));
 }
 
 TEST(ShareFailure, ReachesEveryRankAndNamesTheOneThatFailed) {

@@ -11,6 +11,7 @@ using testing::Return;
 
 class MockAgreement : public StepAgreement {
  public:
+  MOCK_METHOD(std::vector<int>, ranks, (), (const, override));
   MOCK_METHOD(void, compare, (), (override));
   MOCK_METHOD(void, set_step, (std::int64_t), (override));
   MOCK_METHOD(void, begin_step, (), (override));
@@ -42,7 +43,7 @@ TEST(StepStop, AsksOnceHoweverOftenItIsTold) {
 TEST(StepStop, CountsAnAgreementThatSeveralNodesShareOnce) {
   Agreement agreement = std::make_shared<NiceMock<MockAgreement>>();
   StepStop stop({agreement, agreement}, 2);
-  EXPECT_EQ(stop.num_agreements(), 1u);
+  EXPECT_EQ(stop.count_by_ranks().at({}), 1);
   EXPECT_CALL(*agreement, compare).Times(1);
   stop.compare();
 }
@@ -61,6 +62,23 @@ TEST(StepStop, TellsTheOthersWhenThisRankGoesAlone) {
   StepStop stop({agreement}, 2);
   EXPECT_CALL(*agreement, end_of_data).Times(1);
   stop.end_of_data();
+}
+
+TEST(StepStop, TellsEachSetOfRanksThatDoesNotHearOfItElsewhere) {
+  const auto of_ranks = [](std::vector<int> ranks) {
+    Agreement agreement = std::make_shared<NiceMock<MockAgreement>>();
+    ON_CALL(*agreement, ranks).WillByDefault(Return(std::move(ranks)));
+    return agreement;
+  };
+  const Agreement some = of_ranks({0, 1}), others = of_ranks({0, 2}), again = of_ranks({0, 1});
+  EXPECT_CALL(*some, end_of_data).Times(1);
+  EXPECT_CALL(*others, end_of_data).Times(1);
+  EXPECT_CALL(*again, end_of_data).Times(0);
+  StepStop({some, others, again}, 3).end_of_data();
+
+  const Agreement all = of_ranks({});
+  EXPECT_CALL(*all, end_of_data).Times(1);
+  StepStop({others, all}, 3).end_of_data();
 }
 
 TEST(StepStop, WaitsForNobodyOnceAllHaveAgreed) {
