@@ -216,7 +216,7 @@ void CommThread::refuse_callers() {
 void CommThread::set_timeline(std::shared_ptr<Timeline> timeline) {
   MutexLock lock(mutex_);
   timeline_ = std::move(timeline);
-  callers_run_ = timeline_ == nullptr && !closed_ && !error_;
+  callers_run_ = timeline_ == nullptr && !closed_ && !error();
 }
 
 std::shared_ptr<Timeline> CommThread::take_timeline() {
@@ -259,8 +259,11 @@ void CommThread::take_new() {
     taken_.swap(new_);
     taken_calls_.swap(calls_);
     if (std::exchange(woken_, false)) idle_polls_ = 0;
-    channels_.resize(tickets_.size());
-    while (finished_.size() < channels_.size()) finished_.push_back({shared_numbers_[finished_.size()], -1});
+    while (channels_.size() < tickets_.size()) {
+      const int number = shared_numbers_[channels_.size()];
+      channels_.emplace_back().process_set = number / kChannelsOfSet;
+      finished_.push_back({number, -1});
+    }
     for (std::size_t channel = 0; channel < ran_.size(); ++channel)
       finished_[channel].ticket = std::max(finished_[channel].ticket, ran_[channel]);
   }
@@ -276,8 +279,8 @@ void CommThread::enqueue(Submission& submission) {
   const auto refusal =
       closed_
           ? std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label))
-      : error_ ? error_
-               : channel.error;
+      : error(channel.process_set) ? error(channel.process_set)
+                                   : channel.error;
   if (!refusal) {
     channel.queue.push(std::move(submission));
     return;
@@ -293,8 +296,8 @@ bool CommThread::advance() {
     try {
       while (!channel.queue.empty() && advance(channel)) advanced = true;
     } catch (...) {
-      fail_all(std::current_exception());
-      return true;
+      fail(channel.process_set, std::current_exception());
+      advanced = true;
     }
   }
   return advanced || moved_;
@@ -399,6 +402,22 @@ void CommThread::fail(Channel& channel, std::exception_ptr error) {
 void CommThread::record_failure(const std::exception_ptr& error) {
   if (std::exchange(failure_recorded_, true)) return;
   recorder_.write(message_of(error));
+}
+
+std::exception_ptr CommThread::error(int process_set) const {
+  if (error_ || errors_.empty()) return error_;
+  const auto found = errors_.find(process_set);
+  return found == errors_.end() ? nullptr : found->second;
+}
+
+void CommThread::fail(int process_set, const std::exception_ptr& error) {
+  if (this->error(process_set)) return;
+  errors_[process_set] = error;
+  if (process_set == 0) refuse_callers();  // those of the control channel, and of schedules
+  // Before anybody is told: who hears of it may end the process.
+  record_failure(error);
+  for (auto& channel : channels_)
+    while (channel.process_set == process_set && !channel.queue.empty()) finish(channel, error);
 }
 
 void CommThread::fail_all(std::exception_ptr error) {

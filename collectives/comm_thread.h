@@ -88,7 +88,8 @@ class CommThread {
   int open_channel(int process_set = 0) KOLO_EXCLUDES(mutex_);
   /// What all its ranks call the channel, and no other channel: for the watchdog, and in records.
   int shared_number(int channel) KOLO_EXCLUDES(mutex_);
-  /// Any thread, the communication thread too. An error of one operation is the answer to all that follow.
+  /// Any thread, the communication thread too. An error of one operation is the answer to all that follow on
+  /// the channels of its process set.
   void submit(Submission submission) KOLO_EXCLUDES(mutex_);
   /// Runs the operation with the channel's next ticket and waits. Not on channels that submit() is used with,
   /// and one thread at a time on a channel. An operation that does not need this thread is started and
@@ -104,9 +105,11 @@ class CommThread {
   /// pending`.
   void close() KOLO_EXCLUDES(mutex_);
   /// Inside call(): what each channel, by its number on this rank, has finished; the first error of an
-  /// operation, if any.
+  /// operation of the process set, if any.
   const std::vector<Reached>& finished() const { return finished_; }
-  std::exception_ptr error() const { return error_; }
+  std::exception_ptr error(int process_set = 0) const;
+  /// On this thread: what is pending in the process set, and all that follows, ends with this error.
+  void fail(int process_set, const std::exception_ptr& error);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -124,6 +127,7 @@ class CommThread {
     std::size_t first_ = 0;
   };
   struct Channel {
+    int process_set = 0;
     Queue queue;
     bool started = false;  // the front one
     Clock::time_point since;
@@ -161,7 +165,8 @@ class CommThread {
   Resident* resident_ = nullptr;
   std::shared_ptr<Timeline> timeline_;
   std::function<void()> idle_work_;
-  std::exception_ptr error_;
+  std::exception_ptr error_;                  // of all process sets
+  std::map<int, std::exception_ptr> errors_;  // of one
   bool closed_ = false;
   bool failure_recorded_ = false;
   // Operations that were given up half-way: messages still on their way refer to their memory.

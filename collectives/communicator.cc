@@ -21,9 +21,12 @@ class Nothing final : public Collective {
 
 }  // namespace
 
-std::shared_ptr<Collective> Communicator::allreduce(const TypedBuffer& buffer, const Reduction& reduction) {
+std::shared_ptr<Collective> Communicator::allreduce(const TypedBuffer& buffer, const Reduction& reduction,
+                                                    std::span<const std::int64_t> tensor_elements) {
   check_reducible(reduction, buffer.dtype);
-  auto operation = size() == 1 ? std::make_shared<Nothing>() : make_allreduce(buffer, reduction.op);
+  auto operation = size() == 1                        ? std::make_shared<Nothing>()
+                   : reduction.op == ReduceOp::adasum ? make_adasum(buffer, tensor_elements)
+                                                      : make_allreduce(buffer, reduction.op);
   return scaled(std::move(operation), buffer, buffer, reduction.prescale, reduction.postscale);
 }
 

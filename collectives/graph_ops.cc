@@ -113,6 +113,7 @@ OpSchema reduction(const char* op) {
       .attr("slice_rows", Numbers())
       .attr("schedule", "")
       .attr("of_one_rank", Strings())
+      .attr("last", Strings())
       .attr("process_set", 0)
       .output_per_input()
       .shape(check_attrs)
@@ -180,6 +181,7 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
                                 {"slice_rows", slice_rows},
                                 {"schedule", s.wished_name("GroupAllReduce")},
                                 {"of_one_rank", options.of_one_rank},
+                                {"last", options.last},
                                 {"process_set", options.process_set.id()}});
   GroupReduced reduced{.gradients = {}, .slices = inputs.slices};
   int next = 0;

@@ -29,6 +29,9 @@ struct GroupAllReduceOptions {
   std::vector<std::string> compared = {};
   // Names of gradients that need no reduction because there is one rank: a step on several refuses the node.
   std::vector<std::string> of_one_rank = {};
+  // Names of gradients that are reduced behind all others, in this order: ranks may make them at different
+  // places of their backward pass. Names without a gradient do nothing.
+  std::vector<std::string> last = {};
   // The ranks that reduce; on others, and in a set of one rank, an identity. Compiling a step throws
   // InvalidArgumentError where it has been removed.
   ProcessSet process_set = {};

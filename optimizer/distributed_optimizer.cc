@@ -6,12 +6,15 @@
 #include <map>
 #include <utility>
 
+#include <kolo/collectives/detail/set_group.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/runtime/group.h>
 #include <kolo/optimizer/compression/none.h>
+#include <kolo/optimizer/detail/absent_gradients.h>
 #include <kolo/optimizer/detail/backward_passes.h>
 #include <kolo/optimizer/detail/loss_scaling.h>
 #include <kolo/optimizer/detail/sharded_update.h>
@@ -56,6 +59,8 @@ void check(const DistributedOptimizerOptions& options) {
   if (!(options.gradient_predivide_factor > 0))
     throw InvalidArgumentError("{}: gradient_predivide_factor is {}; it must be positive", kName,
                                options.gradient_predivide_factor);
+  for (const Variable& variable : options.may_be_absent)
+    if (!variable) throw InvalidArgumentError("{}: may_be_absent lists an empty variable", kName);
   check_groups(options);
 }
 
@@ -170,7 +175,8 @@ std::vector<GradientPair> DistributedOptimizer::compute_gradients(Scope& s, Outp
   ComputeGradientsOptions inner_options = options;
   inner_options.gate = Gate::none;
   if (build_->scaling) inner_options.grad_loss = build_->scaling->scaled(s, loss, options.grad_loss);
-  std::vector<GradientPair> pairs = inner_->compute_gradients(s, loss, variables, inner_options);
+  std::vector<GradientPair> pairs =
+      with_zeros(s, inner_->compute_gradients(s, loss, variables, inner_options));
   if (build_->passes) {
     for (GradientPair& pair : pairs)
       if (pair.gradient) pair.gradient = of_known_shape(s, pair);
@@ -185,6 +191,16 @@ std::vector<GradientPair> DistributedOptimizer::compute_gradients(Scope& s, Outp
   return options.gate == Gate::graph ? gated(s, std::move(pairs)) : pairs;
 }
 
+// Before sums of several passes, so that these are the same variables on all ranks.
+std::vector<GradientPair> DistributedOptimizer::with_zeros(const Scope& s,
+                                                           std::vector<GradientPair> pairs) const {
+  if (options_.may_be_absent.empty() || is_alone()) return pairs;
+  std::optional<detail::SetGroup> some;
+  if (options_.process_set != ProcessSet()) some.emplace(options_.process_set);
+  Group& group = some ? *some : world_group();
+  return detail::zeros_for_absent(s, pairs, options_.may_be_absent, group, options_.sparse_as_dense);
+}
+
 std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<const GradientPair> local) {
   const bool alone = is_alone();
   std::vector<GradientPair> pairs(local.begin(), local.end());
@@ -195,6 +211,9 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
                                  .sharded = is_sharded(),
                                  .compared = compared_settings(options_, *options_.compression),
                                  .process_set = options_.process_set};
+  for (const GradientPair& pair : pairs)
+    if (std::count(options_.may_be_absent.begin(), options_.may_be_absent.end(), pair.variable) > 0)
+      group.last.push_back(pair.variable.name());
   std::vector<GradientPair*> to_reduce, to_gather;
   std::vector<GradientPair> whole;
   std::vector<Variable> variables;

@@ -44,6 +44,10 @@ struct DistributedOptimizerOptions {
   // The ranks whose gradients are reduced, among them alone; R is their number then. Each rank gives a set
   // that it is in, or one that it is not in: then it applies its own gradients, as the inner optimizer does.
   ProcessSet process_set = {};
+  // Variables whose gradient some ranks may lack, as their loss does not depend on them: these ranks
+  // contribute zeros. compute_gradients is collective then. A variable that no rank has a gradient of is left
+  // alone.
+  std::vector<Variable> may_be_absent = {};
   // Each rank updates a part of every variable and keeps the optimizer's state for that part alone (ZeRO
   // stage 1). Optimizers that are element-wise (Optimizer::is_element_wise), LARS and LAMB; op sum or
   // average; compression none, fp16 or bf16; no slices, no skip_synchronize; all ranks.
@@ -62,16 +66,16 @@ class DistributedOptimizer : public Optimizer {
 
   using Optimizer::compute_gradients;
   /// Pairs (gradient reduced over the ranks, variable), in the order of `variables`. A gradient that is
-  /// absent stays so; it must then be absent on all ranks. loss: f32|f64, any shape (summed). Throws as the
-  /// inner optimizer does. One rank: results are bit-identical to the inner optimizer's. Cost per step:
-  /// 2(n−1)/n · (bytes of all gradients) sent per rank, overlapped with the backward pass.
-  /// With several backward passes for a step the gradients exist in the last one only: what is computed from
-  /// them is skipped in the others, and cannot be fetched there.
-  /// Slices stay slices: every rank gets the rows of all, ÷ R for an average, and the rule sums those that
-  /// several ranks have. In a step in which the rows of all ranks are more bytes than the whole gradient,
-  /// that is reduced instead, and the rows that some rank has are taken out of it: the rule sees the same
-  /// rows, each once. With `sparse_as_dense`, and with several backward passes for a step, slices become
-  /// whole gradients: rules that touch listed rows alone (Momentum, Adagrad, …) move all rows then.
+  /// absent stays so; it must then be absent on all ranks, or `may_be_absent`. loss: f32|f64, any shape
+  /// (summed). Throws as the inner optimizer does. One rank: results are bit-identical to the inner
+  /// optimizer's. Cost per step: 2(n−1)/n · (bytes of all gradients) sent per rank, overlapped with the
+  /// backward pass. With several backward passes for a step the gradients exist in the last one only: what is
+  /// computed from them is skipped in the others, and cannot be fetched there. Slices stay slices: every rank
+  /// gets the rows of all, ÷ R for an average, and the rule sums those that several ranks have. In a step in
+  /// which the rows of all ranks are more bytes than the whole gradient, that is reduced instead, and the
+  /// rows that some rank has are taken out of it: the rule sees the same rows, each once. With
+  /// `sparse_as_dense`, and with several backward passes for a step, slices become whole gradients: rules
+  /// that touch listed rows alone (Momentum, Adagrad, …) move all rows then.
   /// Sharded, the gradients have their whole shapes, but what is read of them decides how they are reduced:
   /// where nothing but apply_gradients takes the gradients of a bucket, each rank gets its part alone, and
   /// they cannot be fetched; a bucket of which something else takes one (clipping, a summary) is whole.
@@ -90,6 +94,7 @@ class DistributedOptimizer : public Optimizer {
  private:
   class Build;
   bool is_alone() const;
+  std::vector<GradientPair> with_zeros(const Scope& s, std::vector<GradientPair> pairs) const;
   bool keeps_slices(const GradientPair& pair) const;
   std::vector<std::int64_t> groups_of(std::span<const Variable> variables) const;
   bool is_sharded() const;

@@ -4,12 +4,23 @@
 #include <iterator>
 #include <numeric>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include <kolo/core/base/process.h>
 
 namespace kolo::detail {
 namespace {
+
+// Of each gradient: −1, or where it stands among those that come last.
+std::vector<std::ptrdiff_t> places_at_the_end(const Node& group) {
+  const auto last = group.attr<std::vector<std::string>>("last");
+  std::vector<std::ptrdiff_t> places;
+  for (const std::string& name : group.attr<std::vector<std::string>>("names")) {
+    const auto found = std::find(last.begin(), last.end(), name);
+    places.push_back(found == last.end() ? -1 : found - last.begin());
+  }
+  return places;
+}
 
 // A group stands together, where its last member is made.
 std::vector<int> with_groups_together(const std::vector<int>& order,
@@ -42,9 +53,10 @@ std::vector<std::int64_t> groups_of(const Node& group) {
 std::vector<int> backward_order(const Node& group) {
   std::vector<int> order(num_gradients(group));
   std::iota(order.begin(), order.end(), 0);
+  const std::vector<std::ptrdiff_t> places = places_at_the_end(group);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const Output x = group.input(a), y = group.input(b);
-    return std::pair(x.node->id(), x.index) < std::pair(y.node->id(), y.index);
+    return std::tuple(places[a], x.node->id(), x.index) < std::tuple(places[b], y.node->id(), y.index);
   });
   return with_groups_together(order, groups_of(group));
 }

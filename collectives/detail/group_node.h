@@ -16,7 +16,8 @@ int num_slices(const Node& group);
 int num_gradients(const Node& group);
 /// The group of each gradient, −1 where it has none.
 std::vector<std::int64_t> groups_of(const Node& group);
-/// Inputs in the order in which the backward pass makes them, that of their nodes' creation.
+/// Inputs in the order in which the backward pass makes them, that of their nodes' creation, but for those
+/// that come last.
 std::vector<int> backward_order(const Node& group);
 /// What they are, in that order.
 std::vector<GradientSpec> gradient_specs(const Node& group);

@@ -50,7 +50,6 @@ std::unique_ptr<NodeCollectives> MpiCommunicator::connect_node() const {
 }
 
 std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& buffer, ReduceOp op) {
-  if (op == ReduceOp::adasum) return make_adasum(buffer);
   const std::int64_t bytes = buffer.elements * static_cast<std::int64_t>(size_of(buffer.dtype));
   const std::string name =
       allreduce_ != "auto"
@@ -69,9 +68,10 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
 }
 
 // Across nodes only if that was asked for: the result must not depend on where ranks run.
-std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buffer) {
-  return carried(allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer)
-                                              : adasum_allreduce(context(), buffer));
+std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buffer,
+                                                         std::span<const std::int64_t> tensor_elements) {
+  return carried(allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer, tensor_elements)
+                                              : adasum_allreduce(context(), buffer, tensor_elements));
 }
 
 // Another algorithm that was asked for reduces the whole array, of which a block is kept: in its own order.

@@ -65,7 +65,8 @@ class MpiCommunicator final : public Communicator {
     return shared() != nullptr ? shared()->carried(std::move(operation)) : operation;
   }
   PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
-  std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer);
+  std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer,
+                                          std::span<const std::int64_t> tensor_elements) override;
   AlgorithmContext context() {
     return {.network = network(),
             .topology = topology_,

@@ -100,6 +100,23 @@ TEST_F(CommThreadTest, AnswersEverythingWithTheFirstError) {
   EXPECT_FALSE(later->started);
 }
 
+TEST_F(CommThreadTest, LeavesOtherGroupsAloneWhenOneFails) {
+  const int own = thread_.open_channel(7), same = thread_.open_channel(7);
+  const auto broken = std::make_shared<Gate>(), waiting = std::make_shared<Gate>(),
+             other = std::make_shared<Gate>();
+  auto waiting_over = submit(same, waiting), other_over = submit(a_, other);
+  broken->broken = true;
+  EXPECT_THROW(submit(own, broken).get(), UnavailableError);
+  EXPECT_THROW(waiting_over.get(), UnavailableError);
+  EXPECT_THROW(submit(thread_.open_channel(7), std::make_shared<Gate>()).get(), UnavailableError);
+  other->open = true;
+  other_over.get();
+  thread_.call([&] {
+    EXPECT_TRUE(thread_.error(7));
+    EXPECT_FALSE(thread_.error());
+  });
+}
+
 TEST_F(CommThreadTest, EndsPendingOperationsWhenItIsClosed) {
   auto over = submit(a_, std::make_shared<Gate>());
   thread_.close();

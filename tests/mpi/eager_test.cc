@@ -23,6 +23,7 @@ using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
+using testing::FloatNear;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -275,6 +276,51 @@ TEST(Eager, SumsAHundredNamesInAnyOrderFromTwoThreads) {
   }
 }
 
+// Rows 28 to 33: this rank's vectors in the set.
+struct AdasumRow {
+  std::vector<std::vector<float>> vectors;
+  float x, y;
+};
+const std::vector<AdasumRow> kAdasumRows = {{{{1, 0}, {0, 1}}, 1, 1},
+                                            {{{2, 0}, {2, 0}}, 2, 0},
+                                            {{{1, 0}, {1, 1}}, 1.25, 0.75},
+                                            {{{3, 4}, {0, 0}}, 3, 4},
+                                            {{{1, 0}, {1, 1}, {0, 2}, {1, -1}}, 1.3721719f, 0.8829185f},
+                                            {{{1, 0}, {1, 1}, {0, 2}}, 0.95f, 1.65f}};
+
+// All rows for as many ranks as the set has, at once: the engine reduces them in one buffer.
+void check_adasum(const ProcessSet& set) {
+  std::vector<std::vector<float>> results;
+  std::vector<const AdasumRow*> rows;
+  for (const auto& row : kAdasumRows)
+    if (static_cast<int>(row.vectors.size()) == set.size()) {
+      rows.push_back(&row);
+      results.push_back(row.vectors[set.rank()]);
+    }
+  std::vector<std::span<float>> members(results.begin(), results.end());
+  const auto before = engine_statistics(set);
+  grouped_allreduce(std::span<const std::span<float>>(members), ReduceOp::adasum, {.process_set = set});
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    EXPECT_THAT(results[i], ElementsAre(FloatNear(rows[i]->x, 1e-6f), FloatNear(rows[i]->y, 1e-6f)))
+        << "row " << i << " of " << set.size() << " ranks";
+  EXPECT_EQ(engine_statistics(set).reductions - before.reductions, rows.empty() ? 0 : 1);
+}
+
+TEST(Eager, AdasumTakesEachTensorOfAFusedBufferByItself) {
+  if (size() == 1) GTEST_SKIP() << "nothing to add";
+  check_adasum(ProcessSet());
+}
+
+TEST(Eager, AdasumOfAProcessSetIsOverItsRanks) {
+  for (int first = 0; first + 2 <= size(); ++first)
+    for (int count = 2; first + count <= size(); ++count) {
+      std::vector<int> ranks(count);
+      std::iota(ranks.rbegin(), ranks.rend(), first);
+      const auto set = ProcessSet::create(ranks);
+      if (set.contains_this_rank()) check_adasum(set);
+    }
+}
+
 // Row 25.
 TEST(Eager, SumsInDisjointSets) {
   NEEDS_RANKS(4);
@@ -434,6 +480,27 @@ TEST(Eager, TellsAllRanksThatOneHasNoMemory) {
               ThrowsMessage<ResourceExhaustedError>(
                   HasSubstr(fmt::format("rank 1 cannot allocate {} bytes", 2'000'000 * size()))));
   EXPECT_EQ(allgather(std::span(own), {.name = "large"}).size(), own.size() * size());
+}
+
+// A scatter does not ask for memory before it is in the middle: the set cannot go on.
+TEST(Eager, AnswersEverythingOfASetWithItsFirstErrorAndGoesOnWithOthers) {
+  if (size() == 1) GTEST_SKIP();
+  std::vector<int> backwards(size());
+  std::iota(backwards.rbegin(), backwards.rend(), 0);
+  const auto set = ProcessSet::create(backwards);
+  NoMemory none;
+  EagerOptions options{.process_set = set};
+  if (rank() == 1) options.allocator = &none;
+  const std::vector<float> rows(size(), 1);
+  try {
+    scatter(std::span(rows), 0, options);
+    EXPECT_NE(rank(), 1);
+  } catch (const ResourceExhaustedError&) {
+  }
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THAT([&] { reduced<float>({1}, ReduceOp::sum, {.process_set = set}); },
+                ThrowsMessage<ResourceExhaustedError>(HasSubstr("scatter.noname.0: 4 bytes")));
+  EXPECT_THAT(reduced<float>({1}, ReduceOp::sum), ElementsAre(size()));
 }
 
 TEST(Eager, TellsObserversOfEachOperationsWay) {

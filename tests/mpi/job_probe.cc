@@ -16,7 +16,13 @@
 #include <kolo/collectives/mpi_interop.h>
 #include <kolo/collectives/schedule.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/elementwise.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/session.h>
+#include <kolo/optimizer/distributed_optimizer.h>
+#include <kolo/optimizer/gradient_descent.h>
 
 namespace {
 
@@ -57,8 +63,9 @@ int catch_and_print(int argc, char** argv) {
 }
 
 // All ranks but one enter a step; that one comes too late.
-void stall(int missing) {
-  kolo::Schedule schedule({.name = "stalled", .gradients = {{"g", kolo::Shape{100}, kolo::DType::f32}}});
+void stall(int missing, const kolo::ProcessSet& set = {}) {
+  kolo::Schedule schedule(
+      {.name = "stalled", .gradients = {{"g", kolo::Shape{100}, kolo::DType::f32}}, .process_set = set});
   schedule.compare();
   if (kolo::rank() == missing) std::this_thread::sleep_for(std::chrono::seconds(4));
   schedule.begin_step();
@@ -80,6 +87,37 @@ void print_error(const std::function<void()>& call) {
   } catch (const kolo::Error& error) {
     print_place(fmt::format("{}: {}", kolo::name(error.code()), error.what()));
   }
+}
+
+// Of the ranks from 1 on the last one comes too late.
+void stall_in_set() {
+  std::vector<int> ranks;
+  for (int rank = 1; rank < kolo::size(); ++rank) ranks.push_back(rank);
+  const auto set = kolo::ProcessSet::create(ranks);
+  if (set.contains_this_rank()) stall(kolo::size() - 1, set);
+}
+
+// Rank 0 alone takes the branch in which gradients are reduced and applied.
+void stall_in_branch() {
+  kolo::Graph graph;
+  kolo::Scope s(graph);
+  const kolo::Variable w(s.named("w"), kolo::constant(s, 1.0f));
+  const kolo::Output loss = kolo::square(s, w);
+  const kolo::Output takes = kolo::placeholder(s, kolo::DType::boolean, {});
+  const kolo::Operation step = kolo::cond(
+      s, takes,
+      [&](const kolo::Scope& branch) {
+        kolo::Scope inside = branch;
+        return kolo::DistributedOptimizer(std::make_unique<kolo::GradientDescentOptimizer>(0.1))
+            .minimize(inside, loss);
+      },
+      [](const kolo::Scope& branch) { return kolo::no_op(branch); });
+  kolo::Session session(graph);
+  session.run(kolo::global_variables_initializer(s));
+  print_error([&] {
+    session.run(step, {{takes, kolo::Tensor::scalar(kolo::rank() == 0)}});
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+  });
 }
 
 // The last rank comes too late to an eager operation.
@@ -137,6 +175,8 @@ int main(int argc, char** argv) {
   if (how == "eager_kill") eager_kill();
   if (how == "stall0") stall(0);
   if (how == "stall1") stall(1);
+  if (how == "stall_in_branch") stall_in_branch();
+  if (how == "stall_in_set") stall_in_set();
   if (how == "return" && last) return 0;
   if (how == "exit3" && last) std::exit(3);
   if (how == "throw" && last) throw std::runtime_error("the last rank's reason");

@@ -3,13 +3,12 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "tests/core/training/temporary_directory.h"
+#include "tests/shell_command.h"
 
 namespace {
 
@@ -18,22 +17,10 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Ended {
-  int code = 0;
-  std::string output;  // stdout and stderr
-};
-
-Ended run(int ranks, const std::string& how, const std::string& environment = "") {
-  const std::string command =
-      fmt::format("env MPIRUN_TEST_SECONDS=30 {} {}/scripts/mpirun_test {} {} {} 2>&1", environment,
-                  KOLO_SOURCE_DIR, ranks, KOLO_JOB_PROBE, how);
-  Ended ended;
-  FILE* pipe = popen(command.c_str(), "r");
-  char buffer[4096];
-  for (std::size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) ended.output.append(buffer, got);
-  const int status = pclose(pipe);
-  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return ended;
+// output: stdout and stderr.
+kolo::Ended run(int ranks, const std::string& how, const std::string& environment = "") {
+  return kolo::run_command(fmt::format("env MPIRUN_TEST_SECONDS=30 {} {}/scripts/mpirun_test {} {} {} 2>&1",
+                                       environment, KOLO_SOURCE_DIR, ranks, KOLO_JOB_PROBE, how));
 }
 
 TEST(Job, EndsWithTheExitCodeOfTheRankThatExits) {
@@ -114,20 +101,33 @@ TEST(Job, WarnsOfAStalledStepWhereTheReportingRankIsTheMissingOne) {
                                   ContainsRegex("DeadlineExceeded: .*\"g\".*rank 1 of 2")));
 }
 
+// Rank 0, which the watchdogs of the others ask, is not in the set.
+TEST(Job, NamesTheRankThatAStepOfAProcessSetWaitsFor) {
+  const auto ended = run(3, "stall_in_set", kShortLimits);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("ready on [1], missing on [2]"),
+                    ContainsRegex("DeadlineExceeded: .*\"g\".*missing on \\[2\\].*rank 1 of 3")));
+}
+
+// Gradients that only some ranks reduce, as the others do not take the branch that does.
+TEST(Job, EndsAStepWhoseReductionStandsInABranchThatSomeRanksDoNotTake) {
+  const auto ended = run(2, "stall_in_branch", kShortLimits);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(ContainsRegex("stalled: .*\"w\".*ready on \\[0\\], missing on \\[1\\]"),
+                    ContainsRegex("DeadlineExceeded: .*\"w\".*missing on \\[1\\].*rank 0 of 2")));
+}
+
 // In a folder of their own, read by kolo-inspect as a user would.
 class FlightRecordsOfAJob : public testing::Test {
  protected:
-  Ended run_with_records(const std::string& how, const std::string& environment = "") {
+  kolo::Ended run_with_records(const std::string& how, const std::string& environment = "") {
     return run(2, how, fmt::format("KOLO_FLIGHT_DIR={} {}", folder_.path(), environment));
   }
   std::string inspected() { return inspect_output(folder_.path()); }
   static std::string inspect_output(const std::string& path) {
-    std::string output;
-    FILE* pipe = popen(fmt::format("{}/kolo-inspect flight {} 2>&1", KOLO_BIN_DIR, path).c_str(), "r");
-    char buffer[4096];
-    for (std::size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, got);
-    pclose(pipe);
-    return output;
+    return kolo::run_command(fmt::format("{}/kolo-inspect flight {} 2>&1", KOLO_BIN_DIR, path)).output;
   }
   kolo::TemporaryDirectory folder_;
 };

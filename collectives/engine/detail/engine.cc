@@ -83,14 +83,22 @@ Resident::State Engine::advance(std::chrono::steady_clock::time_point now) {
     // A set may make others while it is advanced.
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       const auto engine = engines_[i];
-      state = std::max(state, engine->advance(now));
+      if (const auto error = thread_->error(engine->id())) engine->break_off(error);
+      state = std::max(state, advance(*engine, now));
     }
-    if (thread_->error() && !std::exchange(failed_, true))
-      for (const auto& engine : engines_) engine->break_off(thread_->error());
-  } catch (...) {
+  } catch (...) {  // of the mail, which all sets share
     for (const auto& engine : engines_) engine->break_off(std::current_exception());
   }
   return state;
+}
+
+Resident::State Engine::advance(SetEngine& engine, std::chrono::steady_clock::time_point now) {
+  try {
+    return engine.advance(now);
+  } catch (...) {
+    engine.fail(std::current_exception());
+    return State::advanced;
+  }
 }
 
 void Engine::dispatch(std::chrono::steady_clock::time_point now, int from, const std::string& text) {
@@ -118,7 +126,7 @@ SetEngine::Setting Engine::setting(int id, std::vector<int> members) {
   setting.make_sets = [this](const std::string& payload) { return make_sets(payload); };
   if (thread_ == nullptr) return setting;
   // Every rank takes the number, so that it means the same on all.
-  setting.channel = thread_->open_channel();
+  setting.channel = thread_->open_channel(id);
   thread_->watchdog()->set_members(thread_->shared_number(setting.channel), members);
   if (setting.rank == static_cast<int>(members.size()) || members.size() == 1) return setting;
   setting.thread = thread_;

@@ -40,7 +40,7 @@ std::vector<std::vector<Piece>> fuse(const std::vector<AgreedReduction>& reducti
         continue;
       }
       runs.push_back({piece});
-      if (request.reduction.op == ReduceOp::adasum || piece.bytes >= fusion_bytes) continue;
+      if (piece.bytes >= fusion_bytes) continue;
       const Run begun{&request, dtype, reductions[i].contributors, piece.bytes, runs.size() - 1};
       if (run != open.end()) *run = begun;
       else open.push_back(begun);

@@ -24,7 +24,7 @@ struct AgreedReduction {
 /// Cuts the tensors of `reductions` into runs that are reduced in one go: same dtype, reduction, device and
 /// contributors, at most fusion_bytes together. A larger tensor, and each tensor where fusion_bytes is 0, is
 /// alone. Empty tensors are left out. Runs stand in the order of their first tensors, so all ranks make the
-/// same list. Adasum, which needs each tensor by itself, is never fused.
+/// same list.
 std::vector<std::vector<Piece>> fuse(const std::vector<AgreedReduction>& reductions,
                                      std::int64_t fusion_bytes);
 

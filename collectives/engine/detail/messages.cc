@@ -33,14 +33,14 @@ void read_refusals(ByteReader& from, std::vector<Refusal>& refusals) {
   });
 }
 
-void write_failure(ByteWriter& to, const Batch::Failure& failure) {
+void write_failure(ByteWriter& to, const Failure& failure) {
   to.text(failure.name);
   to.number(static_cast<int>(failure.code));
   to.text(failure.text);
 }
 
-Batch::Failure read_failure(ByteReader& from) {
-  Batch::Failure failure;
+Failure read_failure(ByteReader& from) {
+  Failure failure;
   failure.name = from.text();
   failure.code = static_cast<Code>(from.number());
   failure.text = from.text();
@@ -57,6 +57,8 @@ std::string Upward::to_bytes() const {
   write_refusals(to, refusals);
   write_each(to, joined, [&](int rank) { to.number(rank); });
   write_each(to, leaving, [&](int rank) { to.number(rank); });
+  to.number(broken ? 1 : 0);
+  if (broken) write_failure(to, *broken);
   return to.take();
 }
 
@@ -69,6 +71,7 @@ Upward Upward::from_bytes(std::string_view bytes) {
   read_refusals(from, up.refusals);
   read_each(from, up.joined, [&] { return from.integer(); });
   read_each(from, up.leaving, [&] { return from.integer(); });
+  if (from.number() != 0) up.broken = read_failure(from);
   return up;
 }
 
@@ -85,8 +88,9 @@ std::string Batch::to_bytes() const {
   write_each(to, over, [&](const std::string& name) { to.text(name); });
   to.number(all_joined);
   to.number(gone);
-  to.number((end ? 1 : 0) + (tuning ? 2 : 0));
+  to.number((end ? 1 : 0) + (tuning ? 2 : 0) + (broken ? 4 : 0));
   if (end) write_failure(to, *end);
+  if (broken) write_failure(to, *broken);
   if (tuning) {
     to.number(tuning->fusion_bytes);
     to.real(tuning->cycle_ms);
@@ -112,6 +116,7 @@ Batch Batch::from_bytes(std::string_view bytes) {
   batch.gone = from.integer();
   const auto flags = from.number();
   if ((flags & 1) != 0) batch.end = read_failure(from);
+  if ((flags & 4) != 0) batch.broken = read_failure(from);
   if ((flags & 2) != 0) {
     batch.tuning.emplace();
     batch.tuning->fusion_bytes = from.number();

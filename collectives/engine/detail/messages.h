@@ -19,6 +19,12 @@ struct Refusal {
   std::string text;
 };
 
+struct Failure {
+  std::string name;
+  Code code = Code::invalid_argument;
+  std::string text;
+};
+
 /// From a rank to its parent.
 struct Upward {
   std::int64_t epoch = 0;      // batches that the sender has carried out; bits mean the slots of that moment
@@ -26,9 +32,11 @@ struct Upward {
   std::vector<Tally> tallies;  // the same for other names
   std::vector<Refusal> refusals;
   std::vector<int> joined, leaving;
+  std::optional<Failure> broken;  // the set's communication
 
   bool empty() const {
-    return !ready.any() && tallies.empty() && refusals.empty() && joined.empty() && leaving.empty();
+    return !ready.any() && tallies.empty() && refusals.empty() && joined.empty() && leaving.empty() &&
+           !broken;
   }
   std::string to_bytes() const;
   static Upward from_bytes(std::string_view bytes);
@@ -40,11 +48,6 @@ struct Batch {
     RequestPtr request;
     std::vector<std::int64_t> rows;  // by rank, where they have their own
     int contributors = 0;
-  };
-  struct Failure {
-    std::string name;
-    Code code = Code::invalid_argument;
-    std::string text;
   };
   struct Tuning {
     std::int64_t fusion_bytes = 0;
@@ -58,11 +61,12 @@ struct Batch {
   int all_joined = -1;                // every rank has joined; this one was the last
   int gone = -1;                      // this rank takes part in nothing more
   std::optional<Failure> end;         // of everything on this set
+  std::optional<Failure> broken;      // the same, and at once
   std::optional<Tuning> tuning;       // from the next execution on
 
   bool empty() const {
     return !known.any() && executions.empty() && failures.empty() && refusals.empty() && over.empty() &&
-           all_joined < 0 && gone < 0 && !end && !tuning;
+           all_joined < 0 && gone < 0 && !end && !broken && !tuning;
   }
   std::string to_bytes() const;
   static Batch from_bytes(std::string_view bytes);

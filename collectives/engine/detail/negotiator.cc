@@ -119,7 +119,11 @@ void Negotiator::join() {
 void Negotiator::leave() { up_.leaving.push_back(rank_); }
 
 void Negotiator::end(Code code, const std::string& text) {
-  if (!ended_ && !batch_.end) batch_.end = Batch::Failure{"", code, text};
+  if (!ended_ && !batch_.end) batch_.end = Failure{"", code, text};
+}
+
+void Negotiator::give_up(Code code, const std::string& text) {
+  if (!up_.broken) up_.broken = Failure{"", code, text};
 }
 
 // ---- What is ready below this rank.
@@ -247,6 +251,7 @@ void Negotiator::receive_upward(int participant, Upward up) {
     note_joined(participant, rank);
   }
   for (const int rank : up.leaving) up_.leaving.push_back(rank);
+  if (up.broken && !up_.broken) up_.broken = std::move(up.broken);
 }
 
 void Negotiator::flush() {
@@ -258,6 +263,7 @@ void Negotiator::flush() {
     return;
   }
   if (!up_.leaving.empty() && !ended_) batch_.gone = up_.leaving.front();
+  if (!ended_) batch_.broken = up_.broken;
   up_ = {};
   // Carrying out a batch may complete further names: those of a round that waited for the one before.
   while (!batch_.empty()) {
@@ -341,6 +347,11 @@ void Negotiator::carry_out(const Batch& batch) {
   if (batch.end) {
     ended_ = true;
     decisions_.push_back({.kind = Decision::Kind::end, .code = batch.end->code, .text = batch.end->text});
+  }
+  if (batch.broken) {
+    ended_ = true;
+    decisions_.push_back(
+        {.kind = Decision::Kind::broken, .code = batch.broken->code, .text = batch.broken->text});
   }
   decisions_.push_back({.kind = Decision::Kind::end_of_batch});
 }

@@ -28,15 +28,15 @@ namespace kolo::detail {
 
 /// What is to be done next on this rank; the same order on all ranks.
 struct Decision {
-  enum class Kind { execute, fail, all_joined, gone, end, tune, end_of_batch };
+  enum class Kind { execute, fail, all_joined, gone, end, broken, tune, end_of_batch };
   Kind kind = Kind::execute;
   OperationPtr operation = {};          // execute, fail: that of this rank, if it has submitted one
   RequestPtr request = {};              // execute: as agreed
   std::vector<std::int64_t> rows = {};  // execute: by rank, where they have their own
   int contributors = 0;                 // execute: the others have joined
   std::string name = {};                // fail
-  Code code = Code::invalid_argument;   // fail, end
-  std::string text = {};                // fail, end
+  Code code = Code::invalid_argument;   // fail, end, broken
+  std::string text = {};                // fail, end, broken
   int rank = -1;                        // all_joined: the last; gone
   Batch::Tuning tuning = {};            // tune
 };
@@ -59,6 +59,9 @@ class Negotiator {
   void leave();
   /// Root only: everything pending and to come on this set fails with this error.
   void end(Code code, const std::string& text);
+  /// The communication of this set has failed on this rank: as end(), and what is being executed cannot be
+  /// waited for.
+  void give_up(Code code, const std::string& text);
   /// Root only.
   void tune(const Batch::Tuning& tuning) { batch_.tuning = tuning; }
   void receive(int from, std::string_view message);

@@ -47,7 +47,7 @@ class ReduceRun final : public Collective {
         if (copy_some(true)) begin(Stage::prepare);
         return Progress::advanced;
       case Stage::prepare:
-        allreduce_ = communicator_.allreduce(whole_, reduction());
+        allreduce_ = communicator_.allreduce(whole_, reduction(), tensor_elements());
         allreduce_->start();
         begin(Stage::reduce);
         return Progress::advanced;
@@ -83,6 +83,13 @@ class ReduceRun final : public Collective {
   // An average over those ranks only that have not joined is a sum, divided here.
   Reduction reduction() const {
     return divisor_ == 0 ? reduction_ : Reduction(ReduceOp::sum, reduction_.prescale);
+  }
+  // For Adasum, which takes each by itself.
+  std::vector<std::int64_t> tensor_elements() const {
+    std::vector<std::int64_t> elements;
+    if (reduction_.op == ReduceOp::adasum)
+      for (const auto& part : parts_) elements.push_back(part.elements);
+    return elements;
   }
   void finish_average() {
     if (divisor_ == 0) return;

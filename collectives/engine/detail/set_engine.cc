@@ -9,6 +9,7 @@
 
 #include <kolo/collectives/engine/detail/observers.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/message_of.h>
 
 namespace kolo::detail {
 namespace {
@@ -29,6 +30,16 @@ std::exception_ptr error_of(Code code, const std::string& text) {
     throw_error(code, text);
   } catch (...) {
     return std::current_exception();
+  }
+}
+
+Code code_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return kolo::code_of(exception);
+  } catch (...) {
+    return Code::unknown;
   }
 }
 
@@ -229,6 +240,12 @@ void SetEngine::act(Decision& decision) {
                                                            setting_.hosts[decision.rank])));
       break;
     case Decision::Kind::end: break_off(error_of(decision.code, decision.text)); break;
+    case Decision::Kind::broken: {
+      const auto error = error_of(decision.code, decision.text);
+      break_off(error);
+      setting_.thread->fail(id(), error);
+      break;
+    }
     case Decision::Kind::tune:
       fusion_bytes_ = decision.tuning.fusion_bytes;
       cycle_ = duration_of(decision.tuning.cycle_ms);
@@ -365,9 +382,10 @@ void SetEngine::finished(Work& work, const std::exception_ptr& error) {
     for (Operation* const operation : work.operations) finish({&operation, 1}, shut_down_while(*operation));
     return;
   }
-  if (error) {  // of the communication: what follows cannot work either
+  if (error) {  // of the communication: what follows cannot work either, and the others may wait for this
+                // rank
     finish(work.operations, error);
-    break_off(error);
+    fail(error);
     return;
   }
   auto& complete = work.operations;
@@ -404,6 +422,14 @@ void SetEngine::break_off(const std::exception_ptr& error) {
     if (operation->sequence < 0) finish(operation, error);
   negotiator_.drop_operations();
   join_ = nullptr;
+}
+
+void SetEngine::fail(const std::exception_ptr& error) {
+  if (!broken_)
+    negotiator_.give_up(code_of(error), fmt::format("rank {}: {}", members()[rank()], message_of(error)));
+  received_ = true;  // to be flushed
+  break_off(error);
+  setting_.thread->fail(id(), error);
 }
 
 void SetEngine::close() {

@@ -50,6 +50,7 @@ class SetEngine {
   SetEngine(const SetEngine&) = delete;
   SetEngine& operator=(const SetEngine&) = delete;
 
+  int id() const { return setting_.id; }
   const std::vector<int>& members() const { return setting_.members; }
   int rank() const { return setting_.rank; }
   int size() const { return static_cast<int>(setting_.members.size()); }
@@ -76,6 +77,8 @@ class SetEngine {
   }
   /// Everything pending, and to come, ends with this error.
   void break_off(const std::exception_ptr& error);
+  /// The same on all ranks of the set: its communication has failed here.
+  void fail(const std::exception_ptr& error);
   /// From now on nothing is begun.
   void begin_close() { closing_ = true; }
   /// Ends what is pending in AbortedError, and tells the other ranks.

@@ -68,11 +68,11 @@ TEST(Fusion, KeepsAGroupsMembersOfOneTypeTogether) {
               ElementsAre(ElementsAre(0, 0), ElementsAre(0)));
 }
 
-TEST(Fusion, NeverFusesAdasum) {
+TEST(Fusion, FusesAdasumWithItsKind) {
   Request adasum = *allreduce_request("a");
   adasum.reduction = ReduceOp::adasum;
-  const auto one = std::make_shared<const Request>(adasum);
-  EXPECT_EQ(runs_of({one, one}, 1000).size(), 2U);
+  const auto one = std::make_shared<const Request>(adasum), sum = allreduce_request("b");
+  EXPECT_THAT(runs_of({one, sum, one}, 1000), ElementsAre(ElementsAre(0, 2), ElementsAre(1)));
 }
 
 }  // namespace

@@ -308,6 +308,19 @@ TEST(Negotiator, TellsAllThatARankHasGone) {
   for (int rank = 0; rank < 6; ++rank) EXPECT_THAT(ranks.story(rank), ElementsAre("gone 5"));
 }
 
+// Some wait for it in the middle of an operation.
+TEST(Negotiator, TellsAllThatTheCommunicationOfOneHasFailed) {
+  SimulatedNegotiation ranks(6, 16);
+  ranks.rank(5).give_up(Code::unavailable, "no route");
+  ranks.settle();
+  for (int rank = 0; rank < 6; ++rank) {
+    ranks.rank(rank).submit(allreduce_request("x"));
+    EXPECT_THAT(ranks.story(rank), ElementsAre("broken no route"));
+  }
+  ranks.settle();
+  for (int rank = 0; rank < 6; ++rank) EXPECT_THAT(ranks.story(rank), IsEmpty());
+}
+
 TEST(Negotiator, EndsForAllWhenTheRootSaysSo) {
   SimulatedNegotiation ranks(6, 16);
   ranks.rank(0).end(Code::deadline_exceeded, "late");

@@ -91,6 +91,7 @@ class SimulatedNegotiation {
         case Decision::Kind::fail: lines.push_back(decision.name + "!" + decision.text); break;
         case Decision::Kind::all_joined: lines.push_back("joined " + std::to_string(decision.rank)); break;
         case Decision::Kind::gone: lines.push_back("gone " + std::to_string(decision.rank)); break;
+        case Decision::Kind::broken: lines.push_back("broken " + decision.text); break;
         case Decision::Kind::end: lines.push_back("end " + decision.text); break;
         default: break;
       }
