@@ -184,6 +184,7 @@
 #include <kolo/core/training/checkpoint_saver_hook.h>
 #include <kolo/core/training/checkpoint_state.h>
 #include <kolo/core/training/durable_file.h>
+#include <kolo/core/training/gathered_state.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/core/training/monitored_session.h>

@@ -68,6 +68,15 @@ const RegisterOp reduce_scatter_grad_op(
       c.set_output(0, c.input(1));
     }));
 
+// dy's rows, sent the way back: what came from a rank, as many rows as op's second output says, returns to
+// it.
+Output sent_back(Scope& s, const Node& op, const Output& dy) {
+  return s
+      .add("AllToAll", {dy, op.output(1)},
+           {{"root", -1}, {"process_set", op.attr<std::int64_t>("process_set")}})
+      .output(0);
+}
+
 // What each rank gave is taken back from each: R blocks of x's shape, which are summed.
 const RegisterOp allgather_op(OpSchema("AllGather")
                                   .input("x", kNumeric)
@@ -77,11 +86,8 @@ const RegisterOp allgather_op(OpSchema("AllGather")
                                   .stateful()
                                   .shape(rows_and_counts)
                                   .gradient([](Scope& s, const Node& op, Output dy) {
-                                    const Operation back =
-                                        s.add("AllToAll", {dy, op.output(1)},
-                                              {{"root", -1},
-                                               {"process_set", op.attr<std::int64_t>("process_set")}});
-                                    return Outputs{s.add("SumOfBlocks", {back.output(0), op.input(0)})};
+                                    const Output back = sent_back(s, op, dy);
+                                    return Outputs{s.add("SumOfBlocks", {back, op.input(0)})};
                                   }));
 
 const RegisterOp sum_of_blocks_op(OpSchema("SumOfBlocks")
@@ -124,10 +130,7 @@ const RegisterOp alltoall_op(OpSchema("AllToAll")
                                  .stateful()
                                  .shape(rows_and_counts)
                                  .gradient([](Scope& s, const Node& op, Output dy) {
-                                   const Operation back = s.add(
-                                       "AllToAll", {dy, op.output(1)},
-                                       {{"root", -1}, {"process_set", op.attr<std::int64_t>("process_set")}});
-                                   return Outputs{back.output(0), Output()};
+                                   return Outputs{sent_back(s, op, dy), Output()};
                                  }));
 
 AlltoallOutputs add_alltoall(const Scope& s, Output x, Output splits, int root, const ProcessSet& set) {

@@ -400,6 +400,10 @@ std::pair<Tensor, Tensor> Schedule::gathered_rows(int gather) const {
 
 void Schedule::request_stop() { core_->state->raise_stop(); }
 
+void Schedule::request_save() { core_->state->raise_save(); }
+
+bool Schedule::take_save() { return core_->state->take_save(); }
+
 StepVerdict Schedule::last_step() const { return core_->state->last_verdict(); }
 
 void Schedule::end_of_data() {

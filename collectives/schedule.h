@@ -59,14 +59,14 @@ BucketLimits default_bucket_limits();
 Allocator& bucket_allocator();
 
 /// One step at a time: begin_step, then submit for each slot (a bucket, or a gather) in any order, from any
-/// thread. The buckets are reduced in the order 0, 1, 2, … . Requests to stop, the end of data and failures
-/// travel as elements behind the gradients of each bucket, so a step sends no message beyond its reductions.
-/// A step is void as soon as a bucket carries an end of data or a failure: that bucket and all later ones end
-/// in an error on every rank. An end of data comes with the first bucket, so nothing of its step is applied
-/// anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks may have
-/// applied earlier ones, and the group ends with the error. A step in which a rank submits nothing at all, on
-/// no rank then, does not count: gradients may be summed for several steps before they are reduced. One rank:
-/// no traffic; submit() is done at once.
+/// thread. The buckets are reduced in the order 0, 1, 2, … . Requests to stop or to save, the end of data and
+/// failures travel as elements behind the gradients of each bucket, so a step sends no message beyond its
+/// reductions. A step is void as soon as a bucket carries an end of data or a failure: that bucket and all
+/// later ones end in an error on every rank. An end of data comes with the first bucket, so nothing of its
+/// step is applied anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks
+/// may have applied earlier ones, and the group ends with the error. A step in which a rank submits nothing
+/// at all, on no rank then, does not count: gradients may be summed for several steps before they are
+/// reduced. One rank: no traffic; submit() is done at once.
 class Schedule final : public StepAgreement {
  public:
   /// Called once for each submitted bucket: nullptr, or why the step is void (OutOfRangeError for the end of
@@ -132,6 +132,8 @@ class Schedule final : public StepAgreement {
 
   void request_stop() override;
   StepVerdict last_step() const override;
+  void request_save() override;
+  bool take_save() override;
   /// Between steps. Throws what the step ended with if that is not the end of data.
   void end_of_data() override;
   /// Gradients of the step must not be written any more.

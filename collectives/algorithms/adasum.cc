@@ -33,29 +33,18 @@ class Adasum final : public Collective {
     products_.resize(tensors_.size());
     partial_.resize(tensors_.size());
     const int rank = context.network.rank(), ranks = context.network.size();
-    const int power = power_of_two_below(ranks);
-    const bool has_folded = rank + power < ranks;
     const ElementRange all{0, buffer.elements};
-    scratch_.resize(
-        static_cast<std::size_t>((has_folded ? all.size() : (all.size() + 1) / 2) * element_bytes_));
-    if (rank >= power) {
-      rounds_.send(rank - power, bytes(all));
-      rounds_.receive(rank - power, bytes(all));  // comes after everything sent has been read
-      rounds_.end_round();
-      return;
-    }
-    if (has_folded) {
-      rounds_.receive(rank + power, bytes_of_scratch(all));
+    const std::int64_t received = takes_folded(rank, ranks) ? all.size() : (all.size() + 1) / 2;
+    scratch_.resize(static_cast<std::size_t>(received * element_bytes_));
+    const auto take = [&](int from) {
+      rounds_.receive(from, bytes_of_scratch(all));
       rounds_.end_round([this, all] {
         multiply(all, /*comes_first=*/false);
         combine(all, /*comes_first=*/false);
       });
-    }
-    halve_and_double(rank, power, all);
-    if (has_folded) {
-      rounds_.send(rank + power, bytes(all));
-      rounds_.end_round();
-    }
+    };
+    fold_around(rounds_, rank, ranks, bytes(all), take,
+                [&](int power) { halve_and_double(rank, power, all); });
   }
 
   void start() override { rounds_.start(); }

@@ -30,9 +30,8 @@ std::shared_ptr<Collective> make_allreduce(const std::string& name, const Algori
                                            const TypedBuffer& buffer, ReduceOp op) {
   const AllreduceFactory make = allreduce_factory(name);
   if (make == nullptr) throw InternalError("there is no allreduce algorithm \"{}\"", name);
-  const bool is_16_bit = buffer.dtype == DType::f16 || buffer.dtype == DType::bf16;
-  if (!context.f32_wire || !is_16_bit) return make(context, buffer, op);
-  return widened(buffer, [&](const TypedBuffer& wide) { return make(context, wide, op); });
+  return widened_where(context.f32_wire, buffer,
+                       [&](const TypedBuffer& sent) { return make(context, sent, op); });
 }
 
 std::vector<std::string> allreduce_names() {

@@ -19,27 +19,15 @@ class HalvingDoubling final : public Collective {
         element_bytes_(static_cast<std::int64_t>(size_of(buffer.dtype))),
         rounds_(context.network, context.chunk_bytes) {
     const int rank = context.network.rank(), ranks = context.network.size();
-    const int power = power_of_two_below(ranks);
-    const bool has_folded = rank + power < ranks;
     const ElementRange all{0, buffer.elements};
-    scratch_.resize(
-        static_cast<std::size_t>((has_folded ? all.size() : (all.size() + 1) / 2) * element_bytes_));
-    if (rank >= power) {
-      rounds_.send(rank - power, bytes(all));
+    const std::int64_t received = takes_folded(rank, ranks) ? all.size() : (all.size() + 1) / 2;
+    scratch_.resize(static_cast<std::size_t>(received * element_bytes_));
+    const auto take = [&](int from) {
+      receive_and_reduce(from, all, /*is_last=*/false);
       rounds_.end_round();
-      rounds_.receive(rank - power, bytes(all));
-      rounds_.end_round();
-      return;
-    }
-    if (has_folded) {
-      receive_and_reduce(rank + power, all, /*is_last=*/false);
-      rounds_.end_round();
-    }
-    halve_and_double(rank, power, all);
-    if (has_folded) {
-      rounds_.send(rank + power, bytes(all));
-      rounds_.end_round();
-    }
+    };
+    fold_around(rounds_, rank, ranks, bytes(all), take,
+                [&](int power) { halve_and_double(rank, power, all); });
   }
 
   void start() override { rounds_.start(); }

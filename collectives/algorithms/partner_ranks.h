@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <kolo/collectives/algorithms/rounds.h>
@@ -14,6 +15,30 @@ inline int power_of_two_below(int ranks) {
   int power = 1;
   while (power <= ranks / 2) power *= 2;
   return power;
+}
+
+/// Whether one of the ranks from the largest power of two on folds into `rank`.
+inline bool takes_folded(int rank, int ranks) { return rank + power_of_two_below(ranks) < ranks; }
+
+/// The rounds of an exchange that works among the ranks below `power`, the largest power of two, alone: the
+/// others give `all` to the rank that is so far below them, and get the result. take(from) adds the round
+/// that receives and combines a folded rank's elements; exchange(power) those of the exchange.
+template <class Take, class Exchange>
+void fold_around(Rounds& rounds, int rank, int ranks, std::span<std::byte> all, const Take& take,
+                 const Exchange& exchange) {
+  const int power = power_of_two_below(ranks);
+  if (rank >= power) {
+    rounds.send(rank - power, all);
+    rounds.receive(rank - power, all);  // comes after everything sent has been read
+    rounds.end_round();
+    return;
+  }
+  if (takes_folded(rank, ranks)) take(rank + power);
+  exchange(power);
+  if (takes_folded(rank, ranks)) {
+    rounds.send(rank + power, all);
+    rounds.end_round();
+  }
 }
 
 struct ElementRange {

@@ -20,25 +20,14 @@ class RecursiveDoubling final : public Collective {
         divisor_(op == ReduceOp::average ? context.divisor() : 1),
         scratch_(static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype)),
         rounds_(context.network, context.chunk_bytes) {
-    const int rank = context.network.rank(), ranks = context.network.size();
-    const int power = power_of_two_below(ranks);
+    const int rank = context.network.rank();
     const std::span<std::byte> all{buffer.bytes, scratch_.size()};
-    if (rank >= power) {
-      rounds_.send(rank - power, all);
-      rounds_.receive(rank - power, all);  // comes after everything sent has been read
-      rounds_.end_round();
-      return;
-    }
-    const bool has_folded = rank + power < ranks;
-    if (has_folded) {
-      rounds_.receive(rank + power, scratch_);
+    const auto take = [&](int from) {
+      rounds_.receive(from, scratch_);
       rounds_.end_round([this] { combine(buffer_.bytes, scratch_.data(), 1); });
-    }
-    exchange(rank, power, all);
-    if (has_folded) {
-      rounds_.send(rank + power, all);
-      rounds_.end_round();
-    }
+    };
+    fold_around(rounds_, rank, context.network.size(), all, take,
+                [&](int power) { exchange(rank, power, all); });
   }
 
   void start() override { rounds_.start(); }

@@ -39,4 +39,11 @@ std::shared_ptr<Collective> widened(
   return std::make_shared<Widened>(buffer, make);
 }
 
+std::shared_ptr<Collective> widened_where(
+    bool f32_wire, const TypedBuffer& buffer,
+    const std::function<std::shared_ptr<Collective>(const TypedBuffer&)>& make) {
+  const bool is_16_bit = buffer.dtype == DType::f16 || buffer.dtype == DType::bf16;
+  return f32_wire && is_16_bit ? widened(buffer, make) : make(buffer);
+}
+
 }  // namespace kolo

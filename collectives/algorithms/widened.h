@@ -13,4 +13,9 @@ namespace kolo {
 std::shared_ptr<Collective> widened(
     const TypedBuffer& buffer, const std::function<std::shared_ptr<Collective>(const TypedBuffer&)>& make);
 
+/// That where f32_wire asks for it and the elements are 16-bit floats; else what `make` makes of the buffer.
+std::shared_ptr<Collective> widened_where(
+    bool f32_wire, const TypedBuffer& buffer,
+    const std::function<std::shared_ptr<Collective>(const TypedBuffer&)>& make);
+
 }  // namespace kolo

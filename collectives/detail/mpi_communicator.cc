@@ -10,6 +10,7 @@
 #include <kolo/collectives/algorithms/choose.h>
 #include <kolo/collectives/algorithms/exchange.h>
 #include <kolo/collectives/algorithms/ring.h>
+#include <kolo/collectives/algorithms/widened.h>
 #include <kolo/collectives/detail/mpi_allreduce.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -57,7 +58,9 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
           : choose_allreduce(
                 {.topology = topology_, .shares_memory = shared() != nullptr, .bytes = bytes, .op = op},
                 costs_);
-  if (name == "mpi") return mpi_allreduce(comm_.get(), buffer, op);
+  if (name == "mpi")
+    return widened_where(f32_wire_, buffer,
+                         [&](const TypedBuffer& sent) { return mpi_allreduce(comm_.get(), sent, op); });
   if (name == "shared_memory") {
     if (shared() != nullptr) return shared()->allreduce(buffer, op);
     throw FailedPreconditionError("KOLO_ALLREDUCE=shared_memory: {} ranks on {} nodes do not share memory{}",
@@ -70,8 +73,10 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
 // Across nodes only if that was asked for: the result must not depend on where ranks run.
 std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buffer,
                                                          std::span<const std::int64_t> tensor_elements) {
-  return carried(allreduce_ == "hierarchical" ? hierarchical_adasum(context(), buffer, tensor_elements)
-                                              : adasum_allreduce(context(), buffer, tensor_elements));
+  return carried(widened_where(f32_wire_, buffer, [&](const TypedBuffer& sent) {
+    return allreduce_ == "hierarchical" ? hierarchical_adasum(context(), sent, tensor_elements)
+                                        : adasum_allreduce(context(), sent, tensor_elements);
+  }));
 }
 
 // Another algorithm that was asked for reduces the whole array, of which a block is kept: in its own order.
@@ -81,7 +86,9 @@ std::shared_ptr<Collective> MpiCommunicator::make_reduce_scatter(const TypedBuff
   if (shared() != nullptr && (allreduce_ == "auto" || allreduce_ == "shared_memory"))
     return shared()->reduce_scatter(buffer, counts, op);
   if (allreduce_ != "auto" && allreduce_ != "ring") return make_allreduce(buffer, op);
-  return carried(ring_reduce_scatter(context(), buffer, counts, op));
+  return carried(widened_where(f32_wire_, buffer, [&](const TypedBuffer& sent) {
+    return ring_reduce_scatter(context(), sent, counts, op);
+  }));
 }
 
 void MpiCommunicator::check_root(int root) const {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -92,6 +93,36 @@ TEST_P(Algorithms, EightBitIntegersWrap) {
 
 TEST_P(Algorithms, HalvesAverage) {
   EXPECT_THAT(allreduced<Half>(std::vector<Half>(700, Half(3.0f)), ReduceOp::average), Each(Half(3.0f)));
+}
+
+// Row 7, where messages carry f32: from 2048 on each rounding to f16 would lose a 1.
+TEST_P(Algorithms, HalvesAreRoundedOnceWhereMessagesCarryF32) {
+  communicator_->tune({}, /*f32_wire=*/true);
+  const Half expected(2048.0f + static_cast<float>(size() - 1));
+  EXPECT_THAT(allreduced<Half>(std::vector<Half>(700, Half(rank() == 0 ? 2048.0f : 1.0f)), ReduceOp::sum),
+              Each(expected));
+
+  std::vector<Half> values(700, Half(rank() == 0 ? 2048.0f : 1.0f));
+  std::vector<std::int64_t> counts(size(), 0);
+  counts.back() = 700;
+  run(communicator_->reduce_scatter(TypedBuffer::of(std::span(values)), counts, ReduceOp::sum));
+  if (rank() == size() - 1) {
+    EXPECT_THAT(values, Each(expected));
+  }
+}
+
+TEST_P(Algorithms, AdasumOfHalvesIsRoundedOnceWhereMessagesCarryF32) {
+  std::mt19937 random(rank() + 1);
+  std::vector<Half> values;
+  std::vector<float> wide;
+  for (int i = 0; i < 999; ++i) {
+    values.emplace_back(static_cast<float>(random() % 4096) / 1024.0f);
+    wide.push_back(static_cast<float>(values.back()));
+  }
+  std::vector<Half> expected;
+  for (const float value : allreduced(wide, ReduceOp::adasum)) expected.emplace_back(value);
+  communicator_->tune({}, /*f32_wire=*/true);
+  EXPECT_EQ(allreduced(values, ReduceOp::adasum), expected);
 }
 
 TEST_P(Algorithms, AllRanksHoldTheSameBits) {
@@ -260,9 +291,22 @@ TEST_P(Operations, GatherAndScatterAreEachOthersReverse) {
   EXPECT_EQ(back, own);
 }
 
-TEST_P(Operations, BarrierFinishesAgainAndAgain) {
+// Another rank is the last in each turn. The ranks of a host read one clock.
+TEST_P(Operations, BarrierLetsNobodyOutBeforeTheLastIsIn) {
+  constexpr int kTurns = 5;
   const auto barrier = communicator_->barrier();
-  for (int turn = 0; turn < 5; ++turn) run(barrier);
+  std::vector<std::int64_t> in(kTurns), out(kTurns);
+  const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
+  for (int turn = 0; turn < kTurns; ++turn) {
+    if (turn % size() == rank()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    in[turn] = now();
+    run(barrier);
+    out[turn] = now();
+  }
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const auto all_in = world_group().allgather(std::to_string(in[turn]));
+    for (const std::string& theirs : all_in) EXPECT_LE(std::stoll(theirs), out[turn]) << "turn " << turn;
+  }
 }
 
 // The last rank comes first; if there is one between, it is left out.
