@@ -7,12 +7,17 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <sstream>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/detail/runtime.h>
 #include <kolo/collectives/schedule.h>
 #include <kolo/core/base/error.h>
@@ -72,25 +77,50 @@ void timed_call(Peer& peer, std::span<float> elements, bool keep) {
   if (keep) peer.us.push_back(elapsed.count());
 }
 
-void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options) {
+// As the communicator chooses and the model sees it; nothing without a model.
+std::optional<double> predicted_us(const std::optional<CostModel>& costs, std::int64_t bytes) {
+  if (!costs) return std::nullopt;
+  const auto runtime = detail::current_runtime();
+  const Topology& topology = runtime->world().topology();
+  const std::string& asked = runtime->options().allreduce;
+  return predicted_seconds(*costs, asked == "auto" ? fastest_allreduce(*costs, topology, bytes) : asked,
+                           topology, bytes) *
+         1e6;
+}
+
+std::optional<CostModel> read_costs(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  std::ifstream file(path);
+  if (!file) throw NotFoundError("kolo-bench allreduce: --costs: there is no file {}", path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return CostModel::from_json(text.str());
+}
+
+void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options,
+           std::optional<double> predicted) {
   std::sort(peer.us.begin(), peer.us.end());
   const double us = peer.us[peer.us.size() / 2];
   const int ranks = process().size;
   const double gbps = static_cast<double>(bytes) / us / 1e3;
   const double bus = gbps * 2 * (ranks - 1) / ranks;
   const auto rounded = [](double value) { return std::round(value * 1e3) / 1e3; };
-  if (options.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"peer", peer.name},
-                                              {"ranks", ranks},
-                                              {"bytes", bytes},
-                                              {"us", rounded(us)},
-                                              {"GBps", rounded(gbps)},
-                                              {"busGBps", rounded(bus)},
-                                              {"buffers", options.buffers}}
-                           .dump());
-  else
+  if (options.json) {
+    nlohmann::ordered_json row = {{"peer", peer.name},
+                                  {"ranks", ranks},
+                                  {"bytes", bytes},
+                                  {"us", rounded(us)},
+                                  {"min_us", rounded(peer.us.front())},
+                                  {"GBps", rounded(gbps)},
+                                  {"busGBps", rounded(bus)},
+                                  {"buffers", options.buffers}};
+    if (predicted) row["predicted_us"] = rounded(*predicted);
+    fmt::print("{}\n", row.dump());
+  } else {
     fmt::print("{:<5} {} ranks {:>10} bytes  {:>11.2f} us (min {:.2f})  {:7.3f} GB/s  bus {:7.3f} GB/s\n",
                peer.name, ranks, bytes, us, peer.us.front(), gbps, bus);
+    if (predicted) fmt::print("      predicted {:.2f} us\n", *predicted);
+  }
   std::fflush(stdout);
 }
 
@@ -108,6 +138,7 @@ void allreduce_bench(const AllreduceBenchOptions& options) {
         "this MPI library gives thread level {}; measuring beside the communication thread needs "
         "MPI_THREAD_MULTIPLE",
         level);
+  const auto costs = read_costs(options.costs);
   const int channel = runtime->thread().open_channel();
   for (const std::int64_t bytes : options.sizes) {
     BenchBuffer buffer(bytes, options.buffers);
@@ -124,7 +155,8 @@ void allreduce_bench(const AllreduceBenchOptions& options) {
     for (std::int64_t call = -kWarmUpCalls; call < calls; ++call)
       for (Peer* peer : {&kolo, &mpi}) timed_call(*peer, elements, call >= 0);
     if (process().rank == 0)
-      for (Peer* peer : {&kolo, &mpi}) print(*peer, bytes, options);
+      for (Peer* peer : {&kolo, &mpi})
+        print(*peer, bytes, options, peer == &kolo ? predicted_us(costs, bytes) : std::nullopt);
   }
 }
 

@@ -65,7 +65,9 @@ po::options_description allreduce_options() {
       "algorithm", po::value<std::string>()->value_name("NAME"),
       fmt::format("auto|{} (default: KOLO_ALLREDUCE, else auto)", fmt::join(allreduce_names(), "|")).c_str())(
       "buffers", po::value<std::string>()->default_value("bucket")->value_name("KIND"),
-      "bucket: memory as buckets have it; user: ordinary memory");
+      "bucket: memory as buckets have it; user: ordinary memory")(
+      "costs", po::value<std::string>()->default_value("")->value_name("FILE.json"),
+      "of kolo-bench tune: also tells what the cost model predicts");
   return all;
 }
 
@@ -185,6 +187,7 @@ void run_allreduce(const po::variables_map& values) {
   if (options.buffers != "bucket" && options.buffers != "user")
     throw UsageError(
         fmt::format("--buffers \"{}\" is not valid; it must be bucket or user", options.buffers));
+  options.costs = values["costs"].as<std::string>();
   options.json = values["json"].as<bool>();
   allreduce_bench(options);
 }

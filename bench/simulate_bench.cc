@@ -17,7 +17,8 @@ namespace {
 constexpr int kRanksPerNode = 8;
 constexpr double kBucketBytes = 25 << 20;
 
-// One rank is one accelerator of the V100 class. step_s: forward and backward pass of its batch.
+// One rank is one accelerator. step_s: forward and backward pass of its batch, from published measurements
+// that docs/collectives.md names: a P100 for the CNNs, an A100 for GPT.
 struct Model {
   const char* name;
   double parameters;
@@ -26,9 +27,9 @@ struct Model {
   double step_s;
 };
 constexpr Model kModels[] = {
-    {"ResNet-50", 25.6e6, 4, 64, 64 / 360.0},
-    {"VGG-16", 138e6, 4, 64, 64 / 230.0},
-    {"GPT 1.3B", 1.3e9, 2, 8192, 6 * 1.3e9 * 8192 / 50e12},
+    {"ResNet-50", 25.6e6, 4, 64, 64 / 219.0},
+    {"VGG-16", 138e6, 4, 64, 64 / 154.0},
+    {"GPT 1.3B", 1.3e9, 2, 8192, 6 * 1.3e9 * 8192 / 137e12},
 };
 
 // A node is NVLink inside; nodes are joined by one link of 100 Gbit/s each, or the job is one NVLink domain.
