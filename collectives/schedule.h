@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,13 @@ struct RowGatherSpec {
   DType index_dtype = DType::i32;
 };
 
+/// Of one gradient where each rank updates a part of every bucket.
+struct ShardSpec {
+  bool part_only = true;          // a rank looks at nothing but its own part of the reduced gradient
+  std::optional<DType> gathered;  // type of the variable of which the updated parts are gathered; none: it is
+                                  // not
+};
+
 struct ScheduleSpec {
   std::string name;  // for messages; need not be the same on all ranks
   Reduction reduction = ReduceOp::average;
@@ -36,6 +44,9 @@ struct ScheduleSpec {
       {};  // in the order in which the backward pass makes them; floating types
   BucketLimits limits = {};
   std::vector<RowGatherSpec> gathers = {};  // come after all buckets
+  // One for each gradient, or none. A bucket of gradients that are all part_only is reduce-scattered, others
+  // are reduced as a whole. What is gathered comes after all buckets and gathers.
+  std::vector<ShardSpec> shards = {};
   // Further named values that must agree on all ranks.
   std::vector<std::pair<std::string, std::string>> options = {};
   ProcessSet process_set = {};  // the ranks that share the schedule
@@ -48,14 +59,14 @@ BucketLimits default_bucket_limits();
 Allocator& bucket_allocator();
 
 /// One step at a time: begin_step, then submit for each slot (a bucket, or a gather) in any order, from any
-/// thread. The buckets are reduced in the order 0, 1, 2, … . Requests to stop, the end of data and failures
-/// travel as elements behind the gradients of each bucket, so a step sends no message beyond its reductions.
-/// A step is void as soon as a bucket carries an end of data or a failure: that bucket and all later ones end
-/// in an error on every rank. An end of data comes with the first bucket, so nothing of its step is applied
-/// anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks may have
-/// applied earlier ones, and the group ends with the error. A step in which a rank submits nothing at all, on
-/// no rank then, does not count: gradients may be summed for several steps before they are reduced. One rank:
-/// no traffic; submit() is done at once.
+/// thread. The buckets are reduced in the order 0, 1, 2, … . Requests to stop or to save, the end of data and
+/// failures travel as elements behind the gradients of each bucket, so a step sends no message beyond its
+/// reductions. A step is void as soon as a bucket carries an end of data or a failure: that bucket and all
+/// later ones end in an error on every rank. An end of data comes with the first bucket, so nothing of its
+/// step is applied anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks
+/// may have applied earlier ones, and the group ends with the error. A step in which a rank submits nothing
+/// at all, on no rank then, does not count: gradients may be summed for several steps before they are
+/// reduced. One rank: no traffic; submit() is done at once.
 class Schedule final : public StepAgreement {
  public:
   /// Called once for each submitted bucket: nullptr, or why the step is void (OutOfRangeError for the end of
@@ -93,6 +104,19 @@ class Schedule final : public StepAgreement {
   /// In bytes, within the bucket's memory.
   std::int64_t offset(int gradient) const { return place_.at(gradient).second; }
 
+  /// Of a sharded schedule: whether only this rank's range (sharding.h) of the bucket holds reduced elements
+  /// after done.
+  bool scatters(int bucket) const;
+  /// What to submit the gathering of a bucket's variables by: each rank's range of gather_memory, written
+  /// before, is on all ranks after done. Throws InternalError where nothing of the bucket is gathered.
+  int slot_of_shards(int bucket) const;
+  /// The variables stand in it as the gradients do in the bucket, element by element, in their own type. Of a
+  /// bucket that is scattered and has that type it is the bucket's memory: what is written there takes the
+  /// gradients' place.
+  const std::shared_ptr<Buffer>& gather_memory(int bucket) const;
+  /// In bytes, within gather_memory.
+  std::int64_t offset_of_gathered(int gradient) const;
+
   std::vector<int> ranks() const override;
   /// Collective, once, before the first step; a second call does nothing.
   void compare() override;
@@ -108,6 +132,8 @@ class Schedule final : public StepAgreement {
 
   void request_stop() override;
   StepVerdict last_step() const override;
+  void request_save() override;
+  bool take_save() override;
   /// Between steps. Throws what the step ended with if that is not the end of data.
   void end_of_data() override;
   /// Gradients of the step must not be written any more.
@@ -125,6 +151,16 @@ class Schedule final : public StepAgreement {
 
  private:
   class Core;
+  // The variables of a bucket, whose parts the ranks gather.
+  struct GatheredBucket {
+    int bucket = 0;
+    DType dtype = DType::f32;
+    std::shared_ptr<Buffer> memory;
+  };
+
+  void plan_shards(Allocator& allocator);
+  const GatheredBucket& gathered_bucket(int bucket) const;
+  void make_operations();
   void join_with_zeros();
   std::vector<TypedBuffer> tensors_of(int bucket) const;
 
@@ -132,6 +168,8 @@ class Schedule final : public StepAgreement {
   std::vector<Bucket> buckets_;
   std::vector<std::pair<int, std::int64_t>> place_;  // of each gradient: bucket, offset
   std::vector<std::shared_ptr<Buffer>> memory_;
+  std::vector<bool> scattered_;  // by bucket
+  std::vector<GatheredBucket> gathered_;
   std::unique_ptr<Core> core_;
 };
 

@@ -28,6 +28,8 @@ std::span<std::byte> bytes_of(std::string& text) {
   return {reinterpret_cast<std::byte*>(text.data()), text.size()};
 }
 
+using OwnAndParts = std::pair<Tensor, std::vector<Tensor>>;
+
 }  // namespace
 
 void MpiGroup::broadcast(std::span<const Tensor> tensors, int root) {
@@ -38,6 +40,24 @@ void MpiGroup::broadcast(std::span<const Tensor> tensors, int root) {
         kControlChannel, with_memory(std::move(operation), std::make_shared<Tensor>(tensor)),
         fmt::format("the broadcast from rank {} (tensor {} of {})", root, ++number, tensors.size()));
   }
+}
+
+void MpiGroup::gather(const Tensor& own, std::span<const Tensor> parts, int root) {
+  const auto memory = std::make_shared<OwnAndParts>(own, std::vector<Tensor>(parts.begin(), parts.end()));
+  std::vector<std::span<std::byte>> blocks;
+  for (const Tensor& part : parts) blocks.emplace_back(part.raw(), part.bytes());
+  auto operation = runtime_->world().gather({own.raw(), own.bytes()}, blocks, root);
+  runtime_->thread().run(kControlChannel, with_memory(std::move(operation), memory),
+                         fmt::format("the gathering of a tensor on rank {}", root));
+}
+
+void MpiGroup::scatter(std::span<const Tensor> parts, const Tensor& own, int root) {
+  const auto memory = std::make_shared<OwnAndParts>(own, std::vector<Tensor>(parts.begin(), parts.end()));
+  std::vector<std::span<const std::byte>> blocks;
+  for (const Tensor& part : parts) blocks.emplace_back(part.raw(), part.bytes());
+  auto operation = runtime_->world().scatter(blocks, {own.raw(), own.bytes()}, root);
+  runtime_->thread().run(kControlChannel, with_memory(std::move(operation), memory),
+                         fmt::format("the scattering of a tensor from rank {}", root));
 }
 
 std::string MpiGroup::broadcast(const std::string& text, int root) {

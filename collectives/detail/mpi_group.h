@@ -16,6 +16,8 @@ class MpiGroup final : public Group {
   int rank() const override { return runtime_->process().rank; }
   int size() const override { return runtime_->process().size; }
   void broadcast(std::span<const Tensor> tensors, int root) override;
+  void gather(const Tensor& own, std::span<const Tensor> parts, int root) override;
+  void scatter(std::span<const Tensor> parts, const Tensor& own, int root) override;
   std::string broadcast(const std::string& text, int root) override;
   std::vector<std::string> allgather(const std::string& text) override;
 

@@ -42,7 +42,8 @@ void RowGather::start() {
       .rows = own_indices_ ? own_indices_.elements() : 0,
       .stop = flags.stop,
       .end_of_data = flags.end_of_data,
-      .failed = flags.failed};
+      .failed = flags.failed,
+      .save = flags.save};
   stage_ = Stage::counting;
   counting_->start();
 }
@@ -53,6 +54,7 @@ StepFlags RowGather::received_flags() const {
     flags.stop |= header.stop != 0;
     flags.end_of_data |= header.end_of_data != 0;
     flags.failed |= header.failed != 0;
+    flags.save |= header.save != 0;
   }
   return flags;
 }

@@ -39,7 +39,7 @@ class RowGather final : public ScheduledOperation {
   enum class Stage { skipped, counting, values, indices, whole, touched, asking };
   struct Header {
     std::int64_t rows;
-    std::int64_t stop, end_of_data, failed;
+    std::int64_t stop, end_of_data, failed, save;
   };
 
   StepFlags received_flags() const;

@@ -15,13 +15,14 @@ void write_as(std::byte* to, const StepFlags& flags) {
   elements[0] = T(flags.stop ? 1.0f : 0.0f);
   elements[1] = T(flags.end_of_data ? 1.0f : 0.0f);
   elements[2] = T(flags.failed ? 1.0f : 0.0f);
+  elements[3] = T(flags.save ? 1.0f : 0.0f);
 }
 
 template <typename T>
 StepFlags read_as(const std::byte* from) {
   const T* const elements = reinterpret_cast<const T*>(from);
   const auto raised = [&](int i) { return static_cast<float>(elements[i]) != 0.0f; };
-  return {.stop = raised(0), .end_of_data = raised(1), .failed = raised(2)};
+  return {.stop = raised(0), .end_of_data = raised(1), .failed = raised(2), .save = raised(3)};
 }
 
 }  // namespace
@@ -89,6 +90,7 @@ void StepState::begin_locked() {
   void_ = nullptr;
   sent_ = {};
   coming_ = {};
+  save_coming_ = false;
   if (slots_.empty()) {  // nothing that flags could travel with: each rank for itself
     verdict_ = {.stop = std::exchange(raised_.stop, false),
                 .end_of_data = std::exchange(raised_.end_of_data, false)};
@@ -163,6 +165,17 @@ void StepState::raise_stop() {
   raised_.stop = true;
 }
 
+void StepState::raise_save() {
+  MutexLock lock(mutex_);
+  raised_.save = true;
+}
+
+bool StepState::take_save() {
+  MutexLock lock(mutex_);
+  raised_.save = false;
+  return std::exchange(save_, false);
+}
+
 void StepState::raise_end_of_data() {
   MutexLock lock(mutex_);
   raised_.end_of_data = true;
@@ -214,9 +227,10 @@ bool StepState::begin_bucket(int bucket, StepFlags& flags) {
   slots_[bucket].timing.start = std::chrono::steady_clock::now();
   if (void_ || broken_) return false;
   flags = raised_;
-  if (bucket != 0) flags.stop = false;
+  if (bucket != 0) flags.stop = flags.save = false;
   // The end of data belongs to the step that it began; a failure is final.
   raised_.stop = raised_.stop && bucket != 0;
+  raised_.save = raised_.save && bucket != 0;
   raised_.end_of_data = false;
   sent_.end_of_data = sent_.end_of_data || flags.end_of_data;
   sent_.failed = sent_.failed || flags.failed;
@@ -225,7 +239,10 @@ bool StepState::begin_bucket(int bucket, StepFlags& flags) {
 
 void StepState::received(int bucket, const StepFlags& flags) {
   MutexLock lock(mutex_);
-  if (bucket == 0) coming_.stop = flags.stop;
+  if (bucket == 0) {
+    coming_.stop = flags.stop;
+    save_coming_ = flags.save;
+  }
   if (flags.is_void()) ++exchanges_;
 }
 
@@ -273,7 +290,10 @@ void StepState::finish_bucket(int bucket, std::exception_ptr error) {
         slot.over = true;
         void_too.push_back(std::move(slot.done));
       }
-    if (error || bucket + 1 == static_cast<int>(slots_.size())) verdict_ = coming_;
+    if (error || bucket + 1 == static_cast<int>(slots_.size())) {
+      verdict_ = coming_;
+      save_ = save_coming_ && !error;
+    }
     changed_.notify_all();
   }
   if (done) done(error);

@@ -22,9 +22,10 @@ struct StepFlags {
   bool stop = false;
   bool end_of_data = false;
   bool failed = false;
+  bool save = false;
   bool is_void() const { return end_of_data || failed; }
 };
-inline constexpr int kFlagElements = 3;
+inline constexpr int kFlagElements = 4;
 
 void write_flags(DType dtype, std::byte* to, const StepFlags& flags);
 StepFlags read_flags(DType dtype, const std::byte* from);
@@ -55,6 +56,9 @@ class StepState {
   std::int64_t ticket(int bucket) const;
 
   void raise_stop();
+  void raise_save();
+  /// Whether all ranks are to save after the last step; true once. What is raised and not sent is lowered.
+  bool take_save();
   void raise_end_of_data();
   /// For the step that has begun; false if some bucket has left already.
   bool raise_end_of_data_in_step();
@@ -111,6 +115,7 @@ class StepState {
   StepFlags sent_ KOLO_GUARDED_BY(mutex_);    // by this rank in this step
   std::string failure_ KOLO_GUARDED_BY(mutex_);
   StepVerdict coming_ KOLO_GUARDED_BY(mutex_), verdict_ KOLO_GUARDED_BY(mutex_);
+  bool save_coming_ KOLO_GUARDED_BY(mutex_) = false, save_ KOLO_GUARDED_BY(mutex_) = false;
   std::exception_ptr void_ KOLO_GUARDED_BY(mutex_);  // of this step
   std::chrono::steady_clock::time_point begun_at_ KOLO_GUARDED_BY(mutex_), void_at_ KOLO_GUARDED_BY(mutex_);
   std::exception_ptr broken_ KOLO_GUARDED_BY(mutex_);  // for good

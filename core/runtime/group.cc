@@ -12,6 +12,12 @@ class GroupOfOne final : public Group {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   void broadcast(std::span<const Tensor>, int) override {}
+  void gather(const Tensor& own, std::span<const Tensor> parts, int) override {
+    parts.front().copy_from(own);
+  }
+  void scatter(std::span<const Tensor> parts, const Tensor& own, int) override {
+    own.copy_from(parts.front());
+  }
   std::string broadcast(const std::string& text, int) override { return text; }
   std::vector<std::string> allgather(const std::string& text) override { return {text}; }
 };
@@ -23,6 +29,13 @@ std::unique_ptr<Group>& world() {
 }
 
 }  // namespace
+
+void Group::gather(const Tensor&, std::span<const Tensor>, int) {
+  throw UnimplementedError("gather: only the group of all ranks does this");
+}
+void Group::scatter(std::span<const Tensor>, const Tensor&, int) {
+  throw UnimplementedError("scatter: only the group of all ranks does this");
+}
 
 Group& world_group() { return *world(); }
 

@@ -23,6 +23,12 @@ class Group {
   /// Overwrites every tensor with root's. All ranks give the same number, types and shapes (callers compare
   /// them before by allgather). Not for strings.
   virtual void broadcast(std::span<const Tensor> tensors, int root) = 0;
+  /// own of rank r arrives in root's parts[r], of the same type and number of elements, which may be none.
+  /// parts: size() of them at the root, none elsewhere. Not for strings. Throws UnimplementedError in a group
+  /// that is not of all ranks.
+  virtual void gather(const Tensor& own, std::span<const Tensor> parts, int root);
+  /// The way back: root's parts[r] arrives in own of rank r.
+  virtual void scatter(std::span<const Tensor> parts, const Tensor& own, int root);
   /// root's text on every rank.
   virtual std::string broadcast(const std::string& text, int root) = 0;
   /// Every rank's text, in rank order.

@@ -94,6 +94,10 @@ class Session {
   std::shared_ptr<StepAgreement> agreement(const Node& node);
   /// Those of all such nodes of the graph, in the order of the nodes.
   std::vector<std::shared_ptr<StepAgreement>> agreements();
+  /// What a checkpoint is to hold of tensors that are spread over the ranks, by name: where a GatheredState
+  /// (core/training/gathered_state.h) of this session lives, else nullptr. One thread, between runs.
+  const std::map<std::string, Tensor>* gathered_tensors() const { return gathered_tensors_; }
+  void set_gathered_tensors(const std::map<std::string, Tensor>* tensors) { gathered_tensors_ = tensors; }
   /// Threads of a kernel, and of the pool that runs use by default, as they turned out.
   int intra_op_threads() const;
   int inter_op_threads() const;
@@ -104,6 +108,7 @@ class Session {
   std::vector<Tensor> run_step(const std::vector<Fetch>& fetches, const Feeds& feeds, const Targets& targets,
                                const RunOptions& options, RunMetadata* metadata);
   std::shared_ptr<Impl> impl_;
+  const std::map<std::string, Tensor>* gathered_tensors_ = nullptr;
 };
 
 }  // namespace kolo

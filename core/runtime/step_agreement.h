@@ -1,5 +1,5 @@
-// How the ranks that share a training step agree to go on, to stop after it, or to void it. The flags travel
-// inside the step's own reductions, so that a step costs no message more.
+// How the ranks that share a training step agree to go on, to stop or to save after it, or to void it. The
+// flags travel inside the step's own reductions, so that a step costs no message more.
 // collectives implements it for each compiled schedule.
 #pragma once
 
@@ -40,6 +40,11 @@ class StepAgreement {
   /// Travels with the next step that this rank takes part in.
   virtual void request_stop() = 0;
   virtual StepVerdict last_step() const = 0;
+  /// Travels with the next step, too, if that begins before take_save().
+  virtual void request_save() = 0;
+  /// Whether some rank requested a save after the step that has just been finished; the same on all ranks.
+  /// True once for each such step. A request of this rank that has not travelled is forgotten.
+  virtual bool take_save() = 0;
   /// This rank has no data for the next step: it takes part with zeros and says so.
   /// Returns when that step is over.
   virtual void end_of_data() = 0;

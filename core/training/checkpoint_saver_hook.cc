@@ -5,6 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/training/gathered_state.h>
 
 namespace kolo {
 
@@ -22,13 +23,20 @@ void CheckpointSaverHook::after_create_session(Session& session) {
   // Here and not in begin(): by now every hook has added its variables.
   if (!options_.saver) options_.saver = std::make_shared<Saver>(session.graph());
   step_of_last_run_ = read_global_step(session, global_step_);
+  needs_all_ranks_ = is_spread_over_ranks(session);
   save(session, step_of_last_run_);
+}
+
+SessionRunArgs CheckpointSaverHook::before_run(RunContext& context) {
+  if (timer_.is_due(step_of_last_run_ + 1)) context.announce_save();
+  return {};
 }
 
 void CheckpointSaverHook::after_run(RunContext& context, const RunValues&) {
   const std::int64_t step = read_global_step(context.session(), global_step_);
   // Between two updates that several runs make together a checkpoint would hold half of one.
   if (std::exchange(step_of_last_run_, step) == step) return;
+  if (needs_all_ranks_ && context.session().gathered_tensors() == nullptr) return;
   if (timer_.is_due(step)) save(context.session(), step);
 }
 

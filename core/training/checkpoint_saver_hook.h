@@ -33,7 +33,9 @@ struct CheckpointSaverOptions {
 
 /// Saves when the session is created (step 0 or the restored one), after the runs that advance the global
 /// step and at which the timer is due, and at the end if the last step was not saved. For the one rank that
-/// writes the folder.
+/// writes the folder. State that is spread over the ranks (gathered_state.h) is saved after steps that were
+/// announced: where seconds are counted those that begin when the timer is due, where steps are counted the
+/// same ones as ever as long as each run makes one.
 class CheckpointSaverHook : public SessionRunHook {
  public:
   /// Throws InvalidArgumentError unless exactly one of save_secs and save_steps is given.
@@ -43,7 +45,9 @@ class CheckpointSaverHook : public SessionRunHook {
   void begin(Graph& graph) override;
   /// Throws FailedPreconditionError if checkpoint_dir is a file or cannot be made or written.
   void after_create_session(Session& session) override;
+  SessionRunArgs before_run(RunContext& context) override;
   void after_run(RunContext& context, const RunValues& values) override;
+  bool saves() const override { return true; }
   void end(Session& session) override;
 
  private:
@@ -53,6 +57,7 @@ class CheckpointSaverHook : public SessionRunHook {
   StepTimer timer_;
   Variable global_step_;
   std::int64_t step_of_last_run_ = 0;
+  bool needs_all_ranks_ = false;
 };
 
 }  // namespace kolo

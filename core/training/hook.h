@@ -40,12 +40,18 @@ class RunContext {
   /// happens if this run makes no training step, but the next one then carries it.
   void announce_last_step() { last_step_announced_ = true; }
   bool last_step_announced() const { return last_step_announced_; }
+  /// In before_run, for a hook that will save a checkpoint after this run: where state is spread over the
+  /// ranks (gathered_state.h) all learn of it with this run's training step and put the state together before
+  /// after_run. Without a training step in the run nothing happens. Elsewhere it is not needed.
+  void announce_save() { save_announced_ = true; }
+  bool save_announced() const { return save_announced_; }
 
  private:
   Session* session_;
   const SessionRunArgs* original_args_;
   bool stop_requested_ = false;
   bool last_step_announced_ = false;
+  bool save_announced_ = false;
 };
 
 /// Called by one monitored session, from the thread that uses it, in the order of its hooks. With several
@@ -60,6 +66,9 @@ class SessionRunHook {
   virtual void after_create_session(Session& /*session*/) {}
   virtual SessionRunArgs before_run(RunContext& /*context*/) { return {}; }
   virtual void after_run(RunContext& /*context*/, const RunValues& /*values*/) {}
+  /// Whether after_create_session and end save checkpoints of the session: state that is spread over the
+  /// ranks (gathered_state.h) is put together for them where a hook of rank 0 does.
+  virtual bool saves() const { return false; }
   /// Before the session closes; not called after an error.
   virtual void end(Session& /*session*/) {}
 };

@@ -1,6 +1,8 @@
 #include <kolo/core/training/monitored_session.h>
 
+#include <algorithm>
 #include <exception>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,7 +13,9 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/detail/common_start.h>
 #include <kolo/core/training/detail/merged_run.h>
+#include <kolo/core/training/detail/spread_state.h>
 #include <kolo/core/training/detail/step_stop.h>
+#include <kolo/core/training/gathered_state.h>
 
 namespace kolo {
 namespace {
@@ -100,7 +104,10 @@ class MonitoredTrainingSession::Impl {
     try {
       if (!failed_) {
         stop_->end_of_data();
+        const auto gathered = gathered_if(saves_);
         for (const auto& hook : hooks_) hook->end(*session_);
+      } else if (saves_ && failed_unseen_) {
+        GatheredState::refuse(failure_, group_);
       }
     } catch (...) {
       release();
@@ -112,10 +119,8 @@ class MonitoredTrainingSession::Impl {
   void close_from_destructor() {
     if (closed_) return;
     try {
-      if (std::uncaught_exceptions() > exceptions_at_start_ && !failed_) {
-        failed_ = true;
-        stop_->fail("an exception left the training loop");
-      }
+      if (std::uncaught_exceptions() > exceptions_at_start_ && !failed_)
+        fail("an exception left the training loop");
       close();
     } catch (const std::exception& error) {
       log_error("closing the training session failed: {}", error.what());
@@ -167,15 +172,33 @@ class MonitoredTrainingSession::Impl {
     if (some_of_parts) detail::share_failure(group_, [&] { stop_->compare(); });
     else stop_->compare();
     detail::compare_variables(group_, graph_, options_.saved_state);
+    std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
       if (group_.rank() == 0)
-        detail::restore_or_initialize(*session_, options_.checkpoint_dir, saver_, options_.saved_state);
+        restored =
+            detail::restore_or_initialize(*session_, options_.checkpoint_dir, saver_, options_.saved_state);
       detail::run_initializers(*session_, local_variables(graph_));
     });
     detail::broadcast_state(group_, *session_, options_.saved_state);
+    detail::scatter_checkpoint(group_, *session_, restored);
+    agree_on_saving();
     note_step();
+    const auto gathered = gathered_if(saves_);
     call_after_create_session(0, chief_hooks_);
     call_after_create_session(chief_hooks_, hooks_.size());
+  }
+
+  // Where a checkpoint needs all ranks they must know when one is written.
+  void agree_on_saving() {
+    is_spread_ = is_spread_over_ranks(*session_, group_);
+    if (!is_spread_) return;
+    const bool some_hook_saves =
+        std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); });
+    saves_ = group_.broadcast(some_hook_saves ? "saves" : "", 0) == "saves";
+  }
+
+  std::unique_ptr<const GatheredState> gathered_if(bool wanted) {
+    return wanted ? std::make_unique<const GatheredState>(*session_, group_) : nullptr;
   }
 
   void note_step() {
@@ -195,6 +218,7 @@ class MonitoredTrainingSession::Impl {
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
     if (stop_signal_received() || context.stop_requested() || context.last_step_announced()) stop_->ask();
+    if (is_spread_ && context.save_announced()) stop_->ask_to_save();
 
     RunMetadata metadata;
     const bool traced = merged.args().trace;
@@ -203,6 +227,7 @@ class MonitoredTrainingSession::Impl {
                       {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace}, &metadata);
     note_step();
     if (global_step_) report_completed_step(last_step_);
+    const auto gathered = gathered_if(is_spread_ && stop_->take_save());
     for (std::size_t i = 0; i < hooks_.size(); ++i)
       hooks_[i]->after_run(context,
                            {merged.results_of_hook(i, results), traced ? &metadata.step_stats : nullptr});
@@ -258,9 +283,15 @@ class MonitoredTrainingSession::Impl {
 
   // A single rank may go on after an error that its caller has understood.
   void report_failure(const std::exception_ptr& error) {
-    if (group_.size() == 1) return;
+    if (group_.size() > 1) fail(message_of(error));
+  }
+
+  // After an agreed end the others cannot be told of it in a step: they are told where they come to save.
+  void fail(const std::string& text) {
     failed_ = stopping_ = true;
-    stop_->fail(message_of(error));
+    failed_unseen_ = stop_->is_agreed_by_all();
+    failure_ = text;
+    stop_->fail(text);
   }
 
   void release() {
@@ -283,7 +314,11 @@ class MonitoredTrainingSession::Impl {
   bool stopping_ = false;
   bool stop_asked_ = false;
   bool hooks_asked_ = false;
+  bool is_spread_ = false;  // over the ranks: a checkpoint needs all of them
+  bool saves_ = false;      // and one is written at the start and at the end
   bool failed_ = false;
+  bool failed_unseen_ = false;  // the others have left in good order
+  std::string failure_;
   bool closed_ = false;
 };
 

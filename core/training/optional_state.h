@@ -11,8 +11,8 @@ namespace kolo {
 inline constexpr char kOptionalVariables[] = "optional_variables";
 /// The collection of those of which each rank has its own value (what a compression has left out so far), and
 /// of the parts and scratch of sharded_state.h. They are no rank's to give to another: a broadcast of a
-/// session's state passes them over. A checkpoint holds those of the rank that writes it; the other ranks'
-/// start anew from it with their first values.
+/// session's state passes them over. A checkpoint holds those of all ranks (gathered_state.h); with another
+/// number of ranks they start from it with their first values.
 inline constexpr char kRankVariables[] = "rank_variables";
 
 void mark_optional(Graph& graph, const Variable& variable);

@@ -1,15 +1,20 @@
 #include <kolo/core/training/saver.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_state.h>
+#include <kolo/core/training/detail/spread_state.h>
+#include <kolo/core/training/gathered_state.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/sharded_state.h>
 
 namespace kolo {
 namespace {
@@ -36,6 +41,85 @@ bool has_a_file(const std::string& prefix) {
          fs::exists(checkpoint_tensors_path(prefix), ignored);
 }
 
+// Under which a checkpoint of one rank holds the variable.
+std::string saved_name(const Variable& variable) {
+  const auto whole = shard_of(variable);
+  return whole ? whole->name : variable.name();
+}
+
+Tensor initialized_value(Session& session, const Variable& variable) {
+  const VariableStorage& storage = session.variable(*variable.ref().node);
+  if (!storage.initialized)
+    throw FailedPreconditionError("Attempting to use uninitialized value {}", variable.name());
+  return storage.value;
+}
+
+// A shard as the whole that it is.
+Tensor whole_value(Session& session, const Variable& variable) {
+  const Tensor value = initialized_value(session, variable);
+  const auto whole = shard_of(variable);
+  if (!whole) return value;
+  if (value.elements() != whole->shape.elements())
+    throw FailedPreconditionError(
+        "shard \"{}\" has {} of the {} elements of \"{}\", and there is no other rank", variable.name(),
+        value.elements(), whole->shape.elements(), whole->name);
+  return value.reshaped(whole->shape);
+}
+
+bool is_same(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+}
+
+// What all ranks have put together of the variable, by name; this rank is the one that has it.
+std::map<std::string, Tensor> gathered_value(Session& session, const Variable& variable) {
+  const int ranks = world_group().size();
+  const auto* const gathered = session.gathered_tensors();
+  if (gathered == nullptr)
+    throw FailedPreconditionError(
+        "\"{}\" is spread over {} ranks, which must put it together before rank 0 saves: make a "
+        "GatheredState "
+        "of the session on all ranks, or, in a hook, announce the save (RunContext::announce_save)",
+        variable.name(), ranks);
+  if (gathered->empty())
+    throw FailedPreconditionError("\"{}\" is spread over {} ranks: rank 0 alone can save it, not rank {}",
+                                  variable.name(), ranks, world_group().rank());
+  const auto whole = shard_of(variable);
+  std::vector<std::string> names;
+  if (whole) names.push_back(whole->name);
+  for (int rank = 0; !whole && rank < ranks; ++rank)
+    names.push_back(detail::name_of_rank(variable.name(), rank));
+  std::map<std::string, Tensor> values;
+  for (const std::string& name : names) values[name] = gathered->at(name);
+  const Tensor own = initialized_value(session, variable), &first = values.at(names.front());
+  if (!is_same(own, whole ? detail::part_of(first, whole->first, own.elements()) : first))
+    throw FailedPreconditionError("\"{}\" has changed since the ranks put it together", variable.name());
+  return values;
+}
+
+std::optional<std::string> name_of(const CheckpointIndex& index, const Variable& variable) {
+  return detail::name_in_checkpoint(index, variable, world_group().rank(), world_group().size());
+}
+
+void tell_of_other_ranks(const CheckpointIndex& index, const std::vector<Variable>& variables,
+                         const std::string& path) {
+  const int ranks = world_group().size();
+  for (const Variable& variable : variables) {
+    if (!is_own_of_rank(variable) || shard_of(variable) || is_scratch(variable)) continue;
+    const int saved = detail::ranks_in_checkpoint(index, variable.name());
+    if (saved == 0 || saved == ranks) continue;
+    return log_info(
+        "{} was written by {} ranks: what each of them has for itself (\"{}\" …) starts afresh on {}", path,
+        saved, variable.name(), ranks);
+  }
+}
+
+// The elements [first, first + its elements) of a tensor of the checkpoint.
+void read_shard(CheckpointReader& reader, const ShardOf& whole, const Tensor& destination) {
+  const Tensor all(destination.dtype(), whole.shape);
+  reader.read(whole.name, all);
+  destination.copy_from(detail::part_of(all, whole.first, destination.elements()));
+}
+
 }  // namespace
 
 Saver::Saver(const Graph& graph, SaverOptions options) : Saver(global_variables(graph), options) {}
@@ -47,8 +131,9 @@ Saver::Saver(std::vector<Variable> variables, SaverOptions options)
     throw InvalidArgumentError("max_to_keep is {}; it must be at least 0", options_.max_to_keep);
   std::set<std::string> names;
   for (const Variable& variable : variables_) {
-    if (!names.insert(variable.name()).second)
-      throw InvalidArgumentError("At least two variables have the same name: {}", variable.name());
+    const std::string name = saved_name(variable);
+    if (!is_scratch(variable) && !names.insert(name).second)
+      throw InvalidArgumentError("At least two variables have the same name: {}", name);
     if (variable.dtype() == DType::string)
       throw InvalidArgumentError("variable \"{}\" has type string, which a checkpoint cannot hold",
                                  variable.name());
@@ -65,13 +150,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   if (fs::path(path).filename() == "checkpoint")
     throw InvalidArgumentError("'latest_filename' collides with 'save_path': 'checkpoint' and '{}'", prefix);
 
-  std::map<std::string, Tensor> tensors;
-  for (const Variable& variable : variables_) {
-    const VariableStorage& storage = session.variable(*variable.ref().node);
-    if (!storage.initialized)
-      throw FailedPreconditionError("Attempting to use uninitialized value {}", variable.name());
-    tensors[variable.name()] = storage.value;
-  }
+  const std::map<std::string, Tensor> tensors = tensors_of(session);
   const Variable step = find_global_step(session.graph());
   if (!global_step && step && tensors.count(step.name()) > 0) global_step = read_global_step(session, step);
   write_checkpoint(
@@ -90,6 +169,21 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
     }
   }
   return path;
+}
+
+std::map<std::string, Tensor> Saver::tensors_of(Session& session) const {
+  const bool is_spread = is_spread_over_ranks(session);
+  std::map<std::string, Tensor> tensors;
+  for (const Variable& variable : variables_) {
+    if (is_scratch(variable)) continue;
+    std::map<std::string, Tensor> values;
+    if (is_spread && is_own_of_rank(variable)) values = gathered_value(session, variable);
+    else values[saved_name(variable)] = whole_value(session, variable);
+    tensors.merge(values);
+    if (!values.empty())  // what could not be merged
+      throw InvalidArgumentError("At least two variables have the same name: {}", values.begin()->first);
+  }
+  return tensors;
 }
 
 // Returns what is over max_to_keep now.
@@ -119,17 +213,22 @@ void Saver::write_state(const std::string& path) const {
 void Saver::check_fits(const CheckpointIndex& index, const std::string& path) const {
   std::string missing, mismatched;
   for (const Variable& variable : variables_) {
-    const auto found = index.tensors.find(variable.name());
-    if (found == index.tensors.end() && is_optional(variable)) continue;
-    if (found == index.tensors.end())
-      missing += fmt::format(" Key {} not found in checkpoint.", variable.name());
-    else if (found->second.shape != variable.shape())
+    const auto name = name_of(index, variable);
+    if (!name && (is_optional(variable) || is_scratch(variable))) continue;
+    if (!name) {
+      missing += fmt::format(" Key {} not found in checkpoint.", saved_name(variable));
+      continue;
+    }
+    const CheckpointIndex::TensorEntry& found = index.tensors.at(*name);
+    const auto whole = shard_of(variable);
+    const Shape& shape = whole ? whole->shape : variable.shape();
+    if (found.shape != shape)
       mismatched += fmt::format(
-          " Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")",
-          variable.shape(), found->second.shape, variable.name());
-    else if (found->second.dtype != variable.dtype())
-      mismatched += fmt::format(" \"{}\" is {} in the graph but {} in the checkpoint.", variable.name(),
-                                variable.dtype(), found->second.dtype);
+          " Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")", shape,
+          found.shape, *name);
+    else if (found.dtype != variable.dtype())
+      mismatched += fmt::format(" \"{}\" is {} in the graph but {} in the checkpoint.", *name,
+                                variable.dtype(), found.dtype);
   }
   const std::string place = fmt::format(" (checkpoint {})", path);
   if (!missing.empty()) throw NotFoundError("{}{}{}{}", kMissing, missing, mismatched, place);
@@ -145,13 +244,16 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
   CheckpointReader reader(path);
   check_fits(reader.index(), path);
   reader.verify();
+  tell_of_other_ranks(reader.index(), variables_, path);
   for (const Variable& variable : variables_) {
-    if (reader.index().tensors.count(variable.name()) == 0) {
+    const auto name = name_of(reader.index(), variable);
+    if (!name) {
       session.run(variable.initializer());
       continue;
     }
     VariableStorage& storage = session.variable(*variable.ref().node);
-    reader.read(variable.name(), storage.value);
+    if (const auto whole = shard_of(variable)) read_shard(reader, *whole, storage.value);
+    else reader.read(*name, storage.value);
     storage.initialized = true;
   }
   session.set_random_positions(reader.index().random_positions);

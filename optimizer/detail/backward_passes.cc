@@ -38,7 +38,7 @@ Variable BackwardPasses::make_sum(const Scope& s, const Variable& variable) {
   const Variable sum(beside.named(name),
                      zeros(beside.named(name + "/initial_value"), variable.dtype(), variable.shape()),
                      {.trainable = false});
-  mark_optional(s.graph(), sum);
+  mark_own_of_rank(s.graph(), sum);
   return sum;
 }
 

@@ -11,8 +11,8 @@
 namespace kolo::detail {
 
 /// The sums, `<variable>/gradient_sum`, and the number of passes since the last update, "backward_passes",
-/// are global variables that a checkpoint may lack. All ranks count alike, so that all reduce in the same
-/// pass.
+/// are global variables that a checkpoint may lack; the sums are each rank's own. All ranks count alike, so
+/// that all reduce in the same pass.
 class BackwardPasses {
  public:
   /// passes > 1. average: the sum is divided by their number.

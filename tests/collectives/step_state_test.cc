@@ -66,5 +66,63 @@ TEST(StepState, EndsTheDataInsideAStepOnlyBeforeTheFirstBucketIsQueued) {
   EXPECT_FALSE(state.raise_end_of_data_in_step());
 }
 
+// A whole step of two buckets, with what this rank sends in each; the others send nothing.
+std::vector<StepFlags> step_of_two_buckets(StepState& state) {
+  std::vector<StepFlags> sent(2);
+  state.begin();
+  Schedule::Done done;
+  for (const int bucket : {0, 1}) {
+    state.submit(bucket, done);
+    EXPECT_TRUE(state.begin_bucket(bucket, sent[bucket]));
+    state.received(bucket, sent[bucket]);
+    state.finish_bucket(bucket, nullptr);
+  }
+  return sent;
+}
+
+TEST(StepState, SendsARequestToSaveWithTheFirstBucketOfOneStep) {
+  StepState state(2);
+  state.raise_save();
+  auto sent = step_of_two_buckets(state);
+  EXPECT_TRUE(sent[0].save);
+  EXPECT_FALSE(sent[1].save);
+  EXPECT_TRUE(state.take_save());
+  EXPECT_FALSE(state.take_save()) << "it is true once";
+  sent = step_of_two_buckets(state);
+  EXPECT_FALSE(sent[0].save);
+  EXPECT_FALSE(state.take_save());
+}
+
+TEST(StepState, ForgetsARequestToSaveThatNoStepHasTaken) {
+  StepState state(2);
+  state.raise_save();
+  EXPECT_FALSE(state.take_save());
+  EXPECT_FALSE(step_of_two_buckets(state)[0].save);
+}
+
+TEST(StepState, DoesNotSaveAfterAStepThatIsVoid) {
+  StepState state(1);
+  state.begin();
+  Schedule::Done done;
+  state.submit(0, done);
+  StepFlags flags;
+  state.begin_bucket(0, flags);
+  state.received(0, {.end_of_data = true, .save = true});
+  const std::vector<std::string> reasons = {"", "end"};
+  state.set_reasons(reasons);
+  state.finish_bucket(0, nullptr);
+  EXPECT_FALSE(state.take_save());
+}
+
+TEST(StepFlags, ArriveInEveryTypeOfBucket) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    std::vector<std::byte> bytes(kFlagElements * size_of(dtype));
+    write_flags(dtype, bytes.data(), {.stop = true, .save = true});
+    const StepFlags read = read_flags(dtype, bytes.data());
+    EXPECT_TRUE(read.stop && read.save);
+    EXPECT_FALSE(read.end_of_data || read.failed);
+  }
+}
+
 }  // namespace
 }  // namespace kolo::detail

@@ -14,6 +14,8 @@ class StubAgreement : public StepAgreement {
   void append_trace(StepTrace&) const override {}
   void request_stop() override {}
   StepVerdict last_step() const override { return {}; }
+  void request_save() override {}
+  bool take_save() override { return false; }
   void end_of_data() override {}
   void end_of_data_in_step(const std::string&) override {}
   void fail(const std::string&) override {}

@@ -12,6 +12,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/sharded_state.h>
 
 namespace kolo::detail {
 namespace {
@@ -20,11 +21,16 @@ using nlohmann::json;
 
 constexpr int kChief = 0;
 
-// "fc1/w" f32 [784,1024]
+// "fc1/w" f32 [784,1024]; of a shard, the whole's; nothing of the shape of scratch.
 std::map<std::string, std::string> described_variables(const Graph& graph) {
   std::map<std::string, std::string> described;
-  for (const Variable& variable : global_variables(graph))
-    described[variable.name()] = fmt::format("{} {}", variable.dtype(), variable.shape());
+  for (const Variable& variable : global_variables(graph)) {
+    std::string& description = described[variable.name()];
+    if (const auto whole = shard_of(variable))
+      description = fmt::format("part of \"{}\" {} {}", whole->name, variable.dtype(), whole->shape);
+    else if (is_scratch(variable)) description = fmt::format("{}", variable.dtype());
+    else description = fmt::format("{} {}", variable.dtype(), variable.shape());
+  }
   return described;
 }
 
@@ -106,8 +112,9 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
   for (int rank = 1; rank < group.size(); ++rank) check_equal(first, json::parse(all[rank]), rank);
 }
 
-void restore_or_initialize(Session& session, const std::string& directory,
-                           const std::shared_ptr<Saver>& saver, const std::vector<SavedState>& states) {
+std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
+                                                 const std::shared_ptr<Saver>& saver,
+                                                 const std::vector<SavedState>& states) {
   std::error_code ignored;
   if (std::filesystem::exists(directory, ignored) && !std::filesystem::is_directory(directory, ignored))
     throw FailedPreconditionError("the checkpoint folder {} is a file", directory);
@@ -122,7 +129,10 @@ void restore_or_initialize(Session& session, const std::string& directory,
     std::reverse(oldest_first.begin(), oldest_first.end());
     saver->recover_last_checkpoints(oldest_first);
   }
-  if (!newest) return run_initializers(session, global_variables(session.graph()));
+  if (!newest) {
+    run_initializers(session, global_variables(session.graph()));
+    return {};
+  }
 
   const CheckpointIndex index =
       (saver ? saver : std::make_shared<Saver>(session.graph()))->restore(session, *newest);
@@ -131,6 +141,7 @@ void restore_or_initialize(Session& session, const std::string& directory,
     if (saved != index.state.end()) state.restore(saved->second);
     else log_warning("{} holds no \"{}\": it starts afresh", *newest, state.name);
   }
+  return newest;
 }
 
 void run_initializers(Session& session, const std::vector<Variable>& variables) {

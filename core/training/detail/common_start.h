@@ -4,6 +4,8 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,15 +30,17 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
 
 /// On the chief: the newest intact checkpoint of `directory` if there is one (its saved states too), else the
 /// initialisers of all global variables. "" has no checkpoints. `saver` may be null: then one is made where a
-/// checkpoint is found; else it takes over the folder's checkpoints.
-void restore_or_initialize(Session& session, const std::string& directory,
-                           const std::shared_ptr<Saver>& saver, const std::vector<SavedState>& states);
+/// checkpoint is found; else it takes over the folder's checkpoints. Returns the path of what was restored.
+std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
+                                                 const std::shared_ptr<Saver>& saver,
+                                                 const std::vector<SavedState>& states);
 
 /// Runs the initialisers of `variables`, in no order.
 void run_initializers(Session& session, const std::vector<Variable>& variables);
 
-/// Global variables, random positions and saved states of rank 0 on every rank. Throws on every rank what a
-/// state's save or restore throws on any. Collective.
+/// Global variables, random positions and saved states of rank 0 on every rank; variables that are each
+/// rank's own get their first values on the others. Throws on every rank what a state's save or restore
+/// throws on any. Collective.
 void broadcast_state(Group& group, Session& session, const std::vector<SavedState>& states);
 
 }  // namespace kolo::detail

@@ -52,10 +52,28 @@ bool StepStop::is_agreed() const {
                      [](const auto& agreement) { return has_ended(*agreement); });
 }
 
+bool StepStop::is_agreed_by_all() const {
+  return std::any_of(agreements_.begin(), agreements_.end(), [](const auto& agreement) {
+    return agreement->ranks().empty() && has_ended(*agreement);
+  });
+}
+
 // From another schedule, if not from this one.
 bool StepStop::all_know(const StepAgreement& agreement) const {
   return std::any_of(agreements_.begin(), agreements_.end(),
                      [&](const auto& other) { return has_ended(*other) && covers(*other, agreement); });
+}
+
+void StepStop::ask_to_save() {
+  for (const auto& agreement : agreements_)
+    if (agreement->ranks().empty()) agreement->request_save();
+}
+
+bool StepStop::take_save() {
+  bool agreed = false;
+  for (const auto& agreement : agreements_)
+    if (agreement->ranks().empty()) agreed = agreement->take_save() || agreed;
+  return agreed;
 }
 
 void StepStop::end_of_data() {

@@ -1,4 +1,5 @@
-// How the ranks of a training loop leave it together: what is asked on this rank, and what all have agreed.
+// How the ranks of a training loop leave it, or save, together: what is asked on this rank, and what all have
+// agreed.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,12 @@ class StepStop {
   void ask();
   /// True once ranks with which this one shares a schedule have agreed to end, in whatever way.
   bool is_agreed() const;
+  /// The same where these are all ranks.
+  bool is_agreed_by_all() const;
+  /// All are to save after the next step, if that is one that all ranks share.
+  void ask_to_save();
+  /// After each run: whether all ranks have agreed to save after its step.
+  bool take_save();
   /// This rank goes while the others that share a schedule with it may still run: they end at their next
   /// step. Returns when that step is over.
   void end_of_data();

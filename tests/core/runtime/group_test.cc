@@ -68,6 +68,15 @@ TEST(WorldGroup, OfOneLeavesTensorsAsTheyAre) {
   EXPECT_EQ(tensor.data<float>()[1], 2);
 }
 
+TEST(WorldGroup, OfOneGathersFromItselfAndScattersToItself) {
+  const Tensor own = Tensor::of<float>({2}, {1, 2}), part = Tensor::zeros(DType::f32, {2});
+  world_group().gather(own, std::vector<Tensor>{part}, 0);
+  EXPECT_EQ(part.data<float>()[1], 2);
+  own.data<float>()[1] = 7;
+  world_group().scatter(std::vector<Tensor>{part}, own, 0);
+  EXPECT_EQ(own.data<float>()[1], 2);
+}
+
 TEST(WorldGroup, IsWhatInitMadeUntilShutdown) {
   set_world_group(std::make_unique<ScriptedGroup>(2, std::vector<std::string>(4)));
   EXPECT_EQ(world_group().rank(), 2);

@@ -19,6 +19,8 @@ class MockAgreement : public StepAgreement {
   MOCK_METHOD(void, append_trace, (StepTrace&), (const, override));
   MOCK_METHOD(void, request_stop, (), (override));
   MOCK_METHOD(StepVerdict, last_step, (), (const, override));
+  MOCK_METHOD(void, request_save, (), (override));
+  MOCK_METHOD(bool, take_save, (), (override));
   MOCK_METHOD(void, end_of_data, (), (override));
   MOCK_METHOD(void, end_of_data_in_step, (const std::string&), (override));
   MOCK_METHOD(void, fail, (const std::string&), (override));
@@ -89,6 +91,19 @@ TEST(StepStop, WaitsForNobodyOnceAllHaveAgreed) {
   EXPECT_CALL(*agreement, fail).Times(0);
   stop.end_of_data();
   stop.fail("too late");
+}
+
+TEST(StepStop, SavesWhereAnyScheduleOfAllRanksSaysSo) {
+  Agreement first = std::make_shared<NiceMock<MockAgreement>>(),
+            second = std::make_shared<NiceMock<MockAgreement>>();
+  StepStop stop({first, second}, 2);
+  EXPECT_CALL(*first, request_save).Times(1);
+  EXPECT_CALL(*second, request_save).Times(1);
+  stop.ask_to_save();
+  EXPECT_CALL(*first, take_save).WillOnce(Return(true));
+  EXPECT_CALL(*second, take_save)
+      .WillOnce(Return(false));  // asked for all the same: its request is withdrawn
+  EXPECT_TRUE(stop.take_save());
 }
 
 }  // namespace

@@ -15,9 +15,10 @@ namespace kolo {
 class ThreadGroup final : public Group {
  public:
   struct Shared {
-    explicit Shared(int ranks) : texts(ranks), arrived(ranks) {}
+    explicit Shared(int ranks) : texts(ranks), own(ranks), arrived(ranks) {}
     std::vector<std::string> texts;
     std::span<const Tensor> tensors;
+    std::vector<Tensor> own;
     std::barrier<> arrived;
   };
 
@@ -30,6 +31,19 @@ class ThreadGroup final : public Group {
     shared_.arrived.arrive_and_wait();
     if (rank_ != root)
       for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_from(shared_.tensors[i]);
+    shared_.arrived.arrive_and_wait();
+  }
+  void gather(const Tensor& own, std::span<const Tensor> parts, int root) override {
+    shared_.own[rank_] = own;
+    shared_.arrived.arrive_and_wait();
+    if (rank_ == root)
+      for (std::size_t r = 0; r < parts.size(); ++r) parts[r].copy_from(shared_.own[r]);
+    shared_.arrived.arrive_and_wait();
+  }
+  void scatter(std::span<const Tensor> parts, const Tensor& own, int root) override {
+    if (rank_ == root) shared_.tensors = parts;
+    shared_.arrived.arrive_and_wait();
+    own.copy_from(shared_.tensors[rank_]);
     shared_.arrived.arrive_and_wait();
   }
   std::string broadcast(const std::string& text, int root) override { return allgather(text)[root]; }
