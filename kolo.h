@@ -55,6 +55,7 @@
 #include <kolo/collectives/shared_memory/reduction.h>
 #include <kolo/collectives/shared_memory/round_operation.h>
 #include <kolo/collectives/shared_memory/shared_memory_point_to_point.h>
+#include <kolo/collectives/sharding.h>
 #include <kolo/collectives/sync_batch_norm.h>
 #include <kolo/collectives/text_exchange.h>
 #include <kolo/collectives/timeline.h>
@@ -142,6 +143,7 @@
 #include <kolo/core/ops/transpose.h>
 #include <kolo/core/ops/update_ops.h>
 #include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variable_part.h>
 #include <kolo/core/ops/while_loop.h>
 #include <kolo/core/passes/fuse_updates.h>
 #include <kolo/core/passes/graph_options.h>

@@ -3,19 +3,18 @@
 // so that nothing is copied on the way.
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <memory>
-#include <numeric>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <kolo/collectives/detail/group_node.h>
 #include <kolo/collectives/engine/detail/process_set_access.h>
 #include <kolo/collectives/graph_ops.h>
 #include <kolo/collectives/schedule.h>
+#include <kolo/collectives/sharding.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/kernel.h>
@@ -32,6 +31,20 @@ const RegisterOp bucket_op(OpSchema("BucketAllReduce")
                                .output_per_input()
                                .stateful()
                                .made_by_pass());
+
+// Outputs are this rank's parts, where they lie in the bucket.
+const RegisterOp scatter_op(OpSchema("BucketReduceScatter")
+                                .variadic("gradients")
+                                .required_attr("bucket", 0)
+                                .required_attr("counts", std::vector<std::int64_t>())
+                                .output_per_input()
+                                .shape([](ShapeContext& c) {
+                                  const auto counts = c.attr<std::vector<std::int64_t>>("counts");
+                                  for (int i = 0; i < c.num_inputs(); ++i)
+                                    c.set_output(i, {counts.at(static_cast<std::size_t>(i))});
+                                })
+                                .stateful()
+                                .made_by_pass());
 
 const RegisterOp rows_op(OpSchema("GatherRows")
                              .input("values")
@@ -107,61 +120,11 @@ const RegisterKernel gather_rows_kernel("GatherRows", "CPU", {}, KernelFactory([
                                               init.attr<std::int64_t>("rows"));
                                         }));
 
-const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, KernelFactory([](KernelInit& init) {
-                                     return std::make_unique<BucketKernel>(init.resource<Schedule>(),
-                                                                           init.attr<int>("bucket"));
-                                   }));
-
-int num_slices(const Node& group) {
-  return static_cast<int>(group.attr<std::vector<std::string>>("slice_names").size());
-}
-// Of the inputs, those before the slices.
-int num_gradients(const Node& group) { return group.num_inputs() - 2 * num_slices(group); }
-
-// The group of each gradient, −1 where it has none.
-std::vector<std::int64_t> groups_of(const Node& group) {
-  auto groups = group.attr<std::vector<std::int64_t>>("groups");
-  groups.resize(static_cast<std::size_t>(num_gradients(group)), -1);
-  return groups;
-}
-
-// Of each gradient: −1, or where it stands among those that come last.
-std::vector<std::ptrdiff_t> places_at_the_end(const Node& group) {
-  const auto last = group.attr<std::vector<std::string>>("last");
-  std::vector<std::ptrdiff_t> places;
-  for (const std::string& name : group.attr<std::vector<std::string>>("names")) {
-    const auto found = std::find(last.begin(), last.end(), name);
-    places.push_back(found == last.end() ? -1 : found - last.begin());
-  }
-  return places;
-}
-
-// A group stands together, where its last member is made.
-std::vector<int> with_groups_together(const std::vector<int>& order,
-                                      const std::vector<std::int64_t>& groups) {
-  std::vector<int> together;
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    const std::int64_t group = groups[order[k]];
-    const auto is_member = [&](int input) { return groups[input] == group; };
-    if (group < 0) together.push_back(order[k]);
-    else if (std::none_of(order.begin() + static_cast<std::ptrdiff_t>(k) + 1, order.end(), is_member))
-      std::copy_if(order.begin(), order.end(), std::back_inserter(together), is_member);
-  }
-  return together;
-}
-
-// Inputs of a GroupAllReduce in the order in which the backward pass makes them: the order of their nodes'
-// creation, but for those that come last.
-std::vector<int> backward_order(const Node& group) {
-  std::vector<int> order(num_gradients(group));
-  std::iota(order.begin(), order.end(), 0);
-  const std::vector<std::ptrdiff_t> places = places_at_the_end(group);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    const Output x = group.input(a), y = group.input(b);
-    return std::tuple(places[a], x.node->id(), x.index) < std::tuple(places[b], y.node->id(), y.index);
-  });
-  return with_groups_together(order, groups_of(group));
-}
+const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
+  return std::make_unique<BucketKernel>(init.resource<Schedule>(), init.attr<int>("bucket"));
+};
+const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
+const RegisterKernel scatter_kernel("BucketReduceScatter", "CPU", {}, kMakeBucketKernel);
 
 Reduction reduction_of(const Node& group, int ranks) {
   const ReduceOp op = reduce_op_from_name(group.attr<std::string>("reduction"));
@@ -189,13 +152,11 @@ std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
   spec.name = group.name();
   spec.process_set = set;
   spec.reduction = reduction_of(group, size);
-  const auto names = group.attr<std::vector<std::string>>("names");
-  const auto groups = groups_of(group);
-  for (const int i : backward_order(group))
-    spec.gradients.push_back({.name = names.at(i),
-                              .shape = group.output_shape(i),
-                              .dtype = group.output_dtype(i),
-                              .group = static_cast<int>(groups[i])});
+  spec.gradients = detail::gradient_specs(group);
+  if (detail::is_sharded(group)) {
+    detail::check_built_for_this_rank(group);
+    spec.shards = detail::shard_specs(group);
+  }
   if (!group.attr<std::vector<std::int64_t>>("groups").empty()) {
     std::vector<int> in_order;
     for (const auto& gradient : spec.gradients) in_order.push_back(gradient.group);
@@ -203,9 +164,9 @@ std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
   }
   const auto slice_names = group.attr<std::vector<std::string>>("slice_names");
   const auto slice_rows = group.attr<std::vector<std::int64_t>>("slice_rows");
-  for (int i = 0; i < num_slices(group); ++i) {
-    const Output values = group.input(num_gradients(group) + 2 * i),
-                 indices = group.input(num_gradients(group) + 2 * i + 1);
+  for (int i = 0; i < detail::num_slices(group); ++i) {
+    const Output values = group.input(detail::num_gradients(group) + 2 * i),
+                 indices = group.input(detail::num_gradients(group) + 2 * i + 1);
     spec.gathers.push_back({.name = slice_names.at(i),
                             .dense_shape = values.shape().with_dim(0, slice_rows.at(i)),
                             .dtype = values.dtype(),
@@ -213,11 +174,7 @@ std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
   }
   for (const auto& text : group.attr<std::vector<std::string>>("compared"))
     spec.options.push_back(setting(text));
-  spec.limits = default_bucket_limits();
-  const auto first_bytes = group.attr<std::int64_t>("first_bucket_bytes"),
-             bytes = group.attr<std::int64_t>("bucket_bytes");
-  if (first_bytes > 0) spec.limits.first_bytes = first_bytes;
-  if (bytes > 0) spec.limits.bytes = bytes;
+  spec.limits = detail::bucket_limits(group);
   return std::make_shared<Schedule>(std::move(spec));
 }
 
@@ -244,9 +201,84 @@ bool can_lie_in_bucket(const StepGraph& graph, StepValue value) {
   return uses == 1;
 }
 
+int add_bucket_node(StepGraph& graph, const char* op, int group, const std::vector<int>& before,
+                    const std::shared_ptr<Schedule>& schedule, int bucket,
+                    const std::vector<StepValue>& inputs, AttrMap attrs, std::int64_t order) {
+  attrs.insert_or_assign("bucket", static_cast<std::int64_t>(bucket));
+  const int node = graph.add(op, fmt::format("{}/bucket_{}", graph.nodes[group].name, bucket), inputs,
+                             std::move(attrs), order);
+  graph.nodes[node].resource = schedule;
+  graph.nodes[node].control_inputs = before;
+  graph.nodes[group].control_inputs.push_back(node);
+  return node;
+}
+
+void reduce_bucket(StepGraph& graph, int group, const std::vector<int>& before,
+                   const std::shared_ptr<Schedule>& schedule, int b, const std::vector<StepValue>& inputs,
+                   std::int64_t written) {
+  const Bucket& bucket = schedule->buckets()[static_cast<std::size_t>(b)];
+  const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
+  const int node = add_bucket_node(graph, "BucketAllReduce", group, before, schedule, b, inputs, {}, written);
+  for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+    const StepValue reduced{node, static_cast<int>(k)};
+    graph.placements[reduced] = {schedule->memory(b), static_cast<std::size_t>(bucket.offsets[k])};
+    graph.replace_uses({group, order[bucket.gradients[k]]}, reduced);
+  }
+}
+
+// Readers of `part` of the gradient read `own`, the only reduced elements that there are.
+void replace_own_shards(StepGraph& graph, StepValue gradient, const OwnedPart& part, StepValue own,
+                        const std::string& name) {
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const StepNode& node = graph.nodes[i];
+    if (node.schema->name() != "OwnShard" || node.inputs[0] != gradient) continue;
+    const OwnedPart asked{node.attrs.at("first").get<std::int64_t>(),
+                          node.attrs.at("count").get<std::int64_t>()};
+    if (asked != part)
+      throw InvalidArgumentError(
+          "{} takes {} elements from element {} on of the gradient of \"{}\"; this rank's part is {} from {} "
+          "on",
+          node.name, asked.count, asked.first, name, part.count, part.first);
+    graph.replace_uses({i, 0}, own);
+    graph.retire(i);
+  }
+  const auto is_it = [&](StepValue value) { return value == gradient; };
+  bool used = std::any_of(graph.fetches.begin(), graph.fetches.end(), is_it);
+  for (const StepNode& node : graph.nodes)
+    used = used || std::any_of(node.inputs.begin(), node.inputs.end(), is_it);
+  if (used)
+    throw InvalidArgumentError(
+        "the reduced gradient of \"{}\" was asked for, but each rank has a part of it alone: the optimizer "
+        "is "
+        "sharded. Fetch what an op computes from it (its norm, a summary); where the graph has such an op "
+        "before the session's first step, the ranks keep the gradient whole",
+        name);
+}
+
+void scatter_bucket(StepGraph& graph, int group, const std::vector<int>& before,
+                    const std::shared_ptr<Schedule>& schedule, int b, const std::vector<StepValue>& inputs,
+                    std::int64_t written) {
+  const Bucket& bucket = schedule->buckets()[static_cast<std::size_t>(b)];
+  const Node& origin = *graph.nodes[group].origin;
+  const std::vector<int> order = detail::backward_order(origin);
+  const auto names = origin.attr<std::vector<std::string>>("names");
+  const auto parts = owned_parts(bucket, detail::gradient_specs(origin), process().rank, process().size);
+  std::vector<std::int64_t> counts;
+  for (const OwnedPart& part : parts) counts.push_back(part.count);
+  const int node = add_bucket_node(graph, "BucketReduceScatter", group, before, schedule, b, inputs,
+                                   {{"counts", counts}}, written);
+  for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+    const StepValue own{node, static_cast<int>(k)};
+    const int input = order[bucket.gradients[k]];
+    const auto first = static_cast<std::size_t>(parts[k].first) * size_of(bucket.dtype);
+    graph.placements[own] = {schedule->memory(b), static_cast<std::size_t>(bucket.offsets[k]) + first};
+    replace_own_shards(graph, {group, input}, parts[k], own, names.at(input));
+  }
+}
+
 void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& before,
                         const std::shared_ptr<Schedule>& schedule) {
-  const std::vector<int> order = backward_order(*graph.nodes[group].origin);
+  const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
   for (std::size_t b = 0; b < schedule->buckets().size(); ++b) {
     const Bucket& bucket = schedule->buckets()[b];
     const auto& memory = schedule->memory(static_cast<int>(b));
@@ -265,22 +297,15 @@ void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& bef
       last_written = std::max(last_written, graph.nodes[gradient.node].order);
       inputs.push_back(gradient);
     }
-    const int node = graph.add("BucketAllReduce", fmt::format("{}/bucket_{}", graph.nodes[group].name, b),
-                               inputs, {{"bucket", static_cast<std::int64_t>(b)}}, last_written + 2);
-    graph.nodes[node].resource = schedule;
-    graph.nodes[node].control_inputs = before;
-    for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
-      const StepValue reduced{node, static_cast<int>(k)};
-      graph.placements[reduced] = {memory, static_cast<std::size_t>(bucket.offsets[k])};
-      graph.replace_uses({group, order[bucket.gradients[k]]}, reduced);
-    }
-    graph.nodes[group].control_inputs.push_back(node);
+    if (schedule->scatters(static_cast<int>(b)))
+      scatter_bucket(graph, group, before, schedule, static_cast<int>(b), inputs, last_written + 2);
+    else reduce_bucket(graph, group, before, schedule, static_cast<int>(b), inputs, last_written + 2);
   }
 }
 
 void gather_slices(StepGraph& graph, int group, const std::vector<int>& before,
                    const std::shared_ptr<Schedule>& schedule) {
-  const int first = num_gradients(*graph.nodes[group].origin);
+  const int first = detail::num_gradients(*graph.nodes[group].origin);
   const auto rows = graph.nodes[group].origin->attr<std::vector<std::int64_t>>("slice_rows");
   for (int g = 0; g < schedule->num_gathers(); ++g) {
     const StepValue values = graph.nodes[group].inputs[first + 2 * g],

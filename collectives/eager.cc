@@ -328,7 +328,10 @@ EngineStatistics engine_statistics(const ProcessSet& set) {
           .cache_misses = counts.cache_misses,
           .operations = counts.operations,
           .reductions = counts.reductions,
-          .reduced_tensors = counts.reduced_tensors};
+          .reduced_tensors = counts.reduced_tensors,
+          .fusion_bytes = counts.fusion_bytes,
+          .cycle_ms = counts.cycle_ms,
+          .tuned_at = counts.tuned_at};
 }
 
 }  // namespace kolo

@@ -1,6 +1,7 @@
 #include <kolo/collectives/graph_ops.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/ops/reshape.h>
 
 namespace kolo {
@@ -59,6 +60,18 @@ void set_shapes_of_slices(ShapeContext& c, int first, ReduceOp op) {
   }
 }
 
+void check_sharding(ShapeContext& c, int slices, ReduceOp op) {
+  const auto shard = c.attr<std::int64_t>("shard"), shards = c.attr<std::int64_t>("shards");
+  if (shards == 0) return;
+  if (shard < 0 || shard >= shards)
+    throw InvalidArgumentError("group_allreduce: there is no shard {} of {}", shard, shards);
+  if (slices > 0 || (op != ReduceOp::sum && op != ReduceOp::average))
+    throw InvalidArgumentError(
+        "group_allreduce: sharded reductions take whole gradients and sum or average; there are {} lists of "
+        "slices, and op is {}",
+        slices, name(op));
+}
+
 // All checks: a graph from a file may say anything.
 void check_attrs(ShapeContext& c) {
   const auto slices = c.attr<Strings>("slice_names").size();
@@ -77,6 +90,7 @@ void check_attrs(ShapeContext& c) {
         bytes);
   const ReduceOp op = reduce_op_from_name(c.attr<std::string>("reduction"));
   check_predivision(c.attr<double>("predivide_factor"), op);
+  check_sharding(c, static_cast<int>(slices), op);
   for (int i = 0; i < gradients; ++i) c.set_output(i, c.input(i));
   for (int i = 0; i < c.num_inputs(); ++i)
     if (i < gradients || (i - gradients) % 2 == 0) check_reducible(op, c.dtype(i));
@@ -92,6 +106,8 @@ OpSchema reduction(const char* op) {
       .attr("bucket_bytes", 0)
       .attr("predivide_factor", 1.0)
       .attr("groups", Numbers())
+      .attr("shard", 0)
+      .attr("shards", 0)
       .attr("compared", Strings())
       .attr("slice_names", Strings())
       .attr("slice_rows", Numbers())
@@ -158,6 +174,8 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
                                 {"bucket_bytes", options.bucket_bytes},
                                 {"predivide_factor", options.predivide_factor},
                                 {"groups", options.groups},
+                                {"shard", options.sharded ? process().rank : 0},
+                                {"shards", options.sharded ? process().size : 0},
                                 {"compared", options.compared},
                                 {"slice_names", inputs.slice_names},
                                 {"slice_rows", slice_rows},

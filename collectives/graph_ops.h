@@ -21,6 +21,10 @@ struct GroupAllReduceOptions {
   double predivide_factor = 1;
   // Of each gradient, the group that it is reduced with, in one bucket; −1: none. Empty: no groups.
   std::vector<std::int64_t> groups = {};
+  // Each rank is to update a part of every variable alone (collectives/sharding.h): a bucket of which the
+  // graph takes nothing but own_shard is reduced by a reduce-scatter, and its gradients cannot be fetched.
+  // Sum and average; whole gradients alone.
+  bool sharded = false;
   // More that must be the same on all ranks: "setting=value".
   std::vector<std::string> compared = {};
   // Names of gradients that need no reduction because there is one rank: a step on several refuses the node.

@@ -14,6 +14,7 @@
 #include <kolo/collectives/detail/step_state.h>
 #include <kolo/collectives/engine/detail/eager_call.h>
 #include <kolo/collectives/schedule_hash.h>
+#include <kolo/collectives/sharding.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/runtime/group.h>
@@ -90,6 +91,16 @@ std::string describe_gathers(const std::vector<RowGatherSpec>& gathers) {
   for (const auto& gather : gathers)
     text += fmt::format("\"{}\" rows of {} by {} {}\n", gather.name, gather.dense_shape,
                         numpy_name(gather.index_dtype), numpy_name(gather.dtype));
+  return text;
+}
+
+// Which ranges of which buckets the ranks exchange follows from this and the gradients.
+std::string describe_shards(const std::vector<ShardSpec>& shards) {
+  if (shards.empty()) return "none";
+  std::string text = "of";
+  for (const ShardSpec& shard : shards)
+    text += fmt::format(" {}{}", shard.part_only ? "parts" : "whole",
+                        shard.gathered ? fmt::format(":{}", numpy_name(*shard.gathered)) : "");
   return text;
 }
 
@@ -219,8 +230,67 @@ Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(sp
         std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes));
     std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
   }
+  plan_shards(allocator);
   core_ = std::make_unique<Core>(detail::current_runtime(),
-                                 static_cast<int>(buckets_.size() + spec_.gathers.size()), spec_.process_set);
+                                 static_cast<int>(buckets_.size() + spec_.gathers.size() + gathered_.size()),
+                                 spec_.process_set);
+}
+
+void Schedule::plan_shards(Allocator& allocator) {
+  scattered_.assign(buckets_.size(), false);
+  if (spec_.shards.empty()) return;
+  if (spec_.shards.size() != spec_.gradients.size())
+    throw InvalidArgumentError("schedule \"{}\": {} gradients are sharded, of {}", spec_.name,
+                               spec_.shards.size(), spec_.gradients.size());
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const Bucket& bucket = buckets_[b];
+    scattered_[b] = std::all_of(bucket.gradients.begin(), bucket.gradients.end(),
+                                [&](int gradient) { return spec_.shards[gradient].part_only; });
+    std::optional<DType> dtype;
+    for (const int gradient : bucket.gradients) {
+      const auto wanted = spec_.shards[gradient].gathered;
+      if (wanted && dtype && *wanted != *dtype)
+        throw InvalidArgumentError(
+            "schedule \"{}\": the gradient of \"{}\" stands in one bucket with another, but the variables "
+            "are "
+            "{} and {}; sharded updates with compression need variables of one type",
+            spec_.name, spec_.gradients[gradient].name, numpy_name(*wanted), numpy_name(*dtype));
+      if (wanted) dtype = wanted;
+    }
+    if (!dtype) continue;
+    auto memory = memory_[b];
+    // The gradients of a whole bucket may still be looked at.
+    if (!scattered_[b] || *dtype != bucket.dtype) {
+      const auto elements = static_cast<std::size_t>(elements_of(bucket)) + detail::kFlagElements;
+      memory = std::make_shared<Buffer>(allocator, elements * size_of(*dtype));
+      std::memset(memory->data(), 0, memory->bytes());
+    }
+    gathered_.push_back({static_cast<int>(b), *dtype, std::move(memory)});
+  }
+}
+
+bool Schedule::scatters(int bucket) const { return scattered_.at(static_cast<std::size_t>(bucket)); }
+
+const Schedule::GatheredBucket& Schedule::gathered_bucket(int bucket) const {
+  for (const GatheredBucket& gathered : gathered_)
+    if (gathered.bucket == bucket) return gathered;
+  throw InternalError("schedule \"{}\" gathers nothing of bucket {}", spec_.name, bucket);
+}
+
+int Schedule::slot_of_shards(int bucket) const {
+  return static_cast<int>(buckets_.size() + spec_.gathers.size()) +
+         static_cast<int>(&gathered_bucket(bucket) - gathered_.data());
+}
+
+const std::shared_ptr<Buffer>& Schedule::gather_memory(int bucket) const {
+  return gathered_bucket(bucket).memory;
+}
+
+std::int64_t Schedule::offset_of_gathered(int gradient) const {
+  const int bucket = bucket_of(gradient);
+  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
+  return offset(gradient) / bytes(buckets_[static_cast<std::size_t>(bucket)].dtype) *
+         bytes(gathered_bucket(bucket).dtype);
 }
 
 // MPI's handles are freed where MPI is called. A bucket that still waits for other ranks keeps its own.
@@ -255,6 +325,7 @@ void Schedule::compare() {
     auto options = spec_.options;
     options.emplace_back("the bucket limit", std::to_string(spec_.limits.bytes));
     options.emplace_back("the first bucket's limit", std::to_string(spec_.limits.first_bytes));
+    options.emplace_back("the sharding", describe_shards(spec_.shards));
     for (auto& option : shared_options(core_->runtime->options())) options.push_back(std::move(option));
     const std::string description =
         describe_schedule(spec_.reduction, options, spec_.gradients) + describe_gathers(spec_.gathers);
@@ -268,23 +339,43 @@ void Schedule::compare() {
           first_disagreement(group.allgather(description), "gradient", core_->members));
     if (core_->num_slots() > 0) {
       core_->connect();
-      for (std::size_t b = 0; b < buckets_.size(); ++b)
-        core_->operations.push_back(std::make_shared<detail::BucketReduction>(
-            static_cast<int>(b), core_->state, core_->communicator, memory_[b], buckets_[b].dtype,
-            elements_of(buckets_[b]), spec_.reduction, tensors_of(static_cast<int>(b)),
-            label_of(static_cast<int>(b), buckets_[b], spec_.gradients)));
-      for (int g = 0; g < num_gathers(); ++g) {
-        const RowGatherSpec& gather = spec_.gathers[g];
-        core_->gathers.push_back(std::make_shared<detail::RowGather>(
-            slot_of_gather(g), core_->state, core_->communicator, gather,
-            spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
-            fmt::format("rows of \"{}\" of the training step", gather.name)));
-        core_->operations.push_back(core_->gathers.back());
-      }
+      make_operations();
     }
   }
   if (core_->has_peers()) states_of_process().add(core_->state, core_->set);
   core_->compared = true;
+}
+
+void Schedule::make_operations() {
+  const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketWork work,
+                       const char* what) {
+    std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
+    core_->operations.push_back(std::make_shared<detail::BucketReduction>(
+        slot, core_->state, core_->communicator, std::move(memory), std::move(work), std::move(label)));
+  };
+  Communicator& ranks = *core_->communicator;
+  for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
+    const Bucket& bucket = buckets_[static_cast<std::size_t>(b)];
+    const detail::BucketMemory memory{memory_[b], bucket.dtype, elements_of(bucket)};
+    add(b, b, memory,
+        scatters(b) ? detail::scattered(ranks, memory, shard_counts(bucket, ranks.size()), spec_.reduction)
+                    : detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)),
+        "");
+  }
+  for (int g = 0; g < num_gathers(); ++g) {
+    const RowGatherSpec& gather = spec_.gathers[g];
+    core_->gathers.push_back(std::make_shared<detail::RowGather>(
+        slot_of_gather(g), core_->state, core_->communicator, gather,
+        spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
+        fmt::format("rows of \"{}\" of the training step", gather.name)));
+    core_->operations.push_back(core_->gathers.back());
+  }
+  for (const GatheredBucket& gathered : gathered_) {
+    const Bucket& bucket = buckets_[static_cast<std::size_t>(gathered.bucket)];
+    const detail::BucketMemory memory{gathered.memory, gathered.dtype, elements_of(bucket)};
+    add(gathered.bucket, slot_of_shards(gathered.bucket), memory,
+        detail::gathered(ranks, memory, shard_counts(bucket, ranks.size())), "variables of ");
+  }
 }
 
 void Schedule::set_step(std::int64_t step) { core_->state->set_step(step); }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,13 @@ struct RowGatherSpec {
   DType index_dtype = DType::i32;
 };
 
+/// Of one gradient where each rank updates a part of every bucket.
+struct ShardSpec {
+  bool part_only = true;          // a rank looks at nothing but its own part of the reduced gradient
+  std::optional<DType> gathered;  // type of the variable of which the updated parts are gathered; none: it is
+                                  // not
+};
+
 struct ScheduleSpec {
   std::string name;  // for messages; need not be the same on all ranks
   Reduction reduction = ReduceOp::average;
@@ -36,6 +44,9 @@ struct ScheduleSpec {
       {};  // in the order in which the backward pass makes them; floating types
   BucketLimits limits = {};
   std::vector<RowGatherSpec> gathers = {};  // come after all buckets
+  // One for each gradient, or none. A bucket of gradients that are all part_only is reduce-scattered, others
+  // are reduced as a whole. What is gathered comes after all buckets and gathers.
+  std::vector<ShardSpec> shards = {};
   // Further named values that must agree on all ranks.
   std::vector<std::pair<std::string, std::string>> options = {};
   ProcessSet process_set = {};  // the ranks that share the schedule
@@ -93,6 +104,19 @@ class Schedule final : public StepAgreement {
   /// In bytes, within the bucket's memory.
   std::int64_t offset(int gradient) const { return place_.at(gradient).second; }
 
+  /// Of a sharded schedule: whether only this rank's range (sharding.h) of the bucket holds reduced elements
+  /// after done.
+  bool scatters(int bucket) const;
+  /// What to submit the gathering of a bucket's variables by: each rank's range of gather_memory, written
+  /// before, is on all ranks after done. Throws InternalError where nothing of the bucket is gathered.
+  int slot_of_shards(int bucket) const;
+  /// The variables stand in it as the gradients do in the bucket, element by element, in their own type. Of a
+  /// bucket that is scattered and has that type it is the bucket's memory: what is written there takes the
+  /// gradients' place.
+  const std::shared_ptr<Buffer>& gather_memory(int bucket) const;
+  /// In bytes, within gather_memory.
+  std::int64_t offset_of_gathered(int gradient) const;
+
   std::vector<int> ranks() const override;
   /// Collective, once, before the first step; a second call does nothing.
   void compare() override;
@@ -127,6 +151,16 @@ class Schedule final : public StepAgreement {
 
  private:
   class Core;
+  // The variables of a bucket, whose parts the ranks gather.
+  struct GatheredBucket {
+    int bucket = 0;
+    DType dtype = DType::f32;
+    std::shared_ptr<Buffer> memory;
+  };
+
+  void plan_shards(Allocator& allocator);
+  const GatheredBucket& gathered_bucket(int bucket) const;
+  void make_operations();
   void join_with_zeros();
   std::vector<TypedBuffer> tensors_of(int bucket) const;
 
@@ -134,6 +168,8 @@ class Schedule final : public StepAgreement {
   std::vector<Bucket> buckets_;
   std::vector<std::pair<int, std::int64_t>> place_;  // of each gradient: bucket, offset
   std::vector<std::shared_ptr<Buffer>> memory_;
+  std::vector<bool> scattered_;  // by bucket
+  std::vector<GatheredBucket> gathered_;
   std::unique_ptr<Core> core_;
 };
 

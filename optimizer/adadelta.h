@@ -21,6 +21,8 @@ class AdadeltaOptimizer : public RuleOptimizer {
   explicit AdadeltaOptimizer(Hyperparameter learning_rate)
       : AdadeltaOptimizer(AdadeltaOptions{.learning_rate = learning_rate}) {}
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
   Operation apply(const Scope& s, Output gradient, const Variable& variable) override;

@@ -13,6 +13,8 @@ class AdagradOptimizer : public RuleOptimizer {
   /// Throws InvalidArgumentError `initial_accumulator_value must be positive: <x>`.
   explicit AdagradOptimizer(Hyperparameter learning_rate, double initial_accumulator_value = 0.1);
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
   Operation apply(const Scope& s, Output gradient, const Variable& variable) override;

@@ -25,6 +25,8 @@ class AdamOptimizer : public RuleOptimizer {
   explicit AdamOptimizer(Hyperparameter learning_rate)
       : AdamOptimizer(AdamOptions{.learning_rate = learning_rate}) {}
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   /// For rules that keep the same state under another name.
   AdamOptimizer(std::string name, AdamOptions options);

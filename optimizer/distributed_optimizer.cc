@@ -17,6 +17,7 @@
 #include <kolo/optimizer/detail/absent_gradients.h>
 #include <kolo/optimizer/detail/backward_passes.h>
 #include <kolo/optimizer/detail/loss_scaling.h>
+#include <kolo/optimizer/detail/sharded_update.h>
 
 namespace kolo {
 namespace {
@@ -63,6 +64,26 @@ void check(const DistributedOptimizerOptions& options) {
   check_groups(options);
 }
 
+void check_sharded(const DistributedOptimizerOptions& options, const Optimizer& inner) {
+  if (!options.sharded) return;
+  if (!inner.is_element_wise())
+    throw InvalidArgumentError(
+        "{}: sharded needs an optimizer that treats each element by itself, and \"{}\" does not say that it "
+        "does; if it does, let it override is_element_wise",
+        kName, inner.name());
+  if (options.op == ReduceOp::adasum)
+    throw InvalidArgumentError("{}: sharded combines gradients by average or sum, not by adasum", kName);
+  if (!options.compression->is_element_wise())
+    throw InvalidArgumentError("{}: sharded goes with compression none, fp16 and bf16, not with {}", kName,
+                               options.compression->name());
+  if (options.process_set != ProcessSet())
+    throw InvalidArgumentError("{}: sharded divides variables among all ranks, not among a process set",
+                               kName);
+  if (options.skip_synchronize)
+    throw InvalidArgumentError("{}: sharded reduces gradients itself; it does not go with skip_synchronize",
+                               kName);
+}
+
 // What some op leaves open, the variable knows.
 Output of_known_shape(const Scope& s, const GradientPair& pair) {
   return pair.gradient.shape().is_fully_known() ? pair.gradient
@@ -75,7 +96,8 @@ std::vector<std::string> compared_settings(const DistributedOptimizerOptions& op
           fmt::format("backward_passes_per_step={}", options.backward_passes_per_step),
           fmt::format("average_aggregated_gradients={}", options.average_aggregated_gradients),
           fmt::format("gradient_predivide_factor={}", options.gradient_predivide_factor),
-          fmt::format("dynamic loss scaling={}", options.loss_scale.has_value())};
+          fmt::format("dynamic loss scaling={}", options.loss_scale.has_value()),
+          fmt::format("sharded={}", options.sharded)};
 }
 
 class GroupReducer final : public GradientReducer {
@@ -132,6 +154,7 @@ class DistributedOptimizer::Build {
 
   std::optional<detail::BackwardPasses> passes;
   std::optional<detail::LossScaling> scaling;
+  detail::ShardedUpdate shards;
 };
 
 DistributedOptimizer::DistributedOptimizer(std::unique_ptr<Optimizer> inner,
@@ -139,6 +162,7 @@ DistributedOptimizer::DistributedOptimizer(std::unique_ptr<Optimizer> inner,
     : Optimizer(name_of(inner)), inner_(std::move(inner)), options_(std::move(options)) {
   check(options_);
   if (options_.compression == nullptr) options_.compression = no_compression();
+  check_sharded(options_, *inner_);
   build_ = std::make_unique<Build>(options_);
 }
 
@@ -159,9 +183,11 @@ std::vector<GradientPair> DistributedOptimizer::compute_gradients(Scope& s, Outp
     pairs = build_->passes->sum(s, pairs);
   }
   if (!options_.skip_synchronize) pairs = synchronize(s, pairs);
+  if (build_->scaling && is_sharded())
+    build_->scaling->decide_by(build_->shards.all_finite(s.name_scope("loss_scale"), pairs));
   if (build_->scaling)
-    pairs = options_.skip_synchronize ? build_->scaling->unscaled_unchecked(s, pairs)
-                                      : build_->scaling->unscaled(s, pairs);
+    pairs = options_.skip_synchronize || is_sharded() ? build_->scaling->unscaled_unchecked(s, pairs)
+                                                      : build_->scaling->unscaled(s, pairs);
   return options.gate == Gate::graph ? gated(s, std::move(pairs)) : pairs;
 }
 
@@ -182,6 +208,7 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
                                  .first_bucket_bytes = options_.first_bucket_bytes,
                                  .bucket_bytes = options_.bucket_bytes,
                                  .predivide_factor = options_.gradient_predivide_factor,
+                                 .sharded = is_sharded(),
                                  .compared = compared_settings(options_, *options_.compression),
                                  .process_set = options_.process_set};
   for (const GradientPair& pair : pairs)
@@ -192,6 +219,10 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
   std::vector<Variable> variables;
   for (GradientPair& pair : pairs) {
     if (!pair.gradient) continue;
+    if (is_sharded() && keeps_slices(pair))
+      throw InvalidArgumentError(
+          "{}: sharded takes whole gradients, but that of \"{}\" is slices; set sparse_as_dense", kName,
+          pair.variable.name());
     if (keeps_slices(pair)) {
       if (alone) group.of_one_rank.push_back(pair.variable.name());
       else to_gather.push_back(&pair);
@@ -206,7 +237,7 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
   for (std::size_t i = 0; i < numbers.size(); ++i) groups[variables[i].name()] = numbers[i];
   const auto compression = alone ? no_compression() : options_.compression;
   // What is left out here would be missing on several ranks.
-  if (alone && options_.compression->name() != compression->name())
+  if (alone && (options_.sharded || options_.compression->name() != compression->name()))
     for (const Variable& variable : variables) group.of_one_rank.push_back(variable.name());
   GroupReducer reducer(group, std::move(groups), options_.loss_scale.has_value());
   for (const GradientPair* pair : to_gather) reducer.add_slices(*pair);
@@ -214,6 +245,7 @@ std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<
   const Outputs reduced = compression->reduce(s, whole, reducer);
   for (std::size_t i = 0; i < to_reduce.size(); ++i) to_reduce[i]->gradient = reduced[i];
   for (std::size_t i = 0; i < to_gather.size(); ++i) to_gather[i]->gradient = reducer.gathered().at(i);
+  if (is_sharded()) build_->shards.add(pairs);
   return pairs;
 }
 
@@ -253,11 +285,23 @@ Operation DistributedOptimizer::apply_gradients(Scope& s, std::span<const Gradie
   const auto apply_good = [&](Pairs pairs) {
     return build_->scaling ? build_->scaling->in_good_step(s, pairs, apply) : apply(pairs);
   };
-  return build_->passes ? build_->passes->in_last_pass(s, gradients, apply_good) : apply_good(gradients);
+  const bool any = std::any_of(gradients.begin(), gradients.end(),
+                               [](const GradientPair& pair) { return bool(pair.gradient); });
+  const bool in_parts = is_sharded() && any;
+  std::vector<GradientPair> parts;
+  if (in_parts) parts = build_->shards.parts(s, gradients);
+  const auto update = [&](Pairs pairs) {
+    return in_parts ? build_->shards.update(s, pairs, apply_good) : apply_good(pairs);
+  };
+  const Pairs pairs = in_parts ? Pairs(parts) : gradients;
+  return build_->passes ? build_->passes->in_last_pass(s, pairs, update) : update(pairs);
 }
 
+bool DistributedOptimizer::is_sharded() const { return options_.sharded && process().size > 1; }
+
 Variable DistributedOptimizer::find_slot(const Variable& variable, const std::string& slot) const {
-  return inner_->find_slot(variable, slot);
+  const Variable part = build_->shards.part_of(variable);
+  return inner_->find_slot(part ? part : variable, slot);
 }
 
 Variable DistributedOptimizer::loss_scale() const {

@@ -48,6 +48,10 @@ struct DistributedOptimizerOptions {
   // contribute zeros. compute_gradients is collective then. A variable that no rank has a gradient of is left
   // alone.
   std::vector<Variable> may_be_absent = {};
+  // Each rank updates a part of every variable and keeps the optimizer's state for that part alone (ZeRO
+  // stage 1). Optimizers that are element-wise (Optimizer::is_element_wise), LARS and LAMB; op sum or
+  // average; compression none, fp16 or bf16; no slices, no skip_synchronize; all ranks.
+  bool sharded = false;
 };
 
 /// Wraps any optimizer: between its computing and its applying of gradients they are reduced over all ranks,
@@ -72,12 +76,16 @@ class DistributedOptimizer : public Optimizer {
   /// rows that some rank has are taken out of it: the rule sees the same rows, each once. With
   /// `sparse_as_dense`, and with several backward passes for a step, slices become whole gradients: rules
   /// that touch listed rows alone (Momentum, Adagrad, …) move all rows then.
+  /// Sharded, the gradients have their whole shapes, but what is read of them decides how they are reduced:
+  /// where nothing but apply_gradients takes the gradients of a bucket, each rank gets its part alone, and
+  /// they cannot be fetched; a bucket of which something else takes one (clipping, a summary) is whole.
   std::vector<GradientPair> compute_gradients(Scope& s, Output loss, std::span<const Variable> variables,
                                               const ComputeGradientsOptions& options = {}) override;
   /// The same gradients reduced over the ranks: what compute_gradients does unless `skip_synchronize`.
   std::vector<GradientPair> synchronize(Scope& s, std::span<const GradientPair> local);
   Operation apply_gradients(Scope& s, std::span<const GradientPair> gradients,
                             const ApplyOptions& options = {}) override;
+  /// Sharded, on several ranks: the slot of this rank's part, a vector.
   Variable find_slot(const Variable& variable, const std::string& slot) const override;
   /// The variable that dynamic loss scaling multiplies the loss by; none without it, and before gradients
   /// were computed.
@@ -89,6 +97,7 @@ class DistributedOptimizer : public Optimizer {
   std::vector<GradientPair> with_zeros(const Scope& s, std::vector<GradientPair> pairs) const;
   bool keeps_slices(const GradientPair& pair) const;
   std::vector<std::int64_t> groups_of(std::span<const Variable> variables) const;
+  bool is_sharded() const;
 
   std::unique_ptr<Optimizer> inner_;
   DistributedOptimizerOptions options_;

@@ -25,6 +25,8 @@ class FtrlOptimizer : public RuleOptimizer {
   explicit FtrlOptimizer(Hyperparameter learning_rate)
       : FtrlOptimizer(FtrlOptions{.learning_rate = learning_rate}) {}
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
   Operation apply(const Scope& s, Output gradient, const Variable& variable) override;

@@ -11,6 +11,8 @@ class GradientDescentOptimizer : public RuleOptimizer {
   explicit GradientDescentOptimizer(Hyperparameter learning_rate)
       : RuleOptimizer("GradientDescent"), learning_rate_(learning_rate) {}
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   Operation apply(const Scope& s, Output gradient, const Variable& variable) override;
 

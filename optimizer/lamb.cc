@@ -1,6 +1,9 @@
 #include <kolo/optimizer/lamb.h>
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/global_norm.h>
@@ -33,12 +36,37 @@ Operation LAMBOptimizer::apply(const Scope& s, Output gradient, const Variable& 
   const Outputs numbers = scalars(variable);  // powers, learning rate, betas, epsilon
   const Output m = mean(find_slot(variable, "m"), gradient, numbers[3], numbers[0]);
   const Output w = mean(find_slot(variable, "v"), square(s, gradient), numbers[4], numbers[1]);
-  Output direction = div(s, m, add(s, sqrt(s, w), numbers[5])), rate = numbers[2];
-  if (detail::adapts(variable)) {
-    direction = add(s, direction, mul(s, variable, scalar(weight_decay_, variable, "weight_decay")));
-    rate = mul(s, rate, detail::trust_ratio(s, global_norm(s, {variable}), global_norm(s, {direction})));
+  Output direction = div(s, m, add(s, sqrt(s, w), numbers[5]));
+  if (!detail::adapts(variable)) return assign_sub(s, variable, mul(s, direction, numbers[2]));
+  direction = add(s, direction, mul(s, variable, scalar(weight_decay_, variable, "weight_decay")));
+  if (detail::is_part(variable)) {
+    waiting_.push_back({s, direction, variable});
+    return direction;
   }
+  return step(s, direction, variable, global_norm(s, {variable}), global_norm(s, {direction}));
+}
+
+Operation LAMBOptimizer::step(const Scope& s, Output direction, const Variable& variable, Output v_norm,
+                              Output direction_norm) {
+  const Output rate =
+      mul(s, scalars(variable)[2], detail::trust_ratio(s, v_norm, direction_norm));  // the learning rate
   return assign_sub(s, variable, mul(s, direction, rate));
+}
+
+Operation LAMBOptimizer::finish(const Scope& s, const std::vector<Operation>& updates) {
+  const auto waiting = std::exchange(waiting_, {});
+  Outputs parts;
+  std::vector<std::string> names;
+  for (const Waiting& one : waiting) {
+    parts.insert(parts.end(), {one.variable.read(), one.direction});
+    names.insert(names.end(), {one.variable.name() + "/norm", one.variable.name() + "/direction_norm"});
+  }
+  const Outputs norms = detail::norms_over_ranks(s, parts, names);
+  std::vector<Operation> all = updates;
+  for (std::size_t i = 0; i < waiting.size(); ++i)
+    all.push_back(
+        step(waiting[i].scope, waiting[i].direction, waiting[i].variable, norms[2 * i], norms[2 * i + 1]));
+  return AdamOptimizer::finish(s, all);
 }
 
 }  // namespace kolo

@@ -21,6 +21,8 @@ class LionOptimizer : public RuleOptimizer {
   explicit LionOptimizer(Hyperparameter learning_rate)
       : LionOptimizer(LionOptions{.learning_rate = learning_rate}) {}
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
   Operation apply(const Scope& s, Output gradient, const Variable& variable) override;

@@ -16,6 +16,8 @@ class MomentumOptimizer : public RuleOptimizer {
         momentum_(momentum),
         use_nesterov_(use_nesterov) {}
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
   Operation apply(const Scope& s, Output gradient, const Variable& variable) override;

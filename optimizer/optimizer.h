@@ -79,6 +79,12 @@ class Optimizer {
   /// gradients were applied to it, or if the rule has no such slot.
   virtual Variable find_slot(const Variable& variable, const std::string& slot) const = 0;
 
+  /// True if a vector of some of a variable's elements (core/ops/variable_part.h), with their gradients, may
+  /// take the variable's place: what becomes of an element and of its state follows from its own value,
+  /// gradient and state, and from numbers that all variables share. Slots then have the variable's shape.
+  /// Needed by DistributedOptimizerOptions::sharded.
+  virtual bool is_element_wise() const { return false; }
+
  protected:
   /// The same gradients, each there only when all are: Gate::graph, for those who change gradients between
   /// computing and applying them.

@@ -25,6 +25,8 @@ class RMSPropOptimizer : public RuleOptimizer {
   explicit RMSPropOptimizer(Hyperparameter learning_rate)
       : RMSPropOptimizer(RMSPropOptions{.learning_rate = learning_rate}) {}
 
+  bool is_element_wise() const override { return true; }
+
  protected:
   void create_slots(const Scope& s, std::span<const Variable> variables) override;
   Operation apply(const Scope& s, Output gradient, const Variable& variable) override;

@@ -9,7 +9,7 @@
 namespace kolo::detail {
 
 /// The defaults; with `autotune` what rank 0 measures; with `cost_table` what rank 0 reads from that file.
-/// All ranks call it and get the same. Rank 0 appends what was found to `autotune_log`. Throws
+/// All ranks call it and get the same. Rank 0 appends what was found to `autotune_log`, behind "# ". Throws
 /// InvalidArgumentError on all ranks if the file cannot be read or is no table of costs.
 CostModel decide_costs(const EngineOptions& options, PointToPoint& network, const Topology& topology);
 

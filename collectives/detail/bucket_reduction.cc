@@ -8,56 +8,81 @@
 namespace kolo::detail {
 namespace {
 
-std::shared_ptr<Collective> adasum_of_each(Communicator& communicator, std::span<const TypedBuffer> tensors,
-                                           const TypedBuffer& flags) {
-  std::vector<std::shared_ptr<Collective>> all;
-  for (const TypedBuffer& tensor : tensors) all.push_back(communicator.allreduce(tensor, ReduceOp::adasum));
-  all.push_back(communicator.allreduce(flags, ReduceOp::sum));
-  return in_sequence(std::move(all));
+// The flags behind the data: a sum that every rank gets. They come last, so that what they let through is
+// there.
+std::shared_ptr<Collective> with_flags(Communicator& communicator, const BucketMemory& memory,
+                                       std::vector<std::shared_ptr<Collective>> operations) {
+  operations.push_back(communicator.allreduce(memory.flags(), ReduceOp::sum));
+  return in_sequence(std::move(operations));
 }
 
 }  // namespace
 
-BucketReduction::BucketReduction(int bucket, std::shared_ptr<StepState> state,
-                                 std::shared_ptr<Communicator> communicator, std::shared_ptr<Buffer> memory,
-                                 DType dtype, std::int64_t elements, const Reduction& reduction,
-                                 std::span<const TypedBuffer> tensors, std::string label)
+BucketWork reduced(Communicator& communicator, const BucketMemory& memory, const Reduction& reduction,
+                   std::span<const TypedBuffer> tensors) {
+  constexpr const char* kKind = "allreduce";
+  if (reduction.op != ReduceOp::adasum) {
+    const TypedBuffer all{memory.buffer->data(), memory.elements + kFlagElements, memory.dtype};
+    return {communicator.allreduce(all, reduction), kKind};
+  }
+  std::vector<std::shared_ptr<Collective>> each;
+  for (const TypedBuffer& tensor : tensors) each.push_back(communicator.allreduce(tensor, ReduceOp::adasum));
+  return {with_flags(communicator, memory, std::move(each)), kKind};
+}
+
+BucketWork scattered(Communicator& communicator, const BucketMemory& memory,
+                     std::span<const std::int64_t> counts, const Reduction& reduction) {
+  auto own = communicator.reduce_scatter(memory.data(), counts, reduction);
+  return {with_flags(communicator, memory, {std::move(own)}), "reduce_scatter"};
+}
+
+BucketWork gathered(Communicator& communicator, const BucketMemory& memory,
+                    std::span<const std::int64_t> counts) {
+  std::vector<std::span<std::byte>> blocks;
+  std::byte* next = memory.buffer->data();
+  for (const std::int64_t count : counts) {
+    blocks.emplace_back(next, static_cast<std::size_t>(count) * size_of(memory.dtype));
+    next += blocks.back().size();
+  }
+  return {with_flags(communicator, memory, {communicator.allgather(blocks)}), "allgather"};
+}
+
+BucketReduction::BucketReduction(int slot, std::shared_ptr<StepState> state,
+                                 std::shared_ptr<Communicator> communicator, BucketMemory memory,
+                                 BucketWork work, std::string label)
     : ScheduledOperation(std::move(label)),
-      bucket_(bucket),
+      slot_(slot),
       state_(std::move(state)),
       communicator_(std::move(communicator)),
       memory_(std::move(memory)),
-      dtype_(dtype),
-      flags_(memory_->data() + elements * static_cast<std::int64_t>(size_of(dtype))),
-      allreduce_(
-          reduction.op == ReduceOp::adasum
-              ? adasum_of_each(*communicator_, tensors, {flags_, kFlagElements, dtype})
-              : communicator_->allreduce({memory_->data(), elements + kFlagElements, dtype}, reduction)),
+      work_(std::move(work)),
       reasons_(*communicator_) {}
 
 OperationDetails BucketReduction::details() const {
-  return {.kind = "allreduce", .dtype = dtype_, .bytes = flags_ - memory_->data()};
+  return {.kind = work_.kind,
+          .dtype = memory_.dtype,
+          .bytes = memory_.elements * static_cast<std::int64_t>(size_of(memory_.dtype))};
 }
 
 void BucketReduction::start() {
   StepFlags flags;
-  if (!state_->begin_bucket(bucket_, flags)) {
+  if (!state_->begin_bucket(slot_, flags)) {
     stage_ = Stage::skipped;
     return;
   }
-  write_flags(dtype_, flags_, flags);
-  stage_ = Stage::reducing;
-  allreduce_->start();
+  write_flags(memory_.dtype, memory_.flags().bytes, flags);
+  stage_ = Stage::working;
+  work_.collective->start();
 }
 
 Progress BucketReduction::progress() {
   switch (stage_) {
     case Stage::skipped: return Progress::finished;
-    case Stage::reducing: {
-      const Progress progress = allreduce_->progress();
+    case Stage::working: {
+      const Progress progress = work_.collective->progress();
       if (progress != Progress::finished) return progress;
-      const StepFlags flags = read_flags(dtype_, flags_);
-      state_->received(bucket_, flags);
+      const StepFlags flags = read_flags(memory_.dtype, memory_.flags().bytes);
+      state_->received(slot_, flags);
       if (!flags.is_void()) return Progress::finished;
       reasons_.set_own(state_->own_reason());
       reasons_.start();
@@ -75,7 +100,7 @@ Progress BucketReduction::progress() {
 
 const char* BucketReduction::phase() const {
   if (stage_ == Stage::asking) return "reasons";
-  return stage_ == Stage::reducing ? allreduce_->phase() : nullptr;
+  return stage_ == Stage::working ? work_.collective->phase() : nullptr;
 }
 
 }  // namespace kolo::detail

@@ -1,12 +1,13 @@
 #include <kolo/core/passes/variable_uses.h>
 
 #include <kolo/core/graph/loop_nodes.h>
+#include <kolo/core/ops/variable_part.h>
 
 namespace kolo {
 
 const Node* variable_of(const StepGraph& graph, StepValue value) {
   const StepNode& root = graph.nodes[graph.memory_root(value).node];
-  return root.schema->is_variable_storage() ? root.origin : nullptr;
+  return root.schema->is_variable_storage() ? &whole_storage(*root.origin) : nullptr;
 }
 
 std::vector<VariableUse> variable_uses(const StepGraph& graph, int index) {
@@ -20,7 +21,7 @@ std::vector<VariableUse> variable_uses(const StepGraph& graph, int index) {
   for (const Node* inner : nodes_in_loop(*node.origin))
     for (int i = 0; i < inner->num_inputs(); ++i)
       if (inner->input(i).node->schema().is_variable_storage())
-        uses.push_back({inner->input(i).node, inner->schema().input_spec(i).updated});
+        uses.push_back({&whole_storage(*inner->input(i).node), inner->schema().input_spec(i).updated});
   return uses;
 }
 

@@ -12,7 +12,7 @@ struct VariableUse {
   bool updated = false;  // else read, through whatever view
 };
 
-/// The storage of the variable whose memory `value` is; null if it is no variable's.
+/// The storage of the variable whose memory, or part of it, `value` is; null if it is no variable's.
 const Node* variable_of(const StepGraph& graph, StepValue value);
 /// A variable may be in it more than once. A loop's storages need not be nodes of the step.
 std::vector<VariableUse> variable_uses(const StepGraph& graph, int node);

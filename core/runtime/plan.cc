@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/transfer.h>
+#include <kolo/core/ops/variable_part.h>
 #include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/transfer.h>
@@ -187,7 +188,7 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
       const StepNode& producer = graph_.nodes[in.node];
       if (producer.schema->is_variable_storage() &&
           !source.schema->input_spec(static_cast<int>(i)).initialized_by_op)
-        node.must_be_initialized.push_back(&environment_.variable(*producer.origin));
+        node.must_be_initialized.push_back(&environment_.variable(whole_storage(*producer.origin)));
     }
     for (const int control : source.control_inputs) before.insert(position_[control]);
     for (const int earlier : source.after) before.insert(position_[earlier]);

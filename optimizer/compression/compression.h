@@ -35,6 +35,9 @@ class Compression {
   virtual ~Compression() = default;
   /// "fp16", "powersgd(4)": compared between the ranks.
   virtual std::string name() const = 0;
+  /// True if each element of a gradient is reduced by itself, in the gradient's place, so that a rank may do
+  /// without the elements that it does not need: one call of `reduce` with all gradients, and casts.
+  virtual bool is_element_wise() const { return false; }
   /// The gradients combined over the ranks, one for each of `local`, which are all there, whole, of floating
   /// types and of fully known shapes. Called on several ranks only.
   virtual Outputs reduce(const Scope& s, std::span<const GradientPair> local,

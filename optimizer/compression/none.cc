@@ -6,6 +6,7 @@ namespace {
 class NoCompression final : public Compression {
  public:
   std::string name() const override { return "none"; }
+  bool is_element_wise() const override { return true; }
   Outputs reduce(const Scope& s, std::span<const GradientPair> local,
                  GradientReducer& reducer) const override {
     Outputs values;

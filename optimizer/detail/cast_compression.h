@@ -13,6 +13,7 @@ class CastCompression final : public Compression {
   CastCompression(std::string name, DType wire) : name_(std::move(name)), wire_(wire) {}
 
   std::string name() const override { return name_; }
+  bool is_element_wise() const override { return true; }
   Outputs reduce(const Scope& s, std::span<const GradientPair> local,
                  GradientReducer& reducer) const override;
 

@@ -21,7 +21,9 @@ class LossScaling {
   Output scaled(const Scope& s, Output loss, Output grad_loss);
   /// The gradients without the scale; their finiteness decides on the next in_good_step.
   std::vector<GradientPair> unscaled(const Scope& s, std::span<const GradientPair> scaled);
-  /// The same without deciding: in_good_step then looks at what it is given.
+  /// Decides on the next in_good_step in another way: bool, a scalar, the same on all ranks.
+  void decide_by(Output finite) { finite_ = finite; }
+  /// As unscaled, without deciding: in_good_step then looks at what it is given.
   std::vector<GradientPair> unscaled_unchecked(const Scope& s, std::span<const GradientPair> scaled);
   /// Does what `apply` makes of the gradients where all are finite, and moves the scale.
   Operation in_good_step(const Scope& s, std::span<const GradientPair> reduced,

@@ -1,21 +1,25 @@
 // What LARS and LAMB share: the step of a layer is measured by the length of its weights.
 #pragma once
 
-#include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/elementwise.h>
+#include <string>
+#include <vector>
+
 #include <kolo/core/ops/variable.h>
 
 namespace kolo::detail {
 
-/// False for biases and scales, which are short for other reasons than weights are.
-inline bool adapts(const Variable& variable) { return variable.shape().rank() > 1; }
+/// A range of the elements of another variable.
+bool is_part(const Variable& variable);
+
+/// False for biases and scales, which are short for other reasons than weights are. Of a part, its whole is
+/// asked.
+bool adapts(const Variable& variable);
 
 /// a / b for scalars, 1 where one of them is 0.
-inline Output trust_ratio(const Scope& s, Output a, Output b) {
-  const Output zero = zeros_like(s, a);
-  const Output both = logical_and(s, greater(s, a, zero), greater(s, b, zero));
-  return select(s, both, div(s, a, b), ones_like(s, a));
-}
+Output trust_ratio(const Scope& s, Output a, Output b);
+
+/// The norms of tensors of which each rank has the elements of a part, over all ranks, each of its tensor's
+/// type. One reduction for all of them; nothing for none. names: one each, the same on all ranks.
+Outputs norms_over_ranks(const Scope& s, const Outputs& parts, const std::vector<std::string>& names);
 
 }  // namespace kolo::detail

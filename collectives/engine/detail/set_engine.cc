@@ -73,8 +73,12 @@ SetEngine::SetEngine(Setting setting, const EngineOptions& options)
           [this](int to, const std::string& bytes) { setting_.post(to, Message::stall, bytes); },
           [this](const std::string& name) {
             return negotiator_.has_joined() || negotiator_.is_undecided(name);
-          }) {
+          }),
+      fusion_bytes_now_(options.fusion_bytes),
+      cycle_ms_now_(options.cycle_time.count()) {
   if (setting_.thread == nullptr) return;
+  if (options.autotune && setting_.id == 0 && setting_.rank == 0)
+    tuner_ = std::make_unique<Tuner>(options, options.autotune_log);
   MutexLock lock(completion_->mutex);
   completion_->hurry = [this] {
     queue_.hurry();
@@ -137,7 +141,10 @@ EngineCounts SetEngine::counts() const {
           .cache_misses = misses_,
           .operations = operations_,
           .reductions = reductions_,
-          .reduced_tensors = reduced_tensors_};
+          .reduced_tensors = reduced_tensors_,
+          .fusion_bytes = fusion_bytes_now_,
+          .cycle_ms = cycle_ms_now_,
+          .tuned_at = tuned_at_};
 }
 
 // ---- The communication thread: from the queue to decisions.
@@ -246,11 +253,22 @@ void SetEngine::act(Decision& decision) {
       setting_.thread->fail(id(), error);
       break;
     }
-    case Decision::Kind::tune:
-      fusion_bytes_ = decision.tuning.fusion_bytes;
-      cycle_ = duration_of(decision.tuning.cycle_ms);
-      break;
+    case Decision::Kind::tune: apply(decision.tuning); break;
   }
+}
+
+void SetEngine::apply(const Batch::Tuning& tuning) {
+  fusion_bytes_ = tuning.fusion_bytes;
+  cycle_ = duration_of(tuning.cycle_ms);
+  fusion_bytes_now_ = tuning.fusion_bytes;
+  cycle_ms_now_ = tuning.cycle_ms;
+  tuned_at_ = sequence_;
+}
+
+void SetEngine::tune_by(const Request& executed) {
+  const auto next = tuner_->executed(executed.named ? executed.name : "", executed.bytes(), Clock::now());
+  if (next) tune({.fusion_bytes = next->fusion_bytes, .cycle_ms = next->cycle_ms});
+  if (tuner_->is_frozen()) tuner_ = nullptr;
 }
 
 // ---- Executions.
@@ -266,6 +284,7 @@ void SetEngine::begin(Decision& decision) {
   const std::int64_t sequence = sequence_++;
   // The memory may be gone; the others see that this rank is, or have broken off at the same place.
   if (closing_ || broken_) return;
+  if (tuner_) tune_by(request);
   if (Operation* const operation = decision.operation.get()) {
     operation->sequence = sequence;
     observe(setting_.id, *operation, [](auto& observer, const auto& event) { observer.negotiated(event); });

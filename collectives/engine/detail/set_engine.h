@@ -15,6 +15,7 @@
 #include <kolo/collectives/engine/detail/negotiator.h>
 #include <kolo/collectives/engine/detail/stall_reporter.h>
 #include <kolo/collectives/engine/detail/tensor_queue.h>
+#include <kolo/collectives/engine/detail/tuner.h>
 #include <kolo/collectives/engine/detail/work.h>
 #include <kolo/collectives/options.h>
 
@@ -25,6 +26,9 @@ struct EngineCounts {
   std::int64_t cache_hits = 0, cache_misses = 0;
   std::int64_t operations = 0;                       // executed
   std::int64_t reductions = 0, reduced_tensors = 0;  // allreduces, and the tensors in them
+  std::int64_t fusion_bytes = 0;                     // in use now
+  double cycle_ms = 0;
+  std::int64_t tuned_at = -1;  // the operation before which that was changed
 };
 
 class SetEngine {
@@ -89,6 +93,8 @@ class SetEngine {
 
   void take_new();
   void act(Decision& decision);
+  void apply(const Batch::Tuning& tuning);
+  void tune_by(const Request& executed);
   void record_taken();
   void record(Operation& operation);
   void begin(Decision& decision);
@@ -112,6 +118,7 @@ class SetEngine {
   Clock::duration cycle_;
   Negotiator negotiator_;
   StallReporter stalls_;
+  std::unique_ptr<Tuner> tuner_;  // root only, and while there is something to try
   std::vector<TensorQueue::Item> taken_;
   std::vector<Decision> decisions_;
   OperationPtr join_;
@@ -127,6 +134,8 @@ class SetEngine {
 
   // Written by the communication thread, read by anybody.
   std::atomic<std::int64_t> operations_{0}, reductions_{0}, reduced_tensors_{0};
+  std::atomic<std::int64_t> fusion_bytes_now_, tuned_at_{-1};
+  std::atomic<double> cycle_ms_now_;
   std::atomic<std::int64_t> messages_{0}, message_bytes_{0}, hits_{0}, misses_{0};
 };
 

@@ -51,6 +51,7 @@ void assign_update(KernelContext& context) {
 
 const RegisterKernel kernels[] = {
     {"Variable", "CPU", {}, nothing},
+    {"VariablePart", "CPU", {}, nothing},
     {"Assign", "CPU", {}, assign},
     {"AssignAdd", "CPU", kArithmetic, assign_update<true>},
     {"AssignSub", "CPU", kArithmetic, assign_update<false>},

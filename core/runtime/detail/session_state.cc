@@ -3,16 +3,27 @@
 #include <random>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/ops/variable_part.h>
 
 namespace kolo::detail {
 
 VariableStorage& SessionState::variable(const Node& storage) {
   MutexLock lock(mutex_);
+  return variable_locked(storage);
+}
+
+VariableStorage& SessionState::variable_locked(const Node& storage) {
   auto& variable = variables_[storage.id()];
-  if (!variable) {
-    variable = std::make_unique<VariableStorage>();
-    variable->name = storage.name();
+  if (variable) return *variable;
+  variable = std::make_unique<VariableStorage>();
+  variable->name = storage.name();
+  const Node& whole = whole_storage(storage);
+  if (&whole == &storage) {
     variable->value = devices_.make_variable(storage);
+  } else {
+    const Tensor& all = variable_locked(whole).value;
+    const auto first = storage.attr<std::int64_t>("first");
+    variable->value = all.reshaped({all.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
   }
   return *variable;
 }

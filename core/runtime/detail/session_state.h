@@ -37,6 +37,8 @@ class SessionState final : public PlanEnvironment {
   void clear() KOLO_EXCLUDES(mutex_);
 
  private:
+  VariableStorage& variable_locked(const Node& storage) KOLO_REQUIRES(mutex_);
+
   Graph& graph_;
   const SessionConfig config_;
   SessionDevices devices_;  // outlives plans and variables
