@@ -31,7 +31,7 @@ class Allreduce(ProgramTest):
             self.assertEqual([(row["peer"], row["bytes"]) for row in result.events],
                              [("kolo", 4), ("mpi", 4), ("kolo", 40000), ("mpi", 40000)])
             for row in result.events:
-                self.assertEqual(set(row), {"peer", "ranks", "bytes", "us", "GBps", "busGBps", "buffers"})
+                self.assertEqual(set(row), {"peer", "ranks", "bytes", "us", "min_us", "GBps", "busGBps", "buffers"})
                 self.assertEqual((row["ranks"], row["buffers"]), (2, buffers))
 
     def test_needs_two_ranks(self):
