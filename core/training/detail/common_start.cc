@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr int kChief = 0;
 
-// "fc1/w" f32 [784,1024]; of a shard, the whole's; nothing of the shape of scratch.
+// "fc1/w" f32 [784,1024]; of a shard the whole's shape, of scratch none.
 std::map<std::string, std::string> described_variables(const Graph& graph) {
   std::map<std::string, std::string> described;
   for (const Variable& variable : global_variables(graph)) {
@@ -30,6 +30,7 @@ std::map<std::string, std::string> described_variables(const Graph& graph) {
       description = fmt::format("part of \"{}\" {} {}", whole->name, variable.dtype(), whole->shape);
     else if (is_scratch(variable)) description = fmt::format("{}", variable.dtype());
     else description = fmt::format("{} {}", variable.dtype(), variable.shape());
+    if (is_own_of_rank(variable)) description += ", each rank's own";
   }
   return described;
 }
