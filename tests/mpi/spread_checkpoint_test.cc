@@ -108,7 +108,7 @@ class SpreadCheckpoint : public testing::Test {
       session.run({training.train}, {{training.gradient, gradient_of(session.global_step())}});
       if (after_step) after_step(session);
     }
-    const State state = training.state(session.session());
+    State state = training.state(session.session());
     session.close();
     return state;
   }
@@ -221,7 +221,7 @@ TEST_F(SpreadCheckpoint, KeepsEachRanksSumOfHalfAnUpdate) {
     MonitoredTrainingSession session(training.graph, options);
     for (int pass = begin; pass < end; ++pass)
       session.run({training.train}, {{training.gradient, gradient_of(pass)}});
-    const State state = training.state(session.session());
+    State state = training.state(session.session());
     session.close();
     return state;
   };
