@@ -17,52 +17,34 @@ namespace {
 constexpr int kRanksPerNode = 8;
 constexpr double kBucketBytes = 25 << 20;
 
-// One rank is one accelerator of the V100 class. step_s: forward and backward pass of its batch.
-struct Model {
-  const char* name;
-  double parameters;
-  int bytes_per_parameter;  // of a gradient
-  int batch;                // samples or, for GPT, tokens of a rank
-  double step_s;
-};
-constexpr Model kModels[] = {
+// On accelerators of the V100 class.
+constexpr SimulatedModel kModels[] = {
     {"ResNet-50", 25.6e6, 4, 64, 64 / 360.0},
     {"VGG-16", 138e6, 4, 64, 64 / 230.0},
     {"GPT 1.3B", 1.3e9, 2, 8192, 6 * 1.3e9 * 8192 / 50e12},
 };
 
 // A node is NVLink inside; nodes are joined by one link of 100 Gbit/s each, or the job is one NVLink domain.
-struct Network {
-  const char* name;
-  CostModel costs;
-  bool one_domain;
-};
 const LinkCost kNvlink{5e-6, 1 / 120e9};
 const LinkCost kHundredGigabit{10e-6, 1 / 11e9};
-const Network kNetworks[] = {
+const SimulatedNetwork kNetworks[] = {
     {"100 Gbit/s",
      {.inside = kNvlink, .between = kHundredGigabit, .seconds_per_reduced_byte = 1 / 300e9},
      false},
     {"NVLink", {.inside = kNvlink, .between = kHundredGigabit, .seconds_per_reduced_byte = 1 / 300e9}, true},
 };
 
-Topology topology_of(int ranks, bool one_domain) {
+}  // namespace
+
+Topology SimulatedNetwork::topology(int ranks) const {
   if (one_domain) return Topology::one_node(ranks);
   std::vector<int> leaders(ranks);
   for (int rank = 0; rank < ranks; ++rank) leaders[rank] = rank - rank % kRanksPerNode;
   return Topology(leaders);
 }
 
-struct Prediction {
-  std::string algorithm;
-  double allreduce_s = 0;  // of all gradients
-  double step_s = 0, overlapped_step_s = 0;
-};
-
-// Buckets become complete evenly over the backward pass, two thirds of the step, and are reduced one after
-// the other; the last one has no computation left to hide behind.
-Prediction predict(const Model& model, const Network& network, int ranks) {
-  const Topology topology = topology_of(ranks, network.one_domain);
+Prediction predict(const SimulatedModel& model, const SimulatedNetwork& network, int ranks) {
+  const Topology topology = network.topology(ranks);
   const double bytes = model.parameters * model.bytes_per_parameter;
   const int buckets = static_cast<int>(bytes / kBucketBytes) + 1;
   const auto bucket_bytes = static_cast<std::int64_t>(bytes / buckets);
@@ -78,8 +60,6 @@ Prediction predict(const Model& model, const Network& network, int ranks) {
   return prediction;
 }
 
-}  // namespace
-
 void simulate_bench(const SimulateBenchOptions& options) {
   if (!options.json)
     fmt::print(
@@ -87,8 +67,8 @@ void simulate_bench(const SimulateBenchOptions& options) {
         "{:<10} {:<10} {:>5}  {:<18} {:>12}  {:>16} {:>14}\n",
         kRanksPerNode, "model", "network", "ranks", "algorithm", "allreduce ms", "without overlap",
         "with overlap");
-  for (const Model& model : kModels)
-    for (const Network& network : kNetworks)
+  for (const SimulatedModel& model : kModels)
+    for (const SimulatedNetwork& network : kNetworks)
       for (int ranks = 8; ranks <= 4096; ranks *= 2) {
         const Prediction prediction = predict(model, network, ranks);
         const double plain = model.step_s / prediction.step_s;

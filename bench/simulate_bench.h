@@ -1,7 +1,40 @@
 // kolo-bench simulate: how data-parallel training would scale, by the cost model alone. Nothing is measured.
 #pragma once
 
+#include <string>
+
+#include <kolo/collectives/algorithms/cost_model.h>
+#include <kolo/collectives/topology.h>
+
 namespace kolo::bench {
+
+/// One rank is one accelerator. step_s: forward and backward pass of its batch.
+struct SimulatedModel {
+  const char* name;
+  double parameters;
+  int bytes_per_parameter;  // of a gradient
+  int batch;                // samples or, for GPT, tokens of a rank
+  double step_s;
+};
+
+/// Eight ranks of a node share its link; or the job is one domain, with the links of a node's inside.
+struct SimulatedNetwork {
+  const char* name;
+  CostModel costs;
+  bool one_domain;
+
+  Topology topology(int ranks) const;
+};
+
+struct Prediction {
+  std::string algorithm;
+  double allreduce_s = 0;  // of all gradients
+  double step_s = 0, overlapped_step_s = 0;
+};
+
+/// Gradients travel in equal buckets of 25 MiB at most, one after the other. They become complete evenly over
+/// the backward pass, two thirds of the step; the last one has no computation left to hide behind.
+Prediction predict(const SimulatedModel& model, const SimulatedNetwork& network, int ranks);
 
 struct SimulateBenchOptions {
   bool json = false;

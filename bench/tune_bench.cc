@@ -14,6 +14,12 @@
 
 namespace kolo::bench {
 
+std::string cost_table(const CostModel& costs, const std::vector<std::string>& hosts, int indent) {
+  nlohmann::ordered_json table = {{"hosts", hosts}};
+  table.update(nlohmann::ordered_json::parse(costs.to_json()));
+  return table.dump(indent);
+}
+
 void tune_bench(const TuneBenchOptions& options) {
   const auto runtime = detail::current_runtime();
   if (runtime == nullptr || !runtime->has_peers())
@@ -23,14 +29,12 @@ void tune_bench(const TuneBenchOptions& options) {
       [&] { costs = measure_costs(runtime->world().messages(), runtime->world().topology()); });
   const auto hosts = world_group().allgather(process().hostname);  // by rank
   if (process().rank != 0) return;
-  nlohmann::ordered_json table = {{"hosts", hosts}};
-  table.update(nlohmann::ordered_json::parse(costs.to_json()));
   if (options.output.empty()) {
-    fmt::print("{}\n", table.dump());
+    fmt::print("{}\n", cost_table(costs, hosts));
     return;
   }
   std::ofstream file(options.output);
-  file << table.dump(2) << "\n";
+  file << cost_table(costs, hosts, 2) << "\n";
   if (!file.flush()) throw UnavailableError("kolo-bench tune cannot write {}", options.output);
 }
 

@@ -378,6 +378,7 @@ void CommThread::watch(Clock::time_point now) {
   try {
     watchdog_->poll(now, waiting_, finished_);
     if (watchdog_->given_up()) record_failure(watchdog_->given_up());
+    if (watchdog_->is_anyone_gone()) fail_all(watchdog_->given_up());
     for (std::size_t i = 0; i < waiting_.size(); ++i)
       if (const auto error = watchdog_->verdict(waiting_[i].channel, waiting_[i].ticket)) {
         if (watchdog_->given_up()) {

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <kolo/collectives/detail/launcher.h>
@@ -27,8 +29,15 @@ namespace {
 using detail::MpiComm;
 using detail::Runtime;
 
+// Until mpirun has seen by itself that a rank is gone: its exit code is then the job's.
+constexpr auto kMpirunSeesLoss = std::chrono::milliseconds(300);
+
 void end_job(int code) {
   std::fflush(nullptr);
+  if (const auto runtime = detail::current_runtime(); runtime && runtime->has_peers()) {
+    runtime->say_goodbye();
+    if (runtime->thread().watchdog()->is_anyone_gone()) std::this_thread::sleep_for(kMpirunSeesLoss);
+  }
   if (process().size > 1 && detail::mpi_is_running()) MPI_Abort(MPI_COMM_WORLD, code);
 }
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -39,6 +41,11 @@ bool has_entered(int channel, std::int64_t ticket, std::span<const Waiting> wait
 
 }  // namespace
 
+std::string text_of_loss(int rank, const std::string& host, std::int64_t last_step) {
+  return fmt::format("rank {} on {} is gone (last step {})", rank, host,
+                     last_step < 0 ? "unknown" : std::to_string(last_step));
+}
+
 Watchdog::Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limits limits)
     : mail_(mail),
       rank_(rank),
@@ -68,7 +75,8 @@ void Watchdog::poll(Clock::time_point now, std::span<const Waiting> waiting,
 
 // The notes: "waiting <channel> <ticket> <seconds> <count> <member>… <label>" to rank 0, which may know
 // nothing of the channel, "ask <channel> <ticket>" from it, "at <channel> <ticket> <0|1>" back, "stop <text>"
-// from rank 0, "exit <count> <channel> <ticket>…" from whoever leaves.
+// from rank 0, "exit <count> <channel> <ticket>…" from whoever leaves, "gone <rank> <step>" from whoever has
+// seen it.
 void Watchdog::read(const Mail& mail, std::span<const Waiting> waiting, std::span<const Reached> finished) {
   std::istringstream text(mail.text);
   std::string kind;
@@ -86,6 +94,13 @@ void Watchdog::read(const Mail& mail, std::span<const Waiting> waiting, std::spa
       text >> reached.channel >> reached.ticket;
       tickets[reached.channel] = reached.ticket;
     }
+    return;
+  }
+  if (kind == "gone") {
+    int rank = 0;
+    std::int64_t last_step = 0;
+    text >> rank >> last_step;
+    give_up_without(rank, last_step);
     return;
   }
   Key key{};
@@ -194,6 +209,18 @@ void Watchdog::give_up(const std::string& text) {
   if (given_up_) return;
   given_up_ = std::make_exception_ptr(
       DeadlineExceededError("{}; the limit KOLO_STALL_ABORT_S is {} s", text, limits_.abort.count()));
+}
+
+bool Watchdog::give_up_without(int rank, std::int64_t last_step) {
+  if (is_anyone_gone_.exchange(true) || given_up_) return false;
+  given_up_ = std::make_exception_ptr(UnavailableError("{}", text_of_loss(rank, hosts_[rank], last_step)));
+  return true;
+}
+
+void Watchdog::lost(int rank, std::int64_t last_step) {
+  if (!give_up_without(rank, last_step)) return;
+  for (int other = 0; other < size(); ++other)
+    if (other != rank_ && other != rank) mail_.post(other, fmt::format("gone {} {}", rank, last_step));
 }
 
 std::exception_ptr Watchdog::verdict(int channel, std::int64_t ticket) const {

@@ -6,6 +6,7 @@
 // sent.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -19,6 +20,9 @@
 #include <kolo/collectives/mailbox.h>
 
 namespace kolo {
+
+/// What is said of a rank whose process or host is gone. last_step: −1 if none is known.
+std::string text_of_loss(int rank, const std::string& host, std::int64_t last_step);
 
 /// An operation that this rank has entered and not finished. channel: the number that all ranks of the
 /// channel call it by, and no other channel.
@@ -63,6 +67,13 @@ class Watchdog {
   /// Why all operations have been given up; nullptr if they have not.
   std::exception_ptr given_up() const { return given_up_; }
 
+  /// This rank has seen that another's process or host is gone, and tells all others: every operation is
+  /// given up with UnavailableError `rank <r> on <host> is gone (last step <s>)`. Only the first one counts.
+  /// last_step: the last one that was completed here; −1: unknown.
+  void lost(int rank, std::int64_t last_step);
+  /// True on all ranks after that. Any thread.
+  bool is_anyone_gone() const { return is_anyone_gone_; }
+
   /// Tells all others that this rank takes part in nothing beyond what it has finished.
   void announce_exit(std::span<const Reached> finished);
 
@@ -93,6 +104,8 @@ class Watchdog {
   // True when the case is closed.
   bool judge(Key key, Case& stalled, bool here);
   void give_up(const std::string& text);
+  // False: something has been given up before.
+  bool give_up_without(int rank, std::int64_t last_step);
 
   Mailbox& mail_;
   const int rank_;
@@ -106,6 +119,7 @@ class Watchdog {
   // By rank: what it had finished, by channel, when it left.
   std::vector<std::optional<std::map<int, std::int64_t>>> left_;
   std::exception_ptr given_up_;
+  std::atomic<bool> is_anyone_gone_{false};
 };
 
 }  // namespace kolo

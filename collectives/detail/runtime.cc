@@ -16,6 +16,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/base/stop_signal.h>
 
 namespace kolo::detail {
 namespace {
@@ -24,6 +25,9 @@ using namespace std::chrono_literals;
 
 // How long a rank whose collectives have failed waits for the others to leave as well.
 constexpr auto kLeaveAfterError = 5s;
+// One of them never will.
+constexpr auto kLeaveAfterLoss = 1s;
+constexpr auto kJoinNeighbours = 2000ms;
 
 struct Current {
   Mutex mutex;
@@ -72,7 +76,7 @@ Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::func
                                     .host = process_.hostname,
                                     .folder = options_.flight_dir});
   record_on_signal_ = std::make_unique<RecordOnSignal>(thread_->recorder());
-  thread_->call([this] { thread_->set_idle_work([this] { record_on_signal_->poll(); }); });
+  thread_->call([this] { thread_->set_idle_work([this] { do_idle_work(); }); });
 }
 
 // The thread goes on for a moment after the engine is gone.
@@ -138,9 +142,43 @@ void Runtime::find_peers(const MpiComm& comm) {
       *mailbox_, rank, gather_hosts(comm.get(), hostname, size),
       Watchdog::Limits{.warning = options_.stall_warning, .abort = options_.stall_abort}));
   if (size == 1) return;
+  hosts_ = thread_->watchdog()->hosts();
+  join_neighbours();
   engine_mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
   engine_ = std::make_unique<Engine>(options_, thread_->watchdog()->hosts(), *thread_, *engine_mailbox_,
                                      world_->duplicate(), bucket_allocator());
+}
+
+void Runtime::join_neighbours() {
+  const int left = (process_.rank + process_.size - 1) % process_.size;
+  const int right = (process_.rank + 1) % process_.size;
+  lifelines_ = std::make_unique<Lifelines>();
+  const Lifelines::Address& own = lifelines_->address();
+  Lifelines::Address of_right;
+  check_mpi(MPI_Sendrecv(&own, sizeof own, MPI_BYTE, left, 0, &of_right, sizeof of_right, MPI_BYTE, right, 0,
+                         mailbox_->comm(), MPI_STATUS_IGNORE),
+            "MPI_Sendrecv");
+  lifelines_->join(of_right, kJoinNeighbours);
+  lifelines_->watch([this, left, right](Lifelines::Lost lost) { tell_loss(lost.right ? right : left); });
+}
+
+// On the thread of the lifelines: at once, as mpirun, which hears of it at the same time, ends this rank
+// soon.
+void Runtime::tell_loss(int rank) {
+  int none = -1;
+  if (!lost_rank_.compare_exchange_strong(none, rank)) return;
+  log_error("{}", text_of_loss(rank, hosts_[rank], last_completed_step()));
+  thread_->wake();
+}
+
+void Runtime::look_after_neighbours() {
+  if (const int rank = lost_rank_; rank >= 0) thread_->watchdog()->lost(rank, last_completed_step());
+}
+
+void Runtime::do_idle_work() {
+  look_after_neighbours();
+  if (sigterm_received()) say_goodbye();
+  record_on_signal_->poll();
 }
 
 void Runtime::tune() {
@@ -179,18 +217,21 @@ void Runtime::leave() {
 void Runtime::wait_for_others() {
   auto& watchdog = *thread_->watchdog();
   watchdog.announce_exit(thread_->finished());
+  lifelines_->say_goodbye();
   MPI_Request barrier = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(mailbox_->comm(), &barrier), "MPI_Ibarrier");
   const auto begin = std::chrono::steady_clock::now();
   for (int left = 0;;) {
+    look_after_neighbours();
     watchdog.poll(std::chrono::steady_clock::now(), {}, thread_->finished());
     engine_->advance(std::chrono::steady_clock::now());
     check_mpi(MPI_Test(&barrier, &left, MPI_STATUS_IGNORE), "MPI_Test");
     if (left != 0 && mailbox_->all_sent() && engine_mailbox_->all_sent()) return;
     const auto waited = std::chrono::steady_clock::now() - begin;
-    if (thread_->error() && waited > kLeaveAfterError) {
+    const auto patience = watchdog.is_anyone_gone() ? kLeaveAfterLoss : kLeaveAfterError;
+    if ((thread_->error() || watchdog.is_anyone_gone()) && waited > patience) {
       log_error("a collective failed, and not all ranks have left {} s after this one: ending the job",
-                kLeaveAfterError.count());
+                patience.count());
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
     std::this_thread::sleep_for(std::clamp<std::chrono::steady_clock::duration>(waited / 8, 50us, 5ms));

@@ -1,6 +1,7 @@
 // What init() makes and shutdown() takes down: the communication thread and the communicator of all ranks.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <kolo/collectives/comm_thread.h>
+#include <kolo/collectives/detail/lifelines.h>
 #include <kolo/collectives/detail/mpi_communicator.h>
 #include <kolo/collectives/detail/mpi_mailbox.h>
 #include <kolo/collectives/detail/record_on_signal.h>
@@ -49,6 +51,10 @@ class Runtime {
   /// Decides which algorithms the world uses, see decide_costs(). On all ranks, once their options agree.
   void tune();
 
+  /// This process ends the job: its neighbours need not tell that it is gone. Any thread.
+  void say_goodbye() {
+    if (lifelines_) lifelines_->say_goodbye();
+  }
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
   void leave();
@@ -56,6 +62,10 @@ class Runtime {
  private:
   void start_mpi(int* argc, char*** argv);
   void find_peers(const MpiComm& comm);
+  void join_neighbours();
+  void tell_loss(int rank);
+  void look_after_neighbours();
+  void do_idle_work();
   void wait_for_others();
 
   EngineOptions options_;
@@ -69,6 +79,9 @@ class Runtime {
   std::unique_ptr<MpiMailbox> engine_mailbox_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<RecordOnSignal> record_on_signal_;
+  std::vector<std::string> hosts_;
+  std::atomic<int> lost_rank_{-1};
+  std::unique_ptr<Lifelines> lifelines_;  // its thread uses the above
 };
 
 /// The runtime of this process, nullptr before init and after shutdown. Any thread.

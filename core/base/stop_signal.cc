@@ -100,6 +100,8 @@ void block_stop_signals() {
 
 void report_completed_step(std::int64_t step) { completed_step.store(step); }
 
+std::int64_t last_completed_step() { return completed_step.load(); }
+
 bool stop_signal_received() { return stop.load(); }
 
 void install_record_signals() {

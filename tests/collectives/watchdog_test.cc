@@ -164,6 +164,23 @@ TEST_F(WatchdogTest, LeavesAloneOperationsOfOtherRanks) {
   EXPECT_EQ(dogs[0]->verdict(0, 5), nullptr);
 }
 
+TEST_F(WatchdogTest, EndsAllOperationsOnAllRanksWhereOneIsGone) {
+  dogs[1]->lost(2, 41);
+  dogs[1]->lost(2, 42);
+  boxes[2]->open = false;
+  pass(50ms);
+  for (const int rank : {0, 1}) {
+    EXPECT_TRUE(dogs[rank]->is_anyone_gone());
+    EXPECT_THAT([&] { std::rethrow_exception(dogs[rank]->given_up()); },
+                ThrowsMessage<UnavailableError>(HasSubstr("rank 2 on h2 is gone (last step 41)")));
+  }
+  EXPECT_EQ(notes, 1);
+}
+
+TEST_F(WatchdogTest, SaysThatNoStepIsKnown) {
+  EXPECT_EQ(text_of_loss(1, "h1", -1), "rank 1 on h1 is gone (last step unknown)");
+}
+
 // Rank 0, whom the others ask, has never heard of the channel.
 TEST_F(WatchdogTest, NamesTheMissingRankOfAChannelThatRankZeroIsNotIn) {
   for (const int rank : {1, 2}) dogs[rank]->set_members(0, {1, 2});

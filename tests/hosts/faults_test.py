@@ -80,6 +80,25 @@ class Faults(unittest.TestCase):
         self.assertRegex(self.end(process).err, r"rank 3\b.*node2")
         self.assert_training_goes_on()
 
+    def test_the_survivors_of_a_lost_host_say_so_under_plain_mpirun(self):
+        process = self.mpirun()
+        begin = time.monotonic()
+        self.cluster.link("node2", "down")
+        gone = []
+        for line in process.stderr:
+            gone += re.findall(r"rank (\d+) on node2 is gone \(last step \d+\)", line)
+            if {"2", "3"} <= set(gone) or time.monotonic() - begin > LIMIT_S:
+                break
+        self.assertLess(time.monotonic() - begin, LIMIT_S)
+        self.assertEqual(set(gone), {"2", "3"})
+        while self.cluster.rank_pids(TRAIN[0]).keys() & {0, 1}:
+            self.assertLess(time.monotonic() - begin, LIMIT_S)
+            time.sleep(0.05)
+        process.kill()  # it waits for the daemon of node2
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
     def test_the_link_of_a_host_goes_down(self):
         process = self.kolorun()
         self.cluster.link("node2", "down")
