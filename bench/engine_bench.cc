@@ -1,6 +1,7 @@
 #include <bench/engine_bench.h>
 
 #include <fmt/core.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,11 +23,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kWarmUpSteps = 5;
+constexpr std::int64_t kPlain = -1;
+
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
 
 struct Kind {
   const char* name;
-  std::int64_t fusion_bytes;
+  std::int64_t fusion_bytes;  // kPlain: none of the engine's business
   std::vector<double> us = {};
+  std::vector<double> submission_us = {};  // until the last tensor is submitted
   std::int64_t messages = 0;
 };
 
@@ -41,11 +48,22 @@ class Step {
     std::shuffle(order_.begin(), order_.end(), std::mt19937(process().rank));
   }
 
-  void run() {
+  // Returns how long the submission has taken.
+  double run() {
+    const auto start = Clock::now();
     handles_.clear();
     for (const int i : order_)
       handles_.push_back(allreduce_async(std::span(values_[i]), ReduceOp::sum, {.name = names_[i]}));
+    const double us = us_since(start);
     for (const auto& handle : handles_) handle.wait();
+    return us;
+  }
+  // What a program without an engine does; it has to bring the tensors into one order by itself.
+  double run_plain() {
+    for (auto& value : values_)
+      MPI_Allreduce(MPI_IN_PLACE, value.data(), static_cast<int>(value.size()), MPI_FLOAT, MPI_SUM,
+                    MPI_COMM_WORLD);
+    return 0;
   }
   void fill() {
     for (auto& value : values_) std::fill(value.begin(), value.end(), 1.0f);
@@ -77,6 +95,8 @@ void set_fusion(detail::Runtime& runtime, std::int64_t bytes) {
 
 void print(Kind& kind, const EngineBenchOptions& options) {
   std::sort(kind.us.begin(), kind.us.end());
+  std::sort(kind.submission_us.begin(), kind.submission_us.end());
+  const double submission_us = kind.submission_us[kind.submission_us.size() / 2];
   const double us = kind.us[kind.us.size() / 2];
   const double per_second = options.tensors / us * 1e6;
   const double messages = static_cast<double>(kind.messages) / options.steps;
@@ -88,13 +108,16 @@ void print(Kind& kind, const EngineBenchOptions& options) {
                                               {"bytes", options.bytes},
                                               {"us", rounded(us)},
                                               {"min_us", rounded(kind.us.front())},
+                                              {"submission_us", rounded(submission_us)},
                                               {"tensors_per_s", std::round(per_second)},
                                               {"messages_per_step", messages}}
                            .dump());
   else
     fmt::print(
-        "{:<9} {} ranks {:>6} tensors of {} bytes  {:>10.1f} us  min {:>10.1f} us  {:>10.0f} tensors/s\n",
-        kind.name, process().size, options.tensors, options.bytes, us, kind.us.front(), per_second);
+        "{:<9} {} ranks {:>6} tensors of {} bytes  {:>10.1f} us  min {:>10.1f} us  submission {:>8.1f} us  "
+        "{:>10.0f} tensors/s\n",
+        kind.name, process().size, options.tensors, options.bytes, us, kind.us.front(), submission_us,
+        per_second);
   std::fflush(stdout);
 }
 
@@ -105,20 +128,21 @@ void engine_bench(const EngineBenchOptions& options) {
   if (runtime == nullptr || !runtime->has_peers())
     throw InvalidArgumentError(
         "kolo-bench engine needs two ranks or more; start it as: mpirun -n 2 kolo-bench engine");
-  Kind kinds[] = {{"fused", runtime->options().fusion_bytes}, {"unfused", 0}};
+  Kind kinds[] = {{"fused", runtime->options().fusion_bytes}, {"unfused", 0}, {"mpi", kPlain}};
   Step step(options);
   for (int round = -kWarmUpSteps; round < options.steps; ++round)
     for (Kind& kind : kinds) {
-      set_fusion(*runtime, kind.fusion_bytes);
+      if (kind.fusion_bytes != kPlain) set_fusion(*runtime, kind.fusion_bytes);
       step.fill();
       barrier({.name = "kolo-bench"});
       const auto messages = engine_statistics().negotiation_messages;
       const auto start = Clock::now();
-      step.run();
-      const std::chrono::duration<double, std::micro> elapsed = Clock::now() - start;
+      const double submission_us = kind.fusion_bytes == kPlain ? step.run_plain() : step.run();
+      const double elapsed_us = us_since(start);
       step.check();
       if (round < 0) continue;
-      kind.us.push_back(elapsed.count());
+      kind.us.push_back(elapsed_us);
+      kind.submission_us.push_back(submission_us);
       kind.messages += engine_statistics().negotiation_messages - messages;
     }
   if (process().rank == 0)

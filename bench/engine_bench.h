@@ -13,9 +13,10 @@ struct EngineBenchOptions {
 };
 
 /// In every step each rank submits all tensors (f32, sum) in an order of its own and waits for them; steps
-/// with and without fusion come in turns. Checks every result. Rank 0 prints a row for each: median and least
-/// time of a step, tensors a second, and negotiation messages that it sent in a step. Throws
-/// InvalidArgumentError with one rank.
+/// with fusion, without, and with one MPI_Allreduce after the other in one order instead come in turns.
+/// Checks every result. Rank 0 prints a row for each: median and least time of a step, that of the
+/// submission, tensors a second, and negotiation messages that it sent in a step. Throws InvalidArgumentError
+/// with one rank.
 void engine_bench(const EngineBenchOptions& options);
 
 }  // namespace kolo::bench

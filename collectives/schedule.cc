@@ -439,6 +439,8 @@ void Schedule::fail(const std::string& text) {
   auto& state = *core_->state;
   // An error that all ranks share needs no telling.
   if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || state.error()) return;
+  // The others come to save, not to another step: whoever takes the save tells them there.
+  if (state.is_save_pending()) return;
   // Of a step with several schedules the one that the other ranks are in tells them.
   const bool known =
       states_of_process().any_other(state, core_->set, [](const auto& other) { return other.is_broken(); });
@@ -453,6 +455,7 @@ void Schedule::fail(const std::string& text) {
   }
   const auto deadline = std::chrono::steady_clock::now() + kTellOthersWithin;
   while (!state.error()) {
+    if (state.is_save_pending()) return;
     // Once more if all buckets had begun before the flag could go with one.
     if (!state.is_under_way() && !state.begin_unless_broken()) break;
     core_->submit_missing();

@@ -176,6 +176,11 @@ bool StepState::take_save() {
   return std::exchange(save_, false);
 }
 
+bool StepState::is_save_pending() const {
+  MutexLock lock(mutex_);
+  return save_;
+}
+
 void StepState::raise_end_of_data() {
   MutexLock lock(mutex_);
   raised_.end_of_data = true;

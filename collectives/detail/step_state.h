@@ -59,6 +59,8 @@ class StepState {
   void raise_save();
   /// Whether all ranks are to save after the last step; true once. What is raised and not sent is lowered.
   bool take_save();
+  /// The ranks are about to save after the last step: take_save() would be true.
+  bool is_save_pending() const;
   void raise_end_of_data();
   /// For the step that has begun; false if some bucket has left already.
   bool raise_end_of_data_in_step();

@@ -43,7 +43,8 @@ class StepAgreement {
   /// Travels with the next step, too, if that begins before take_save().
   virtual void request_save() = 0;
   /// Whether some rank requested a save after the step that has just been finished; the same on all ranks.
-  /// True once for each such step. A request of this rank that has not travelled is forgotten.
+  /// True once for each such step. A request of this rank that has not travelled is forgotten. Until it is
+  /// called after such a step, fail() tells nobody: the others are where they save, not in another step.
   virtual bool take_save() = 0;
   /// This rank has no data for the next step: it takes part with zeros and says so.
   /// Returns when that step is over.

@@ -286,9 +286,11 @@ class MonitoredTrainingSession::Impl {
     if (group_.size() > 1) fail(message_of(error));
   }
 
-  // After an agreed end the others cannot be told of it in a step: they are told where they come to save.
+  // Before an agreed save, and after an agreed end, the others cannot be told of it in a step: they are told
+  // where they come to save.
   void fail(const std::string& text) {
     failed_ = stopping_ = true;
+    if (is_spread_ && stop_->take_save()) GatheredState::refuse(text, group_);
     failed_unseen_ = stop_->is_agreed_by_all();
     failure_ = text;
     stop_->fail(text);

@@ -14,10 +14,12 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/gather.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/detail/common_start.h>
 #include <kolo/core/training/gathered_state.h>
 #include <kolo/core/training/monitored_session.h>
+#include <kolo/core/training/optional_state.h>
 #include <kolo/core/training/sharded_state.h>
 #include <kolo/optimizer/compression/powersgd.h>
 #include <kolo/optimizer/compression/topk.h>
@@ -33,6 +35,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Matches;
 using testing::ThrowsMessage;
 
 using CompressionPtr = std::shared_ptr<const Compression>;
@@ -394,6 +397,55 @@ TEST_F(Shards, AreNotSavedWhereOneRankFailsBehindTheLastStep) {
   if (rank() == 0) {
     EXPECT_EQ(newest_checkpoint(), "model.ckpt-0");
   }
+}
+
+// Behind the reduction of a step: on the last rank it fails where it is asked to.
+bool check_fails = false;
+const RegisterOp check_op(OpSchema("TestSpreadCheck").stateful().no_gradient());
+const RegisterKernel check_kernel("TestSpreadCheck", "CPU", {}, [](KernelContext&) {
+  if (check_fails) throw InvalidArgumentError("a bad sum");
+});
+
+TEST_F(Shards, AreNotSavedWhereOneRankFailsBehindTheReductionOfTheStep) {
+  Sharded model;
+  const Operation check = model.s.control_dependencies({model.train}).add("TestSpreadCheck", {});
+  std::string error;
+  try {
+    MonitoredTrainingSession session(model.graph, options(2));
+    while (!session.should_stop()) {
+      check_fails = is_last() && session.global_step() == 1;
+      session.run(check);
+    }
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  check_fails = false;
+  EXPECT_THAT(error, HasSubstr("a bad sum"));
+  EXPECT_EQ(Matches(HasSubstr(fmt::format("rank {}: ", size() - 1)))(error), !is_last()) << error;
+  if (rank() == 0) {
+    EXPECT_EQ(newest_checkpoint(), "model.ckpt-0");
+  }
+}
+
+// A step whose only reduction is of rows: the requests travel with their number.
+TEST_F(SpreadCheckpoint, ComesAfterAStepThatReducesRowsAlone) {
+  Graph graph;
+  Scope s(graph);
+  const Variable table(s.named("table"), zeros(s, DType::f32, {50, 2}));
+  const Variable own(s.named("own"), zeros(s, DType::f32, {}), {.trainable = false});
+  mark_own_of_rank(graph, own);
+  DistributedOptimizer optimizer(std::make_unique<MomentumOptimizer>(0.1f, 0.9f));
+  const Operation train =
+      group(s, {optimizer.minimize(s, gather(s, table, constant(s, Tensor::of<std::int32_t>({1}, {3})))),
+                assign_add(s, own, fill(s, DType::f32, {}, rank() + 1))});
+  EXPECT_ANY_THROW({
+    MonitoredTrainingSession session(graph, options(2));
+    for (int step = 0; step < 3; ++step) session.run(train);
+    throw CancelledError("of the user's own");
+  });
+  MonitoredTrainingSession session(graph, options());
+  EXPECT_EQ(session.global_step(), 2);
+  EXPECT_EQ(session.run(own.read()).value<float>(), static_cast<float>(2 * (rank() + 1)));
 }
 
 // What goes through the group of all ranks.

@@ -81,7 +81,7 @@ Resident::State Engine::advance(std::chrono::steady_clock::time_point now) {
   try {
     while (const auto mail = mail_->take()) dispatch(now, mail->from, mail->text);
     // A set may make others while it is advanced.
-    for (std::size_t i = 0; i < engines_.size(); ++i) {
+    for (std::size_t i = 0; i < engines_.size(); ++i) {  // NOLINT(modernize-loop-convert)
       const auto engine = engines_[i];
       if (const auto error = thread_->error(engine->id())) engine->break_off(error);
       state = std::max(state, advance(*engine, now));

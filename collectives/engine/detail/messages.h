@@ -25,6 +25,11 @@ struct Failure {
   std::string text;
 };
 
+struct Tuning {
+  std::int64_t fusion_bytes = 0;
+  double cycle_ms = 0;
+};
+
 /// From a rank to its parent.
 struct Upward {
   std::int64_t epoch = 0;      // batches that the sender has carried out; bits mean the slots of that moment
@@ -48,10 +53,6 @@ struct Batch {
     RequestPtr request;
     std::vector<std::int64_t> rows;  // by rank, where they have their own
     int contributors = 0;
-  };
-  struct Tuning {
-    std::int64_t fusion_bytes = 0;
-    double cycle_ms = 0;
   };
   BitVector known;                    // names of the cache to execute, by slot
   std::vector<Execution> executions;  // then these

@@ -38,7 +38,7 @@ struct Decision {
   Code code = Code::invalid_argument;   // fail, end, broken
   std::string text = {};                // fail, end, broken
   int rank = -1;                        // all_joined: the last; gone
-  Batch::Tuning tuning = {};            // tune
+  Tuning tuning = {};                   // tune
 };
 
 /// Ranks are those of the set. One thread. It sends what it is told to by `send` and never waits.
@@ -63,7 +63,7 @@ class Negotiator {
   /// waited for.
   void give_up(Code code, const std::string& text);
   /// Root only.
-  void tune(const Batch::Tuning& tuning) { batch_.tuning = tuning; }
+  void tune(const Tuning& tuning) { batch_.tuning = tuning; }
   void receive(int from, std::string_view message);
   /// Sends what has become complete since the last time; on the root, decides.
   void flush();

@@ -1,5 +1,6 @@
 #include <kolo/collectives/engine/detail/response_cache.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace kolo::detail {
@@ -23,7 +24,7 @@ int ResponseCache::find(const Request& own, int rank) const {
   return slot;
 }
 
-void ResponseCache::touch(int slot) { order_.splice(order_.end(), order_, place_[slot]); }
+void ResponseCache::touch(int slot) { entries_[slot].executed = ++executions_; }
 
 std::optional<ResponseCache::Evicted> ResponseCache::insert(RequestPtr request,
                                                             std::vector<std::int64_t> rows,
@@ -33,15 +34,15 @@ std::optional<ResponseCache::Evicted> ResponseCache::insert(RequestPtr request,
   int slot = find(request->name);
   if (slot < 0) {
     if (free_.empty() && slots() == capacity_) {
-      evicted = Evicted{order_.front(), entries_[order_.front()].request->name};
+      const int oldest = oldest_slot();
+      evicted = Evicted{oldest, entries_[oldest].request->name};
       erase(evicted->name, epoch);
     }
     slot = free_slot();
     slot_of_[request->name] = slot;
-    place_[slot] = order_.insert(order_.end(), slot);
   }
-  touch(slot);
   entries_[slot] = {std::move(request), std::move(rows), epoch};
+  touch(slot);
   return evicted;
 }
 
@@ -49,7 +50,6 @@ void ResponseCache::erase(const std::string& name, std::int64_t epoch) {
   const auto found = slot_of_.find(name);
   if (found == slot_of_.end()) return;
   const int slot = found->second;
-  order_.erase(place_[slot]);
   entries_[slot] = {nullptr, {}, epoch};
   free_.push_back(slot);
   slot_of_.erase(found);
@@ -58,12 +58,17 @@ void ResponseCache::erase(const std::string& name, std::int64_t epoch) {
 int ResponseCache::free_slot() {
   if (free_.empty()) {
     entries_.emplace_back();
-    place_.emplace_back();
     return slots() - 1;
   }
   const int slot = free_.back();
   free_.pop_back();
   return slot;
+}
+
+int ResponseCache::oldest_slot() const {
+  const auto oldest = std::min_element(entries_.begin(), entries_.end(),
+                                       [](const auto& a, const auto& b) { return a.executed < b.executed; });
+  return static_cast<int>(oldest - entries_.begin());
 }
 
 }  // namespace kolo::detail

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@ class ResponseCache {
     RequestPtr request;              // as agreed; rows are those of the lowest rank
     std::vector<std::int64_t> rows;  // by rank, where they have their own
     std::int64_t changed = 0;        // the epoch in which the slot got this content or lost its last one
+    std::int64_t executed = 0;       // grows with each execution of any name
     // The own request that was last found to be the same.
     mutable const Request* same = nullptr;
   };
@@ -43,17 +43,18 @@ class ResponseCache {
 
   /// The slot's name was executed.
   void touch(int slot);
-  /// Replaces what the name had; else takes a free slot, or that of the name that was executed longest ago.
+  /// Replaces what the name had; else takes a free slot, or that of the name that was executed longest ago,
+  /// for which it looks at all.
   std::optional<Evicted> insert(RequestPtr request, std::vector<std::int64_t> rows, std::int64_t epoch);
   void erase(const std::string& name, std::int64_t epoch);
 
  private:
   int free_slot();
+  int oldest_slot() const;
 
   const std::int64_t capacity_;
   std::vector<Entry> entries_;
-  std::vector<std::list<int>::iterator> place_;  // by slot
-  std::list<int> order_;                         // slots in use, the one executed last at the back
+  std::int64_t executions_ = 0;
   std::vector<int> free_;
   std::unordered_map<std::string, int> slot_of_;
 };

@@ -257,7 +257,7 @@ void SetEngine::act(Decision& decision) {
   }
 }
 
-void SetEngine::apply(const Batch::Tuning& tuning) {
+void SetEngine::apply(const Tuning& tuning) {
   fusion_bytes_ = tuning.fusion_bytes;
   cycle_ = duration_of(tuning.cycle_ms);
   fusion_bytes_now_ = tuning.fusion_bytes;
@@ -267,7 +267,7 @@ void SetEngine::apply(const Batch::Tuning& tuning) {
 
 void SetEngine::tune_by(const Request& executed) {
   const auto next = tuner_->executed(executed.named ? executed.name : "", executed.bytes(), Clock::now());
-  if (next) tune({.fusion_bytes = next->fusion_bytes, .cycle_ms = next->cycle_ms});
+  if (next) tune(*next);
   if (tuner_->is_frozen()) tuner_ = nullptr;
 }
 
@@ -349,7 +349,7 @@ void SetEngine::reduce_agreed() {
 }
 
 WorkPtr SetEngine::reduction_of(const std::vector<Piece>& run, const AgreedBatch& batch) {
-  const WorkPtr work = std::make_shared<Work>();
+  WorkPtr work = std::make_shared<Work>();
   work->agreed = batch;
   work->operations.reserve(run.size());
   int last = -1;

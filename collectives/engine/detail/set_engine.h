@@ -75,7 +75,7 @@ class SetEngine {
   Resident::State advance(TensorQueue::Clock::time_point now);
   void receive(TensorQueue::Clock::time_point now, int from, Message kind, std::string_view bytes);
   /// From the next batch on, on all ranks. Root only.
-  void tune(const Batch::Tuning& tuning) {
+  void tune(const Tuning& tuning) {
     negotiator_.tune(tuning);
     received_ = true;  // to be sent
   }
@@ -93,7 +93,7 @@ class SetEngine {
 
   void take_new();
   void act(Decision& decision);
-  void apply(const Batch::Tuning& tuning);
+  void apply(const Tuning& tuning);
   void tune_by(const Request& executed);
   void record_taken();
   void record(Operation& operation);

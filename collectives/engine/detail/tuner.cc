@@ -21,7 +21,7 @@ constexpr int kWindows = 3;
 // Noise could make it go round and round.
 constexpr int kMostSettings = 40;
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr double kMiB = 1 << 20;
 const std::vector<double> kFusionBytes = {kMiB / 4, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
 const std::vector<double> kCycleMs = {0.1, 0.25, 0.5, 1, 2, 5, 10};
 
@@ -53,10 +53,9 @@ Tuner::Tuner(const EngineOptions& options, const std::string& log) {
 
 // ---- The measurement.
 
-std::optional<Tuner::Setting> Tuner::executed(std::string_view name, std::int64_t bytes,
-                                              Clock::time_point now) {
+std::optional<Tuning> Tuner::executed(std::string_view name, std::int64_t bytes, Clock::time_point now) {
   if (frozen_) return std::nullopt;
-  std::optional<Setting> next;
+  std::optional<Tuning> next;
   if (begins_step(name, bytes)) {
     ++steps_;
     if (steps_ == 0) {
@@ -87,7 +86,7 @@ bool Tuner::begins_step(std::string_view name, std::int64_t bytes) {
 
 // ---- The search.
 
-std::optional<Tuner::Setting> Tuner::judge() {
+std::optional<Tuning> Tuner::judge() {
   std::nth_element(scores_.begin(), scores_.begin() + kWindows / 2, scores_.end());
   const double score = scores_[kWindows / 2];
   scores_.clear();
@@ -111,7 +110,7 @@ std::optional<Tuner::Setting> Tuner::judge() {
 }
 
 // To the next place that is to be measured; without one all ranks stay with the best.
-std::optional<Tuner::Setting> Tuner::advance() {
+std::optional<Tuning> Tuner::advance() {
   while (settled_ < static_cast<int>(options_.size()) && windows_ < kMostSettings * kWindows) {
     const int size = static_cast<int>(options_[option_].values.size());
     const int next = options_[option_].best + (direction_ > 0 ? 1 : -1);
@@ -129,17 +128,17 @@ std::optional<Tuner::Setting> Tuner::advance() {
     moved_ = false;
   }
   frozen_ = true;
-  const Setting best = setting(option_, options_[option_].best);
+  const Tuning best = setting(option_, options_[option_].best);
   write(best, best_score_, "frozen");
   return best;
 }
 
-Tuner::Setting Tuner::setting(int option, int place) const {
+Tuning Tuner::setting(int option, int place) const {
   const auto value = [&](int i) { return options_[i].values[i == option ? place : options_[i].best]; };
   return {static_cast<std::int64_t>(value(0)), value(1)};
 }
 
-void Tuner::write(const Setting& setting, double score, const char* state) {
+void Tuner::write(const Tuning& setting, double score, const char* state) {
   if (!log_.is_open()) return;
   log_ << fmt::format("{},{},{},{:.0f},{}\n", windows_, setting.fusion_bytes, setting.cycle_ms, score, state);
   log_.flush();

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include <kolo/collectives/engine/detail/messages.h>
 #include <kolo/collectives/options.h>
 
 namespace kolo::detail {
@@ -21,18 +22,13 @@ namespace kolo::detail {
 class Tuner {
  public:
   using Clock = std::chrono::steady_clock;
-  struct Setting {
-    std::int64_t fusion_bytes = 0;
-    double cycle_ms = 0;
-  };
-
   /// Begins with what the options say, and leaves alone what they keep. log: to which rows
   /// `windows,fusion_bytes,cycle_ms,bytes_per_second,state` are appended; "": none.
   Tuner(const EngineOptions& options, const std::string& log);
 
   /// An operation is executed, its name "" where it does not come again. From the next one on this setting is
   /// to be used, if there is one.
-  std::optional<Setting> executed(std::string_view name, std::int64_t bytes, Clock::time_point now);
+  std::optional<Tuning> executed(std::string_view name, std::int64_t bytes, Clock::time_point now);
   /// Nothing is left to try.
   bool is_frozen() const { return frozen_; }
 
@@ -43,10 +39,10 @@ class Tuner {
   };
 
   bool begins_step(std::string_view name, std::int64_t bytes);
-  std::optional<Setting> judge();
-  std::optional<Setting> advance();
-  Setting setting(int option, int place) const;
-  void write(const Setting& setting, double score, const char* state);
+  std::optional<Tuning> judge();
+  std::optional<Tuning> advance();
+  Tuning setting(int option, int place) const;
+  void write(const Tuning& setting, double score, const char* state);
 
   std::vector<Option> options_;  // fusion bytes, cycle time
   // The search.

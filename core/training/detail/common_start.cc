@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr int kChief = 0;
 
-// "fc1/w" f32 [784,1024]; of a shard, the whole's; nothing of the shape of scratch.
+// "fc1/w" f32 [784,1024]; of a shard the whole's shape, of scratch none.
 std::map<std::string, std::string> described_variables(const Graph& graph) {
   std::map<std::string, std::string> described;
   for (const Variable& variable : global_variables(graph)) {
@@ -30,6 +30,7 @@ std::map<std::string, std::string> described_variables(const Graph& graph) {
       description = fmt::format("part of \"{}\" {} {}", whole->name, variable.dtype(), whole->shape);
     else if (is_scratch(variable)) description = fmt::format("{}", variable.dtype());
     else description = fmt::format("{} {}", variable.dtype(), variable.shape());
+    if (is_own_of_rank(variable)) description += ", each rank's own";
   }
   return described;
 }
@@ -120,7 +121,7 @@ std::optional<std::string> restore_or_initialize(Session& session, const std::st
     throw FailedPreconditionError("the checkpoint folder {} is a file", directory);
   const std::vector<std::string> names =
       directory.empty() ? std::vector<std::string>() : list_checkpoints(directory);
-  const auto newest = newest_intact_checkpoint(directory, names);
+  auto newest = newest_intact_checkpoint(directory, names);
   if (saver) {
     remove_stale_temporaries(directory);
     std::vector<std::string> oldest_first;

@@ -24,7 +24,7 @@ class Loop {
       : tuner_(options, log), setting_{options.fusion_bytes, options.cycle_time.count()} {}
 
   // Returns the setting in the end.
-  Tuner::Setting train(const std::function<double(const Tuner::Setting&)>& seconds) {
+  Tuning train(const std::function<double(const Tuning&)>& seconds) {
     for (int step = 0; step < 10'000 && !tuner_.is_frozen(); ++step) {
       for (const char* name : {"a", "b", "c"})
         if (const auto next = tuner_.executed(name, 1000, now_)) {
@@ -41,14 +41,14 @@ class Loop {
 
  private:
   Tuner tuner_;
-  Tuner::Setting setting_;
+  Tuning setting_;
   Tuner::Clock::time_point now_{1h};
   int switches_ = 0;
 };
 
 TEST(Tuner, FindsTheBestOfBothOptions) {
   Loop loop{EngineOptions()};
-  const auto best = loop.train([](const Tuner::Setting& setting) {
+  const auto best = loop.train([](const Tuning& setting) {
     return 0.01 + std::abs(std::log2(static_cast<double>(setting.fusion_bytes) / (4 * kMiB))) +
            std::abs(std::log2(setting.cycle_ms / 0.25));
   });
@@ -59,7 +59,7 @@ TEST(Tuner, FindsTheBestOfBothOptions) {
 
 TEST(Tuner, StaysWithTheBeginningWhereNothingIsBetter) {
   Loop loop{EngineOptions()};
-  const auto best = loop.train([](const Tuner::Setting&) { return 0.01; });
+  const auto best = loop.train([](const Tuning&) { return 0.01; });
   EXPECT_TRUE(loop.is_frozen());
   EXPECT_EQ(best.fusion_bytes, EngineOptions().fusion_bytes);
   EXPECT_EQ(best.cycle_ms, EngineOptions().cycle_time.count());
@@ -73,7 +73,7 @@ TEST(Tuner, LeavesAloneWhatWasAskedFor) {
   EXPECT_TRUE(loop.is_frozen());
   options.keep_cycle_time = false;
   Loop other(options);
-  const auto best = other.train([](const Tuner::Setting& setting) { return setting.cycle_ms; });
+  const auto best = other.train([](const Tuning& setting) { return setting.cycle_ms; });
   EXPECT_EQ(best.fusion_bytes, 12345);
   EXPECT_EQ(best.cycle_ms, 0.1);
 }
@@ -81,7 +81,7 @@ TEST(Tuner, LeavesAloneWhatWasAskedFor) {
 TEST(Tuner, EndsWhateverTheNoise) {
   Loop loop{EngineOptions()};
   double faster = 1;
-  loop.train([&](const Tuner::Setting&) { return faster *= 0.999; });  // everything new is better
+  loop.train([&](const Tuning&) { return faster *= 0.999; });  // everything new is better
   EXPECT_TRUE(loop.is_frozen());
   EXPECT_LE(loop.switches(), 41);
 }
@@ -91,7 +91,7 @@ TEST(Tuner, WritesARowForEachSetting) {
   const std::string log = directory.path() + "/tune.csv";
   {
     Loop loop(EngineOptions(), log);
-    loop.train([](const Tuner::Setting& setting) { return setting.cycle_ms / 100; });
+    loop.train([](const Tuning& setting) { return setting.cycle_ms / 100; });
   }
   std::ifstream file(log);
   std::vector<std::string> lines;

@@ -5,6 +5,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/random.h>
+#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/sharded_state.h>
 
 #include "tests/core/training/counting_graph.h"
 #include "tests/core/training/thread_group.h"
@@ -46,6 +48,34 @@ TEST(CompareVariables, NamesOnEveryRankTheVariablesThatSomeLack) {
   EXPECT_THAT(compare({{{"a", {2}}, {"b", {2}}}, {{"a", {2}}}}),
               Each("Ranks disagree on the variables: \"b\" exists on rank 0 but not on rank 1"));
   EXPECT_THAT(compare({{{"a", {2}}}, {}}), Each(HasSubstr("\"a\" exists on rank 0 but not on rank 1")));
+}
+
+TEST(CompareVariables, LetsShardsAndScratchDifferInShape) {
+  EXPECT_THAT(run_ranks(3,
+                        [](Group& group) {
+                          Graph graph;
+                          const Scope s(graph);
+                          const Variable part(s.named("part"), zeros(s, DType::f32, {group.rank()}));
+                          mark_shard(graph, part, {.name = "whole", .shape = {9}, .first = group.rank()});
+                          const Variable scratch(s.named("scratch"), zeros(s, DType::f32, {group.rank()}));
+                          mark_scratch(graph, scratch);
+                          compare_variables(group, graph, {});
+                        }),
+              Each(IsEmpty()));
+}
+
+TEST(CompareVariables, NamesOnEveryRankAMarkThatSomeLack) {
+  EXPECT_THAT(
+      run_ranks(2,
+                [](Group& group) {
+                  Graph graph;
+                  const Scope s(graph);
+                  const Variable error(s.named("error"), zeros(s, DType::f32, {2}));
+                  if (group.rank() == 1) mark_own_of_rank(graph, error);
+                  compare_variables(group, graph, {});
+                }),
+      Each("Ranks disagree on the variables: \"error\" is f32 [2] on rank 0 but f32 [2], each rank's own on "
+           "rank 1"));
 }
 
 TEST(CompareNumberOfSchedules, NamesBothNumbers) {
