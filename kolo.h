@@ -46,6 +46,7 @@
 #include <kolo/collectives/reduction.h>
 #include <kolo/collectives/schedule.h>
 #include <kolo/collectives/schedule_hash.h>
+#include <kolo/collectives/sharding.h>
 #include <kolo/collectives/shared_memory/copy.h>
 #include <kolo/collectives/shared_memory/free_ranges.h>
 #include <kolo/collectives/shared_memory/gathering.h>
@@ -55,7 +56,6 @@
 #include <kolo/collectives/shared_memory/reduction.h>
 #include <kolo/collectives/shared_memory/round_operation.h>
 #include <kolo/collectives/shared_memory/shared_memory_point_to_point.h>
-#include <kolo/collectives/sharding.h>
 #include <kolo/collectives/sync_batch_norm.h>
 #include <kolo/collectives/text_exchange.h>
 #include <kolo/collectives/timeline.h>

@@ -22,6 +22,7 @@
 #include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/process.h>
 #include <kolo/models/models.h>
+#include <kolo/optimizer/registry.h>
 
 namespace kolo::bench {
 namespace {
@@ -54,7 +55,9 @@ po::options_description train_options() {
       "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
       "time for each model, after warming up")("optimizer-level",
                                                po::value<std::string>()->default_value("1")->value_name("L"),
-                                               "0: steps run node by node, 1: rewritten by the graph passes");
+                                               "0: steps run node by node, 1: rewritten by the graph passes")(
+      "optimizer", po::value<std::string>()->default_value("momentum")->value_name("NAME"),
+      "what updates the variables")("sharded", po::bool_switch(), "each rank updates its part of them");
   return all;
 }
 
@@ -172,6 +175,12 @@ void run_train(const po::variables_map& values) {
   options.seconds = seconds_of(values);
   options.optimizer_level =
       static_cast<int>(count("optimizer-level", values["optimizer-level"].as<std::string>(), 0, 1));
+  options.optimizer = values["optimizer"].as<std::string>();
+  const auto optimizers = registered_optimizers();
+  if (std::find(optimizers.begin(), optimizers.end(), options.optimizer) == optimizers.end())
+    throw UsageError(fmt::format("there is no optimizer \"{}\"{}", options.optimizer,
+                                 did_you_mean(options.optimizer, optimizers)));
+  options.sharded = values["sharded"].as<bool>();
   options.json = values["json"].as<bool>();
   train_bench(options);
 }

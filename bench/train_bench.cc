@@ -21,7 +21,7 @@
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/models/models.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/registry.h>
 
 namespace kolo::bench {
 namespace {
@@ -124,7 +124,8 @@ Row measure(const std::string& name, const TrainBenchOptions& options) {
                labels = placeholder(s, DType::i32, {row.batch});
   const Output loss = softmax_cross_entropy(s, model.build(s, images), labels);
   for (const Variable& variable : trainable_variables(graph)) row.params += variable.shape().elements();
-  DistributedOptimizer optimizer(std::make_unique<MomentumOptimizer>(0.01f, 0.9f));
+  const OptimizerSettings settings{.learning_rate = options.optimizer == "momentum" ? 0.01 : 0.001};
+  DistributedOptimizer optimizer(make_optimizer(options.optimizer, settings), {.sharded = options.sharded});
   const Operation train_op = optimizer.minimize(s, loss);
 
   SessionConfig config;

@@ -11,12 +11,14 @@ struct TrainBenchOptions {
   int threads = 0;          // as kolo-train's --threads
   double seconds = 8;       // for each model, after warming up
   int optimizer_level = 1;  // of the graph: 0 or 1
+  std::string optimizer = "momentum";
+  bool sharded = false;  // DistributedOptimizerOptions::sharded
   bool json = false;
 };
 
-/// Forward, loss, backward and SGD with momentum on one batch of made-up samples: mlp 128 of them a rank,
-/// lenet 64, as the PyTorch program that it is compared with does. All ranks call it together; rank 0 prints
-/// a row for each model.
+/// Forward, loss, backward and update, by SGD with momentum unless another optimizer is named, on one batch
+/// of made-up samples: mlp 128 of them a rank, lenet 64, as the PyTorch program that it is compared with
+/// does. All ranks call it together; rank 0 prints a row for each model.
 void train_bench(const TrainBenchOptions& options);
 
 }  // namespace kolo::bench

@@ -1,6 +1,7 @@
 #include <kolo/collectives/overlap.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 namespace kolo {
@@ -38,6 +39,11 @@ std::chrono::duration<double> common_time(const std::vector<Interval>& a, const 
   return sum;
 }
 
+// The nodes that wait for other ranks.
+bool is_bucket(std::string_view op) {
+  return op == "BucketAllReduce" || op == "BucketReduceScatter" || op == "BucketAllGather";
+}
+
 }  // namespace
 
 double ReductionOverlap::hidden_share() const {
@@ -50,7 +56,7 @@ ReductionOverlap reduction_overlap(const StepTrace& trace) {
   std::vector<Interval> kernels, under_way;
   for (const TraceEvent& event : trace.events) {
     if (event.category == "reduce") overlap.reducing += event.end - event.start;
-    else if (event.category == "BucketAllReduce") under_way.push_back({event.start, event.end});
+    else if (is_bucket(event.category)) under_way.push_back({event.start, event.end});
     else kernels.push_back({event.start, event.end});
   }
   const auto pending = joined(std::move(under_way), std::chrono::nanoseconds(0));

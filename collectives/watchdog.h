@@ -82,7 +82,7 @@ class Watchdog {
   struct Key {
     int channel;
     std::int64_t ticket;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
   };
   // What rank 0 knows of an operation that somebody waits for.
   struct Case {

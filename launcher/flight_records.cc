@@ -94,9 +94,12 @@ std::string judge(const std::vector<FlightRecord>& records, int channel, std::in
                   const Place& place) {
   std::vector<std::pair<int, std::string>> what, state;
   bool all_ended = true, some_pushed_out = false;
+  const bool of_set = place.by_rank.begin()->second->process_set != 0;
   for (const auto& record : records) {
     const auto found = place.by_rank.find(record.rank);
     if (found == place.by_rank.end()) {
+      // A rank without any operation of the channel is not in the set, as far as one can see.
+      if (of_set && oldest_ticket(record, channel) < 0) continue;
       if (!record.operations.empty() && is_pushed_out(record, channel, ticket)) some_pushed_out = true;
       else state.emplace_back(record.rank, "not entered"), all_ended = false;
       continue;

@@ -21,7 +21,7 @@ struct AdamOptions {
 class AdamOptimizer : public RuleOptimizer {
  public:
   /// Throws InvalidArgumentError for a beta outside [0, 1) or a negative epsilon.
-  explicit AdamOptimizer(AdamOptions options = {}) : AdamOptimizer("Adam", std::move(options)) {}
+  explicit AdamOptimizer(AdamOptions options = {}) : AdamOptimizer("Adam", options) {}
   explicit AdamOptimizer(Hyperparameter learning_rate)
       : AdamOptimizer(AdamOptions{.learning_rate = learning_rate}) {}
 

@@ -22,7 +22,7 @@ struct LARSOptions {
 /// Of parts of variables, of which each rank has one, it takes the norms over all ranks.
 class LARSOptimizer : public RuleOptimizer {
  public:
-  explicit LARSOptimizer(LARSOptions options = {}) : RuleOptimizer("LARS"), options_(std::move(options)) {}
+  explicit LARSOptimizer(LARSOptions options = {}) : RuleOptimizer("LARS"), options_(options) {}
   explicit LARSOptimizer(Hyperparameter learning_rate)
       : LARSOptimizer(LARSOptions{.learning_rate = learning_rate}) {}
 

@@ -56,7 +56,7 @@ Tensor initialized_value(Session& session, const Variable& variable) {
 
 // A shard as the whole that it is.
 Tensor whole_value(Session& session, const Variable& variable) {
-  const Tensor value = initialized_value(session, variable);
+  Tensor value = initialized_value(session, variable);
   const auto whole = shard_of(variable);
   if (!whole) return value;
   if (value.elements() != whole->shape.elements())

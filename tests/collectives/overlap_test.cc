@@ -48,6 +48,13 @@ TEST(ReductionOverlap, CountsTheWayToTheCommunicationThreadAsWaiting) {
   EXPECT_EQ(overlap.hidden_share(), 0);
 }
 
+TEST(ReductionOverlap, CountsShardsThatAreScatteredAndGathered) {
+  const auto overlap =
+      overlap_of({event("BucketReduceScatter", 0, 100), event("reduce", 0, 100), event("ApplyAdam", 100, 200),
+                  event("BucketAllGather", 200, 300), event("reduce", 200, 300)});
+  EXPECT_EQ(overlap.waiting, overlap.reducing);
+}
+
 TEST(ReductionOverlap, CountsBucketsThatAreUnderWayTogetherOnce) {
   const auto overlap = overlap_of({event("BucketAllReduce", 0, 200), event("reduce", 0, 100),
                                    event("BucketAllReduce", 50, 200), event("reduce", 100, 200)});

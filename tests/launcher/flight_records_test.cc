@@ -56,6 +56,23 @@ TEST(FlightRecords, PartWhereARankHasNotEntered) {
             "allreduce \"b\" float32 [3] (12 bytes): started on ranks [0], not entered on ranks [1]");
 }
 
+TEST(FlightRecords, AskNothingOfRanksOutsideAProcessSet) {
+  const auto of_set = [](std::int64_t ticket, const std::string& name, const std::string& state) {
+    auto one = operation(ticket, name, state);
+    one.channel = 65536;
+    one.process_set = 1;
+    return one;
+  };
+  const auto all = operation(0, "all", "finished");
+  const auto outside = record(1, {all});
+  EXPECT_EQ(first_divergence({record(0, {all, of_set(0, "a", "finished")}), outside,
+                              record(2, {all, of_set(0, "a", "finished")})}),
+            "");
+  EXPECT_THAT(first_divergence({record(0, {all, of_set(0, "a", "finished"), of_set(1, "b", "started")}),
+                                outside, record(2, {all, of_set(0, "a", "finished")})}),
+              HasSubstr("started on ranks [0], not entered on ranks [2]"));
+}
+
 TEST(FlightRecords, PartByNameWhereTheRanksHadAgreedOnNothing) {
   auto waiting = operation(-1, "g", "submitted");
   EXPECT_EQ(

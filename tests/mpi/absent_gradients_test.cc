@@ -92,6 +92,14 @@ TEST(AbsentGradient, IsZeroUnderCompressionAndInSumsOfSeveralPassesToo) {
       Each(2 * of_average(even_ranks())));
 }
 
+TEST(AbsentGradient, IsZeroWhereUpdatesAreSharded) {
+  TwoHeads even, odd;
+  EXPECT_THAT(even.trained({.may_be_absent = even.heads(), .sharded = true}, even.even, 2),
+              Each(2 * of_average(even_ranks())));
+  EXPECT_THAT(odd.trained({.may_be_absent = odd.heads(), .sharded = true}, odd.odd, 2),
+              Each(2 * of_average(size() - even_ranks())));
+}
+
 TEST(AbsentGradient, OfRowsIsNoRows) {
   Graph graph;
   Scope s(graph);

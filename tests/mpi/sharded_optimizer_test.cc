@@ -4,10 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -26,7 +24,6 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/core/training/saver.h>
 #include <kolo/core/training/sharded_state.h>
 #include <kolo/core/training/stop_at_step_hook.h>
 #include <kolo/optimizer/adam.h>
@@ -39,6 +36,8 @@
 #include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/registry.h>
 #include <kolo/optimizer/rms_prop.h>
+
+#include "tests/core/training/temporary_directory.h"
 
 namespace kolo {
 namespace {
@@ -430,6 +429,34 @@ TEST(ShardedOptimizer, TellsTheOtherRanksOfAFailure) {
     EXPECT_EQ(error.code(), fails ? Code::invalid_argument : Code::aborted) << error.what();
     EXPECT_THAT(error.what(), HasSubstr("x : Tensor had NaN values"));
   }
+}
+
+class ShardedCheckpoint : public testing::Test {
+ protected:
+  // A program that goes on from the newest checkpoint, until the global step is `last`, and writes another.
+  std::vector<std::string> train_to(std::int64_t last, Options options, bool keeps = true) {
+    Training training(make_optimizer("adam"), std::move(options));
+    MonitoredTrainingSessionOptions monitored;
+    if (keeps) monitored.checkpoint_dir = rank() == 0 ? folder_.path() : "/proc/none";
+    monitored.save_checkpoint_steps = 1000;
+    MonitoredTrainingSession session(training.graph, monitored);
+    while (session.global_step() < last)
+      session.run({training.train}, {{training.factor, Tensor::scalar(0.25f)}});
+    auto state = training.state(session.session());
+    session.close();
+    return state;
+  }
+
+  TemporaryDirectory folder_;
+};
+
+TEST_F(ShardedCheckpoint, FitsThePlainOptimizerAndBack) {
+  const auto uninterrupted = train_to(8, small_buckets(), false);
+  train_to(2, small_buckets());
+  train_to(4, sharded(small_buckets()));
+  // Other ranges of the same slots.
+  train_to(6, sharded());
+  EXPECT_EQ(train_to(8, small_buckets()), uninterrupted);
 }
 
 // Between the reduction and the gathering: the learning rate is checked by the update alone.

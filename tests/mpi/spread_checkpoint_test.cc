@@ -25,6 +25,7 @@
 #include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/registry.h>
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/optimizer/small_training.h"
@@ -51,8 +52,9 @@ Tensor gradient_of(std::int64_t step) {
 }
 
 struct Training {
-  explicit Training(DistributedOptimizerOptions options) {
-    DistributedOptimizer optimizer(std::make_unique<MomentumOptimizer>(0.1f, 0.9f), std::move(options));
+  explicit Training(DistributedOptimizerOptions options, const std::string& rule = "momentum") {
+    DistributedOptimizer optimizer(make_optimizer(rule, {.learning_rate = 0.1, .momentum = 0.9}),
+                                   std::move(options));
     train = optimizer.minimize(s, mul(s, w, gradient));
   }
   // All that a checkpoint is to hold of this rank, bit for bit.
@@ -106,7 +108,7 @@ class SpreadCheckpoint : public testing::Test {
       session.run({training.train}, {{training.gradient, gradient_of(session.global_step())}});
       if (after_step) after_step(session);
     }
-    const State state = training.state(session.session());
+    State state = training.state(session.session());
     session.close();
     return state;
   }
@@ -219,7 +221,7 @@ TEST_F(SpreadCheckpoint, KeepsEachRanksSumOfHalfAnUpdate) {
     MonitoredTrainingSession session(training.graph, options);
     for (int pass = begin; pass < end; ++pass)
       session.run({training.train}, {{training.gradient, gradient_of(pass)}});
-    const State state = training.state(session.session());
+    State state = training.state(session.session());
     session.close();
     return state;
   };
@@ -396,6 +398,26 @@ TEST_F(Shards, AreNotSavedWhereOneRankFailsBehindTheLastStep) {
   EXPECT_EQ(error, is_last() ? "a bad sample" : fmt::format("rank {}: a bad sample", size() - 1));
   if (rank() == 0) {
     EXPECT_EQ(newest_checkpoint(), "model.ckpt-0");
+  }
+}
+
+// Each rank updates its part of w and has the slots of that part alone.
+TEST_F(Shards, OfAShardedOptimizerMakeTheSameCheckpointAsThePlainOne) {
+  for (const std::string rule : {"adam", "momentum"}) {
+    std::vector<std::string> files;
+    // Whether the first four steps, and the others, are sharded; a checkpoint stands between them.
+    for (const auto& [first, second] :
+         {std::pair(false, false), {true, true}, {true, false}, {false, true}}) {
+      const TemporaryDirectory folder;
+      MonitoredTrainingSessionOptions all = options();
+      if (rank() == 0) all.checkpoint_dir = folder.path();
+      Training begun({.sharded = first}, rule), ended({.sharded = second}, rule);
+      EXPECT_EQ(shards(begun.graph).empty(), !first);
+      train(begun, all, 4);
+      train(ended, all, kSteps);
+      if (rank() == 0) files.push_back(bytes_of_file(folder / "model.ckpt-10.safetensors"));
+    }
+    for (const std::string& file : files) EXPECT_TRUE(!file.empty() && file == files[0]) << rule;
   }
 }
 

@@ -121,7 +121,7 @@ std::optional<std::string> restore_or_initialize(Session& session, const std::st
     throw FailedPreconditionError("the checkpoint folder {} is a file", directory);
   const std::vector<std::string> names =
       directory.empty() ? std::vector<std::string>() : list_checkpoints(directory);
-  const auto newest = newest_intact_checkpoint(directory, names);
+  auto newest = newest_intact_checkpoint(directory, names);
   if (saver) {
     remove_stale_temporaries(directory);
     std::vector<std::string> oldest_first;

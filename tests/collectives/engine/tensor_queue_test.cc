@@ -144,6 +144,39 @@ TEST_F(TensorQueueTest, TakesNamesFromManyThreads) {
   EXPECT_EQ(taken, 800U);
 }
 
+TEST_F(TensorQueueTest, TakesNamesThatComeAgainFromManyThreads) {
+  constexpr int kThreads = 4, kTurns = 200;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([this, t] {
+      const std::string own = std::to_string(t);
+      std::vector<float> memory(4);
+      const Reduction sum;
+      for (int turn = 0; turn < kTurns; ++turn) {
+        auto one = operation(own, memory);
+        if (turn == 0) {
+          queue_.add(one);
+        } else {
+          one = make_operation();
+          one->completion = completion_;
+          one->buffers = {TypedBuffer::of(std::span(memory))};
+          EXPECT_TRUE(queue_.add_again(one, {.name = own, .buffer = one->buffers[0], .reduction = sum}));
+        }
+        one->get();
+        EXPECT_EQ(memory[0], static_cast<float>(turn + 1));
+      }
+    });
+  for (int taken = 0; taken < kThreads * kTurns;) {
+    queue_.hurry();
+    queue_.take(now_, 0ms, items_);
+    for (const auto& item : items_) {
+      ++*reinterpret_cast<float*>(item.operation->buffers[0].bytes);
+      finish(item.operation);
+      ++taken;
+    }
+  }
+}
+
 TEST_F(TensorQueueTest, WakesTheOneWhoWaits) {
   const auto one = operation("x");
   queue_.add(one);

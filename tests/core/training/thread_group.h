@@ -50,7 +50,7 @@ class ThreadGroup final : public Group {
   std::vector<std::string> allgather(const std::string& text) override {
     shared_.texts[rank_] = text;
     shared_.arrived.arrive_and_wait();
-    const std::vector<std::string> all = shared_.texts;
+    std::vector<std::string> all = shared_.texts;
     shared_.arrived.arrive_and_wait();
     return all;
   }
