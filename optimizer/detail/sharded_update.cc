@@ -21,8 +21,7 @@ void mark_slot(Graph& graph, const Variable& slot, const Variable& part) {
   if (slot.shape() != part.shape())
     throw InvalidArgumentError(
         "sharded: the optimizer keeps \"{}\" of shape {} for {} elements of a variable; state of a rule that "
-        "is "
-        "element-wise has the shape of what it updates",
+        "is element-wise has the shape of what it updates",
         slot.name(), slot.shape(), part.shape());
   const Variable whole = whole_variable(part);
   mark_shard(graph, slot,
