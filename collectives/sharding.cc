@@ -231,6 +231,13 @@ std::vector<ShardSpec> shard_specs(const Node& group) {
       if (source.node == &group && source.index < static_cast<int>(by_input.size()))
         by_input[source.index].part_only = false;
     }
+    // Who waits for the whole of it keeps it.
+    for (const Node* before : node.control_inputs()) {
+      if (!keeps_parts(*before)) continue;
+      const Output& source = before_element_wise(before->input(0));
+      if (source.node == &group && source.index < static_cast<int>(by_input.size()))
+        by_input[source.index].part_only = false;
+    }
     if (node.op() != kGatherShards || &group_of_gather(node) != &group) continue;
     const auto gradients = node.attr<Numbers>("gradients");
     for (std::size_t i = 0; i < gradients.size(); ++i)

@@ -59,7 +59,8 @@ void ShardedUpdate::add(std::span<const GradientPair> reduced) {
     if (!source) throw InternalError("sharded: {} is no result of the reduction", pair.gradient.name());
     auto& own = parts[source->group];
     if (own.empty()) own = own_parts(*source->group);
-    members_[pair.variable.ref().node] = {*source, own.at(static_cast<std::size_t>(source->index)), {}};
+    members_[pair.variable.ref().node].push_back(
+        {*source, own.at(static_cast<std::size_t>(source->index)), {}});
   }
 }
 
@@ -68,10 +69,18 @@ Output ShardedUpdate::all_finite(const Scope& s, std::span<const GradientPair> r
   Outputs own;
   for (const GradientPair& pair : reduced)
     if (pair.gradient)
-      own.push_back(own_shard(scope, pair.gradient, members_.at(pair.variable.ref().node).own));
+      own.push_back(own_shard(scope, pair.gradient, members_.at(pair.variable.ref().node).back().own));
   const Output here = cast(scope, kolo::all_finite(scope, own), DType::f32);
   const Output ranks = scheduled_allreduce(scope, here, ReduceOp::average);
   return greater_equal(scope, ranks, fill(scope, DType::f32, {}, 1));
+}
+
+// Of several compute_gradients the one that made the gradient; the last where that does not tell.
+ShardedUpdate::Member& ShardedUpdate::member_of(std::vector<Member>& members, const Output& gradient) {
+  const auto source = sharded_source(gradient);
+  for (Member& one : members)
+    if (source && one.gradient.group == source->group) return one;
+  return members.back();
 }
 
 ShardedUpdate::Member& ShardedUpdate::member(const GradientPair& pair) {
@@ -81,7 +90,8 @@ ShardedUpdate::Member& ShardedUpdate::member(const GradientPair& pair) {
         "sharded: variable \"{}\" is to be updated, but the optimizer has reduced no gradient of it; "
         "compute_gradients must have been called for it",
         pair.variable.name());
-  if (found->second.part)
+  Member& one = member_of(found->second, pair.gradient);
+  if (one.part)
     throw InvalidArgumentError(
         "sharded: variable \"{}\" is to be updated twice with the gradients of one compute_gradients",
         pair.variable.name());
@@ -92,7 +102,13 @@ ShardedUpdate::Member& ShardedUpdate::member(const GradientPair& pair) {
         "the gradient {} is {} {}, but its variable \"{}\" is {} {}; both must be alike", gradient.name(),
         gradient.dtype(), gradient.shape(), pair.variable.name(), pair.variable.dtype(),
         pair.variable.shape());
-  return found->second;
+  if (applied_.count(one.gradient.group) > 0)
+    throw InvalidArgumentError(
+        "sharded: variable \"{}\" is to be updated, but other gradients of the same compute_gradients have "
+        "been "
+        "applied; all of them belong in one apply_gradients",
+        pair.variable.name());
+  return one;
 }
 
 std::vector<GradientPair> ShardedUpdate::parts(const Scope& s, std::span<const GradientPair> whole) {
@@ -100,12 +116,15 @@ std::vector<GradientPair> ShardedUpdate::parts(const Scope& s, std::span<const G
     if (pair.gradient) check_layout(s.graph(), pair.variable, member(pair).gradient);
   const Scope scope = s.name_scope("own_shards");
   std::vector<GradientPair> pairs;
+  applying_.clear();
   for (const GradientPair& pair : whole) {
     if (!pair.gradient) continue;
     Member& one = member(pair);
+    applying_[pair.variable.ref().node] = one.gradient;
     one.part = variable_part(scope, pair.variable, one.own.first, one.own.count);
     pairs.push_back({own_shard(scope, pair.gradient, one.own), one.part});
   }
+  for (const auto& [variable, gradient] : applying_) applied_.insert(gradient.group);
   return pairs;
 }
 
@@ -125,7 +144,7 @@ Operation ShardedUpdate::update(const Scope& s, std::span<const GradientPair> pa
   std::vector<const Node*> groups;  // in the order of the pairs, which is the same on all ranks
   for (const GradientPair& pair : parts) {
     const Variable whole = whole_variable(pair.variable);
-    const ShardedGradient& gradient = members_.at(whole.ref().node).gradient;
+    const ShardedGradient& gradient = applying_.at(whole.ref().node);
     if (by_group.count(gradient.group) == 0) groups.push_back(gradient.group);
     auto& [updated, variables] = by_group[gradient.group];
     updated.push_back({gradient.index, pair.variable.ref()});
@@ -142,7 +161,10 @@ Operation ShardedUpdate::update(const Scope& s, std::span<const GradientPair> pa
 
 Variable ShardedUpdate::part_of(const Variable& variable) const {
   const auto found = members_.find(variable.ref().node);
-  return found == members_.end() ? Variable() : found->second.part;
+  if (found == members_.end()) return {};
+  for (const Member& one : found->second)
+    if (one.part) return one.part;
+  return {};
 }
 
 }  // namespace kolo::detail

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,8 +21,9 @@ class ShardedUpdate {
   /// own part. Pairs as in add.
   Output all_finite(const Scope& s, std::span<const GradientPair> reduced) const;
   /// The same pairs, of parts: what this rank owns of the gradient, and of the variable. Throws
-  /// InvalidArgumentError for a variable that is not in a reduction, has been updated by it before, is
-  /// divided in another way by another update, or does not fit its gradient; the graph is then unchanged.
+  /// InvalidArgumentError for gradients of a reduction that some have been applied of, and for a variable
+  /// that is not in a reduction, has been updated by it before, is divided in another way by another update,
+  /// or does not fit its gradient; the graph is then unchanged.
   std::vector<GradientPair> parts(const Scope& s, std::span<const GradientPair> whole);
   /// What `apply` does with the pairs of parts(), and then all variables are whole again on all ranks. The
   /// variables that apply makes for parts are marked as shards.
@@ -37,9 +39,13 @@ class ShardedUpdate {
     Variable part;
   };
 
+  static Member& member_of(std::vector<Member>& members, const Output& gradient);
   Member& member(const GradientPair& pair);
 
-  std::map<const Node*, Member> members_;  // by the variable's storage
+  // By the variable's storage: one for each compute_gradients, the last one at the end.
+  std::map<const Node*, std::vector<Member>> members_;
+  std::set<const Node*> applied_;                    // groups
+  std::map<const Node*, ShardedGradient> applying_;  // by the variable's storage: of the last parts()
 };
 
 }  // namespace kolo::detail

@@ -401,6 +401,68 @@ TEST(ShardedOptimizer, RefusesAVariableThatIsDividedInTwoWays) {
   optimizer.apply_gradients(s, optimizer.compute_gradients(s, loss(a), with_a));
 }
 
+TEST(ShardedOptimizer, AppliesTheGradientsOfOneComputationTogether) {
+  if (size() == 1) GTEST_SKIP() << "one rank has whole variables";
+  Graph graph;
+  Scope s(graph);
+  const Variable a(s.named("a"), ones(s, DType::f32, {20})), b(s.named("b"), ones(s, DType::f32, {1000}));
+  DistributedOptimizer optimizer(make_optimizer("sgd"), sharded());
+  const auto pairs =
+      optimizer.compute_gradients(s, add(s, reduce_sum(s, square(s, a)), reduce_sum(s, square(s, b))));
+  const std::span<const GradientPair> all(pairs);
+  optimizer.apply_gradients(s, all.first(1));
+  EXPECT_THAT([&] { optimizer.apply_gradients(s, all.last(1)); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("all of them belong in one apply_gradients")));
+}
+
+TEST(ShardedOptimizer, AppliesWhatItHasComputedInAnyOrder) {
+  const auto after = [](Options options) {
+    Graph graph;
+    Scope s(graph);
+    const Variable w(s.named("w"), constant(s, numbers({1001}, 1)));
+    DistributedOptimizer optimizer(make_optimizer("sgd", {.learning_rate = 0.1}), std::move(options));
+    const auto loss = [&](int goal) {
+      return reduce_sum(s, square(s, sub(s, w, constant(s, numbers({1001}, goal + 10 * rank())))));
+    };
+    const auto first = optimizer.compute_gradients(s, loss(2)),
+               second = optimizer.compute_gradients(s, loss(3));
+    const Operation one = optimizer.apply_gradients(s, first), two = optimizer.apply_gradients(s, second);
+    const Operation initializer = global_variables_initializer(s);
+    Session session(graph);
+    session.run(initializer);
+    for (int i = 0; i < 3; ++i) session.run(one), session.run(two);
+    return bytes_of(session.run(w.read()));
+  };
+  const auto plain = after({});
+  EXPECT_EQ(after(sharded()), plain);
+}
+
+// A gate waits for whole gradients, behind the casts and scales too.
+TEST(ShardedOptimizer, WaitsForAllGradientsThatWereCast) {
+  const auto after = [](Options options) {
+    Graph graph;
+    Scope s(graph);
+    const Variable a(s.named("a"), constant(s, numbers({200}, 1))),
+        b(s.named("b"), constant(s, numbers({1001}, 2)));
+    DistributedOptimizer optimizer(make_optimizer("adam"), small_buckets(std::move(options)));
+    const Output loss = add(s, reduce_sum(s, square(s, a)), reduce_sum(s, square(s, b)));
+    const std::vector<Variable> variables = {a, b};
+    const auto pairs = optimizer.compute_gradients(s, loss, variables, {.gate = Gate::graph});
+    const Operation train = optimizer.apply_gradients(s, pairs);
+    const Operation initializer = global_variables_initializer(s);
+    Session session(graph);
+    session.run(initializer);
+    for (int i = 0; i < 3; ++i) session.run(train);
+    return bytes_of(session.run(a.read())) + bytes_of(session.run(b.read()));
+  };
+  for (const Options& options :
+       {Options{.compression = fp16_compression()}, Options{.compression = bf16_compression()},
+        Options{.loss_scale = DynamicLossScale{.initial = 16}}}) {
+    const auto plain = after(options);
+    EXPECT_EQ(after(sharded(options)), plain);
+  }
+}
+
 class OwnRule : public RuleOptimizer {
  public:
   OwnRule() : RuleOptimizer("OwnRule") {}
