@@ -387,6 +387,8 @@ void Schedule::begin_step() {
   core_->state->begin();
 }
 
+void Schedule::end_step() { core_->state->end(core_->num_slots() - static_cast<int>(gathered_.size())); }
+
 void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done)); }
 
 void Schedule::give_rows(int gather, const Tensor& values, const Tensor& indices) {

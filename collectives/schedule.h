@@ -127,8 +127,9 @@ class Schedule final : public StepAgreement {
   /// Throws the group's error if there was one, FailedPreconditionError before compare().
   void begin_step() override;
   void submit(int slot, Done done);
-  /// Nothing is to be done here: the buckets of a step that failed on this rank are what fail() contributes.
-  void end_step() override {}
+  /// A step need not gather what it has reduced. The buckets of a step that failed on this rank are what
+  /// fail() contributes.
+  void end_step() override;
 
   void request_stop() override;
   StepVerdict last_step() const override;

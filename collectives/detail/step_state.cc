@@ -97,6 +97,21 @@ void StepState::begin_locked() {
   }
 }
 
+void StepState::end(int optional) {
+  MutexLock lock(mutex_);
+  if (!begun_ || error_locked()) return;
+  const auto left_out = [](const Slot& slot) { return !slot.submitted && !slot.over; };
+  const auto first = slots_.begin() + optional;
+  if (optional == 0 || std::none_of(first, slots_.end(), left_out)) return;
+  const auto is_over = [](const Slot& slot) { return slot.over; };
+  const auto may_end = [&](const Slot& slot) { return slot.over || left_out(slot); };
+  if (!std::all_of(slots_.begin(), first, is_over) || !std::all_of(first, slots_.end(), may_end)) return;
+  for (auto slot = first; slot != slots_.end(); ++slot) slot->over = true;
+  verdict_ = coming_;
+  save_ = save_coming_;
+  changed_.notify_all();
+}
+
 bool StepState::is_broken() const {
   MutexLock lock(mutex_);
   return broken_ != nullptr;

@@ -41,6 +41,10 @@ class StepState {
   void begin();
   /// The same, but false where begin() throws the group's error.
   bool begin_unless_broken();
+  /// The step has ended on this rank. Where it reduced all that lies before slot `optional`, what it did not
+  /// submit of the others is over without a message: all ranks leave out the same. A step that is void, or
+  /// has something on its way, stays as it is.
+  void end(int optional);
   /// True if a step has begun of which some bucket is not over, and that is not void.
   bool is_under_way() const;
 

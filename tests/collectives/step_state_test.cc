@@ -55,6 +55,36 @@ TEST(StepState, DoesNotCountAStepOfWhichNothingWasSubmitted) {
   EXPECT_EQ(state.ticket(0), ticket + 1);
 }
 
+// Of two slots the second is a gathering, which this step leaves out.
+TEST(StepState, EndsWithoutWhatAStepMayLeaveOut) {
+  StepState state(2);
+  for (int step = 0; step < 2; ++step) {
+    state.begin();
+    state.raise_stop();
+    state.raise_save();
+    Schedule::Done done;
+    state.submit(0, done);
+    state.end(1);
+    EXPECT_TRUE(state.is_under_way()) << "a bucket is on its way";
+    StepFlags flags;
+    EXPECT_TRUE(state.begin_bucket(0, flags));
+    state.received(0, flags);
+    state.finish_bucket(0, nullptr);
+    state.end(1);
+    EXPECT_FALSE(state.is_under_way());
+    EXPECT_TRUE(state.last_verdict().stop);
+    EXPECT_TRUE(state.take_save());
+  }
+}
+
+TEST(StepState, DoesNotEndAStepOfWhichNothingWasSubmitted) {
+  StepState state(2);
+  state.begin();
+  state.end(1);
+  EXPECT_TRUE(state.is_under_way());
+  EXPECT_TRUE(state.raise_end_of_data_in_step());
+}
+
 TEST(StepState, EndsTheDataInsideAStepOnlyBeforeTheFirstBucketIsQueued) {
   StepState state(2);
   EXPECT_FALSE(state.raise_end_of_data_in_step()) << "no step has begun";

@@ -15,6 +15,7 @@
 #include <kolo/collectives/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
@@ -226,6 +227,57 @@ TEST(ShardedOptimizer, KeepsTheBucketsWholeOfWhichTheGraphTakesAGradient) {
   };
   for (int i = 0; i < 3; ++i) EXPECT_EQ(norm(parts, in_parts), norm(plain, whole)) << i;
   EXPECT_EQ(parts.state(in_parts), plain.state(whole));
+}
+
+// One run reduces the gradients alone, the next one updates with them, too.
+TEST(ShardedOptimizer, MayReduceInAStepThatUpdatesNothing) {
+  Output norm;
+  const auto change = [&](const Scope& s, std::vector<GradientPair> pairs) {
+    Outputs gradients;
+    for (const GradientPair& pair : pairs) gradients.push_back(pair.gradient);
+    norm = global_norm(s, gradients);
+    return pairs;
+  };
+  const auto norms = [&](const Options& options) {
+    Training training(make_optimizer("adam"), options, kShapes, change);
+    Session session(training.graph);
+    session.run(training.initializer);
+    std::vector<std::string> seen;
+    for (int i = 0; i < 3; ++i) {
+      for (int twice = 0; twice < 2; ++twice)
+        seen.push_back(bytes_of(session.run(norm, {{training.factor, Tensor::scalar(0.5f)}})));
+      training.run(session, 0.5f);
+    }
+    for (auto& bytes : training.state(session)) seen.push_back(std::move(bytes));
+    return seen;
+  };
+  const auto plain = norms(small_buckets());
+  EXPECT_EQ(norms(sharded(small_buckets())), plain);
+}
+
+// Gradients are reduced in every step, but applied in some.
+TEST(ShardedOptimizer, MayUpdateUnderACondition) {
+  const auto run = [](Options options) {
+    Graph graph;
+    Scope s(graph);
+    const Variable w(s.named("w"), constant(s, numbers({1001}, 1)));
+    const Output goes = placeholder(s, DType::boolean, {});
+    DistributedOptimizer optimizer(make_optimizer("adam"), std::move(options));
+    const auto pairs = optimizer.compute_gradients(
+        s, reduce_sum(s, square(s, sub(s, w, constant(s, numbers({1001}, rank()))))));
+    const auto update = [&](Scope branch) { return optimizer.apply_gradients(branch, pairs); };
+    const auto nothing = [](const Scope& branch) { return group(branch, {}); };
+    const Operation train = cond(s, goes, BranchEffect(update), BranchEffect(nothing));
+    const Operation step = group(s, {train, pairs[0].gradient.node});
+    const Operation initializer = global_variables_initializer(s);
+    Session session(graph);
+    session.run(initializer);
+    for (const bool go : {true, false, false, true, false, true})
+      session.run(step, {{goes, Tensor::scalar(go)}});
+    return bytes_of(session.run(w.read()));
+  };
+  const auto plain = run({});
+  EXPECT_EQ(run(sharded()), plain);
 }
 
 TEST(ShardedOptimizer, RefusesToGiveAGradientOfWhichItHasAPart) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <kolo/collectives/engine/detail/tree.h>
@@ -15,6 +16,7 @@ Negotiator::Negotiator(int rank, std::vector<int> members, std::int64_t cache_ca
       send_(std::move(send)),
       cache_(cache_capacity),
       bits_(children_ + 1),
+      heard_(children_, 0),
       joined_below_(children_ + 1, 0),
       first_joined_below_(children_ + 1, -1) {}
 
@@ -36,11 +38,11 @@ void Negotiator::submit(RequestPtr request, OperationPtr operation) {
   } else {
     Refused& round = refused->second;
     round.come = true;
-    round.own = own.request;
+    const RequestPtr come = own.request;
     fail_refused(round.refusal, std::move(own));
-    round.slot = slot_for(*round.own);
-    if (round.slot >= 0) set_own_bit(round.slot);
-    else mark(self(), Tally::of(rank_, round.own));
+    const int slot = slot_for(*come);
+    if (slot >= 0) set_own_bit(slot);
+    else mark(self(), Tally::of(rank_, come));
   }
 }
 
@@ -142,20 +144,18 @@ void Negotiator::mark(int participant, Tally tally) {
 }
 
 void Negotiator::take_bits_of(int slot) {
-  Entry& entry = table_[cache_.entry(slot).request->name];
+  const ResponseCache::Entry& known = cache_.entry(slot);
+  Entry& entry = table_[known.request->name];
   for (int participant = 0; participant <= self(); ++participant) {
     if (!bits_[participant].test(slot)) continue;
     bits_[participant].clear(slot);
-    entry.tally.merge(tally_of_bit(slot, participant));
+    entry.tally.merge(tally_of_bit(known, participant));
     entry.ready |= Mask{1} << participant;
   }
   if (Own own = take_own(slot); own.request) own_[entry.tally.name] = std::move(own);
-  const auto refused = refused_.find(entry.tally.name);
-  if (refused != refused_.end() && refused->second.slot == slot) refused->second.slot = -1;
 }
 
-Tally Negotiator::tally_of_bit(int slot, int participant) const {
-  const auto& known = cache_.entry(slot);
+Tally Negotiator::tally_of_bit(const ResponseCache::Entry& known, int participant) const {
   const int first = rank_of(participant);
   Tally tally;
   tally.name = known.request->name;
@@ -231,10 +231,11 @@ void Negotiator::receive(int from, std::string_view message) {
 
 void Negotiator::receive_upward(int participant, Upward up) {
   up.ready.for_each([&](int slot) {
-    // The sender will see that the slot is another name's now, and tell the name in full.
-    if (!cache_.has(slot) || cache_.entry(slot).changed > up.epoch) return;
-    if (any_joined_ || table_.count(cache_.entry(slot).request->name) > 0) {
-      mark(participant, tally_of_bit(slot, participant));
+    const ResponseCache::Entry* const known = meaning(slot, up.epoch);
+    if (known == nullptr) return;
+    const bool is_retired = !cache_.has(slot) || known != &cache_.entry(slot);
+    if (is_retired || any_joined_ || table_.count(known->request->name) > 0) {
+      mark(participant, tally_of_bit(*known, participant));
       return;
     }
     bits_[participant].set(slot);
@@ -252,6 +253,7 @@ void Negotiator::receive_upward(int participant, Upward up) {
   }
   for (const int rank : up.leaving) up_.leaving.push_back(rank);
   if (up.broken && !up_.broken) up_.broken = std::move(up.broken);
+  forget_retired(participant, up.epoch);
 }
 
 void Negotiator::flush() {
@@ -330,7 +332,8 @@ void Negotiator::carry_out(const Batch& batch) {
   for (const auto& execution : batch.executions) {
     execute(take_own(execution.request->name), execution.request, execution.rows, execution.contributors);
     if (!execution.request->named || execution.contributors < size()) continue;
-    if (const auto left = cache_.insert(execution.request, execution.rows, epoch_)) evicted(*left);
+    if (const int leaving = cache_.slot_to_evict(execution.request->name); leaving >= 0) retire(leaving);
+    cache_.insert(execution.request, execution.rows, epoch_);
   }
   for (const auto& failure : batch.failures) {
     Own own = take_own(failure.name);
@@ -379,31 +382,43 @@ void Negotiator::fail_refused(const Refusal& refusal, Own own) {
        std::move(own));
 }
 
-// The slot means another name from this epoch on. Every rank forgets what it heard by the bit, and every rank
-// that is ready for the old name says so again, in full.
-void Negotiator::evicted(const ResponseCache::Evicted& evicted) {
-  for (auto& bits : bits_) bits.clear(evicted.slot);
-  if (Own own = take_own(evicted.slot); own.request) {
-    const RequestPtr request = own.request;
-    own_[evicted.name] = std::move(own);
-    mark(self(), Tally::of(rank_, request));
+// The slot's name has to leave it. What was heard by its bit counts as if it had been told in full, here
+// and on all ranks; bits that are on their way keep their meaning until every child has sent something later.
+void Negotiator::retire(int slot) {
+  const ResponseCache::Entry& leaving = cache_.entry(slot);
+  const std::string name = leaving.request->name;
+  if (children_ > 0) retired_.push_back({slot, epoch_, leaving});
+  const bool any = std::any_of(bits_.begin(), bits_.end(), [&](const auto& bits) { return bits.test(slot); });
+  if (any) {
+    table_[name].tally.name = name;
+    take_bits_of(slot);
+    complete_if_ready(name);
+  } else if (Own own = take_own(slot); own.request) {
+    own_[name] = std::move(own);
   }
-  const auto refused = refused_.find(evicted.name);
-  if (refused == refused_.end() || refused->second.slot != evicted.slot) return;
-  refused->second.slot = -1;
-  mark(self(), Tally::of(rank_, refused->second.own));
+  cache_.erase(name, epoch_);
+}
+
+// What a bit means that was sent in that epoch; nullptr: nothing any more.
+const ResponseCache::Entry* Negotiator::meaning(int slot, std::int64_t epoch) const {
+  for (const Retired& retired : retired_)
+    if (retired.slot == slot && retired.until > epoch) return &retired.entry;
+  return cache_.has(slot) && cache_.entry(slot).changed <= epoch ? &cache_.entry(slot) : nullptr;
+}
+
+void Negotiator::forget_retired(int participant, std::int64_t epoch) {
+  heard_[participant] = epoch;
+  if (retired_.empty()) return;
+  const std::int64_t last = *std::min_element(heard_.begin(), heard_.end());
+  std::erase_if(retired_, [&](const Retired& retired) { return retired.until <= last; });
 }
 
 void Negotiator::apply(const Refusal& refusal) {
   const auto [refused, is_new] = refused_.try_emplace(refusal.name, Refused{refusal, false});
   if (!is_new) return;  // this rank refused it as well
-  const int slot = cache_.find(refusal.name);
-  Own own = slot < 0 ? Own{} : take_own(slot);
-  if (own.request) refused->second.slot = slot;
-  else own = take_own(refusal.name);
+  Own own = take_own(refusal.name);
   if (!own.request) return;
   refused->second.come = true;
-  refused->second.own = own.request;
   fail_refused(refusal, std::move(own));
 }
 

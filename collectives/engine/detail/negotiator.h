@@ -102,13 +102,17 @@ class Negotiator {
   };
   struct Refused {
     Refusal refusal;
-    bool come = false;    // this rank has come to the round
-    RequestPtr own = {};  // with this, unless it refused as well
-    int slot = -1;        // and announced it as a bit of this slot
+    bool come = false;  // this rank has come to the round
   };
   struct Held {
     Own own;  // empty: a refusal
     std::string name, text;
+  };
+  // What a slot meant before the epoch in which its name had to leave it.
+  struct Retired {
+    int slot = 0;
+    std::int64_t until = 0;
+    ResponseCache::Entry entry;
   };
 
   int size() const { return static_cast<int>(members_.size()); }
@@ -123,7 +127,8 @@ class Negotiator {
   Own take_own(const std::string& name);
   void mark(int participant, Tally tally);
   void take_bits_of(int slot);
-  Tally tally_of_bit(int slot, int participant) const;
+  Tally tally_of_bit(const ResponseCache::Entry& known, int participant) const;
+  const ResponseCache::Entry* meaning(int slot, std::int64_t epoch) const;
   void complete_if_ready(const std::string& name);
   void completed(Tally tally);
   void decide(const Tally& tally);
@@ -136,7 +141,8 @@ class Negotiator {
   void send(int to, const std::string& message);
   void carry_out(const Batch& batch);
   void execute(Own own, const RequestPtr& request, const std::vector<std::int64_t>& rows, int contributors);
-  void evicted(const ResponseCache::Evicted& evicted);
+  void retire(int slot);
+  void forget_retired(int participant, std::int64_t epoch);
   void fail(const std::string& name, Code code, const std::string& text, Own own);
   void fail_refused(const Refusal& refusal, Own own);
   void apply(const Refusal& refusal);
@@ -153,6 +159,8 @@ class Negotiator {
   Batch batch_;                  // root only: to be decided
   std::vector<BitVector> bits_;  // by participant: ready, and not told to the parent yet
   bool bits_changed_ = false;
+  std::vector<Retired> retired_;                  // of which bits may be on their way, oldest first
+  std::vector<std::int64_t> heard_;               // by child: the epoch of its last message
   std::unordered_map<std::string, Entry> table_;  // names that are on their way without a bit
   // This rank's own that are undecided: by slot where they are announced as a bit, else by name.
   std::vector<Own> own_bits_;

@@ -26,24 +26,22 @@ int ResponseCache::find(const Request& own, int rank) const {
 
 void ResponseCache::touch(int slot) { entries_[slot].executed = ++executions_; }
 
-std::optional<ResponseCache::Evicted> ResponseCache::insert(RequestPtr request,
-                                                            std::vector<std::int64_t> rows,
-                                                            std::int64_t epoch) {
-  if (capacity_ == 0) return std::nullopt;
-  std::optional<Evicted> evicted;
+int ResponseCache::slot_to_evict(const std::string& name) const {
+  const bool is_full = capacity_ > 0 && free_.empty() && slots() == capacity_;
+  return is_full && find(name) < 0 ? oldest_slot() : -1;
+}
+
+void ResponseCache::insert(RequestPtr request, std::vector<std::int64_t> rows, std::int64_t epoch) {
+  if (capacity_ == 0) return;
+  if (const int oldest = slot_to_evict(request->name); oldest >= 0)
+    erase(std::string(entries_[oldest].request->name), epoch);
   int slot = find(request->name);
   if (slot < 0) {
-    if (free_.empty() && slots() == capacity_) {
-      const int oldest = oldest_slot();
-      evicted = Evicted{oldest, entries_[oldest].request->name};
-      erase(evicted->name, epoch);
-    }
     slot = free_slot();
     slot_of_[request->name] = slot;
   }
   entries_[slot] = {std::move(request), std::move(rows), epoch};
   touch(slot);
-  return evicted;
 }
 
 void ResponseCache::erase(const std::string& name, std::int64_t epoch) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,11 +23,6 @@ class ResponseCache {
     // The own request that was last found to be the same.
     mutable const Request* same = nullptr;
   };
-  /// A name that had to leave `slot`.
-  struct Evicted {
-    int slot = 0;
-    std::string name;
-  };
 
   /// capacity: names; 0 = off.
   explicit ResponseCache(std::int64_t capacity) : capacity_(capacity) {}
@@ -43,9 +37,11 @@ class ResponseCache {
 
   /// The slot's name was executed.
   void touch(int slot);
-  /// Replaces what the name had; else takes a free slot, or that of the name that was executed longest ago,
-  /// for which it looks at all.
-  std::optional<Evicted> insert(RequestPtr request, std::vector<std::int64_t> rows, std::int64_t epoch);
+  /// The slot that insert() would take from another name, which was executed longest ago; −1 if it need not.
+  /// It looks at all slots then.
+  int slot_to_evict(const std::string& name) const;
+  /// Replaces what the name had; else takes a free slot, or that one.
+  void insert(RequestPtr request, std::vector<std::int64_t> rows, std::int64_t epoch);
   void erase(const std::string& name, std::int64_t epoch);
 
  private:

@@ -449,6 +449,8 @@ void SetEngine::fail(const std::exception_ptr& error) {
   received_ = true;  // to be flushed
   break_off(error);
   setting_.thread->fail(id(), error);
+  // What had been agreed, but could not be started.
+  for (const auto& operation : queue_.pending()) finish(operation, error);
 }
 
 void SetEngine::close() {

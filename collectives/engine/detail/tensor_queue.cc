@@ -75,6 +75,9 @@ void TensorQueue::forget_free_names() {
 bool TensorQueue::refuse(std::string name, std::string text) {
   MutexLock lock(mutex_);
   if (broken_) return false;
+  // A name that is pending is in its round already; the call that failed belongs to none.
+  if (const auto found = names_.find(std::string_view(name)); found != names_.end() && found->second.pending)
+    return false;
   items_.push_back({nullptr, std::make_unique<Refused>(Refused{std::move(name), std::move(text)})});
   in_hurry_ = true;
   return items_.size() == 1;

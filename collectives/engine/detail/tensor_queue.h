@@ -61,7 +61,8 @@ class TensorQueue {
   /// The same, if the call is the same as the last one of its name, whose request the operation then gets.
   /// nullopt, and nothing has changed, if it is not, or if add() would throw.
   std::optional<bool> add_again(const OperationPtr& operation, const CallAgain& call) KOLO_EXCLUDES(mutex_);
-  /// This rank's call of `name` failed. True: the queue was empty.
+  /// This rank's call of `name` failed; nothing happens while another call of that name is pending. True: the
+  /// queue was empty.
   bool refuse(std::string name, std::string text) KOLO_EXCLUDES(mutex_);
   /// What was added last is not to wait for more.
   void hurry() KOLO_EXCLUDES(mutex_);

@@ -161,6 +161,47 @@ TEST_P(ManyRanks, AgreeWithACacheThatIsTooSmall) {
   }
 }
 
+// Each call has rows of its own, or those of the last time, so that some ranks announce it in full and others
+// by a bit whose name has to leave meanwhile.
+TEST_P(ManyRanks, CountEachCallOnceWithACacheThatIsTooSmall) {
+  SimulatedNegotiation ranks(GetParam(), 3, 11);
+  constexpr int kNames = 5, kCalls = 10;
+  const auto rows_of = [](int rank, int name, int call) {
+    return static_cast<std::int64_t>(std::mt19937(name + 10 * rank + 1000 * (call / 3 + rank % 2))() % 2);
+  };
+  std::vector<std::vector<int>> called(ranks.size(), std::vector<int>(kNames)), done = called;
+  const auto take = [&](int rank) {
+    for (const auto& decision : ranks.decisions(rank)) {
+      ASSERT_EQ(decision.kind, Decision::Kind::execute) << decision.text;
+      const int name = decision.request->name[0] - '0';
+      const int call = done[rank][name]++;
+      ASSERT_EQ(decision.contributors, ranks.size());
+      for (int other = 0; other < ranks.size(); ++other)
+        ASSERT_EQ(decision.rows[other], rows_of(other, name, call)) << "name " << name << ", call " << call;
+      ASSERT_EQ(done[rank][name], called[rank][name]) << "rank " << rank << " has not called " << name;
+    }
+  };
+  const auto are_left = [&] {
+    return std::any_of(called.begin(), called.end(), [](const auto& calls) {
+      return *std::min_element(calls.begin(), calls.end()) < kCalls;
+    });
+  };
+  for (int turn = 0; are_left() && !HasFatalFailure(); ++turn) {
+    const int rank = turn % ranks.size();
+    const int name = static_cast<int>(ranks.random()() % kNames);
+    if (called[rank][name] == done[rank][name] && called[rank][name] < kCalls) {
+      const std::int64_t rows = rows_of(rank, name, called[rank][name]++);
+      ranks.rank(rank).submit(request_of(OpKind::allgather, std::to_string(name), {rows}));
+    }
+    if (ranks.random()() % 3 == 0) ranks.flush(rank);
+    for (int i = 0; i < 8; ++i) ranks.deliver_one();
+    for (int any = 0; any < ranks.size(); ++any) take(any);
+  }
+  ranks.settle();
+  for (int rank = 0; rank < ranks.size() && !HasFatalFailure(); ++rank) take(rank);
+  for (int rank = 0; rank < ranks.size(); ++rank) EXPECT_EQ(done[rank], called[rank]);
+}
+
 TEST(Negotiator, AnswersNothingBeforeTheLastRankComes) {
   SimulatedNegotiation ranks(5, 16);
   for (int rank = 0; rank < 4; ++rank) ranks.rank(rank).submit(allreduce_request("x"));

@@ -27,18 +27,19 @@ TEST(ResponseCache, ThrowsOutTheNameThatWasExecutedLongestAgo) {
   cache.insert(allreduce_request("a"), {}, 1);
   cache.insert(allreduce_request("b"), {}, 1);
   cache.touch(cache.find("a"));
-  const auto evicted = cache.insert(allreduce_request("c"), {}, 5);
-  ASSERT_TRUE(evicted);
-  EXPECT_EQ(evicted->name, "b");
-  EXPECT_EQ(cache.find("c"), evicted->slot);
-  EXPECT_EQ(cache.entry(evicted->slot).changed, 5);
+  const int slot = cache.find("b");
+  EXPECT_EQ(cache.slot_to_evict("c"), slot);
+  cache.insert(allreduce_request("c"), {}, 5);
+  EXPECT_EQ(cache.find("c"), slot);
+  EXPECT_EQ(cache.entry(slot).changed, 5);
   EXPECT_EQ(cache.find("b"), -1);
 }
 
 TEST(ResponseCache, ReplacesANameInItsSlot) {
   ResponseCache cache(1);
   cache.insert(allreduce_request("a", {3}), {}, 1);
-  EXPECT_FALSE(cache.insert(allreduce_request("a", {4}), {}, 2));
+  EXPECT_EQ(cache.slot_to_evict("a"), -1);
+  cache.insert(allreduce_request("a", {4}), {}, 2);
   EXPECT_EQ(cache.find(*allreduce_request("a", {4}), 0), 0);
 }
 
@@ -48,13 +49,15 @@ TEST(ResponseCache, UsesAFreedSlotAgain) {
   cache.insert(allreduce_request("b"), {}, 1);
   cache.erase("a", 2);
   EXPECT_FALSE(cache.has(0));
-  EXPECT_FALSE(cache.insert(allreduce_request("c"), {}, 3));
+  EXPECT_EQ(cache.slot_to_evict("c"), -1);
+  cache.insert(allreduce_request("c"), {}, 3);
   EXPECT_EQ(cache.find("c"), 0);
 }
 
 TEST(ResponseCache, KeepsNothingWithoutCapacity) {
   ResponseCache cache(0);
-  EXPECT_FALSE(cache.insert(allreduce_request("a"), {}, 1));
+  EXPECT_EQ(cache.slot_to_evict("a"), -1);
+  cache.insert(allreduce_request("a"), {}, 1);
   EXPECT_EQ(cache.find("a"), -1);
 }
 

@@ -122,6 +122,15 @@ TEST_F(TensorQueueTest, LetsReadersShareMemory) {
   EXPECT_THROW(queue_.add(operation("z", memory, true)), InvalidArgumentError);
 }
 
+TEST_F(TensorQueueTest, TakesARefusalOfAPendingNameForNoRound) {
+  queue_.add(operation("x"));
+  EXPECT_FALSE(queue_.refuse("x", "root rank 7 is outside"));
+  EXPECT_FALSE(queue_.refuse("y", "root rank 7 is outside"));
+  queue_.take(now_, 0ms, items_);
+  ASSERT_EQ(items_.size(), 2U);
+  EXPECT_EQ(items_[1].refused->name, "y");
+}
+
 TEST_F(TensorQueueTest, KeepsItsFirstError) {
   queue_.break_off(std::make_exception_ptr(UnavailableError("first")));
   queue_.break_off(std::make_exception_ptr(UnavailableError("second")));
