@@ -182,8 +182,15 @@ void expand_gathers(StepGraph& graph, PassContext& context) {
     if (graph.nodes[i].origin == nullptr || graph.nodes[i].schema->name() != "GatherShards") continue;
     const Node& group = detail::group_of_gather(*graph.nodes[i].origin);
     const auto schedule = std::dynamic_pointer_cast<Schedule>(context.agreement(group));
-    if (schedule == nullptr) detail::check_built_for_this_rank(group);
-    Expansion(graph, i, group, schedule).run();
+    if (schedule != nullptr) {
+      Expansion(graph, i, group, schedule).run();
+      continue;
+    }
+    // One rank, whose part is the whole.
+    detail::check_built_for_this_rank(group);
+    const auto parts = graph.nodes[i].inputs;
+    for (std::size_t k = 0; k < parts.size(); ++k) graph.replace_uses({i, static_cast<int>(k)}, parts[k]);
+    graph.retire(i);
   }
 }
 

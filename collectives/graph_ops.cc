@@ -65,6 +65,9 @@ void check_sharding(ShapeContext& c, int slices, ReduceOp op) {
   if (shards == 0) return;
   if (shard < 0 || shard >= shards)
     throw InvalidArgumentError("group_allreduce: there is no shard {} of {}", shard, shards);
+  if (const auto set = c.attr<std::int64_t>("process_set"); set != 0)
+    throw InvalidArgumentError(
+        "group_allreduce: sharded reductions are over all ranks, not over process set {}", set);
   if (slices > 0 || (op != ReduceOp::sum && op != ReduceOp::average))
     throw InvalidArgumentError(
         "group_allreduce: sharded reductions take whole gradients and sum or average; there are {} lists of "

@@ -23,7 +23,7 @@ struct GroupAllReduceOptions {
   std::vector<std::int64_t> groups = {};
   // Each rank is to update a part of every variable alone (collectives/sharding.h): a bucket of which the
   // graph takes nothing but own_shard is reduced by a reduce-scatter, and its gradients cannot be fetched.
-  // Sum and average; whole gradients alone.
+  // Sum and average; whole gradients alone; over all ranks.
   bool sharded = false;
   // More that must be the same on all ranks: "setting=value".
   std::vector<std::string> compared = {};

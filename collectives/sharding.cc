@@ -135,6 +135,22 @@ std::vector<OwnedPart> owned_parts(const Bucket& bucket, const std::vector<Gradi
   return parts;
 }
 
+namespace {
+
+// In the order of the inputs.
+std::vector<OwnedPart> parts_of_rank(const Node& group, int rank) {
+  const auto order = detail::backward_order(group);
+  const auto specs = detail::gradient_specs(group);
+  std::vector<OwnedPart> all(order.size());
+  for (const Bucket& bucket : make_buckets(specs, detail::bucket_limits(group))) {
+    const auto parts = owned_parts(bucket, specs, rank, static_cast<int>(group.attr<std::int64_t>("shards")));
+    for (std::size_t k = 0; k < parts.size(); ++k) all[order[bucket.gradients[k]]] = parts[k];
+  }
+  return all;
+}
+
+}  // namespace
+
 std::optional<ShardedGradient> sharded_source(const Output& x) {
   const Output& source = before_element_wise(x);
   if (!is_sharded_group(*source.node)) return {};
@@ -142,15 +158,14 @@ std::optional<ShardedGradient> sharded_source(const Output& x) {
 }
 
 std::vector<OwnedPart> own_parts(const Node& group) {
-  const auto order = detail::backward_order(group);
-  const auto specs = detail::gradient_specs(group);
-  std::vector<OwnedPart> all(order.size());
-  for (const Bucket& bucket : make_buckets(specs, detail::bucket_limits(group))) {
-    const auto parts = owned_parts(bucket, specs, static_cast<int>(group.attr<std::int64_t>("shard")),
-                                   static_cast<int>(group.attr<std::int64_t>("shards")));
-    for (std::size_t k = 0; k < parts.size(); ++k) all[order[bucket.gradients[k]]] = parts[k];
-  }
-  return all;
+  return parts_of_rank(group, static_cast<int>(group.attr<std::int64_t>("shard")));
+}
+
+std::vector<OwnedPart> parts_of_ranks(const Node& group, int gradient) {
+  std::vector<OwnedPart> parts;
+  for (int rank = 0; rank < group.attr<std::int64_t>("shards"); ++rank)
+    parts.push_back(parts_of_rank(group, rank).at(static_cast<std::size_t>(gradient)));
+  return parts;
 }
 
 Output own_shard(const Scope& s, const Output& x, const OwnedPart& part) {
@@ -173,6 +188,14 @@ Outputs gather_shards(const Scope& s, const Node& group, const std::vector<Updat
   Outputs whole;
   for (int i = 0; i < static_cast<int>(parts.size()); ++i) whole.push_back(node.output(i));
   return whole;
+}
+
+std::optional<std::pair<const Node*, std::vector<UpdatedPart>>> gathered_by(const Node& node) {
+  if (node.op() != kGatherShards) return {};
+  std::vector<UpdatedPart> parts;
+  for (const std::int64_t gradient : node.attr<Numbers>("gradients"))
+    parts.push_back({static_cast<int>(gradient), node.input(static_cast<int>(parts.size()))});
+  return std::pair(&detail::group_of_gather(node), std::move(parts));
 }
 
 namespace detail {

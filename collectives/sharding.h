@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <kolo/collectives/bucket.h>
@@ -37,6 +38,9 @@ std::optional<ShardedGradient> sharded_source(const Output& x);
 /// What this rank owns of each gradient of a sharded group, in the order of its inputs.
 std::vector<OwnedPart> own_parts(const Node& group);
 
+/// What each rank owns of one gradient of a sharded group, in the order of the ranks.
+std::vector<OwnedPart> parts_of_ranks(const Node& group, int gradient);
+
 /// The elements of `part` of x, as a vector. Casts and the like between a sharded reduction and x are
 /// repeated for the part alone: where nobody wants more of a bucket, no more of it is reduced here.
 Output own_shard(const Scope& s, const Output& x, const OwnedPart& part);
@@ -46,6 +50,8 @@ struct UpdatedPart {
   int gradient = 0;  // of the group: the ranks own of the variable what they own of that
   Output part;       // this rank's elements
 };
+/// What `node`, of any op, gathers: the group and the updated parts; nothing if it is no gathering.
+std::optional<std::pair<const Node*, std::vector<UpdatedPart>>> gathered_by(const Node& node);
 /// The whole of each, as a vector, on every rank; in steps in which the group's reductions happen. Each
 /// gradient once in a graph. Those in one bucket are of one type.
 Outputs gather_shards(const Scope& s, const Node& group, const std::vector<UpdatedPart>& parts);

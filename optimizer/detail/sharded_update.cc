@@ -24,10 +24,29 @@ void mark_slot(Graph& graph, const Variable& slot, const Variable& part) {
         "is element-wise has the shape of what it updates",
         slot.name(), slot.shape(), part.shape());
   const Variable whole = whole_variable(part);
+  const std::string name = whole.name() + slot.name().substr(part.name().size());
+  for (const auto& [other, of] : shards(graph))
+    if (of.name == name)
+      throw InvalidArgumentError("sharded: \"{}\" and \"{}\" are both shards of \"{}\"", other.name(),
+                                 slot.name(), name);
   mark_shard(graph, slot,
-             {.name = whole.name() + slot.name().substr(part.name().size()),
-              .shape = whole.shape(),
-              .first = part.ref().node->attr<std::int64_t>("first")});
+             {.name = name, .shape = whole.shape(), .first = part.ref().node->attr<std::int64_t>("first")});
+}
+
+// A rank keeps one part of a variable, and its state for that. What all ranks own is compared: this rank's
+// part may be the same by chance.
+void check_layout(const Graph& graph, const Variable& variable, const ShardedGradient& gradient) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const auto gathered = gathered_by(graph.node(id));
+    if (!gathered || gathered->first == gradient.group) continue;
+    for (const UpdatedPart& part : gathered->second)
+      if (&whole_storage(*part.part.node) == variable.ref().node &&
+          parts_of_ranks(*gathered->first, part.gradient) != parts_of_ranks(*gradient.group, gradient.index))
+        throw InvalidArgumentError(
+            "sharded: variable \"{}\" is updated by {} and {}, which divide it among the ranks in different "
+            "ways; all sharded updates of a variable must reduce the same variables in the same buckets",
+            variable.name(), gathered->first->name(), gradient.group->name());
+  }
 }
 
 }  // namespace
@@ -78,7 +97,7 @@ ShardedUpdate::Member& ShardedUpdate::member(const GradientPair& pair) {
 
 std::vector<GradientPair> ShardedUpdate::parts(const Scope& s, std::span<const GradientPair> whole) {
   for (const GradientPair& pair : whole)
-    if (pair.gradient) member(pair);
+    if (pair.gradient) check_layout(s.graph(), pair.variable, member(pair).gradient);
   const Scope scope = s.name_scope("own_shards");
   std::vector<GradientPair> pairs;
   for (const GradientPair& pair : whole) {

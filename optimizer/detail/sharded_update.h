@@ -20,8 +20,8 @@ class ShardedUpdate {
   /// own part. Pairs as in add.
   Output all_finite(const Scope& s, std::span<const GradientPair> reduced) const;
   /// The same pairs, of parts: what this rank owns of the gradient, and of the variable. Throws
-  /// InvalidArgumentError for a variable that is not in a reduction, has been updated by it before, or does
-  /// not fit its gradient; the graph is then unchanged.
+  /// InvalidArgumentError for a variable that is not in a reduction, has been updated by it before, is
+  /// divided in another way by another update, or does not fit its gradient; the graph is then unchanged.
   std::vector<GradientPair> parts(const Scope& s, std::span<const GradientPair> whole);
   /// What `apply` does with the pairs of parts(), and then all variables are whole again on all ranks. The
   /// variables that apply makes for parts are marked as shards.

@@ -141,6 +141,24 @@ TEST_F(ShardedGroup, IsNotRunByAnotherRank) {
               ThrowsMessage<FailedPreconditionError>(HasSubstr("was built for rank 1 of 2")));
 }
 
+TEST(GatherShards, GivesThePartsWhereThereIsOneRank) {
+  Graph graph;
+  Scope s(graph);
+  const Outputs reduced = group_allreduce(s, {ones(s, DType::f32, {3})}, {"a"}, {.sharded = true});
+  const Output part = own_shard(s, reduced[0], own_parts(*reduced[0].node)[0]);
+  const Outputs whole = gather_shards(s, *reduced[0].node, {{.gradient = 0, .part = add(s, part, part)}});
+  Session session(graph);
+  EXPECT_THAT(session.run(whole[0]).span<float>(), ElementsAre(2, 2, 2));
+}
+
+// The set is an attribute: of a graph from a file, too.
+TEST_F(ShardedGroup, IsOfAllRanks) {
+  AttrMap attrs = reduced[0].node->attrs();
+  attrs.insert_or_assign("process_set", 1);
+  EXPECT_THAT([&] { s.add("GroupAllReduce", reduced[0].node->inputs(), attrs); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("over all ranks, not over process set 1")));
+}
+
 TEST_F(ShardedGroup, TakesSumAndAverageOfWholeGradients) {
   EXPECT_THAT(
       [&] {

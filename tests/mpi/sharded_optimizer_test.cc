@@ -379,6 +379,28 @@ TEST(ShardedOptimizer, SaysWhatItDoesNotGoWith) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("skip_synchronize")));
 }
 
+// The trunk stands behind another head each time, so that the ranks own other parts of it.
+TEST(ShardedOptimizer, RefusesAVariableThatIsDividedInTwoWays) {
+  if (size() == 1) GTEST_SKIP() << "one rank has whole variables";
+  Graph graph;
+  Scope s(graph);
+  const Variable trunk(s.named("trunk"), ones(s, DType::f32, {100})),
+      a(s.named("a"), ones(s, DType::f32, {20})), b(s.named("b"), ones(s, DType::f32, {1000}));
+  const auto loss = [&](const Variable& head) {
+    return add(s, reduce_sum(s, square(s, trunk)), reduce_sum(s, square(s, head)));
+  };
+  DistributedOptimizer optimizer(make_optimizer("adam"), sharded());
+  const std::vector<Variable> with_a = {trunk, a}, with_b = {trunk, b};
+  optimizer.apply_gradients(s, optimizer.compute_gradients(s, loss(a), with_a));
+  const auto pairs = optimizer.compute_gradients(s, loss(b), with_b);
+  EXPECT_THAT(
+      [&] { optimizer.apply_gradients(s, pairs); },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("variable \"trunk\" is updated by"),
+                                                HasSubstr("divide it among the ranks in different"))));
+  // The same division is fine.
+  optimizer.apply_gradients(s, optimizer.compute_gradients(s, loss(a), with_a));
+}
+
 class OwnRule : public RuleOptimizer {
  public:
   OwnRule() : RuleOptimizer("OwnRule") {}
