@@ -377,7 +377,7 @@ void CommThread::watch(Clock::time_point now) {
   }
   try {
     watchdog_->poll(now, waiting_, finished_);
-    if (watchdog_->given_up()) record_failure(watchdog_->given_up());
+    if (watchdog_->given_up()) record_failure(0, watchdog_->given_up());
     if (watchdog_->is_anyone_gone()) fail_all(watchdog_->given_up());
     for (std::size_t i = 0; i < waiting_.size(); ++i)
       if (const auto error = watchdog_->verdict(waiting_[i].channel, waiting_[i].ticket)) {
@@ -394,14 +394,15 @@ void CommThread::watch(Clock::time_point now) {
 
 // Channels of other ranks go on.
 void CommThread::fail(Channel& channel, std::exception_ptr error) {
-  record_failure(error);
+  record_failure(channel.process_set, error);
   channel.error = error;
   while (!channel.queue.empty()) finish(channel, error);
 }
 
-// Once, at the first sign: a rank that enters an operation after all have given it up was not in it.
-void CommThread::record_failure(const std::exception_ptr& error) {
-  if (std::exchange(failure_recorded_, true)) return;
+// Once, at the first sign: a rank that enters an operation after all have given it up was not in it. A
+// program may go on without one of its sets: what later ends the job is recorded as well.
+void CommThread::record_failure(int process_set, const std::exception_ptr& error) {
+  if (recorded_failures_.count(0) > 0 || !recorded_failures_.insert(process_set).second) return;
   recorder_.write(message_of(error));
 }
 
@@ -416,7 +417,7 @@ void CommThread::fail(int process_set, const std::exception_ptr& error) {
   errors_[process_set] = error;
   if (process_set == 0) refuse_callers();  // those of the control channel, and of schedules
   // Before anybody is told: who hears of it may end the process.
-  record_failure(error);
+  record_failure(process_set, error);
   for (auto& channel : channels_)
     while (channel.process_set == process_set && !channel.queue.empty()) finish(channel, error);
 }
@@ -426,7 +427,7 @@ void CommThread::fail_all(std::exception_ptr error) {
     error_ = error;
     refuse_callers();
     // Before anybody is told: who hears of it may end the process.
-    record_failure(error);
+    record_failure(0, error);
   }
   for (auto& channel : channels_)
     while (!channel.queue.empty()) finish(channel, error_);

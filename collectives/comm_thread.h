@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -151,7 +152,7 @@ class CommThread {
   void finish(Channel& channel, std::exception_ptr error);
   void watch(Clock::time_point now);
   void fail(Channel& channel, std::exception_ptr error);
-  void record_failure(const std::exception_ptr& error);
+  void record_failure(int process_set, const std::exception_ptr& error);
   void fail_all(std::exception_ptr error);
   void rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once)
       KOLO_EXCLUDES(mutex_);
@@ -168,7 +169,7 @@ class CommThread {
   std::exception_ptr error_;                  // of all process sets
   std::map<int, std::exception_ptr> errors_;  // of one
   bool closed_ = false;
-  bool failure_recorded_ = false;
+  std::set<int> recorded_failures_;  // of process sets; 0: of the job
   // Operations that were given up half-way: messages still on their way refer to their memory.
   std::vector<std::shared_ptr<Collective>> abandoned_;
   std::vector<Submission> taken_;

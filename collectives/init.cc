@@ -34,7 +34,9 @@ constexpr auto kMpirunSeesLoss = std::chrono::milliseconds(300);
 
 void end_job(int code) {
   std::fflush(nullptr);
-  if (const auto runtime = detail::current_runtime(); runtime && runtime->has_peers()) {
+  const auto runtime = detail::current_runtime();
+  if (runtime && !runtime->is_own()) return;
+  if (runtime && runtime->has_peers()) {
     runtime->say_goodbye();
     if (runtime->thread().watchdog()->is_anyone_gone()) std::this_thread::sleep_for(kMpirunSeesLoss);
   }
@@ -53,7 +55,8 @@ void end_job(int code) {
 }
 
 void on_process_exit(int code, void*) {
-  if (!detail::current_runtime()) return;
+  const auto runtime = detail::current_runtime();
+  if (!runtime || !runtime->is_own()) return;
   if (code != 0) {
     end_job(code);
     return;

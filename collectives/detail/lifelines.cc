@@ -169,6 +169,17 @@ void Lifelines::join(const Address& right, std::chrono::milliseconds within) {
   for (Neighbour* neighbour : {&left_, &right_}) neighbour->watched = static_cast<bool>(neighbour->socket);
 }
 
+Lifelines::Held Lifelines::held() {
+  MutexLock lock(mutex_);
+  return {.left = static_cast<bool>(left_.socket), .right = static_cast<bool>(right_.socket)};
+}
+
+void Lifelines::agree(Held by_neighbours) {
+  MutexLock lock(mutex_);
+  if (!by_neighbours.left) left_ = Neighbour();
+  if (!by_neighbours.right) right_ = Neighbour();
+}
+
 bool Lifelines::is_lost(Neighbour& neighbour) {
   if (!neighbour.watched) return false;
   char byte = 0;
@@ -201,7 +212,7 @@ void Lifelines::watch(std::function<void(Lost)> on_loss) {
       wait(kSignalMilliseconds);
       const Lost lost = look();
       if (lost.left || lost.right) on_loss(lost);
-      if (!has_said_goodbye && (stop_signal_received() || sigterm_received())) {
+      if (!has_said_goodbye && is_about_to_end()) {
         say_goodbye();
         has_said_goodbye = true;
       }

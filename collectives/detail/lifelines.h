@@ -23,6 +23,9 @@ class Lifelines {
     std::uint16_t port = 0;
     std::array<std::uint64_t, 2> token{};
   };
+  struct Held {
+    bool left = false, right = false;
+  };
   struct Lost {
     bool left = false, right = false;
   };
@@ -32,10 +35,14 @@ class Lifelines {
   const Address& address() const { return address_; }
   /// Connects to the right neighbour and waits for the left one, which connects at the same time.
   void join(const Address& right, std::chrono::milliseconds within);
+  /// The connections that have an end here. One that came too late for the other end is none.
+  Held held() KOLO_EXCLUDES(mutex_);
+  /// Gives up those of which a neighbour has no end. left: the left one's held().right, and the reverse.
+  void agree(Held by_neighbours) KOLO_EXCLUDES(mutex_);
   /// Who has gone without a goodbye since the last look. Does not wait.
   Lost look() KOLO_EXCLUDES(mutex_);
   /// From then on a thread looks, and calls on_loss there as soon as somebody has gone. It says goodbye once
-  /// a signal asks this process to stop: one that mpirun ends is not what is wrong.
+  /// SIGTERM has come: a process that mpirun ends is not what is wrong.
   void watch(std::function<void(Lost)> on_loss) KOLO_EXCLUDES(mutex_);
   /// This process is about to end, or to leave, by its own will. Any thread.
   void say_goodbye() KOLO_EXCLUDES(mutex_);

@@ -159,6 +159,17 @@ void Runtime::join_neighbours() {
                          mailbox_->comm(), MPI_STATUS_IGNORE),
             "MPI_Sendrecv");
   lifelines_->join(of_right, kJoinNeighbours);
+  // A neighbour that came late may take for joined what this rank has given up by then, and the reverse.
+  const Lifelines::Held own_ends = lifelines_->held();
+  Lifelines::Held by_neighbours;
+  const auto tell = [&](const bool& end, int to, bool& other_end, int from) {
+    check_mpi(MPI_Sendrecv(&end, sizeof end, MPI_BYTE, to, 0, &other_end, sizeof other_end, MPI_BYTE, from, 0,
+                           mailbox_->comm(), MPI_STATUS_IGNORE),
+              "MPI_Sendrecv");
+  };
+  tell(own_ends.left, left, by_neighbours.right, right);
+  tell(own_ends.right, right, by_neighbours.left, left);
+  lifelines_->agree(by_neighbours);
   lifelines_->watch([this, left, right](Lifelines::Lost lost) { tell_loss(lost.right ? right : left); });
 }
 

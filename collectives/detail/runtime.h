@@ -1,6 +1,8 @@
 // What init() makes and shutdown() takes down: the communication thread and the communicator of all ranks.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -51,6 +53,8 @@ class Runtime {
   /// Decides which algorithms the world uses, see decide_costs(). On all ranks, once their options agree.
   void tune();
 
+  /// False in a process that was forked off the one that called init: this is not its runtime.
+  bool is_own() const { return getpid() == process_id_; }
   /// This process ends the job: its neighbours need not tell that it is gone. Any thread.
   void say_goodbye() {
     if (lifelines_) lifelines_->say_goodbye();
@@ -68,6 +72,7 @@ class Runtime {
   void do_idle_work();
   void wait_for_others();
 
+  const pid_t process_id_ = getpid();
   EngineOptions options_;
   ProcessInfo process_;
   bool owns_mpi_ = false;

@@ -118,6 +118,8 @@ bool take_record_request() { return record_wanted.exchange(false); }
 
 bool sigterm_received() { return last_words.load(); }
 
+bool is_about_to_end() { return terminations.load() > 0 || sigterm_received(); }
+
 void end_by_sigterm() {
   handle(SIGTERM, SIG_DFL);
   sigset_t signals;

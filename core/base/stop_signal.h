@@ -35,5 +35,8 @@ bool take_record_request();
 /// True since the first SIGTERM that nobody but install_record_signals() handles.
 bool sigterm_received();
 [[noreturn]] void end_by_sigterm();
+/// True since the first SIGTERM, whoever of this file handles it: the process has not long to live. Any
+/// thread.
+bool is_about_to_end();
 
 }  // namespace kolo

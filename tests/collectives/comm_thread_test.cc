@@ -7,13 +7,22 @@
 #include <chrono>
 #include <future>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include <kolo/collectives/mailbox.h>
+#include <kolo/collectives/watchdog.h>
 #include <kolo/core/base/error.h>
+
+#include "tests/core/training/temporary_directory.h"
 
 namespace kolo {
 namespace {
 
+using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 /// Finishes when it is told to.
@@ -115,6 +124,38 @@ TEST_F(CommThreadTest, LeavesOtherGroupsAloneWhenOneFails) {
     EXPECT_TRUE(thread_.error(7));
     EXPECT_FALSE(thread_.error());
   });
+}
+
+/// In which nothing arrives.
+class NoMail final : public Mailbox {
+ public:
+  void post(int, const std::string&) override {}
+  std::optional<Mail> take() override { return std::nullopt; }
+};
+
+// The program goes on without the group.
+TEST_F(CommThreadTest, RecordsTheFirstFailureOfAGroupAndThatOfTheJob) {
+  const TemporaryDirectory folder;
+  NoMail mail;
+  const auto recorded = [&] { return bytes_of_file(folder.path() + "/kolo-flight.0.json"); };
+  const auto fail = [&](int group, const std::string& text) {
+    thread_.call([&] { thread_.fail(group, std::make_exception_ptr(UnavailableError("{}", text))); });
+  };
+  thread_.recorder().set_identity({.size = 2, .folder = folder.path()});
+  thread_.call([&] {
+    thread_.set_watchdog(
+        std::make_unique<Watchdog>(mail, 0, std::vector<std::string>{"a", "b"}, Watchdog::Limits{}));
+  });
+  auto pending = submit(a_, std::make_shared<Gate>());
+  fail(7, "seven");
+  fail(7, "once more");
+  EXPECT_THAT(recorded(), HasSubstr("seven"));
+  thread_.call([&] { thread_.watchdog()->lost(1, 5); });
+  EXPECT_THROW(pending.get(), UnavailableError);
+  EXPECT_THAT(recorded(), HasSubstr("rank 1 on b is gone (last step 5)"));
+  fail(8, "what follows from it");
+  EXPECT_THAT(recorded(), HasSubstr("is gone"));
+  thread_.call([&] { thread_.set_watchdog(nullptr); });
 }
 
 TEST_F(CommThreadTest, EndsPendingOperationsWhenItIsClosed) {

@@ -18,10 +18,21 @@ class LifelinesTest : public testing::Test {
  protected:
   void join(int ranks) {
     for (int rank = 0; rank < ranks; ++rank) ring.push_back(std::make_unique<Lifelines>());
-    std::vector<std::jthread> joining;
-    for (int rank = 0; rank < ranks; ++rank)
-      joining.emplace_back(
-          [this, rank, ranks] { ring[rank]->join(ring[(rank + 1) % ranks]->address(), 10s); });
+    {
+      std::vector<std::jthread> joining;
+      for (int rank = 0; rank < ranks; ++rank)
+        joining.emplace_back(
+            [this, rank, ranks] { ring[rank]->join(ring[(rank + 1) % ranks]->address(), 10s); });
+    }
+    agree();
+  }
+
+  void agree() {
+    std::vector<Lifelines::Held> held;
+    for (const auto& place : ring) held.push_back(place->held());
+    for (std::size_t rank = 0; rank < ring.size(); ++rank)
+      ring[rank]->agree({.left = held[(rank + ring.size() - 1) % ring.size()].right,
+                         .right = held[(rank + 1) % ring.size()].left});
   }
 
   // "l" and "r" for those that are found to be lost; looks until something is, for a while.
@@ -76,6 +87,18 @@ TEST_F(LifelinesTest, OfTwoAreBothNeighboursOfEachOther) {
   ring[1].reset();
   const std::string first = lost(0);
   EXPECT_THAT(first + (first == "lr" ? "" : lost(0)), testing::UnorderedElementsAre('l', 'r'));
+}
+
+// The system takes the call of the first one, which has hung up when the second one looks.
+TEST_F(LifelinesTest, OfOneThatCameTooLateNobodyIsLost) {
+  for (int rank = 0; rank < 2; ++rank) ring.push_back(std::make_unique<Lifelines>());
+  ring[0]->join(ring[1]->address(), 50ms);
+  ring[1]->join(ring[0]->address(), 50ms);
+  EXPECT_TRUE(ring[1]->held().left);
+  agree();
+  EXPECT_EQ(lost(1, 50ms), "");
+  EXPECT_EQ(lost(0, 20ms), "");
+  EXPECT_FALSE(ring[1]->held().left);
 }
 
 TEST_F(LifelinesTest, GoWithoutANeighbourThatCannotBeReached) {

@@ -1,6 +1,8 @@
 // A program that job_test starts on several ranks: each word says how the last rank ends, or how all begin.
 #include <fmt/core.h>
 #include <mpi.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -11,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <kolo/collectives/detail/runtime.h>
 #include <kolo/collectives/eager.h>
 #include <kolo/collectives/init.h>
 #include <kolo/collectives/mpi_interop.h>
@@ -156,6 +159,34 @@ void eager_kill() {
   }
 }
 
+// On one rank of a set something fails that the other one does not take part in.
+void fail_in_set() {
+  const auto set = kolo::ProcessSet::create(std::vector<int>{0, 1});
+  if (kolo::rank() == 0) {
+    auto& thread = kolo::detail::current_runtime()->thread();
+    thread.call(
+        [&] { thread.fail(set.id(), std::make_exception_ptr(kolo::UnavailableError("a line is cut"))); });
+  }
+  std::vector<float> values(10, 1);
+  if (set.contains_this_rank())
+    print_error(
+        [&] { kolo::allreduce(std::span(values), kolo::ReduceOp::sum, {.name = "g", .process_set = set}); });
+  wait_for_everyone();
+}
+
+// The last rank forks a process that ends by an error of its own.
+void fork_child() {
+  if (kolo::rank() == kolo::size() - 1) {
+    const pid_t child = fork();
+    if (child == 0) std::exit(3);
+    int status = 0;
+    waitpid(child, &status, 0);
+    print_place(fmt::format("child ended with {}", WEXITSTATUS(status)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  wait_for_everyone();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -173,6 +204,8 @@ int main(int argc, char** argv) {
   if (how == "eager_leave") eager_leave(false);
   if (how == "eager_shutdown") eager_leave(true);
   if (how == "eager_kill") eager_kill();
+  if (how == "fail_in_set") fail_in_set();
+  if (how == "fork") fork_child();
   if (how == "stall0") stall(0);
   if (how == "stall1") stall(1);
   if (how == "stall_in_branch") stall_in_branch();

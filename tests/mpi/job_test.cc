@@ -48,6 +48,12 @@ TEST(Job, EndsWellWithoutCallingShutdown) {
   EXPECT_EQ(ended.output, "");
 }
 
+TEST(Job, GoesOnAfterAForkedProcessHasEnded) {
+  const auto ended = run(2, "fork");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("child ended with 3"), Not(HasSubstr("is gone"))));
+}
+
 TEST(Job, RefusesAnOptionThatDoesNotParseOnAllRanks) {
   const auto ended = run(2, "catch", "KOLO_CYCLE_TIME_MS=fast");
   EXPECT_EQ(ended.code, 2) << ended.output;
@@ -118,6 +124,14 @@ TEST(Job, EndsAStepWhoseReductionStandsInABranchThatSomeRanksDoNotTake) {
   EXPECT_THAT(ended.output,
               AllOf(ContainsRegex("stalled: .*\"w\".*ready on \\[0\\], missing on \\[1\\]"),
                     ContainsRegex("DeadlineExceeded: .*\"w\".*missing on \\[1\\].*rank 0 of 2")));
+}
+
+TEST(Job, EndsTheEagerOperationsOfASetThatFailsOnAnotherRank) {
+  const kolo::TemporaryDirectory folder;  // of flight records
+  const auto ended = run(3, "fail_in_set", fmt::format("KOLO_FLIGHT_DIR={}", folder.path()));
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("Unavailable: a line is cut: rank 0 of 3"),
+                                  ContainsRegex("Unavailable: .*rank 0.*a line is cut.*rank 1 of 3")));
 }
 
 // In a folder of their own, read by kolo-inspect as a user would.

@@ -83,7 +83,7 @@ Resident::State Engine::advance(std::chrono::steady_clock::time_point now) {
     // A set may make others while it is advanced.
     for (std::size_t i = 0; i < engines_.size(); ++i) {  // NOLINT(modernize-loop-convert)
       const auto engine = engines_[i];
-      if (const auto error = thread_->error(engine->id())) engine->break_off(error);
+      if (const auto error = thread_->error(engine->id())) end(*engine, error);
       state = std::max(state, advance(*engine, now));
     }
   } catch (...) {  // of the mail, which all sets share
@@ -99,6 +99,13 @@ Resident::State Engine::advance(SetEngine& engine, std::chrono::steady_clock::ti
     engine.fail(std::current_exception());
     return State::advanced;
   }
+}
+
+// The set's communication has failed elsewhere, e.g. in a schedule. The other ranks may know nothing of it;
+// what the watchdog has given up it tells them itself.
+void Engine::end(SetEngine& engine, const std::exception_ptr& error) {
+  if (engine.size() == 1 || thread_->watchdog()->given_up()) engine.break_off(error);
+  else if (failed_.insert(engine.id()).second) engine.fail(error);
 }
 
 void Engine::dispatch(std::chrono::steady_clock::time_point now, int from, const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Engine final : public Resident {
   };
 
   State advance(SetEngine& engine, std::chrono::steady_clock::time_point now);
+  void end(SetEngine& engine, const std::exception_ptr& error);
   void dispatch(std::chrono::steady_clock::time_point now, int from, const std::string& text);
   std::vector<std::int64_t> make_sets(const std::string& payload);
   int make_set(std::vector<int> members);
@@ -65,6 +67,7 @@ class Engine final : public Resident {
   std::shared_ptr<Communicator> world_;              // its messages are those of set 0
   std::map<int, std::vector<Early>> early_;          // for sets that other ranks have made already
   std::vector<std::shared_ptr<SetEngine>> engines_;  // of sets_, for the communication thread
+  std::set<int> failed_;                             // ids of the sets whose other ranks have been told
 
   Mutex mutex_;
   std::map<int, Set> sets_ KOLO_GUARDED_BY(mutex_);

@@ -46,6 +46,30 @@ TEST(StopSignalDeathTest, IsSetBySigusr1AnyNumberOfTimes) {
       ExitedWithCode(0), Eq(""));
 }
 
+TEST(StopSignalDeathTest, OnlySigtermIsAboutToEndTheProcess) {
+  EXPECT_EXIT(
+      {
+        install_under(nullptr);
+        raise(SIGUSR1);
+        const bool before = is_about_to_end();
+        raise(SIGTERM);
+        exit_with(!before && is_about_to_end());
+      },
+      ExitedWithCode(0), Eq(""));
+}
+
+TEST(StopSignalDeathTest, SoDoesTheOneThatARecordIsWrittenAt) {
+  EXPECT_EXIT(
+      {
+        install_record_signals();
+        raise(SIGUSR2);
+        const bool before = is_about_to_end();
+        raise(SIGTERM);
+        exit_with(!before && is_about_to_end());
+      },
+      ExitedWithCode(0), Eq(""));
+}
+
 TEST(StopSignalDeathTest, ASecondSigtermExitsAtOnce) {
   EXPECT_EXIT(
       {
