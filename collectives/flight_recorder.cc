@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -20,7 +19,7 @@ using Seconds = std::chrono::duration<double>;
 template <std::size_t kSize>
 void copy_text(std::string_view text, std::array<char, kSize>& to) {
   const auto length = std::min(text.size(), kSize - 1);
-  std::memcpy(to.data(), text.data(), length);
+  std::copy_n(text.begin(), length, to.begin());  // memcpy must not see the nullptr of an empty view
   to[length] = '\0';
 }
 

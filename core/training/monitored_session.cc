@@ -74,6 +74,13 @@ class MonitoredTrainingSession::Impl {
       try {
         return run_once(args);
       } catch (const OutOfRangeError&) {
+        // Behind the reductions of a step after which all save, it is no end for the others: they come to
+        // save.
+        const bool others_save = is_spread_ && stop_->take_save();
+        if (others_save && !stop_->is_end_of_data()) {
+          fail(message_of(std::current_exception()), others_save);
+          throw;
+        }
         end_of_data();
         return std::vector<Tensor>(args.fetches.size());
       } catch (const Error& error) {
@@ -288,12 +295,14 @@ class MonitoredTrainingSession::Impl {
 
   // Before an agreed save, and after an agreed end, the others cannot be told of it in a step: they are told
   // where they come to save.
-  void fail(const std::string& text) {
+  void fail(const std::string& text) { fail(text, is_spread_ && stop_->take_save()); }
+  void fail(const std::string& text, bool others_save) {
     failed_ = stopping_ = true;
-    if (is_spread_ && stop_->take_save()) GatheredState::refuse(text, group_);
-    failed_unseen_ = stop_->is_agreed_by_all();
+    if (others_save) GatheredState::refuse(text, group_);
     failure_ = text;
     stop_->fail(text);
+    // Behind that, for an end may have been agreed upon in the very step that told of the failure.
+    failed_unseen_ = stop_->is_agreed_by_all();
   }
 
   void release() {

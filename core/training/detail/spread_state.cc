@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// What must be the same on all ranks: `f32 [4,3] in parts`.
+// What must be the same on all ranks: `part of "w/Adam" f32 [4,3]`.
 std::string kind_of(const Variable& variable, const std::optional<ShardOf>& whole) {
   if (!whole) return fmt::format("{} {}", variable.dtype(), variable.shape());
   return fmt::format("part of \"{}\" {} {}", whole->name, variable.dtype(), whole->shape);

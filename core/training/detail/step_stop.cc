@@ -52,6 +52,11 @@ bool StepStop::is_agreed() const {
                      [](const auto& agreement) { return has_ended(*agreement); });
 }
 
+bool StepStop::is_end_of_data() const {
+  return std::any_of(agreements_.begin(), agreements_.end(),
+                     [](const auto& agreement) { return agreement->last_step().end_of_data; });
+}
+
 bool StepStop::is_agreed_by_all() const {
   return std::any_of(agreements_.begin(), agreements_.end(), [](const auto& agreement) {
     return agreement->ranks().empty() && has_ended(*agreement);

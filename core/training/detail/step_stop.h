@@ -32,6 +32,8 @@ class StepStop {
   bool is_agreed() const;
   /// The same where these are all ranks.
   bool is_agreed_by_all() const;
+  /// The last step was void on all ranks, for one had no more data.
+  bool is_end_of_data() const;
   /// All are to save after the next step, if that is one that all ranks share.
   void ask_to_save();
   /// After each run: whether all ranks have agreed to save after its step.
