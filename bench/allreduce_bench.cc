@@ -18,8 +18,8 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/collectives/algorithms/cost_model.h>
-#include <kolo/collectives/detail/runtime.h>
-#include <kolo/collectives/schedule.h>
+#include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/tensor/allocator.h>

@@ -14,8 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <kolo/collectives/detail/runtime.h>
-#include <kolo/collectives/eager.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo::bench {

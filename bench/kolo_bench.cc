@@ -16,7 +16,7 @@
 #include <bench/train_bench.h>
 #include <bench/tune_bench.h>
 #include <kolo/collectives/algorithms/allreduce_registry.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/nearest_name.h>
 #include <kolo/core/base/parse_number.h>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <kolo/collectives/algorithms/cost_model.h>
-#include <kolo/collectives/topology.h>
+#include <kolo/collectives/transport/topology.h>
 
 namespace kolo::bench {
 

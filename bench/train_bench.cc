@@ -10,8 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <kolo/collectives/overlap.h>
-#include <kolo/collectives/schedule.h>
+#include <kolo/collectives/schedule/overlap.h>
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/process.h>

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/collectives/algorithms/measure_costs.h>
-#include <kolo/collectives/detail/runtime.h>
+#include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>

@@ -10,10 +10,16 @@ if(programs)
   install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# Headers of detail/ and of programs are nobody else's business.
+# Headers of detail/ and of programs are nobody else's business; of collectives, those that are not listed as PUBLIC.
 install(FILES kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo OPTIONAL)
-install(DIRECTORY core collectives optimizer models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo
+install(DIRECTORY core optimizer models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo
         FILES_MATCHING PATTERN "*.h" PATTERN detail EXCLUDE PATTERN programs EXCLUDE PATTERN examples EXCLUDE)
+get_property(headers GLOBAL PROPERTY KOLO_PUBLIC_HEADERS)
+foreach(header IN LISTS headers)
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${header})
+  get_filename_component(folder ${path} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo/${folder})
+endforeach()
 
 install(EXPORT koloTargets NAMESPACE kolo:: DESTINATION ${KOLO_PACKAGE_DIR})
 configure_package_config_file(cmake/koloConfig.cmake.in ${CMAKE_BINARY_DIR}/koloConfig.cmake

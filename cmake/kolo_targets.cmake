@@ -1,10 +1,13 @@
-# kolo_library(graph SOURCES graph.cc … DEPENDS kolo_device PRIVATE fmt::fmt)
+# kolo_library(graph SOURCES graph.cc … PUBLIC graph.h … DEPENDS kolo_device PRIVATE fmt::fmt)
+# PUBLIC: the headers that are installed.
 # One object library per folder of the design, named kolo_<folder>. Object libraries, because a linker drops an
 # unnamed object of a static library, and with it every op, kernel or optimizer that the object registers.
 function(kolo_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;DEPENDS;PRIVATE" ${ARGN})
   set(target kolo_${name})
   add_library(${target} OBJECT ${ARG_SOURCES})
+  list(TRANSFORM ARG_PUBLIC PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(GLOBAL APPEND PROPERTY KOLO_PUBLIC_HEADERS ${ARG_PUBLIC})
   target_include_directories(${target} PUBLIC ${CMAKE_BINARY_DIR}/include)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} fmt::fmt Threads::Threads
                                   PRIVATE kolo_build_flags ${ARG_PRIVATE})

@@ -1,6 +1,6 @@
 #include <kolo/models/layers.h>
 
-#include <kolo/collectives/sync_batch_norm.h>
+#include <kolo/collectives/graph/sync_batch_norm.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/batch_norm.h>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/detail/set_group.h>
+#include <kolo/collectives/engine/set_group.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/optional_state.h>

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include <kolo/collectives/process_set.h>
+#include <kolo/collectives/engine/process_set.h>
 #include <kolo/core/ops/variable.h>
 #include <kolo/core/training/hook.h>
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include <kolo/collectives/detail/set_group.h>
-#include <kolo/collectives/graph_ops.h>
+#include <kolo/collectives/engine/set_group.h>
+#include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/indexed_slices.h>

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/process_set.h>
-#include <kolo/collectives/reduce_op.h>
+#include <kolo/collectives/engine/process_set.h>
+#include <kolo/collectives/reduce/reduce_op.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/loss_scale.h>
 #include <kolo/optimizer/optimizer.h>

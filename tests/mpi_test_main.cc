@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <exception>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 
 namespace {
 

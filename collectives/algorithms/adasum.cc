@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/algorithms/adasum_kernels.h>
 #include <kolo/collectives/algorithms/broadcast.h>
 #include <kolo/collectives/algorithms/halving_doubling.h>
 #include <kolo/collectives/algorithms/partner_ranks.h>
 #include <kolo/collectives/algorithms/rounds.h>
 #include <kolo/collectives/algorithms/sequence.h>
 #include <kolo/collectives/algorithms/sub_network.h>
+#include <kolo/collectives/reduce/adasum_kernels.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <span>
 
-#include <kolo/collectives/collective.h>
-#include <kolo/collectives/point_to_point.h>
-#include <kolo/collectives/reduce_op.h>
-#include <kolo/collectives/topology.h>
+#include <kolo/collectives/algorithms/collective.h>
+#include <kolo/collectives/reduce/reduce_op.h>
+#include <kolo/collectives/transport/point_to_point.h>
+#include <kolo/collectives/transport/topology.h>
 
 namespace kolo {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include <kolo/collectives/collective.h>
-#include <kolo/collectives/point_to_point.h>
+#include <kolo/collectives/algorithms/collective.h>
+#include <kolo/collectives/transport/point_to_point.h>
 
 namespace kolo {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <span>
 
-#include <kolo/collectives/collective.h>
-#include <kolo/collectives/point_to_point.h>
+#include <kolo/collectives/algorithms/collective.h>
+#include <kolo/collectives/transport/point_to_point.h>
 
 namespace kolo {
 

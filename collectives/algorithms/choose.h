@@ -5,8 +5,8 @@
 #include <string>
 
 #include <kolo/collectives/algorithms/cost_model.h>
-#include <kolo/collectives/reduce_op.h>
-#include <kolo/collectives/topology.h>
+#include <kolo/collectives/reduce/reduce_op.h>
+#include <kolo/collectives/transport/topology.h>
 
 namespace kolo {
 

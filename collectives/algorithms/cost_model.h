@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/topology.h>
+#include <kolo/collectives/transport/topology.h>
 
 namespace kolo {
 

@@ -10,7 +10,7 @@
 #include <kolo/collectives/algorithms/halving_doubling.h>
 #include <kolo/collectives/algorithms/ring.h>
 #include <kolo/collectives/algorithms/sub_network.h>
-#include <kolo/collectives/reduce.h>
+#include <kolo/collectives/reduce/reduce.h>
 
 namespace kolo {
 namespace {

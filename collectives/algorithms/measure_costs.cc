@@ -11,7 +11,7 @@
 
 #include <kolo/collectives/algorithms/broadcast.h>
 #include <kolo/collectives/algorithms/rounds.h>
-#include <kolo/collectives/reduce.h>
+#include <kolo/collectives/reduce/reduce.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <kolo/collectives/algorithms/cost_model.h>
-#include <kolo/collectives/point_to_point.h>
-#include <kolo/collectives/topology.h>
+#include <kolo/collectives/transport/point_to_point.h>
+#include <kolo/collectives/transport/topology.h>
 
 namespace kolo {
 

@@ -7,7 +7,7 @@
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/algorithms/partner_ranks.h>
 #include <kolo/collectives/algorithms/rounds.h>
-#include <kolo/collectives/reduce.h>
+#include <kolo/collectives/reduce/reduce.h>
 
 namespace kolo {
 namespace {

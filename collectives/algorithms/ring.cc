@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
-#include <kolo/collectives/reduce.h>
+#include <kolo/collectives/reduce/reduce.h>
 
 namespace kolo {
 namespace {

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include <kolo/collectives/collective.h>
-#include <kolo/collectives/point_to_point.h>
+#include <kolo/collectives/algorithms/collective.h>
+#include <kolo/collectives/transport/point_to_point.h>
 
 namespace kolo {
 

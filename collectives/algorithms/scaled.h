@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include <kolo/collectives/collective.h>
+#include <kolo/collectives/algorithms/collective.h>
 
 namespace kolo {
 

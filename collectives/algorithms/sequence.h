@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/collectives/collective.h>
+#include <kolo/collectives/algorithms/collective.h>
 
 namespace kolo {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/point_to_point.h>
+#include <kolo/collectives/transport/point_to_point.h>
 
 namespace kolo {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <kolo/collectives/reduce.h>
+#include <kolo/collectives/reduce/reduce.h>
 
 namespace kolo {
 namespace {

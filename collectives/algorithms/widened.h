@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include <kolo/collectives/collective.h>
+#include <kolo/collectives/algorithms/collective.h>
 
 namespace kolo {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <exception>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/models/programs/train_options.h>

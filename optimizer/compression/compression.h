@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/graph_ops.h>
+#include <kolo/collectives/graph/group_ops.h>
 #include <kolo/optimizer/optimizer.h>
 
 namespace kolo {

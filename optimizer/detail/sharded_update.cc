@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include <kolo/collectives/graph_ops.h>
+#include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/all_finite.h>
 #include <kolo/core/ops/basic.h>

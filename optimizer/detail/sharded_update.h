@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/sharding.h>
+#include <kolo/collectives/graph/sharding.h>
 #include <kolo/optimizer/optimizer.h>
 
 namespace kolo::detail {

@@ -1,6 +1,6 @@
 #include <kolo/optimizer/detail/trust_ratio.h>
 
-#include <kolo/collectives/graph_ops.h>
+#include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/cast.h>
 #include <kolo/core/ops/compare.h>

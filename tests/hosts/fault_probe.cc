@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
-#include <kolo/collectives/process_set.h>
-#include <kolo/collectives/schedule.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/engine/process_set.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/stop_signal.h>
 
 namespace {

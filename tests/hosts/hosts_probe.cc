@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
-#include <kolo/collectives/detail/runtime.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/job/runtime.h>
 
 namespace {
 

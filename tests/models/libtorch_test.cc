@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 #include <models/examples/libtorch_mnist/averaged_gradients.h>

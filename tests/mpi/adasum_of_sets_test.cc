@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/job/init.h>
 
 namespace kolo {
 namespace {

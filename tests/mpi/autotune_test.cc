@@ -1,13 +1,13 @@
 // Which costs the ranks agree on: the defaults, measured ones, or those of rank 0's file.
-#include <kolo/collectives/detail/autotune.h>
+#include <kolo/collectives/job/autotune.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include <kolo/collectives/detail/runtime.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 

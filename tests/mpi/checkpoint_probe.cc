@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/runtime/group.h>

@@ -1,13 +1,13 @@
 // Collectives in a graph over several ranks: rows 2, 10, 13, 15 and 18 of the collectives' worked examples as
 // nodes, and the gradient of each.
-#include <kolo/collectives/collective_ops.h>
+#include <kolo/collectives/graph/collective_ops.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>

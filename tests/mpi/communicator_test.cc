@@ -1,6 +1,6 @@
 // The communicator's own algorithms and MPI's give the same results: rows 1, 2, 4, 6, 10, 11, 13 to 15, 18
 // and 28 to 33 of the collectives' worked examples, for any number of ranks, and more.
-#include <kolo/collectives/detail/mpi_communicator.h>
+#include <kolo/collectives/algorithms/mpi_communicator.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -14,8 +14,8 @@
 #include <random>
 #include <thread>
 
-#include <kolo/collectives/detail/mpi_node_view.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/transport/mpi_node_view.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>

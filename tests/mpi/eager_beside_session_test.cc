@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
-#include <kolo/collectives/schedule.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/schedule/schedule.h>
 
 namespace kolo {
 namespace {

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/parse_number.h>
 
 namespace kolo {

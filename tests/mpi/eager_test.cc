@@ -1,5 +1,5 @@
 // Eager collectives under mpirun: the collectives' worked examples, for any number of ranks where they allow.
-#include <kolo/collectives/eager.h>
+#include <kolo/collectives/engine/eager.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include <kolo/collectives/engine/observer.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -1,5 +1,5 @@
 // KOLO_AUTOTUNE=1: while the engine tries settings every result is right, and all ranks change over at once.
-#include <kolo/collectives/eager.h>
+#include <kolo/collectives/engine/eager.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 #include <random>
 #include <utility>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 
 namespace kolo {
 namespace {

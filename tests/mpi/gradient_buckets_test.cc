@@ -1,4 +1,4 @@
-#include <kolo/collectives/gradient_buckets.h>
+#include <kolo/collectives/schedule/gradient_buckets.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

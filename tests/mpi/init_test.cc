@@ -1,4 +1,4 @@
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/collectives/detail/runtime.h>
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
-#include <kolo/collectives/mpi_interop.h>
-#include <kolo/collectives/schedule.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/job/mpi_interop.h>
+#include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>

@@ -8,7 +8,7 @@
 #include <functional>
 #include <set>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
-#include <kolo/collectives/process_set.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/engine/process_set.h>
+#include <kolo/collectives/job/init.h>
 
 namespace kolo {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
-#include <kolo/collectives/mpi_interop.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/job/mpi_interop.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/eager.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/ops/basic.h>

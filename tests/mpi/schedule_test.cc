@@ -1,4 +1,4 @@
-#include <kolo/collectives/schedule.h>
+#include <kolo/collectives/schedule/schedule.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 

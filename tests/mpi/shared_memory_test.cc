@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/detail/runtime.h>
-#include <kolo/collectives/init.h>
-#include <kolo/collectives/schedule.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/runtime/group.h>
 
 namespace kolo {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <kolo/collectives/graph_ops.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/graph/group_ops.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/elementwise.h>

@@ -8,8 +8,8 @@
 #include <functional>
 #include <sstream>
 
-#include <kolo/collectives/detail/mpi_group.h>
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
+#include <kolo/collectives/job/mpi_group.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>

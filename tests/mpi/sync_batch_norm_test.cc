@@ -1,12 +1,12 @@
 // Row 47 of the worked examples, and the statistics and gradients of one process that has all samples.
-#include <kolo/collectives/sync_batch_norm.h>
+#include <kolo/collectives/graph/sync_batch_norm.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>

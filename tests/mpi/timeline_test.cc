@@ -1,5 +1,5 @@
 // A timeline of all ranks in one file, started and stopped while the program runs.
-#include <kolo/collectives/timeline.h>
+#include <kolo/collectives/progress/timeline.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 

@@ -18,9 +18,9 @@ SOUND = {
     "core/base/error.h": "#include <stdexcept>\n",
     "core/runtime/session.h": "#include <kolo/core/passes/prune.h>\n",
     "core/passes/prune.h": "#include <kolo/core/graph/graph.h>\n",
-    "collectives/CMakeLists.txt": "kolo_library(collectives SOURCES ring.cc)\n",
+    "collectives/CMakeLists.txt": "kolo_library(collectives SOURCES ring.cc PUBLIC job/mpi_interop.h ring.h DEPENDS kolo_runtime)\n",
     "collectives/ring.cc": "#include <mpi.h>\n#include <kolo/core/runtime/session.h>\n",
-    "collectives/mpi_interop.h": "#include <mpi.h>\n",
+    "collectives/job/mpi_interop.h": "#include <mpi.h>\n",
     "launcher/CMakeLists.txt": "kolo_program(kolorun SOURCES kolorun.cc)\nkolo_program(kolo-inspect SOURCES kolo_inspect.cc)\n",
     "launcher/kolorun.cc": "#include <kolo/core/base/error.h>\n",
     "launcher/kolo_inspect.cc": "#include <kolo/core/runtime/session.h>\n",
@@ -62,7 +62,7 @@ class CheckLayers(unittest.TestCase):
         self.expect_finding("core/graph/graph.cc:2", "<kolo/core/runtime/session.h>", "against the arrows")
 
     def test_finds_core_including_collectives(self):
-        self.write("core/runtime/session.h", "#include <kolo/collectives/mpi_interop.h>\n")
+        self.write("core/runtime/session.h", "#include <kolo/collectives/job/mpi_interop.h>\n")
         self.expect_finding("core/runtime/session.h:1", "against the arrows")
 
     def test_finds_a_library_file_including_the_header_that_brings_all(self):

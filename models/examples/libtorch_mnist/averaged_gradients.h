@@ -6,7 +6,7 @@
 
 #include <torch/nn/module.h>
 
-#include <kolo/collectives/gradient_buckets.h>
+#include <kolo/collectives/schedule/gradient_buckets.h>
 
 /// Gives all ranks rank 0's parameters and buffers. Collective.
 void broadcast_module(const torch::nn::Module& model);

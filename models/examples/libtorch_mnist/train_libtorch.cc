@@ -10,7 +10,7 @@
 
 #include <torch/torch.h>
 
-#include <kolo/collectives/init.h>
+#include <kolo/collectives/job/init.h>
 #include <kolo/models/batches.h>
 #include <models/examples/libtorch_mnist/averaged_gradients.h>
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include <kolo/collectives/algorithms/ring.h>
-#include <kolo/collectives/options.h>
+#include <kolo/collectives/engine/options.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -1,4 +1,4 @@
-#include <kolo/collectives/engine/detail/fusion.h>
+#include <kolo/collectives/engine/fusion.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

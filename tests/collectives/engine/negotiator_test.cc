@@ -1,4 +1,4 @@
-#include <kolo/collectives/engine/detail/negotiator.h>
+#include <kolo/collectives/engine/negotiator.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include <kolo/collectives/engine/detail/response_cache.h>
+#include <kolo/collectives/engine/response_cache.h>
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/engine/detail/negotiator.h>
+#include <kolo/collectives/engine/negotiator.h>
 
 namespace kolo::detail {
 

@@ -1,5 +1,5 @@
 // Several reporters in one process, on a clock that the test turns.
-#include <kolo/collectives/engine/detail/stall_reporter.h>
+#include <kolo/collectives/engine/stall_reporter.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include <kolo/collectives/engine/detail/tensor_queue.h>
+#include <kolo/collectives/engine/tensor_queue.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include <kolo/collectives/engine/detail/tuner.h>
+#include <kolo/collectives/engine/tuner.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

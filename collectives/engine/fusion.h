@@ -1,0 +1,31 @@
+// Which reductions travel together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <kolo/collectives/engine/request.h>
+
+namespace kolo::detail {
+
+/// One tensor of an agreed allreduce.
+struct Piece {
+  int operation = 0;  // its number in the list of requests
+  int tensor = 0;     // which of its tensors
+  std::int64_t bytes = 0;
+};
+
+/// An agreed request, and how many ranks contribute to it.
+struct AgreedReduction {
+  const Request* request = nullptr;
+  int contributors = 0;
+};
+
+/// Cuts the tensors of `reductions` into runs that are reduced in one go: same dtype, reduction, device and
+/// contributors, at most fusion_bytes together. A larger tensor, and each tensor where fusion_bytes is 0, is
+/// alone. Empty tensors are left out. Runs stand in the order of their first tensors, so all ranks make the
+/// same list.
+std::vector<std::vector<Piece>> fuse(const std::vector<AgreedReduction>& reductions,
+                                     std::int64_t fusion_bytes);
+
+}  // namespace kolo::detail

@@ -1,0 +1,117 @@
+#include <kolo/collectives/engine/work.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <kolo/collectives/reduce/reduce.h>
+#include <kolo/core/base/error.h>
+
+namespace kolo::detail {
+namespace {
+
+class Stages final : public Collective {
+ public:
+  explicit Stages(std::vector<Stage> stages) : stages_(std::move(stages)) {}
+  void start() override { next_ = 0; }
+  Progress progress() override {
+    if (current_) {
+      const Progress progress = current_->progress();
+      if (progress != Progress::finished) return progress;
+      current_ = nullptr;
+    }
+    if (next_ == stages_.size()) return Progress::finished;
+    current_ = stages_[next_++]();
+    if (current_) current_->start();
+    return Progress::advanced;
+  }
+  const char* phase() const override { return current_ ? current_->phase() : nullptr; }
+
+ private:
+  std::vector<Stage> stages_;
+  std::size_t next_ = 0;
+  std::shared_ptr<Collective> current_;
+};
+
+template <typename T>
+void fill(const TypedBuffer& buffer, T value) {
+  std::fill_n(reinterpret_cast<T*>(buffer.bytes), buffer.elements, value);
+}
+
+template <typename T>
+T neutral(ReduceOp op) {
+  using Limits = std::numeric_limits<T>;
+  switch (op) {
+    case ReduceOp::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    case ReduceOp::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    case ReduceOp::product: return T{1};
+    default: return T{0};
+  }
+}
+
+void scale_alone(const Request& request, const TypedBuffer& buffer) {
+  for (const double scale : {request.reduction.prescale, request.reduction.postscale})
+    if (scale != 1) multiply(buffer.dtype, buffer.bytes, buffer.elements, scale);
+}
+
+Tensor copy_of(const TypedBuffer& buffer, const Shape& shape, Allocator& allocator) {
+  Tensor copy(buffer.dtype, shape, allocator);
+  if (copy.bytes() > 0) std::memcpy(copy.raw(), buffer.bytes, copy.bytes());
+  return copy;
+}
+
+}  // namespace
+
+std::shared_ptr<Collective> in_stages(std::vector<Stage> stages) {
+  return std::make_shared<Stages>(std::move(stages));
+}
+
+std::vector<std::int64_t> rows_by_rank(std::int64_t rows, int ranks) {
+  std::vector<std::int64_t> counts(ranks, rows / ranks);
+  for (int rank = 0; rank < rows % ranks; ++rank) ++counts[rank];
+  return counts;
+}
+
+void fill_neutral(ReduceOp op, const TypedBuffer& buffer) {
+  switch (buffer.dtype) {
+    case DType::f32: return fill(buffer, neutral<float>(op));
+    case DType::f64: return fill(buffer, neutral<double>(op));
+    case DType::f16: return fill(buffer, Half(neutral<float>(op)));
+    case DType::bf16: return fill(buffer, BFloat16(neutral<float>(op)));
+    case DType::i32: return fill(buffer, neutral<std::int32_t>(op));
+    case DType::i64: return fill(buffer, neutral<std::int64_t>(op));
+    case DType::u8: return fill(buffer, neutral<std::uint8_t>(op));
+    case DType::i8: return fill(buffer, neutral<std::int8_t>(op));
+    case DType::boolean: return fill(buffer, op == ReduceOp::min || op == ReduceOp::product);
+    case DType::string: break;
+  }
+  throw InternalError("{} has no neutral element", numpy_name(buffer.dtype));
+}
+
+void run_alone(Operation& operation) {
+  const Request& request = *operation.request;
+  switch (request.kind) {
+    case OpKind::allreduce:
+    case OpKind::grouped_allreduce:
+      for (const auto& buffer : operation.buffers) scale_alone(request, buffer);
+      break;
+    case OpKind::reduce_scatter:
+    case OpKind::grouped_reduce_scatter:
+      for (const auto& buffer : operation.buffers) scale_alone(request, buffer);
+      operation.results = std::move(operation.tensors);
+      break;
+    case OpKind::allgather:
+    case OpKind::alltoall:
+    case OpKind::gather:
+    case OpKind::scatter:
+    case OpKind::broadcast_object:
+    case OpKind::allgather_object:
+      operation.results = {copy_of(operation.buffers[0], request.tensors[0].shape, *operation.allocator)};
+      operation.numbers = {request.rows()};
+      break;
+    default: break;
+  }
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,346 @@
+// Turns each GroupAllReduce and AllReduce of a step into one node for each bucket of its schedule, which
+// starts as soon as the bucket's last gradient is written, and puts the gradients' memory inside the buckets,
+// so that nothing is copied on the way.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <kolo/collectives/engine/process_set_access.h>
+#include <kolo/collectives/graph/group_node.h>
+#include <kolo/collectives/graph/group_ops.h>
+#include <kolo/collectives/graph/sharding.h>
+#include <kolo/collectives/schedule/schedule.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/pass.h>
+#include <kolo/core/runtime/step_agreement.h>
+
+namespace kolo {
+namespace {
+
+// Outputs are the inputs' memory, which is the bucket's: the reduction is in place.
+const RegisterOp bucket_op(OpSchema("BucketAllReduce")
+                               .variadic("gradients")
+                               .required_attr("bucket", 0)
+                               .output_per_input()
+                               .stateful()
+                               .made_by_pass());
+
+// Outputs are this rank's parts, where they lie in the bucket.
+const RegisterOp scatter_op(OpSchema("BucketReduceScatter")
+                                .variadic("gradients")
+                                .required_attr("bucket", 0)
+                                .required_attr("counts", std::vector<std::int64_t>())
+                                .output_per_input()
+                                .shape([](ShapeContext& c) {
+                                  const auto counts = c.attr<std::vector<std::int64_t>>("counts");
+                                  for (int i = 0; i < c.num_inputs(); ++i)
+                                    c.set_output(i, {counts.at(static_cast<std::size_t>(i))});
+                                })
+                                .stateful()
+                                .made_by_pass());
+
+const RegisterOp rows_op(OpSchema("GatherRows")
+                             .input("values")
+                             .input("indices", {DType::i32, DType::i64})
+                             .required_attr("gather", 0)
+                             .required_attr("rows", 0)
+                             .output("all_values")
+                             .output("all_indices", "indices")
+                             .shape([](ShapeContext& c) {
+                               for (int i = 0; i < 2; ++i) c.set_output(i, c.input(i).with_dim(0, -1));
+                             })
+                             .stateful()
+                             .made_by_pass());
+
+class BucketKernel final : public AsyncKernel {
+ public:
+  BucketKernel(std::shared_ptr<Schedule> schedule, int bucket)
+      : schedule_(std::move(schedule)), bucket_(bucket) {}
+
+  void start(KernelContext&, Completion done) override {
+    done_ = done;
+    schedule_->submit(bucket_, [this](std::exception_ptr error) { done_(std::move(error)); });
+  }
+
+ private:
+  std::shared_ptr<Schedule> schedule_;
+  int bucket_;
+  Completion done_;  // kept here: a closure that held it would be allocated at each step
+};
+
+// The ranks may add rows up where they belong, instead of passing them on.
+void check_rows(const Tensor& indices, std::int64_t rows) {
+  for (std::int64_t i = 0; i < indices.elements(); ++i) {
+    const std::int64_t index =
+        indices.dtype() == DType::i32 ? indices.data<std::int32_t>()[i] : indices.data<std::int64_t>()[i];
+    if (index < 0 || index >= rows)
+      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows", index,
+                                 i, rows);
+  }
+}
+
+class GatherRowsKernel final : public AsyncKernel {
+ public:
+  GatherRowsKernel(std::shared_ptr<Schedule> schedule, int gather, std::int64_t rows)
+      : schedule_(std::move(schedule)), gather_(gather), rows_(rows) {}
+
+  void start(KernelContext& context, Completion done) override {
+    context_ = &context;
+    done_ = done;
+    check_rows(context.input(1), rows_);
+    schedule_->give_rows(gather_, context.input(0), context.input(1));
+    schedule_->submit(schedule_->slot_of_gather(gather_), [this](std::exception_ptr error) {
+      if (!error) {
+        auto [values, indices] = schedule_->gathered_rows(gather_);
+        context_->set_output(0, std::move(values));
+        context_->set_output(1, std::move(indices));
+      }
+      done_(std::move(error));
+    });
+  }
+
+ private:
+  std::shared_ptr<Schedule> schedule_;
+  int gather_;
+  std::int64_t rows_;
+  KernelContext* context_ = nullptr;
+  Completion done_;
+};
+
+const RegisterKernel gather_rows_kernel("GatherRows", "CPU", {}, KernelFactory([](KernelInit& init) {
+                                          return std::make_unique<GatherRowsKernel>(
+                                              init.resource<Schedule>(), init.attr<int>("gather"),
+                                              init.attr<std::int64_t>("rows"));
+                                        }));
+
+const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
+  return std::make_unique<BucketKernel>(init.resource<Schedule>(), init.attr<int>("bucket"));
+};
+const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
+const RegisterKernel scatter_kernel("BucketReduceScatter", "CPU", {}, kMakeBucketKernel);
+
+Reduction reduction_of(const Node& group, int ranks) {
+  const ReduceOp op = reduce_op_from_name(group.attr<std::string>("reduction"));
+  const double factor = group.attr<double>("predivide_factor");
+  if (factor == 1) return op;
+  return {ReduceOp::sum, 1 / factor, factor / ranks};
+}
+
+std::pair<std::string, std::string> setting(const std::string& text) {
+  const auto at = text.find('=');
+  return {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
+}
+
+std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
+  const auto set = detail::ProcessSetAccess::of_id(group.attr<int>("process_set"));
+  const bool of_all = set == ProcessSet();
+  const int size = of_all ? process().size : set.size();
+  if (size == 1 || !(of_all || set.contains_this_rank())) return nullptr;
+  if (const auto local = group.attr<std::vector<std::string>>("of_one_rank"); !local.empty())
+    throw FailedPreconditionError(
+        "{} was built for one rank, before init(): the gradient of \"{}\" would not be reduced over the {} "
+        "ranks",
+        describe(group), local[0], size);
+  ScheduleSpec spec;
+  spec.name = group.name();
+  spec.process_set = set;
+  spec.reduction = reduction_of(group, size);
+  spec.gradients = detail::gradient_specs(group);
+  if (detail::is_sharded(group)) {
+    detail::check_built_for_this_rank(group);
+    spec.shards = detail::shard_specs(group);
+  }
+  if (!group.attr<std::vector<std::int64_t>>("groups").empty()) {
+    std::vector<int> in_order;
+    for (const auto& gradient : spec.gradients) in_order.push_back(gradient.group);
+    spec.options.emplace_back("the grouping of gradients", fmt::format("[{}]", fmt::join(in_order, ",")));
+  }
+  const auto slice_names = group.attr<std::vector<std::string>>("slice_names");
+  const auto slice_rows = group.attr<std::vector<std::int64_t>>("slice_rows");
+  for (int i = 0; i < detail::num_slices(group); ++i) {
+    const Output values = group.input(detail::num_gradients(group) + 2 * i),
+                 indices = group.input(detail::num_gradients(group) + 2 * i + 1);
+    spec.gathers.push_back({.name = slice_names.at(i),
+                            .dense_shape = values.shape().with_dim(0, slice_rows.at(i)),
+                            .dtype = values.dtype(),
+                            .index_dtype = indices.dtype()});
+  }
+  for (const auto& text : group.attr<std::vector<std::string>>("compared"))
+    spec.options.push_back(setting(text));
+  spec.limits = detail::bucket_limits(group);
+  return std::make_shared<Schedule>(std::move(spec));
+}
+
+const RegisterAgreement group_agreement("GroupAllReduce", make_schedule);
+const RegisterAgreement single_agreement("AllReduce", make_schedule);
+
+bool is_reduction(const StepNode& node) {
+  const std::string& op = node.schema->name();
+  return node.origin != nullptr && (op == "GroupAllReduce" || op == "AllReduce");
+}
+
+// True if the producer may write `value` straight into a bucket: it is memory of its own that nobody else
+// looks at. A reader beside the reduction would see the reduced gradient in the place of this rank's own.
+bool can_lie_in_bucket(const StepGraph& graph, StepValue value) {
+  const StepNode& producer = graph.nodes[value.node];
+  const std::string& op = producer.schema->name();
+  if (graph.memory_root(value) != value || graph.placements.count(value) > 0) return false;
+  if (producer.schema->is_variable_storage() || op == kFeedOp || op == "Const") return false;
+  int uses = static_cast<int>(std::count(graph.fetches.begin(), graph.fetches.end(), value));
+  for (const StepNode& node : graph.nodes) {
+    uses += static_cast<int>(std::count(node.inputs.begin(), node.inputs.end(), value));
+    for (const StepValue in : node.inputs) uses += in != value && graph.memory_root(in) == value;
+  }
+  return uses == 1;
+}
+
+int add_bucket_node(StepGraph& graph, const char* op, int group, const std::vector<int>& before,
+                    const std::shared_ptr<Schedule>& schedule, int bucket,
+                    const std::vector<StepValue>& inputs, AttrMap attrs, std::int64_t order) {
+  attrs.insert_or_assign("bucket", static_cast<std::int64_t>(bucket));
+  const int node = graph.add(op, fmt::format("{}/bucket_{}", graph.nodes[group].name, bucket), inputs,
+                             std::move(attrs), order);
+  graph.nodes[node].resource = schedule;
+  graph.nodes[node].control_inputs = before;
+  graph.nodes[group].control_inputs.push_back(node);
+  return node;
+}
+
+void reduce_bucket(StepGraph& graph, int group, const std::vector<int>& before,
+                   const std::shared_ptr<Schedule>& schedule, int b, const std::vector<StepValue>& inputs,
+                   std::int64_t written) {
+  const Bucket& bucket = schedule->buckets()[static_cast<std::size_t>(b)];
+  const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
+  const int node = add_bucket_node(graph, "BucketAllReduce", group, before, schedule, b, inputs, {}, written);
+  for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+    const StepValue reduced{node, static_cast<int>(k)};
+    graph.placements[reduced] = {schedule->memory(b), static_cast<std::size_t>(bucket.offsets[k])};
+    graph.replace_uses({group, order[bucket.gradients[k]]}, reduced);
+  }
+}
+
+// Readers of `part` of the gradient read `own`, the only reduced elements that there are.
+void replace_own_shards(StepGraph& graph, StepValue gradient, const OwnedPart& part, StepValue own,
+                        const std::string& name) {
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const StepNode& node = graph.nodes[i];
+    if (node.schema->name() != "OwnShard" || node.inputs[0] != gradient) continue;
+    const OwnedPart asked{node.attrs.at("first").get<std::int64_t>(),
+                          node.attrs.at("count").get<std::int64_t>()};
+    if (asked != part)
+      throw InvalidArgumentError(
+          "{} takes {} elements from element {} on of the gradient of \"{}\"; this rank's part is {} from {} "
+          "on",
+          node.name, asked.count, asked.first, name, part.count, part.first);
+    graph.replace_uses({i, 0}, own);
+    graph.retire(i);
+  }
+  const auto is_it = [&](StepValue value) { return value == gradient; };
+  bool used = std::any_of(graph.fetches.begin(), graph.fetches.end(), is_it);
+  for (const StepNode& node : graph.nodes)
+    used = used || std::any_of(node.inputs.begin(), node.inputs.end(), is_it);
+  if (used)
+    throw InvalidArgumentError(
+        "the reduced gradient of \"{}\" was asked for, but each rank has a part of it alone: the optimizer "
+        "is "
+        "sharded. Fetch what an op computes from it (its norm, a summary); where the graph has such an op "
+        "before the session's first step, the ranks keep the gradient whole",
+        name);
+}
+
+void scatter_bucket(StepGraph& graph, int group, const std::vector<int>& before,
+                    const std::shared_ptr<Schedule>& schedule, int b, const std::vector<StepValue>& inputs,
+                    std::int64_t written) {
+  const Bucket& bucket = schedule->buckets()[static_cast<std::size_t>(b)];
+  const Node& origin = *graph.nodes[group].origin;
+  const std::vector<int> order = detail::backward_order(origin);
+  const auto names = origin.attr<std::vector<std::string>>("names");
+  const auto parts = owned_parts(bucket, detail::gradient_specs(origin), process().rank, process().size);
+  std::vector<std::int64_t> counts;
+  for (const OwnedPart& part : parts) counts.push_back(part.count);
+  const int node = add_bucket_node(graph, "BucketReduceScatter", group, before, schedule, b, inputs,
+                                   {{"counts", counts}}, written);
+  for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+    const StepValue own{node, static_cast<int>(k)};
+    const int input = order[bucket.gradients[k]];
+    const auto first = static_cast<std::size_t>(parts[k].first) * size_of(bucket.dtype);
+    graph.placements[own] = {schedule->memory(b), static_cast<std::size_t>(bucket.offsets[k]) + first};
+    replace_own_shards(graph, {group, input}, parts[k], own, names.at(input));
+  }
+}
+
+void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& before,
+                        const std::shared_ptr<Schedule>& schedule) {
+  const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
+  for (std::size_t b = 0; b < schedule->buckets().size(); ++b) {
+    const Bucket& bucket = schedule->buckets()[b];
+    const auto& memory = schedule->memory(static_cast<int>(b));
+    std::vector<StepValue> inputs;
+    std::int64_t last_written = 0;
+    for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+      StepValue& slot = graph.nodes[group].inputs[order[bucket.gradients[k]]];
+      StepValue gradient = slot;
+      if (!can_lie_in_bucket(graph, gradient)) {
+        const StepNode& producer = graph.nodes[gradient.node];
+        gradient = {graph.add(kCopyOp, producer.name + "/into_bucket", {gradient}, {}, producer.order + 1),
+                    0};
+        graph.nodes[group].inputs[order[bucket.gradients[k]]] = gradient;
+      }
+      graph.placements[gradient] = {memory, static_cast<std::size_t>(bucket.offsets[k])};
+      last_written = std::max(last_written, graph.nodes[gradient.node].order);
+      inputs.push_back(gradient);
+    }
+    if (schedule->scatters(static_cast<int>(b)))
+      scatter_bucket(graph, group, before, schedule, static_cast<int>(b), inputs, last_written + 2);
+    else reduce_bucket(graph, group, before, schedule, static_cast<int>(b), inputs, last_written + 2);
+  }
+}
+
+void gather_slices(StepGraph& graph, int group, const std::vector<int>& before,
+                   const std::shared_ptr<Schedule>& schedule) {
+  const int first = detail::num_gradients(*graph.nodes[group].origin);
+  const auto rows = graph.nodes[group].origin->attr<std::vector<std::int64_t>>("slice_rows");
+  for (int g = 0; g < schedule->num_gathers(); ++g) {
+    const StepValue values = graph.nodes[group].inputs[first + 2 * g],
+                    indices = graph.nodes[group].inputs[first + 2 * g + 1];
+    const auto order = std::max(graph.nodes[values.node].order, graph.nodes[indices.node].order) + 2;
+    const int node =
+        graph.add("GatherRows", fmt::format("{}/rows_{}", graph.nodes[group].name, g), {values, indices},
+                  {{"gather", static_cast<std::int64_t>(g)}, {"rows", rows.at(g)}}, order);
+    graph.nodes[node].resource = schedule;
+    graph.nodes[node].control_inputs = before;
+    graph.replace_uses({group, first + 2 * g}, {node, 0});
+    graph.replace_uses({group, first + 2 * g + 1}, {node, 1});
+    graph.nodes[group].control_inputs.push_back(node);
+  }
+}
+
+void bucket_gradients(StepGraph& graph, PassContext& context) {
+  const int count = static_cast<int>(graph.nodes.size());  // nodes that are added here are no groups
+  for (int i = 0; i < count; ++i) {
+    if (!is_reduction(graph.nodes[i])) continue;
+    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.agreement(*graph.nodes[i].origin));
+    if (schedule == nullptr) {
+      // Nobody to reduce with: whoever reads the result reads the gradient itself, bit for bit.
+      const auto inputs = graph.nodes[i].inputs;
+      for (std::size_t k = 0; k < inputs.size(); ++k) graph.replace_uses({i, static_cast<int>(k)}, inputs[k]);
+    } else {
+      const std::vector<int> before = graph.nodes[i].control_inputs;
+      split_into_buckets(graph, i, before, schedule);
+      gather_slices(graph, i, before, schedule);
+    }
+    graph.retire(i);
+  }
+}
+
+const RegisterPass bucket_pass("bucket", bucket_gradients);
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,201 @@
+// Turns each GatherShards of a step into one node for each bucket of its group's schedule: the parts that
+// the ranks have updated are written into the bucket's memory, where the gradients are no longer needed, and
+// gathered there.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <kolo/collectives/graph/group_node.h>
+#include <kolo/collectives/graph/sharding.h>
+#include <kolo/collectives/schedule/schedule.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/pass.h>
+#include <kolo/core/runtime/step_agreement.h>
+
+namespace kolo {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+// Outputs are the whole variables, as they stand in the bucket's memory.
+const RegisterOp gather_op(OpSchema("BucketAllGather")
+                               .variadic("parts")
+                               .required_attr("bucket", 0)
+                               .required_attr("offsets", Numbers())
+                               .required_attr("counts", Numbers())
+                               .output_per_input()
+                               .shape([](ShapeContext& c) {
+                                 const auto counts = c.attr<Numbers>("counts");
+                                 for (int i = 0; i < c.num_inputs(); ++i)
+                                   c.set_output(i, {counts.at(static_cast<std::size_t>(i))});
+                               })
+                               .stateful()
+                               .made_by_pass());
+
+class BucketGatherKernel final : public AsyncKernel {
+ public:
+  explicit BucketGatherKernel(KernelInit& init)
+      : schedule_(init.resource<Schedule>()),
+        bucket_(init.attr<int>("bucket")),
+        slot_(schedule_->slot_of_shards(bucket_)),
+        offsets_(init.attr<Numbers>("offsets")) {}
+
+  void start(KernelContext& context, Completion done) override {
+    done_ = done;
+    std::byte* const memory = schedule_->gather_memory(bucket_)->data();
+    for (int i = 0; i < context.num_inputs(); ++i) {
+      const Tensor& part = context.input(i);
+      if (part.bytes() > 0)
+        std::memcpy(memory + offsets_[static_cast<std::size_t>(i)], part.raw(), part.bytes());
+    }
+    schedule_->submit(slot_, [this](std::exception_ptr error) { done_(std::move(error)); });
+  }
+
+ private:
+  const std::shared_ptr<Schedule> schedule_;
+  const int bucket_;
+  const int slot_;
+  const Numbers offsets_;  // of the parts in the memory, in bytes
+  Completion done_;        // kept here: a closure that held it would be allocated at each step
+};
+
+const RegisterKernel gather_kernel("BucketAllGather", "CPU", {}, KernelFactory([](KernelInit& init) {
+                                     return std::make_unique<BucketGatherKernel>(init);
+                                   }));
+
+// Whoever looks at what lies in `memory` does so before `node` writes there.
+void run_after_readers(StepGraph& graph, int node, const std::shared_ptr<Buffer>& memory) {
+  const auto lies_there = [&](StepValue value) {
+    const auto placement = graph.placements.find(graph.memory_root(value));
+    return placement != graph.placements.end() && placement->second.buffer == memory;
+  };
+  for (StepValue& fetch : graph.fetches)
+    if (fetch.node >= 0 && lies_there(fetch)) {
+      const StepNode& producer = graph.nodes[fetch.node];
+      fetch = {graph.add(kCopyOp, producer.name + "/fetched", {fetch}, {}, producer.order + 1), 0};
+    }
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const auto& inputs = graph.nodes[i].inputs;
+    if (i != node && std::any_of(inputs.begin(), inputs.end(), lies_there))
+      graph.nodes[node].after.push_back(i);
+  }
+}
+
+int reduction_of_bucket(const StepGraph& graph, const Schedule& schedule, int bucket) {
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const StepNode& node = graph.nodes[i];
+    const std::string& op = node.schema->name();
+    if ((op == "BucketAllReduce" || op == "BucketReduceScatter") && node.resource.get() == &schedule &&
+        node.attrs.at("bucket").get<std::int64_t>() == bucket)
+      return i;
+  }
+  throw InternalError("bucket {} of a sharded step is gathered, but not reduced", bucket);
+}
+
+struct Member {
+  int input = 0;     // of the GatherShards node
+  int gradient = 0;  // of the schedule
+};
+
+class Expansion {
+ public:
+  Expansion(StepGraph& graph, int gather, const Node& group, const std::shared_ptr<Schedule>& schedule)
+      : graph_(graph),
+        gather_(gather),
+        group_(group),
+        schedule_(schedule),
+        group_parts_(own_parts(group)),
+        backward_(detail::backward_order(group)),
+        sizes_(graph.nodes[gather].attrs.at("counts").get<Numbers>()) {}
+
+  void run() {
+    const auto inputs = graph_.nodes[gather_].attrs.at("gradients").get<Numbers>();
+    std::map<int, std::vector<Member>> by_bucket;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const auto at = std::find(backward_.begin(), backward_.end(), static_cast<int>(inputs[i]));
+      const int gradient = static_cast<int>(at - backward_.begin());
+      by_bucket[schedule_->bucket_of(gradient)].push_back({static_cast<int>(i), gradient});
+    }
+    for (const auto& [bucket, members] : by_bucket) gather_bucket(bucket, members);
+    graph_.retire(gather_);
+  }
+
+ private:
+  void gather_bucket(int bucket, const std::vector<Member>& members) {
+    std::vector<StepValue> parts;
+    Numbers offsets, counts;
+    for (const Member& member : members) {
+      parts.push_back(graph_.nodes[gather_].inputs[member.input]);
+      const auto element = static_cast<std::int64_t>(size_of(graph_.dtype(parts.back())));
+      offsets.push_back(schedule_->offset_of_gathered(member.gradient) +
+                        group_parts_[backward_[member.gradient]].first * element);
+      counts.push_back(sizes_[member.input]);
+    }
+    const int node =
+        graph_.add("BucketAllGather", fmt::format("{}/bucket_{}", graph_.nodes[gather_].name, bucket), parts,
+                   {{"bucket", static_cast<std::int64_t>(bucket)}, {"offsets", offsets}, {"counts", counts}},
+                   graph_.nodes[gather_].order);
+    const auto& memory = schedule_->gather_memory(bucket);
+    graph_.nodes[node].resource = schedule_;
+    graph_.nodes[node].control_inputs = conditions(bucket);
+    run_after_readers(graph_, node, memory);
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      const StepValue whole{node, static_cast<int>(k)};
+      const auto at = static_cast<std::size_t>(schedule_->offset_of_gathered(members[k].gradient));
+      graph_.placements[whole] = {memory, at};
+      graph_.replace_uses({gather_, members[k].input}, whole);
+    }
+    graph_.nodes[gather_].control_inputs.push_back(node);
+  }
+
+  // Of the group, which has become its buckets, this one alone.
+  std::vector<int> conditions(int bucket) const {
+    std::vector<int> before;
+    for (const int control : graph_.nodes[gather_].control_inputs)
+      if (graph_.nodes[control].origin != &group_ && graph_.nodes[control].resource != schedule_)
+        before.push_back(control);
+    before.push_back(reduction_of_bucket(graph_, *schedule_, bucket));
+    return before;
+  }
+
+  StepGraph& graph_;
+  const int gather_;
+  const Node& group_;
+  const std::shared_ptr<Schedule> schedule_;
+  const std::vector<OwnedPart> group_parts_;
+  const std::vector<int> backward_;
+  const Numbers sizes_;
+};
+
+void expand_gathers(StepGraph& graph, PassContext& context) {
+  const int count = static_cast<int>(graph.nodes.size());
+  for (int i = 0; i < count; ++i) {
+    if (graph.nodes[i].origin == nullptr || graph.nodes[i].schema->name() != "GatherShards") continue;
+    const Node& group = detail::group_of_gather(*graph.nodes[i].origin);
+    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.agreement(group));
+    if (schedule != nullptr) {
+      Expansion(graph, i, group, schedule).run();
+      continue;
+    }
+    // One rank, whose part is the whole.
+    detail::check_built_for_this_rank(group);
+    const auto parts = graph.nodes[i].inputs;
+    for (std::size_t k = 0; k < parts.size(); ++k) graph.replace_uses({i, static_cast<int>(k)}, parts[k]);
+    graph.retire(i);
+  }
+}
+
+// Behind fuse_updates, which makes one reader of several: their number is final.
+const RegisterPass gather_pass("gather_shards", expand_gathers);
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,37 @@
+// What a GroupAllReduce or AllReduce node of the user's graph says about its schedule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <kolo/collectives/schedule/bucket.h>
+#include <kolo/collectives/schedule/schedule.h>
+#include <kolo/core/graph/node.h>
+
+namespace kolo::detail {
+
+int num_slices(const Node& group);
+/// Of the inputs, those before the slices.
+int num_gradients(const Node& group);
+/// The group of each gradient, −1 where it has none.
+std::vector<std::int64_t> groups_of(const Node& group);
+/// Inputs in the order in which the backward pass makes them, that of their nodes' creation, but for those
+/// that come last.
+std::vector<int> backward_order(const Node& group);
+/// What they are, in that order.
+std::vector<GradientSpec> gradient_specs(const Node& group);
+/// As the node says, else as init() found.
+BucketLimits bucket_limits(const Node& group);
+
+/// Each rank keeps a part of every bucket.
+bool is_sharded(const Node& group);
+/// Throws FailedPreconditionError if the node was built for another rank, or for another number of them.
+void check_built_for_this_rank(const Node& group);
+/// For its schedule, in the backward order: what the graph takes of each gradient, and the variables that are
+/// gathered.
+std::vector<ShardSpec> shard_specs(const Node& group);
+/// The group whose variables a GatherShards node gathers.
+const Node& group_of_gather(const Node& gather);
+
+}  // namespace kolo::detail

@@ -1,0 +1,59 @@
+// How the elements of gradients and variables are divided among ranks that each update a part of them: ranges
+// of whole buckets, so that what a rank owns is reduced and sent in place.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <kolo/collectives/schedule/bucket.h>
+#include <kolo/core/graph/scope.h>
+
+namespace kolo {
+
+/// The elements [first, first + count) of a tensor, row-major; perhaps none.
+struct OwnedPart {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  bool operator==(const OwnedPart&) const = default;
+};
+
+/// Elements of each rank's range of a bucket, in the order of the ranks: whole pieces of kAlignment bytes, as
+/// even as these allow. Together they are the bucket's; some may be empty.
+std::vector<std::int64_t> shard_counts(const Bucket& bucket, int ranks);
+/// What `rank` owns of each gradient of a bucket, in the bucket's order. gradients: those that the buckets
+/// were made of.
+std::vector<OwnedPart> owned_parts(const Bucket& bucket, const std::vector<GradientSpec>& gradients, int rank,
+                                   int ranks);
+
+/// A gradient that a sharded group_reduce (group_ops.h) has reduced.
+struct ShardedGradient {
+  const Node* group = nullptr;
+  int index = 0;  // among the node's gradients
+};
+/// What x was reduced by, perhaps cast, checked or scaled by a number since then; nothing for what was
+/// computed in another way or is no result of a sharded reduction.
+std::optional<ShardedGradient> sharded_source(const Output& x);
+/// What this rank owns of each gradient of a sharded group, in the order of its inputs.
+std::vector<OwnedPart> own_parts(const Node& group);
+
+/// What each rank owns of one gradient of a sharded group, in the order of the ranks.
+std::vector<OwnedPart> parts_of_ranks(const Node& group, int gradient);
+
+/// The elements of `part` of x, as a vector. Casts and the like between a sharded reduction and x are
+/// repeated for the part alone: where nobody wants more of a bucket, no more of it is reduced here.
+Output own_shard(const Scope& s, const Output& x, const OwnedPart& part);
+
+/// Of a variable that each rank has updated its part of.
+struct UpdatedPart {
+  int gradient = 0;  // of the group: the ranks own of the variable what they own of that
+  Output part;       // this rank's elements
+};
+/// What `node`, of any op, gathers: the group and the updated parts; nothing if it is no gathering.
+std::optional<std::pair<const Node*, std::vector<UpdatedPart>>> gathered_by(const Node& node);
+/// The whole of each, as a vector, on every rank; in steps in which the group's reductions happen. Each
+/// gradient once in a graph. Those in one bucket are of one type.
+Outputs gather_shards(const Scope& s, const Node& group, const std::vector<UpdatedPart>& parts);
+
+}  // namespace kolo

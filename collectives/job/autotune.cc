@@ -1,0 +1,64 @@
+#include <kolo/collectives/job/autotune.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+
+#include <kolo/collectives/algorithms/broadcast.h>
+#include <kolo/collectives/algorithms/measure_costs.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+
+namespace kolo::detail {
+namespace {
+
+constexpr std::int64_t kChunkBytes = std::int64_t{64} << 10;
+
+// Right after the ranks have met: nobody is late.
+void broadcast_from_0(PointToPoint& network, std::span<std::byte> bytes) {
+  const auto operation = broadcast(network, bytes, 0, kChunkBytes);
+  operation->start();
+  while (operation->progress() != Progress::finished) {
+  }
+}
+
+// rank 0's file on every rank; empty if it cannot be read.
+std::string shared_text(const std::string& file, PointToPoint& network) {
+  std::string text;
+  if (network.rank() == 0) {
+    std::ifstream in(file);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  auto bytes = static_cast<std::int64_t>(text.size());
+  broadcast_from_0(network, std::as_writable_bytes(std::span(&bytes, 1)));
+  text.resize(static_cast<std::size_t>(bytes));
+  broadcast_from_0(network, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+}  // namespace
+
+CostModel decide_costs(const EngineOptions& options, PointToPoint& network, const Topology& topology) {
+  CostModel costs;
+  if (!options.cost_table.empty()) {
+    const std::string text = shared_text(options.cost_table, network);
+    if (text.empty())
+      throw InvalidArgumentError("KOLO_AUTOTUNE=\"{}\": rank 0 cannot read this file, or it is empty",
+                                 options.cost_table);
+    costs = CostModel::from_json(text);
+  } else if (options.autotune) {
+    costs = measure_costs(network, topology);
+  } else {
+    return costs;
+  }
+  if (network.rank() == 0 && !options.autotune_log.empty()) {
+    std::ofstream log(options.autotune_log, std::ios::app);
+    log << "# " << costs.to_json() << "\n";  // a remark in the engine's table, see Tuner
+    if (!log) log_warning("KOLO_AUTOTUNE_LOG: {} cannot be written", options.autotune_log);
+  }
+  return costs;
+}
+
+}  // namespace kolo::detail

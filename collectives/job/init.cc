@@ -1,0 +1,215 @@
+#include <kolo/collectives/job/init.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <kolo/collectives/job/launcher.h>
+#include <kolo/collectives/job/mpi_group.h>
+#include <kolo/collectives/job/mpi_interop.h>
+#include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/job/timeline_session.h>
+#include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/message_of.h>
+#include <kolo/core/base/process.h>
+
+namespace kolo {
+namespace {
+
+using detail::MpiComm;
+using detail::Runtime;
+
+// Until mpirun has seen by itself that a rank is gone: its exit code is then the job's.
+constexpr auto kMpirunSeesLoss = std::chrono::milliseconds(300);
+
+void end_job(int code) {
+  std::fflush(nullptr);
+  const auto runtime = detail::current_runtime();
+  if (runtime && !runtime->is_own()) return;
+  if (runtime && runtime->has_peers()) {
+    runtime->say_goodbye();
+    if (runtime->thread().watchdog()->is_anyone_gone()) std::this_thread::sleep_for(kMpirunSeesLoss);
+  }
+  if (process().size > 1 && detail::mpi_is_running()) MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+// The other ranks would wait for one that ends by an error: they are ended with it.
+[[noreturn]] void on_terminate() {
+  std::string text = "ended by std::terminate";
+  if (const auto error = std::current_exception()) text = message_of(error);
+  const std::string line = fmt::format("rank {} on {}: {}\n", process().rank, process().hostname, text);
+  std::fflush(stdout);
+  std::fputs(line.c_str(), stderr);
+  end_job(1);
+  std::_Exit(1);
+}
+
+void on_process_exit(int code, void*) {
+  const auto runtime = detail::current_runtime();
+  if (!runtime || !runtime->is_own()) return;
+  if (code != 0) {
+    end_job(code);
+    return;
+  }
+  try {
+    shutdown();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d on %s: shutdown failed: %s\n", process().rank, process().hostname.c_str(),
+                 error.what());
+    end_job(1);
+    std::_Exit(1);
+  }
+}
+
+void install_handlers_once() {
+  static const bool installed = [] {
+    std::set_terminate(on_terminate);
+    return on_exit(on_process_exit, nullptr) == 0;  // atexit would not tell the code
+  }();
+  if (!installed) throw InternalError("init: the exit handler could not be registered");
+}
+
+struct Parsed {
+  EngineOptions options;
+  std::string error;
+  Code code = Code::unknown;
+};
+
+// Kept for when the ranks can tell each other: one that left here would have the others wait in MPI_Init.
+Parsed parse_environment() {
+  Parsed parsed;
+  try {
+    parsed.options = EngineOptions::from_environment();
+  } catch (const Error& error) {
+    parsed.error = error.what();
+    parsed.code = error.code();
+  }
+  return parsed;
+}
+
+void compare_ranks(const Runtime& runtime) {
+  std::string report =
+      fmt::format("kolo=" KOLO_VERSION "\nMPI library={}\ndevices=cpu\n", runtime.mpi_library());
+  for (const auto& [name, value] : shared_options(runtime.options()))
+    report += fmt::format("{}={}\n", name, value);
+  const std::string table = differences_table(world_group().allgather(report));
+  if (!table.empty())
+    throw FailedPreconditionError("init: the ranks differ in what they must share:{}", table);
+}
+
+void take_down(const std::shared_ptr<Runtime>& runtime) {
+  detail::set_current_runtime(nullptr);
+  runtime->leave();
+  set_world_group(nullptr);
+  set_log_prefix("");
+}
+
+void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make_comm) {
+  install_handlers_once();
+  const bool alone = !make_comm && !detail::find_launcher() && !detail::mpi_is_running();
+  if (!make_comm) make_comm = [] { return MpiComm::duplicate(MPI_COMM_WORLD); };
+  const auto runtime = alone ? std::make_shared<Runtime>(parsed.options)
+                             : std::make_shared<Runtime>(parsed.options, argc, argv, make_comm);
+  const auto& info = runtime->process();
+  set_process(info);
+  set_log_level(parsed.options.log_level);
+  if (runtime->has_peers()) {
+    set_log_prefix(fmt::format("[{}/{} {}]", info.rank, info.size, info.hostname));
+    set_world_group(std::make_unique<detail::MpiGroup>(runtime));
+  }
+  detail::set_current_runtime(runtime);
+  try {
+    throw_if_any_failed(world_group(), parsed.code, parsed.error);
+    compare_ranks(*runtime);
+    if (runtime->has_peers()) runtime->tune();
+    if (runtime->has_peers() && !parsed.options.timeline.empty())
+      detail::begin_timeline(*runtime, parsed.options.timeline);
+  } catch (const Error&) {
+    take_down(runtime);
+    throw;
+  }
+  if (info.rank != 0) return;
+  for (const auto& line : unknown_kolo_variables(known_variables())) log_warning("{}", line);
+}
+
+ProcessInfo initialised_process() {
+  const auto runtime = detail::current_runtime();
+  if (!runtime) throw FailedPreconditionError("kolo is not initialised; call kolo::init() first");
+  return runtime->process();
+}
+
+MpiComm comm_of(std::span<const int> ranks) {
+  int size = 1;
+  detail::check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  std::set<int> seen;
+  for (const int rank : ranks)
+    if (rank < 0 || rank >= size || !seen.insert(rank).second)
+      throw InvalidArgumentError("init: rank {} of the list {}; there are ranks 0 to {}", rank,
+                                 rank < 0 || rank >= size ? "does not exist" : "stands there twice",
+                                 size - 1);
+  MPI_Group all = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  detail::check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group");
+  detail::check_mpi(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &chosen),
+                    "MPI_Group_incl");
+  detail::check_mpi(MPI_Comm_create(MPI_COMM_WORLD, chosen, &comm), "MPI_Comm_create");
+  MPI_Group_free(&chosen);
+  MPI_Group_free(&all);
+  return comm == MPI_COMM_NULL ? MpiComm::duplicate(MPI_COMM_SELF) : MpiComm::adopt(comm);
+}
+
+}  // namespace
+
+void init(int* argc, char*** argv) {
+  if (!detail::current_runtime()) start(parse_environment(), argc, argv, nullptr);
+}
+
+void init(int* argc, char*** argv, const EngineOptions& options) {
+  if (!detail::current_runtime()) start({.options = options, .error = {}}, argc, argv, nullptr);
+}
+
+void init(MPI_Comm comm) {
+  if (detail::current_runtime()) return;
+  if (!detail::mpi_is_running())
+    throw FailedPreconditionError("init with a communicator: MPI is not running; call MPI_Init_thread first");
+  start(parse_environment(), nullptr, nullptr, [comm] { return MpiComm::duplicate(comm); });
+}
+
+void init(std::span<const int> ranks) {
+  if (detail::current_runtime()) return;
+  start(parse_environment(), nullptr, nullptr, [ranks] { return comm_of(ranks); });
+}
+
+void shutdown() {
+  const auto runtime = detail::current_runtime();
+  if (!runtime) return;
+  take_down(runtime);
+  set_process({});
+}
+
+int rank() { return initialised_process().rank; }
+int size() { return initialised_process().size; }
+int local_rank() { return initialised_process().local_rank; }
+int local_size() { return initialised_process().local_size; }
+int cross_rank() { return initialised_process().cross_rank; }
+int cross_size() { return initialised_process().cross_size; }
+int node_count() { return initialised_process().node_count; }
+bool is_homogeneous() { return initialised_process().homogeneous; }
+std::string hostname() { return initialised_process().hostname; }
+
+EngineOptions engine_options() {
+  initialised_process();
+  return detail::current_runtime()->options();
+}
+
+}  // namespace kolo

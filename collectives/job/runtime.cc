@@ -1,0 +1,262 @@
+#include <kolo/collectives/job/runtime.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <kolo/collectives/job/autotune.h>
+#include <kolo/collectives/job/launcher.h>
+#include <kolo/collectives/job/mpi_parameters.h>
+#include <kolo/collectives/job/timeline_session.h>
+#include <kolo/collectives/transport/mpi_node_view.h>
+#include <kolo/collectives/transport/topology.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/base/stop_signal.h>
+
+namespace kolo::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a rank whose collectives have failed waits for the others to leave as well.
+constexpr auto kLeaveAfterError = 5s;
+// One of them never will.
+constexpr auto kLeaveAfterLoss = 1s;
+constexpr auto kJoinNeighbours = 2000ms;
+
+struct Current {
+  Mutex mutex;
+  std::shared_ptr<Runtime> runtime KOLO_GUARDED_BY(mutex);
+};
+
+// Never destroyed: the exit handler, and schedules in static storage, still look at it.
+Current& current() {
+  static auto* const instance = new Current;
+  return *instance;
+}
+
+std::vector<std::string> gather_hosts(MPI_Comm comm, const std::string& own, int size) {
+  constexpr int kBytes = 256;  // longest host name of POSIX, and a zero
+  std::string mine = own;
+  mine.resize(kBytes, '\0');
+  std::string all(static_cast<std::size_t>(kBytes) * size, '\0');
+  check_mpi(MPI_Allgather(mine.data(), kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, comm),
+            "MPI_Allgather");
+  std::vector<std::string> hosts(size);
+  for (int rank = 0; rank < size; ++rank)
+    hosts[rank] = all.c_str() + static_cast<std::ptrdiff_t>(kBytes) * rank;
+  return hosts;
+}
+
+}  // namespace
+
+Runtime::Runtime(EngineOptions options) : options_(std::move(options)) {
+  process_.hostname = kolo::process().hostname;
+  engine_ = std::make_unique<Engine>(options_);
+}
+
+Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::function<MpiComm()>& make_comm)
+    : Runtime(std::move(options)) {
+  thread_ = std::make_unique<CommThread>(options_.comm_thread_core);
+  thread_->open_channel();  // kControlChannel
+  // All MPI calls come from one thread, MPI_Init's too: then every level of thread support that MPI may give
+  // will do.
+  thread_->call([&] {
+    start_mpi(argc, argv);
+    find_peers(make_comm());
+  });
+  if (!has_peers()) return;
+  thread_->recorder().set_identity({.rank = process_.rank,
+                                    .size = process_.size,
+                                    .host = process_.hostname,
+                                    .folder = options_.flight_dir});
+  record_on_signal_ = std::make_unique<RecordOnSignal>(thread_->recorder());
+  thread_->call([this] { thread_->set_idle_work([this] { do_idle_work(); }); });
+}
+
+// The thread goes on for a moment after the engine is gone.
+Runtime::~Runtime() {
+  if (thread_) thread_->call([this] { thread_->set_resident(nullptr); });
+}
+
+void Runtime::start_mpi(int* argc, char*** argv) {
+  int started = 0, finished = 0, level = MPI_THREAD_SINGLE;
+  MPI_Initialized(&started);
+  MPI_Finalized(&finished);
+  if (finished != 0)
+    throw FailedPreconditionError("init: MPI has been shut down in this process and cannot be started again");
+  if (started == 0) {
+    send_chunks_at_once(options_.chunk_bytes);
+    check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    owns_mpi_ = true;
+  } else {
+    check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
+    if (level < MPI_THREAD_SERIALIZED)
+      throw FailedPreconditionError(
+          "init: the program started MPI for one thread only; kolo's communication thread "
+          "needs MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+  }
+  char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  check_mpi(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
+  mpi_library_.assign(library, length);
+  mpi_library_ = mpi_library_.substr(0, mpi_library_.find_first_of(",\n"));
+  int ranks = 1;
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size");
+  const auto launcher = find_launcher();
+  if (owns_mpi_ && launcher && launcher->size.value_or(1) > 1 && ranks == 1)
+    throw FailedPreconditionError(
+        "init: {} started {} ranks, but {} sees itself alone; it was built without support "
+        "for this launcher (under Slurm: srun --mpi=pmix)",
+        launcher->name, *launcher->size, mpi_library_);
+}
+
+void Runtime::find_peers(const MpiComm& comm) {
+  int rank = 0, size = 1;
+  check_mpi(MPI_Comm_rank(comm.get(), &rank), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(comm.get(), &size), "MPI_Comm_size");
+  MPI_Comm sharing = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(comm.get(), MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &sharing),
+            "MPI_Comm_split_type");
+  const MpiComm host = MpiComm::adopt(sharing);
+  int leader = rank;
+  check_mpi(MPI_Bcast(&leader, 1, MPI_INT, 0, host.get()), "MPI_Bcast");
+  std::vector<int> leaders(size);
+  check_mpi(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, comm.get()), "MPI_Allgather");
+  const std::string hostname = process_.hostname;
+  const Topology topology(leaders);
+  process_ = locate(rank, topology);
+  process_.hostname = hostname;
+
+  node_ = connect_node_memory(comm.get(), topology);
+  thread_->set_crowded(process_.local_size > sysconf(_SC_NPROCESSORS_ONLN));
+  world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), topology, options_.allreduce,
+                                             options_.chunk_bytes, node_);
+  mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
+  thread_->set_watchdog(std::make_unique<Watchdog>(
+      *mailbox_, rank, gather_hosts(comm.get(), hostname, size),
+      Watchdog::Limits{.warning = options_.stall_warning, .abort = options_.stall_abort}));
+  if (size == 1) return;
+  hosts_ = thread_->watchdog()->hosts();
+  join_neighbours();
+  engine_mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
+  engine_ = std::make_unique<Engine>(options_, thread_->watchdog()->hosts(), *thread_, *engine_mailbox_,
+                                     world_->duplicate(), bucket_allocator());
+}
+
+void Runtime::join_neighbours() {
+  const int left = (process_.rank + process_.size - 1) % process_.size;
+  const int right = (process_.rank + 1) % process_.size;
+  lifelines_ = std::make_unique<Lifelines>();
+  const Lifelines::Address& own = lifelines_->address();
+  Lifelines::Address of_right;
+  check_mpi(MPI_Sendrecv(&own, sizeof own, MPI_BYTE, left, 0, &of_right, sizeof of_right, MPI_BYTE, right, 0,
+                         mailbox_->comm(), MPI_STATUS_IGNORE),
+            "MPI_Sendrecv");
+  lifelines_->join(of_right, kJoinNeighbours);
+  // A neighbour that came late may take for joined what this rank has given up by then, and the reverse.
+  const Lifelines::Held own_ends = lifelines_->held();
+  Lifelines::Held by_neighbours;
+  const auto tell = [&](const bool& end, int to, bool& other_end, int from) {
+    check_mpi(MPI_Sendrecv(&end, sizeof end, MPI_BYTE, to, 0, &other_end, sizeof other_end, MPI_BYTE, from, 0,
+                           mailbox_->comm(), MPI_STATUS_IGNORE),
+              "MPI_Sendrecv");
+  };
+  tell(own_ends.left, left, by_neighbours.right, right);
+  tell(own_ends.right, right, by_neighbours.left, left);
+  lifelines_->agree(by_neighbours);
+  lifelines_->watch([this, left, right](Lifelines::Lost lost) { tell_loss(lost.right ? right : left); });
+}
+
+// On the thread of the lifelines: at once, as mpirun, which hears of it at the same time, ends this rank
+// soon.
+void Runtime::tell_loss(int rank) {
+  int none = -1;
+  if (!lost_rank_.compare_exchange_strong(none, rank)) return;
+  log_error("{}", text_of_loss(rank, hosts_[rank], last_completed_step()));
+  thread_->wake();
+}
+
+void Runtime::look_after_neighbours() {
+  if (const int rank = lost_rank_; rank >= 0) thread_->watchdog()->lost(rank, last_completed_step());
+}
+
+void Runtime::do_idle_work() {
+  look_after_neighbours();
+  if (sigterm_received()) say_goodbye();
+  record_on_signal_->poll();
+}
+
+void Runtime::tune() {
+  thread_->call([this] {
+    world_->tune(decide_costs(options_, world_->messages(), world_->topology()), options_.f32_wire);
+  });
+}
+
+void Runtime::leave() {
+  if (!thread_) {
+    engine_->close();
+    return;
+  }
+  thread_->call([this] { engine_->begin_close(); });
+  thread_->close();
+  thread_->call([this] {
+    engine_->close();
+    if (has_peers()) {
+      wait_for_others();
+      end_timeline_at_exit(*this, !thread_->error());
+    }
+    thread_->set_watchdog(nullptr);
+    thread_->set_idle_work(nullptr);
+    thread_->set_resident(nullptr);
+    engine_->release();
+    engine_mailbox_.reset();
+    mailbox_.reset();
+    world_.reset();
+    if (owns_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize");
+  });
+  record_on_signal_.reset();
+}
+
+// Not an operation: the watchdog would call it stalled, and a rank may compute long after the others have
+// left.
+void Runtime::wait_for_others() {
+  auto& watchdog = *thread_->watchdog();
+  watchdog.announce_exit(thread_->finished());
+  lifelines_->say_goodbye();
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(mailbox_->comm(), &barrier), "MPI_Ibarrier");
+  const auto begin = std::chrono::steady_clock::now();
+  for (int left = 0;;) {
+    look_after_neighbours();
+    watchdog.poll(std::chrono::steady_clock::now(), {}, thread_->finished());
+    engine_->advance(std::chrono::steady_clock::now());
+    check_mpi(MPI_Test(&barrier, &left, MPI_STATUS_IGNORE), "MPI_Test");
+    if (left != 0 && mailbox_->all_sent() && engine_mailbox_->all_sent()) return;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    const auto patience = watchdog.is_anyone_gone() ? kLeaveAfterLoss : kLeaveAfterError;
+    if ((thread_->error() || watchdog.is_anyone_gone()) && waited > patience) {
+      log_error("a collective failed, and not all ranks have left {} s after this one: ending the job",
+                patience.count());
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    std::this_thread::sleep_for(std::clamp<std::chrono::steady_clock::duration>(waited / 8, 50us, 5ms));
+  }
+}
+
+std::shared_ptr<Runtime> current_runtime() {
+  MutexLock lock(current().mutex);
+  return current().runtime;
+}
+
+void set_current_runtime(std::shared_ptr<Runtime> runtime) {
+  MutexLock lock(current().mutex);
+  current().runtime = std::move(runtime);
+}
+
+}  // namespace kolo::detail

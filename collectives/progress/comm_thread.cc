@@ -1,0 +1,452 @@
+#include <kolo/collectives/progress/comm_thread.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <limits>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/message_of.h>
+
+namespace kolo {
+namespace {
+
+using namespace std::chrono_literals;
+
+// MPI has no call that sleeps until one of several requests moves, and a thread of ours that polls without
+// pause takes the core from the rank's own computing (two ranks on two cores have none to spare). So: a short
+// spin, as messages inside a node take a few µs; then the core is offered a few times to whoever wants it;
+// then naps, from which the system wakes us before it goes on with a computing thread. They are short at
+// first, as the next chunk may be on its way, and grow with the wait. A submission ends a nap. Polls are
+// counted rather than timed: a thread that had no core for a while has not waited.
+constexpr int kSpinPolls = 200;
+constexpr int kYieldPolls = 10;
+constexpr auto kShortestNap = 20us;
+constexpr auto kLongestNap = 500us;
+constexpr int kPollsPerDoubling = 50;
+// While nothing but time has to pass.
+constexpr auto kRestNap = 100us;
+// A caller that runs its operation itself has a core to itself, or shares it with other ranks, which then
+// have to be let in: it waits for a few milliseconds.
+constexpr int kCallerSpinPolls = 100000;
+constexpr int kCrowdedSpinPolls = 50;
+constexpr int kCrowdedYieldPolls = 500;
+// Reading the clock takes about as long as the shortest operations: they do without.
+constexpr int kPollsBeforeClock = 16;
+// How often notes of other ranks are looked at.
+constexpr auto kWatchInterval = 20ms;
+constexpr auto kIdleInterval = 100ms;
+// With a resident: its messages are passed on by ranks that have nothing to do themselves.
+constexpr auto kResidentInterval = 5ms;
+// Channels that one process set may open in the life of a job: their numbers lie in blocks.
+constexpr int kChannelsOfSet = 1 << 16;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void set_up_thread(std::optional<int> core) {
+  pthread_setname_np(pthread_self(), "kolo-comm");
+  prctl(PR_SET_TIMERSLACK, 1UL);  // naps of 50 µs would otherwise last twice as long
+  if (!core) return;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(*core, &cores);
+  if (pthread_setaffinity_np(pthread_self(), sizeof cores, &cores) != 0)
+    log_warning("KOLO_COMM_THREAD_CORE: the communication thread cannot be bound to core {}", *core);
+}
+
+}  // namespace
+
+void CommThread::Queue::push(Submission submission) {
+  if (first_ > 64) {  // a queue that never runs empty
+    submissions_.erase(submissions_.begin(), submissions_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  submissions_.push_back(std::move(submission));
+}
+
+Submission CommThread::Queue::pop() {
+  Submission front = std::move(submissions_[first_++]);
+  if (empty()) {
+    submissions_.clear();
+    first_ = 0;
+  }
+  return front;
+}
+
+CommThread::CommThread(std::optional<int> core)
+    : thread_([this, core](std::stop_token stop) {
+        set_up_thread(core);
+        loop(stop);
+      }) {}
+
+CommThread::~CommThread() {
+  close();
+  thread_.request_stop();
+  {
+    MutexLock lock(mutex_);
+    wake_.notify_all();
+  }
+  thread_.join();
+}
+
+void CommThread::call(const std::function<void()>& work) {
+  std::promise<void> promise;
+  auto done = promise.get_future();
+  {
+    MutexLock lock(mutex_);
+    calls_.push_back([&] {
+      try {
+        work();
+        promise.set_value();
+      } catch (...) {
+        promise.set_exception(std::current_exception());
+      }
+    });
+    wake_.notify_all();
+  }
+  done.get();
+}
+
+int CommThread::open_channel(int process_set) {
+  MutexLock lock(mutex_);
+  const int in_set = opened_[process_set]++;
+  if (in_set >= kChannelsOfSet || process_set >= std::numeric_limits<int>::max() / kChannelsOfSet)
+    throw ResourceExhaustedError("process set {} cannot have channel {}", process_set, in_set);
+  shared_numbers_.push_back(process_set * kChannelsOfSet + in_set);
+  tickets_.push_back(0);
+  ran_.push_back(-1);
+  return static_cast<int>(tickets_.size()) - 1;
+}
+
+int CommThread::shared_number(int channel) {
+  MutexLock lock(mutex_);
+  return shared_numbers_.at(static_cast<std::size_t>(channel));
+}
+
+void CommThread::submit(Submission submission) {
+  MutexLock lock(mutex_);
+  record(submission);
+  new_.push_back(std::move(submission));
+  wake_.notify_all();
+}
+
+void CommThread::wake() {
+  MutexLock lock(mutex_);
+  woken_ = true;
+  wake_.notify_all();
+}
+
+void CommThread::record(Submission& submission) {
+  OperationDetails details = submission.details;
+  details.name = submission.label;
+  details.channel = shared_numbers_.at(static_cast<std::size_t>(submission.channel));
+  details.ticket = submission.ticket;
+  submission.record = recorder_.submitted(details);
+  submission.submitted = Clock::now();
+}
+
+void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
+  Submission submission{channel, 0, std::move(operation), label, {}};
+  bool here = !submission.operation->needs_comm_thread();
+  int shared = 0;
+  {
+    MutexLock lock(mutex_);
+    submission.ticket = tickets_.at(channel)++;
+    shared = shared_numbers_.at(static_cast<std::size_t>(channel));
+    here = here && callers_run_;
+  }
+  if (here) {
+    if (run_here(*submission.operation, submission.started)) {
+      const auto took = submission.started ? Clock::now() - *submission.started : Clock::duration::zero();
+      recorder_.ended_at_once({.name = label, .channel = shared, .ticket = submission.ticket}, took);
+      MutexLock lock(mutex_);
+      ran_[channel] = submission.ticket;
+      return;
+    }
+  }
+  run_on_thread(std::move(submission));
+}
+
+// Polls are counted rather than timed: a thread that had no core for a while has not waited.
+bool CommThread::run_here(Collective& operation, std::optional<Clock::time_point>& since) const {
+  const int spin = crowded_ ? kCrowdedSpinPolls : kCallerSpinPolls;
+  const int limit = spin + (crowded_ ? kCrowdedYieldPolls : 0);
+  operation.start();
+  int polls = 0;
+  for (int idle = 0; idle < limit; ++idle) {
+    if (++polls == kPollsBeforeClock) since = Clock::now();
+    const Progress progress = operation.progress();
+    if (progress == Progress::finished) return true;
+    if (progress == Progress::advanced) idle = 0;
+    else if (idle < spin) relax();
+    else sched_yield();
+  }
+  return false;
+}
+
+void CommThread::run_on_thread(Submission submission) {
+  std::promise<void> promise;
+  auto done = promise.get_future();
+  submission.done = [&promise](std::exception_ptr error) {
+    if (error) promise.set_exception(error);
+    else promise.set_value();
+  };
+  submit(std::move(submission));
+  done.get();
+}
+
+void CommThread::refuse_callers() {
+  MutexLock lock(mutex_);
+  callers_run_ = false;
+}
+
+void CommThread::set_timeline(std::shared_ptr<Timeline> timeline) {
+  MutexLock lock(mutex_);
+  timeline_ = std::move(timeline);
+  callers_run_ = timeline_ == nullptr && !closed_ && !error();
+}
+
+std::shared_ptr<Timeline> CommThread::take_timeline() {
+  auto timeline = timeline_;
+  set_timeline(nullptr);
+  return timeline;
+}
+
+void CommThread::close() {
+  call([this] {
+    closed_ = true;
+    refuse_callers();
+    for (auto& channel : channels_)
+      while (!channel.queue.empty())
+        finish(channel, std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending",
+                                                             channel.queue.front().label)));
+  });
+}
+
+void CommThread::loop(std::stop_token stop) {
+  last_watch_ = Clock::now();
+  while (!stop.stop_requested()) {
+    take_new();
+    bool advanced = advance();
+    const auto now = Clock::now();
+    const auto resident = resident_ != nullptr ? resident_->advance(now) : Resident::State::idle;
+    advanced = advanced || resident == Resident::State::advanced;
+    idle_polls_ = advanced ? 0 : std::min(idle_polls_ + 1, 1 << 20);
+    if (now - last_watch_ >= kWatchInterval) watch(now);
+    bool runs = false;
+    for (const auto& channel : channels_) runs = runs || !channel.queue.empty();
+    const bool busy = runs || resident != Resident::State::idle;
+    if (!advanced) rest(stop, now, busy, !runs && resident == Resident::State::resting);
+  }
+}
+
+void CommThread::take_new() {
+  {
+    MutexLock lock(mutex_);
+    taken_.swap(new_);
+    taken_calls_.swap(calls_);
+    if (std::exchange(woken_, false)) idle_polls_ = 0;
+    while (channels_.size() < tickets_.size()) {
+      const int number = shared_numbers_[channels_.size()];
+      channels_.emplace_back().process_set = number / kChannelsOfSet;
+      finished_.push_back({number, -1});
+    }
+    for (std::size_t channel = 0; channel < ran_.size(); ++channel)
+      finished_[channel].ticket = std::max(finished_[channel].ticket, ran_[channel]);
+  }
+  if (!taken_.empty()) idle_polls_ = 0;
+  for (auto& submission : taken_) enqueue(submission);
+  taken_.clear();
+  for (const auto& work : taken_calls_) work();
+  taken_calls_.clear();
+}
+
+void CommThread::enqueue(Submission& submission) {
+  Channel& channel = channels_[submission.channel];
+  const auto refusal =
+      closed_
+          ? std::make_exception_ptr(AbortedError("kolo was shut down while {} was pending", submission.label))
+      : error(channel.process_set) ? error(channel.process_set)
+                                   : channel.error;
+  if (!refusal) {
+    channel.queue.push(std::move(submission));
+    return;
+  }
+  if (submission.started) abandoned_.push_back(submission.operation);
+  recorder_.finished(submission.record, true);
+  submission.done(refusal);
+}
+
+bool CommThread::advance() {
+  bool advanced = moved_ = false;
+  for (auto& channel : channels_) {
+    try {
+      while (!channel.queue.empty() && advance(channel)) advanced = true;
+    } catch (...) {
+      fail(channel.process_set, std::current_exception());
+      advanced = true;
+    }
+  }
+  return advanced || moved_;
+}
+
+// True when the channel may have more to do at once.
+bool CommThread::advance(Channel& channel) {
+  Submission& front = channel.queue.front();
+  if (!channel.started) {
+    channel.since = front.started.value_or(Clock::now());
+    channel.started = true;
+    recorder_.started(front.record);
+    if (!front.started) front.operation->start();
+  }
+  const Progress progress = front.operation->progress();
+  if (timeline_) draw_phase(channel);
+  switch (progress) {
+    case Progress::none: return false;
+    case Progress::advanced: moved_ = true; return false;  // the other channels' turn
+    case Progress::finished: finish(channel, nullptr); return true;
+  }
+  return false;
+}
+
+void CommThread::draw_phase(Channel& channel) {
+  const char* const phase = channel.queue.front().operation->phase();
+  if (phase == channel.phase) return;
+  const auto now = Clock::now();
+  if (channel.phase != nullptr)
+    timeline_->add({.name = channel.queue.front().label,
+                    .category = channel.phase,
+                    .lane = fmt::format("channel {} phases", channel.queue.front().channel),
+                    .start = channel.phase_since,
+                    .end = now});
+  channel.phase = phase;
+  channel.phase_since = now;
+}
+
+void CommThread::draw(const Channel& channel, Clock::time_point now) {
+  const Submission& front = channel.queue.front();
+  const auto started = channel.started ? channel.since : now;
+  timeline_->add({.name = front.label,
+                  .category = "queue",
+                  .lane = fmt::format("channel {} queue", front.channel),
+                  .start = front.submitted,
+                  .end = started});
+  timeline_->add({.name = front.label,
+                  .category = front.details.kind.empty() ? "exchange" : front.details.kind,
+                  .lane = fmt::format("channel {}", front.channel),
+                  .start = started,
+                  .end = now,
+                  .bytes = front.details.bytes});
+}
+
+void CommThread::finish(Channel& channel, std::exception_ptr error) {
+  if (timeline_) draw(channel, Clock::now());
+  channel.phase = nullptr;
+  const Submission front = channel.queue.pop();
+  if (error && channel.started) abandoned_.push_back(front.operation);
+  channel.started = false;
+  if (!error) finished_[front.channel].ticket = front.ticket;
+  recorder_.finished(front.record, error != nullptr);
+  front.done(error);
+}
+
+void CommThread::watch(Clock::time_point now) {
+  last_watch_ = now;
+  if (idle_work_) idle_work_();
+  if (!watchdog_) return;
+  waiting_.clear();
+  waiting_channels_.clear();
+  for (auto& channel : channels_) {
+    if (channel.queue.empty() || !channel.started) continue;
+    const auto& front = channel.queue.front();
+    waiting_.push_back({finished_[front.channel].channel, front.ticket, front.label, channel.since});
+    waiting_channels_.push_back(&channel);
+  }
+  try {
+    watchdog_->poll(now, waiting_, finished_);
+    if (watchdog_->given_up()) record_failure(0, watchdog_->given_up());
+    if (watchdog_->is_anyone_gone()) fail_all(watchdog_->given_up());
+    for (std::size_t i = 0; i < waiting_.size(); ++i)
+      if (const auto error = watchdog_->verdict(waiting_[i].channel, waiting_[i].ticket)) {
+        if (watchdog_->given_up()) {
+          fail_all(error);
+          return;
+        }
+        fail(*waiting_channels_[i], error);
+      }
+  } catch (...) {
+    fail_all(std::current_exception());
+  }
+}
+
+// Channels of other ranks go on.
+void CommThread::fail(Channel& channel, std::exception_ptr error) {
+  record_failure(channel.process_set, error);
+  channel.error = error;
+  while (!channel.queue.empty()) finish(channel, error);
+}
+
+// Once, at the first sign: a rank that enters an operation after all have given it up was not in it. A
+// program may go on without one of its sets: what later ends the job is recorded as well.
+void CommThread::record_failure(int process_set, const std::exception_ptr& error) {
+  if (recorded_failures_.count(0) > 0 || !recorded_failures_.insert(process_set).second) return;
+  recorder_.write(message_of(error));
+}
+
+std::exception_ptr CommThread::error(int process_set) const {
+  if (error_ || errors_.empty()) return error_;
+  const auto found = errors_.find(process_set);
+  return found == errors_.end() ? nullptr : found->second;
+}
+
+void CommThread::fail(int process_set, const std::exception_ptr& error) {
+  if (this->error(process_set)) return;
+  errors_[process_set] = error;
+  if (process_set == 0) refuse_callers();  // those of the control channel, and of schedules
+  // Before anybody is told: who hears of it may end the process.
+  record_failure(process_set, error);
+  for (auto& channel : channels_)
+    while (channel.process_set == process_set && !channel.queue.empty()) finish(channel, error);
+}
+
+void CommThread::fail_all(std::exception_ptr error) {
+  if (!error_) {
+    error_ = error;
+    refuse_callers();
+    // Before anybody is told: who hears of it may end the process.
+    record_failure(0, error);
+  }
+  for (auto& channel : channels_)
+    while (!channel.queue.empty()) finish(channel, error_);
+}
+
+void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once) {
+  if (busy && !at_once && idle_polls_ < kSpinPolls) return;
+  if (busy && !at_once && idle_polls_ < kSpinPolls + kYieldPolls) {
+    sched_yield();
+    return;
+  }
+  const int doublings = std::min((idle_polls_ - kSpinPolls) / kPollsPerDoubling, 10);
+  const auto nap = at_once
+                       ? Clock::duration(kRestNap)
+                       : std::min<Clock::duration>(kShortestNap * (1 << std::max(doublings, 0)), kLongestNap);
+  const Clock::duration idle = resident_ != nullptr ? Clock::duration(kResidentInterval) : kIdleInterval;
+  MutexLock lock(mutex_);
+  if (!new_.empty() || !calls_.empty() || woken_ || stop.stop_requested()) return;
+  wake_.wait_until(mutex_, now + (busy ? nap : idle));
+}
+
+}  // namespace kolo

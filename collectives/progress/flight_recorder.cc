@@ -1,0 +1,184 @@
+#include <kolo/collectives/progress/flight_recorder.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace kolo {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// Cut where it does not fit; always ends in a zero.
+template <std::size_t kSize>
+void copy_text(std::string_view text, std::array<char, kSize>& to) {
+  const auto length = std::min(text.size(), kSize - 1);
+  std::copy_n(text.begin(), length, to.begin());  // memcpy must not see the nullptr of an empty view
+  to[length] = '\0';
+}
+
+// Microseconds: finer than any two hosts' clocks agree.
+double seconds(FlightRecorder::Clock::time_point time) {
+  return std::round(Seconds(time.time_since_epoch()).count() * 1e6) / 1e6;
+}
+
+}  // namespace
+
+const char* name(OperationState state) {
+  constexpr std::array<const char*, 4> kNames = {"submitted", "started", "finished", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+FlightRecorder::FlightRecorder(std::size_t capacity) : capacity_(capacity), records_(capacity) {}
+
+void FlightRecorder::set_identity(Identity identity) {
+  MutexLock lock(mutex_);
+  identity_ = std::move(identity);
+}
+
+FlightRecorder::Record* FlightRecorder::find(Sequence operation) {
+  const bool is_kept = operation < next_ && next_ - operation <= records_.size();
+  return is_kept ? &records_[operation % records_.size()] : nullptr;
+}
+
+FlightRecorder::Record& FlightRecorder::add(const OperationDetails& details, Clock::time_point now) {
+  Record& record = records_[next_ % records_.size()];
+  copy_text(details.name, record.name);
+  copy_text(details.kind, record.kind);
+  copy_text(details.shape, record.shape);
+  record.dtype = details.dtype;
+  record.state = OperationState::submitted;
+  record.process_set = details.process_set;
+  record.channel = details.channel;
+  record.ticket = details.ticket;
+  record.bytes = details.bytes;
+  record.submitted = now;
+  ++next_;
+  return record;
+}
+
+FlightRecorder::Sequence FlightRecorder::submitted(const OperationDetails& details,
+                                                   std::chrono::nanoseconds ago) {
+  const auto since = Clock::now() - std::chrono::duration_cast<Clock::duration>(ago);
+  MutexLock lock(mutex_);
+  add(details, since);
+  return next_ - 1;
+}
+
+FlightRecorder::Sequence FlightRecorder::skip(std::size_t operations) {
+  MutexLock lock(mutex_);
+  return std::exchange(next_, next_ + operations);
+}
+
+void FlightRecorder::ended_at_once(const OperationDetails& details, std::chrono::nanoseconds took) {
+  const auto now = Clock::now();
+  MutexLock lock(mutex_);
+  Record& record = add(details, now - std::chrono::duration_cast<Clock::duration>(took));
+  record.state = OperationState::finished;
+  record.started = record.submitted;
+  record.ended = now;
+  ++ended_;
+}
+
+void FlightRecorder::agreed(Sequence operation, int channel, std::int64_t ticket) {
+  MutexLock lock(mutex_);
+  if (Record* const record = find(operation)) {
+    record->channel = channel;
+    record->ticket = ticket;
+  }
+}
+
+void FlightRecorder::started(std::span<const Sequence> operations) {
+  const auto now = Clock::now();
+  MutexLock lock(mutex_);
+  for (const Sequence operation : operations)
+    if (Record* const record = find(operation)) {
+      record->state = OperationState::started;
+      record->started = now;
+    }
+}
+
+void FlightRecorder::finished(std::span<const Sequence> operations, bool failed) {
+  const auto now = Clock::now();
+  MutexLock lock(mutex_);
+  ended_ += static_cast<std::int64_t>(operations.size());
+  for (const Sequence operation : operations)
+    if (Record* const record = find(operation)) {
+      if (record->state == OperationState::submitted) record->started = now;
+      record->state = failed ? OperationState::failed : OperationState::finished;
+      record->ended = now;
+    }
+}
+
+std::int64_t FlightRecorder::pending() const {
+  MutexLock lock(mutex_);
+  return static_cast<std::int64_t>(next_) - ended_;
+}
+
+std::int64_t FlightRecorder::ended() const {
+  MutexLock lock(mutex_);
+  return ended_;
+}
+
+std::string FlightRecorder::json(std::string_view reason) const {
+  using Json = nlohmann::ordered_json;
+  MutexLock lock(mutex_);
+  Json operations = Json::array();
+  const Sequence kept = std::min<Sequence>(next_, records_.size());
+  for (Sequence s = next_ - kept; s < next_; ++s) {
+    const Record& record = records_[s % records_.size()];
+    Json operation = {{"sequence", s},
+                      {"channel", record.channel},
+                      {"ticket", record.ticket},
+                      {"name", record.name.data()},
+                      {"kind", record.kind.data()},
+                      {"process_set", record.process_set},
+                      {"state", kolo::name(record.state)}};
+    if (record.shape[0] != '\0') operation["shape"] = record.shape.data();
+    if (record.bytes > 0) {
+      operation["dtype"] = numpy_name(record.dtype);
+      operation["bytes"] = record.bytes;
+    }
+    operation["submitted"] = seconds(record.submitted);
+    if (record.state != OperationState::submitted) operation["started"] = seconds(record.started);
+    if (record.state == OperationState::finished || record.state == OperationState::failed)
+      operation["ended"] = seconds(record.ended);
+    operations.push_back(std::move(operation));
+  }
+  return Json{{"rank", identity_.rank},           {"size", identity_.size},
+              {"host", identity_.host},           {"reason", reason},
+              {"written", seconds(Clock::now())}, {"operations", std::move(operations)}}
+      // A name may be cut within a character.
+      .dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+// To a file of another name first: a reader never meets half of one.
+std::string FlightRecorder::write(std::string_view reason) const noexcept {
+  try {
+    std::string path;
+    {
+      MutexLock lock(mutex_);
+      if (next_ == 0) return "";
+      path = (std::filesystem::path(identity_.folder) / fmt::format("kolo-flight.{}.json", identity_.rank))
+                 .string();
+    }
+    const std::string unfinished = path + ".unfinished";
+    std::ofstream file(unfinished, std::ios::trunc);
+    file << json(reason) << '\n';
+    file.close();
+    std::error_code error;
+    if (file) std::filesystem::rename(unfinished, path, error);
+    if (file && !error) return path;
+    std::filesystem::remove(unfinished, error);
+  } catch (...) {  // memory that is gone must not end a rank that is about to say why it ends
+  }
+  return "";
+}
+
+}  // namespace kolo

@@ -1,0 +1,484 @@
+#include <kolo/collectives/schedule/schedule.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <kolo/collectives/engine/eager_call.h>
+#include <kolo/collectives/engine/set_group.h>
+#include <kolo/collectives/graph/sharding.h>
+#include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/schedule/bucket_reduction.h>
+#include <kolo/collectives/schedule/row_gather.h>
+#include <kolo/collectives/schedule/schedule_hash.h>
+#include <kolo/collectives/schedule/step_state.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/trace.h>
+
+namespace kolo {
+namespace {
+
+// Shorter than the 10 s in which a job with a failed rank is to be over.
+constexpr std::chrono::seconds kTellOthersWithin{7};
+// How many gradients a stall report names.
+constexpr std::size_t kNamesInLabel = 8;
+
+std::string label_of(int bucket, const Bucket& contents, const std::vector<GradientSpec>& gradients) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(contents.gradients.size(), kNamesInLabel); ++i)
+    names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", gradients[contents.gradients[i]].name);
+  if (contents.gradients.size() > kNamesInLabel)
+    names += fmt::format(" and {} more", contents.gradients.size() - kNamesInLabel);
+  return fmt::format("bucket {} of the training step ({})", bucket, names);
+}
+
+void check(const ScheduleSpec& spec) {
+  const ReduceOp op = spec.reduction.op;
+  if (op != ReduceOp::sum && op != ReduceOp::average && op != ReduceOp::adasum)
+    throw InvalidArgumentError("schedule \"{}\": gradients are combined by sum, average or adasum, not by {}",
+                               spec.name, name(op));
+  for (const auto& gradient : spec.gradients)
+    if (!is_floating(gradient.dtype))
+      throw InvalidArgumentError(
+          "schedule \"{}\": the gradient of \"{}\" is {}; only floating types are reduced", spec.name,
+          gradient.name, numpy_name(gradient.dtype));
+}
+
+// The schedules of this process that its ranks have compared. Any thread.
+class LiveStates {
+ public:
+  void add(const std::shared_ptr<detail::StepState>& state, const ProcessSet& set) KOLO_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    std::erase_if(states_, [](const auto& known) { return known.state.expired(); });
+    states_.push_back({state, set});
+  }
+  /// Of those that all ranks of `set` share.
+  template <typename Predicate>
+  bool any_other(const detail::StepState& than, const ProcessSet& set, const Predicate& predicate) const
+      KOLO_EXCLUDES(mutex_) {
+    std::vector<std::shared_ptr<detail::StepState>> others;
+    {
+      MutexLock lock(mutex_);
+      for (const auto& known : states_)
+        if (auto state = known.state.lock();
+            state && state.get() != &than && (known.set == set || known.set == ProcessSet()))
+          others.push_back(std::move(state));
+    }
+    return std::any_of(others.begin(), others.end(), [&](const auto& other) { return predicate(*other); });
+  }
+
+ private:
+  struct Known {
+    std::weak_ptr<detail::StepState> state;
+    ProcessSet set;
+  };
+  mutable Mutex mutex_;
+  std::vector<Known> states_ KOLO_GUARDED_BY(mutex_);
+};
+
+LiveStates& states_of_process() {
+  static LiveStates states;
+  return states;
+}
+
+std::string describe_gathers(const std::vector<RowGatherSpec>& gathers) {
+  std::string text;
+  for (const auto& gather : gathers)
+    text += fmt::format("\"{}\" rows of {} by {} {}\n", gather.name, gather.dense_shape,
+                        numpy_name(gather.index_dtype), numpy_name(gather.dtype));
+  return text;
+}
+
+// Which ranges of which buckets the ranks exchange follows from this and the gradients.
+std::string describe_shards(const std::vector<ShardSpec>& shards) {
+  if (shards.empty()) return "none";
+  std::string text = "of";
+  for (const ShardSpec& shard : shards)
+    text += fmt::format(" {}{}", shard.part_only ? "parts" : "whole",
+                        shard.gathered ? fmt::format(":{}", numpy_name(*shard.gathered)) : "");
+  return text;
+}
+
+std::int64_t elements_of(const Bucket& bucket) {
+  return bucket.bytes / static_cast<std::int64_t>(size_of(bucket.dtype));
+}
+
+}  // namespace
+
+// What compare() makes, and the way to the communication thread.
+class Schedule::Core {
+ public:
+  Core(std::shared_ptr<detail::Runtime> runtime, int slots, const ProcessSet& set)
+      : runtime(std::move(runtime)),
+        set(set),
+        members(set == ProcessSet() ? std::vector<int>()
+                                    : detail::runtime_for_eager()->engine().set(set.id())->members()),
+        state(std::make_shared<detail::StepState>(slots, members)),
+        slots_(slots) {}
+
+  int num_slots() const { return slots_; }
+  bool has_peers() const { return runtime && runtime->has_peers() && members.size() != 1; }
+  void connect();
+  void submit(int bucket, Done done);
+  void submit_missing();
+
+  const std::shared_ptr<detail::Runtime> runtime;  // nullptr without init()
+  const ProcessSet set;
+  const std::vector<int> members;  // of the set, in its order; none: all ranks
+  const std::shared_ptr<detail::StepState> state;
+  bool compared = false;
+  int channel = 0;
+  std::shared_ptr<Communicator> communicator;
+  std::vector<std::shared_ptr<detail::ScheduledOperation>> operations;  // by slot
+  std::vector<std::shared_ptr<detail::RowGather>> gathers;
+
+ private:
+  void send(const detail::StepState::Submitted& buckets);
+  void reduce_alone(const detail::StepState::Submitted& buckets);
+
+  Mutex order_mutex_;
+  int slots_;
+};
+
+// A channel and a communicator of its own.
+void Schedule::Core::connect() {
+  channel = runtime->thread().open_channel(set.id());
+  const int shared = runtime->thread().shared_number(channel);
+  runtime->thread().call([&] {
+    if (members.empty()) {
+      communicator = runtime->world().duplicate();
+    } else {
+      runtime->thread().watchdog()->set_members(shared, members);
+      communicator = runtime->world().subset(members, set.id());
+    }
+  });
+}
+
+void Schedule::Core::submit(int bucket, Done done) {
+  detail::StepState::Submitted submitted;
+  {
+    // Two threads that have completed neighbouring buckets must not overtake each other here.
+    MutexLock lock(order_mutex_);
+    submitted = state->submit(bucket, done);
+    if (has_peers()) send(submitted);
+  }
+  if (submitted.error) done(submitted.error);
+  else if (!has_peers()) reduce_alone(submitted);
+}
+
+void Schedule::Core::submit_missing() {
+  detail::StepState::Submitted submitted;
+  {
+    MutexLock lock(order_mutex_);
+    submitted = state->submit_missing();
+    if (has_peers()) send(submitted);
+  }
+  if (!has_peers()) reduce_alone(submitted);
+}
+
+void Schedule::Core::send(const detail::StepState::Submitted& buckets) {
+  for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
+    const auto& operation = operations[bucket];
+    auto details = operation->details();
+    details.process_set = set.id();
+    runtime->thread().submit({.channel = channel,
+                              .ticket = state->ticket(bucket),
+                              .operation = operation,
+                              .label = operation->label(),
+                              // The operation, which holds the state, lives as long as the submission.
+                              .done = [state = state.get(), bucket](
+                                          std::exception_ptr error) { state->finish_bucket(bucket, error); },
+                              .details = details});
+  }
+}
+
+void Schedule::Core::reduce_alone(const detail::StepState::Submitted& buckets) {
+  for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
+    detail::StepFlags flags;
+    if (state->begin_bucket(bucket, flags)) {
+      state->received(bucket, flags);
+      const std::string reason = state->own_reason();
+      if (flags.is_void()) state->set_reasons({&reason, 1});
+    }
+    state->finish_bucket(bucket, nullptr);
+  }
+}
+
+BucketLimits default_bucket_limits() {
+  const auto runtime = detail::current_runtime();
+  if (!runtime) return {};
+  return {.first_bytes = runtime->options().first_bucket_bytes, .bytes = runtime->options().bucket_bytes};
+}
+
+Allocator& bucket_allocator() {
+  const auto runtime = detail::current_runtime();
+  return runtime ? runtime->bucket_allocator() : cpu_allocator();
+}
+
+Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(spec)) {
+  check(spec_);
+  buckets_ = make_buckets(spec_.gradients, spec_.limits);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    for (const auto offset : buckets_[b].offsets) place_.emplace_back(static_cast<int>(b), offset);
+    const auto flag_bytes = detail::kFlagElements * size_of(buckets_[b].dtype);
+    memory_.push_back(
+        std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes));
+    std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
+  }
+  plan_shards(allocator);
+  core_ = std::make_unique<Core>(detail::current_runtime(),
+                                 static_cast<int>(buckets_.size() + spec_.gathers.size() + gathered_.size()),
+                                 spec_.process_set);
+}
+
+void Schedule::plan_shards(Allocator& allocator) {
+  scattered_.assign(buckets_.size(), false);
+  if (spec_.shards.empty()) return;
+  if (spec_.shards.size() != spec_.gradients.size())
+    throw InvalidArgumentError("schedule \"{}\": {} gradients are sharded, of {}", spec_.name,
+                               spec_.shards.size(), spec_.gradients.size());
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const Bucket& bucket = buckets_[b];
+    scattered_[b] = std::all_of(bucket.gradients.begin(), bucket.gradients.end(),
+                                [&](int gradient) { return spec_.shards[gradient].part_only; });
+    std::optional<DType> dtype;
+    for (const int gradient : bucket.gradients) {
+      const auto wanted = spec_.shards[gradient].gathered;
+      if (wanted && dtype && *wanted != *dtype)
+        throw InvalidArgumentError(
+            "schedule \"{}\": the gradient of \"{}\" stands in one bucket with another, but the variables "
+            "are "
+            "{} and {}; sharded updates with compression need variables of one type",
+            spec_.name, spec_.gradients[gradient].name, numpy_name(*wanted), numpy_name(*dtype));
+      if (wanted) dtype = wanted;
+    }
+    if (!dtype) continue;
+    auto memory = memory_[b];
+    // The gradients of a whole bucket may still be looked at.
+    if (!scattered_[b] || *dtype != bucket.dtype) {
+      const auto elements = static_cast<std::size_t>(elements_of(bucket)) + detail::kFlagElements;
+      memory = std::make_shared<Buffer>(allocator, elements * size_of(*dtype));
+      std::memset(memory->data(), 0, memory->bytes());
+    }
+    gathered_.push_back({static_cast<int>(b), *dtype, std::move(memory)});
+  }
+}
+
+bool Schedule::scatters(int bucket) const { return scattered_.at(static_cast<std::size_t>(bucket)); }
+
+const Schedule::GatheredBucket& Schedule::gathered_bucket(int bucket) const {
+  for (const GatheredBucket& gathered : gathered_)
+    if (gathered.bucket == bucket) return gathered;
+  throw InternalError("schedule \"{}\" gathers nothing of bucket {}", spec_.name, bucket);
+}
+
+int Schedule::slot_of_shards(int bucket) const {
+  return static_cast<int>(buckets_.size() + spec_.gathers.size()) +
+         static_cast<int>(&gathered_bucket(bucket) - gathered_.data());
+}
+
+const std::shared_ptr<Buffer>& Schedule::gather_memory(int bucket) const {
+  return gathered_bucket(bucket).memory;
+}
+
+std::int64_t Schedule::offset_of_gathered(int gradient) const {
+  const int bucket = bucket_of(gradient);
+  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
+  return offset(gradient) / bytes(buckets_[static_cast<std::size_t>(bucket)].dtype) *
+         bytes(gathered_bucket(bucket).dtype);
+}
+
+// MPI's handles are freed where MPI is called. A bucket that still waits for other ranks keeps its own.
+Schedule::~Schedule() {
+  if (!core_->communicator) return;
+  core_->runtime->thread().call([this] {
+    core_->operations.clear();
+    core_->gathers.clear();
+    core_->communicator.reset();
+  });
+}
+
+std::vector<TypedBuffer> Schedule::tensors_of(int bucket) const {
+  const Bucket& contents = buckets_[static_cast<std::size_t>(bucket)];
+  std::vector<TypedBuffer> tensors;
+  for (std::size_t k = 0; k < contents.gradients.size(); ++k)
+    tensors.push_back({memory_[static_cast<std::size_t>(bucket)]->data() + contents.offsets[k],
+                       spec_.gradients[static_cast<std::size_t>(contents.gradients[k])].shape.elements(),
+                       contents.dtype});
+  return tensors;
+}
+
+std::vector<int> Schedule::ranks() const {
+  std::vector<int> ranks = core_->members;
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+void Schedule::compare() {
+  if (core_->compared) return;
+  if (core_->has_peers()) {
+    auto options = spec_.options;
+    options.emplace_back("the bucket limit", std::to_string(spec_.limits.bytes));
+    options.emplace_back("the first bucket's limit", std::to_string(spec_.limits.first_bytes));
+    options.emplace_back("the sharding", describe_shards(spec_.shards));
+    for (auto& option : shared_options(core_->runtime->options())) options.push_back(std::move(option));
+    const std::string description =
+        describe_schedule(spec_.reduction, options, spec_.gradients) + describe_gathers(spec_.gathers);
+    std::optional<detail::SetGroup> some;
+    if (!core_->members.empty()) some.emplace(core_->set);
+    Group& group = some ? *some : world_group();
+    const auto hashes = group.allgather(schedule_hash(description));
+    if (std::any_of(hashes.begin(), hashes.end(), [&](const auto& hash) { return hash != hashes[0]; }))
+      throw FailedPreconditionError(
+          "Ranks disagree on the training step: {}",
+          first_disagreement(group.allgather(description), "gradient", core_->members));
+    if (core_->num_slots() > 0) {
+      core_->connect();
+      make_operations();
+    }
+  }
+  if (core_->has_peers()) states_of_process().add(core_->state, core_->set);
+  core_->compared = true;
+}
+
+void Schedule::make_operations() {
+  const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketWork work,
+                       const char* what) {
+    std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
+    core_->operations.push_back(std::make_shared<detail::BucketReduction>(
+        slot, core_->state, core_->communicator, std::move(memory), std::move(work), std::move(label)));
+  };
+  Communicator& ranks = *core_->communicator;
+  for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
+    const Bucket& bucket = buckets_[static_cast<std::size_t>(b)];
+    const detail::BucketMemory memory{memory_[b], bucket.dtype, elements_of(bucket)};
+    add(b, b, memory,
+        scatters(b) ? detail::scattered(ranks, memory, shard_counts(bucket, ranks.size()), spec_.reduction)
+                    : detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)),
+        "");
+  }
+  for (int g = 0; g < num_gathers(); ++g) {
+    const RowGatherSpec& gather = spec_.gathers[g];
+    core_->gathers.push_back(std::make_shared<detail::RowGather>(
+        slot_of_gather(g), core_->state, core_->communicator, gather,
+        spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
+        fmt::format("rows of \"{}\" of the training step", gather.name)));
+    core_->operations.push_back(core_->gathers.back());
+  }
+  for (const GatheredBucket& gathered : gathered_) {
+    const Bucket& bucket = buckets_[static_cast<std::size_t>(gathered.bucket)];
+    const detail::BucketMemory memory{gathered.memory, gathered.dtype, elements_of(bucket)};
+    add(gathered.bucket, slot_of_shards(gathered.bucket), memory,
+        detail::gathered(ranks, memory, shard_counts(bucket, ranks.size())), "variables of ");
+  }
+}
+
+void Schedule::set_step(std::int64_t step) { core_->state->set_step(step); }
+
+void Schedule::begin_step() {
+  if (core_->has_peers() && !core_->compared)
+    throw FailedPreconditionError("schedule \"{}\": the ranks must compare() it before the first step",
+                                  spec_.name);
+  core_->state->begin();
+}
+
+void Schedule::end_step() { core_->state->end(core_->num_slots() - static_cast<int>(gathered_.size())); }
+
+void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done)); }
+
+void Schedule::give_rows(int gather, const Tensor& values, const Tensor& indices) {
+  core_->gathers.at(gather)->set_own(values, indices);
+}
+
+std::pair<Tensor, Tensor> Schedule::gathered_rows(int gather) const {
+  const detail::RowGather& rows = *core_->gathers.at(gather);
+  return {rows.values(), rows.indices()};
+}
+
+void Schedule::request_stop() { core_->state->raise_stop(); }
+
+void Schedule::request_save() { core_->state->raise_save(); }
+
+bool Schedule::take_save() { return core_->state->take_save(); }
+
+StepVerdict Schedule::last_step() const { return core_->state->last_verdict(); }
+
+void Schedule::end_of_data() {
+  auto& state = *core_->state;
+  state.raise_end_of_data();
+  begin_step();
+  join_with_zeros();
+  if (!state.last_verdict().end_of_data && state.error()) std::rethrow_exception(state.error());
+}
+
+void Schedule::end_of_data_in_step(const std::string& text) {
+  auto& state = *core_->state;
+  if (state.error()) return;  // all ranks have it
+  // Of a step with several schedules one is enough: all ranks leave it.
+  const auto begun = state.begun_at();
+  if (states_of_process().any_other(state, core_->set,
+                                    [&](const auto& other) { return other.is_void_since(begun); }))
+    return;
+  if (state.raise_end_of_data_in_step()) join_with_zeros();
+  else fail(text);
+}
+
+void Schedule::join_with_zeros() {
+  for (const auto& memory : memory_) std::memset(memory->data(), 0, memory->bytes());
+  core_->submit_missing();
+  // The watchdog ends a wait for ranks that do not come.
+  while (!core_->state->wait_until(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
+  }
+}
+
+// What is contributed is not cleared: the step is void, and kernels of it may still be writing.
+void Schedule::fail(const std::string& text) {
+  auto& state = *core_->state;
+  // An error that all ranks share needs no telling.
+  if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || state.error()) return;
+  // The others come to save, not to another step: whoever takes the save tells them there.
+  if (state.is_save_pending()) return;
+  // Of a step with several schedules the one that the other ranks are in tells them.
+  const bool known =
+      states_of_process().any_other(state, core_->set, [](const auto& other) { return other.is_broken(); });
+  if (known) return state.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+  if (!state.is_under_way() && states_of_process().any_other(
+                                   state, core_->set, [](const auto& other) { return other.is_under_way(); }))
+    return;
+  state.raise_failure(text);
+  if (core_->runtime->thread().is_current()) {  // it must go on for anybody to hear of this
+    if (state.is_under_way()) core_->submit_missing();
+    return;
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kTellOthersWithin;
+  while (!state.error()) {
+    if (state.is_save_pending()) return;
+    // Once more if all buckets had begun before the flag could go with one.
+    if (!state.is_under_way() && !state.begin_unless_broken()) break;
+    core_->submit_missing();
+    if (!state.wait_until(deadline)) break;
+  }
+  state.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+}
+
+std::vector<Schedule::Timing> Schedule::last_step_timings() const { return core_->state->timings(); }
+
+void Schedule::append_trace(StepTrace& trace) const {
+  if (!core_->has_peers()) return;
+  const auto timings = last_step_timings();
+  for (std::size_t b = 0; b < core_->operations.size(); ++b)
+    trace.events.push_back({.name = core_->operations[b]->label(),
+                            .category = "reduce",
+                            .lane = "communication",
+                            .start = timings[b].start,
+                            .end = timings[b].end});
+}
+
+std::int64_t Schedule::extra_exchanges() const { return core_->state->exchanges(); }
+
+}  // namespace kolo

@@ -1,0 +1,177 @@
+// The compiled schedule of one DistributedOptimizer: its gradients lie in buckets, which are reduced in a
+// fixed order while the backward pass goes on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/collectives/algorithms/collective.h>
+#include <kolo/collectives/engine/process_set.h>
+#include <kolo/collectives/reduce/reduction.h>
+#include <kolo/collectives/schedule/bucket.h>
+#include <kolo/core/runtime/step_agreement.h>
+#include <kolo/core/tensor/allocator.h>
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo {
+
+/// Rows of a tensor: each rank gives those that it has, every rank gets all.
+struct RowGatherSpec {
+  std::string name;
+  Shape dense_shape;  // of the whole tensor; fully known
+  DType dtype = DType::f32;
+  DType index_dtype = DType::i32;
+};
+
+/// Of one gradient where each rank updates a part of every bucket.
+struct ShardSpec {
+  bool part_only = true;          // a rank looks at nothing but its own part of the reduced gradient
+  std::optional<DType> gathered;  // type of the variable of which the updated parts are gathered; none: it is
+                                  // not
+};
+
+struct ScheduleSpec {
+  std::string name;  // for messages; need not be the same on all ranks
+  Reduction reduction = ReduceOp::average;
+  std::vector<GradientSpec> gradients =
+      {};  // in the order in which the backward pass makes them; floating types
+  BucketLimits limits = {};
+  std::vector<RowGatherSpec> gathers = {};  // come after all buckets
+  // One for each gradient, or none. A bucket of gradients that are all part_only is reduce-scattered, others
+  // are reduced as a whole. What is gathered comes after all buckets and gathers.
+  std::vector<ShardSpec> shards = {};
+  // Further named values that must agree on all ranks.
+  std::vector<std::pair<std::string, std::string>> options = {};
+  ProcessSet process_set = {};  // the ranks that share the schedule
+};
+
+/// The limits that init() found, the defaults without it.
+BucketLimits default_bucket_limits();
+/// Memory in which the ranks of this node reduce in place, where init() found that they can; else ordinary
+/// memory. It outlives all tensors.
+Allocator& bucket_allocator();
+
+/// One step at a time: begin_step, then submit for each slot (a bucket, or a gather) in any order, from any
+/// thread. The buckets are reduced in the order 0, 1, 2, … . Requests to stop or to save, the end of data and
+/// failures travel as elements behind the gradients of each bucket, so a step sends no message beyond its
+/// reductions. A step is void as soon as a bucket carries an end of data or a failure: that bucket and all
+/// later ones end in an error on every rank. An end of data comes with the first bucket, so nothing of its
+/// step is applied anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks
+/// may have applied earlier ones, and the group ends with the error. A step in which a rank submits nothing
+/// at all, on no rank then, does not count: gradients may be summed for several steps before they are
+/// reduced. One rank: no traffic; submit() is done at once.
+class Schedule final : public StepAgreement {
+ public:
+  /// Called once for each submitted bucket: nullptr, or why the step is void (OutOfRangeError for the end of
+  /// data, AbortedError for a failed rank) or the group broken (DeadlineExceededError, UnavailableError, …).
+  /// On the communication thread, or inside submit(): must be quick, must not throw, and must not be what
+  /// keeps the schedule alive.
+  using Done = std::function<void(std::exception_ptr)>;
+
+  struct Timing {
+    std::chrono::steady_clock::time_point start;
+    std::chrono::steady_clock::time_point end;
+  };
+
+  /// Throws InvalidArgumentError for a gradient that is not floating, for an op other than sum, average and
+  /// adasum, and for a process set that was removed or that this rank is not in. A set that is removed later
+  /// changes nothing.
+  explicit Schedule(ScheduleSpec spec, Allocator& allocator = bucket_allocator());
+  ~Schedule() override;
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  int num_gathers() const { return static_cast<int>(spec_.gathers.size()); }
+  /// What to submit a gather by.
+  int slot_of_gather(int gather) const { return static_cast<int>(buckets_.size()) + gather; }
+  /// Before its submit(): this rank's rows, which stay as they are until done. On several ranks only.
+  void give_rows(int gather, const Tensor& values, const Tensor& indices);
+  /// After done: the rows of all ranks in their order; values ÷ R where the reduction is an average.
+  std::pair<Tensor, Tensor> gathered_rows(int gather) const;
+  /// The gradients of a bucket and, behind them, a few elements of the schedule's own. Zero at first; what
+  /// lies between the gradients must stay zero. Gradients are written here before submit() and read after
+  /// done.
+  const std::shared_ptr<Buffer>& memory(int bucket) const { return memory_.at(bucket); }
+  int bucket_of(int gradient) const { return place_.at(gradient).first; }
+  /// In bytes, within the bucket's memory.
+  std::int64_t offset(int gradient) const { return place_.at(gradient).second; }
+
+  /// Of a sharded schedule: whether only this rank's range (sharding.h) of the bucket holds reduced elements
+  /// after done.
+  bool scatters(int bucket) const;
+  /// What to submit the gathering of a bucket's variables by: each rank's range of gather_memory, written
+  /// before, is on all ranks after done. Throws InternalError where nothing of the bucket is gathered.
+  int slot_of_shards(int bucket) const;
+  /// The variables stand in it as the gradients do in the bucket, element by element, in their own type. Of a
+  /// bucket that is scattered and has that type it is the bucket's memory: what is written there takes the
+  /// gradients' place.
+  const std::shared_ptr<Buffer>& gather_memory(int bucket) const;
+  /// In bytes, within gather_memory.
+  std::int64_t offset_of_gathered(int gradient) const;
+
+  std::vector<int> ranks() const override;
+  /// Collective, once, before the first step; a second call does nothing.
+  void compare() override;
+
+  /// The number that errors name: of the next step, or of the one that has begun. Left alone, steps count
+  /// from 1.
+  void set_step(std::int64_t step) override;
+  /// Throws the group's error if there was one, FailedPreconditionError before compare().
+  void begin_step() override;
+  void submit(int slot, Done done);
+  /// A step need not gather what it has reduced. The buckets of a step that failed on this rank are what
+  /// fail() contributes.
+  void end_step() override;
+
+  void request_stop() override;
+  StepVerdict last_step() const override;
+  void request_save() override;
+  bool take_save() override;
+  /// Between steps. Throws what the step ended with if that is not the end of data.
+  void end_of_data() override;
+  /// Gradients of the step must not be written any more.
+  void end_of_data_in_step(const std::string& text) override;
+  /// Kernels of the step may still run; who submits a bucket afterwards gets an error. Waits at most 7 s, on
+  /// the communication thread not at all; whoever then still waits for a bucket gets an error. Does nothing
+  /// on one rank, and after an error that all ranks have: of the step (its end of data too) or of the group.
+  void fail(const std::string& text) override;
+
+  /// When each bucket of the last step was reduced.
+  std::vector<Timing> last_step_timings() const;
+  void append_trace(StepTrace& trace) const override;
+  /// Exchanges beyond the buckets' own reductions since compare(): none in steady state.
+  std::int64_t extra_exchanges() const;
+
+ private:
+  class Core;
+  // The variables of a bucket, whose parts the ranks gather.
+  struct GatheredBucket {
+    int bucket = 0;
+    DType dtype = DType::f32;
+    std::shared_ptr<Buffer> memory;
+  };
+
+  void plan_shards(Allocator& allocator);
+  const GatheredBucket& gathered_bucket(int bucket) const;
+  void make_operations();
+  void join_with_zeros();
+  std::vector<TypedBuffer> tensors_of(int bucket) const;
+
+  ScheduleSpec spec_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::pair<int, std::int64_t>> place_;  // of each gradient: bucket, offset
+  std::vector<std::shared_ptr<Buffer>> memory_;
+  std::vector<bool> scattered_;  // by bucket
+  std::vector<GatheredBucket> gathered_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace kolo

@@ -1,0 +1,118 @@
+#include <kolo/collectives/reduce/reduce.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+template <typename T>
+std::vector<T> reduced(ReduceOp op, std::vector<T> dst, const std::vector<T>& src) {
+  reduce(op, dtype_of<T>(), dst.data(), src.data(), static_cast<std::int64_t>(dst.size()));
+  return dst;
+}
+
+// Longer than one vector of any instruction set, and with a rest.
+TEST(Reduce, CoversFullVectorsAndTheRest) {
+  for (const int elements : {0, 1, 7, 16, 33, 130}) {
+    std::vector<float> a(elements), b(elements), sum(elements), product(elements);
+    for (int i = 0; i < elements; ++i) {
+      a[i] = static_cast<float>(i);
+      b[i] = 0.5f;
+      sum[i] = a[i] + 0.5f;
+      product[i] = a[i] * 0.5f;
+    }
+    EXPECT_EQ(reduced(ReduceOp::sum, a, b), sum);
+    EXPECT_EQ(reduced(ReduceOp::product, a, b), product);
+  }
+}
+
+TEST(Reduce, MinimumAndMaximumKeepNanFromEitherSide) {
+  const std::vector<float> a = {1, kNan, 1, kNan}, b = {2, 2, kNan, kNan};
+  EXPECT_THAT(reduced(ReduceOp::min, a, b),
+              ElementsAre(1, testing::IsNan(), testing::IsNan(), testing::IsNan()));
+  EXPECT_THAT(reduced(ReduceOp::max, a, b),
+              ElementsAre(2, testing::IsNan(), testing::IsNan(), testing::IsNan()));
+}
+
+TEST(Reduce, IntegersWrap) {
+  EXPECT_THAT(reduced<std::int8_t>(ReduceOp::sum, {127, -128}, {1, -1}), ElementsAre(-128, 127));
+  EXPECT_THAT(reduced<std::uint8_t>(ReduceOp::product, {200, 3}, {2, 5}), ElementsAre(144, 15));
+  EXPECT_THAT(reduced<std::int64_t>(ReduceOp::sum, {INT64_MAX}, {1}), ElementsAre(INT64_MIN));
+  EXPECT_THAT(reduced<std::int32_t>(ReduceOp::product, {65536, -3}, {65536, 5}), ElementsAre(0, -15));
+}
+
+TEST(Reduce, IntegersCompareSigned) {
+  EXPECT_THAT(reduced<std::int8_t>(ReduceOp::min, {-1, 3}, {1, 2}), ElementsAre(-1, 2));
+  EXPECT_THAT(reduced<std::uint8_t>(ReduceOp::max, {255, 3}, {1, 2}), ElementsAre(255, 3));
+}
+
+TEST(Reduce, BooleansAreOrForSumAndAndForProduct) {
+  const bool a[] = {true, false, true, false}, b[] = {true, true, false, false};
+  bool either[4], both[4];
+  std::copy(a, a + 4, either);
+  std::copy(a, a + 4, both);
+  reduce(ReduceOp::sum, DType::boolean, either, b, 4);
+  reduce(ReduceOp::product, DType::boolean, both, b, 4);
+  EXPECT_THAT(either, ElementsAre(true, true, true, false));
+  EXPECT_THAT(both, ElementsAre(true, false, false, false));
+}
+
+// 1 + 2^-8 lies half-way between two bf16 and goes to the even one, 1; 1 + 3·2^-8 goes up to 1 + 2^-6.
+TEST(Reduce, SumsOfBfloat16RoundToNearestEven) {
+  const std::vector<BFloat16> a = {BFloat16(1.0f), BFloat16(1.0f + 1.0f / 128)};
+  const std::vector<BFloat16> b = {BFloat16(1.0f / 256), BFloat16(1.0f / 256)};
+  EXPECT_THAT(reduced(ReduceOp::sum, a, b), ElementsAre(BFloat16(1.0f), BFloat16(1.0f + 1.0f / 64)));
+}
+
+TEST(Reduce, SixteenBitFloatsKeepInfinityAndNan) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto sums =
+      reduced<BFloat16>(ReduceOp::sum, {BFloat16(inf), BFloat16(kNan)}, {BFloat16(1), BFloat16(1)});
+  EXPECT_EQ(static_cast<float>(sums[0]), inf);
+  EXPECT_TRUE(std::isnan(static_cast<float>(sums[1])));
+  const auto halves =
+      reduced<Half>(ReduceOp::sum, {Half(65504.0f), Half(1.5f)}, {Half(65504.0f), Half(0.25f)});
+  EXPECT_EQ(static_cast<float>(halves[0]), inf);
+  EXPECT_EQ(static_cast<float>(halves[1]), 1.75f);
+}
+
+TEST(ReduceAndDivide, RoundsHalvesOnce) {
+  std::vector<Half> a(5, Half(2048.0f));
+  const std::vector<Half> b(5, Half(1.0f));
+  reduce_and_divide(DType::f16, a.data(), b.data(), 5, 3);
+  EXPECT_THAT(a, testing::Each(Half(683.0f)));  // 2049 / 3; 2048 + 1 alone would round to 2048
+}
+
+TEST(Divide, IsExactWhereTheReciprocalIsNot) {
+  for (const int divisor : {41, 47, 55}) {
+    std::vector<float> values(17, static_cast<float>(divisor));
+    divide(DType::f32, values.data(), 17, divisor);
+    EXPECT_THAT(values, testing::Each(1.0f));
+  }
+}
+
+TEST(ReduceOp, IsRefusedForAverageOfIntegersAndForStrings) {
+  EXPECT_THROW(check_reducible(ReduceOp::average, DType::i32), InvalidArgumentError);
+  EXPECT_THROW(check_reducible(ReduceOp::sum, DType::string), InvalidArgumentError);
+  EXPECT_NO_THROW(check_reducible(ReduceOp::average, DType::bf16));
+}
+
+TEST(ReduceOp, IsFoundByNameAndNamesTheNearest) {
+  EXPECT_EQ(reduce_op_from_name("average"), ReduceOp::average);
+  EXPECT_THAT([] { reduce_op_from_name("averge"); },
+              testing::ThrowsMessage<InvalidArgumentError>(testing::HasSubstr("did you mean \"average\"")));
+}
+
+}  // namespace
+}  // namespace kolo

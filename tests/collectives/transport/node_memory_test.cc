@@ -1,0 +1,120 @@
+#include <kolo/collectives/transport/node_memory.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include <kolo/core/base/error.h>
+#include "tests/collectives/transport/node_ranks.h"
+
+namespace kolo {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+std::int64_t resident_shared_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("RssShmem:", 0) == 0) return std::stoll(line.substr(9));
+  return -1;
+}
+
+TEST(NodeMemory, IsSeenByAPeerAtTheSameOffset) {
+  NodeRanks ranks(2);
+  auto* const text = static_cast<char*>(ranks.memory(0).allocate(100));
+  std::strcpy(text, "hello");
+  const auto offset = ranks.memory(0).offset_of(text, 100);
+  ASSERT_TRUE(offset);
+  auto* const seen = reinterpret_cast<char*>(ranks.view(1).begin(0) + *offset);
+  EXPECT_NE(seen, text);
+  EXPECT_STREQ(seen, "hello");
+  seen[0] = 'j';
+  EXPECT_STREQ(text, "jello");
+}
+
+TEST(NodeMemory, BlocksAreAligned) {
+  NodeMemory memory(256 * kMiB);
+  for (const std::size_t bytes : {0, 1, 63, 65, 5000, 100000}) {
+    const auto* block = memory.allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % kAlignment, 0U) << bytes;
+    EXPECT_TRUE(memory.offset_of(block, static_cast<std::int64_t>(bytes)));
+  }
+}
+
+TEST(NodeMemory, TakesMemoryOnlyWhereItIsWrittenAndGivesItBack) {
+  NodeMemory memory(1024 * kMiB);
+  const auto before = resident_shared_kib();
+  void* block = memory.allocate(512 * kMiB);
+  EXPECT_LT(resident_shared_kib() - before, 1024);
+  std::memset(block, 1, 8 * kMiB);
+  EXPECT_GE(resident_shared_kib() - before, 8 * 1024);
+  memory.deallocate(block, 512 * kMiB);
+  EXPECT_LT(resident_shared_kib() - before, 1024);
+}
+
+TEST(NodeMemory, GivesOrdinaryMemoryWhenItIsExhausted) {
+  NodeMemory memory(64 * kMiB);
+  void* block = memory.allocate(100 * kMiB);
+  EXPECT_FALSE(memory.offset_of(block, 100 * kMiB));
+  EXPECT_EQ(memory.allocate_shared(100 * kMiB), nullptr);
+  memory.deallocate(block, 100 * kMiB);
+}
+
+TEST(NodeMemory, KnowsWhatEndsOutsideOfIt) {
+  NodeMemory memory(64 * kMiB);
+  auto* block = static_cast<std::byte*>(memory.allocate(100));
+  EXPECT_FALSE(memory.offset_of(block, 65 * kMiB));
+  EXPECT_FALSE(memory.offset_of(block - 65 * kMiB, 1));
+  int elsewhere = 0;
+  EXPECT_FALSE(memory.offset_of(&elsewhere, 4));
+}
+
+TEST(NodeMemory, BlockThatPeersStillReadIsFreedLater) {
+  NodeMemory memory(64 * kMiB);
+  std::byte* block = memory.allocate_shared(1000);
+  bool unused = false;
+  memory.free_when(block, 1000, [&] { return unused; });
+  std::byte* other = memory.allocate_shared(1000);
+  EXPECT_NE(other, block);
+  unused = true;
+  EXPECT_EQ(memory.allocate_shared(1000), block);
+}
+
+TEST(NodeMemory, AnotherFileIsNotTakenForAPeers) {
+  const NodeMemory memory(64 * kMiB), other(64 * kMiB);
+  auto address = memory.address();
+  address.file = other.address().file;
+  EXPECT_THROW(NodeView::map(address), UnavailableError);
+  address.file = 100000;
+  EXPECT_THROW(NodeView::map(address), UnavailableError);
+}
+
+// The limits of a process (ulimit) make it smaller, or are an error; never a signal.
+TEST(NodeMemory, StaysWithinTheProcessLimits) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit file_size{100U << 20, 100U << 20};
+    setrlimit(RLIMIT_FSIZE, &file_size);
+    const NodeMemory within;
+    const bool smaller = within.address().bytes <= 100 * kMiB;
+    const rlimit none{1U << 20, 1U << 20};
+    setrlimit(RLIMIT_FSIZE, &none);
+    try {
+      const NodeMemory impossible;
+    } catch (const UnavailableError&) {
+      _exit(smaller ? 0 : 1);
+    }
+    _exit(2);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace kolo
