@@ -139,8 +139,7 @@ OperationPtr start_in_place(OpKind kind, std::span<const TypedBuffer> buffers, s
 OperationPtr start_again(const TypedBuffer& buffer, const Tensor* tensor, const Reduction& reduction,
                          const EagerOptions& options) {
   if (options.name.empty()) return nullptr;
-  const auto runtime = detail::runtime_for_eager();
-  const auto set = runtime->engine().set(options.process_set.id());
+  const auto set = detail::current_engine()->set(options.process_set.id());
   auto operation = detail::make_operation();
   operation->buffers.push_back(buffer);
   if (tensor != nullptr) operation->tensors.push_back(*tensor);
@@ -321,7 +320,7 @@ Handle<std::vector<std::string>> allgather_object_async(std::string_view bytes, 
 }
 
 EngineStatistics engine_statistics(const ProcessSet& set) {
-  const auto counts = detail::runtime_for_eager()->engine().set(set.id())->counts();
+  const auto counts = detail::current_engine()->set(set.id())->counts();
   return {.negotiation_messages = counts.messages,
           .negotiation_bytes = counts.message_bytes,
           .cache_hits = counts.cache_hits,

@@ -8,24 +8,16 @@
 #include <utility>
 
 #include <kolo/collectives/engine/eager.h>
-#include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/engine/engine.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo::detail {
-
-/// Throws FailedPreconditionError `kolo is not initialised; …`.
-inline std::shared_ptr<Runtime> runtime_for_eager() {
-  auto runtime = current_runtime();
-  if (!runtime) throw FailedPreconditionError("kolo is not initialised; call kolo::init() first");
-  return runtime;
-}
 
 /// Names the call; `fill(operation, request, set)` checks it and says what it wants. An error of it is told
 /// to the other ranks, which would wait for this call, and thrown.
 template <typename Fill>
 OperationPtr start(OpKind kind, const EagerOptions& options, const Fill& fill) {
-  const auto runtime = runtime_for_eager();
-  const auto set = runtime->engine().set(options.process_set.id());
+  const auto set = current_engine()->set(options.process_set.id());
   auto operation = make_operation();
   auto request = std::make_shared<Request>();
   request->kind = kind;

@@ -203,4 +203,30 @@ void Engine::release() {
   sets_.clear();
 }
 
+namespace {
+
+struct Current {
+  Mutex mutex;
+  std::shared_ptr<Engine> engine KOLO_GUARDED_BY(mutex);
+};
+
+// Never destroyed: exit handlers still ask for it.
+Current& current() {
+  static auto* const instance = new Current;
+  return *instance;
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> current_engine() {
+  MutexLock lock(current().mutex);
+  if (!current().engine) throw FailedPreconditionError("kolo is not initialised; call kolo::init() first");
+  return current().engine;
+}
+
+void set_current_engine(std::shared_ptr<Engine> engine) {
+  MutexLock lock(current().mutex);
+  current().engine = std::move(engine);
+}
+
 }  // namespace kolo::detail

@@ -74,6 +74,11 @@ class Engine final : public Resident {
   int next_id_ KOLO_GUARDED_BY(mutex_) = 0;
 };
 
+/// What eager callers use. Throws FailedPreconditionError `kolo is not initialised; …`. Any thread.
+std::shared_ptr<Engine> current_engine();
+/// By init and shutdown (nullptr): the engine belongs to the job's runtime.
+void set_current_engine(std::shared_ptr<Engine> engine);
+
 /// "0,2;1,3" for {{0, 2}, {1, 3}}.
 std::string to_text(const std::vector<std::vector<int>>& lists);
 /// Of a process_set operation: make these sets, or remove that one.

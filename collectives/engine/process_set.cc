@@ -14,10 +14,10 @@
 namespace kolo {
 namespace {
 
+using detail::current_engine;
 using detail::Operation;
 using detail::OpKind;
 using detail::Request;
-using detail::runtime_for_eager;
 using detail::SetEngine;
 
 void check_list(std::span<const int> ranks, int size) {
@@ -70,17 +70,16 @@ ProcessSet ProcessSet::split(int color, int key) {
   return detail::ProcessSetAccess::make(lists)[own_list];
 }
 
-std::vector<int> ProcessSet::ranks() const { return runtime_for_eager()->engine().members(id_); }
+std::vector<int> ProcessSet::ranks() const { return current_engine()->members(id_); }
 
 int ProcessSet::rank() const {
   const auto all = ranks();
-  const auto place = std::find(all.begin(), all.end(), runtime_for_eager()->engine().rank());
+  const auto place = std::find(all.begin(), all.end(), current_engine()->rank());
   return place == all.end() ? -1 : static_cast<int>(place - all.begin());
 }
 
 void ProcessSet::remove() {
-  const auto runtime = runtime_for_eager();
-  if (rank() >= 0) runtime->engine().set(id_)->wait_until_idle();
+  if (rank() >= 0) current_engine()->set(id_)->wait_until_idle();
   const auto operation =
       detail::start(OpKind::process_set, {}, [&](Operation&, Request& request, const SetEngine&) {
         if (id_ == 0) throw InvalidArgumentError("process set 0, of all ranks, cannot be removed");

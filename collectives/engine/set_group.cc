@@ -8,7 +8,7 @@
 namespace kolo::detail {
 
 SetGroup::SetGroup(const ProcessSet& set)
-    : set_(set), ranks_(runtime_for_eager()->engine().set(set.id())->members()), rank_(set.rank()) {}
+    : set_(set), ranks_(current_engine()->set(set.id())->members()), rank_(set.rank()) {}
 
 void SetGroup::broadcast(std::span<const Tensor> tensors, int root) {
   int number = 0;

@@ -1,6 +1,5 @@
 #include <kolo/collectives/graph/sharding.h>
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -12,7 +11,6 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/kernels/kernel.h>
-#include <kolo/core/tensor/allocator.h>
 
 namespace kolo {
 namespace {
@@ -107,35 +105,6 @@ Output repeated(const Scope& s, const Output& x, const OwnedPart& part) {
   std::vector<Operation> before(x.node->control_inputs().begin(), x.node->control_inputs().end());
   return s.control_dependencies(before).add(x.node->op(), inputs, x.node->attrs());
 }
-
-}  // namespace
-
-std::vector<std::int64_t> shard_counts(const Bucket& bucket, int ranks) {
-  const auto piece = static_cast<std::int64_t>(kAlignment / size_of(bucket.dtype));
-  const std::int64_t pieces = bucket.bytes / static_cast<std::int64_t>(kAlignment);
-  std::vector<std::int64_t> counts;
-  for (int rank = 0; rank < ranks; ++rank)
-    counts.push_back((pieces / ranks + (rank < pieces % ranks ? 1 : 0)) * piece);
-  return counts;
-}
-
-std::vector<OwnedPart> owned_parts(const Bucket& bucket, const std::vector<GradientSpec>& gradients, int rank,
-                                   int ranks) {
-  const auto counts = shard_counts(bucket, ranks);
-  std::int64_t begin = 0;
-  for (int before = 0; before < rank; ++before) begin += counts[before];
-  const std::int64_t end = begin + counts[rank];
-  std::vector<OwnedPart> parts;
-  for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
-    const std::int64_t offset = bucket.offsets[k] / static_cast<std::int64_t>(size_of(bucket.dtype));
-    const std::int64_t elements = gradients[bucket.gradients[k]].shape.elements();
-    const std::int64_t first = std::clamp<std::int64_t>(begin - offset, 0, elements);
-    parts.push_back({first, std::clamp<std::int64_t>(end - offset, first, elements) - first});
-  }
-  return parts;
-}
-
-namespace {
 
 // In the order of the inputs.
 std::vector<OwnedPart> parts_of_rank(const Node& group, int rank) {

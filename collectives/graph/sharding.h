@@ -12,21 +12,6 @@
 
 namespace kolo {
 
-/// The elements [first, first + count) of a tensor, row-major; perhaps none.
-struct OwnedPart {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-  bool operator==(const OwnedPart&) const = default;
-};
-
-/// Elements of each rank's range of a bucket, in the order of the ranks: whole pieces of kAlignment bytes, as
-/// even as these allow. Together they are the bucket's; some may be empty.
-std::vector<std::int64_t> shard_counts(const Bucket& bucket, int ranks);
-/// What `rank` owns of each gradient of a bucket, in the bucket's order. gradients: those that the buckets
-/// were made of.
-std::vector<OwnedPart> owned_parts(const Bucket& bucket, const std::vector<GradientSpec>& gradients, int rank,
-                                   int ranks);
-
 /// A gradient that a sharded group_reduce (group_ops.h) has reduced.
 struct ShardedGradient {
   const Node* group = nullptr;

@@ -4,9 +4,10 @@
 #include <vector>
 
 #include <kolo/collectives/engine/eager.h>
-#include <kolo/collectives/engine/eager_call.h>
 #include <kolo/collectives/engine/process_set_access.h>
 #include <kolo/collectives/job/mpi_interop.h>
+#include <kolo/collectives/job/runtime.h>
+#include <kolo/core/base/error.h>
 
 namespace kolo {
 namespace {
@@ -36,7 +37,8 @@ std::vector<std::int64_t> wide(const std::vector<int>& numbers) { return {number
 
 // Each rank gives its list, with its length before it; equal ones are one set.
 std::optional<ProcessSet> process_set_of(MPI_Comm comm) {
-  const auto runtime = detail::runtime_for_eager();
+  const auto runtime = detail::current_runtime();
+  if (!runtime) throw FailedPreconditionError("kolo is not initialised; call kolo::init() first");
   std::vector<int> own;
   if (runtime->has_peers()) runtime->thread().call([&] { own = ranks_of(comm, runtime->comm()); });
   else if (comm != MPI_COMM_NULL) own = {0};

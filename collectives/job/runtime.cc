@@ -255,6 +255,7 @@ std::shared_ptr<Runtime> current_runtime() {
 }
 
 void set_current_runtime(std::shared_ptr<Runtime> runtime) {
+  set_current_engine(runtime ? std::shared_ptr<Engine>(runtime, &runtime->engine()) : nullptr);
   MutexLock lock(current().mutex);
   current().runtime = std::move(runtime);
 }

@@ -1,4 +1,5 @@
-// Groups gradients into the pieces of memory that are reduced at once.
+// Groups gradients into the pieces of memory that are reduced at once, and divides these among ranks that
+// each update a part of the variables.
 #pragma once
 
 #include <cstdint>
@@ -43,5 +44,20 @@ struct Bucket {
 /// convolutions). A group has a bucket of its own, whatever the limits, or one for each type. Depends on
 /// nothing else, so all ranks find the same.
 std::vector<Bucket> make_buckets(std::span<const GradientSpec> gradients, const BucketLimits& limits);
+
+/// The elements [first, first + count) of a tensor, row-major; perhaps none.
+struct OwnedPart {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  bool operator==(const OwnedPart&) const = default;
+};
+
+/// Elements of each rank's range of a bucket, in the order of the ranks: whole pieces of kAlignment bytes, as
+/// even as these allow. Together they are the bucket's; some may be empty.
+std::vector<std::int64_t> shard_counts(const Bucket& bucket, int ranks);
+/// What `rank` owns of each gradient of a bucket, in the bucket's order. gradients: those that the buckets
+/// were made of.
+std::vector<OwnedPart> owned_parts(const Bucket& bucket, const std::vector<GradientSpec>& gradients, int rank,
+                                   int ranks);
 
 }  // namespace kolo

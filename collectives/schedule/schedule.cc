@@ -9,7 +9,6 @@
 
 #include <kolo/collectives/engine/eager_call.h>
 #include <kolo/collectives/engine/set_group.h>
-#include <kolo/collectives/graph/sharding.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/bucket_reduction.h>
 #include <kolo/collectives/schedule/row_gather.h>
@@ -117,7 +116,7 @@ class Schedule::Core {
       : runtime(std::move(runtime)),
         set(set),
         members(set == ProcessSet() ? std::vector<int>()
-                                    : detail::runtime_for_eager()->engine().set(set.id())->members()),
+                                    : detail::current_engine()->set(set.id())->members()),
         state(std::make_shared<detail::StepState>(slots, members)),
         slots_(slots) {}
 

@@ -18,8 +18,8 @@ SOUND = {
     "core/base/error.h": "#include <stdexcept>\n",
     "core/runtime/session.h": "#include <kolo/core/passes/prune.h>\n",
     "core/passes/prune.h": "#include <kolo/core/graph/graph.h>\n",
-    "collectives/CMakeLists.txt": "kolo_library(collectives SOURCES ring.cc PUBLIC job/mpi_interop.h ring.h DEPENDS kolo_runtime)\n",
-    "collectives/ring.cc": "#include <mpi.h>\n#include <kolo/core/runtime/session.h>\n",
+    "collectives/CMakeLists.txt": "kolo_library(collectives SOURCES algorithms/ring.cc PUBLIC job/mpi_interop.h algorithms/ring.h DEPENDS kolo_runtime)\n",
+    "collectives/algorithms/ring.cc": "#include <mpi.h>\n#include <kolo/core/runtime/session.h>\n",
     "collectives/job/mpi_interop.h": "#include <mpi.h>\n",
     "launcher/CMakeLists.txt": "kolo_program(kolorun SOURCES kolorun.cc)\nkolo_program(kolo-inspect SOURCES kolo_inspect.cc)\n",
     "launcher/kolorun.cc": "#include <kolo/core/base/error.h>\n",
@@ -65,10 +65,24 @@ class CheckLayers(unittest.TestCase):
         self.write("core/runtime/session.h", "#include <kolo/collectives/job/mpi_interop.h>\n")
         self.expect_finding("core/runtime/session.h:1", "against the arrows")
 
+    def test_finds_a_room_of_collectives_including_one_above_it(self):
+        self.write("collectives/algorithms/ring.cc", "#include <kolo/collectives/job/mpi_interop.h>\n")
+        self.expect_finding("collectives/algorithms/ring.cc:1", "collectives/algorithms")
+
+    def test_finds_a_room_including_the_other_of_its_floor(self):
+        self.write("collectives/transport/copy.h", "#include <kolo/collectives/reduce/reduce.h>\n")
+        self.write("collectives/reduce/reduce.h", "")
+        self.expect_finding("collectives/transport/copy.h:1")
+
+    def test_finds_a_room_that_has_no_floor(self):
+        self.write("collectives/ring.h", "#include <kolo/collectives/algorithms/ring.h>\n")
+        self.write("collectives/algorithms/ring.h", "")
+        self.expect_finding("collectives/ring.h:1")
+
     def test_finds_a_library_file_including_the_header_that_brings_all(self):
         self.write("kolo.h", "#include <kolo/core/graph/graph.h>\n")
-        self.write("collectives/ring.cc", "#include <kolo/kolo.h>\n")
-        self.expect_finding("collectives/ring.cc:1")
+        self.write("collectives/algorithms/ring.cc", "#include <kolo/kolo.h>\n")
+        self.expect_finding("collectives/algorithms/ring.cc:1")
 
     def test_finds_a_quoted_relative_include_against_the_arrows(self):
         self.write("core/tensor/shape.h", '#include "../graph/graph.h"\n')
@@ -79,8 +93,8 @@ class CheckLayers(unittest.TestCase):
         self.expect_finding("launcher/kolorun.cc:1", "core/base, launcher")
 
     def test_finds_mpi_in_a_public_header(self):
-        self.write("collectives/ring.h", "#include <mpi.h>\n")
-        self.expect_finding("collectives/ring.h:1", "public header")
+        self.write("collectives/algorithms/ring.h", "#include <mpi.h>\n")
+        self.expect_finding("collectives/algorithms/ring.h:1", "public header")
 
     def test_finds_a_system_header_in_a_public_header(self):
         self.write("core/base/error.h", "#include <unistd.h>\n")
