@@ -10,15 +10,15 @@ if(programs)
   install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# Headers of detail/ and of programs are nobody else's business; of collectives, those that are not listed as PUBLIC.
-install(FILES kolo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo OPTIONAL)
-install(DIRECTORY core optimizer models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo
-        FILES_MATCHING PATTERN "*.h" PATTERN detail EXCLUDE PATTERN programs EXCLUDE PATTERN examples EXCLUDE)
-get_property(headers GLOBAL PROPERTY KOLO_PUBLIC_HEADERS)
-foreach(header IN LISTS headers)
-  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${header})
-  get_filename_component(folder ${path} DIRECTORY)
-  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo/${folder})
+# The lists PUBLIC and APART of the folders, and the generated headers that bring them.
+get_property(public GLOBAL PROPERTY KOLO_PUBLIC_HEADERS)
+get_property(apart GLOBAL PROPERTY KOLO_APART_HEADERS)
+foreach(header IN LISTS public apart)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo/${folder})
+endforeach()
+foreach(name IN ITEMS kolo ${KOLO_MODULES})
+  install(FILES ${CMAKE_BINARY_DIR}/generated/kolo/${name}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo)
 endforeach()
 
 install(EXPORT koloTargets NAMESPACE kolo:: DESTINATION ${KOLO_PACKAGE_DIR})

@@ -1,13 +1,36 @@
+# The modules that users include by name, <kolo/ops.h>, where <kolo/kolo.h> is more than they want.
+set(KOLO_MODULES ops collectives optimizer models)
+
+# generated/kolo/<name>.h of the build, which brings the headers of a list.
+function(kolo_bringing_header name headers)
+  list(SORT headers)
+  list(TRANSFORM headers REPLACE "(.+)" "#include <kolo/\\1>")
+  list(JOIN headers "\n" includes)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/kolo/${name}.h @ONLY CONTENT
+"// Made by CMake of the lists of public headers.
+#pragma once
+
+${includes}
+")
+endfunction()
+
 # kolo_library(graph SOURCES graph.cc … PUBLIC graph.h … DEPENDS kolo_device PRIVATE fmt::fmt)
-# PUBLIC: the headers that are installed.
+# PUBLIC: the headers that are installed, all of them brought by kolo.h. APART: installed, too, but who needs one names
+# it, since it asks for more than a compiler. A header in neither list is internal.
 # One object library per folder of the design, named kolo_<folder>. Object libraries, because a linker drops an
 # unnamed object of a static library, and with it every op, kernel or optimizer that the object registers.
 function(kolo_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;APART;DEPENDS;PRIVATE" ${ARGN})
   set(target kolo_${name})
   add_library(${target} OBJECT ${ARG_SOURCES})
-  list(TRANSFORM ARG_PUBLIC PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  list(TRANSFORM ARG_PUBLIC PREPEND ${folder}/)
+  list(TRANSFORM ARG_APART PREPEND ${folder}/)
   set_property(GLOBAL APPEND PROPERTY KOLO_PUBLIC_HEADERS ${ARG_PUBLIC})
+  set_property(GLOBAL APPEND PROPERTY KOLO_APART_HEADERS ${ARG_APART})
+  if(name IN_LIST KOLO_MODULES)
+    kolo_bringing_header(${name} "${ARG_PUBLIC}")
+  endif()
   target_include_directories(${target} PUBLIC ${CMAKE_BINARY_DIR}/include)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} fmt::fmt Threads::Threads
                                   PRIVATE kolo_build_flags ${ARG_PRIVATE})
@@ -47,6 +70,8 @@ endfunction()
 
 # All folders' objects as one shared library: kolo::kolo.
 function(kolo_shared_library)
+  get_property(headers GLOBAL PROPERTY KOLO_PUBLIC_HEADERS)
+  kolo_bringing_header(kolo "${headers}")
   get_property(libraries GLOBAL PROPERTY KOLO_LIBRARIES)
   add_library(kolo SHARED)
   add_library(kolo::kolo ALIAS kolo)
@@ -55,7 +80,8 @@ function(kolo_shared_library)
     # Their own libraries (MPI, oneDNN, …) link here and are no business of kolo's users.
     target_link_libraries(kolo PRIVATE $<TARGET_PROPERTY:${library},LINK_LIBRARIES>)
   endforeach()
-  target_include_directories(kolo PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_include_directories(kolo PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include>
+                                         $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include>)
   target_link_libraries(kolo PUBLIC fmt::fmt Threads::Threads)
   if(NOT KOLO_SANITIZE)  # a sanitizer's own symbols come with the program
     target_link_options(kolo PRIVATE -Wl,--no-undefined)

@@ -1,6 +1,6 @@
 #include <array>
 
-#include <kolo/models/detail/digit_strokes.h>
+#include <kolo/models/digit_strokes.h>
 
 namespace kolo::models::detail {
 

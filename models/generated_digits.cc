@@ -12,7 +12,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/counter_random.h>
-#include <kolo/models/detail/digit_strokes.h>
+#include <kolo/models/digit_strokes.h>
 
 namespace kolo::models {
 namespace {

@@ -3,7 +3,7 @@
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/reshape.h>
-#include <kolo/models/detail/digit_images.h>
+#include <kolo/models/digit_images.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>
 

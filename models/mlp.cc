@@ -1,7 +1,7 @@
 #include <kolo/models/mlp.h>
 
 #include <kolo/core/ops/elementwise.h>
-#include <kolo/models/detail/digit_images.h>
+#include <kolo/models/digit_images.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>
 

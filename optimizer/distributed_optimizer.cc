@@ -13,11 +13,11 @@
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/reshape.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/optimizer/absent_gradients.h>
+#include <kolo/optimizer/backward_passes.h>
 #include <kolo/optimizer/compression/none.h>
-#include <kolo/optimizer/detail/absent_gradients.h>
-#include <kolo/optimizer/detail/backward_passes.h>
-#include <kolo/optimizer/detail/loss_scaling.h>
-#include <kolo/optimizer/detail/sharded_update.h>
+#include <kolo/optimizer/loss_scaling.h>
+#include <kolo/optimizer/sharded_update.h>
 
 namespace kolo {
 namespace {

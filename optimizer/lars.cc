@@ -7,8 +7,8 @@
 
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/global_norm.h>
-#include <kolo/optimizer/detail/trust_ratio.h>
 #include <kolo/optimizer/registry.h>
+#include <kolo/optimizer/trust_ratio.h>
 
 namespace kolo {
 namespace {

@@ -8,7 +8,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/update_ops.h>
-#include <kolo/optimizer/detail/variable_list.h>
+#include <kolo/optimizer/variable_list.h>
 
 namespace kolo {
 

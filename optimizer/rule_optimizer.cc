@@ -2,7 +2,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/optimizer/detail/variable_list.h>
+#include <kolo/optimizer/variable_list.h>
 
 namespace kolo {
 namespace {

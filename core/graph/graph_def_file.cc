@@ -18,7 +18,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/graph/detail/graph_def_proto.h>
+#include <kolo/core/graph/graph_def_proto.h>
 
 namespace kolo {
 namespace {

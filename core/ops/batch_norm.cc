@@ -7,9 +7,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

@@ -1,7 +1,7 @@
 #include <kolo/core/ops/compare.h>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/detail/broadcast_gradient.h>
+#include <kolo/core/ops/broadcast_gradient.h>
 
 namespace kolo {
 namespace {

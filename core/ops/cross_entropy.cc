@@ -1,8 +1,8 @@
 #include <kolo/core/ops/cross_entropy.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

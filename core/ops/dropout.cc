@@ -2,7 +2,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
-#include <kolo/core/ops/detail/shape_checks.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/broadcast_gradient.h>
 #include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/detail/broadcast_gradient.h>
-#include <kolo/core/ops/detail/shape_checks.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

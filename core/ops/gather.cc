@@ -4,8 +4,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
-#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

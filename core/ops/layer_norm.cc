@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/detail/shape_checks.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

@@ -5,7 +5,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/detail/broadcast_gradient.h>
+#include <kolo/core/ops/broadcast_gradient.h>
 #include <kolo/core/ops/elementwise.h>
 
 namespace kolo {

@@ -6,9 +6,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

@@ -1,6 +1,6 @@
 #include <kolo/core/ops/rounding.h>
 
-#include <kolo/core/ops/detail/broadcast_gradient.h>
+#include <kolo/core/ops/broadcast_gradient.h>
 #include <kolo/core/ops/elementwise.h>
 
 namespace kolo {

@@ -1,7 +1,7 @@
 #include <kolo/core/ops/softmax.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/detail/shape_checks.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

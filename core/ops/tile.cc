@@ -3,8 +3,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/detail/shape_checks.h>
 #include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {

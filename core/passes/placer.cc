@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/passes/detail/colocation.h>
+#include <kolo/core/passes/colocation.h>
 
 namespace kolo {
 namespace {

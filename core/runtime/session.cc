@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/runtime/detail/session_impl.h>
+#include <kolo/core/runtime/session_impl.h>
 
 namespace kolo {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/training/detail/bounded_json.h>
+#include <kolo/core/training/bounded_json.h>
 
 namespace kolo {
 namespace {

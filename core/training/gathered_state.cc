@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/training/detail/common_start.h>
-#include <kolo/core/training/detail/spread_state.h>
+#include <kolo/core/training/common_start.h>
 #include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/spread_state.h>
 
 namespace kolo {
 namespace {

@@ -11,11 +11,11 @@
 #include <kolo/core/base/message_of.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/core/training/detail/common_start.h>
-#include <kolo/core/training/detail/merged_run.h>
-#include <kolo/core/training/detail/spread_state.h>
-#include <kolo/core/training/detail/step_stop.h>
+#include <kolo/core/training/common_start.h>
 #include <kolo/core/training/gathered_state.h>
+#include <kolo/core/training/merged_run.h>
+#include <kolo/core/training/spread_state.h>
+#include <kolo/core/training/step_stop.h>
 
 namespace kolo {
 namespace {

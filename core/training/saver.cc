@@ -10,11 +10,11 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_state.h>
-#include <kolo/core/training/detail/spread_state.h>
 #include <kolo/core/training/gathered_state.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/optional_state.h>
 #include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/spread_state.h>
 
 namespace kolo {
 namespace {

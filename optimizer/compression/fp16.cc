@@ -1,6 +1,6 @@
 #include <kolo/optimizer/compression/fp16.h>
 
-#include <kolo/optimizer/detail/cast_compression.h>
+#include <kolo/optimizer/cast_compression.h>
 
 namespace kolo {
 

@@ -11,7 +11,7 @@
 #include <kolo/core/ops/orthogonalize.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/reshape.h>
-#include <kolo/optimizer/detail/error_feedback.h>
+#include <kolo/optimizer/error_feedback.h>
 
 namespace kolo {
 namespace {

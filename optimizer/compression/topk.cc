@@ -11,7 +11,7 @@
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/ops/reshape.h>
 #include <kolo/core/ops/top_k.h>
-#include <kolo/optimizer/detail/error_feedback.h>
+#include <kolo/optimizer/error_feedback.h>
 
 namespace kolo {
 namespace {

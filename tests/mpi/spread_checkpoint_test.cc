@@ -17,7 +17,7 @@
 #include <kolo/core/ops/elementwise.h>
 #include <kolo/core/ops/gather.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/core/training/detail/common_start.h>
+#include <kolo/core/training/common_start.h>
 #include <kolo/core/training/gathered_state.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/optional_state.h>

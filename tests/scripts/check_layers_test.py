@@ -10,16 +10,20 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SOUND = {
     "CMakeLists.txt": "project(kolo)\nadd_subdirectory(core)\nadd_subdirectory(collectives)\nadd_subdirectory(launcher)\n",
     "core/CMakeLists.txt": "add_subdirectory(graph)\n",
-    "core/graph/CMakeLists.txt": "kolo_library(graph SOURCES graph.cc DEPENDS kolo_tensor)\n",
+    "core/graph/CMakeLists.txt": "kolo_library(graph SOURCES graph.cc PUBLIC graph.h DEPENDS kolo_tensor)\n",
+    "core/tensor/CMakeLists.txt": "kolo_library(tensor PUBLIC shape.h DEPENDS kolo_base)\n",
+    "core/base/CMakeLists.txt": "kolo_library(base PUBLIC error.h)\n",
+    "core/runtime/CMakeLists.txt": "kolo_library(runtime PUBLIC session.h DEPENDS kolo_passes)\n",
     "core/graph/graph.h": "#include <fmt/core.h>\n#include <vector>\n#include <kolo/core/tensor/shape.h>\n",
-    "core/graph/graph.cc": "#include <kolo/core/graph/graph.h>\n#include <kolo/core/graph/detail/index.h>\n",
-    "core/graph/detail/index.h": "#include <xxhash.h>\n",
+    "core/graph/graph.cc": "#include <kolo/core/graph/graph.h>\n#include <kolo/core/graph/index.h>\n",
+    "core/graph/index.h": "#include <xxhash.h>\n",
     "core/tensor/shape.h": "#include <kolo/core/base/error.h>\n",
     "core/base/error.h": "#include <stdexcept>\n",
-    "core/runtime/session.h": "#include <kolo/core/passes/prune.h>\n",
+    "core/runtime/session.h": "#include <kolo/core/graph/graph.h>\n",
     "core/passes/prune.h": "#include <kolo/core/graph/graph.h>\n",
-    "collectives/CMakeLists.txt": "kolo_library(collectives SOURCES algorithms/ring.cc PUBLIC job/mpi_interop.h algorithms/ring.h DEPENDS kolo_runtime)\n",
+    "collectives/CMakeLists.txt": "kolo_library(collectives SOURCES algorithms/ring.cc PUBLIC algorithms/ring.h APART job/mpi_interop.h DEPENDS kolo_runtime)\n",
     "collectives/algorithms/ring.cc": "#include <mpi.h>\n#include <kolo/core/runtime/session.h>\n",
+    "collectives/algorithms/ring.h": "",
     "collectives/job/mpi_interop.h": "#include <mpi.h>\n",
     "launcher/CMakeLists.txt": "kolo_program(kolorun SOURCES kolorun.cc)\nkolo_program(kolo-inspect SOURCES kolo_inspect.cc)\n",
     "launcher/kolorun.cc": "#include <kolo/core/base/error.h>\n",
@@ -76,11 +80,9 @@ class CheckLayers(unittest.TestCase):
 
     def test_finds_a_room_that_has_no_floor(self):
         self.write("collectives/ring.h", "#include <kolo/collectives/algorithms/ring.h>\n")
-        self.write("collectives/algorithms/ring.h", "")
         self.expect_finding("collectives/ring.h:1")
 
     def test_finds_a_library_file_including_the_header_that_brings_all(self):
-        self.write("kolo.h", "#include <kolo/core/graph/graph.h>\n")
         self.write("collectives/algorithms/ring.cc", "#include <kolo/kolo.h>\n")
         self.expect_finding("collectives/algorithms/ring.cc:1")
 
@@ -100,9 +102,17 @@ class CheckLayers(unittest.TestCase):
         self.write("core/base/error.h", "#include <unistd.h>\n")
         self.expect_finding("core/base/error.h:1", "public header")
 
-    def test_finds_a_detail_header_in_a_public_header(self):
-        self.write("core/graph/graph.h", "#include <kolo/core/graph/detail/index.h>\n")
+    def test_finds_an_internal_header_in_a_public_header(self):
+        self.write("core/graph/graph.h", "#include <kolo/core/graph/index.h>\n")
         self.expect_finding("core/graph/graph.h:1", "not installed")
+
+    def test_takes_a_name_in_a_comment_for_no_public_header(self):
+        self.write("core/tensor/CMakeLists.txt", "kolo_library(tensor DEPENDS kolo_base)  # PUBLIC shape.h\n")
+        self.expect_finding("core/graph/graph.h:3", "not installed")
+
+    def test_finds_a_public_header_that_is_not_there(self):
+        self.write("core/base/CMakeLists.txt", "kolo_library(base PUBLIC error.h gone.h)\n")
+        self.expect_finding("core/base/gone.h", "no such file")
 
     def test_finds_a_source_that_no_list_names(self):
         self.write("core/graph/forgotten.cc", "")
@@ -110,7 +120,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_does_not_take_a_comment_for_a_source_list(self):
         self.write("core/graph/forgotten.cc", "")
-        self.write("core/graph/CMakeLists.txt", "kolo_library(graph SOURCES graph.cc)  # forgotten.cc\n")
+        self.write("core/graph/CMakeLists.txt", "kolo_library(graph SOURCES graph.cc PUBLIC graph.h)  # forgotten.cc\n")
         self.expect_finding("core/graph/forgotten.cc")
 
     def test_finds_a_source_whose_folder_the_root_does_not_reach(self):

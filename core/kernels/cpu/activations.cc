@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include <kolo/core/kernels/cpu/detail/activation_loops.h>
+#include <kolo/core/kernels/cpu/activation_loops.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

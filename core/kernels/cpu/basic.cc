@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/detail/element_types.h>
+#include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

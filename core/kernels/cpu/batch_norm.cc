@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include <kolo/core/kernels/cpu/detail/normalization_loops.h>
-#include <kolo/core/kernels/cpu/detail/onednn.h>
+#include <kolo/core/kernels/cpu/normalization_loops.h>
+#include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

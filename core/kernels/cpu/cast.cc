@@ -2,7 +2,7 @@
 #include <limits>
 #include <type_traits>
 
-#include <kolo/core/kernels/cpu/detail/element_types.h>
+#include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

@@ -2,10 +2,10 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/broadcast_kernel.h>
-#include <kolo/core/kernels/cpu/detail/element_loops.h>
-#include <kolo/core/kernels/cpu/detail/elementwise_kernels.h>
-#include <kolo/core/kernels/cpu/detail/parallel_rows.h>
+#include <kolo/core/kernels/cpu/broadcast_kernel.h>
+#include <kolo/core/kernels/cpu/element_loops.h>
+#include <kolo/core/kernels/cpu/elementwise_kernels.h>
+#include <kolo/core/kernels/cpu/parallel_rows.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/onednn.h>
+#include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/sliding_window.h>

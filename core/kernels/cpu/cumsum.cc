@@ -2,8 +2,8 @@
 #include <array>
 #include <memory>
 
-#include <kolo/core/kernels/cpu/detail/reduce.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/reduce.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

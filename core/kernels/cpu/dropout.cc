@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include <kolo/core/kernels/cpu/detail/philox.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/philox.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/detail/element_loops.h>
-#include <kolo/core/kernels/cpu/detail/elementwise_kernels.h>
+#include <kolo/core/kernels/cpu/element_loops.h>
+#include <kolo/core/kernels/cpu/elementwise_kernels.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

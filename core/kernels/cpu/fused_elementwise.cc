@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/detail/element_loops.h>
+#include <kolo/core/kernels/cpu/element_loops.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/kernel.h>

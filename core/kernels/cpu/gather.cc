@@ -2,8 +2,8 @@
 #include <cstring>
 #include <memory>
 
-#include <kolo/core/kernels/cpu/detail/row_numbers.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

@@ -4,7 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/kernel.h>
-#include <kolo/core/ops/detail/held_source.h>
+#include <kolo/core/ops/held_source.h>
 
 namespace kolo {
 namespace {

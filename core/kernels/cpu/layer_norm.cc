@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <kolo/core/kernels/cpu/detail/normalization_loops.h>
+#include <kolo/core/kernels/cpu/normalization_loops.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

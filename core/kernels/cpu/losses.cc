@@ -1,4 +1,4 @@
-#include <kolo/core/kernels/cpu/detail/normalization_loops.h>
+#include <kolo/core/kernels/cpu/normalization_loops.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

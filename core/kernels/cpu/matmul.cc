@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <kolo/core/kernels/cpu/detail/gemm.h>
+#include <kolo/core/kernels/cpu/gemm.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <kolo/core/kernels/cpu/detail/element_bits.h>
+#include <kolo/core/kernels/cpu/element_bits.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

@@ -2,9 +2,9 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/element_bits.h>
-#include <kolo/core/kernels/cpu/detail/strided_copy.h>
+#include <kolo/core/kernels/cpu/element_bits.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/strided_copy.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/onednn.h>
+#include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/pooling.h>

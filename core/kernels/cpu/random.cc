@@ -5,9 +5,9 @@
 #include <numbers>
 #include <type_traits>
 
-#include <kolo/core/kernels/cpu/detail/normal_quantile.h>
-#include <kolo/core/kernels/cpu/detail/philox.h>
+#include <kolo/core/kernels/cpu/normal_quantile.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/philox.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

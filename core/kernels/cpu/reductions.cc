@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/reduce.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/reduce.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

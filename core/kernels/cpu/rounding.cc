@@ -1,4 +1,4 @@
-#include <kolo/core/kernels/cpu/detail/elementwise_kernels.h>
+#include <kolo/core/kernels/cpu/elementwise_kernels.h>
 
 namespace kolo {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include <kolo/core/kernels/cpu/detail/row_numbers.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

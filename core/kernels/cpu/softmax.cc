@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <kolo/core/kernels/cpu/detail/onednn.h>
+#include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

@@ -2,9 +2,9 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/strided_copy.h>
+#include <kolo/core/kernels/cpu/strided_copy.h>
 #include <kolo/core/kernels/kernel.h>
-#include <kolo/core/ops/detail/slice_spec.h>
+#include <kolo/core/ops/slice_spec.h>
 
 namespace kolo {
 namespace {

@@ -1,8 +1,8 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/reduce.h>
-#include <kolo/core/kernels/cpu/detail/strided_copy.h>
+#include <kolo/core/kernels/cpu/reduce.h>
+#include <kolo/core/kernels/cpu/strided_copy.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <type_traits>
 
-#include <kolo/core/kernels/cpu/detail/row_numbers.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

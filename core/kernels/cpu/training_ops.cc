@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/row_numbers.h>
-#include <kolo/core/kernels/cpu/detail/update_rules.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/row_numbers.h>
+#include <kolo/core/kernels/cpu/update_rules.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/training_ops.h>
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/detail/strided_index.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/strided_index.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

@@ -1,7 +1,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/detail/element_types.h>
+#include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 

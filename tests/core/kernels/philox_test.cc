@@ -1,10 +1,10 @@
-#include <kolo/core/kernels/cpu/detail/philox.h>
+#include <kolo/core/kernels/cpu/philox.h>
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include <kolo/core/kernels/cpu/detail/normal_quantile.h>
+#include <kolo/core/kernels/cpu/normal_quantile.h>
 
 namespace kolo::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include <kolo/core/runtime/detail/step_agreements.h>
+#include <kolo/core/runtime/step_agreements.h>
 
 #include <string>
 

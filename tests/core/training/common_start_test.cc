@@ -1,4 +1,4 @@
-#include <kolo/core/training/detail/common_start.h>
+#include <kolo/core/training/common_start.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,11 +6,11 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/core/training/detail/common_start.h>
-#include <kolo/core/training/detail/spread_state.h>
+#include <kolo/core/training/common_start.h>
 #include <kolo/core/training/optional_state.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/spread_state.h>
 
 #include "tests/core/stub_agreement.h"
 #include "tests/core/training/temporary_directory.h"

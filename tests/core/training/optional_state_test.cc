@@ -5,7 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/training/detail/common_start.h>
+#include <kolo/core/training/common_start.h>
 #include <kolo/core/training/saver.h>
 
 #include "tests/core/training/temporary_directory.h"

@@ -1,4 +1,4 @@
-#include <kolo/core/training/detail/step_stop.h>
+#include <kolo/core/training/step_stop.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

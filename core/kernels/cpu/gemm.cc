@@ -1,0 +1,58 @@
+#include <kolo/core/kernels/cpu/gemm.h>
+
+namespace kolo::detail {
+namespace {
+
+struct Operands {
+  dnnl::memory::desc a, b, c;
+};
+
+Operands operands_of(const GemmShape& shape) {
+  return {shape.transpose_a ? matrix(shape.inner, shape.rows, true) : matrix(shape.rows, shape.inner, false),
+          shape.transpose_b ? matrix(shape.cols, shape.inner, true) : matrix(shape.inner, shape.cols, false),
+          matrix(shape.rows, shape.cols, false)};
+}
+
+std::optional<OneDnnCall> plan_inner_product(const GemmShape& shape) {
+  const Operands with = operands_of(shape);
+  // An inner product's weights are [cols, inner].
+  const auto weights = matrix(shape.inner, shape.cols, true);
+  const dnnl::inner_product_forward::desc desc(dnnl::prop_kind::forward_inference, with.a, weights, with.c);
+  dnnl::inner_product_forward::primitive_desc chosen(desc, own_scratch(), onednn_engine(), true);
+  if (!chosen || !skip_reference(chosen)) return std::nullopt;
+  return OneDnnCall(dnnl::inner_product_forward(chosen), chosen.scratchpad_desc(),
+                    {{DNNL_ARG_SRC, with.a, with.a}, {DNNL_ARG_WEIGHTS, weights, weights}},
+                    {{DNNL_ARG_DST, with.c, with.c}});
+}
+
+// `batch` such matrices.
+dnnl::memory::desc repeated(const dnnl::memory::desc& matrix, std::int64_t batch) {
+  const dnnl::memory::dims dims = matrix.dims(), strides = {matrix.data.format_desc.blocking.strides[0],
+                                                            matrix.data.format_desc.blocking.strides[1]};
+  return {{batch, dims[0], dims[1]}, matrix.data_type(), {dims[0] * dims[1], strides[0], strides[1]}};
+}
+
+std::optional<OneDnnCall> plan_matmul(const GemmShape& shape, std::int64_t batch) {
+  Operands with = operands_of(shape);
+  if (batch != 1) with = {repeated(with.a, batch), repeated(with.b, batch), repeated(with.c, batch)};
+  dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(with.a, with.b, with.c), own_scratch(),
+                                      onednn_engine(), true);
+  if (!chosen || !skip_reference(chosen)) return std::nullopt;
+  return OneDnnCall(dnnl::matmul(chosen), chosen.scratchpad_desc(),
+                    {{DNNL_ARG_SRC, with.a, with.a}, {DNNL_ARG_WEIGHTS, with.b, with.b}},
+                    {{DNNL_ARG_DST, with.c, with.c}});
+}
+
+}  // namespace
+
+// Two of oneDNN's generators for the same product on row-major operands. Inner product runs the classic GEMM,
+// which is the faster one where neither operand is transposed (long inner dimensions and few columns most of
+// all); matmul runs the batch- reduce kernels, which lead where one is. Blocked copies of the operands lose
+// more in reorders than their kernels gain.
+std::optional<OneDnnCall> plan_gemm(const GemmShape& shape, std::int64_t batch) {
+  if (batch == 1 && !shape.transpose_a && !shape.transpose_b)
+    if (auto call = plan_inner_product(shape)) return call;
+  return plan_matmul(shape, batch);
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,24 @@
+// Matrix products through oneDNN.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <kolo/core/kernels/cpu/onednn.h>
+
+namespace kolo::detail {
+
+/// c [rows, cols] = op(a) [rows, inner] · op(b) [inner, cols], all f32 and row-major.
+struct GemmShape {
+  std::int64_t rows;
+  std::int64_t inner;
+  std::int64_t cols;
+  bool transpose_a;
+  bool transpose_b;
+};
+
+/// A call with the tensors a, b, c, each of `batch` matrices one after the other. Empty if oneDNN has only
+/// its reference for it.
+std::optional<OneDnnCall> plan_gemm(const GemmShape& shape, std::int64_t batch = 1);
+
+}  // namespace kolo::detail

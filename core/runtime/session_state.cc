@@ -1,0 +1,86 @@
+#include <kolo/core/runtime/session_state.h>
+
+#include <random>
+
+#include <kolo/core/base/crc32c.h>
+#include <kolo/core/ops/variable_part.h>
+
+namespace kolo::detail {
+
+VariableStorage& SessionState::variable(const Node& storage) {
+  MutexLock lock(mutex_);
+  return variable_locked(storage);
+}
+
+VariableStorage& SessionState::variable_locked(const Node& storage) {
+  auto& variable = variables_[storage.id()];
+  if (variable) return *variable;
+  variable = std::make_unique<VariableStorage>();
+  variable->name = storage.name();
+  const Node& whole = whole_storage(storage);
+  if (&whole == &storage) {
+    variable->value = devices_.make_variable(storage);
+  } else {
+    const Tensor& all = variable_locked(whole).value;
+    const auto first = storage.attr<std::int64_t>("first");
+    variable->value = all.reshaped({all.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
+  }
+  return *variable;
+}
+
+RandomState& SessionState::random_state(const std::string& node, std::int64_t op_seed) {
+  MutexLock lock(mutex_);
+  auto& state = random_states_[node];
+  if (!state) {
+    // Without any seed the numbers differ from session to session; with the graph's seed alone each op has
+    // a sequence of its own, by its name, so that adding an op does not change the others'.
+    const bool seeded = graph_.seed().has_value() || op_seed != 0;
+    const auto graph_seed =
+        static_cast<std::uint64_t>(seeded ? graph_.seed().value_or(0) : std::random_device()());
+    const auto own_seed =
+        static_cast<std::uint64_t>(op_seed != 0 ? op_seed : crc32c(node.data(), node.size()));
+    state = std::make_unique<RandomState>(graph_seed, own_seed);
+    const auto start = random_starts_.find(node);
+    if (start != random_starts_.end()) state->set_position(start->second);
+  }
+  return *state;
+}
+
+std::map<std::string, std::uint64_t> SessionState::random_positions() {
+  MutexLock lock(mutex_);
+  auto positions = random_starts_;
+  for (const auto& [node, state] : random_states_) positions[node] = state->position();
+  return positions;
+}
+
+void SessionState::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
+  MutexLock lock(mutex_);
+  random_starts_ = positions;
+  for (const auto& [node, position] : positions) {
+    const auto state = random_states_.find(node);
+    if (state != random_states_.end()) state->second->set_position(position);
+  }
+}
+
+std::shared_ptr<StepAgreement> SessionState::agreement(const Node& node) {
+  MutexLock lock(mutex_);
+  auto& agreement = agreements_[node.id()];
+  if (!agreement) agreement = agreement_factory(node.op())(node);
+  return agreement;
+}
+
+std::vector<std::shared_ptr<StepAgreement>> SessionState::agreements() {
+  std::vector<std::shared_ptr<StepAgreement>> all;
+  for (int id = 0; id < graph_.num_nodes(); ++id)
+    if (agreement_factory(graph_.node(id).op()) != nullptr)
+      if (auto found = agreement(graph_.node(id))) all.push_back(std::move(found));
+  return all;
+}
+
+void SessionState::clear() {
+  MutexLock lock(mutex_);
+  variables_.clear();
+  agreements_.clear();
+}
+
+}  // namespace kolo::detail

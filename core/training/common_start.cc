@@ -1,0 +1,179 @@
+#include <kolo/core/training/common_start.h>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include <kolo/core/base/log.h>
+#include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/sharded_state.h>
+
+namespace kolo::detail {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kChief = 0;
+
+// "fc1/w" f32 [784,1024]; of a shard the whole's shape, of scratch none.
+std::map<std::string, std::string> described_variables(const Graph& graph) {
+  std::map<std::string, std::string> described;
+  for (const Variable& variable : global_variables(graph)) {
+    std::string& description = described[variable.name()];
+    if (const auto whole = shard_of(variable))
+      description = fmt::format("part of \"{}\" {} {}", whole->name, variable.dtype(), whole->shape);
+    else if (is_scratch(variable)) description = fmt::format("{}", variable.dtype());
+    else description = fmt::format("{} {}", variable.dtype(), variable.shape());
+    if (is_own_of_rank(variable)) description += ", each rank's own";
+  }
+  return described;
+}
+
+// The names in `here` that `there` lacks: "a", "b".
+std::string names_missing(const json& here, const json& there) {
+  std::string names;
+  for (const auto& [name, description] : here.items())
+    if (!there.contains(name)) names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name);
+  return names;
+}
+
+void check_names(const char* what, const json& first, const json& other, int rank) {
+  for (const bool swapped : {false, true}) {
+    const std::string names = swapped ? names_missing(other, first) : names_missing(first, other);
+    if (names.empty()) continue;
+    throw FailedPreconditionError("Ranks disagree on the {}: {} exist{} on rank {} but not on rank {}", what,
+                                  names, names.find(',') == std::string::npos ? "s" : "",
+                                  swapped ? rank : kChief, swapped ? kChief : rank);
+  }
+}
+
+void check_equal(const json& first, const json& other, int rank) {
+  check_names("variables", first["variables"], other["variables"], rank);
+  for (const auto& [name, description] : first["variables"].items())
+    if (other["variables"][name] != description)
+      throw FailedPreconditionError(
+          "Ranks disagree on the variables: \"{}\" is {} on rank {} but {} on rank {}", name,
+          description.get<std::string>(), kChief, other["variables"][name].get<std::string>(), rank);
+  check_names("saved state", first["states"], other["states"], rank);
+}
+
+}  // namespace
+
+void share_failure(Group& group, const std::function<void()>& work) {
+  if (group.size() == 1) return work();
+  Code code = Code::unknown;
+  std::string text;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    code = code_of(error);
+    text = *error.what() != '\0' ? error.what() : name(code);
+  }
+  throw_if_any_failed(group, code, text);
+}
+
+bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, int>& schedules) {
+  using Counts = std::map<std::vector<int>, int>;
+  if (group.size() == 1) return false;
+  std::vector<Counts> all;
+  Counts known;
+  for (const std::string& text : group.allgather(json(schedules).dump())) {
+    all.push_back(json::parse(text).get<Counts>());
+    known.merge(Counts(all.back()));
+  }
+  std::vector<int> everybody(static_cast<std::size_t>(group.size()));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  for (const auto& [ranks, ignored] : known) {
+    const std::vector<int>& members = ranks.empty() ? everybody : ranks;
+    const std::string where = ranks.empty() ? "" : fmt::format(" over the ranks [{}]", fmt::join(ranks, ","));
+    const int first = all[members[0]][ranks];
+    for (const int rank : members)
+      if (const int other = all[rank][ranks]; other != first)
+        throw FailedPreconditionError(
+            "Ranks disagree on the training step: the graph has {} distributed optimizers{} on rank {} but "
+            "{} "
+            "on rank {}",
+            first, where, members[0], other, rank);
+  }
+  return std::any_of(known.begin(), known.end(), [](const auto& entry) { return !entry.first.empty(); });
+}
+
+void compare_variables(Group& group, const Graph& graph, const std::vector<SavedState>& states) {
+  if (group.size() == 1) return;
+  json mine = {{"variables", described_variables(graph)}, {"states", json::object()}};
+  for (const SavedState& state : states) mine["states"][state.name] = true;
+  const std::vector<std::string> all = group.allgather(mine.dump());
+  const json first = json::parse(all[kChief]);
+  for (int rank = 1; rank < group.size(); ++rank) check_equal(first, json::parse(all[rank]), rank);
+}
+
+std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
+                                                 const std::shared_ptr<Saver>& saver,
+                                                 const std::vector<SavedState>& states) {
+  std::error_code ignored;
+  if (std::filesystem::exists(directory, ignored) && !std::filesystem::is_directory(directory, ignored))
+    throw FailedPreconditionError("the checkpoint folder {} is a file", directory);
+  const std::vector<std::string> names =
+      directory.empty() ? std::vector<std::string>() : list_checkpoints(directory);
+  auto newest = newest_intact_checkpoint(directory, names);
+  if (saver) {
+    remove_stale_temporaries(directory);
+    std::vector<std::string> oldest_first;
+    for (const std::string& name : names)
+      oldest_first.push_back((std::filesystem::path(directory) / name).string());
+    std::reverse(oldest_first.begin(), oldest_first.end());
+    saver->recover_last_checkpoints(oldest_first);
+  }
+  if (!newest) {
+    run_initializers(session, global_variables(session.graph()));
+    return {};
+  }
+
+  const CheckpointIndex index =
+      (saver ? saver : std::make_shared<Saver>(session.graph()))->restore(session, *newest);
+  for (const SavedState& state : states) {
+    const auto saved = index.state.find(state.name);
+    if (saved != index.state.end()) state.restore(saved->second);
+    else log_warning("{} holds no \"{}\": it starts afresh", *newest, state.name);
+  }
+  return newest;
+}
+
+void run_initializers(Session& session, const std::vector<Variable>& variables) {
+  std::vector<Fetch> initializers;
+  for (const Variable& variable : variables) initializers.emplace_back(variable.initializer());
+  if (!initializers.empty()) session.run(initializers);
+}
+
+void broadcast_state(Group& group, Session& session, const std::vector<SavedState>& states) {
+  if (group.size() == 1) return;
+  const bool is_chief = group.rank() == kChief;
+  json beside = {{"random_positions", session.random_positions()}, {"states", json::object()}};
+  share_failure(group, [&] {
+    if (!is_chief) return;
+    for (const SavedState& state : states) beside["states"][state.name] = state.save();
+  });
+  const json chiefs = json::parse(group.broadcast(beside.dump(), kChief));
+
+  std::vector<Tensor> values;
+  std::vector<Variable> variables, own;
+  for (const Variable& variable : global_variables(session.graph()))
+    (is_own_of_rank(variable) ? own : variables).push_back(variable);
+  if (!is_chief) run_initializers(session, own);
+  for (const Variable& variable : variables) values.push_back(session.variable(*variable.ref().node).value);
+  if (!values.empty()) group.broadcast(values, kChief);
+  share_failure(group, [&] {
+    if (is_chief) return;
+    for (const Variable& variable : variables) session.variable(*variable.ref().node).initialized = true;
+    session.set_random_positions(chiefs["random_positions"].get<std::map<std::string, std::uint64_t>>());
+    for (const SavedState& state : states) state.restore(chiefs["states"][state.name].get<std::string>());
+  });
+}
+
+}  // namespace kolo::detail

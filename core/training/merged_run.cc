@@ -1,0 +1,35 @@
+#include <kolo/core/training/merged_run.h>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo::detail {
+
+MergedRun::MergedRun(const SessionRunArgs& callers)
+    : args_(callers), callers_feeds_(callers.feeds.size()), ends_{callers.fetches.size()} {}
+
+void MergedRun::add(const SessionRunArgs& wishes) {
+  const std::size_t feeds_before = args_.feeds.size();
+  for (const auto& feed : wishes.feeds) {
+    for (std::size_t i = 0; i < feeds_before; ++i) {
+      if (args_.feeds[i].first != feed.first) continue;
+      if (i < callers_feeds_)
+        throw FailedPreconditionError("Same tensor is fed by a SessionRunHook and user.");
+      throw FailedPreconditionError("Same tensor is fed by two hooks.");
+    }
+    args_.feeds.push_back(feed);
+  }
+  args_.fetches.insert(args_.fetches.end(), wishes.fetches.begin(), wishes.fetches.end());
+  args_.trace = args_.trace || wishes.trace;
+  ends_.push_back(args_.fetches.size());
+}
+
+std::vector<Tensor> MergedRun::results_of_hook(std::size_t hook, const std::vector<Tensor>& results) const {
+  return {results.begin() + static_cast<std::ptrdiff_t>(ends_.at(hook)),
+          results.begin() + static_cast<std::ptrdiff_t>(ends_.at(hook + 1))};
+}
+
+std::vector<Tensor> MergedRun::results_of_caller(const std::vector<Tensor>& results) const {
+  return {results.begin(), results.begin() + static_cast<std::ptrdiff_t>(ends_.front())};
+}
+
+}  // namespace kolo::detail

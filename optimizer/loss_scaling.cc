@@ -1,0 +1,120 @@
+#include <kolo/optimizer/loss_scaling.h>
+
+#include <cmath>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/graph/indexed_slices.h>
+#include <kolo/core/ops/all_finite.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/cast.h>
+#include <kolo/core/ops/compare.h>
+#include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/training/optional_state.h>
+#include <kolo/optimizer/gated_gradients.h>
+
+namespace kolo::detail {
+namespace {
+
+Variable state(const Scope& s, const char* name, DType dtype, double first) {
+  const Scope top(s.graph());
+  const Variable made(top.named(name),
+                      fill(top.named(std::string(name) + "/initial_value"), dtype, {}, first),
+                      {.trainable = false});
+  mark_optional(s.graph(), made);
+  return made;
+}
+
+}  // namespace
+
+LossScaling::LossScaling(const DynamicLossScale& options) : options_(options) {
+  const bool ordered = options.minimum > 0 && options.minimum <= options.initial &&
+                       options.initial <= options.maximum && std::isfinite(options.maximum);
+  if (!ordered)
+    throw InvalidArgumentError(
+        "the loss scale starts at {}, between {} and {}; it must be positive and within its limits",
+        options.initial, options.minimum, options.maximum);
+  if (!(options.factor > 1) || options.growth_steps < 1)
+    throw InvalidArgumentError(
+        "the loss scale changes by a factor of {} after {} good steps; the factor must be above 1, the steps "
+        "positive",
+        options.factor, options.growth_steps);
+}
+
+void LossScaling::make_state(const Scope& s) {
+  if (scale_) return;
+  scale_ = state(s, "loss_scale", DType::f32, options_.initial);
+  good_steps_ = state(s, "loss_scale_good_steps", DType::i64, 0);
+}
+
+Output LossScaling::scaled(const Scope& s, Output loss, Output grad_loss) {
+  const Scope scope = s.name_scope("loss_scale");
+  make_state(scope);
+  const Output start = grad_loss ? grad_loss : ones_like(scope, loss);
+  return mul(scope, start, cast(scope, scale_, loss.dtype()));
+}
+
+std::vector<GradientPair> LossScaling::unscaled_unchecked(const Scope& s,
+                                                          std::span<const GradientPair> scaled) {
+  const Scope scope = s.name_scope("loss_scale");
+  std::vector<GradientPair> pairs(scaled.begin(), scaled.end());
+  for (GradientPair& pair : pairs) {
+    if (!pair.gradient) continue;
+    auto slices = indexed_slices(pair.gradient);
+    Output& values = slices ? slices->values : pair.gradient;
+    values = div(scope, values, cast(scope, scale_, values.dtype()));
+    if (slices) pair.gradient = to_dense(scope, *slices);
+  }
+  return pairs;
+}
+
+std::vector<GradientPair> LossScaling::unscaled(const Scope& s, std::span<const GradientPair> scaled) {
+  finite_ = is_finite(s, scaled);
+  return unscaled_unchecked(s, scaled);
+}
+
+// None where there is no gradient.
+Output LossScaling::is_finite(const Scope& s, std::span<const GradientPair> pairs) const {
+  Outputs values;
+  for (const GradientPair& pair : pairs) {
+    if (!pair.gradient) continue;
+    const auto slices = indexed_slices(pair.gradient);
+    values.push_back(slices ? slices->values : pair.gradient);
+  }
+  return values.empty() ? Output() : all_finite(s.named("all_finite"), values);
+}
+
+Operation LossScaling::count_good_step(const Scope& s) {
+  const Output count = add(s, good_steps_, fill(s, DType::i64, {}, 1));
+  const Output grows =
+      greater_equal(s, count, fill(s, DType::i64, {}, static_cast<double>(options_.growth_steps)));
+  const Output larger = minimum(s, mul(s, scale_, fill(s, DType::f32, {}, options_.factor)),
+                                fill(s, DType::f32, {}, options_.maximum));
+  const Output scale = assign(s, scale_, select(s, grows, larger, scale_));
+  const Output counted = assign(s, good_steps_, select(s, grows, zeros(s, DType::i64, {}), count));
+  return group(s, {scale, counted});
+}
+
+Operation LossScaling::in_good_step(const Scope& s, std::span<const GradientPair> reduced,
+                                    const std::function<Operation(std::span<const GradientPair>)>& apply) {
+  Output finite = std::exchange(finite_, {});
+  if (!finite) finite = is_finite(s, reduced);
+  if (!finite) return apply(reduced);  // which says what is wrong with no gradients
+  const Scope scope = s.name_scope("loss_scale");
+  make_state(scope);
+  return cond(
+      scope, finite,
+      [&](const Scope& good) {
+        const Operation applied = apply(in_branch_of(good, reduced));
+        return group(good, {applied, count_good_step(good)});
+      },
+      [&](const Scope& bad) {
+        const Output smaller = maximum(bad, div(bad, scale_, fill(bad, DType::f32, {}, options_.factor)),
+                                       fill(bad, DType::f32, {}, options_.minimum));
+        return group(bad,
+                     {assign(bad, scale_, smaller), assign(bad, good_steps_, zeros(bad, DType::i64, {}))});
+      });
+}
+
+}  // namespace kolo::detail
