@@ -107,6 +107,9 @@ function(kolo_program name)
   set_property(GLOBAL APPEND PROPERTY KOLO_PROGRAMS ${name})
 endfunction()
 
+# A test is compiled more often than it runs, and what it measures is in libkolo. The second is for ccache.
+set(KOLO_TEST_OPTIONS -O0 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+
 # kolo_test(graph_test.cc [SOURCES more.cc …] [DEPENDS …] [RANKS 1 2 3 4] [TIMEOUT seconds] [CHECKS_OPS])
 # One program per file, named after its path below tests/. With RANKS: once under mpirun for each number of ranks.
 # With CHECKS_OPS, which all of tests/core/ops have: core.ops.coverage_test counts the checks of ops that it makes.
@@ -126,6 +129,8 @@ function(kolo_test source)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE KOLO_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
                                              KOLO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE ${KOLO_TEST_OPTIONS})
+  target_precompile_headers(${name} REUSE_FROM kolo_test_headers)
   kolo_keep_plugins_loaded(${name})
   if(NOT ARG_RANKS)
     target_link_libraries(${name} PRIVATE kolo_build_flags kolo ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
