@@ -16,7 +16,7 @@
 #include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cross_entropy.h>
+#include <kolo/core/ops/losses.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/models/models.h>

@@ -3,15 +3,12 @@
 #include <kolo/collectives/graph/sync_batch_norm.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/batch_norm.h>
-#include <kolo/core/ops/bias_add.h>
-#include <kolo/core/ops/conv2d.h>
-#include <kolo/core/ops/initializers.h>
-#include <kolo/core/ops/layer_norm.h>
-#include <kolo/core/ops/matmul.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/update_ops.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/convolution.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/normalization.h>
+#include <kolo/core/ops/random.h>
+#include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo::models {
 namespace {

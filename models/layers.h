@@ -5,7 +5,7 @@
 #include <string>
 
 #include <kolo/core/graph/scope.h>
-#include <kolo/core/ops/sliding_window.h>
+#include <kolo/core/ops/convolution.h>
 
 namespace kolo::models {
 

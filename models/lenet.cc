@@ -1,8 +1,8 @@
 #include <kolo/models/lenet.h>
 
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/pooling.h>
-#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/models/digit_images.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>

@@ -1,6 +1,6 @@
 #include <kolo/models/mlp.h>
 
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/models/digit_images.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/ops/training.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo {

@@ -6,8 +6,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/training.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo {

@@ -3,9 +3,8 @@
 #include <utility>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/training/optional_state.h>
 #include <kolo/optimizer/gated_gradients.h>
 

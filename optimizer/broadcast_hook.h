@@ -4,7 +4,7 @@
 #include <span>
 
 #include <kolo/collectives/engine/process_set.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/training/hook.h>
 
 namespace kolo {

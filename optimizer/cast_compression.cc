@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <kolo/core/ops/cast.h>
 #include <kolo/core/ops/debugging.h>
+#include <kolo/core/ops/math.h>
 
 namespace kolo::detail {
 

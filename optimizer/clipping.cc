@@ -6,10 +6,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/global_norm.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
 
 namespace kolo {
 namespace {

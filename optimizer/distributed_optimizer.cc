@@ -11,7 +11,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/indexed_slices.h>
-#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/optimizer/absent_gradients.h>
 #include <kolo/optimizer/backward_passes.h>

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/all_finite.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/reductions.h>
 #include <kolo/core/training/optional_state.h>
 
 namespace kolo::detail {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/optimizer/compression/compression.h>
 
 namespace kolo::detail {

@@ -2,7 +2,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cast.h>
+#include <kolo/core/ops/math.h>
 
 namespace kolo {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/global_norm.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
 #include <kolo/optimizer/registry.h>
 #include <kolo/optimizer/trust_ratio.h>
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/ops/training.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo {

@@ -5,12 +5,10 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
-#include <kolo/core/ops/all_finite.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
 #include <kolo/core/training/optional_state.h>
 #include <kolo/optimizer/gated_gradients.h>
 

@@ -7,7 +7,7 @@
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/update_ops.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/optimizer/variable_list.h>
 
 namespace kolo {

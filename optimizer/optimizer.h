@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo {
 
@@ -79,7 +79,7 @@ class Optimizer {
   /// gradients were applied to it, or if the rule has no such slot.
   virtual Variable find_slot(const Variable& variable, const std::string& slot) const = 0;
 
-  /// True if a vector of some of a variable's elements (core/ops/variable_part.h), with their gradients, may
+  /// True if a vector of some of a variable's elements (core/ops/variables.h), with their gradients, may
   /// take the variable's place: what becomes of an element and of its state follows from its own value,
   /// gradient and state, and from numbers that all variables share. Slots then have the variable's shape.
   /// Needed by DistributedOptimizerOptions::sharded.

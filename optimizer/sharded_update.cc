@@ -5,12 +5,11 @@
 
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/all_finite.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/variable_part.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/training/sharded_state.h>
 
 namespace kolo::detail {

@@ -2,11 +2,9 @@
 
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/global_norm.h>
-#include <kolo/core/ops/variable_part.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo::detail {
 

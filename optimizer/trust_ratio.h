@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo::detail {
 

@@ -2,7 +2,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
-#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/shapes.h>
 
 namespace kolo {
 namespace {

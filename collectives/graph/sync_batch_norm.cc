@@ -7,12 +7,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/concat.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/shape_of.h>
+#include <kolo/core/ops/shapes.h>
 
 namespace kolo {
 namespace {

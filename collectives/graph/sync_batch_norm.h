@@ -1,11 +1,11 @@
 // Batch normalization with the statistics of all ranks' samples.
 #pragma once
 
-#include <kolo/core/ops/batch_norm.h>
+#include <kolo/core/ops/normalization.h>
 
 namespace kolo {
 
-/// batch_norm (core/ops/batch_norm.h) over the samples of all ranks together: mean, variance and moving
+/// batch_norm (core/ops/normalization.h) over the samples of all ranks together: mean, variance and moving
 /// averages are the same everywhere, each sample counts once however many a rank has, none too. x's rank and
 /// number of channels must be known. Gradients flow from y to x, scale and offset; that of x counts what x
 /// does to the other ranks' y as well, so that averaging parameters' gradients over the ranks gives those of

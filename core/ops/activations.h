@@ -1,10 +1,14 @@
-// The functions between layers, element by element: f32 and f64. f32 to about 1e-6, relative to the larger of
-// 1 and the value. relu, sigmoid and tanh are in elementwise.h.
+// The functions between layers: activations, softmax, dropout. relu, sigmoid and tanh are in ops/math.h.
 #pragma once
+
+#include <cstdint>
 
 #include <kolo/core/graph/scope.h>
 
 namespace kolo {
+
+// The functions between layers, element by element: f32 and f64. f32 to about 1e-6, relative to the larger of
+// 1 and the value. relu, sigmoid and tanh are in elementwise.h.
 
 /// x · Φ(x), with the normal distribution Φ; or, `approximate`, with 0.5 · (1 + tanh(√(2/π) · (x + 0.044715
 /// x³))) in its place. Hendrycks, Gimpel, arXiv:1606.08415.
@@ -21,5 +25,21 @@ Output leaky_relu(const Scope& s, Output x, double alpha = 0.2);
 Output softplus(const Scope& s, Output x);
 /// min(max(x, 0), 6); its gradient at 0 and 6 is 0.
 Output relu6(const Scope& s, Output x);
+
+// Shares of exponentials along one dimension.
+
+/// exp(logits) / Σ exp(logits) along `axis` (−1 the last), without overflow; f32, f64.
+/// Throws InvalidArgumentError for a scalar, or an axis that logits do not have.
+Output softmax(const Scope& s, Output logits, int axis = -1);
+/// Its logarithm: logits − log Σ exp(logits).
+Output log_softmax(const Scope& s, Output logits, int axis = -1);
+
+// Dropout: Srivastava et al., JMLR 15 (2014).
+
+/// Each element of x (f32, f64) is 0 with probability `rate`, else x / (1 − rate), anew in each run; the
+/// gradient passes where x did. Its inference form (inference_form.h) is x itself, as is dropout of rate 0.
+/// seed: as of random ops (random.h). Throws InvalidArgumentError `rate must be a scalar tensor or a float in
+/// the range [0, 1), got 1`.
+Output dropout(const Scope& s, Output x, double rate, std::int64_t seed = 0);
 
 }  // namespace kolo

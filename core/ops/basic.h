@@ -5,6 +5,8 @@
 
 namespace kolo {
 
+// Values, views and order: what every graph needs whatever it computes.
+
 /// A value that is fed. Running it unfed: InvalidArgumentError `You must feed a value for placeholder tensor
 /// '<name>' with dtype <t>`.
 Output placeholder(const Scope& s, DType dtype, Shape shape = Shape::unknown_rank());
@@ -24,5 +26,11 @@ Output stop_gradient(const Scope& s, Output x);
 /// Does nothing, after all of `before`.
 Operation group(const Scope& s, const std::vector<Operation>& before);
 Operation no_op(const Scope& s);
+
+// A value that may be fed.
+
+/// `input` where it is not fed. `shape`: what may be fed; dimensions of −1 are open. Throws
+/// InvalidArgumentError if `input` itself does not fit it.
+Output placeholder_with_default(const Scope& s, Output input, Shape shape);
 
 }  // namespace kolo

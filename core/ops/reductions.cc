@@ -5,10 +5,9 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/shape_checks.h>
+#include <kolo/core/ops/shapes.h>
 
 namespace kolo {
 namespace {
@@ -82,17 +81,6 @@ void reduction_grad_shape(ShapeContext& c) {
   c.set_output(0, c.input(last));
 }
 
-void sum_like_shape(ShapeContext& c) {
-  const Shape &dy = c.input(0), &like = c.input(1);
-  bool fits = !dy.has_rank() || !like.has_rank() || like.rank() <= dy.rank();
-  for (int axis = 1; fits && dy.has_rank() && like.has_rank() && axis <= like.rank(); ++axis) {
-    const std::int64_t own = like.dim(-axis), sum_of = dy.dim(-axis);
-    fits = own == 1 || own == sum_of || own < 0 || sum_of < 0;
-  }
-  if (!fits) throw InvalidArgumentError("sum_like: {} cannot be summed to {}", dy, like);
-  c.set_output(0, like);
-}
-
 const RegisterOp reductions[] = {
     reduction("ReduceSum", kArithmetic).gradient(spread(false)),
     reduction("ReduceMean", kReal).gradient(spread(true)),
@@ -124,12 +112,6 @@ const RegisterOp reductions[] = {
         .attr("keep_dims", false)
         .output("dx")
         .shape(reduction_grad_shape),
-    OpSchema("SumLike")
-        .input("dy", kArithmetic)
-        .input("like", "dy")
-        .output("dx")
-        .shape(sum_like_shape)
-        .in_place(0),
 };
 
 void position_shape(ShapeContext& c) {
@@ -197,6 +179,72 @@ Output reduce_logsumexp(const Scope& s, Output x, ReduceOptions options) {
 
 Output argmax(const Scope& s, Output x, int axis) { return s.add("ArgMax", {x}, {{"axis", axis}}); }
 Output argmin(const Scope& s, Output x, int axis) { return s.add("ArgMin", {x}, {{"axis", axis}}); }
-Output sum_like(const Scope& s, Output dy, Output like) { return s.add("SumLike", {dy, like}); }
+
+namespace {
+
+// What adds to an element of y from one end, gets its gradient from the other.
+const RegisterOp cumsum_op(OpSchema("Cumsum")
+                               .input("x", {DType::f32, DType::f64, DType::i32, DType::i64})
+                               .attr("axis", 0)
+                               .attr("exclusive", false)
+                               .attr("reverse", false)
+                               .output("y")
+                               .in_place(0)
+                               .shape([](ShapeContext& c) {
+                                 const Shape& x = c.input(0);
+                                 const int axis = c.attr<int>("axis");
+                                 if (x.has_rank() && (axis < -x.rank() || axis >= x.rank()))
+                                   throw InvalidArgumentError(
+                                       "cumsum: axis {} is outside the dimensions of {}", axis, x);
+                                 c.set_output(0, x);
+                               })
+                               .gradient([](Scope& s, const Node& op, Output dy) {
+                                 return Outputs{cumsum(s, dy, op.attr<int>("axis"),
+                                                       {.exclusive = op.attr<bool>("exclusive"),
+                                                        .reverse = !op.attr<bool>("reverse")})};
+                               }));
+
+}  // namespace
+
+Output cumsum(const Scope& s, Output x, int axis, CumsumOptions options) {
+  return s.add("Cumsum", {x},
+               {{"axis", axis}, {"exclusive", options.exclusive}, {"reverse", options.reverse}});
+}
+
+namespace {
+
+const RegisterOp global_norm_op(OpSchema("GlobalNorm")
+                                    .variadic("xs", {DType::f32, DType::f64})
+                                    .output("norm")
+                                    .shape([](ShapeContext& c) { c.set_output(0, Shape()); })
+                                    .gradient([](Scope& s, const Node& op, Output dy) {
+                                      const Output factor = div(s, dy, op.output());
+                                      Outputs dx;
+                                      for (const Output& x : op.inputs()) dx.push_back(mul(s, x, factor));
+                                      return dx;
+                                    }));
+
+}  // namespace
+
+Output global_norm(const Scope& s, const Outputs& xs) {
+  if (xs.empty()) throw InvalidArgumentError("global_norm takes at least one tensor; none was given");
+  return s.add("GlobalNorm", xs);
+}
+
+namespace {
+
+const RegisterOp all_finite_op(OpSchema("AllFinite")
+                                   .variadic("xs", {DType::f32, DType::f64, DType::f16, DType::bf16},
+                                             /*mixed=*/true)
+                                   .output("finite", DType::boolean)
+                                   .shape([](ShapeContext& c) { c.set_output(0, Shape()); })
+                                   .no_gradient());
+
+}  // namespace
+
+Output all_finite(const Scope& s, const Outputs& xs) {
+  if (xs.empty()) throw InvalidArgumentError("all_finite takes at least one tensor; none was given");
+  return s.add("AllFinite", xs);
+}
 
 }  // namespace kolo

@@ -1,4 +1,4 @@
-// Folding tensors along dimensions: sums, means, extremes.
+// Folding tensors along dimensions or altogether: sums, means, extremes, running sums, lengths.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <kolo/core/graph/scope.h>
 
 namespace kolo {
+
+// Folding tensors along dimensions: sums, means, extremes.
 
 /// axes: those that are folded, −1 the last; none given: all of them. keep_dims: they stay, with 1 element.
 struct ReduceOptions {
@@ -33,8 +35,29 @@ Output reduce_all(const Scope& s, Output x, ReduceOptions options = {});
 Output argmax(const Scope& s, Output x, int axis = -1);
 Output argmin(const Scope& s, Output x, int axis = -1);
 
-/// `dy` summed to the shape of `like`, from which it was broadcast: how the gradient of a broadcast operand
-/// is made.
-Output sum_like(const Scope& s, Output dy, Output like);
+// Running sums.
+
+/// exclusive: element i is the sum of those before it, without its own. reverse: the sums run from the end.
+struct CumsumOptions {
+  bool exclusive = false;
+  bool reverse = false;
+};
+
+/// Element i along `axis` is the sum of the elements up to and with it; −1 is the last dimension. f32 f64 i32
+/// i64; float sums are accumulated in double, the result does not depend on the number of threads. Throws
+/// InvalidArgumentError if the axis is outside x.
+Output cumsum(const Scope& s, Output x, int axis = 0, CumsumOptions options = {});
+
+// The length of a list of tensors, seen as one vector.
+
+/// √(Σ of all elements' squares), a scalar; f32 or f64, at least one tensor, of any shapes. Summed in double,
+/// in an order that does not depend on the number of threads.
+Output global_norm(const Scope& s, const Outputs& xs);
+
+// Whether numbers are numbers: what dynamic loss scaling asks of all gradients of a step.
+
+/// bool, a scalar: true if no element of any of `xs` (f32 f64 f16 bf16, of any shapes, at least one) is NaN
+/// or infinite; true of no element.
+Output all_finite(const Scope& s, const Outputs& xs);
 
 }  // namespace kolo

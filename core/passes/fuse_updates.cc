@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/ops/training.h>
 #include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/variable_uses.h>
 #include <kolo/core/passes/variable_versions.h>

@@ -1,7 +1,7 @@
 #include <kolo/core/passes/variable_uses.h>
 
 #include <kolo/core/graph/loop_nodes.h>
-#include <kolo/core/ops/variable_part.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo {
 

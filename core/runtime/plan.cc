@@ -9,7 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/transfer.h>
-#include <kolo/core/ops/variable_part.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/transfer.h>

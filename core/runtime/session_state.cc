@@ -3,7 +3,7 @@
 #include <random>
 
 #include <kolo/core/base/crc32c.h>
-#include <kolo/core/ops/variable_part.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo::detail {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {

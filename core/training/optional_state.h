@@ -2,7 +2,7 @@
 // by another way of training fits too.
 #pragma once
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/checkpoint_files.h>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo {
 

@@ -7,11 +7,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/process.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/compare.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/ops/update_ops.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/batches.h>
 #include <kolo/optimizer/broadcast_hook.h>

@@ -12,8 +12,8 @@
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cross_entropy.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/losses.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/monitored_session.h>

@@ -6,11 +6,10 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/matmul.h>
-#include <kolo/core/ops/orthogonalize.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/random.h>
-#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/optimizer/error_feedback.h>
 
 namespace kolo {

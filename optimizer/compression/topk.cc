@@ -7,10 +7,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/top_k.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/optimizer/error_feedback.h>
 
 namespace kolo {

@@ -4,9 +4,8 @@
 #include <functional>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/while_loop.h>
+#include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/math.h>
 
 namespace kolo::testing {
 

@@ -5,7 +5,7 @@
 
 #include <kolo/core/graph/graph_def_file.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 
 #include "tests/launcher/inspect_fixture.h"
 

@@ -8,8 +8,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cross_entropy.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/losses.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/trace.h>
 #include <kolo/models/models.h>

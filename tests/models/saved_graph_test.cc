@@ -6,7 +6,7 @@
 
 #include <kolo/core/graph/graph_def_file.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cross_entropy.h>
+#include <kolo/core/ops/losses.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/models/lenet.h>

@@ -11,8 +11,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/compression/fp16.h>

@@ -11,7 +11,7 @@
 
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/sharded_state.h>

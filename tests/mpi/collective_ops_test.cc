@@ -10,7 +10,7 @@
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {

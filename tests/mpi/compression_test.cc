@@ -8,8 +8,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/monitored_session.h>

@@ -7,8 +7,8 @@
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>

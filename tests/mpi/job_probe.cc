@@ -21,7 +21,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/distributed_optimizer.h>

@@ -6,7 +6,7 @@
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/optimizer/metric_average_hook.h>
 

@@ -13,7 +13,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/optimizer/distributed_optimizer.h>

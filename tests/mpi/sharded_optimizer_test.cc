@@ -17,11 +17,10 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/debugging.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
-#include <kolo/core/ops/global_norm.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/monitored_session.h>

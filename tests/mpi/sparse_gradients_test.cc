@@ -6,9 +6,9 @@
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/registry.h>

@@ -14,8 +14,8 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/gathered_state.h>

@@ -11,8 +11,8 @@
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/debugging.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/optimizer/distributed_optimizer.h>

@@ -9,9 +9,9 @@
 #include <fstream>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cross_entropy.h>
+#include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/models/mlp.h>
 #include <kolo/models/mnist.h>

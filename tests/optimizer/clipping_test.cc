@@ -7,7 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/momentum.h>

@@ -5,9 +5,9 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
-#include <kolo/core/ops/reshape.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/optimizer/compression/bf16.h>
 #include <kolo/optimizer/compression/fp16.h>

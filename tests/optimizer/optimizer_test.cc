@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/optimizer/adadelta.h>
 #include <kolo/optimizer/adagrad.h>
 #include <kolo/optimizer/adam.h>

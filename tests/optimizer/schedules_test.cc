@@ -7,7 +7,7 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/optimizer/gradient_descent.h>
 
 #include "tests/core/run_op.h"

@@ -9,7 +9,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
-#include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/indexing.h>
 #include <kolo/optimizer/adadelta.h>
 #include <kolo/optimizer/adagrad.h>
 #include <kolo/optimizer/adam.h>

@@ -1,10 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
@@ -85,5 +85,9 @@ const RegisterKernel kernels[] = {
     {"NoOp", "CPU", {}, nothing},
 };
 
+const RegisterKernel copy_kernel("Copy", "CPU", {},
+                                 [](KernelContext& c) { c.output(0).copy_from(c.input(0)); });
+
 }  // namespace
+
 }  // namespace kolo

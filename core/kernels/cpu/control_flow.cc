@@ -57,4 +57,5 @@ const RegisterKernel taken_or_zeros("TakenOrZeros", "CPU", {}, [](KernelInit& in
 const RegisterKernel exclusive("CheckExclusive", "CPU", {}, check_exclusive);
 
 }  // namespace
+
 }  // namespace kolo

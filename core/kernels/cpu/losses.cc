@@ -1,4 +1,10 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/normalization_loops.h>
+#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {
@@ -14,5 +20,74 @@ void l2_loss(KernelContext& context) {
 const RegisterKernel l2_loss_f32("L2Loss", "CPU", {DType::f32}, l2_loss<float>);
 const RegisterKernel l2_loss_f64("L2Loss", "CPU", {DType::f64}, l2_loss<double>);
 
+template <typename Label>
+void check_labels(const Tensor& labels, std::int64_t classes) {
+  const Label* values = labels.data<Label>();
+  for (std::int64_t i = 0; i < labels.elements(); ++i)
+    if (values[i] < 0 || values[i] >= classes)
+      throw InvalidArgumentError(
+          "Received a label value of {} which is outside the valid range of [0, {}): label {} of {}",
+          values[i], classes, i, labels.elements());
+}
+
+// Per example: loss = log(sum(exp(x − max))) − (x[label] − max), backprop = softmax(x) − one_hot(label).
+template <typename T, typename Label>
+void cross_entropy(KernelContext& context) {
+  const Tensor &logits = context.input(0), &labels = context.input(1);
+  const std::int64_t rows = logits.shape().dim(0), classes = logits.shape().dim(1);
+  check_labels<Label>(labels, classes);
+  const T* x = logits.data<T>();
+  const Label* label = labels.data<Label>();
+  T *loss = context.output(0).data<T>(), *backprop = context.output(1).data<T>();
+  parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const T *from = x + row * classes, largest = *std::max_element(from, from + classes);
+      T* to = backprop + row * classes;
+      T sum(0);
+      for (std::int64_t i = 0; i < classes; ++i) sum += to[i] = std::exp(from[i] - largest);
+      for (std::int64_t i = 0; i < classes; ++i) to[i] /= sum;
+      loss[row] = std::log(sum) - (from[label[row]] - largest);
+      to[label[row]] -= T(1);
+    }
+  });
+}
+
+template <typename T>
+class CrossEntropy final : public Kernel {
+ public:
+  explicit CrossEntropy(const KernelInit& init)
+      : function_(init.input_dtype(1) == DType::i32 ? cross_entropy<T, std::int32_t>
+                                                    : cross_entropy<T, std::int64_t>) {}
+  void compute(KernelContext& context) override { function_(context); }
+
+ private:
+  void (*function_)(KernelContext&);
+};
+
+template <typename T>
+std::unique_ptr<Kernel> make_cross_entropy(KernelInit& init) {
+  return std::make_unique<CrossEntropy<T>>(init);
+}
+
+template <typename T>
+void scale_rows(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  const std::int64_t rows = x.shape().dim(0), cols = x.shape().dim(1);
+  const T *from = x.data<T>(), *factors = context.input(1).data<T>();
+  T* to = context.output(0).data<T>();
+  parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::int64_t i = row * cols; i < (row + 1) * cols; ++i) to[i] = from[i] * factors[row];
+  });
+}
+
+const RegisterKernel cross_entropy_f32("SparseSoftmaxCrossEntropyWithLogits", "CPU", {DType::f32},
+                                       make_cross_entropy<float>);
+const RegisterKernel cross_entropy_f64("SparseSoftmaxCrossEntropyWithLogits", "CPU", {DType::f64},
+                                       make_cross_entropy<double>);
+const RegisterKernel scale_rows_f32("ScaleRows", "CPU", {DType::f32}, scale_rows<float>);
+const RegisterKernel scale_rows_f64("ScaleRows", "CPU", {DType::f64}, scale_rows<double>);
+
 }  // namespace
+
 }  // namespace kolo

@@ -1,13 +1,188 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cpu/broadcast_kernel.h>
+#include <kolo/core/kernels/cpu/element_loops.h>
+#include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cpu/elementwise_kernels.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/parallel_rows.h>
+#include <kolo/core/kernels/element_program.h>
+#include <kolo/core/kernels/kernel.h>
 
 namespace kolo {
 namespace {
 
+using detail::binary_kernel;
+using detail::BinaryOp;
+using detail::unary_kernel;
 using detail::UnaryOp;
 
+const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
 const std::vector<DType> kReal = {DType::f32, DType::f64};
 
-const RegisterKernel kernels[] = {
+const RegisterKernel arithmetic_kernels[] = {
+    binary_kernel("Add", kArithmetic, BinaryOp::add),
+    binary_kernel("Sub", kArithmetic, BinaryOp::sub),
+    binary_kernel("Mul", kArithmetic, BinaryOp::mul),
+    binary_kernel("Div", kReal, BinaryOp::div),
+    detail::integer_division_kernel("Div", BinaryOp::div),
+    binary_kernel("Maximum", kArithmetic, BinaryOp::maximum),
+    binary_kernel("Minimum", kArithmetic, BinaryOp::minimum),
+    binary_kernel("Pow", kReal, BinaryOp::pow),
+    binary_kernel("TanhGrad", kReal, BinaryOp::tanh_grad),
+    binary_kernel("SigmoidGrad", kReal, BinaryOp::sigmoid_grad),
+    binary_kernel("ReluGrad", kReal, BinaryOp::relu_grad),
+    unary_kernel("Neg", kArithmetic, UnaryOp::neg),
+    unary_kernel("Abs", kArithmetic, UnaryOp::abs),
+    unary_kernel("Sign", kArithmetic, UnaryOp::sign),
+    unary_kernel("Square", kArithmetic, UnaryOp::square),
+    unary_kernel("Sqrt", kReal, UnaryOp::sqrt),
+    unary_kernel("Rsqrt", kReal, UnaryOp::rsqrt),
+    unary_kernel("Exp", kReal, UnaryOp::exp),
+    unary_kernel("Log", kReal, UnaryOp::log),
+    unary_kernel("Tanh", kReal, UnaryOp::tanh),
+    unary_kernel("Sigmoid", kReal, UnaryOp::sigmoid),
+    unary_kernel("Relu", kArithmetic, UnaryOp::relu),
+};
+
+// Sums two inputs at a time into the output, piece by piece, so that the output's piece stays in the cache
+// meanwhile.
+class AddNKernel final : public Kernel {
+ public:
+  explicit AddNKernel(DType type) : add_(detail::binary_loop(BinaryOp::add, type)) {}
+  void compute(KernelContext& context) override {
+    const Tensor& y = context.output(0);
+    for (int i = 1; i < context.num_inputs(); ++i)
+      if (context.input(i).shape() != y.shape())
+        throw InvalidArgumentError("AddN: input 0 is {} and input {} is {}; all must have one shape",
+                                   context.input(0).shape(), i, context.input(i).shape());
+    if (context.num_inputs() == 1) {
+      if (y.raw() != context.input(0).raw()) y.copy_from(context.input(0));
+      return;
+    }
+    parallel_for(y.elements(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (; begin < end; begin += kPiece) add_piece(context, begin, std::min(kPiece, end - begin));
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kPiece = 4096;
+  void add_piece(const KernelContext& context, std::int64_t begin, std::int64_t count) const {
+    const Tensor& y = context.output(0);
+    const auto at = begin * static_cast<std::int64_t>(size_of(y.dtype()));
+    add_(context.input(0).raw() + at, 1, context.input(1).raw() + at, 1, y.raw() + at, count);
+    for (int i = 2; i < context.num_inputs(); ++i)
+      add_(y.raw() + at, 1, context.input(i).raw() + at, 1, y.raw() + at, count);
+  }
+  detail::BinaryLoop add_;
+};
+
+const RegisterKernel add_n("AddN", "CPU", kArithmetic, [](KernelInit& init) -> std::unique_ptr<Kernel> {
+  return std::make_unique<AddNKernel>(init.input_dtype(0));
+});
+
+using detail::Comparison;
+
+const std::vector<DType> kComparable = {DType::f32,     DType::f64, DType::i32, DType::i64,
+                                        DType::boolean, DType::u8,  DType::i8};
+const std::vector<DType> kLogical = {DType::boolean};
+
+RegisterKernel comparison(const char* op, Comparison loop) {
+  return RegisterKernel(op, "CPU", kComparable, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
+    return std::make_unique<detail::BroadcastKernel>(detail::comparison_loop(loop, init.input_dtype(0)));
+  });
+}
+
+// Booleans are bytes of 0 or 1, so that logic is the arithmetic of bits.
+template <bool kAnd>
+void logic(const void* a_memory, std::int64_t a_step, const void* b_memory, std::int64_t b_step,
+           void* out_memory, std::int64_t count) {
+  const auto* a = static_cast<const std::uint8_t*>(a_memory);
+  const auto* b = static_cast<const std::uint8_t*>(b_memory);
+  auto* out = static_cast<std::uint8_t*>(out_memory);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint8_t left = a[i * a_step], right = b[i * b_step];
+    out[i] = static_cast<std::uint8_t>(kAnd ? left & right : left | right);
+  }
+}
+
+RegisterKernel logical(const char* op, detail::BinaryLoop loop) {
+  return RegisterKernel(op, "CPU", kLogical, [loop](KernelInit&) -> std::unique_ptr<Kernel> {
+    return std::make_unique<detail::BroadcastKernel>(loop);
+  });
+}
+
+void logical_not(KernelContext& context) {
+  const auto x = context.input(0).span<bool>();
+  const auto y = context.output(0).span<bool>();
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = !x[i];
+}
+
+// One of the two operands, as bits: the element type does not matter, only its size.
+template <typename Bits>
+void select_bits(KernelContext& context) {
+  const Tensor& out = context.output(0);
+  const auto* condition = context.input(0).data<bool>();
+  const auto* a = reinterpret_cast<const Bits*>(context.input(1).raw());
+  const auto* b = reinterpret_cast<const Bits*>(context.input(2).raw());
+  auto* y = reinterpret_cast<Bits*>(out.raw());
+  const auto index = detail::broadcast_index_to(out.shape(), context.input(0).shape(),
+                                                context.input(1).shape(), context.input(2).shape());
+  const auto [condition_step, a_step, b_step] = index.row_strides();
+  const bool dense = condition_step == 1 && a_step == 1 && b_step == 1;
+  detail::parallel_rows(index, [&, condition_step = condition_step, a_step = a_step, b_step = b_step](
+                                   std::int64_t at, const auto& from, std::int64_t count) {
+    const bool* chosen = condition + from[0];
+    const Bits *left = a + from[1], *right = b + from[2];
+    Bits* to = y + at;
+    if (dense)
+      for (std::int64_t i = 0; i < count; ++i) to[i] = chosen[i] ? left[i] : right[i];
+    else
+      for (std::int64_t i = 0; i < count; ++i)
+        to[i] = chosen[i * condition_step] ? left[i * a_step] : right[i * b_step];
+  });
+}
+
+void select(KernelContext& context) {
+  switch (size_of(context.output(0).dtype())) {
+    case 1: return select_bits<std::uint8_t>(context);
+    case 2: return select_bits<std::uint16_t>(context);
+    case 4: return select_bits<std::uint32_t>(context);
+    default: return select_bits<std::uint64_t>(context);
+  }
+}
+
+const RegisterKernel comparisons[] = {
+    comparison("Equal", Comparison::equal),
+    comparison("NotEqual", Comparison::not_equal),
+    comparison("Less", Comparison::less),
+    comparison("LessEqual", Comparison::less_equal),
+    comparison("Greater", Comparison::greater),
+    comparison("GreaterEqual", Comparison::greater_equal),
+    logical("LogicalAnd", logic<true>),
+    logical("LogicalOr", logic<false>),
+    RegisterKernel("LogicalNot", "CPU", kLogical, logical_not),
+    RegisterKernel("Select", "CPU", {}, select),
+    detail::unary_kernel("IsNan", kReal, detail::UnaryOp::is_nan),
+    detail::unary_kernel("IsInf", kReal, detail::UnaryOp::is_inf),
+    detail::unary_kernel("IsFinite", kReal, detail::UnaryOp::is_finite),
+};
+
+using detail::UnaryOp;
+
+const RegisterKernel functions[] = {
     detail::unary_kernel("Reciprocal", kReal, UnaryOp::reciprocal),
     detail::unary_kernel("Log1p", kReal, UnaryOp::log1p),
     detail::unary_kernel("Expm1", kReal, UnaryOp::expm1),
@@ -18,5 +193,209 @@ const RegisterKernel kernels[] = {
                           detail::BinaryOp::squared_difference),
 };
 
+using detail::BinaryOp;
+using detail::UnaryOp;
+
+const RegisterKernel rounding_kernels[] = {
+    detail::unary_kernel("Floor", kReal, UnaryOp::floor),
+    detail::unary_kernel("Ceil", kReal, UnaryOp::ceil),
+    detail::unary_kernel("Round", kReal, UnaryOp::round),
+    detail::binary_kernel("FloorDiv", kReal, BinaryOp::floor_div),
+    detail::integer_division_kernel("FloorDiv", BinaryOp::floor_div),
+    detail::binary_kernel("FloorMod", kReal, BinaryOp::floor_mod),
+    detail::integer_division_kernel("FloorMod", BinaryOp::floor_mod),
+};
+
+// Float to whole number beyond its range is undefined in C++: the nearest number it has.
+template <typename To, typename From>
+To to_integer(From value) {
+  // 2^digits is exact in every float type, max() itself is not.
+  const From limit = std::ldexp(From(1), std::numeric_limits<To>::digits);
+  if (std::isnan(value)) return 0;
+  if (value >= limit) return std::numeric_limits<To>::max();
+  if (value <= (std::is_signed_v<To> ? -limit : From(0))) return std::numeric_limits<To>::lowest();
+  return static_cast<To>(value);
+}
+
+template <typename To, typename From>
+To converted(From value) {
+  if constexpr (detail::kIsSmallFloat<From>) return converted<To>(static_cast<float>(value));
+  else if constexpr (detail::kIsSmallFloat<To>) return To(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, bool>) return value != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return to_integer<To>(value);
+  else return static_cast<To>(value);
+}
+
+void cast(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  const Tensor& y = context.output(0);
+  detail::with_type(x.dtype(), [&](auto from_tag) {
+    detail::with_type(y.dtype(), [&](auto to_tag) {
+      using From = typename decltype(from_tag)::type;
+      using To = typename decltype(to_tag)::type;
+      const From* from = x.data<From>();
+      To* to = y.data<To>();
+      parallel_for(x.elements(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) to[i] = converted<To>(from[i]);
+      });
+    });
+  });
+}
+
+const RegisterKernel cast_kernel("Cast", "CPU", {}, cast);
+
+using detail::BinaryOp;
+using detail::UnaryOp;
+
+// The very loops of the ops' own kernels: fused or not, an element has the same bits.
+detail::UnaryLoop unary_loop(const std::string& op, DType type) {
+  static const std::map<std::string, UnaryOp> ops = {
+      {"Neg", UnaryOp::neg},         {"Abs", UnaryOp::abs},   {"Sign", UnaryOp::sign},
+      {"Square", UnaryOp::square},   {"Sqrt", UnaryOp::sqrt}, {"Rsqrt", UnaryOp::rsqrt},
+      {"Exp", UnaryOp::exp},         {"Log", UnaryOp::log},   {"Tanh", UnaryOp::tanh},
+      {"Sigmoid", UnaryOp::sigmoid}, {"Relu", UnaryOp::relu}, {"Floor", UnaryOp::floor},
+  };
+  const auto found = ops.find(op);
+  return found == ops.end() ? nullptr : detail::unary_loop(found->second, type);
+}
+
+detail::BinaryLoop binary_loop(const std::string& op, DType type) {
+  static const std::map<std::string, BinaryOp> ops = {
+      {"Add", BinaryOp::add},
+      {"AddN", BinaryOp::add},
+      {"BiasAdd", BinaryOp::add},
+      {"Sub", BinaryOp::sub},
+      {"Mul", BinaryOp::mul},
+      {"Div", BinaryOp::div},
+      {"Maximum", BinaryOp::maximum},
+      {"Minimum", BinaryOp::minimum},
+      {"Pow", BinaryOp::pow},
+      {"TanhGrad", BinaryOp::tanh_grad},
+      {"SigmoidGrad", BinaryOp::sigmoid_grad},
+      {"ReluGrad", BinaryOp::relu_grad},
+  };
+  const auto found = ops.find(op);
+  return found == ops.end() ? nullptr : detail::binary_loop(found->second, type);
+}
+
+constexpr std::int64_t kPiece =
+    1024;  // elements: the results of all instructions stay in the first-level cache
+using Slot = std::array<std::byte, kPiece * sizeof(double)>;
+
+class FusedElementwise final : public Kernel {
+ public:
+  FusedElementwise(std::shared_ptr<const ElementProgram> program, DType type)
+      : program_(std::move(program)), size_(static_cast<std::int64_t>(size_of(type))) {
+    for (const auto& instruction : program_->instructions) {
+      const bool is_unary = instruction.operands.size() == 1;
+      steps_.push_back({is_unary ? unary_loop(instruction.op, type) : nullptr,
+                        is_unary ? nullptr : binary_loop(instruction.op, type), instruction.operands});
+      if (steps_.back().unary == nullptr && steps_.back().binary == nullptr)
+        throw InternalError("op {} of {} operands cannot be fused", instruction.op,
+                            instruction.operands.size());
+    }
+  }
+
+  void compute(KernelContext& context) override {
+    parallel_for(context.output(0).elements(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (; begin < end; begin += kPiece) run_piece(context, begin, std::min(kPiece, end - begin));
+    });
+  }
+
+ private:
+  struct Step {
+    detail::UnaryLoop unary;
+    detail::BinaryLoop binary;
+    std::vector<ElementProgram::Operand> operands;
+  };
+  // Elements at `memory`, one for each of the piece (step 1) or one for all (step 0).
+  struct View {
+    const std::byte* memory;
+    std::int64_t step;
+  };
+  struct Piece {
+    std::int64_t begin;
+    std::int64_t count;
+    std::array<View, kMaxElementInputs> inputs;
+    alignas(64) std::array<Slot, kMaxElementInstructions> results;
+    alignas(64) std::array<Slot, kMaxElementInputs> repeated;
+  };
+
+  void run_piece(const KernelContext& context, std::int64_t begin, std::int64_t count) const {
+    Piece piece;  // 200 KiB of stack, of which a program touches what it needs
+    piece.begin = begin;
+    piece.count = count;
+    for (int i = 0; i < context.num_inputs(); ++i)
+      piece.inputs[i] = view(context.input(i), program_->inputs[i], piece, piece.repeated[i]);
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      const bool last = s + 1 == steps_.size();
+      run(steps_[s], piece, last ? context.output(0).raw() + begin * size_ : piece.results[s].data());
+    }
+  }
+
+  void run(const Step& step, const Piece& piece, std::byte* out) const {
+    const View a = operand(step.operands[0], piece);
+    if (step.unary != nullptr) return step.unary(a.memory, out, piece.count);
+    // Not both are repeated throughout: the shape that they have together would be too.
+    const View b = operand(step.operands[1], piece);
+    step.binary(a.memory, a.step, b.memory, b.step, out, piece.count);
+  }
+
+  static View operand(const ElementProgram::Operand& operand, const Piece& piece) {
+    return operand.is_result ? View{piece.results[operand.index].data(), 1} : piece.inputs[operand.index];
+  }
+
+  View view(const Tensor& tensor, const ElementProgram::Input& input, const Piece& piece, Slot& slot) const {
+    const auto at = [&](std::int64_t element) {
+      return tensor.raw() + (element / input.inner) % input.channels * size_;
+    };
+    const std::int64_t begin = piece.begin, last = piece.begin + piece.count - 1;
+    if (input.channels == 1 || begin / input.inner == last / input.inner) return {at(begin), 0};
+    if (input.inner == 1 && begin % input.channels + piece.count <= input.channels) return {at(begin), 1};
+    size_ == sizeof(float) ? repeat<std::uint32_t>(tensor, input, piece, slot)
+                           : repeat<std::uint64_t>(tensor, input, piece, slot);
+    return {slot.data(), 1};
+  }
+
+  // The piece's elements of a repeated input, one by one, by runs that need no division. T: as many bytes.
+  template <typename T>
+  static void repeat(const Tensor& tensor, const ElementProgram::Input& input, const Piece& piece,
+                     Slot& slot) {
+    const T* source = reinterpret_cast<const T*>(tensor.raw());
+    T* out = reinterpret_cast<T*>(slot.data());
+    T* const end = out + piece.count;
+    std::int64_t channel = piece.begin / input.inner % input.channels;
+    if (input.inner == 1) {  // a row, again and again
+      for (; out < end; channel = 0) {
+        const std::int64_t run = std::min(input.channels - channel, end - out);
+        out = std::copy_n(source + channel, run, out);
+      }
+      return;
+    }
+    std::int64_t left = input.inner - piece.begin % input.inner;  // of the channel's run
+    for (; out < end; left = input.inner) {
+      out = std::fill_n(out, std::min(left, end - out), source[channel]);
+      if (++channel == input.channels) channel = 0;
+    }
+  }
+
+  std::shared_ptr<const ElementProgram> program_;
+  std::int64_t size_;
+  std::vector<Step> steps_;
+};
+
+const RegisterKernel fused_elementwise(kFusedElementwiseOp, "CPU",
+                                       {DType::f32, DType::f64, DType::i32, DType::i64},
+                                       [](KernelInit& init) -> std::unique_ptr<Kernel> {
+                                         return std::make_unique<FusedElementwise>(
+                                             init.resource<const ElementProgram>(), init.output_dtype(0));
+                                       });
+
 }  // namespace
+
+bool is_element_op(const std::string& op, DType type) {
+  const bool divides_integers = op == "Div" && is_integer(type);  // by zero, perhaps
+  return !divides_integers && (unary_loop(op, type) != nullptr || binary_loop(op, type) != nullptr);
+}
+
 }  // namespace kolo

@@ -117,4 +117,5 @@ const RegisterKernel kernels[] = {
 };
 
 }  // namespace
+
 }  // namespace kolo

@@ -1,8 +1,14 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/reduce.h>
 #include <kolo/core/kernels/kernel.h>
@@ -270,5 +276,154 @@ const bool registered = [] {
   return true;
 }();
 
+// x is [outer, count, inner], summed along count; neighbours of `inner` together, so that memory is read in
+// its order.
+template <typename T>
+class CumsumKernel final : public Kernel {
+ public:
+  explicit CumsumKernel(KernelInit& init)
+      : axis_(init.attr<int>("axis")),
+        exclusive_(init.attr<bool>("exclusive")),
+        reverse_(init.attr<bool>("reverse")) {}
+
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    if (x.elements() == 0) return;
+    const auto& dims = x.shape().dims();
+    const auto axis = static_cast<std::size_t>(axis_ < 0 ? axis_ + static_cast<int>(dims.size()) : axis_);
+    const std::int64_t count = dims[axis];
+    std::int64_t inner = 1;
+    for (std::size_t i = axis + 1; i < dims.size(); ++i) inner *= dims[i];
+    const std::int64_t outer = x.elements() / (count * inner), blocks = (inner + kBlock - 1) / kBlock;
+    const T* from = x.data<T>();
+    T* to = context.output(0).data<T>();
+    parallel_for(outer * blocks, std::max<std::int64_t>(1, kElementGrain / (count * std::min(kBlock, inner))),
+                 [=, this](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     const std::int64_t column = i % blocks * kBlock,
+                                        at = i / blocks * count * inner + column;
+                     sum_columns(from + at, to + at, count, inner, std::min(kBlock, inner - column));
+                   }
+                 });
+  }
+
+ private:
+  static constexpr std::int64_t kBlock = 64;
+
+  void sum_columns(const T* x, T* y, std::int64_t count, std::int64_t step, std::int64_t columns) const {
+    std::array<detail::Wide<T>, kBlock> sums{};
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t at = (reverse_ ? count - 1 - i : i) * step;
+      for (std::int64_t column = 0; column < columns; ++column) {
+        // Read first: y may be x.
+        const auto element = static_cast<detail::Wide<T>>(x[at + column]);
+        if (exclusive_) y[at + column] = static_cast<T>(sums[column]);
+        sums[column] += element;
+        if (!exclusive_) y[at + column] = static_cast<T>(sums[column]);
+      }
+    }
+  }
+
+  int axis_;
+  bool exclusive_;
+  bool reverse_;
+};
+
+template <typename T>
+RegisterKernel kernel() {
+  return RegisterKernel("Cumsum", "CPU", {dtype_of<T>()}, [](KernelInit& init) -> std::unique_ptr<Kernel> {
+    return std::make_unique<CumsumKernel<T>>(init);
+  });
+}
+
+const RegisterKernel cumsum_kernels[] = {kernel<float>(), kernel<double>(), kernel<std::int32_t>(),
+                                         kernel<std::int64_t>()};
+
+// Elements that one thread sums at a time: what is summed with what follows from the sizes alone.
+constexpr std::int64_t kBlock = 4096;
+constexpr int kLanes = 8;
+
+template <typename T>
+double sum_of_squares(const T* x, std::int64_t count) {
+  std::array<double, kLanes> sums{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto value = static_cast<double>(x[i + lane]);
+      sums[lane] += value * value;
+    }
+  double sum = 0;
+  for (; i < count; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (const double lane : sums) sum += lane;
+  return sum;
+}
+
+template <typename T>
+class GlobalNormKernel final : public Kernel {
+ public:
+  explicit GlobalNormKernel(KernelInit&) {}
+  void compute(KernelContext& context) override {
+    double total = 0;
+    for (int i = 0; i < context.num_inputs(); ++i) total += of(context.input(i));
+    *context.output(0).template data<T>() = static_cast<T>(std::sqrt(total));
+  }
+
+ private:
+  double of(const Tensor& x) {
+    const std::int64_t count = x.elements(), blocks = (count + kBlock - 1) / kBlock;
+    sums_.resize(std::max(sums_.size(), static_cast<std::size_t>(blocks)));
+    parallel_for(blocks, kElementGrain / kBlock, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t block = begin; block < end; ++block)
+        sums_[block] = sum_of_squares(x.data<T>() + block * kBlock, std::min(kBlock, count - block * kBlock));
+    });
+    double sum = 0;
+    for (std::int64_t block = 0; block < blocks; ++block) sum += sums_[block];
+    return sum;
+  }
+
+  std::vector<double> sums_;  // of blocks; keeps its capacity from step to step
+};
+
+const RegisterKernel global_norm_f32("GlobalNorm", "CPU", {DType::f32}, make<GlobalNormKernel<float>>);
+const RegisterKernel global_norm_f64("GlobalNorm", "CPU", {DType::f64}, make<GlobalNormKernel<double>>);
+
+// x · 0 is 0 exactly where x is finite, else NaN: one sum tells.
+template <typename T>
+bool is_finite(const T* x, std::int64_t begin, std::int64_t end) {
+  using Number = detail::Computed<T>;
+  Number sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = begin; i < end; ++i) sum += static_cast<Number>(x[i]) * Number(0);
+  return sum == 0;
+}
+
+template <typename T>
+bool is_finite(const Tensor& x) {
+  std::atomic<bool> finite{true};
+  parallel_for(x.elements(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+    if (!is_finite(x.data<T>(), begin, end)) finite.store(false);
+  });
+  return finite.load();
+}
+
+bool is_finite(const Tensor& x) {
+  switch (x.dtype()) {
+    case DType::f32: return is_finite<float>(x);
+    case DType::f64: return is_finite<double>(x);
+    case DType::f16: return is_finite<Half>(x);
+    default: return is_finite<BFloat16>(x);
+  }
+}
+
+void all_finite(KernelContext& context) {
+  bool finite = true;
+  for (int i = 0; finite && i < context.num_inputs(); ++i) finite = is_finite(context.input(i));
+  *context.output(0).data<bool>() = finite;
+}
+
+const RegisterKernel all_finite_kernel("AllFinite", "CPU", {DType::f32, DType::f64, DType::f16, DType::bf16},
+                                       all_finite);
+
 }  // namespace
+
 }  // namespace kolo

@@ -6,7 +6,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/op_checks.h"

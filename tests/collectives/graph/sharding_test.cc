@@ -9,8 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/session.h>
 
 #include "tests/core/op_checks.h"

@@ -10,7 +10,7 @@
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 
 #include "tests/core/training/temporary_directory.h"
 

@@ -4,8 +4,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/gather.h>
+#include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/math.h>
 
 #include "tests/core/run_op.h"
 

@@ -8,9 +8,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/loop_nodes.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 
 #include "tests/core/counted_loop.h"

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <tests/core/counted_loop.h>
 
 namespace kolo {

@@ -7,10 +7,17 @@
 #include <limits>
 #include <string>
 
+#include <kolo/core/base/error.h>
+#include <kolo/core/graph/inference_form.h>
+#include <kolo/core/ops/basic.h>
+
 #include "tests/core/ops/compare_tensors.h"
 
 namespace kolo {
 namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 struct Case {
   std::string name;
@@ -106,6 +113,169 @@ TEST_P(Activations, KeepTheShape) {
 
 INSTANTIATE_TEST_SUITE_P(Functions, Activations, testing::ValuesIn(kCases),
                          [](const auto& instance) { return instance.param.name; });
+
+struct SoftmaxCase {
+  Shape shape;
+  int axis;
+};
+
+class Softmax : public testing::TestWithParam<SoftmaxCase> {
+ protected:
+  static Output build(Scope& s, const Outputs& in) { return softmax(s, in[0], GetParam().axis); }
+  static Output build_log(Scope& s, const Outputs& in) { return log_softmax(s, in[0], GetParam().axis); }
+
+  // The softmax by its definition: elements that differ in the axis alone are `inner` apart.
+  Tensor expected(bool logarithm) const {
+    const auto [shape, axis] = GetParam();
+    Tensor y(DType::f64, shape);
+    const int at = axis < 0 ? axis + shape.rank() : axis;
+    std::int64_t inner = 1;
+    for (int i = at + 1; i < shape.rank(); ++i) inner *= shape.dim(i);
+    const std::int64_t count = shape.dim(at);
+    const double* x = x_.data<double>();
+    for (std::int64_t i = 0; i < y.elements(); ++i) {
+      const std::int64_t first = i - i / inner % count * inner;
+      double sum = 0;
+      for (std::int64_t k = 0; k < count; ++k) sum += std::exp(x[first + k * inner]);
+      y.data<double>()[i] = logarithm ? x[i] - std::log(sum) : std::exp(x[i]) / sum;
+    }
+    return y;
+  }
+  const Tensor x_ = test_numbers(GetParam().shape);
+};
+
+TEST_P(Softmax, IsTheShareOfEachExponential) { expect_both_types({x_}, expected(false), 1e-6, build); }
+TEST_P(Softmax, HasTheGradientOfItsValues) { expect_gradients({x_}, build); }
+TEST_P(Softmax, HasTheSameGradientInBothTypes) { expect_same_gradients({x_}, 1e-6, build); }
+
+TEST_P(Softmax, HasItsLogarithm) { expect_both_types({x_}, expected(true), 2e-6, build_log); }
+TEST_P(Softmax, HasTheGradientOfItsLogarithm) { expect_gradients({x_}, build_log); }
+TEST_P(Softmax, HasTheSameGradientOfItsLogarithmInBothTypes) { expect_same_gradients({x_}, 2e-6, build_log); }
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Softmax,
+                         testing::Values(SoftmaxCase{{7}, -1}, SoftmaxCase{{3, 10}, -1},
+                                         SoftmaxCase{{2, 3, 5}, -1}, SoftmaxCase{{4, 1}, 1},
+                                         SoftmaxCase{{1, 65}, -1}, SoftmaxCase{{0, 3}, -1},
+                                         SoftmaxCase{{3, 10}, 0}, SoftmaxCase{{2, 3, 5}, 1},
+                                         SoftmaxCase{{2, 3, 4, 5}, -3}, SoftmaxCase{{0, 3}, 0}));
+
+TEST(SoftmaxOfLargeNumbers, DoesNotOverflow) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = Tensor::of<double>({1, 3}, {1000, 1000, -1000});
+    const Tensor y = run_op({dtype == DType::f32 ? to_f32(x) : x},
+                            [](Scope& s, const Outputs& in) { return softmax(s, in[0]); });
+    expect_near(y, Tensor::of<double>({1, 3}, {0.5, 0.5, 0}), 1e-6);
+  }
+}
+
+TEST(LogSoftmaxOfLargeNumbers, KeepsWhatTheSoftmaxLoses) {
+  const Tensor x = Tensor::of<double>({1, 2}, {1000, 0});
+  expect_both_types({x}, Tensor::of<double>({1, 2}, {0, -1000}), 1e-6,
+                    [](Scope& s, const Outputs& in) { return log_softmax(s, in[0]); });
+}
+
+TEST(SoftmaxErrors, RefusesAnAxisThatIsNotThere) {
+  Graph graph;
+  Scope s(graph);
+  EXPECT_THAT(
+      [&] {
+        softmax(s, zeros(s, DType::f32, {2, 3}), 2);
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("axis is 2; it must be in [-2, 2)")));
+}
+
+TEST(SoftmaxErrors, RefusesAScalar) {
+  Graph graph;
+  Scope s(graph);
+  EXPECT_THAT([&] { softmax(s, zeros(s, DType::f32, {})); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("scalar")));
+}
+
+constexpr std::int64_t kMany = 100'001;
+
+// Dropout of ones, in a graph with a seed: its results in the first runs of a session.
+std::vector<Tensor> draws(DType dtype, double rate, int runs = 1, int seed = 7, int threads = 1) {
+  Graph graph;
+  graph.set_seed(seed);
+  Scope s(graph);
+  const Output y = dropout(s, ones(s, dtype, {kMany}), rate);
+  SessionConfig config;
+  config.intra_op_parallelism_threads = threads;
+  Session session(graph, config);
+  std::vector<Tensor> results;
+  for (int run = 0; run < runs; ++run) results.push_back(detail::as_double(session.run(y)));
+  return results;
+}
+
+bool same(const Tensor& a, const Tensor& b) { return std::equal(a.raw(), a.raw() + a.bytes(), b.raw()); }
+
+TEST(Dropout, DropsItsShareAndScalesTheRest) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const double rate : {0.1, 0.5, 0.9}) {
+      const Tensor y = draws(dtype, rate)[0];
+      std::int64_t dropped = 0;
+      for (const double value : y.span<double>()) {
+        if (value == 0) ++dropped;
+        else ASSERT_NEAR(value, 1 / (1 - rate), 1e-6);
+      }
+      // Five standard errors; the seed is fixed.
+      const auto count = static_cast<double>(kMany);
+      EXPECT_NEAR(static_cast<double>(dropped) / count, rate, 5 * std::sqrt(rate * (1 - rate) / count));
+    }
+}
+
+TEST(Dropout, DrawsAnewInEachRunAndAlikeInEachSession) {
+  const auto first = draws(DType::f32, 0.5, 2), second = draws(DType::f32, 0.5, 2);
+  EXPECT_FALSE(same(first[0], first[1]));
+  EXPECT_TRUE(same(first[0], second[0]));
+  EXPECT_TRUE(same(first[1], second[1]));
+  EXPECT_FALSE(same(first[0], draws(DType::f32, 0.5, 1, 8)[0]));
+}
+
+TEST(Dropout, DoesNotDependOnTheNumberOfThreads) {
+  EXPECT_TRUE(same(draws(DType::f32, 0.5)[0], draws(DType::f32, 0.5, 1, 7, 3)[0]));
+}
+
+TEST(Dropout, LetsGradientsPassWhereItLetXPass) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = ones(s, DType::f64, {1000}), y = dropout(s, x, 0.25);
+  const Tensor dy = test_numbers({1000});
+  const auto results = Session(graph).run({y, gradients(s, {y}, {x}, {constant(s, dy)})[0]});
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_DOUBLE_EQ(results[1].data<double>()[i], results[0].data<double>()[i] * dy.data<double>()[i]) << i;
+  record_op_check("Dropout", OpCheck::value);
+  record_op_check("Dropout", OpCheck::gradient);
+  record_op_check("DropoutGrad", OpCheck::value);
+}
+
+TEST(Dropout, KeepsTheShape) {
+  const auto build = [](Scope& s, const Outputs& in) { return dropout(s, in[0], 0.5); };
+  const auto build_gradient = [&](Scope& s, const Outputs& in) {
+    return gradients(s, {build(s, in)}, in)[0];
+  };
+  expect_shape({{-1, 3}}, build, {-1, 3});
+  expect_shape({{-1, 3}}, build_gradient, {-1, 3});
+  EXPECT_EQ(run_op({Tensor::zeros(DType::f32, {0, 3})}, build).shape(), (Shape{0, 3}));
+}
+
+TEST(Dropout, IsNothingInInferenceOrAtRateZero) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = ones(s, DType::f32, {3});
+  EXPECT_EQ(inference_form(s, dropout(s, x, 0.5)), x);
+  EXPECT_EQ(dropout(s, x, 0), x);
+}
+
+TEST(DropoutErrors, RefusesRatesThatLeaveNothing) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = ones(s, DType::f32, {3});
+  for (const double rate : {1.0, -0.5, std::nan("")})
+    EXPECT_THAT([&] { dropout(s, x, rate); },
+                ThrowsMessage<InvalidArgumentError>(
+                    HasSubstr("rate must be a scalar tensor or a float in the range [0, 1), got")));
+}
 
 }  // namespace
 }  // namespace kolo

@@ -12,6 +12,7 @@
 namespace kolo {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -72,6 +73,24 @@ TEST(Values, GradientPassesThroughIdentityAndCopy) {
   for (const Unary op : {stop_gradient, zeros_like, ones_like})
     expect_gradients({test_numbers({3})}, [=](Scope& s, const Outputs& x) { return op(s, x[0]); },
                      {.constant = {0}});
+}
+
+auto with_shape(const Shape& shape) {
+  return [=](Scope& s, const Outputs& x) { return placeholder_with_default(s, x[0], shape); };
+}
+
+TEST(PlaceholderWithDefault, IsTheDefaultWhereItIsNotFed) {
+  EXPECT_THAT(run_op({Tensor::of<float>({2}, {3, 4})}, with_shape({-1})).span<float>(), ElementsAre(3, 4));
+}
+
+TEST(PlaceholderWithDefault, HasTheShapeThatMayBeFed) {
+  expect_shape({{2, 3}}, with_shape({-1, 3}), {-1, 3});
+  EXPECT_THAT([] { run_op({Tensor(DType::f32, {2})}, with_shape({3})); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("[2]"), HasSubstr("[3]"))));
+}
+
+TEST(PlaceholderWithDefault, GradientPassesThrough) {
+  expect_gradients({test_numbers({3})}, with_shape({3}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include <kolo/core/ops/cast.h>
+#include <kolo/core/ops/math.h>
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,6 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/elementwise.h>
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/compare.h>
+#include <kolo/core/ops/math.h>
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"

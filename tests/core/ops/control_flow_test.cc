@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
 #include <tests/core/gradient_check.h>
 #include <tests/core/run_op.h>
 #include <tests/core/test_ops.h>

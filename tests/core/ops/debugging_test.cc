@@ -6,7 +6,7 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/elementwise.h>
+#include <kolo/core/ops/math.h>
 
 #include "tests/core/ops/compare_tensors.h"
 

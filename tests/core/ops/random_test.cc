@@ -8,7 +8,6 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/initializers.h>
 
 #include "tests/core/run_op.h"
 #include "tests/core/shape_check.h"

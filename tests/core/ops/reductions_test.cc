@@ -1,10 +1,12 @@
+#include <kolo/core/ops/reductions.h>
+
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/math.h>
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/run_op.h"
@@ -224,6 +226,121 @@ TEST(ReductionGradients, OfMaximumIsSharedByAllThatAreLargest) {
 TEST(ReductionGradients, OfProductsOfZerosAreCentralDifferences) {
   expect_gradients({Tensor::of<double>({3, 3}, {2, 0, 3, 0, 4, 0, 5, 6, 7})},
                    [](Scope& s, const Outputs& x) { return reduce_prod(s, x[0], {.axes = {1}}); });
+}
+
+auto summed(int axis, CumsumOptions options = {}) {
+  return [=](Scope& s, const Outputs& x) { return cumsum(s, x[0], axis, options); };
+}
+
+TEST(Cumsum, AddsWhatCameBefore) {
+  const Tensor x = Tensor::of<std::int32_t>({4}, {1, 2, 3, 4});
+  EXPECT_THAT(run_op({x}, summed(0)).span<std::int32_t>(), ElementsAre(1, 3, 6, 10));
+  EXPECT_THAT(run_op({x}, summed(0, {.exclusive = true})).span<std::int32_t>(), ElementsAre(0, 1, 3, 6));
+  EXPECT_THAT(run_op({x}, summed(-1, {.reverse = true})).span<std::int32_t>(), ElementsAre(10, 9, 7, 4));
+  EXPECT_THAT(run_op({x}, summed(0, {.exclusive = true, .reverse = true})).span<std::int32_t>(),
+              ElementsAre(9, 7, 4, 0));
+}
+
+TEST(Cumsum, RunsAlongAnyAxis) {
+  const Tensor x = test_numbers({3, 4, 70});
+  const std::int64_t strides[] = {280, 70, 1};
+  for (int axis = 0; axis < 3; ++axis) {
+    const Tensor y = run_op({x}, summed(axis));
+    for (std::int64_t i = 0; i < x.elements(); ++i) {
+      const std::int64_t at = i / strides[axis] % x.shape().dim(axis);
+      double sum = 0;
+      for (std::int64_t k = 0; k <= at; ++k) sum += x.data<double>()[i - (at - k) * strides[axis]];
+      ASSERT_NEAR(y.data<double>()[i], sum, 1e-13) << "element " << i << ", axis " << axis;
+    }
+  }
+}
+
+TEST(Cumsum, OfFloatsDoesNotDriftWithItsLength) {
+  Tensor x(DType::f32, {1'000'000});
+  for (float& value : x.span<float>()) value = 0.1f;
+  const Tensor y = run_op({x}, summed(0));
+  EXPECT_EQ(y.data<float>()[999'999], static_cast<float>(1'000'000 * static_cast<double>(0.1f)));
+}
+
+TEST(Cumsum, TakesEmptyTensors) {
+  EXPECT_EQ(run_op({Tensor(DType::f32, {2, 0})}, summed(1)).shape(), (Shape{2, 0}));
+}
+
+TEST(Cumsum, KeepsTheShapeAndRefusesOtherAxes) {
+  expect_shape({{-1, 3}}, summed(1), {-1, 3});
+  EXPECT_THAT([] { run_op({Tensor(DType::f32, {2})}, summed(1)); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("axis 1"), HasSubstr("[2]"))));
+}
+
+TEST(Cumsum, GradientRunsTheOtherWay) {
+  for (const bool exclusive : {true, false})
+    for (const bool reverse : {true, false})
+      expect_gradients({test_numbers({3, 4})}, summed(1, {.exclusive = exclusive, .reverse = reverse}));
+}
+
+Tensor norm_of(const std::vector<Tensor>& tensors) { return run_op(tensors, global_norm); }
+
+TEST(GlobalNorm, IsTheLengthOfAllTensorsTogether) {
+  const Tensor a = Tensor::of<float>({2, 2}, {1, -2, 4, 0}), b = Tensor::scalar(2.0f);
+  EXPECT_EQ(norm_of({a, b}).value<float>(), 5);
+}
+
+TEST(GlobalNorm, OfNoElementIsZero) { EXPECT_EQ(norm_of({Tensor(DType::f64, {0, 3})}).value<double>(), 0); }
+
+TEST(GlobalNorm, OfNoTensorIsRefused) {
+  EXPECT_THAT([] { norm_of({}); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("at least one tensor")));
+}
+
+TEST(GlobalNorm, IsInfiniteOrNaNWhereAnElementIs) {
+  EXPECT_TRUE(std::isinf(norm_of({Tensor::scalar(-HUGE_VALF)}).value<float>()));
+  EXPECT_TRUE(std::isnan(norm_of({Tensor::of<float>({2}, {1, std::nanf("")})}).value<float>()));
+}
+
+TEST(GlobalNorm, OfManySmallElementsIsExactAndTheSameOnAnyNumberOfThreads) {
+  constexpr std::int64_t kCount = 1000003;
+  Tensor x(DType::f32, {kCount});
+  for (float& element : x.span<float>()) element = 0.1f;
+  const float one = norm_of({x}).value<float>();
+  EXPECT_NEAR(one, 0.1f * std::sqrt(static_cast<double>(kCount)), 1e-5);
+  const IntraOpThreads threads(3);
+  EXPECT_EQ(norm_of({x}).value<float>(), one);
+}
+
+TEST(GlobalNorm, IsAScalarWhateverItsInputsAre) {
+  expect_shape({{-1, 2}, Shape::unknown_rank()}, global_norm, {});
+}
+
+TEST(GlobalNorm, HasAGradient) {
+  expect_gradients({test_numbers({3, 2}), test_numbers({4}, 1)}, [](Scope& s, const Outputs& x) {
+    return global_norm(s, {square(s, x[0]), x[1]});
+  });
+}
+
+bool finite(const std::vector<Tensor>& tensors) { return run_op(tensors, all_finite).value<bool>(); }
+
+TEST(AllFinite, IsTrueOfNumbersOfEveryFloatingType) {
+  EXPECT_TRUE(
+      finite({Tensor::of<float>({3}, {0, -3.4e38f, 1e-45f}), Tensor::of<double>({2}, {1.7e308, -0.0}),
+              Tensor::of<Half>({1}, {Half(-65504.0f)}), Tensor::of<BFloat16>({1}, {BFloat16(1.0f)})}));
+}
+
+TEST(AllFinite, IsFalseWhereOneElementOfOneTensorIsNotFinite) {
+  for (const float bad : {HUGE_VALF, -HUGE_VALF, std::nanf("")}) {
+    Tensor large = Tensor::zeros(DType::f32, {100003});
+    large.data<float>()[100002] = bad;
+    EXPECT_FALSE(finite({Tensor::scalar(1.0f), large})) << bad;
+    EXPECT_FALSE(finite({Tensor::scalar(static_cast<double>(bad))})) << bad;
+    EXPECT_FALSE(finite({Tensor::of<Half>({1}, {Half(bad)})})) << bad;
+    EXPECT_FALSE(finite({Tensor::of<BFloat16>({1}, {BFloat16(bad)})})) << bad;
+  }
+}
+
+TEST(AllFinite, IsTrueOfNoElement) { EXPECT_TRUE(finite({Tensor(DType::f32, {0, 3})})); }
+
+TEST(AllFinite, OfNoTensorIsRefused) { EXPECT_THROW(finite({}), InvalidArgumentError); }
+
+TEST(AllFinite, IsAScalarWhateverItsInputsAre) {
+  expect_shape({{-1, 2}, Shape::unknown_rank()}, all_finite, {});
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
-#include <kolo/core/ops/while_loop.h>
+#include <kolo/core/ops/control_flow.h>
 
 #include <gmock/gmock.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/ops/compare.h>
-#include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/random.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <tests/core/gradient_check.h>
 #include <tests/core/test_ops.h>
 

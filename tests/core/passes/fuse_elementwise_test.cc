@@ -4,10 +4,9 @@
 #include <cstring>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/bias_add.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/matmul.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
 
 #include "tests/core/passes/placed_step.h"
 

@@ -6,7 +6,7 @@
 
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/ops/training.h>
 #include <kolo/core/passes/prune.h>
 #include <tests/core/counted_loop.h>
 

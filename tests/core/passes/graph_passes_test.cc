@@ -9,14 +9,11 @@
 #include <random>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/bias_add.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/random.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/rounding.h>
-#include <kolo/core/ops/transpose.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/variables.h>
 
 #include "tests/core/passes/placed_step.h"
 

@@ -1,10 +1,9 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/transpose.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/variables.h>
 
 #include "tests/core/passes/placed_step.h"
 

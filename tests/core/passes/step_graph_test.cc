@@ -4,7 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/prune.h>
 #include <tests/core/counted_loop.h>

@@ -6,7 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/order_updates.h>
 #include <tests/core/counted_loop.h>

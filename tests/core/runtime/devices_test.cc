@@ -9,12 +9,12 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/initializers.h>
-#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/random.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/ops/training_ops.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/training.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <tests/core/test_ops.h>
 

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/matmul.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/scatter.h>
-#include <kolo/core/ops/training_ops.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/training.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <tests/core/counted_loop.h>
 

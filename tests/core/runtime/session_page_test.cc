@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/callable.h>
 #include <kolo/core/runtime/session.h>
 

@@ -11,7 +11,7 @@
 
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/linalg.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {

@@ -3,13 +3,11 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/compare.h>
 #include <kolo/core/ops/control_flow.h>
-#include <kolo/core/ops/elementwise.h>
-#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/while_loop.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {

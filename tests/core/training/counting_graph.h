@@ -3,7 +3,7 @@
 
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/variable.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {

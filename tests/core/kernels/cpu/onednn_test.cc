@@ -2,13 +2,12 @@
 
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/bias_add.h>
-#include <kolo/core/ops/conv2d.h>
-#include <kolo/core/ops/matmul.h>
+#include <kolo/core/ops/convolution.h>
+#include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/pooling.h>
-#include <kolo/core/ops/reshape.h>
-#include <kolo/core/ops/softmax.h>
+#include <kolo/core/ops/shapes.h>
 
 namespace kolo {
 namespace {

@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/convolution.h>
+
+namespace kolo {
+namespace {
+
+// The three passes of one convolution share this: what the images, weights and results are, and where the
+// window stands.
+struct Convolution {
+  Shape images;   // [N,C,H,W]
+  Shape weights;  // [out,C,kh,kw]
+  Shape results;  // [N,out,H',W']
+  WindowAxis rows;
+  WindowAxis cols;
+  std::int64_t groups;
+
+  // images: of the output in Conv2DTranspose, of input 0 elsewhere. results: of input 0 in Conv2DTranspose,
+  // of dy in the gradient ops, of the output in the forward op.
+  static Convolution of(const KernelInit& init, const Shape& images, const Shape& results) {
+    const Shape& weights = init.input_shape(1);
+    const auto [rows, cols] =
+        window_axes(images, {weights.dim(2), weights.dim(3)},
+                    rows_cols(init.attr<std::vector<std::int64_t>>("strides"), "conv2d: strides"),
+                    padding_from_name(init.attr<std::string>("padding")));
+    return {images, weights, results, rows, cols, init.attr<std::int64_t>("groups")};
+  }
+  // As oneDNN has it: groups are a dimension of their own.
+  Shape grouped_weights() const {
+    if (groups == 1) return weights;
+    return {groups, weights.dim(0) / groups, weights.dim(1), weights.dim(2), weights.dim(3)};
+  }
+};
+
+// oneDNN's view of it: the layouts are its own choice, the tensors outside are row-major.
+class OneDnnConvolution {
+ public:
+  explicit OneDnnConvolution(const Convolution& c)
+      : images_(detail::row_major(DType::f32, c.images)),
+        weights_(detail::row_major(DType::f32, c.grouped_weights())),
+        results_(detail::row_major(DType::f32, c.results)),
+        any_images_(detail::any_layout(c.images)),
+        any_weights_(detail::any_layout(c.grouped_weights())),
+        any_results_(detail::any_layout(c.results)),
+        strides_{c.rows.stride, c.cols.stride},
+        pad_before_{c.rows.pad_before, c.cols.pad_before},
+        pad_after_{pad_after(c.rows), pad_after(c.cols)} {}
+
+  std::optional<detail::OneDnnCall> forward() const {
+    auto chosen = forward_description();
+    if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
+    return detail::OneDnnCall(
+        dnnl::convolution_forward(chosen), chosen.scratchpad_desc(),
+        {{DNNL_ARG_SRC, images_, chosen.src_desc()}, {DNNL_ARG_WEIGHTS, weights_, chosen.weights_desc()}},
+        {{DNNL_ARG_DST, results_, chosen.dst_desc()}});
+  }
+
+  std::optional<detail::OneDnnCall> backward_images() const {
+    using Pass = dnnl::convolution_backward_data;
+    const Pass::desc pass(kAlgorithm, any_images_, any_weights_, any_results_, strides_, pad_before_,
+                          pad_after_);
+    Pass::primitive_desc chosen(pass, detail::own_scratch(), detail::onednn_engine(), forward_description(),
+                                true);
+    if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
+    return detail::OneDnnCall(Pass(chosen), chosen.scratchpad_desc(),
+                              {{DNNL_ARG_WEIGHTS, weights_, chosen.weights_desc()},
+                               {DNNL_ARG_DIFF_DST, results_, chosen.diff_dst_desc()}},
+                              {{DNNL_ARG_DIFF_SRC, images_, chosen.diff_src_desc()}});
+  }
+
+  std::optional<detail::OneDnnCall> backward_weights() const {
+    using Pass = dnnl::convolution_backward_weights;
+    const Pass::desc pass(kAlgorithm, any_images_, any_weights_, any_results_, strides_, pad_before_,
+                          pad_after_);
+    Pass::primitive_desc chosen(pass, detail::own_scratch(), detail::onednn_engine(), forward_description(),
+                                true);
+    if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
+    return detail::OneDnnCall(
+        Pass(chosen), chosen.scratchpad_desc(),
+        {{DNNL_ARG_SRC, images_, chosen.src_desc()}, {DNNL_ARG_DIFF_DST, results_, chosen.diff_dst_desc()}},
+        {{DNNL_ARG_DIFF_WEIGHTS, weights_, chosen.diff_weights_desc()}});
+  }
+
+ private:
+  static constexpr dnnl::algorithm kAlgorithm = dnnl::algorithm::convolution_direct;
+
+  // oneDNN computes the number of results from the padding: strides that jump over the image's end need it
+  // negative.
+  static std::int64_t pad_after(const WindowAxis& axis) {
+    return (axis.outputs - 1) * axis.stride + axis.window - axis.size - axis.pad_before;
+  }
+
+  dnnl::convolution_forward::primitive_desc forward_description() const {
+    const dnnl::convolution_forward::desc pass(dnnl::prop_kind::forward_training, kAlgorithm, any_images_,
+                                               any_weights_, any_results_, strides_, pad_before_, pad_after_);
+    return {pass, detail::own_scratch(), detail::onednn_engine(), true};
+  }
+
+  dnnl::memory::desc images_, weights_, results_;
+  dnnl::memory::desc any_images_, any_weights_, any_results_;
+  dnnl::memory::dims strides_, pad_before_, pad_after_;
+};
+
+// oneDNN's kernels compute with numbers of 32 bits.
+constexpr std::int64_t kMaxOneDnnWindow = 1 << 12;
+bool is_small(const Convolution& c) {
+  return std::max({c.rows.window, c.rows.stride, c.cols.window, c.cols.stride}) <= kMaxOneDnnWindow;
+}
+
+std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
+    const auto conv = Convolution::of(in, in.input_shape(0), in.output_shape(0));
+    return is_small(conv) ? OneDnnConvolution(conv).forward() : std::nullopt;
+  });
+}
+
+std::unique_ptr<Kernel> make_onednn_backward_images(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {1, 2}, [](const KernelInit& in) {
+    const auto conv = Convolution::of(in, in.input_shape(0), in.input_shape(2));
+    return is_small(conv) ? OneDnnConvolution(conv).backward_images() : std::nullopt;
+  });
+}
+
+std::unique_ptr<Kernel> make_onednn_transpose(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {1, 0}, [](const KernelInit& in) {
+    const auto conv = Convolution::of(in, in.output_shape(0), in.input_shape(0));
+    return is_small(conv) ? OneDnnConvolution(conv).backward_images() : std::nullopt;
+  });
+}
+
+std::unique_ptr<Kernel> make_onednn_backward_weights(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0, 2}, [](const KernelInit& in) {
+    const auto conv = Convolution::of(in, in.input_shape(0), in.input_shape(2));
+    return is_small(conv) ? OneDnnConvolution(conv).backward_weights() : std::nullopt;
+  });
+}
+
+// Calls visit(weight, image, result, count): `count` neighbouring results of one row, which start at element
+// `result` of their plane, meet this weight of the window at image elements `image`, image + column stride, …
+template <typename Visit>
+void for_each_tap(const Convolution& c, const Visit& visit) {
+  for (std::int64_t r = 0; r < c.rows.window; ++r)
+    for (std::int64_t q = 0; q < c.cols.window; ++q) {
+      const OutputRange rows = outputs_inside(c.rows, r), cols = outputs_inside(c.cols, q);
+      for (std::int64_t y = rows.begin; y < rows.end && cols.begin < cols.end; ++y) {
+        const std::int64_t image_row = y * c.rows.stride + r - c.rows.pad_before;
+        const std::int64_t image_col = cols.begin * c.cols.stride + q - c.cols.pad_before;
+        visit(r * c.cols.window + q, image_row * c.cols.size + image_col, y * c.cols.outputs + cols.begin,
+              cols.end - cols.begin);
+      }
+    }
+}
+
+enum class Pass { forward, images, weights };
+
+// The plain loops, of any type and size: for gradient checks in f64 and for what oneDNN declines.
+template <typename T, Pass kPass>
+class PlainConvolution final : public Kernel {
+ public:
+  PlainConvolution(const Convolution& conv, int dy)
+      : conv_(conv),
+        dy_(dy),
+        image_plane_(conv_.rows.size * conv_.cols.size),
+        weight_plane_(conv_.rows.window * conv_.cols.window),
+        result_plane_(conv_.rows.outputs * conv_.cols.outputs) {}
+
+  void compute(KernelContext& context) override {
+    // Filter o sees as many channels, from first_channel(o) on.
+    const std::int64_t batch = conv_.images.dim(0), channels = conv_.weights.dim(1),
+                       outs = conv_.weights.dim(0), all_channels = channels * conv_.groups;
+    const auto first_channel = [&](std::int64_t o) { return o / (outs / conv_.groups) * channels; };
+    T* result = context.output(0).data<T>();
+    std::fill_n(result, context.output(0).elements(), T(0));
+    // Each piece owns whole planes of the result, so that no two threads add to one element.
+    const std::int64_t outer = kPass == Pass::weights ? outs : batch;
+    parallel_for(outer, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t piece = begin; piece < end; ++piece)
+        for (std::int64_t n = kPass == Pass::weights ? 0 : piece;
+             n < (kPass == Pass::weights ? batch : piece + 1); ++n)
+          for (std::int64_t o = kPass == Pass::weights ? piece : 0;
+               o < (kPass == Pass::weights ? piece + 1 : outs); ++o)
+            for (std::int64_t c = 0; c < channels; ++c)
+              planes(context, (n * all_channels + first_channel(o) + c) * image_plane_,
+                     (o * channels + c) * weight_plane_, (n * outs + o) * result_plane_);
+    });
+  }
+
+ private:
+  void planes(KernelContext& context, std::int64_t image_at, std::int64_t weight_at,
+              std::int64_t result_at) const {
+    const T* images = context.input(0).data<T>() + image_at;
+    const T* weights = context.input(1).data<T>() + weight_at;
+    T* out = context.output(0).data<T>();
+    const std::int64_t stride = conv_.cols.stride;
+    if constexpr (kPass == Pass::forward) {
+      for_each_tap(conv_, [&](std::int64_t w, std::int64_t i, std::int64_t r, std::int64_t count) {
+        for (std::int64_t x = 0; x < count; ++x)
+          out[result_at + r + x] += weights[w] * images[i + x * stride];
+      });
+    } else {
+      const T* dy = context.input(dy_).data<T>() + result_at;
+      for_each_tap(conv_, [&](std::int64_t w, std::int64_t i, std::int64_t r, std::int64_t count) {
+        for (std::int64_t x = 0; x < count; ++x) {
+          if constexpr (kPass == Pass::images) out[image_at + i + x * stride] += weights[w] * dy[r + x];
+          else out[weight_at + w] += images[i + x * stride] * dy[r + x];
+        }
+      });
+    }
+  }
+
+  Convolution conv_;
+  int dy_;  // the input that is like the results
+  std::int64_t image_plane_;
+  std::int64_t weight_plane_;
+  std::int64_t result_plane_;
+};
+
+template <typename T, Pass kPass>
+std::unique_ptr<Kernel> make_plain(KernelInit& init) {
+  const Shape& results = kPass == Pass::forward ? init.output_shape(0) : init.input_shape(2);
+  return std::make_unique<PlainConvolution<T, kPass>>(Convolution::of(init, init.input_shape(0), results), 2);
+}
+template <typename T>
+std::unique_ptr<Kernel> make_plain_transpose(KernelInit& init) {
+  const auto conv = Convolution::of(init, init.output_shape(0), init.input_shape(0));
+  return std::make_unique<PlainConvolution<T, Pass::images>>(conv, 0);
+}
+
+const RegisterKernel onednn_forward("Conv2D", "CPU", {DType::f32}, make_onednn_forward, 1);
+const RegisterKernel plain_forward_f32("Conv2D", "CPU", {DType::f32}, make_plain<float, Pass::forward>);
+const RegisterKernel plain_forward_f64("Conv2D", "CPU", {DType::f64}, make_plain<double, Pass::forward>);
+const RegisterKernel onednn_images("Conv2DBackpropInput", "CPU", {DType::f32}, make_onednn_backward_images,
+                                   1);
+const RegisterKernel plain_images_f32("Conv2DBackpropInput", "CPU", {DType::f32},
+                                      make_plain<float, Pass::images>);
+const RegisterKernel plain_images_f64("Conv2DBackpropInput", "CPU", {DType::f64},
+                                      make_plain<double, Pass::images>);
+const RegisterKernel onednn_transpose("Conv2DTranspose", "CPU", {DType::f32}, make_onednn_transpose, 1);
+const RegisterKernel plain_transpose_f32("Conv2DTranspose", "CPU", {DType::f32}, make_plain_transpose<float>);
+const RegisterKernel plain_transpose_f64("Conv2DTranspose", "CPU", {DType::f64},
+                                         make_plain_transpose<double>);
+const RegisterKernel onednn_weights("Conv2DBackpropFilter", "CPU", {DType::f32}, make_onednn_backward_weights,
+                                    1);
+const RegisterKernel plain_weights_f32("Conv2DBackpropFilter", "CPU", {DType::f32},
+                                       make_plain<float, Pass::weights>);
+const RegisterKernel plain_weights_f64("Conv2DBackpropFilter", "CPU", {DType::f64},
+                                       make_plain<double, Pass::weights>);
+
+}  // namespace
+
+}  // namespace kolo

@@ -1,0 +1,366 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <kolo/core/kernels/cpu/normalization_loops.h>
+#include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo {
+namespace {
+
+// x seen as [batch, channels, inner].
+struct View {
+  std::int64_t batch;
+  std::int64_t channels;
+  std::int64_t inner;
+  std::int64_t per_channel() const { return batch * inner; }
+};
+
+View view_of(const Shape& x) {
+  View view{x.dim(0), x.dim(1), 1};
+  for (int axis = 2; axis < x.rank(); ++axis) view.inner *= x.dim(axis);
+  return view;
+}
+
+// The moving averages after this step. The sample variance, as TensorFlow and PyTorch take it: of one element
+// it is the variance itself, 0. A batch without elements changes nothing.
+template <typename T>
+void move_averages(KernelContext& context, double momentum) {
+  const View view = view_of(context.input(0).shape());
+  const T *mean = context.output(1).data<T>(), *variance = context.output(2).data<T>();
+  const T *old_mean = context.input(3).data<T>(), *old_variance = context.input(4).data<T>();
+  T *new_mean = context.output(3).data<T>(), *new_variance = context.output(4).data<T>();
+  const auto n = static_cast<double>(view.per_channel());
+  const double share = n == 0 ? 0 : 1 - momentum, correction = n > 1 ? n / (n - 1) : 1;
+  for (std::int64_t c = 0; c < view.channels; ++c) {
+    new_mean[c] = static_cast<T>(old_mean[c] + share * (mean[c] - old_mean[c]));
+    new_variance[c] = static_cast<T>(old_variance[c] + share * (variance[c] * correction - old_variance[c]));
+  }
+}
+
+// A channel at a time while its planes are in the cache.
+template <typename Visit>
+void for_planes(const View& view, std::int64_t c, const Visit& visit) {
+  for (std::int64_t n = 0; n < view.batch; ++n) visit((n * view.channels + c) * view.inner);
+}
+
+template <typename T>
+class PlaneBatchNorm final : public Kernel {
+ public:
+  explicit PlaneBatchNorm(const KernelInit& init)
+      : epsilon_(init.attr<double>("epsilon")), momentum_(init.attr<double>("momentum")) {}
+
+  void compute(KernelContext& context) override {
+    const View view = view_of(context.input(0).shape());
+    const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
+            *offset = context.input(2).data<T>();
+    T *y = context.output(0).data<T>(), *mean = context.output(1).data<T>(),
+      *variance = context.output(2).data<T>();
+    const double n = std::max<double>(1, static_cast<double>(view.per_channel()));
+    parallel_for(view.channels, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        double sum = 0, squares = 0;
+        for_planes(view, c, [&](std::int64_t at) { sum += loops_.sum(x + at, view.inner); });
+        mean[c] = static_cast<T>(sum / n);
+        for_planes(view, c, [&](std::int64_t at) { squares += loops_.squares(x + at, mean[c], view.inner); });
+        variance[c] = static_cast<T>(squares / n);
+        const T factor = static_cast<T>(scale[c] / std::sqrt(squares / n + epsilon_));
+        for_planes(view, c, [&](std::int64_t at) {
+          loops_.affine(x + at, mean[c], factor, offset[c], y + at, view.inner);
+        });
+      }
+    });
+    move_averages<T>(context, momentum_);
+  }
+
+ private:
+  const detail::NormalizationLoops<T>& loops_ = detail::normalization_loops<T>();
+  double epsilon_;
+  double momentum_;
+};
+
+// With r = 1 / √(variance + epsilon) and z = (x − mean) · r:
+// doffset = Σ dy, dscale = Σ dy · z, dx = scale · r · (dy − doffset / n − z · dscale / n).
+template <typename T>
+class PlaneBatchNormGrad final : public Kernel {
+ public:
+  explicit PlaneBatchNormGrad(const KernelInit& init) : epsilon_(init.attr<double>("epsilon")) {}
+
+  void compute(KernelContext& context) override {
+    const View view = view_of(context.input(0).shape());
+    const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
+            *mean = context.input(2).data<T>(), *variance = context.input(3).data<T>(),
+            *dy = context.input(4).data<T>();
+    T *dx = context.output(0).data<T>(), *dscale = context.output(1).data<T>(),
+      *doffset = context.output(2).data<T>();
+    const double n = std::max<double>(1, static_cast<double>(view.per_channel()));
+    parallel_for(view.channels, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        double sums[2] = {0, 0};
+        for_planes(view, c, [&](std::int64_t at) {
+          loops_.gradient_sums(dy + at, x + at, mean[c], view.inner, sums);
+        });
+        const double r = 1 / std::sqrt(variance[c] + epsilon_);
+        doffset[c] = static_cast<T>(sums[0]);
+        dscale[c] = static_cast<T>(sums[1] * r);
+        const T factor = static_cast<T>(scale[c] * r), of_mean = static_cast<T>(sums[0] / n),
+                of_x = static_cast<T>(sums[1] * r * r / n);
+        for_planes(view, c, [&](std::int64_t at) {
+          loops_.gradient(dy + at, x + at, mean[c], factor, of_mean, of_x, dx + at, view.inner);
+        });
+      }
+    });
+  }
+
+ private:
+  const detail::NormalizationLoops<T>& loops_ = detail::normalization_loops<T>();
+  double epsilon_;
+};
+
+template <typename T>
+class BatchNormInference final : public Kernel {
+ public:
+  explicit BatchNormInference(const KernelInit& init) : epsilon_(init.attr<double>("epsilon")) {}
+
+  void compute(KernelContext& context) override {
+    const View view = view_of(context.input(0).shape());
+    const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
+            *offset = context.input(2).data<T>(), *mean = context.input(3).data<T>(),
+            *variance = context.input(4).data<T>();
+    T* y = context.output(0).data<T>();
+    const std::int64_t grain =
+        std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, view.inner));
+    parallel_for(view.batch * view.channels, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t plane = begin; plane < end; ++plane) {
+        const std::int64_t c = plane % view.channels;
+        const T factor = static_cast<T>(scale[c] / std::sqrt(variance[c] + epsilon_));
+        loops_.affine(x + plane * view.inner, mean[c], factor, offset[c], y + plane * view.inner, view.inner);
+      }
+    });
+  }
+
+ private:
+  const detail::NormalizationLoops<T>& loops_ = detail::normalization_loops<T>();
+  double epsilon_;
+};
+
+// oneDNN is faster on small planes only, [N,C] above all: on row-major tensors it has no code of its own for
+// the processor, and takes three to five times as long as the loops above.
+constexpr std::int64_t kSmallPlane = 16;
+
+std::unique_ptr<Kernel> decline_planes(KernelInit& init) {
+  return init.decline("oneDNN: the plain loops are faster on large planes");
+}
+bool has_large_planes(const KernelInit& init) {
+  const Shape& x = init.input_shape(0);
+  return x.is_fully_known() && view_of(x).inner >= kSmallPlane;
+}
+
+// oneDNN's view: four dimensions, for which it has most implementations.
+struct OneDnnView {
+  explicit OneDnnView(const Shape& x) {
+    const View view = view_of(x);
+    data = detail::row_major(DType::f32, {view.batch, view.channels, view.inner, 1});
+    channels = detail::row_major(DType::f32, {view.channels});
+  }
+  dnnl::memory::desc data;
+  dnnl::memory::desc channels;
+};
+
+const auto kScaleAndShift = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+
+dnnl::batch_normalization_forward::primitive_desc forward_description(const OneDnnView& view,
+                                                                      const KernelInit& init) {
+  const dnnl::batch_normalization_forward::desc pass(dnnl::prop_kind::forward_training, view.data,
+                                                     static_cast<float>(init.attr<double>("epsilon")),
+                                                     kScaleAndShift);
+  return {pass, detail::own_scratch(), detail::onednn_engine(), true};
+}
+
+class OneDnnBatchNorm final : public Kernel {
+ public:
+  OneDnnBatchNorm(detail::OneDnnCall call, double momentum) : call_(std::move(call)), momentum_(momentum) {}
+
+  void compute(KernelContext& context) override {
+    call_.run({context.input(0).raw(), context.input(1).raw(), context.input(2).raw(),
+               context.output(0).raw(), context.output(1).raw(), context.output(2).raw()},
+              context.scratch());
+    move_averages<float>(context, momentum_);
+  }
+
+ private:
+  detail::OneDnnCall call_;
+  double momentum_;
+};
+
+std::optional<detail::OneDnnCall> plan_forward(const KernelInit& init) {
+  const OneDnnView view(init.input_shape(0));
+  auto chosen = forward_description(view, init);
+  if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
+  return detail::OneDnnCall(dnnl::batch_normalization_forward(chosen), chosen.scratchpad_desc(),
+                            {{DNNL_ARG_SRC, view.data, view.data},
+                             {DNNL_ARG_SCALE, view.channels, view.channels},
+                             {DNNL_ARG_SHIFT, view.channels, view.channels}},
+                            {{DNNL_ARG_DST, view.data, view.data},
+                             {DNNL_ARG_MEAN, view.channels, view.channels},
+                             {DNNL_ARG_VARIANCE, view.channels, view.channels}});
+}
+
+std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
+  if (has_large_planes(init)) return decline_planes(init);
+  return detail::make_kernel_around(init, plan_forward, [&](detail::OneDnnCall call) {
+    return std::make_unique<OneDnnBatchNorm>(std::move(call), init.attr<double>("momentum"));
+  });
+}
+
+std::optional<detail::OneDnnCall> plan_backward(const KernelInit& init) {
+  const OneDnnView view(init.input_shape(0));
+  const dnnl::batch_normalization_backward::desc pass(dnnl::prop_kind::backward, view.data, view.data,
+                                                      static_cast<float>(init.attr<double>("epsilon")),
+                                                      kScaleAndShift);
+  dnnl::batch_normalization_backward::primitive_desc chosen(
+      pass, detail::own_scratch(), detail::onednn_engine(), forward_description(view, init), true);
+  if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
+  return detail::OneDnnCall(dnnl::batch_normalization_backward(chosen), chosen.scratchpad_desc(),
+                            {{DNNL_ARG_SRC, view.data, view.data},
+                             {DNNL_ARG_SCALE, view.channels, view.channels},
+                             {DNNL_ARG_SHIFT, view.channels, view.channels},
+                             {DNNL_ARG_MEAN, view.channels, view.channels},
+                             {DNNL_ARG_VARIANCE, view.channels, view.channels},
+                             {DNNL_ARG_DIFF_DST, view.data, view.data}},
+                            {{DNNL_ARG_DIFF_SRC, view.data, view.data},
+                             {DNNL_ARG_DIFF_SCALE, view.channels, view.channels},
+                             {DNNL_ARG_DIFF_SHIFT, view.channels, view.channels}});
+}
+
+std::unique_ptr<Kernel> make_onednn_backward(KernelInit& init) {
+  if (has_large_planes(init)) return decline_planes(init);
+  // This oneDNN wants an offset though the gradients do not depend on it: it is given the scale again.
+  return detail::make_onednn_kernel(init, {0, 1, 1, 2, 3, 4}, plan_backward);
+}
+
+template <template <typename> class K, typename T>
+std::unique_ptr<Kernel> make(KernelInit& init) {
+  return std::make_unique<K<T>>(init);
+}
+
+const RegisterKernel onednn("BatchNorm", "CPU", {DType::f32}, make_onednn_forward, 1);
+const RegisterKernel planes_f32("BatchNorm", "CPU", {DType::f32}, make<PlaneBatchNorm, float>);
+const RegisterKernel planes_f64("BatchNorm", "CPU", {DType::f64}, make<PlaneBatchNorm, double>);
+const RegisterKernel onednn_grad("BatchNormGrad", "CPU", {DType::f32}, make_onednn_backward, 1);
+const RegisterKernel planes_grad_f32("BatchNormGrad", "CPU", {DType::f32}, make<PlaneBatchNormGrad, float>);
+const RegisterKernel planes_grad_f64("BatchNormGrad", "CPU", {DType::f64}, make<PlaneBatchNormGrad, double>);
+const RegisterKernel inference_f32("BatchNormInference", "CPU", {DType::f32},
+                                   make<BatchNormInference, float>);
+const RegisterKernel inference_f64("BatchNormInference", "CPU", {DType::f64},
+                                   make<BatchNormInference, double>);
+
+struct Rows {
+  std::int64_t count = 1;
+  std::int64_t width;
+  std::int64_t grain() const {
+    return std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, width));
+  }
+};
+
+Rows rows_of(const Shape& x) {
+  Rows rows{1, x.dim(-1)};
+  for (int axis = 0; axis + 1 < x.rank(); ++axis) rows.count *= x.dim(axis);
+  return rows;
+}
+
+template <typename T>
+class LayerNorm final : public Kernel {
+ public:
+  explicit LayerNorm(const KernelInit& init) : epsilon_(init.attr<double>("epsilon")) {}
+
+  void compute(KernelContext& context) override {
+    const Rows rows = rows_of(context.input(0).shape());
+    const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
+            *offset = context.input(2).data<T>();
+    T *y = context.output(0).data<T>(), *mean = context.output(1).data<T>(),
+      *inverse = context.output(2).data<T>();
+    const double width = std::max<double>(1, static_cast<double>(rows.width));
+    parallel_for(rows.count, rows.grain(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T* row = x + i * rows.width;
+        mean[i] = static_cast<T>(loops_.sum(row, rows.width) / width);
+        const double variance = loops_.squares(row, mean[i], rows.width) / width;
+        inverse[i] = static_cast<T>(1 / std::sqrt(variance + epsilon_));
+        loops_.row(row, mean[i], inverse[i], scale, offset, y + i * rows.width, rows.width);
+      }
+    });
+  }
+
+ private:
+  const detail::NormalizationLoops<T>& loops_ = detail::normalization_loops<T>();
+  double epsilon_;
+};
+
+// With r = inverse deviation, z = (x − mean) · r and g = dy · scale:
+// doffset = Σ dy, dscale = Σ dy · z over the rows; dx = r · (g − mean of g − z · mean of g · z) along them.
+template <typename T>
+class LayerNormGrad final : public Kernel {
+ public:
+  explicit LayerNormGrad(const KernelInit&) {}
+
+  void compute(KernelContext& context) override {
+    const Rows rows = rows_of(context.input(0).shape());
+    const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
+            *mean = context.input(2).data<T>(), *inverse = context.input(3).data<T>(),
+            *dy = context.input(4).data<T>();
+    T* dx = context.output(0).data<T>();
+    const auto width = static_cast<double>(rows.width);
+    parallel_for(rows.count, rows.grain(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t at = i * rows.width;
+        double sums[2] = {0, 0};
+        loops_.row_sums(dy + at, x + at, scale, mean[i], rows.width, sums);
+        const double r = inverse[i];
+        loops_.row_gradient(dy + at, x + at, scale, mean[i], inverse[i], static_cast<T>(sums[0] / width),
+                            static_cast<T>(sums[1] * r * r / width), dx + at, rows.width);
+      }
+    });
+    sum_columns(context, rows);
+  }
+
+ private:
+  // Each thread its own columns: the sums do not depend on the number of threads.
+  void sum_columns(KernelContext& context, const Rows& rows) const {
+    const T *x = context.input(0).data<T>(), *mean = context.input(2).data<T>(),
+            *inverse = context.input(3).data<T>(), *dy = context.input(4).data<T>();
+    T *dscale = context.output(1).data<T>(), *doffset = context.output(2).data<T>();
+    const std::int64_t blocks = (rows.width + kColumns - 1) / kColumns;
+    parallel_for(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t block = begin; block < end; ++block) {
+        const std::int64_t first = block * kColumns, count = std::min(kColumns, rows.width - first);
+        double of_dy[kColumns] = {}, of_product[kColumns] = {};
+        for (std::int64_t i = 0; i < rows.count; ++i) {
+          const std::int64_t at = i * rows.width + first;
+          loops_.add_row(dy + at, x + at, mean[i], inverse[i], of_dy, of_product, count);
+        }
+        for (std::int64_t j = 0; j < count; ++j) {
+          dscale[first + j] = static_cast<T>(of_product[j]);
+          doffset[first + j] = static_cast<T>(of_dy[j]);
+        }
+      }
+    });
+  }
+
+  static constexpr std::int64_t kColumns = 256;
+  const detail::NormalizationLoops<T>& loops_ = detail::normalization_loops<T>();
+};
+
+const RegisterKernel layer_norm_f32("LayerNorm", "CPU", {DType::f32}, make<LayerNorm, float>);
+const RegisterKernel layer_norm_f64("LayerNorm", "CPU", {DType::f64}, make<LayerNorm, double>);
+const RegisterKernel layer_norm_grad_f32("LayerNormGrad", "CPU", {DType::f32}, make<LayerNormGrad, float>);
+const RegisterKernel layer_norm_grad_f64("LayerNormGrad", "CPU", {DType::f64}, make<LayerNormGrad, double>);
+
+}  // namespace
+
+}  // namespace kolo

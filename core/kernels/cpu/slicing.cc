@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/element_bits.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/parallel_rows.h>
+#include <kolo/core/kernels/cpu/reduce.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/slicing_internal.h>
+
+namespace kolo {
+namespace {
+
+const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
+                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
+
+// Elements between a dense tensor and places that strides describe.
+// to[i] = from[offset of i], i in row-major order of the index's dimensions; elements of `size` bytes.
+void gather_strided(const detail::StridedIndex<1>& index, std::size_t size, const std::byte* from,
+                    std::byte* to) {
+  detail::with_bits(size, [&](auto tag) {
+    using Bits = typename decltype(tag)::type;
+    const auto* source = reinterpret_cast<const Bits*>(from);
+    auto* target = reinterpret_cast<Bits*>(to);
+    const std::int64_t step = index.row_strides()[0];
+    detail::parallel_rows(index, [=](std::int64_t at, const auto& offsets, std::int64_t count) {
+      const Bits* x = source + offsets[0];
+      if (step == 1) std::copy_n(x, count, target + at);
+      else if (step == 0) std::fill_n(target + at, count, *x);
+      else
+        for (std::int64_t i = 0; i < count; ++i) target[at + i] = x[i * step];
+    });
+  });
+}
+
+// to[offset of i] = from[i]; no two offsets are the same.
+void scatter_strided(const detail::StridedIndex<1>& index, std::size_t size, const std::byte* from,
+                     std::byte* to) {
+  detail::with_bits(size, [&](auto tag) {
+    using Bits = typename decltype(tag)::type;
+    const auto* source = reinterpret_cast<const Bits*>(from);
+    auto* target = reinterpret_cast<Bits*>(to);
+    const std::int64_t step = index.row_strides()[0];
+    detail::parallel_rows(index, [=](std::int64_t at, const auto& offsets, std::int64_t count) {
+      Bits* y = target + offsets[0];
+      if (step == 1) std::copy_n(source + at, count, y);
+      else
+        for (std::int64_t i = 0; i < count; ++i) y[i * step] = source[at + i];
+    });
+  });
+}
+
+// Where the elements of a slice lie in the whole tensor.
+struct Places {
+  detail::StridedIndex<1> index;
+  std::int64_t start_bytes = 0;
+
+  Places(const detail::SliceSpec& spec, const Tensor& whole) {
+    const detail::ResolvedSlice slice = detail::resolve_slice(spec, whole.shape());
+    const auto& dims = whole.shape().dims();
+    std::int64_t stride = whole.elements(), start = 0;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      stride = dims[axis] == 0 ? 0 : stride / dims[axis];
+      start += slice.begin[axis] * stride;
+      index.push(slice.count[axis], {stride * slice.stride[axis]});
+    }
+    start_bytes = start * static_cast<std::int64_t>(size_of(whole.dtype()));
+  }
+};
+
+class StridedSliceKernel final : public Kernel {
+ public:
+  explicit StridedSliceKernel(KernelInit& init) : spec_(detail::slice_spec(init)) {}
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    const Places places(spec_, x);
+    gather_strided(places.index, size_of(x.dtype()), x.raw() + places.start_bytes, context.output(0).raw());
+  }
+
+ private:
+  detail::SliceSpec spec_;
+};
+
+class StridedSliceGradKernel final : public Kernel {
+ public:
+  explicit StridedSliceGradKernel(KernelInit& init) : spec_(detail::slice_spec(init)) {}
+  void compute(KernelContext& context) override {
+    const Tensor& dx = context.output(0);
+    std::fill_n(dx.raw(), dx.bytes(), std::byte{0});
+    const Places places(spec_, dx);
+    scatter_strided(places.index, size_of(dx.dtype()), context.input(0).raw(), dx.raw() + places.start_bytes);
+  }
+
+ private:
+  detail::SliceSpec spec_;
+};
+
+class ReverseKernel final : public Kernel {
+ public:
+  explicit ReverseKernel(KernelInit& init) : axes_(init.attr<std::vector<std::int64_t>>("axes")) {}
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    if (x.elements() == 0) return;
+    const auto& dims = x.shape().dims();
+    const auto rank = static_cast<std::int64_t>(dims.size());
+    std::int64_t stride = x.elements(), start = 0;
+    detail::StridedIndex<1> index;
+    for (std::int64_t axis = 0; axis < rank; ++axis) {
+      stride /= dims[axis];
+      const bool reversed = std::any_of(axes_.begin(), axes_.end(),
+                                        [&](std::int64_t own) { return own == axis || own == axis - rank; });
+      if (reversed) start += (dims[axis] - 1) * stride;
+      index.push(dims[axis], {reversed ? -stride : stride});
+    }
+    const std::size_t size = size_of(x.dtype());
+    gather_strided(index, size, x.raw() + start * static_cast<std::int64_t>(size), context.output(0).raw());
+  }
+
+ private:
+  std::vector<std::int64_t> axes_;
+};
+
+template <typename K>
+RegisterKernel kernel(const char* op) {
+  return RegisterKernel(op, "CPU", kNumeric, [](KernelInit& init) -> std::unique_ptr<Kernel> {
+    return std::make_unique<K>(init);
+  });
+}
+
+const RegisterKernel slice_kernels[] = {
+    kernel<StridedSliceKernel>("StridedSlice"),
+    kernel<StridedSliceGradKernel>("StridedSliceGrad"),
+    kernel<ReverseKernel>("Reverse"),
+};
+
+void fill(const Tensor& tensor, double value) {
+  detail::with_bits(size_of(tensor.dtype()), [&](auto tag) {
+    using Bits = typename decltype(tag)::type;
+    const Bits bits = detail::bits_of<Bits>(value, tensor.dtype());
+    Bits* to = reinterpret_cast<Bits*>(tensor.raw());
+    parallel_for(tensor.elements(), kElementGrain,
+                 [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, bits); });
+  });
+}
+
+class PadKernel final : public Kernel {
+ public:
+  explicit PadKernel(KernelInit& init)
+      : before_(init.attr<std::vector<std::int64_t>>("before")), value_(init.attr<double>("value")) {}
+
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    const Tensor& y = context.output(0);
+    fill(y, value_);
+    const auto &from = x.shape().dims(), &to = y.shape().dims();
+    std::int64_t stride = y.elements(), start = 0;
+    detail::StridedIndex<1> inside;
+    for (std::size_t axis = 0; axis < from.size(); ++axis) {
+      stride = to[axis] == 0 ? 0 : stride / to[axis];
+      start += before_[axis] * stride;
+      inside.push(from[axis], {stride});
+    }
+    const std::size_t size = size_of(x.dtype());
+    scatter_strided(inside, size, x.raw(), y.raw() + start * static_cast<std::int64_t>(size));
+  }
+
+ private:
+  std::vector<std::int64_t> before_;
+  double value_;
+};
+
+const RegisterKernel pad("Pad", "CPU",
+                         {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8,
+                          DType::i8, DType::f16, DType::bf16},
+                         [](KernelInit& init) -> std::unique_ptr<Kernel> {
+                           return std::make_unique<PadKernel>(init);
+                         });
+
+class TileKernel final : public Kernel {
+ public:
+  explicit TileKernel(KernelInit& init) : multiples_(init.attr<std::vector<std::int64_t>>("multiples")) {}
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    const auto& dims = x.shape().dims();
+    std::int64_t stride = x.elements();
+    detail::StridedIndex<1> index;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      stride = dims[axis] == 0 ? 0 : stride / dims[axis];
+      index.push(multiples_[axis], {0});
+      index.push(dims[axis], {stride});
+    }
+    gather_strided(index, size_of(x.dtype()), x.raw(), context.output(0).raw());
+  }
+
+ private:
+  std::vector<std::int64_t> multiples_;
+};
+
+template <typename T>
+class TileGradKernel final : public Kernel {
+ public:
+  explicit TileGradKernel(KernelInit& init) : multiples_(init.attr<std::vector<std::int64_t>>("multiples")) {}
+  void compute(KernelContext& context) override {
+    const auto& dims = context.output(0).shape().dims();
+    // dy with each dimension as (repetition, own): the repetitions are summed away.
+    std::vector<std::int64_t> pairs;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      pairs.push_back(multiples_[axis]);
+      pairs.push_back(dims[axis]);
+    }
+    const detail::FoldIndex index(Shape(std::move(pairs)), [](int axis) { return axis % 2 == 0; });
+    T* dx = context.output(0).data<T>();
+    detail::fold<detail::SumFold>(index, context.input(0).data<T>(),
+                                  [dx](std::int64_t i, auto sum) { dx[i] = static_cast<T>(sum); });
+  }
+
+ private:
+  std::vector<std::int64_t> multiples_;
+};
+
+void broadcast_to(KernelContext& context) {
+  const Tensor& x = context.input(0);
+  const Tensor& y = context.output(0);
+  gather_strided(detail::broadcast_index_to(y.shape(), x.shape()), size_of(x.dtype()), x.raw(), y.raw());
+}
+
+template <typename K>
+RegisterKernel kernel(const char* op, const std::vector<DType>& types) {
+  return RegisterKernel(op, "CPU", types, [](KernelInit& init) -> std::unique_ptr<Kernel> {
+    return std::make_unique<K>(init);
+  });
+}
+
+const RegisterKernel tile_kernels[] = {
+    kernel<TileKernel>("Tile", kNumeric),
+    kernel<TileGradKernel<float>>("TileGrad", {DType::f32}),
+    kernel<TileGradKernel<double>>("TileGrad", {DType::f64}),
+    RegisterKernel("BroadcastTo", "CPU", kNumeric, broadcast_to),
+};
+
+}  // namespace
+
+}  // namespace kolo
