@@ -17,7 +17,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/runtime/callable.h>
+#include <kolo/core/runtime/session.h>
 
 namespace kolo::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/rank_state.h>
 
 namespace kolo {
 namespace {

@@ -6,7 +6,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/rank_state.h>
 
 namespace kolo::detail {
 

@@ -9,7 +9,7 @@
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/gated_gradients.h>
 
 namespace kolo::detail {

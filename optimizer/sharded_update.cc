@@ -10,7 +10,7 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/rank_state.h>
 
 namespace kolo::detail {
 namespace {

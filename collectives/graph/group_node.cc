@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/process.h>
 
 namespace kolo::detail {

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/schedule/bucket.h>
-#include <kolo/collectives/schedule/schedule.h>
+#include <kolo/collectives/schedule/spec.h>
 #include <kolo/core/graph/node.h>
 
 namespace kolo::detail {

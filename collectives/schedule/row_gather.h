@@ -9,8 +9,8 @@
 
 #include <kolo/collectives/algorithms/communicator.h>
 #include <kolo/collectives/algorithms/text_exchange.h>
-#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/collectives/schedule/scheduled_operation.h>
+#include <kolo/collectives/schedule/spec.h>
 #include <kolo/collectives/schedule/step_state.h>
 #include <kolo/core/tensor/tensor.h>
 

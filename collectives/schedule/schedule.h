@@ -2,55 +2,21 @@
 // fixed order while the backward pass goes on.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kolo/collectives/algorithms/collective.h>
-#include <kolo/collectives/engine/process_set.h>
-#include <kolo/collectives/reduce/reduction.h>
-#include <kolo/collectives/schedule/bucket.h>
+#include <kolo/collectives/schedule/spec.h>
+#include <kolo/collectives/schedule/step_state.h>
 #include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/tensor/allocator.h>
 #include <kolo/core/tensor/tensor.h>
 
 namespace kolo {
-
-/// Rows of a tensor: each rank gives those that it has, every rank gets all.
-struct RowGatherSpec {
-  std::string name;
-  Shape dense_shape;  // of the whole tensor; fully known
-  DType dtype = DType::f32;
-  DType index_dtype = DType::i32;
-};
-
-/// Of one gradient where each rank updates a part of every bucket.
-struct ShardSpec {
-  bool part_only = true;          // a rank looks at nothing but its own part of the reduced gradient
-  std::optional<DType> gathered;  // type of the variable of which the updated parts are gathered; none: it is
-                                  // not
-};
-
-struct ScheduleSpec {
-  std::string name;  // for messages; need not be the same on all ranks
-  Reduction reduction = ReduceOp::average;
-  std::vector<GradientSpec> gradients =
-      {};  // in the order in which the backward pass makes them; floating types
-  BucketLimits limits = {};
-  std::vector<RowGatherSpec> gathers = {};  // come after all buckets
-  // One for each gradient, or none. A bucket of gradients that are all part_only is reduce-scattered, others
-  // are reduced as a whole. What is gathered comes after all buckets and gathers.
-  std::vector<ShardSpec> shards = {};
-  // Further named values that must agree on all ranks.
-  std::vector<std::pair<std::string, std::string>> options = {};
-  ProcessSet process_set = {};  // the ranks that share the schedule
-};
 
 /// The limits that init() found, the defaults without it.
 BucketLimits default_bucket_limits();
@@ -69,16 +35,8 @@ Allocator& bucket_allocator();
 /// reduced. One rank: no traffic; submit() is done at once.
 class Schedule final : public StepAgreement {
  public:
-  /// Called once for each submitted bucket: nullptr, or why the step is void (OutOfRangeError for the end of
-  /// data, AbortedError for a failed rank) or the group broken (DeadlineExceededError, UnavailableError, …).
-  /// On the communication thread, or inside submit(): must be quick, must not throw, and must not be what
-  /// keeps the schedule alive.
-  using Done = std::function<void(std::exception_ptr)>;
-
-  struct Timing {
-    std::chrono::steady_clock::time_point start;
-    std::chrono::steady_clock::time_point end;
-  };
+  using Done = detail::SlotDone;
+  using Timing = detail::SlotTiming;
 
   /// Throws InvalidArgumentError for a gradient that is not floating, for an op other than sum, average and
   /// adasum, and for a process set that was removed or that this rank is not in. A set that is removed later

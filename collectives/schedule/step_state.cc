@@ -145,7 +145,7 @@ StepState::Submitted StepState::queue_next() {
   return result;
 }
 
-StepState::Submitted StepState::submit(int bucket, Schedule::Done& done) {
+StepState::Submitted StepState::submit(int bucket, SlotDone& done) {
   MutexLock lock(mutex_);
   Slot& slot = slots_.at(bucket);
   if (const auto error = error_locked()) return {.error = error};
@@ -230,7 +230,7 @@ std::exception_ptr StepState::error() const {
 }
 
 void StepState::break_off(std::exception_ptr error) {
-  std::vector<Schedule::Done> waiting;
+  std::vector<SlotDone> waiting;
   {
     MutexLock lock(mutex_);
     if (!broken_) broken_ = error;
@@ -295,8 +295,8 @@ void StepState::set_reasons(std::span<const std::string> reasons) {
 }
 
 void StepState::finish_bucket(int bucket, std::exception_ptr error) {
-  Schedule::Done done;
-  std::vector<Schedule::Done> void_too;  // the ones that wait for an earlier bucket, which will not come
+  SlotDone done;
+  std::vector<SlotDone> void_too;  // the ones that wait for an earlier bucket, which will not come
   {
     MutexLock lock(mutex_);
     if (error && !broken_) broken_ = error;
@@ -326,9 +326,9 @@ StepVerdict StepState::last_verdict() const {
   return verdict_;
 }
 
-std::vector<Schedule::Timing> StepState::timings() const {
+std::vector<SlotTiming> StepState::timings() const {
   MutexLock lock(mutex_);
-  std::vector<Schedule::Timing> timings;
+  std::vector<SlotTiming> timings;
   for (const auto& slot : slots_) timings.push_back(slot.timing);
   return timings;
 }

@@ -2,17 +2,17 @@
 // came.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/runtime/step_agreement.h>
+#include <kolo/core/tensor/dtype.h>
 
 namespace kolo::detail {
 
@@ -29,6 +29,17 @@ inline constexpr int kFlagElements = 4;
 
 void write_flags(DType dtype, std::byte* to, const StepFlags& flags);
 StepFlags read_flags(DType dtype, const std::byte* from);
+
+/// Called once for each submitted slot: nullptr, or why the step is void (OutOfRangeError for the end of
+/// data, AbortedError for a failed rank) or the group broken (DeadlineExceededError, UnavailableError, …).
+/// On the communication thread, or inside submit(): must be quick, must not throw, and must not be what
+/// keeps the schedule alive.
+using SlotDone = std::function<void(std::exception_ptr)>;
+
+struct SlotTiming {
+  std::chrono::steady_clock::time_point start;
+  std::chrono::steady_clock::time_point end;
+};
 
 /// Any thread.
 class StepState {
@@ -52,7 +63,7 @@ class StepState {
     int first = 0, end = 0;    // the buckets whose turn it is now: none, one or several
     std::exception_ptr error;  // the step is void or the group broken; `done` was left to the caller
   };
-  Submitted submit(int bucket, Schedule::Done& done);
+  Submitted submit(int bucket, SlotDone& done);
   /// All that this rank has not submitted, as they are: for a step that this rank is about to void. Who
   /// submits one of them later is told so.
   Submitted submit_missing();
@@ -92,7 +103,7 @@ class StepState {
   void finish_bucket(int bucket, std::exception_ptr error);
 
   StepVerdict last_verdict() const;
-  std::vector<Schedule::Timing> timings() const;
+  std::vector<SlotTiming> timings() const;
   std::int64_t exchanges() const;
 
  private:
@@ -100,8 +111,8 @@ class StepState {
     bool submitted = false;
     bool queued = false;  // handed to the thread that reduces
     bool over = false;
-    Schedule::Done done;
-    Schedule::Timing timing;
+    SlotDone done;
+    SlotTiming timing;
   };
 
   void begin_locked() KOLO_REQUIRES(mutex_);

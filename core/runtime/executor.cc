@@ -11,7 +11,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
-#include <kolo/core/runtime/branches.h>
+#include <kolo/core/runtime/plan.h>
 
 namespace kolo {
 
@@ -48,6 +48,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Lane = StepMemory::Lane;
+
+// Whether the node at position `index`, which is_conditional(), happens in this run; notes it in its
+// context. To be asked when all that it waits for is done.
+bool happens(const PlanNode& node, int index, Frame& frame) {
+  KernelContext& context = frame.contexts[index];
+  context.skipped = false;
+  for (const int before : node.skipped_with) context.skipped |= frame.contexts[before].skipped;
+  bool any = node.joined.empty();
+  for (std::size_t i = 0; i < node.joined.size(); ++i)
+    any |= context.happened[i] = !frame.contexts[node.joined[i]].skipped;
+  context.skipped |= !any;
+  return !context.skipped;
+}
 
 // What the calling thread works for: a step, and, where that belongs to a loop, the step of the loop's node.
 struct StepOfThread {

@@ -8,6 +8,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/passed_outputs.h>
 #include <kolo/core/runtime/executor.h>
+#include <kolo/core/runtime/fetch.h>
 
 namespace kolo {
 namespace {
@@ -243,7 +244,7 @@ const RegisterKernel while_gradient("WhileGradient", "CPU", {}, [](KernelInit& i
 }  // namespace
 
 std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node, int depth,
-                                   PlanEnvironment& environment) {
+                                   const CompileIteration& compile_iteration) {
   const bool is_gradient = node.schema->name() == "WhileGradient";
   if (node.schema->name() != "While" && !is_gradient) return nullptr;
   const Graph& graph = node.origin->graph();
@@ -267,7 +268,7 @@ std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node, 
         .fetched = fetched, .targets = {}, .fed = {}, .first_node = first_node, .loop_depth = depth + 1};
     for (const Output& output : fetched) signature.targets.push_back(output.node);
     for (std::size_t i = 0; i < fed.size(); ++i) signature.fed.push_back({fed[i], fed_shapes[i]});
-    return Plan::compile(signature, environment);
+    return compile_iteration(signature);
   };
   plans->condition = compile({condition}, plans->fed, shapes);
   plans->body = compile(results, plans->fed, shapes);

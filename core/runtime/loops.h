@@ -1,16 +1,20 @@
 // Runs the loops of a graph: each iteration is a run of plans of the loop's own.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include <kolo/core/runtime/plan.h>
 
 namespace kolo {
 
+/// Makes the plan of what an iteration computes (compile.h): a body may hold loops of its own.
+using CompileIteration = std::function<std::unique_ptr<Plan>(const StepSignature&)>;
+
 /// What a loop's node needs to run, for StepNode::resource; null for nodes that are no loop. `depth` loops
-/// are around it. Throws what Plan::compile throws for the ops of the loop, and InvalidArgumentError for a
-/// loop whose tensors do not fit each other, or that lies in 10 others.
+/// are around it. Throws what `compile` throws for the ops of the loop, and InvalidArgumentError for a loop
+/// whose tensors do not fit each other, or that lies in 10 others.
 std::shared_ptr<void> compile_loop(const StepGraph& graph, const StepNode& node, int depth,
-                                   PlanEnvironment& environment);
+                                   const CompileIteration& compile_iteration);
 
 }  // namespace kolo

@@ -3,20 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/device_name.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/graph_passes.h>
 #include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/transfer.h>
-#include <kolo/core/runtime/loops.h>
 #include <kolo/core/runtime/session_devices.h>
-#include <kolo/core/runtime/shape_kernel.h>
-#include <kolo/core/runtime/stream_kernel.h>
+#include <kolo/core/runtime/step_kernels.h>
 
 namespace kolo {
 namespace {
@@ -41,52 +42,21 @@ bool is_dynamic_view(const StepGraph& graph, int n) {
   return !graph.shape(root).is_fully_known() || graph.dtype(root) == DType::string;
 }
 
-// Nodes that passes have made of nothing go to the host; each copy learns of the two devices that it joins.
-void join_devices(StepGraph& graph, const DeviceSet& devices, const std::string& host) {
-  for (StepNode& node : graph.nodes)
-    if (node.device.empty()) node.device = host;
-  insert_transfers(graph, host);
-  for (StepNode& node : graph.nodes)
-    if (node.schema->name() == kRecvOp)
-      node.resource = std::make_shared<TransferEnds>(TransferEnds{
-          devices.find(node.attrs.at("send_device").get<std::string>()), devices.find(node.device)});
-}
-
 }  // namespace
 
-std::unique_ptr<Plan> Plan::compile(const StepSignature& signature, PlanEnvironment& environment) {
-  StepGraph graph = prune(signature);
-  environment.place(graph);
-  run_graph_passes(graph, environment.graph_options(), environment.intra_op_threads());
-  std::vector<std::shared_ptr<StepAgreement>> agreements;
-  for (const StepNode& node : graph.nodes)
-    if (node.origin != nullptr && agreement_factory(node.schema->name()) != nullptr)
-      if (auto agreement = environment.agreement(*node.origin)) agreements.push_back(std::move(agreement));
-  // A plain session compares at the first run that reaches a schedule; where it was done before, this costs
-  // nothing.
-  for (const auto& agreement : agreements) agreement->compare();
-  for (const Pass pass : registered_passes()) pass(graph, environment);
-  const Device* const host = environment.devices().host();
-  const std::string host_name = host != nullptr ? host->name() : graph.nodes[0].device;
-  join_devices(graph, environment.devices(), host_name);
-  order_updates(graph);
-  for (StepNode& node : graph.nodes)
-    if (auto loop = compile_loop(graph, node, signature.loop_depth, environment))
-      node.resource = std::move(loop);
-
-  std::unique_ptr<Plan> plan(new Plan(std::move(graph), environment));
-  plan->agreements_ = std::move(agreements);
+Plan::Plan(StepGraph graph, PlanEnvironment& environment,
+           std::vector<std::shared_ptr<StepAgreement>> agreements, const std::string& host)
+    : graph_(std::move(graph)), environment_(environment), agreements_(std::move(agreements)) {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::size_t> scratch_bytes;
-  plan->make_kernels(kernels, scratch_bytes);
-  plan->memory_ = plan_memory(plan->graph_, topological_order(plan->graph_), scratch_bytes, host_name);
-  plan->order_ = topological_order(plan->graph_);  // the memory plan has added edges, along its own order
-  plan->copy_constants();
-  plan->build_nodes(kernels);
-  auto frame = plan->make_frame(std::move(kernels));
-  plan->table_ = std::make_unique<StepTable>(plan->nodes_, *frame);
-  plan->give_back(std::move(frame));
-  return plan;
+  make_kernels(kernels, scratch_bytes);
+  memory_ = plan_memory(graph_, topological_order(graph_), scratch_bytes, host);
+  order_ = topological_order(graph_);  // the memory plan has added edges, along its own order
+  copy_constants();
+  build_nodes(kernels);
+  auto frame = make_frame(std::move(kernels));
+  table_ = std::make_unique<StepTable>(nodes_, *frame);
+  give_back(std::move(frame));
 }
 
 void Plan::make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels,
@@ -325,4 +295,64 @@ void Plan::give_back(std::unique_ptr<Frame> frame) {
   free_frames_.push_back(std::move(frame));
 }
 
+namespace {
+
+constexpr float kFirstEstimate = 1e8f;  // cycles: expensive until it has been measured often enough
+
+bool is_on_cpu(const PlanNode& node) {
+  const auto spec = parse_device_spec(node.device);
+  return spec && spec->type.value_or("CPU") == "CPU";
+}
+
+}  // namespace
+
+StepTable::StepTable(const std::vector<PlanNode>& nodes, const Frame& frame)
+    : size_(static_cast<int>(nodes.size())), nodes_(std::make_unique<Node[]>(nodes.size())) {
+  for (int i = 0; i < size_; ++i) {
+    const PlanNode& source = nodes[i];
+    Node& node = nodes_[i];
+    node.pending = source.pending;
+    node.first_successor = static_cast<int>(successors_.size());
+    node.num_successors = static_cast<int>(source.successors.size());
+    successors_.insert(successors_.end(), source.successors.begin(), source.successors.end());
+    if (source.pending == 0) sources_.push_back(i);
+    if (!source.must_be_initialized.empty()) node.flags |= kChecksVariables;
+    if (source.is_conditional()) node.flags |= kIsConditional;
+    if (frame.async_kernels[i] != nullptr) node.flags |= kIsAsynchronous;
+    else if (source.runs_kernel) node.flags |= kRunsKernel;
+    if ((node.flags & kRunsKernel) != 0 && is_on_cpu(source)) node.cycles = kFirstEstimate;
+  }
+}
+
 }  // namespace kolo
+
+namespace kolo::detail {
+
+std::vector<DeviceMemory> memory_report(const Plan& plan, const Frame& frame) {
+  std::map<std::string, DeviceMemory> by_device;
+  std::set<const Buffer*> counted;  // what was fed and the arenas, to begin with
+  const std::vector<Arena>& arenas = plan.memory().arenas;
+  for (std::size_t i = 0; i < arenas.size(); ++i) {
+    by_device[arenas[i].device] = {.device = arenas[i].device,
+                                   .planned_bytes = arenas[i].bytes,
+                                   .unplanned_bytes = arenas[i].unplanned_bytes,
+                                   .peak_bytes = arenas[i].bytes};
+    counted.insert(frame.arenas[i].get());
+  }
+  for (const PlanNode& node : plan.nodes())
+    if (node.op == kFeedOp) counted.insert(frame.values[node.first_value].buffer().get());
+  for (const PlanNode& node : plan.nodes())
+    for (int o = 0; o < node.num_outputs; ++o) {
+      const Buffer* buffer = frame.values[node.first_value + o].buffer().get();
+      if (buffer == nullptr || !counted.insert(buffer).second) continue;
+      DeviceMemory& memory = by_device[node.device];
+      memory.device = node.device;
+      memory.peak_bytes += buffer->bytes();
+    }
+
+  std::vector<DeviceMemory> report;
+  for (const auto& [device, memory] : by_device) report.push_back(memory);
+  return report;
+}
+
+}  // namespace kolo::detail

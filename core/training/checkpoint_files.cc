@@ -1,17 +1,120 @@
 #include <kolo/core/training/checkpoint_files.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <utility>
 
+#include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/parse_number.h>
-#include <kolo/core/training/checkpoint_state.h>
+#include <kolo/core/training/durable_file.h>
+#include <kolo/core/training/safetensors_internal.h>
 
 namespace kolo {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+// The text ends in `,\n "index_crc32c": "xxxxxxxx"\n}\n`: of fixed length, so that the sum is checked before
+// a parser sees anything.
+constexpr char kSumField[] = ",\n \"index_crc32c\": \"";
+constexpr char kEnding[] = "\"\n}\n";
+constexpr std::size_t kSumDigits = 8;
+constexpr std::size_t kTailBytes = sizeof kSumField - 1 + kSumDigits + sizeof kEnding - 1;
+
+json to_json(const CheckpointIndex& index) {
+  json fields = {{"version", kVersion},
+                 {"global_step", nullptr},
+                 {"file_bytes", index.file_bytes},
+                 {"header_crc32c", crc32c_text(index.header_crc32c)},
+                 {"tensors", json::object()},
+                 {"random_positions", index.random_positions},
+                 {"state", json::object()}};
+  if (index.global_step) fields["global_step"] = *index.global_step;
+  for (const auto& [name, tensor] : index.tensors)
+    fields["tensors"][name] = {{"dtype", kolo::name(tensor.dtype)},
+                               {"shape", tensor.shape.dims()},
+                               {"crc32c", crc32c_text(tensor.crc32c)}};
+  for (const auto& [name, value] : index.state) {
+    try {
+      fields["state"][name] = detail::parse_bounded_json(value);
+    } catch (const json::exception&) {
+      throw InvalidArgumentError("the saved state \"{}\" is no JSON value: {}", name, value);
+    }
+  }
+  return fields;
+}
+
+std::uint32_t sum_from(const std::string& text) {
+  std::uint32_t sum = 0;
+  if (text.size() != kSumDigits) throw DataLossError("\"{}\" is no sum", text);
+  for (const char digit : text) {
+    const bool is_decimal = digit >= '0' && digit <= '9';
+    if (!is_decimal && !(digit >= 'a' && digit <= 'f')) throw DataLossError("\"{}\" is no sum", text);
+    sum = sum << 4 | static_cast<std::uint32_t>(is_decimal ? digit - '0' : digit - 'a' + 10);
+  }
+  return sum;
+}
+
+CheckpointIndex from_json(const json& fields) {
+  if (fields.at("version") != kVersion)
+    throw DataLossError("it has version {}; this program reads version {}", fields.at("version").dump(),
+                        kVersion);
+  CheckpointIndex index;
+  if (!fields.at("global_step").is_null()) index.global_step = fields.at("global_step").get<std::int64_t>();
+  index.file_bytes = fields.at("file_bytes").get<std::uint64_t>();
+  index.header_crc32c = sum_from(fields.at("header_crc32c").get<std::string>());
+  for (const auto& [name, tensor] : fields.at("tensors").items())
+    index.tensors[name] = {dtype_from_name(tensor.at("dtype").get<std::string>()),
+                           Shape(detail::whole_numbers(tensor.at("shape"))),
+                           sum_from(tensor.at("crc32c").get<std::string>())};
+  index.random_positions = fields.at("random_positions").get<std::map<std::string, std::uint64_t>>();
+  for (const auto& [name, value] : fields.at("state").items()) index.state[name] = value.dump();
+  return index;
+}
+
+}  // namespace
+
+std::string crc32c_text(std::uint32_t sum) { return fmt::format("{:08x}", sum); }
+
+std::string checkpoint_index_text(const CheckpointIndex& index) {
+  std::string text = to_json(index).dump(1);
+  text.resize(text.size() - 2);  // without the closing "\n}": one field follows
+  const std::string sum = crc32c_text(crc32c(text.data(), text.size()));
+  return text + kSumField + sum + kEnding;
+}
+
+CheckpointIndex parse_checkpoint_index(const std::string& text) {
+  if (text.size() < kTailBytes || !text.ends_with(kEnding))
+    throw DataLossError("its end is missing or changed");
+  const std::size_t body = text.size() - kTailBytes;
+  if (text.compare(body, sizeof kSumField - 1, kSumField) != 0)
+    throw DataLossError("its end is missing or changed");
+  const std::string expected = text.substr(body + sizeof kSumField - 1, kSumDigits);
+  const std::string found = crc32c_text(crc32c(text.data(), body));
+  if (found != expected) throw DataLossError("its sum is {}, but it says {}", found, expected);
+  try {
+    return from_json(detail::parse_bounded_json(text));
+  } catch (const json::exception& wrong) {
+    throw DataLossError("it is no index of a checkpoint: {}", wrong.what());
+  } catch (const InvalidArgumentError& wrong) {
+    throw DataLossError("it is no index of a checkpoint: {}", wrong.what());
+  }
+}
+
+std::string checkpoint_summary_json(const CheckpointIndex& index) {
+  json fields = to_json(index);
+  fields.erase("version");
+  return fields.dump();
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -190,6 +293,93 @@ void remove_stale_temporaries(const std::string& directory) {
     fs::remove(path, error);
     if (error) throw_file_error("remove " + path.string(), error.value());
   }
+}
+
+namespace {
+
+constexpr char kNewest[] = "model_checkpoint_path: ";
+constexpr char kAll[] = "all_model_checkpoint_paths: ";
+
+std::string quoted(const std::string& path) {
+  std::string text = "\"";
+  for (const char letter : path) {
+    if (letter == '"' || letter == '\\') text += '\\';
+    if (letter == '\n') text += "\\n";
+    else text += letter;
+  }
+  return text + '"';
+}
+
+// The whole line after `key` as a quoted string.
+std::optional<std::string> unquoted(const std::string& text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
+  std::string path;
+  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] == '"') return std::nullopt;
+    if (text[i] != '\\') {
+      path += text[i];
+      continue;
+    }
+    if (++i + 1 >= text.size()) return std::nullopt;
+    path += text[i] == 'n' ? '\n' : text[i];
+  }
+  return path;
+}
+
+std::string join(const std::string& directory, const std::string& filename) {
+  return (std::filesystem::path(directory) / filename).string();
+}
+
+}  // namespace
+
+std::string checkpoint_state_text(const CheckpointState& state) {
+  std::string text = kNewest + quoted(state.model_checkpoint_path) + "\n";
+  for (const std::string& path : state.all_model_checkpoint_paths) text += kAll + quoted(path) + "\n";
+  return text;
+}
+
+std::optional<CheckpointState> parse_checkpoint_state(const std::string& text) {
+  if (text.empty() || text.back() != '\n') return std::nullopt;
+  CheckpointState state;
+  bool has_newest = false;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_newest = line.starts_with(kNewest);
+    if (!is_newest && !line.starts_with(kAll)) return std::nullopt;
+    const auto path = unquoted(line.substr(is_newest ? sizeof kNewest - 1 : sizeof kAll - 1));
+    if (!path || path->empty() || (is_newest && has_newest)) return std::nullopt;
+    if (is_newest) {
+      state.model_checkpoint_path = *path;
+      has_newest = true;
+    } else {
+      state.all_model_checkpoint_paths.push_back(*path);
+    }
+  }
+  if (!has_newest) return std::nullopt;
+  return state;
+}
+
+std::optional<CheckpointState> read_checkpoint_state(const std::string& directory,
+                                                     const std::string& filename) {
+  const std::string path = join(directory, filename);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  auto state = parse_checkpoint_state(text.str());
+  if (!state)
+    log_warning("Checkpoint ignored: {} is damaged; the folder's own files are taken instead", path);
+  return state;
+}
+
+void write_checkpoint_state(const CheckpointState& state, const std::string& directory,
+                            const std::string& filename) {
+  DurableFile file(join(directory, filename));
+  file.write(checkpoint_state_text(state));
+  file.finish();
+  file.publish();
+  sync_directory(directory);
 }
 
 }  // namespace kolo

@@ -1,5 +1,5 @@
-// One checkpoint on the disk: <prefix>.safetensors and <prefix>.index.json, written so that a crash never
-// leaves a checkpoint that looks whole and is not, and read so that no damage stays unseen. No session here.
+// model.ckpt-<step>.index.json: what stands beside the tensors of a checkpoint, and the sums that tell
+// whether any of it has changed. It depends on the saved state alone: no time, host or path.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,38 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/training/checkpoint_index.h>
+#include <kolo/core/tensor/tensor.h>
 #include <kolo/core/training/safetensors.h>
 
 namespace kolo {
+
+struct CheckpointIndex {
+  struct TensorEntry {
+    DType dtype = DType::f32;
+    Shape shape;
+    std::uint32_t crc32c = 0;  // of the elements
+  };
+
+  std::optional<std::int64_t> global_step;
+  std::uint64_t file_bytes = 0;     // of the safetensors file
+  std::uint32_t header_crc32c = 0;  // of its bytes before the data, the length field included
+  std::map<std::string, TensorEntry> tensors;
+  std::map<std::string, std::uint64_t> random_positions;  // by the random op's node name
+  std::map<std::string, std::string> state;               // by name, each a JSON value as compact text
+};
+
+/// "e3069283": how files and programs write a sum.
+std::string crc32c_text(std::uint32_t sum);
+
+/// JSON with sorted names; its last field is the sum of all the text before it. Equal indexes give equal
+/// text. Throws InvalidArgumentError if a value of `state` is not JSON.
+std::string checkpoint_index_text(const CheckpointIndex& index);
+/// Throws DataLossError that says what is wrong with `text`: cut, changed in any bit, or not an index.
+CheckpointIndex parse_checkpoint_index(const std::string& text);
+
+/// What kolo-inspect prints: global_step, tensors and the rest of the index as one line of JSON with sorted
+/// names.
+std::string checkpoint_summary_json(const CheckpointIndex& index);
 
 inline constexpr char kCheckpointBasename[] = "model.ckpt";
 
@@ -70,5 +98,24 @@ inline std::optional<std::string> newest_intact_checkpoint(const std::string& di
 
 /// Removes what a killed run was writing. For the one process that writes there.
 void remove_stale_temporaries(const std::string& directory);
+
+/// Entries are as written: relative ones are meant from the folder of the state file on.
+struct CheckpointState {
+  std::string model_checkpoint_path;                    // the newest
+  std::vector<std::string> all_model_checkpoint_paths;  // oldest first
+};
+
+/// `model_checkpoint_path: "model.ckpt-20"`, then a line `all_model_checkpoint_paths: "…"` for each, as
+/// TensorFlow writes it.
+std::string checkpoint_state_text(const CheckpointState& state);
+/// Nothing if `text` is not of that form.
+std::optional<CheckpointState> parse_checkpoint_state(const std::string& text);
+
+/// Nothing if the file is missing; a damaged one counts as missing, with the warning `Checkpoint ignored: …`.
+std::optional<CheckpointState> read_checkpoint_state(const std::string& directory,
+                                                     const std::string& filename = "checkpoint");
+/// Atomically, and on the disk when it returns. Throws as DurableFile does.
+void write_checkpoint_state(const CheckpointState& state, const std::string& directory,
+                            const std::string& filename = "checkpoint");
 
 }  // namespace kolo

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <kolo/core/base/log.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/core/training/optional_state.h>
-#include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/rank_state.h>
 
 namespace kolo::detail {
 namespace {
@@ -64,19 +64,6 @@ void check_equal(const json& first, const json& other, int rank) {
 }
 
 }  // namespace
-
-void share_failure(Group& group, const std::function<void()>& work) {
-  if (group.size() == 1) return work();
-  Code code = Code::unknown;
-  std::string text;
-  try {
-    work();
-  } catch (const std::exception& error) {
-    code = code_of(error);
-    text = *error.what() != '\0' ? error.what() : name(code);
-  }
-  throw_if_any_failed(group, code, text);
-}
 
 bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, int>& schedules) {
   using Counts = std::map<std::vector<int>, int>;

@@ -1,8 +1,6 @@
 // How all ranks of a training come to the same first state.
 #pragma once
 
-#include <exception>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,13 +9,10 @@
 
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/core/training/checkpoint_saver_hook.h>
+#include <kolo/core/training/hooks.h>
 #include <kolo/core/training/saver.h>
 
 namespace kolo::detail {
-
-/// Does `work` on this rank; throws on every rank if it throws on any. Collective.
-void share_failure(Group& group, const std::function<void()>& work);
 
 /// Throws FailedPreconditionError on every rank unless ranks that share schedules (no ranks: all) have as
 /// many of them, which can then be compared one by one. True if some rank has a schedule that not all share.

@@ -10,11 +10,12 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/message_of.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/common_start.h>
-#include <kolo/core/training/gathered_state.h>
-#include <kolo/core/training/merged_run.h>
-#include <kolo/core/training/spread_state.h>
+#include <kolo/core/training/hook_internal.h>
+#include <kolo/core/training/rank_state.h>
+#include <kolo/core/training/rank_state_internal.h>
 #include <kolo/core/training/step_stop.h>
 
 namespace kolo {

@@ -10,9 +10,8 @@
 
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/core/training/checkpoint_saver_hook.h>
 #include <kolo/core/training/hook.h>
-#include <kolo/core/training/stop_at_step_hook.h>
+#include <kolo/core/training/hooks.h>
 
 namespace kolo {
 

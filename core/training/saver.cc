@@ -9,12 +9,10 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/core/training/checkpoint_state.h>
-#include <kolo/core/training/gathered_state.h>
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
-#include <kolo/core/training/optional_state.h>
-#include <kolo/core/training/sharded_state.h>
-#include <kolo/core/training/spread_state.h>
+#include <kolo/core/training/rank_state.h>
+#include <kolo/core/training/rank_state_internal.h>
 
 namespace kolo {
 namespace {

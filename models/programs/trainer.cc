@@ -16,9 +16,9 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/saver.h>
-#include <kolo/core/training/stop_at_step_hook.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/dataset.h>
 #include <kolo/models/models.h>

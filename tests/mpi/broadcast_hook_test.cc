@@ -7,7 +7,7 @@
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/rank_state.h>
 
 #include "tests/optimizer/small_training.h"
 

@@ -17,8 +17,8 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/core/training/stop_at_step_hook.h>
 #include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/compression/bf16.h>
 #include <kolo/optimizer/compression/fp16.h>

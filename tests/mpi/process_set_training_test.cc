@@ -18,8 +18,8 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/core/training/stop_at_step_hook.h>
 #include <kolo/optimizer/broadcast_hook.h>
 #include <kolo/optimizer/compression/fp16.h>
 #include <kolo/optimizer/distributed_optimizer.h>

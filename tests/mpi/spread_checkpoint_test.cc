@@ -18,10 +18,8 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/common_start.h>
-#include <kolo/core/training/gathered_state.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/core/training/optional_state.h>
-#include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/compression/powersgd.h>
 #include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/distributed_optimizer.h>

@@ -12,7 +12,7 @@ TEST(StepState, TellsWhoWaitsForABucketWhenTheGroupBreaks) {
   state.begin();
   int told = 0;
   for (const int bucket : {0, 2}) {
-    Schedule::Done done = [&](std::exception_ptr error) {
+    SlotDone done = [&](std::exception_ptr error) {
       EXPECT_THROW(std::rethrow_exception(error), AbortedError);
       ++told;
     };
@@ -47,7 +47,7 @@ TEST(StepState, DoesNotCountAStepOfWhichNothingWasSubmitted) {
   const auto ticket = state.ticket(0);
   state.begin();  // the other ranks have not met in the one before
   EXPECT_EQ(state.ticket(0), ticket);
-  Schedule::Done done;
+  SlotDone done;
   state.submit(0, done);
   EXPECT_THROW(state.begin(), FailedPreconditionError) << "a bucket is on its way";
   state.finish_bucket(0, nullptr);
@@ -62,7 +62,7 @@ TEST(StepState, EndsWithoutWhatAStepMayLeaveOut) {
     state.begin();
     state.raise_stop();
     state.raise_save();
-    Schedule::Done done;
+    SlotDone done;
     state.submit(0, done);
     state.end(1);
     EXPECT_TRUE(state.is_under_way()) << "a bucket is on its way";
@@ -89,7 +89,7 @@ TEST(StepState, EndsTheDataInsideAStepOnlyBeforeTheFirstBucketIsQueued) {
   StepState state(2);
   EXPECT_FALSE(state.raise_end_of_data_in_step()) << "no step has begun";
   state.begin();
-  Schedule::Done done;
+  SlotDone done;
   state.submit(1, done);
   EXPECT_TRUE(state.raise_end_of_data_in_step());
   state.submit(0, done);
@@ -100,7 +100,7 @@ TEST(StepState, EndsTheDataInsideAStepOnlyBeforeTheFirstBucketIsQueued) {
 std::vector<StepFlags> step_of_two_buckets(StepState& state) {
   std::vector<StepFlags> sent(2);
   state.begin();
-  Schedule::Done done;
+  SlotDone done;
   for (const int bucket : {0, 1}) {
     state.submit(bucket, done);
     EXPECT_TRUE(state.begin_bucket(bucket, sent[bucket]));
@@ -133,7 +133,7 @@ TEST(StepState, ForgetsARequestToSaveThatNoStepHasTaken) {
 TEST(StepState, DoesNotSaveAfterAStepThatIsVoid) {
   StepState state(1);
   state.begin();
-  Schedule::Done done;
+  SlotDone done;
   state.submit(0, done);
   StepFlags flags;
   state.begin_bucket(0, flags);

@@ -1,4 +1,4 @@
-#include <kolo/core/runtime/callable.h>
+#include <kolo/core/runtime/session.h>
 
 #include <gmock/gmock.h>
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/core/runtime/step_table.h>
+#include <kolo/core/runtime/plan.h>
 
 namespace kolo {
 namespace {

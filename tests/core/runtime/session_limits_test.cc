@@ -10,7 +10,6 @@
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/runtime/callable.h>
 #include <kolo/core/runtime/session.h>
 #include <tests/core/test_ops.h>
 

@@ -4,7 +4,6 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/runtime/callable.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {

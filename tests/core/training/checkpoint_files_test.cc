@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/training/checkpoint_state.h>
 
 #include "tests/core/training/temporary_directory.h"
 

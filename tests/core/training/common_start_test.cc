@@ -5,8 +5,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/random.h>
-#include <kolo/core/training/optional_state.h>
-#include <kolo/core/training/sharded_state.h>
+#include <kolo/core/runtime/compare_ranks.h>
+#include <kolo/core/training/rank_state.h>
 
 #include "tests/core/training/counting_graph.h"
 #include "tests/core/training/thread_group.h"

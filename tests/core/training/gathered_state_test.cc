@@ -1,4 +1,4 @@
-#include <kolo/core/training/gathered_state.h>
+#include <kolo/core/training/rank_state.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,8 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/common_start.h>
-#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/rank_state_internal.h>
 #include <kolo/core/training/saver.h>
-#include <kolo/core/training/sharded_state.h>
-#include <kolo/core/training/spread_state.h>
 
 #include "tests/core/stub_agreement.h"
 #include "tests/core/training/temporary_directory.h"

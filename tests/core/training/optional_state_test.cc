@@ -1,4 +1,4 @@
-#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/rank_state.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

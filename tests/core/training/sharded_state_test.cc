@@ -1,4 +1,4 @@
-#include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/rank_state.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,6 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/training/optional_state.h>
 
 namespace kolo {
 namespace {

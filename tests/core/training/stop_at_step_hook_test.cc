@@ -1,4 +1,4 @@
-#include <kolo/core/training/stop_at_step_hook.h>
+#include <kolo/core/training/hooks.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Kernels of nodes whose shapes only a step tells.
+// Kernels around kernels: of nodes whose shapes only a step tells, and of those that run on a device's stream
+// instead of the executor's threads.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include <kolo/core/device/stream.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/step_graph.h>
 
@@ -27,5 +29,11 @@ bool needs_shapes_of_the_step(const StepGraph& step, const StepNode& node);
 
 /// The kernel of a view (identity, reshape) of a tensor that another kernel makes.
 std::unique_ptr<Kernel> make_view(const StepGraph& step, const StepNode& node);
+
+/// As asynchronous to the executor as a reduction is: the node is done when its stream has run it.
+/// threads: what the kernel may use for one call. `stream` outlives the kernel.
+std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, Stream& stream, int threads);
+/// True of what on_stream has made.
+bool runs_on_stream(const Kernel& kernel);
 
 }  // namespace kolo

@@ -1,15 +1,117 @@
-#include <kolo/core/training/spread_state.h>
+#include <kolo/core/training/rank_state.h>
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/message_of.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/core/training/common_start.h>
-#include <kolo/core/training/gathered_state.h>
-#include <kolo/core/training/optional_state.h>
+#include <kolo/core/training/rank_state_internal.h>
+
+namespace kolo {
+namespace {
+
+bool is_in(const char* collection, const Node& node) {
+  const auto& nodes = node.graph().collection(collection);
+  return std::find(nodes.begin(), nodes.end(), &node) != nodes.end();
+}
+
+void put_in(Graph& graph, const char* collection, const Variable& variable) {
+  const Node& node = *variable.ref().node;
+  if (!is_in(collection, node)) graph.add_to_collection(collection, node);
+}
+
+}  // namespace
+
+void mark_optional(Graph& graph, const Variable& variable) { put_in(graph, kOptionalVariables, variable); }
+
+void mark_own_of_rank(Graph& graph, const Variable& variable) {
+  put_in(graph, kOptionalVariables, variable);
+  put_in(graph, kRankVariables, variable);
+}
+
+bool is_optional(const Variable& variable) { return is_in(kOptionalVariables, *variable.ref().node); }
+bool is_own_of_rank(const Variable& variable) { return is_in(kRankVariables, *variable.ref().node); }
+
+namespace {
+
+// Says what the variable is a part of; never run. A node, so that an exported graph tells it, too.
+const RegisterOp shard_of_op(OpSchema("ShardOf")
+                                 .input("ref")
+                                 .required_attr("whole", "")
+                                 .required_attr("shape", Shape())
+                                 .required_attr("first", 0)
+                                 .stateful()
+                                 .no_gradient());
+
+constexpr char kSuffix[] = "/shard_of";
+
+ShardOf described_by(const Node& node) {
+  return {.name = node.attr<std::string>("whole"),
+          .shape = node.attr<Shape>("shape"),
+          .first = node.attr<std::int64_t>("first")};
+}
+
+void check(const Graph& graph, const Variable& variable, const ShardOf& whole) {
+  if (shard_of(variable))
+    throw InvalidArgumentError("\"{}\" is marked as a shard of \"{}\" already", variable.name(),
+                               shard_of(variable)->name);
+  if (!whole.shape.is_fully_known())
+    throw InvalidArgumentError("shard \"{}\": the shape of \"{}\" is {}; it must be fully known",
+                               variable.name(), whole.name, whole.shape);
+  const std::int64_t elements = variable.shape().elements(), all = whole.shape.elements();
+  if (whole.first < 0 || whole.first > all || elements > all - whole.first)
+    throw InvalidArgumentError(
+        "shard \"{}\": {} elements from element {} on do not lie in \"{}\" of shape {}, which has {}",
+        variable.name(), elements, whole.first, whole.name, whole.shape, all);
+  if (whole.name.empty())
+    throw InvalidArgumentError("shard \"{}\": the name of the whole tensor is empty", variable.name());
+  for (const Variable& other : global_variables(graph))
+    if (other.name() == whole.name)
+      throw InvalidArgumentError("shard \"{}\": the graph has a variable \"{}\", which cannot be its whole",
+                                 variable.name(), whole.name);
+}
+
+}  // namespace
+
+void mark_shard(Graph& graph, const Variable& variable, const ShardOf& whole) {
+  check(graph, variable, whole);
+  const Node& node = *Scope(graph)
+                          .without_control_dependencies()
+                          .add("ShardOf", {variable.ref()},
+                               {{"whole", whole.name}, {"shape", whole.shape}, {"first", whole.first}},
+                               variable.name() + kSuffix)
+                          .node;
+  graph.add_to_collection(kShards, node);
+  put_in(graph, kRankVariables, variable);
+}
+
+std::optional<ShardOf> shard_of(const Variable& variable) {
+  const Node& storage = *variable.ref().node;
+  for (const Node* node : storage.graph().collection(kShards))
+    if (node->input(0).node == &storage) return described_by(*node);
+  return {};
+}
+
+std::vector<std::pair<Variable, ShardOf>> shards(const Graph& graph) {
+  std::vector<std::pair<Variable, ShardOf>> all;
+  for (const Node* node : graph.collection(kShards))
+    all.emplace_back(Variable::of(*node->input(0).node), described_by(*node));
+  return all;
+}
+
+void mark_scratch(Graph& graph, const Variable& variable) {
+  put_in(graph, kScratchVariables, variable);
+  put_in(graph, kRankVariables, variable);
+}
+
+bool is_scratch(const Variable& variable) { return is_in(kScratchVariables, *variable.ref().node); }
+
+}  // namespace kolo
 
 namespace kolo::detail {
 namespace {
@@ -188,3 +290,62 @@ void scatter_checkpoint(Group& group, Session& session, const std::optional<std:
 }
 
 }  // namespace kolo::detail
+
+namespace kolo {
+namespace {
+
+bool has_step_of_all_ranks(Session& session) {
+  const auto agreements = session.agreements();
+  return std::any_of(agreements.begin(), agreements.end(),
+                     [](const auto& agreement) { return agreement->ranks().empty(); });
+}
+
+// The whole tensor of a shard, or one tensor for each rank, by their names in a checkpoint; parts[r] is where
+// rank r's own goes.
+std::map<std::string, Tensor> make_tensors(const detail::SpreadTensor& tensor, std::vector<Tensor>& parts) {
+  if (tensor.whole) {
+    const Tensor whole(tensor.variable.dtype(), tensor.whole->shape);
+    for (const detail::SpreadTensor::Part& part : tensor.parts)
+      parts.push_back(detail::part_of(whole, part.first, part.elements));
+    return {{tensor.whole->name, whole}};
+  }
+  std::map<std::string, Tensor> all;
+  for (std::size_t rank = 0; rank < tensor.parts.size(); ++rank) {
+    parts.emplace_back(tensor.variable.dtype(), tensor.variable.shape());
+    all[detail::name_of_rank(tensor.variable.name(), static_cast<int>(rank))] = parts.back();
+  }
+  return all;
+}
+
+}  // namespace
+
+bool is_spread_over_ranks(Session& session, const Group& group) {
+  if (group.size() == 1) return false;
+  if (!shards(session.graph()).empty()) return true;
+  return !detail::spread_variables(session.graph()).empty() && has_step_of_all_ranks(session);
+}
+
+GatheredState::GatheredState(Session& session, Group& group) : session_(session) {
+  if (!is_spread_over_ranks(session, group)) return;
+  const std::vector<detail::SpreadTensor> layout =
+      detail::compare_spread_state(group, session, {.must_be_initialized = true});
+  const bool is_root = group.rank() == detail::kSpreadRoot;
+  std::vector<std::vector<Tensor>> parts(layout.size());
+  detail::share_failure(group, [&] {
+    for (std::size_t i = 0; is_root && i < layout.size(); ++i)
+      tensors_.merge(make_tensors(layout[i], parts[i]));
+  });
+  for (std::size_t i = 0; i < layout.size(); ++i)
+    group.gather(session.variable(*layout[i].variable.ref().node).value, parts[i], detail::kSpreadRoot);
+  session.set_gathered_tensors(&tensors_);
+}
+
+GatheredState::~GatheredState() {
+  if (session_.gathered_tensors() == &tensors_) session_.set_gathered_tensors(nullptr);
+}
+
+void GatheredState::refuse(const std::string& text, Group& group) {
+  if (group.size() > 1) detail::refuse_spread_state(group, text);
+}
+
+}  // namespace kolo

@@ -9,8 +9,8 @@
 
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/core/training/checkpoint_index.h>
-#include <kolo/core/training/sharded_state.h>
+#include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/rank_state.h>
 
 namespace kolo::detail {
 

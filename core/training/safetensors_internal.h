@@ -1,8 +1,9 @@
 // JSON from files that may be damaged or hostile.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
+
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

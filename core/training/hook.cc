@@ -1,6 +1,7 @@
-#include <kolo/core/training/merged_run.h>
+#include <kolo/core/training/hook.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/training/hook_internal.h>
 
 namespace kolo::detail {
 

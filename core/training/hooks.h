@@ -1,6 +1,7 @@
-// Saves checkpoints while a training runs.
+// The hooks that every training has: one saves checkpoints, one ends it at a global step.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,9 +12,29 @@
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/core/training/saver.h>
-#include <kolo/core/training/step_timer.h>
 
 namespace kolo {
+
+/// Due at the first question, then `every_steps` steps or `every_secs` seconds after it last fired; never
+/// twice for one step.
+class StepTimer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Exactly one of the two, above zero. Throws InvalidArgumentError `Can not provide both every_secs and
+  /// every_steps.`, `Either every_secs or every_steps should be provided.`
+  StepTimer(std::optional<double> every_secs, std::optional<std::int64_t> every_steps);
+
+  bool is_due(std::int64_t step, Clock::time_point now = Clock::now()) const;
+  void fired(std::int64_t step, Clock::time_point now = Clock::now());
+  std::optional<std::int64_t> last_step() const { return last_step_; }
+
+ private:
+  std::optional<double> every_secs_;
+  std::optional<std::int64_t> every_steps_;
+  std::optional<std::int64_t> last_step_;
+  Clock::time_point last_time_;
+};
 
 /// Something outside the graph that belongs to a training's state, such as its position in the data.
 struct SavedState {
@@ -58,6 +79,31 @@ class CheckpointSaverHook : public SessionRunHook {
   Variable global_step_;
   std::int64_t step_of_last_run_ = 0;
   bool needs_all_ranks_ = false;
+};
+
+struct StopAtStepOptions {
+  std::optional<std::int64_t> num_steps = {};  // steps from the one at which the session is created
+  std::optional<std::int64_t> last_step = {};  // the global step after which no other is run
+};
+
+/// Asks for the stop after the run that brings the global step to the last one; at least one run is made.
+/// With several ranks the others are told with that same step, so all end at it.
+class StopAtStepHook : public SessionRunHook {
+ public:
+  explicit StopAtStepHook(std::int64_t last_step) : StopAtStepHook({.last_step = last_step}) {}
+  /// Throws InvalidArgumentError unless exactly one is given.
+  explicit StopAtStepHook(StopAtStepOptions options);
+
+  /// Throws FailedPreconditionError `Global step should be created to use StopAtStepHook.`
+  void begin(Graph& graph) override;
+  void after_create_session(Session& session) override;
+  SessionRunArgs before_run(RunContext& context) override;
+  void after_run(RunContext& context, const RunValues& values) override;
+
+ private:
+  std::optional<std::int64_t> num_steps_;
+  std::optional<std::int64_t> last_step_;
+  Variable global_step_;
 };
 
 }  // namespace kolo

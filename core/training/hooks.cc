@@ -1,13 +1,37 @@
-#include <kolo/core/training/checkpoint_saver_hook.h>
+#include <kolo/core/training/hooks.h>
 
 #include <filesystem>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/training/gathered_state.h>
+#include <kolo/core/training/rank_state.h>
 
 namespace kolo {
+
+StepTimer::StepTimer(std::optional<double> every_secs, std::optional<std::int64_t> every_steps)
+    : every_secs_(every_secs), every_steps_(every_steps) {
+  if (every_secs && every_steps)
+    throw InvalidArgumentError("Can not provide both every_secs and every_steps.");
+  if (!every_secs && !every_steps)
+    throw InvalidArgumentError("Either every_secs or every_steps should be provided.");
+  if (every_secs && !(*every_secs > 0))
+    throw InvalidArgumentError("every_secs is {}; it must be above 0", *every_secs);
+  if (every_steps && *every_steps <= 0)
+    throw InvalidArgumentError("every_steps is {}; it must be above 0", *every_steps);
+}
+
+bool StepTimer::is_due(std::int64_t step, Clock::time_point now) const {
+  if (!last_step_) return true;
+  if (step == *last_step_) return false;
+  if (every_steps_) return step >= *last_step_ + *every_steps_;
+  return std::chrono::duration<double>(now - last_time_).count() >= *every_secs_;
+}
+
+void StepTimer::fired(std::int64_t step, Clock::time_point now) {
+  last_step_ = step;
+  last_time_ = now;
+}
 
 CheckpointSaverHook::CheckpointSaverHook(CheckpointSaverOptions options)
     : options_(std::move(options)), timer_(options_.save_secs, options_.save_steps) {}
@@ -53,6 +77,30 @@ void CheckpointSaverHook::save(Session& session, std::int64_t step) {
   for (const SavedState& part : options_.saved_state) state[part.name] = part.save();
   options_.saver->save(session, prefix, step, state);
   timer_.fired(step);
+}
+
+StopAtStepHook::StopAtStepHook(StopAtStepOptions options)
+    : num_steps_(options.num_steps), last_step_(options.last_step) {
+  if (!num_steps_ && !last_step_)
+    throw InvalidArgumentError("One of num_steps or last_step must be specified.");
+  if (num_steps_ && last_step_)
+    throw InvalidArgumentError("Only one of num_steps or last_step can be specified.");
+}
+
+void StopAtStepHook::begin(Graph& graph) { global_step_ = require_global_step(graph, "StopAtStepHook"); }
+
+void StopAtStepHook::after_create_session(Session& session) {
+  // After a recovery the count goes on from where the first session began.
+  if (!last_step_) last_step_ = read_global_step(session, global_step_) + *num_steps_;
+}
+
+SessionRunArgs StopAtStepHook::before_run(RunContext& context) {
+  if (read_global_step(context.session(), global_step_) + 1 >= *last_step_) context.announce_last_step();
+  return {};
+}
+
+void StopAtStepHook::after_run(RunContext& context, const RunValues&) {
+  if (read_global_step(context.session(), global_step_) >= *last_step_) context.request_stop();
 }
 
 }  // namespace kolo

@@ -10,7 +10,6 @@
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/runtime/executor.h>
-#include <kolo/core/runtime/plan_cache.h>
 #include <kolo/core/runtime/pools.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_state.h>
