@@ -98,8 +98,8 @@ Reductions reductions_of(const std::vector<ReductionOverlap>& steps, Session& se
     all.ms += parse_double(text.substr(0, space)).value() / process().size;
     all.hidden_share += parse_double(text.substr(space + 1)).value() / process().size;
   }
-  for (const auto& agreement : session.agreements())
-    if (const auto* schedule = dynamic_cast<const Schedule*>(agreement.get()))
+  for (const auto& vote : detail::state_of(session).votes())
+    if (const auto* schedule = dynamic_cast<const Schedule*>(vote.get()))
       all.extra_exchanges += schedule->extra_exchanges();
   return all;
 }

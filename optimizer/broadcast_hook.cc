@@ -13,6 +13,7 @@
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/rank_state.h>
 
 namespace kolo {
@@ -88,7 +89,7 @@ void check_alike(const std::vector<Report>& reports) {
 
 std::string missing_value(Session& session, const std::vector<Variable>& variables) {
   for (const Variable& variable : variables)
-    if (!session.variable(*variable.ref().node).initialized)
+    if (!detail::storage_of(session, variable).initialized)
       return fmt::format("Attempting to use uninitialized value {}", variable.name());
   return "";
 }
@@ -116,9 +117,9 @@ void broadcast_in(Group& group, const std::vector<int>& ranks, Session& session,
                       group.rank() == root_in_group ? missing_value(session, by_name) : "");
 
   std::vector<Tensor> values;
-  for (const Variable& variable : by_name) values.push_back(session.variable(*variable.ref().node).value);
+  for (const Variable& variable : by_name) values.push_back(detail::storage_of(session, variable).value);
   group.broadcast(values, root_in_group);
-  for (const Variable& variable : by_name) session.variable(*variable.ref().node).initialized = true;
+  for (const Variable& variable : by_name) detail::storage_of(session, variable).initialized = true;
 }
 
 // All but those that are each rank's own; these at least have a value afterwards.
@@ -126,7 +127,7 @@ std::vector<Variable> shared_variables(Session& session) {
   std::vector<Variable> shared;
   for (const Variable& variable : global_variables(session.graph())) {
     if (!is_own_of_rank(variable)) shared.push_back(variable);
-    else if (!session.variable(*variable.ref().node).initialized) session.run(variable.initializer());
+    else if (!detail::storage_of(session, variable).initialized) session.run(variable.initializer());
   }
   return shared;
 }

@@ -25,7 +25,7 @@ void broadcast_variables(Session& session, std::span<const Variable> variables, 
 void broadcast_optimizer_state(Session& session, int root, const ProcessSet& set = {});
 
 /// Broadcasts all global variables, slots and the global step too, when the session has been made; but for
-/// those that are each rank's own (core/training/optional_state.h).
+/// those that are each rank's own (core/training/rank_state.h).
 class BroadcastGlobalVariablesHook : public SessionRunHook {
  public:
   explicit BroadcastGlobalVariablesHook(int root, const ProcessSet& set = {}) : root_(root), set_(set) {}

@@ -19,7 +19,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/pass.h>
-#include <kolo/core/runtime/step_agreement.h>
+#include <kolo/core/runtime/step_vote.h>
 
 namespace kolo {
 namespace {
@@ -138,7 +138,7 @@ std::pair<std::string, std::string> setting(const std::string& text) {
   return {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
 }
 
-std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
+std::shared_ptr<StepVote> make_schedule(const Node& group) {
   const auto set = detail::ProcessSetAccess::of_id(group.attr<int>("process_set"));
   const bool of_all = set == ProcessSet();
   const int size = of_all ? process().size : set.size();
@@ -178,8 +178,8 @@ std::shared_ptr<StepAgreement> make_schedule(const Node& group) {
   return std::make_shared<Schedule>(std::move(spec));
 }
 
-const RegisterAgreement group_agreement("GroupAllReduce", make_schedule);
-const RegisterAgreement single_agreement("AllReduce", make_schedule);
+const RegisterVote group_vote("GroupAllReduce", make_schedule);
+const RegisterVote single_vote("AllReduce", make_schedule);
 
 bool is_reduction(const StepNode& node) {
   const std::string& op = node.schema->name();
@@ -326,7 +326,7 @@ void bucket_gradients(StepGraph& graph, PassContext& context) {
   const int count = static_cast<int>(graph.nodes.size());  // nodes that are added here are no groups
   for (int i = 0; i < count; ++i) {
     if (!is_reduction(graph.nodes[i])) continue;
-    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.agreement(*graph.nodes[i].origin));
+    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.vote(*graph.nodes[i].origin));
     if (schedule == nullptr) {
       // Nobody to reduce with: whoever reads the result reads the gradient itself, bit for bit.
       const auto inputs = graph.nodes[i].inputs;

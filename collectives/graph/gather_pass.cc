@@ -19,7 +19,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/pass.h>
-#include <kolo/core/runtime/step_agreement.h>
+#include <kolo/core/runtime/step_vote.h>
 
 namespace kolo {
 namespace {
@@ -181,7 +181,7 @@ void expand_gathers(StepGraph& graph, PassContext& context) {
   for (int i = 0; i < count; ++i) {
     if (graph.nodes[i].origin == nullptr || graph.nodes[i].schema->name() != "GatherShards") continue;
     const Node& group = detail::group_of_gather(*graph.nodes[i].origin);
-    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.agreement(group));
+    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.vote(group));
     if (schedule != nullptr) {
       Expansion(graph, i, group, schedule).run();
       continue;

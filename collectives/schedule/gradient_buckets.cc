@@ -124,7 +124,8 @@ GradientBuckets::Steps::~Steps() {
     MutexLock lock(mutex_);
     under_way = begun_;
   }
-  if (under_way) schedule_.fail("its GradientBuckets were destroyed in the middle of a step");
+  if (under_way)
+    schedule_.leave(StepFlag::failed, "its GradientBuckets were destroyed in the middle of a step");
   // The communication thread may still be about to tell of a bucket.
   MutexLock lock(over_mutex_);
   while (running_ > 0) changed_.wait(over_mutex_);
@@ -185,7 +186,7 @@ void GradientBuckets::Steps::count_down(int bucket) {
 void GradientBuckets::Steps::begin() {
   if (begun_ || broken_) return;
   try {
-    schedule_.begin_step();
+    schedule_.begin();
     begun_ = true;
   } catch (...) {
     broken_ = std::current_exception();
@@ -231,6 +232,7 @@ void GradientBuckets::Steps::wait() {
         std::memcpy(elsewhere_[gradient], memory(gradient), bytes(gradient));
     }
   }
+  schedule_.end();
   reset();
   if (error) std::rethrow_exception(error);
 }
@@ -252,7 +254,7 @@ void GradientBuckets::Steps::check_nothing_is_missing() {
         missing.size() > named ? fmt::format(" and {} more", missing.size() - named) : "");
     if (process().size > 1) broken_ = std::make_exception_ptr(FailedPreconditionError("{}", text));
   }
-  schedule_.fail(text);
+  schedule_.leave(StepFlag::failed, text);
   throw FailedPreconditionError("{}", text);
 }
 
@@ -264,7 +266,7 @@ void GradientBuckets::Steps::end_of_data() {
       throw FailedPreconditionError(
           "end_of_data() was called in the middle of a step; it takes the place of a whole one");
   }
-  schedule_.end_of_data();
+  schedule_.leave(StepFlag::end_of_data, "");
 }
 
 GradientBuckets::GradientBuckets(std::vector<NamedBuffer> gradients, GradientBucketsOptions options)

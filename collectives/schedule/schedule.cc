@@ -10,10 +10,8 @@
 #include <kolo/collectives/engine/eager_call.h>
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/collectives/job/runtime.h>
-#include <kolo/collectives/schedule/bucket_reduction.h>
-#include <kolo/collectives/schedule/row_gather.h>
 #include <kolo/collectives/schedule/schedule_hash.h>
-#include <kolo/collectives/schedule/step_state.h>
+#include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/runtime/group.h>
@@ -49,21 +47,21 @@ void check(const ScheduleSpec& spec) {
 }
 
 // The schedules of this process that its ranks have compared. Any thread.
-class LiveStates {
+class LiveSlots {
  public:
-  void add(const std::shared_ptr<detail::StepState>& state, const ProcessSet& set) KOLO_EXCLUDES(mutex_) {
+  void add(const std::shared_ptr<detail::StepSlots>& state, const ProcessSet& set) KOLO_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    std::erase_if(states_, [](const auto& known) { return known.state.expired(); });
-    states_.push_back({state, set});
+    std::erase_if(known_, [](const auto& known) { return known.state.expired(); });
+    known_.push_back({state, set});
   }
   /// Of those that all ranks of `set` share.
   template <typename Predicate>
-  bool any_other(const detail::StepState& than, const ProcessSet& set, const Predicate& predicate) const
+  bool any_other(const detail::StepSlots& than, const ProcessSet& set, const Predicate& predicate) const
       KOLO_EXCLUDES(mutex_) {
-    std::vector<std::shared_ptr<detail::StepState>> others;
+    std::vector<std::shared_ptr<detail::StepSlots>> others;
     {
       MutexLock lock(mutex_);
-      for (const auto& known : states_)
+      for (const auto& known : known_)
         if (auto state = known.state.lock();
             state && state.get() != &than && (known.set == set || known.set == ProcessSet()))
           others.push_back(std::move(state));
@@ -73,15 +71,15 @@ class LiveStates {
 
  private:
   struct Known {
-    std::weak_ptr<detail::StepState> state;
+    std::weak_ptr<detail::StepSlots> state;
     ProcessSet set;
   };
   mutable Mutex mutex_;
-  std::vector<Known> states_ KOLO_GUARDED_BY(mutex_);
+  std::vector<Known> known_ KOLO_GUARDED_BY(mutex_);
 };
 
-LiveStates& states_of_process() {
-  static LiveStates states;
+LiveSlots& slots_of_process() {
+  static LiveSlots states;
   return states;
 }
 
@@ -112,15 +110,15 @@ std::int64_t elements_of(const Bucket& bucket) {
 // What compare() makes, and the way to the communication thread.
 class Schedule::Core {
  public:
-  Core(std::shared_ptr<detail::Runtime> runtime, int slots, const ProcessSet& set)
+  Core(std::shared_ptr<detail::Runtime> runtime, int num_slots, const ProcessSet& set)
       : runtime(std::move(runtime)),
         set(set),
         members(set == ProcessSet() ? std::vector<int>()
                                     : detail::current_engine()->set(set.id())->members()),
-        state(std::make_shared<detail::StepState>(slots, members)),
-        slots_(slots) {}
+        slots(std::make_shared<detail::StepSlots>(num_slots, members)),
+        num_slots_(num_slots) {}
 
-  int num_slots() const { return slots_; }
+  int num_slots() const { return num_slots_; }
   bool has_peers() const { return runtime && runtime->has_peers() && members.size() != 1; }
   void connect();
   void submit(int bucket, Done done);
@@ -129,19 +127,19 @@ class Schedule::Core {
   const std::shared_ptr<detail::Runtime> runtime;  // nullptr without init()
   const ProcessSet set;
   const std::vector<int> members;  // of the set, in its order; none: all ranks
-  const std::shared_ptr<detail::StepState> state;
+  const std::shared_ptr<detail::StepSlots> slots;
   bool compared = false;
   int channel = 0;
   std::shared_ptr<Communicator> communicator;
-  std::vector<std::shared_ptr<detail::ScheduledOperation>> operations;  // by slot
-  std::vector<std::shared_ptr<detail::RowGather>> gathers;
+  std::vector<std::shared_ptr<detail::SlotWork>> works;  // by slot
+  std::vector<std::shared_ptr<detail::RowsWork>> gathers;
 
  private:
-  void send(const detail::StepState::Submitted& buckets);
-  void reduce_alone(const detail::StepState::Submitted& buckets);
+  void send(const detail::StepSlots::Submitted& buckets);
+  void reduce_alone(const detail::StepSlots::Submitted& buckets);
 
   Mutex order_mutex_;
-  int slots_;
+  int num_slots_;
 };
 
 // A channel and a communicator of its own.
@@ -159,11 +157,11 @@ void Schedule::Core::connect() {
 }
 
 void Schedule::Core::submit(int bucket, Done done) {
-  detail::StepState::Submitted submitted;
+  detail::StepSlots::Submitted submitted;
   {
     // Two threads that have completed neighbouring buckets must not overtake each other here.
     MutexLock lock(order_mutex_);
-    submitted = state->submit(bucket, done);
+    submitted = slots->submit(bucket, done);
     if (has_peers()) send(submitted);
   }
   if (submitted.error) done(submitted.error);
@@ -171,40 +169,40 @@ void Schedule::Core::submit(int bucket, Done done) {
 }
 
 void Schedule::Core::submit_missing() {
-  detail::StepState::Submitted submitted;
+  detail::StepSlots::Submitted submitted;
   {
     MutexLock lock(order_mutex_);
-    submitted = state->submit_missing();
+    submitted = slots->submit_missing();
     if (has_peers()) send(submitted);
   }
   if (!has_peers()) reduce_alone(submitted);
 }
 
-void Schedule::Core::send(const detail::StepState::Submitted& buckets) {
+void Schedule::Core::send(const detail::StepSlots::Submitted& buckets) {
   for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
-    const auto& operation = operations[bucket];
-    auto details = operation->details();
+    const auto& work = works[bucket];
+    auto details = work->details();
     details.process_set = set.id();
     runtime->thread().submit({.channel = channel,
-                              .ticket = state->ticket(bucket),
-                              .operation = operation,
-                              .label = operation->label(),
-                              // The operation, which holds the state, lives as long as the submission.
-                              .done = [state = state.get(), bucket](
-                                          std::exception_ptr error) { state->finish_bucket(bucket, error); },
+                              .ticket = slots->ticket(bucket),
+                              .operation = work,
+                              .label = work->label(),
+                              // The work, which holds the slots, lives as long as the submission.
+                              .done = [slots = slots.get(), bucket](
+                                          std::exception_ptr error) { slots->finish_slot(bucket, error); },
                               .details = details});
   }
 }
 
-void Schedule::Core::reduce_alone(const detail::StepState::Submitted& buckets) {
+void Schedule::Core::reduce_alone(const detail::StepSlots::Submitted& buckets) {
   for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
-    detail::StepFlags flags;
-    if (state->begin_bucket(bucket, flags)) {
-      state->received(bucket, flags);
-      const std::string reason = state->own_reason();
-      if (flags.is_void()) state->set_reasons({&reason, 1});
+    StepFlags flags;
+    if (slots->begin_slot(bucket, flags)) {
+      slots->received(bucket, flags);
+      const std::string reason = slots->own_reason();
+      if (flags.voids_step()) slots->set_reasons({&reason, 1});
     }
-    state->finish_bucket(bucket, nullptr);
+    slots->finish_slot(bucket, nullptr);
   }
 }
 
@@ -224,7 +222,7 @@ Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(sp
   buckets_ = make_buckets(spec_.gradients, spec_.limits);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (const auto offset : buckets_[b].offsets) place_.emplace_back(static_cast<int>(b), offset);
-    const auto flag_bytes = detail::kFlagElements * size_of(buckets_[b].dtype);
+    const auto flag_bytes = kStepFlags * size_of(buckets_[b].dtype);
     memory_.push_back(
         std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes));
     std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
@@ -260,7 +258,7 @@ void Schedule::plan_shards(Allocator& allocator) {
     auto memory = memory_[b];
     // The gradients of a whole bucket may still be looked at.
     if (!scattered_[b] || *dtype != bucket.dtype) {
-      const auto elements = static_cast<std::size_t>(elements_of(bucket)) + detail::kFlagElements;
+      const auto elements = static_cast<std::size_t>(elements_of(bucket)) + kStepFlags;
       memory = std::make_shared<Buffer>(allocator, elements * size_of(*dtype));
       std::memset(memory->data(), 0, memory->bytes());
     }
@@ -296,7 +294,7 @@ std::int64_t Schedule::offset_of_gathered(int gradient) const {
 Schedule::~Schedule() {
   if (!core_->communicator) return;
   core_->runtime->thread().call([this] {
-    core_->operations.clear();
+    core_->works.clear();
     core_->gathers.clear();
     core_->communicator.reset();
   });
@@ -338,19 +336,19 @@ void Schedule::compare() {
           first_disagreement(group.allgather(description), "gradient", core_->members));
     if (core_->num_slots() > 0) {
       core_->connect();
-      make_operations();
+      make_works();
     }
   }
-  if (core_->has_peers()) states_of_process().add(core_->state, core_->set);
+  if (core_->has_peers()) slots_of_process().add(core_->slots, core_->set);
   core_->compared = true;
 }
 
-void Schedule::make_operations() {
-  const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketWork work,
+void Schedule::make_works() {
+  const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketExchange exchange,
                        const char* what) {
     std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
-    core_->operations.push_back(std::make_shared<detail::BucketReduction>(
-        slot, core_->state, core_->communicator, std::move(memory), std::move(work), std::move(label)));
+    core_->works.push_back(std::make_shared<detail::BucketWork>(
+        slot, core_->slots, core_->communicator, std::move(memory), std::move(exchange), std::move(label)));
   };
   Communicator& ranks = *core_->communicator;
   for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
@@ -363,11 +361,11 @@ void Schedule::make_operations() {
   }
   for (int g = 0; g < num_gathers(); ++g) {
     const RowGatherSpec& gather = spec_.gathers[g];
-    core_->gathers.push_back(std::make_shared<detail::RowGather>(
-        slot_of_gather(g), core_->state, core_->communicator, gather,
+    core_->gathers.push_back(std::make_shared<detail::RowsWork>(
+        slot_of_gather(g), core_->slots, core_->communicator, gather,
         spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
         fmt::format("rows of \"{}\" of the training step", gather.name)));
-    core_->operations.push_back(core_->gathers.back());
+    core_->works.push_back(core_->gathers.back());
   }
   for (const GatheredBucket& gathered : gathered_) {
     const Bucket& bucket = buckets_[static_cast<std::size_t>(gathered.bucket)];
@@ -377,16 +375,16 @@ void Schedule::make_operations() {
   }
 }
 
-void Schedule::set_step(std::int64_t step) { core_->state->set_step(step); }
+void Schedule::set_step(std::int64_t step) { core_->slots->set_step(step); }
 
-void Schedule::begin_step() {
+void Schedule::begin() {
   if (core_->has_peers() && !core_->compared)
     throw FailedPreconditionError("schedule \"{}\": the ranks must compare() it before the first step",
                                   spec_.name);
-  core_->state->begin();
+  core_->slots->begin();
 }
 
-void Schedule::end_step() { core_->state->end(core_->num_slots() - static_cast<int>(gathered_.size())); }
+void Schedule::end() { core_->slots->end(core_->num_slots() - static_cast<int>(gathered_.size())); }
 
 void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done)); }
 
@@ -395,35 +393,37 @@ void Schedule::give_rows(int gather, const Tensor& values, const Tensor& indices
 }
 
 std::pair<Tensor, Tensor> Schedule::gathered_rows(int gather) const {
-  const detail::RowGather& rows = *core_->gathers.at(gather);
+  const detail::RowsWork& rows = *core_->gathers.at(gather);
   return {rows.values(), rows.indices()};
 }
 
-void Schedule::request_stop() { core_->state->raise_stop(); }
+void Schedule::cast(StepFlag flag) { core_->slots->raise(flag); }
 
-void Schedule::request_save() { core_->state->raise_save(); }
+StepFlags Schedule::take_outcome() { return core_->slots->take_outcome(); }
 
-bool Schedule::take_save() { return core_->state->take_save(); }
-
-StepVerdict Schedule::last_step() const { return core_->state->last_verdict(); }
-
-void Schedule::end_of_data() {
-  auto& state = *core_->state;
-  state.raise_end_of_data();
-  begin_step();
-  join_with_zeros();
-  if (!state.last_verdict().end_of_data && state.error()) std::rethrow_exception(state.error());
+void Schedule::leave(StepFlag flag, const std::string& text) {
+  if (flag == StepFlag::failed) return fail(text);
+  core_->slots->is_inside() ? end_data_in_step(text) : end_data();
 }
 
-void Schedule::end_of_data_in_step(const std::string& text) {
-  auto& state = *core_->state;
-  if (state.error()) return;  // all ranks have it
+void Schedule::end_data() {
+  auto& slots = *core_->slots;
+  slots.raise(StepFlag::end_of_data);
+  begin();
+  join_with_zeros();
+  end();
+  if (!slots.outcome().has(StepFlag::end_of_data) && slots.error()) std::rethrow_exception(slots.error());
+}
+
+void Schedule::end_data_in_step(const std::string& text) {
+  auto& slots = *core_->slots;
+  if (slots.error()) return;  // all ranks have it
   // Of a step with several schedules one is enough: all ranks leave it.
-  const auto begun = state.begun_at();
-  if (states_of_process().any_other(state, core_->set,
-                                    [&](const auto& other) { return other.is_void_since(begun); }))
+  const auto begun = slots.begun_at();
+  if (slots_of_process().any_other(slots, core_->set,
+                                   [&](const auto& other) { return other.is_void_since(begun); }))
     return;
-  if (state.raise_end_of_data_in_step()) join_with_zeros();
+  if (slots.raise_end_of_data_in_step()) join_with_zeros();
   else fail(text);
 }
 
@@ -431,53 +431,53 @@ void Schedule::join_with_zeros() {
   for (const auto& memory : memory_) std::memset(memory->data(), 0, memory->bytes());
   core_->submit_missing();
   // The watchdog ends a wait for ranks that do not come.
-  while (!core_->state->wait_until(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
+  while (!core_->slots->wait_until(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
   }
 }
 
 // What is contributed is not cleared: the step is void, and kernels of it may still be writing.
 void Schedule::fail(const std::string& text) {
-  auto& state = *core_->state;
+  auto& slots = *core_->slots;
   // An error that all ranks share needs no telling.
-  if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || state.error()) return;
+  if (!core_->has_peers() || !core_->compared || core_->num_slots() == 0 || slots.error()) return;
   // The others come to save, not to another step: whoever takes the save tells them there.
-  if (state.is_save_pending()) return;
+  if (slots.outcome().has(StepFlag::save)) return;
   // Of a step with several schedules the one that the other ranks are in tells them.
   const bool known =
-      states_of_process().any_other(state, core_->set, [](const auto& other) { return other.is_broken(); });
-  if (known) return state.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
-  if (!state.is_under_way() && states_of_process().any_other(
-                                   state, core_->set, [](const auto& other) { return other.is_under_way(); }))
+      slots_of_process().any_other(slots, core_->set, [](const auto& other) { return other.is_broken(); });
+  if (known) return slots.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+  if (!slots.is_under_way() &&
+      slots_of_process().any_other(slots, core_->set, [](const auto& other) { return other.is_under_way(); }))
     return;
-  state.raise_failure(text);
+  slots.raise(StepFlag::failed, text);
   if (core_->runtime->thread().is_current()) {  // it must go on for anybody to hear of this
-    if (state.is_under_way()) core_->submit_missing();
+    if (slots.is_under_way()) core_->submit_missing();
     return;
   }
   const auto deadline = std::chrono::steady_clock::now() + kTellOthersWithin;
-  while (!state.error()) {
-    if (state.is_save_pending()) return;
+  while (!slots.error()) {
+    if (slots.outcome().has(StepFlag::save)) return;
     // Once more if all buckets had begun before the flag could go with one.
-    if (!state.is_under_way() && !state.begin_unless_broken()) break;
+    if (!slots.is_under_way() && !slots.begin_unless_broken()) break;
     core_->submit_missing();
-    if (!state.wait_until(deadline)) break;
+    if (!slots.wait_until(deadline)) break;
   }
-  state.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+  slots.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
 }
 
-std::vector<Schedule::Timing> Schedule::last_step_timings() const { return core_->state->timings(); }
+std::vector<Schedule::Timing> Schedule::last_step_timings() const { return core_->slots->timings(); }
 
 void Schedule::append_trace(StepTrace& trace) const {
   if (!core_->has_peers()) return;
   const auto timings = last_step_timings();
-  for (std::size_t b = 0; b < core_->operations.size(); ++b)
-    trace.events.push_back({.name = core_->operations[b]->label(),
+  for (std::size_t b = 0; b < core_->works.size(); ++b)
+    trace.events.push_back({.name = core_->works[b]->label(),
                             .category = "reduce",
                             .lane = "communication",
                             .start = timings[b].start,
                             .end = timings[b].end});
 }
 
-std::int64_t Schedule::extra_exchanges() const { return core_->state->exchanges(); }
+std::int64_t Schedule::extra_exchanges() const { return core_->slots->exchanges(); }
 
 }  // namespace kolo

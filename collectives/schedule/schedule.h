@@ -11,8 +11,8 @@
 
 #include <kolo/collectives/algorithms/collective.h>
 #include <kolo/collectives/schedule/spec.h>
-#include <kolo/collectives/schedule/step_state.h>
-#include <kolo/core/runtime/step_agreement.h>
+#include <kolo/collectives/schedule/step_slots.h>
+#include <kolo/core/runtime/step_vote.h>
 #include <kolo/core/tensor/allocator.h>
 #include <kolo/core/tensor/tensor.h>
 
@@ -24,16 +24,16 @@ BucketLimits default_bucket_limits();
 /// memory. It outlives all tensors.
 Allocator& bucket_allocator();
 
-/// One step at a time: begin_step, then submit for each slot (a bucket, or a gather) in any order, from any
-/// thread. The buckets are reduced in the order 0, 1, 2, … . Requests to stop or to save, the end of data and
-/// failures travel as elements behind the gradients of each bucket, so a step sends no message beyond its
+/// One step at a time: begin, then submit for each slot (a bucket, or a gather) in any order, from any
+/// thread. The buckets are reduced in the order 0, 1, 2, … . The flags of StepVote travel
+/// as elements behind the gradients of each bucket, so a step sends no message beyond its
 /// reductions. A step is void as soon as a bucket carries an end of data or a failure: that bucket and all
 /// later ones end in an error on every rank. An end of data comes with the first bucket, so nothing of its
 /// step is applied anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks
 /// may have applied earlier ones, and the group ends with the error. A step in which a rank submits nothing
 /// at all, on no rank then, does not count: gradients may be summed for several steps before they are
 /// reduced. One rank: no traffic; submit() is done at once.
-class Schedule final : public StepAgreement {
+class Schedule final : public StepVote {
  public:
   using Done = detail::SlotDone;
   using Timing = detail::SlotTiming;
@@ -83,24 +83,20 @@ class Schedule final : public StepAgreement {
   /// from 1.
   void set_step(std::int64_t step) override;
   /// Throws the group's error if there was one, FailedPreconditionError before compare().
-  void begin_step() override;
+  void begin() override;
   void submit(int slot, Done done);
   /// A step need not gather what it has reduced. The buckets of a step that failed on this rank are what
-  /// fail() contributes.
-  void end_step() override;
+  /// leave() contributes.
+  void end() override;
 
-  void request_stop() override;
-  StepVerdict last_step() const override;
-  void request_save() override;
-  bool take_save() override;
-  /// Between steps. Throws what the step ended with if that is not the end of data.
-  void end_of_data() override;
-  /// Gradients of the step must not be written any more.
-  void end_of_data_in_step(const std::string& text) override;
-  /// Kernels of the step may still run; who submits a bucket afterwards gets an error. Waits at most 7 s, on
-  /// the communication thread not at all; whoever then still waits for a bucket gets an error. Does nothing
-  /// on one rank, and after an error that all ranks have: of the step (its end of data too) or of the group.
-  void fail(const std::string& text) override;
+  void cast(StepFlag flag) override;
+  /// Kernels of the step may still run after a failure; who submits a bucket afterwards gets an error. Waits
+  /// at most 7 s, on the communication thread not at all; whoever then still waits for a bucket gets an
+  /// error. A failure is told to nobody on one rank, and after an error that all ranks have: of the step (its
+  /// end of data too) or of the group. At the end of the data gradients of the step must not be written any
+  /// more.
+  void leave(StepFlag flag, const std::string& text) override;
+  StepFlags take_outcome() override;
 
   /// When each bucket of the last step was reduced.
   std::vector<Timing> last_step_timings() const;
@@ -119,7 +115,10 @@ class Schedule final : public StepAgreement {
 
   void plan_shards(Allocator& allocator);
   const GatheredBucket& gathered_bucket(int bucket) const;
-  void make_operations();
+  void make_works();
+  void end_data();
+  void end_data_in_step(const std::string& text);
+  void fail(const std::string& text);
   void join_with_zeros();
   std::vector<TypedBuffer> tensors_of(int bucket) const;
 

@@ -10,14 +10,14 @@
 
 namespace kolo {
 
-class StepAgreement;
+class StepVote;
 
 /// What a pass may ask of the session that compiles the step.
 class PassContext {
  public:
   virtual ~PassContext() = default;
-  /// The session's agreement for a node of the user's graph.
-  virtual std::shared_ptr<StepAgreement> agreement(const Node& node) = 0;
+  /// The session's vote for a node of the user's graph.
+  virtual std::shared_ptr<StepVote> vote(const Node& node) = 0;
 };
 
 using Pass = void (*)(StepGraph& graph, PassContext& context);

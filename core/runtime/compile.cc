@@ -30,13 +30,13 @@ std::unique_ptr<Plan> compile_plan(const StepSignature& signature, PlanEnvironme
   StepGraph graph = prune(signature);
   environment.place(graph);
   run_graph_passes(graph, environment.graph_options(), environment.intra_op_threads());
-  std::vector<std::shared_ptr<StepAgreement>> agreements;
+  StepVotes votes;
   for (const StepNode& node : graph.nodes)
-    if (node.origin != nullptr && agreement_factory(node.schema->name()) != nullptr)
-      if (auto agreement = environment.agreement(*node.origin)) agreements.push_back(std::move(agreement));
+    if (node.origin != nullptr && vote_factory(node.schema->name()) != nullptr)
+      if (auto vote = environment.vote(*node.origin)) votes.push_back(std::move(vote));
   // A plain session compares at the first run that reaches a schedule; where it was done before, this costs
   // nothing.
-  for (const auto& agreement : agreements) agreement->compare();
+  for (const auto& vote : votes) vote->compare();
   for (const Pass pass : registered_passes()) pass(graph, environment);
   const Device* const host = environment.devices().host();
   const std::string host_name = host != nullptr ? host->name() : graph.nodes[0].device;
@@ -47,7 +47,7 @@ std::unique_ptr<Plan> compile_plan(const StepSignature& signature, PlanEnvironme
           return compile_plan(iteration, environment);
         }))
       node.resource = std::move(loop);
-  return std::make_unique<Plan>(std::move(graph), environment, std::move(agreements), host_name);
+  return std::make_unique<Plan>(std::move(graph), environment, std::move(votes), host_name);
 }
 
 }  // namespace kolo

@@ -44,9 +44,8 @@ bool is_dynamic_view(const StepGraph& graph, int n) {
 
 }  // namespace
 
-Plan::Plan(StepGraph graph, PlanEnvironment& environment,
-           std::vector<std::shared_ptr<StepAgreement>> agreements, const std::string& host)
-    : graph_(std::move(graph)), environment_(environment), agreements_(std::move(agreements)) {
+Plan::Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const std::string& host)
+    : graph_(std::move(graph)), environment_(environment), votes_(std::move(votes)) {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::size_t> scratch_bytes;
   make_kernels(kernels, scratch_bytes);

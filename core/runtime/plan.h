@@ -18,7 +18,7 @@
 #include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/ready_set.h>
-#include <kolo/core/runtime/step_agreement.h>
+#include <kolo/core/runtime/step_vote.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
@@ -151,15 +151,14 @@ class Plan {
  public:
   /// Of a graph that is placed, rewritten and complete. host: the CPU on which nodes of no device run. Throws
   /// what kernels throw that cannot be made.
-  Plan(StepGraph graph, PlanEnvironment& environment, std::vector<std::shared_ptr<StepAgreement>> agreements,
-       const std::string& host);
+  Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const std::string& host);
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   /// The same nodes as the executor sees them.
   const StepTable& table() const { return *table_; }
   const MemoryPlan& memory() const { return memory_; }
-  /// The agreements whose reductions are part of this step.
-  const std::vector<std::shared_ptr<StepAgreement>>& agreements() const { return agreements_; }
+  /// The votes whose reductions are part of this step.
+  const StepVotes& votes() const { return votes_; }
   /// Index into Frame::values for each fetch; −1 for an operation.
   const std::vector<int>& fetches() const { return fetches_; }
   /// Where fetch `i`, a value, lies: of Kind::feed in the tensor of feed_of_fetch(i), of Kind::variable in a
@@ -208,7 +207,7 @@ class Plan {
   std::map<int, Tensor> device_constants_;  // of nodes on devices that do not see the host's memory
   std::vector<PlanNode> nodes_;             // by position
   std::unique_ptr<StepTable> table_;
-  std::vector<std::shared_ptr<StepAgreement>> agreements_;
+  StepVotes votes_;
   std::vector<int> fetches_;
   std::vector<int> fetched_nodes_;  // their positions
   struct FedValue {

@@ -61,14 +61,12 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
                    .trace = traced ? &metadata->step_stats : nullptr,
                    .deadline = deadline_,
                    .cancellation = &cancellation_};
-  if (!plan.agreements().empty())
-    step.on_failure = [&plan](const std::exception_ptr& error) {
-      detail::tell_others(plan.agreements(), error);
-    };
+  if (!plan.votes().empty())
+    step.on_failure = [&plan](const std::exception_ptr& error) { detail::tell_others(plan.votes(), error); };
   kolo::run_step(plan, frame, step);
   if (metadata != nullptr) metadata->memory = detail::memory_report(plan, frame);
   if (traced)
-    for (const auto& agreement : plan.agreements()) agreement->append_trace(metadata->step_stats);
+    for (const auto& vote : plan.votes()) vote->append_trace(metadata->step_stats);
 }
 
 std::shared_ptr<Plan> Session::Impl::plan_for(const detail::StepRequest& request) {
@@ -154,17 +152,16 @@ void Session::reset(const std::string& target, const std::vector<std::string>& /
 
 Graph& Session::graph() const { return impl_->state().graph(); }
 const SessionConfig& Session::config() const { return impl_->state().config(); }
-VariableStorage& Session::variable(const Node& storage) { return impl_->state().variable(storage); }
 std::map<std::string, std::uint64_t> Session::random_positions() const {
   return impl_->state().random_positions();
 }
 void Session::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
   impl_->state().set_random_positions(positions);
 }
-std::shared_ptr<StepAgreement> Session::agreement(const Node& node) { return impl_->state().agreement(node); }
-std::vector<std::shared_ptr<StepAgreement>> Session::agreements() { return impl_->state().agreements(); }
 int Session::intra_op_threads() const { return impl_->state().intra_op_threads(); }
 int Session::inter_op_threads() const { return impl_->pools().threads(); }
+
+detail::SessionState& detail::state_of(Session& session) { return session.impl_->state(); }
 
 class Callable::Impl {
  public:

@@ -12,13 +12,19 @@
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/fetch.h>
-#include <kolo/core/runtime/step_agreement.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
 
 class Callable;
 struct CallableSignature;
+
+class Session;
+
+namespace detail {
+class SessionState;
+SessionState& state_of(Session& session);
+}  // namespace detail
 
 /// Variables live as long as the session. run: any thread, several at a time, which share the variables. The
 /// graph must outlive the session and may grow between runs.
@@ -83,33 +89,21 @@ class Session {
 
   Graph& graph() const;
   const SessionConfig& config() const;
-  /// The storage of the variable whose node is `storage`; made at the first use, uninitialised. For savers
-  /// and broadcasts, between runs.
-  VariableStorage& variable(const Node& storage);
   /// Positions of the random ops that have run, by node name. set_…: ops that have not run yet start there.
   std::map<std::string, std::uint64_t> random_positions() const;
   void set_random_positions(const std::map<std::string, std::uint64_t>& positions);
 
-  /// The agreement among the ranks that belongs to `node`, an op with a registered agreement (a
-  /// GroupAllReduce); made at the first call.
-  std::shared_ptr<StepAgreement> agreement(const Node& node);
-  /// Those of all such nodes of the graph, in the order of the nodes.
-  std::vector<std::shared_ptr<StepAgreement>> agreements();
-  /// What a checkpoint is to hold of tensors that are spread over the ranks, by name: where a GatheredState
-  /// (core/training/gathered_state.h) of this session lives, else nullptr. One thread, between runs.
-  const std::map<std::string, Tensor>* gathered_tensors() const { return gathered_tensors_; }
-  void set_gathered_tensors(const std::map<std::string, Tensor>* tensors) { gathered_tensors_ = tensors; }
   /// Threads of a kernel, and of the pool that runs use by default, as they turned out.
   int intra_op_threads() const;
   int inter_op_threads() const;
 
  private:
   friend class Callable;
+  friend detail::SessionState& detail::state_of(Session& session);
   class Impl;
   std::vector<Tensor> run_step(const std::vector<Fetch>& fetches, const Feeds& feeds, const Targets& targets,
                                const RunOptions& options, RunMetadata* metadata);
   std::shared_ptr<Impl> impl_;
-  const std::map<std::string, Tensor>* gathered_tensors_ = nullptr;
 };
 
 struct CallableSignature {

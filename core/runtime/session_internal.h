@@ -13,7 +13,6 @@
 #include <kolo/core/runtime/pools.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_state.h>
-#include <kolo/core/runtime/step_agreements.h>
 #include <kolo/core/runtime/step_request.h>
 
 namespace kolo {
@@ -41,9 +40,9 @@ class Session::Impl {
     template <typename FeedAt, typename Take>
     void step(Plan& plan, const FeedAt& feed, const Take& take, RunMetadata* metadata) {
       // Before the frame, since buckets are memory that all frames of a schedule share.
-      const detail::StepAgreements agreements(session_.training_step_, plan.agreements());
+      const detail::VotedStep voted(session_.training_step_, plan.votes());
       std::optional<FrameOf> frame;
-      agreements.prepare([&] {
+      voted.prepare([&] {
         frame.emplace(plan);
         plan.bind_feeds(**frame, feed);
       });

@@ -62,25 +62,25 @@ void SessionState::set_random_positions(const std::map<std::string, std::uint64_
   }
 }
 
-std::shared_ptr<StepAgreement> SessionState::agreement(const Node& node) {
+std::shared_ptr<StepVote> SessionState::vote(const Node& node) {
   MutexLock lock(mutex_);
-  auto& agreement = agreements_[node.id()];
-  if (!agreement) agreement = agreement_factory(node.op())(node);
-  return agreement;
+  auto& vote = votes_[node.id()];
+  if (!vote) vote = vote_factory(node.op())(node);
+  return vote;
 }
 
-std::vector<std::shared_ptr<StepAgreement>> SessionState::agreements() {
-  std::vector<std::shared_ptr<StepAgreement>> all;
+StepVotes SessionState::votes() {
+  StepVotes all;
   for (int id = 0; id < graph_.num_nodes(); ++id)
-    if (agreement_factory(graph_.node(id).op()) != nullptr)
-      if (auto found = agreement(graph_.node(id))) all.push_back(std::move(found));
+    if (vote_factory(graph_.node(id).op()) != nullptr)
+      if (auto found = vote(graph_.node(id))) all.push_back(std::move(found));
   return all;
 }
 
 void SessionState::clear() {
   MutexLock lock(mutex_);
   variables_.clear();
-  agreements_.clear();
+  votes_.clear();
 }
 
 }  // namespace kolo::detail

@@ -1,4 +1,4 @@
-// What a session holds from run to run: variables, positions of random ops, agreements among the ranks.
+// What a session holds from run to run: variables, positions of random ops, votes among the ranks.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,10 @@
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/plan.h>
+#include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_devices.h>
 
 namespace kolo::detail {
@@ -26,14 +29,19 @@ class SessionState final : public PlanEnvironment {
   void place(StepGraph& graph) override { devices_.place(graph); }
   GraphOptions graph_options() const override { return config_.graph_options; }
   int intra_op_threads() const override { return intra_op_threads_; }
+  /// The storage of the variable whose node is `storage`; made at the first use, uninitialised. For savers
+  /// and broadcasts, between runs.
   VariableStorage& variable(const Node& storage) override KOLO_EXCLUDES(mutex_);
   RandomState& random_state(const std::string& node, std::int64_t op_seed) override KOLO_EXCLUDES(mutex_);
-  std::shared_ptr<StepAgreement> agreement(const Node& node) override KOLO_EXCLUDES(mutex_);
+  /// The vote of the ranks that belongs to `node`, an op with a registered vote (a GroupAllReduce); made at
+  /// the first call.
+  std::shared_ptr<StepVote> vote(const Node& node) override KOLO_EXCLUDES(mutex_);
 
   std::map<std::string, std::uint64_t> random_positions() KOLO_EXCLUDES(mutex_);
   void set_random_positions(const std::map<std::string, std::uint64_t>& positions) KOLO_EXCLUDES(mutex_);
-  std::vector<std::shared_ptr<StepAgreement>> agreements() KOLO_EXCLUDES(mutex_);
-  /// Frees the variables and agreements. No run is under way.
+  /// Those of all such nodes of the graph, in the order of the nodes.
+  StepVotes votes() KOLO_EXCLUDES(mutex_);
+  /// Frees the variables and votes. No run is under way.
   void clear() KOLO_EXCLUDES(mutex_);
 
  private:
@@ -48,7 +56,13 @@ class SessionState final : public PlanEnvironment {
   std::map<int, std::unique_ptr<VariableStorage>> variables_ KOLO_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<RandomState>> random_states_ KOLO_GUARDED_BY(mutex_);
   std::map<std::string, std::uint64_t> random_starts_ KOLO_GUARDED_BY(mutex_);
-  std::map<int, std::shared_ptr<StepAgreement>> agreements_ KOLO_GUARDED_BY(mutex_);
+  std::map<int, std::shared_ptr<StepVote>> votes_ KOLO_GUARDED_BY(mutex_);
 };
+
+/// Of a session that is open, and as long as it lives.
+SessionState& state_of(Session& session);
+inline VariableStorage& storage_of(Session& session, const Variable& variable) {
+  return state_of(session).variable(*variable.ref().node);
+}
 
 }  // namespace kolo::detail

@@ -11,6 +11,7 @@
 
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/compare_ranks.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state.h>
 
@@ -153,11 +154,11 @@ void broadcast_state(Group& group, Session& session, const std::vector<SavedStat
   for (const Variable& variable : global_variables(session.graph()))
     (is_own_of_rank(variable) ? own : variables).push_back(variable);
   if (!is_chief) run_initializers(session, own);
-  for (const Variable& variable : variables) values.push_back(session.variable(*variable.ref().node).value);
+  for (const Variable& variable : variables) values.push_back(detail::storage_of(session, variable).value);
   if (!values.empty()) group.broadcast(values, kChief);
   share_failure(group, [&] {
     if (is_chief) return;
-    for (const Variable& variable : variables) session.variable(*variable.ref().node).initialized = true;
+    for (const Variable& variable : variables) detail::storage_of(session, variable).initialized = true;
     session.set_random_positions(chiefs["random_positions"].get<std::map<std::string, std::uint64_t>>());
     for (const SavedState& state : states) state.restore(chiefs["states"][state.name].get<std::string>());
   });

@@ -1,11 +1,12 @@
 #include <kolo/core/training/global_step.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/runtime/session_state.h>
 
 namespace kolo {
 
 std::int64_t read_global_step(Session& session, const Variable& step) {
-  const Tensor& value = session.variable(*step.ref().node).value;
+  const Tensor& value = detail::storage_of(session, step).value;
   return value.dtype() == DType::i32 ? value.value<std::int32_t>() : value.value<std::int64_t>();
 }
 

@@ -8,6 +8,8 @@
 
 namespace kolo {
 
+class GatheredState;
+
 /// What one run is asked for. A hook's wishes are merged with the caller's and the other hooks' into one run.
 struct SessionRunArgs {
   std::vector<Fetch> fetches;
@@ -19,6 +21,8 @@ struct SessionRunArgs {
 struct RunValues {
   std::vector<Tensor> results;
   const StepTrace* trace = nullptr;  // set if any hook asked for it; valid during after_run
+  /// What all ranks have put together (rank_state.h): set after a step for which a save was announced.
+  const GatheredState* gathered = nullptr;
 };
 
 /// The run that is about to be made, or has just been made. Lives as long as that run.
@@ -41,7 +45,7 @@ class RunContext {
   void announce_last_step() { last_step_announced_ = true; }
   bool last_step_announced() const { return last_step_announced_; }
   /// In before_run, for a hook that will save a checkpoint after this run: where state is spread over the
-  /// ranks (gathered_state.h) all learn of it with this run's training step and put the state together before
+  /// ranks (rank_state.h) all learn of it with this run's training step and put the state together before
   /// after_run. Without a training step in the run nothing happens. Elsewhere it is not needed.
   void announce_save() { save_announced_ = true; }
   bool save_announced() const { return save_announced_; }
@@ -66,9 +70,12 @@ class SessionRunHook {
   virtual void after_create_session(Session& /*session*/) {}
   virtual SessionRunArgs before_run(RunContext& /*context*/) { return {}; }
   virtual void after_run(RunContext& /*context*/, const RunValues& /*values*/) {}
-  /// Whether after_create_session and end save checkpoints of the session: state that is spread over the
-  /// ranks (gathered_state.h) is put together for them where a hook of rank 0 does.
+  /// Whether save() writes checkpoints: state that is spread over the ranks (rank_state.h) is put together
+  /// for it where a hook of rank 0 does.
   virtual bool saves() const { return false; }
+  /// Right behind after_create_session(), and right before end(). gathered: what all ranks have put together;
+  /// nullptr where their state is not spread, or no hook of rank 0 saves.
+  virtual void save(Session& /*session*/, const GatheredState* /*gathered*/) {}
   /// Before the session closes; not called after an error.
   virtual void end(Session& /*session*/) {}
 };

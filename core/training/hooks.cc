@@ -48,7 +48,7 @@ void CheckpointSaverHook::after_create_session(Session& session) {
   if (!options_.saver) options_.saver = std::make_shared<Saver>(session.graph());
   step_of_last_run_ = read_global_step(session, global_step_);
   needs_all_ranks_ = is_spread_over_ranks(session);
-  save(session, step_of_last_run_);
+  timer_ = StepTimer(options_.save_secs, options_.save_steps);  // what was restored is saved again
 }
 
 SessionRunArgs CheckpointSaverHook::before_run(RunContext& context) {
@@ -56,26 +56,26 @@ SessionRunArgs CheckpointSaverHook::before_run(RunContext& context) {
   return {};
 }
 
-void CheckpointSaverHook::after_run(RunContext& context, const RunValues&) {
+void CheckpointSaverHook::after_run(RunContext& context, const RunValues& values) {
   const std::int64_t step = read_global_step(context.session(), global_step_);
   // Between two updates that several runs make together a checkpoint would hold half of one.
   if (std::exchange(step_of_last_run_, step) == step) return;
-  if (needs_all_ranks_ && context.session().gathered_tensors() == nullptr) return;
-  if (timer_.is_due(step)) save(context.session(), step);
+  if (needs_all_ranks_ && values.gathered == nullptr) return;
+  if (timer_.is_due(step)) write(context.session(), step, values.gathered);
 }
 
-void CheckpointSaverHook::end(Session& session) {
+void CheckpointSaverHook::save(Session& session, const GatheredState* gathered) {
   const std::int64_t step = read_global_step(session, global_step_);
-  if (timer_.last_step() != step) save(session, step);
+  if (timer_.last_step() != step) write(session, step, gathered);
 }
 
-void CheckpointSaverHook::save(Session& session, std::int64_t step) {
+void CheckpointSaverHook::write(Session& session, std::int64_t step, const GatheredState* gathered) {
   const std::string prefix =
       (std::filesystem::path(options_.checkpoint_dir) / options_.checkpoint_basename).string();
   log_info("Saving checkpoints for {} into {}.", step, prefix);
   std::map<std::string, std::string> state;
   for (const SavedState& part : options_.saved_state) state[part.name] = part.save();
-  options_.saver->save(session, prefix, step, state);
+  options_.saver->save(session, prefix, step, state, gathered);
   timer_.fired(step);
 }
 

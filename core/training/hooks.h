@@ -54,7 +54,7 @@ struct CheckpointSaverOptions {
 
 /// Saves when the session is created (step 0 or the restored one), after the runs that advance the global
 /// step and at which the timer is due, and at the end if the last step was not saved. For the one rank that
-/// writes the folder. State that is spread over the ranks (gathered_state.h) is saved after steps that were
+/// writes the folder. State that is spread over the ranks (rank_state.h) is saved after steps that were
 /// announced: where seconds are counted those that begin when the timer is due, where steps are counted the
 /// same ones as ever as long as each run makes one.
 class CheckpointSaverHook : public SessionRunHook {
@@ -69,10 +69,10 @@ class CheckpointSaverHook : public SessionRunHook {
   SessionRunArgs before_run(RunContext& context) override;
   void after_run(RunContext& context, const RunValues& values) override;
   bool saves() const override { return true; }
-  void end(Session& session) override;
+  void save(Session& session, const GatheredState* gathered) override;
 
  private:
-  void save(Session& session, std::int64_t step);
+  void write(Session& session, std::int64_t step, const GatheredState* gathered);
 
   CheckpointSaverOptions options_;
   StepTimer timer_;

@@ -12,11 +12,12 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/hook_internal.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/core/training/rank_state_internal.h>
-#include <kolo/core/training/step_stop.h>
+#include <kolo/core/training/rendezvous.h>
 
 namespace kolo {
 namespace {
@@ -70,19 +71,13 @@ class MonitoredTrainingSession::Impl {
   }
 
   std::vector<Tensor> run(const SessionRunArgs& args) {
-    if (stopping_) throw FailedPreconditionError("Run called even after should_stop requested.");
+    if (closed_ || rendezvous_->is_over())
+      throw FailedPreconditionError("Run called even after should_stop requested.");
     for (;;) {
       try {
         return run_once(args);
       } catch (const OutOfRangeError&) {
-        // Behind the reductions of a step after which all save, it is no end for the others: they come to
-        // save.
-        const bool others_save = is_spread_ && stop_->take_save();
-        if (others_save && !stop_->is_end_of_data()) {
-          fail(message_of(std::current_exception()), others_save);
-          throw;
-        }
-        end_of_data();
+        if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
         return std::vector<Tensor>(args.fetches.size());
       } catch (const Error& error) {
         if (group_.size() > 1 || !is_recoverable(error)) {
@@ -97,26 +92,16 @@ class MonitoredTrainingSession::Impl {
     }
   }
 
-  bool should_stop() {
-    if (stop_->is_alone() && !stopping_ && stop_signal_received()) stopping_ = stop_asked_ = true;
-    return stopping_;
-  }
-  bool stopped_on_request() const { return stop_asked_ && !hooks_asked_; }
+  bool should_stop() { return closed_ || rendezvous_->should_stop(); }
+  bool stopped_on_request() const { return rendezvous_->stopped_on_request(); }
   std::int64_t global_step() const { return last_step_; }
   Session& session() { return *session_; }
 
   void close() {
     if (closed_) throw FailedPreconditionError("Session is already closed.");
     closed_ = true;
-    stopping_ = true;
     try {
-      if (!failed_) {
-        stop_->end_of_data();
-        const auto gathered = gathered_if(saves_);
-        for (const auto& hook : hooks_) hook->end(*session_);
-      } else if (saves_ && failed_unseen_) {
-        GatheredState::refuse(failure_, group_);
-      }
+      if (rendezvous_->leave()) end_hooks();
     } catch (...) {
       release();
       throw;
@@ -127,8 +112,8 @@ class MonitoredTrainingSession::Impl {
   void close_from_destructor() {
     if (closed_) return;
     try {
-      if (std::uncaught_exceptions() > exceptions_at_start_ && !failed_)
-        fail("an exception left the training loop");
+      if (std::uncaught_exceptions() > exceptions_at_start_ && !rendezvous_->has_failed())
+        rendezvous_->fail("an exception left the training loop");
       close();
     } catch (const std::exception& error) {
       log_error("closing the training session failed: {}", error.what());
@@ -173,12 +158,11 @@ class MonitoredTrainingSession::Impl {
   void create_session() {
     detail::share_failure(group_, [&] {
       session_ = std::make_unique<Session>(graph_, options_.config);
-      stop_ = std::make_unique<detail::StepStop>(session_->agreements(), group_.size());
+      rendezvous_ =
+          std::make_unique<detail::Rendezvous>(*session_, group_, detail::state_of(*session_).votes());
     });
     // The training steps first: where a gradient differs, its variable does too.
-    const bool some_of_parts = detail::compare_number_of_schedules(group_, stop_->count_by_ranks());
-    if (some_of_parts) detail::share_failure(group_, [&] { stop_->compare(); });
-    else stop_->compare();
+    rendezvous_->compare();
     detail::compare_variables(group_, graph_, options_.saved_state);
     std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
@@ -189,44 +173,42 @@ class MonitoredTrainingSession::Impl {
     });
     detail::broadcast_state(group_, *session_, options_.saved_state);
     detail::scatter_checkpoint(group_, *session_, restored);
-    agree_on_saving();
+    rendezvous_->agree_on_saving(
+        std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); }));
     note_step();
-    const auto gathered = gathered_if(saves_);
-    call_after_create_session(0, chief_hooks_);
-    call_after_create_session(chief_hooks_, hooks_.size());
-  }
-
-  // Where a checkpoint needs all ranks they must know when one is written.
-  void agree_on_saving() {
-    is_spread_ = is_spread_over_ranks(*session_, group_);
-    if (!is_spread_) return;
-    const bool some_hook_saves =
-        std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); });
-    saves_ = group_.broadcast(some_hook_saves ? "saves" : "", 0) == "saves";
-  }
-
-  std::unique_ptr<const GatheredState> gathered_if(bool wanted) {
-    return wanted ? std::make_unique<const GatheredState>(*session_, group_) : nullptr;
+    const auto gathered = rendezvous_->gather_at_ends();
+    call_after_create_session(0, chief_hooks_, gathered.get());
+    call_after_create_session(chief_hooks_, hooks_.size(), gathered.get());
   }
 
   void note_step() {
     if (!global_step_) return;
     last_step_ = read_global_step(*session_, global_step_);
-    stop_->set_step(last_step_ + 1);
+    rendezvous_->set_step(last_step_ + 1);
   }
 
-  void call_after_create_session(std::size_t begin, std::size_t end) {
+  void call_after_create_session(std::size_t begin, std::size_t end, const GatheredState* gathered) {
     detail::share_failure(group_, [&] {
-      for (std::size_t i = begin; i < end; ++i) hooks_[i]->after_create_session(*session_);
+      for (std::size_t i = begin; i < end; ++i) {
+        hooks_[i]->after_create_session(*session_);
+        hooks_[i]->save(*session_, gathered);
+      }
     });
+  }
+
+  void end_hooks() {
+    const auto gathered = rendezvous_->gather_at_ends();
+    for (const auto& hook : hooks_) {
+      hook->save(*session_, gathered.get());
+      hook->end(*session_);
+    }
   }
 
   std::vector<Tensor> run_once(const SessionRunArgs& args) {
     RunContext context(*session_, args);
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
-    if (stop_signal_received() || context.stop_requested() || context.last_step_announced()) stop_->ask();
-    if (is_spread_ && context.save_announced()) stop_->ask_to_save();
+    rendezvous_->send_wishes(context);
 
     RunMetadata metadata;
     const bool traced = merged.args().trace;
@@ -235,23 +217,13 @@ class MonitoredTrainingSession::Impl {
                       {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace}, &metadata);
     note_step();
     if (global_step_) report_completed_step(last_step_);
-    const auto gathered = gathered_if(is_spread_ && stop_->take_save());
+    const auto gathered = rendezvous_->gather_if_agreed();
     for (std::size_t i = 0; i < hooks_.size(); ++i)
-      hooks_[i]->after_run(context,
-                           {merged.results_of_hook(i, results), traced ? &metadata.step_stats : nullptr});
-    decide_to_stop(context);
+      hooks_[i]->after_run(context, {.results = merged.results_of_hook(i, results),
+                                     .trace = traced ? &metadata.step_stats : nullptr,
+                                     .gathered = gathered.get()});
+    rendezvous_->decide(context);
     return merged.results_of_caller(results);
-  }
-
-  void decide_to_stop(const RunContext& context) {
-    hooks_asked_ = hooks_asked_ || context.stop_requested() || context.last_step_announced();
-    if (stop_->is_alone()) {
-      stop_asked_ = stop_signal_received() || context.stop_requested();
-    } else {
-      stop_asked_ = stop_->is_agreed();
-      if (!stop_asked_ && context.stop_requested()) stop_->ask();
-    }
-    stopping_ = stop_asked_;
   }
 
   static bool is_recoverable(const Error& error) {
@@ -271,7 +243,7 @@ class MonitoredTrainingSession::Impl {
         return create_session();
       } catch (const Error& error) {
         if (!is_recoverable(error)) {
-          failed_ = stopping_ = true;
+          rendezvous_->give_up();
           throw;
         }
         announce_recovery(error);
@@ -279,31 +251,9 @@ class MonitoredTrainingSession::Impl {
     }
   }
 
-  void end_of_data() {
-    stopping_ = true;
-    try {
-      stop_->end_of_data();
-    } catch (...) {
-      failed_ = true;
-      throw;
-    }
-  }
-
   // A single rank may go on after an error that its caller has understood.
   void report_failure(const std::exception_ptr& error) {
-    if (group_.size() > 1) fail(message_of(error));
-  }
-
-  // Before an agreed save, and after an agreed end, the others cannot be told of it in a step: they are told
-  // where they come to save.
-  void fail(const std::string& text) { fail(text, is_spread_ && stop_->take_save()); }
-  void fail(const std::string& text, bool others_save) {
-    failed_ = stopping_ = true;
-    if (others_save) GatheredState::refuse(text, group_);
-    failure_ = text;
-    stop_->fail(text);
-    // Behind that, for an end may have been agreed upon in the very step that told of the failure.
-    failed_unseen_ = stop_->is_agreed_by_all();
+    if (group_.size() > 1) rendezvous_->fail(message_of(error));
   }
 
   void release() {
@@ -322,15 +272,7 @@ class MonitoredTrainingSession::Impl {
   Variable global_step_;
   std::int64_t last_step_ = -1;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<detail::StepStop> stop_;
-  bool stopping_ = false;
-  bool stop_asked_ = false;
-  bool hooks_asked_ = false;
-  bool is_spread_ = false;  // over the ranks: a checkpoint needs all of them
-  bool saves_ = false;      // and one is written at the start and at the end
-  bool failed_ = false;
-  bool failed_unseen_ = false;  // the others have left in good order
-  std::string failure_;
+  std::unique_ptr<detail::Rendezvous> rendezvous_;  // of the session
   bool closed_ = false;
 };
 

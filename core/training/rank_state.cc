@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/message_of.h>
 #include <kolo/core/runtime/compare_ranks.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state_internal.h>
 
@@ -132,7 +133,7 @@ json described(const std::vector<Variable>& variables, Session& session) {
     all[variable.name()] = {{"kind", kind_of(variable, whole)},
                             {"first", whole ? whole->first : 0},
                             {"elements", variable.shape().elements()},
-                            {"initialized", bool{session.variable(*variable.ref().node).initialized}}};
+                            {"initialized", bool{detail::storage_of(session, variable).initialized}}};
   }
   return all;
 }
@@ -283,7 +284,7 @@ void scatter_checkpoint(Group& group, Session& session, const std::optional<std:
     share_failure(group, [&] {
       if (is_root) parts = read_parts(*reader, layout[i]);
     });
-    VariableStorage& storage = session.variable(*layout[i].variable.ref().node);
+    VariableStorage& storage = detail::storage_of(session, layout[i].variable);
     group.scatter(parts, storage.value, kSpreadRoot);
     storage.initialized = true;
   }
@@ -295,9 +296,8 @@ namespace kolo {
 namespace {
 
 bool has_step_of_all_ranks(Session& session) {
-  const auto agreements = session.agreements();
-  return std::any_of(agreements.begin(), agreements.end(),
-                     [](const auto& agreement) { return agreement->ranks().empty(); });
+  const StepVotes votes = detail::state_of(session).votes();
+  return std::any_of(votes.begin(), votes.end(), [](const auto& vote) { return vote->ranks().empty(); });
 }
 
 // The whole tensor of a shard, or one tensor for each rank, by their names in a checkpoint; parts[r] is where
@@ -325,7 +325,7 @@ bool is_spread_over_ranks(Session& session, const Group& group) {
   return !detail::spread_variables(session.graph()).empty() && has_step_of_all_ranks(session);
 }
 
-GatheredState::GatheredState(Session& session, Group& group) : session_(session) {
+GatheredState::GatheredState(Session& session, Group& group) {
   if (!is_spread_over_ranks(session, group)) return;
   const std::vector<detail::SpreadTensor> layout =
       detail::compare_spread_state(group, session, {.must_be_initialized = true});
@@ -336,12 +336,7 @@ GatheredState::GatheredState(Session& session, Group& group) : session_(session)
       tensors_.merge(make_tensors(layout[i], parts[i]));
   });
   for (std::size_t i = 0; i < layout.size(); ++i)
-    group.gather(session.variable(*layout[i].variable.ref().node).value, parts[i], detail::kSpreadRoot);
-  session.set_gathered_tensors(&tensors_);
-}
-
-GatheredState::~GatheredState() {
-  if (session_.gathered_tensors() == &tensors_) session_.set_gathered_tensors(nullptr);
+    group.gather(detail::storage_of(session, layout[i].variable).value, parts[i], detail::kSpreadRoot);
 }
 
 void GatheredState::refuse(const std::string& text, Group& group) {

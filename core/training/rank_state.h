@@ -19,8 +19,8 @@ namespace kolo {
 /// gives them their first values.
 inline constexpr char kOptionalVariables[] = "optional_variables";
 /// The collection of those of which each rank has its own value (what a compression has left out so far), and
-/// of the parts and scratch of sharded_state.h. They are no rank's to give to another: a broadcast of a
-/// session's state passes them over. A checkpoint holds those of all ranks (gathered_state.h); with another
+/// of the parts and scratch. They are no rank's to give to another: a broadcast of a
+/// session's state passes them over. A checkpoint holds those of all ranks; with another
 /// number of ranks they start from it with their first values.
 inline constexpr char kRankVariables[] = "rank_variables";
 
@@ -63,19 +63,16 @@ void mark_scratch(Graph& graph, const Variable& variable);
 bool is_scratch(const Variable& variable);
 
 /// Whether a checkpoint of the session needs all ranks of the group: there are several, and its graph holds
-/// shards (sharded_state.h), or, beside a training step that all ranks share, variables of which each rank
-/// has its own value (optional_state.h).
+/// shards, or, beside a training step that all ranks share, variables of which each rank
+/// has its own value.
 bool is_spread_over_ranks(Session& session, const Group& group = world_group());
 
-/// While it lives, Saver::save(session) on rank 0 finds what all ranks hold together; without it a save of
-/// spread state is refused. A monitored session makes one by itself: when it has been made and before it
-/// closes, where a hook of rank 0 saves then (SessionRunHook::saves), and after each step for which a hook
-/// announced a save. In a loop of one's own:
-///   {
-///     const GatheredState together(session);  // on all ranks
-///     if (rank() == 0) saver.save(session, prefix, step);
-///   }
-/// One thread, between runs; the session must outlive it and make no training step meanwhile.
+/// What rank 0 gives to Saver::save, which refuses to save spread state without it. A monitored session makes
+/// one by itself: when it has been made and before it closes, where a hook of rank 0 saves then
+/// (SessionRunHook::saves), and after each step for which a hook announced a save. In a loop of one's own:
+///   const GatheredState together(session);  // on all ranks
+///   if (rank() == 0) saver.save(session, prefix, step, {}, &together);
+/// One thread, between runs.
 class GatheredState {
  public:
   /// Collective, tensor by tensor; sends nothing where the state is not spread. Rank 0 holds copies of the
@@ -84,17 +81,16 @@ class GatheredState {
   /// uninitialized value <name>`; ResourceExhaustedError where rank 0 has no memory for it; AbortedError
   /// `rank <r>: <text>` where that rank refused; and what the group throws.
   explicit GatheredState(Session& session, Group& group = world_group());
-  ~GatheredState();
-  GatheredState(const GatheredState&) = delete;
-  GatheredState& operator=(const GatheredState&) = delete;
 
   /// In place of the constructor, on a rank that has failed while the others come to save: none waits for it
   /// then, and nothing is saved. Throws what the group throws.
   static void refuse(const std::string& text, Group& group = world_group());
 
+  /// On rank 0 where the state is spread, else none: copies, by their names in a checkpoint.
+  const std::map<std::string, Tensor>& tensors() const { return tensors_; }
+
  private:
-  Session& session_;
-  std::map<std::string, Tensor> tensors_;  // on rank 0, by their names in a checkpoint
+  std::map<std::string, Tensor> tensors_;
 };
 
 }  // namespace kolo

@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/rank_state.h>
@@ -46,7 +47,7 @@ std::string saved_name(const Variable& variable) {
 }
 
 Tensor initialized_value(Session& session, const Variable& variable) {
-  const VariableStorage& storage = session.variable(*variable.ref().node);
+  const VariableStorage& storage = detail::storage_of(session, variable);
   if (!storage.initialized)
     throw FailedPreconditionError("Attempting to use uninitialized value {}", variable.name());
   return storage.value;
@@ -69,16 +70,17 @@ bool is_same(const Tensor& a, const Tensor& b) {
 }
 
 // What all ranks have put together of the variable, by name; this rank is the one that has it.
-std::map<std::string, Tensor> gathered_value(Session& session, const Variable& variable) {
+std::map<std::string, Tensor> gathered_value(Session& session, const Variable& variable,
+                                             const GatheredState* gathered) {
   const int ranks = world_group().size();
-  const auto* const gathered = session.gathered_tensors();
   if (gathered == nullptr)
     throw FailedPreconditionError(
         "\"{}\" is spread over {} ranks, which must put it together before rank 0 saves: make a "
         "GatheredState "
-        "of the session on all ranks, or, in a hook, announce the save (RunContext::announce_save)",
+        "of the session on all ranks and give it to the saver, or, in a hook, announce the save "
+        "(RunContext::announce_save)",
         variable.name(), ranks);
-  if (gathered->empty())
+  if (gathered->tensors().empty())
     throw FailedPreconditionError("\"{}\" is spread over {} ranks: rank 0 alone can save it, not rank {}",
                                   variable.name(), ranks, world_group().rank());
   const auto whole = shard_of(variable);
@@ -87,7 +89,7 @@ std::map<std::string, Tensor> gathered_value(Session& session, const Variable& v
   for (int rank = 0; !whole && rank < ranks; ++rank)
     names.push_back(detail::name_of_rank(variable.name(), rank));
   std::map<std::string, Tensor> values;
-  for (const std::string& name : names) values[name] = gathered->at(name);
+  for (const std::string& name : names) values[name] = gathered->tensors().at(name);
   const Tensor own = initialized_value(session, variable), &first = values.at(names.front());
   if (!is_same(own, whole ? detail::part_of(first, whole->first, own.elements()) : first))
     throw FailedPreconditionError("\"{}\" has changed since the ranks put it together", variable.name());
@@ -139,7 +141,7 @@ Saver::Saver(std::vector<Variable> variables, SaverOptions options)
 }
 
 std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step,
-                        const std::map<std::string, std::string>& state) {
+                        const std::map<std::string, std::string>& state, const GatheredState* gathered) {
   std::string path = prefix;
   if (global_step)
     path += options_.pad_step_number ? fmt::format("-{:08}", *global_step) : fmt::format("-{}", *global_step);
@@ -148,7 +150,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   if (fs::path(path).filename() == "checkpoint")
     throw InvalidArgumentError("'latest_filename' collides with 'save_path': 'checkpoint' and '{}'", prefix);
 
-  const std::map<std::string, Tensor> tensors = tensors_of(session);
+  const std::map<std::string, Tensor> tensors = tensors_of(session, gathered);
   const Variable step = find_global_step(session.graph());
   if (!global_step && step && tensors.count(step.name()) > 0) global_step = read_global_step(session, step);
   write_checkpoint(
@@ -169,13 +171,13 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   return path;
 }
 
-std::map<std::string, Tensor> Saver::tensors_of(Session& session) const {
+std::map<std::string, Tensor> Saver::tensors_of(Session& session, const GatheredState* gathered) const {
   const bool is_spread = is_spread_over_ranks(session);
   std::map<std::string, Tensor> tensors;
   for (const Variable& variable : variables_) {
     if (is_scratch(variable)) continue;
     std::map<std::string, Tensor> values;
-    if (is_spread && is_own_of_rank(variable)) values = gathered_value(session, variable);
+    if (is_spread && is_own_of_rank(variable)) values = gathered_value(session, variable, gathered);
     else values[saved_name(variable)] = whole_value(session, variable);
     tensors.merge(values);
     if (!values.empty())  // what could not be merged
@@ -249,7 +251,7 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
       session.run(variable.initializer());
       continue;
     }
-    VariableStorage& storage = session.variable(*variable.ref().node);
+    VariableStorage& storage = detail::storage_of(session, variable);
     if (const auto whole = shard_of(variable)) read_shard(reader, *whole, storage.value);
     else reader.read(*name, storage.value);
     storage.initialized = true;

@@ -13,6 +13,8 @@
 
 namespace kolo {
 
+class GatheredState;
+
 struct SaverOptions {
   int max_to_keep =
       5;  // older checkpoints are removed; 0: all stay, and the state file lists the newest alone
@@ -22,26 +24,27 @@ struct SaverOptions {
 /// One process writes a folder. One thread, between runs of the session.
 class Saver {
  public:
-  /// Over the graph's global variables as they are now; scratch (sharded_state.h) is left out. Throws
+  /// Over the graph's global variables as they are now; scratch (rank_state.h) is left out. Throws
   /// InvalidArgumentError `No variables to save`, `At least two variables have the same name: <n>`, or for a
   /// variable of strings.
   explicit Saver(const Graph& graph, SaverOptions options = {});
   explicit Saver(std::vector<Variable> variables, SaverOptions options = {});
 
   /// Writes checkpoint `prefix`-`global_step`, `prefix` without a step; returns that path. The session's
-  /// random positions and `state` (JSON values by name) go with it. A shard (sharded_state.h) is written as
-  /// the whole tensor that it is part of; with several ranks, what is each rank's own (optional_state.h) as
-  /// `<variable>/rank_<r>` for each. Where that is spread over the ranks (is_spread_over_ranks) they have put
-  /// it together before: a GatheredState of the session lives, and rank 0 saves. Then the folder's state
-  /// file, then older checkpoints over max_to_keep are removed. Throws InvalidArgumentError `Parent directory
-  /// of <p> doesn't exist, can't save.`, FailedPreconditionError for an uninitialised variable, and for
-  /// spread state that was not put together or has changed since then, and what write_checkpoint throws;
-  /// checkpoints that were there are intact then.
+  /// random positions and `state` (JSON values by name) go with it. A part (rank_state.h) is written as the
+  /// whole tensor that it is part of; with several ranks, what is each rank's own as `<variable>/rank_<r>`
+  /// for each. Where that is spread over the ranks (is_spread_over_ranks) they have put it together before,
+  /// and rank 0 saves what it is given of them. Then the folder's state file, then older checkpoints over
+  /// max_to_keep are removed. Throws InvalidArgumentError `Parent directory of <p> doesn't exist, can't
+  /// save.`, FailedPreconditionError for an uninitialised variable, and for spread state that was not put
+  /// together or has changed since then, and what write_checkpoint throws; checkpoints that were there are
+  /// intact then.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step = {},
-                   const std::map<std::string, std::string>& state = {});
+                   const std::map<std::string, std::string>& state = {},
+                   const GatheredState* gathered = nullptr);
 
   /// Gives the variables and random positions the values of checkpoint `path`; returns its index. Tensors of
-  /// the file that no variable asks for are ignored; optional variables (optional_state.h) that it lacks are
+  /// the file that no variable asks for are ignored; optional variables (rank_state.h) that it lacks are
   /// initialised, and so are scratch, and what is each rank's own where another number of ranks wrote it (one
   /// info line). With several ranks this rank's parts and own values are restored: a monitored session hands
   /// out those of the others, else each rank restores. Checks names, types, shapes and sums before it changes
@@ -56,7 +59,7 @@ class Saver {
   void recover_last_checkpoints(const std::vector<std::string>& paths);
 
  private:
-  std::map<std::string, Tensor> tensors_of(Session& session) const;
+  std::map<std::string, Tensor> tensors_of(Session& session, const GatheredState* gathered) const;
   void check_fits(const CheckpointIndex& index, const std::string& path) const;
   std::vector<std::string> remember(const std::string& path);
   void write_state(const std::string& path) const;

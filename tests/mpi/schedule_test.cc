@@ -36,7 +36,7 @@ std::span<float> gradient(const Schedule& schedule, int i) {
 // One step of all ranks: what each bucket's `done` was given, in the order of the buckets.
 std::vector<std::exception_ptr> run_step(Schedule& schedule,
                                          const std::vector<int>& order = {0, 1, 2, 3, 4}) {
-  schedule.begin_step();
+  schedule.begin();
   std::vector<std::promise<std::exception_ptr>> promises(order.size());
   for (const int bucket : order) {
     for (auto& value : gradient(schedule, bucket)) value = static_cast<float>(rank() + bucket);
@@ -45,6 +45,7 @@ std::vector<std::exception_ptr> run_step(Schedule& schedule,
   }
   std::vector<std::exception_ptr> results;
   for (auto& promise : promises) results.push_back(promise.get_future().get());
+  schedule.end();
   return results;
 }
 
@@ -76,22 +77,22 @@ TEST(MpiSchedule, ReducesInTheOrderOfTheBuckets) {
 TEST(MpiSchedule, CarriesItsFlagsInSixteenBits) {
   Schedule schedule(five_buckets(DType::bf16));
   schedule.compare();
-  if (rank() == size() - 1) schedule.request_stop();
-  schedule.begin_step();
+  if (rank() == size() - 1) schedule.cast(StepFlag::stop);
+  schedule.begin();
   std::vector<std::promise<void>> over(schedule.buckets().size());
   for (std::size_t b = 0; b < over.size(); ++b)
     schedule.submit(static_cast<int>(b), [&over, b](std::exception_ptr) { over[b].set_value(); });
   for (auto& bucket : over) bucket.get_future().wait();
-  EXPECT_TRUE(schedule.last_step().stop);
+  EXPECT_TRUE(schedule.take_outcome().has(StepFlag::stop));
 }
 
 TEST(MpiSchedule, TellsAllRanksOfAStopAfterTheSameStep) {
   Schedule schedule(five_buckets());
   schedule.compare();
   for (int step = 0; step < 4; ++step) {
-    if (step == 2 && rank() == size() - 1) schedule.request_stop();
+    if (step == 2 && rank() == size() - 1) schedule.cast(StepFlag::stop);
     EXPECT_THAT(run_step(schedule), Each(nullptr));
-    EXPECT_EQ(schedule.last_step().stop, step == 2) << "step " << step;
+    EXPECT_EQ(schedule.take_outcome().has(StepFlag::stop), step == 2) << "step " << step;
   }
 }
 
@@ -100,17 +101,17 @@ TEST(MpiSchedule, EndOfDataOnOneRankVoidsTheStepOnAll) {
   schedule.compare();
   EXPECT_THAT(run_step(schedule), Each(nullptr));
   if (rank() == size() - 1) {
-    schedule.end_of_data();
+    schedule.leave(StepFlag::end_of_data, "");
   } else {
     for (const auto& error : run_step(schedule, {3, 1, 0, 2, 4}))
       EXPECT_THAT(
           [&] { std::rethrow_exception(error); },
           ThrowsMessage<OutOfRangeError>(HasSubstr("end of data on rank " + std::to_string(size() - 1))));
   }
-  EXPECT_TRUE(schedule.last_step().end_of_data);
-  schedule.fail("what a session says of every error; this one all ranks know");
+  EXPECT_TRUE(schedule.take_outcome().has(StepFlag::end_of_data));
+  schedule.leave(StepFlag::failed, "what a session says of every error; this one all ranks know");
   EXPECT_THAT(run_step(schedule), Each(nullptr)) << "a later epoch goes on";
-  EXPECT_FALSE(schedule.last_step().end_of_data);
+  EXPECT_FALSE(schedule.take_outcome().has(StepFlag::end_of_data));
 }
 
 TEST(MpiSchedule, TellsAllRanksWhyOneFailedInTheMiddleOfAStep) {
@@ -119,16 +120,16 @@ TEST(MpiSchedule, TellsAllRanksWhyOneFailedInTheMiddleOfAStep) {
   schedule.compare();
   schedule.set_step(17);
   if (rank() == size() - 1) {
-    schedule.begin_step();
+    schedule.begin();
     for (const int bucket : {0, 1}) schedule.submit(bucket, [](std::exception_ptr) {});
-    schedule.fail("division by zebra");
+    schedule.leave(StepFlag::failed, "division by zebra");
   } else {
     const auto results = run_step(schedule);
     const auto text = "rank " + std::to_string(size() - 1) + " failed in step 17: division by zebra";
     EXPECT_THAT([&] { std::rethrow_exception(results.back()); },
                 ThrowsMessage<AbortedError>(HasSubstr(text)));
   }
-  EXPECT_THROW(schedule.begin_step(), AbortedError);
+  EXPECT_THROW(schedule.begin(), AbortedError);
 }
 
 TEST(MpiSchedule, TellsAllRanksInTheNextStepOfAFailureBetweenSteps) {
@@ -137,7 +138,7 @@ TEST(MpiSchedule, TellsAllRanksInTheNextStepOfAFailureBetweenSteps) {
   schedule.compare();
   run_step(schedule);
   if (rank() == 0) {
-    schedule.fail("no more disk");
+    schedule.leave(StepFlag::failed, "no more disk");
   } else {
     for (const auto& error : run_step(schedule))
       EXPECT_THAT([&] { std::rethrow_exception(error); },
@@ -151,16 +152,16 @@ TEST(MpiSchedule, EndOfDataInsideAStepVoidsItAsLongAsNothingHasLeft) {
   schedule.compare();
   std::exception_ptr waiting;
   if (rank() == 0) {
-    schedule.begin_step();
+    schedule.begin();
     schedule.submit(3, [&](std::exception_ptr error) { waiting = std::move(error); });  // behind 0, 1, 2
-    schedule.end_of_data_in_step("no more files");
-    EXPECT_TRUE(schedule.last_step().end_of_data);
-    schedule.begin_step();  // when it returns, all of the step before is over
+    schedule.leave(StepFlag::end_of_data, "no more files");
+    EXPECT_TRUE(schedule.take_outcome().has(StepFlag::end_of_data));
+    schedule.begin();  // when it returns, all of the step before is over
     for (int bucket = 0; bucket < 5; ++bucket) schedule.submit(bucket, [](std::exception_ptr) {});
     EXPECT_THROW(std::rethrow_exception(waiting), OutOfRangeError);
   } else {
     for (const auto& error : run_step(schedule)) EXPECT_THROW(std::rethrow_exception(error), OutOfRangeError);
-    EXPECT_TRUE(schedule.last_step().end_of_data);
+    EXPECT_TRUE(schedule.take_outcome().has(StepFlag::end_of_data));
     EXPECT_THAT(run_step(schedule), Each(nullptr));
   }
 }
@@ -170,9 +171,9 @@ TEST(MpiSchedule, EndOfDataInsideAStepIsAFailureOnceABucketHasLeft) {
   Schedule schedule(five_buckets());
   schedule.compare();
   if (rank() == 0) {
-    schedule.begin_step();
+    schedule.begin();
     schedule.submit(0, [](std::exception_ptr) {});
-    schedule.end_of_data_in_step("no more files");
+    schedule.leave(StepFlag::end_of_data, "no more files");
   } else {
     const auto results = run_step(schedule);
     EXPECT_THAT([&] { std::rethrow_exception(results.back()); },
@@ -201,11 +202,13 @@ TEST(MpiSchedule, GathersRowsAndVoidsThemAsItDoesBuckets) {
     Tensor values(DType::f32, {rank(), 2}), indices(DType::i32, {rank()});
     for (float& value : values.span<float>()) value = static_cast<float>(rank() + 10);
     for (int& index : indices.span<std::int32_t>()) index = rank();
-    schedule.begin_step();
+    schedule.begin();
     schedule.give_rows(0, values, indices);
     std::promise<std::exception_ptr> over;
     schedule.submit(schedule.slot_of_gather(0), [&](std::exception_ptr error) { over.set_value(error); });
-    return over.get_future().get();
+    const auto error = over.get_future().get();
+    schedule.end();
+    return error;
   };
   EXPECT_EQ(step(), nullptr);
   const auto [values, indices] = schedule.gathered_rows(0);
@@ -217,16 +220,16 @@ TEST(MpiSchedule, GathersRowsAndVoidsThemAsItDoesBuckets) {
       EXPECT_EQ(values.data<float>()[2 * row + 1], static_cast<float>(r + 10));
     }
   if (rank() == 0) {
-    schedule.end_of_data();
+    schedule.leave(StepFlag::end_of_data, "");
   } else {
     const auto error = step();
     EXPECT_THROW(std::rethrow_exception(error), OutOfRangeError);
   }
-  EXPECT_TRUE(schedule.last_step().end_of_data);
+  EXPECT_TRUE(schedule.take_outcome().has(StepFlag::end_of_data));
   EXPECT_EQ(step(), nullptr) << "a later epoch goes on";
-  if (rank() == size() - 1) schedule.request_stop();
+  if (rank() == size() - 1) schedule.cast(StepFlag::stop);
   EXPECT_EQ(step(), nullptr);
-  EXPECT_TRUE(schedule.last_step().stop);
+  EXPECT_TRUE(schedule.take_outcome().has(StepFlag::stop));
 }
 
 TEST(MpiSchedule, SaysOnEveryRankWhichGradientDiffers) {

@@ -23,6 +23,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
@@ -171,7 +172,7 @@ std::int64_t elements_of_slots(Training& training, Session& session) {
   std::int64_t elements = 0;
   for (const char* slot : {"m", "v"})
     for (const Variable& variable : training.variables)
-      elements += session.variable(*training.optimizer.find_slot(variable, slot).ref().node).value.elements();
+      elements += detail::storage_of(session, training.optimizer.find_slot(variable, slot)).value.elements();
   return elements;
 }
 

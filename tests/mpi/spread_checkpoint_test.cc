@@ -333,15 +333,15 @@ TEST_F(Shards, OfAPlainSessionAreSavedOnceTheRanksHavePutThemTogether) {
   {
     const GatheredState together(session);
     if (rank() == 0) {
-      const std::string path = saver.save(session, folder_ / "a");
+      const std::string path = saver.save(session, folder_ / "a", {}, {}, &together);
       EXPECT_EQ(elements<float>(SafetensorsReader(path + ".safetensors").read("w/Adam")), whole_after(0));
     } else {
-      EXPECT_THAT([&] { saver.save(session, folder_ / "a"); },
+      EXPECT_THAT([&] { saver.save(session, folder_ / "a", {}, {}, &together); },
                   ThrowsMessage<FailedPreconditionError>(HasSubstr("rank 0 alone can save it")));
     }
     session.run(model.train);
     if (rank() == 0) {
-      EXPECT_THAT([&] { saver.save(session, folder_ / "b"); },
+      EXPECT_THAT([&] { saver.save(session, folder_ / "b", {}, {}, &together); },
                   ThrowsMessage<FailedPreconditionError>(HasSubstr("has changed since")));
     }
   }
@@ -350,8 +350,8 @@ TEST_F(Shards, OfAPlainSessionAreSavedOnceTheRanksHavePutThemTogether) {
 
 void save_as_the_page_shows(Session& session, Saver& saver, const std::string& folder) {
   // page: loop
-  const GatheredState together(session);  // on all ranks; it lives while rank 0 saves
-  if (rank() == 0) saver.save(session, folder + "/model.ckpt", 200);
+  const GatheredState together(session);  // on all ranks
+  if (rank() == 0) saver.save(session, folder + "/model.ckpt", 200, {}, &together);
   // page end
 }
 

@@ -20,7 +20,7 @@ void expect_no_error(std::exception_ptr error) { EXPECT_EQ(error, nullptr); }
 TEST(Schedule, OfOneRankLeavesGradientsAsTheyAre) {
   Schedule schedule(two_buckets());
   schedule.compare();
-  schedule.begin_step();
+  schedule.begin();
   ASSERT_EQ(schedule.buckets().size(), 2u);
   auto* w = reinterpret_cast<float*>(schedule.memory(schedule.bucket_of(1))->data() + schedule.offset(1));
   w[99] = 1.5f;
@@ -32,7 +32,7 @@ TEST(Schedule, OfOneRankLeavesGradientsAsTheyAre) {
     });
   EXPECT_EQ(done, 2);
   EXPECT_EQ(w[99], 1.5f);
-  EXPECT_FALSE(schedule.last_step().stop);
+  EXPECT_FALSE(schedule.take_outcome().has(StepFlag::stop));
 }
 
 TEST(Schedule, MemoryIsZeroAndAligned) {
@@ -47,33 +47,34 @@ TEST(Schedule, MemoryIsZeroAndAligned) {
 
 TEST(Schedule, OfOneRankStopsAfterTheStepThatCarriesTheRequest) {
   Schedule schedule(two_buckets());
-  schedule.request_stop();
+  schedule.cast(StepFlag::stop);
   for (const bool stop : {true, false}) {
-    schedule.begin_step();
+    schedule.begin();
     for (const int bucket : {0, 1}) schedule.submit(bucket, expect_no_error);
-    EXPECT_EQ(schedule.last_step().stop, stop);
+    EXPECT_EQ(schedule.take_outcome().has(StepFlag::stop), stop);
   }
 }
 
 TEST(Schedule, OfOneRankEndsItsData) {
   Schedule schedule(two_buckets());
-  schedule.end_of_data();
-  EXPECT_TRUE(schedule.last_step().end_of_data);
+  schedule.leave(StepFlag::end_of_data, "");
+  EXPECT_TRUE(schedule.take_outcome().has(StepFlag::end_of_data));
 }
 
 TEST(Schedule, WithoutGradientsStillStops) {
   Schedule schedule({.name = "empty"});
   schedule.compare();
-  schedule.request_stop();
-  schedule.begin_step();
-  EXPECT_TRUE(schedule.last_step().stop);
-  schedule.end_of_data();
-  EXPECT_TRUE(schedule.last_step().end_of_data);
+  schedule.cast(StepFlag::stop);
+  schedule.begin();
+  schedule.end();
+  EXPECT_TRUE(schedule.take_outcome().has(StepFlag::stop));
+  schedule.leave(StepFlag::end_of_data, "");
+  EXPECT_TRUE(schedule.take_outcome().has(StepFlag::end_of_data));
 }
 
 TEST(Schedule, RefusesABucketThatIsSubmittedTwice) {
   Schedule schedule(two_buckets());
-  schedule.begin_step();
+  schedule.begin();
   schedule.submit(1, expect_no_error);
   EXPECT_THROW(schedule.submit(1, expect_no_error), InternalError);
 }

@@ -16,6 +16,7 @@
 #include <kolo/core/ops/training.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/runtime/session_state.h>
 #include <tests/core/test_ops.h>
 
 namespace kolo {
@@ -129,7 +130,7 @@ TEST(DevicesOfASession, KeepAVariableInItsDevicesMemory) {
   const Output update = assign_add(s, v, constant(s, Tensor::of<float>({2}, {10, 10})));
   EXPECT_THAT(values(session.run(update)), ElementsAre(11, 12));
   EXPECT_THAT(values(session.run(v.read())), ElementsAre(11, 12));
-  const Tensor& storage = session.variable(*v.ref().node).value;
+  const Tensor& storage = detail::storage_of(session, v).value;
   EXPECT_THAT(values(storage), ElementsAre(11, 12));
 }
 

@@ -9,7 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/runtime/session.h>
-#include <tests/core/stub_agreement.h>
+#include <tests/core/stub_vote.h>
 #include <tests/core/test_ops.h>
 
 namespace kolo {
@@ -175,9 +175,9 @@ class SharedKernel final : public AsyncKernel {
   }
 };
 
-class SharedAgreement final : public testing::StubAgreement {
+class SharedVote final : public testing::StubVote {
  public:
-  void fail(const std::string&) override {
+  void leave(StepFlag, const std::string&) override {
     shared.told = true;
     if (!shared.told_while_starting) shared.done();
   }
@@ -187,8 +187,8 @@ const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).outpu
 const RegisterKernel shared_kernel("TestShared", "CPU", {}, KernelFactory([](KernelInit&) {
                                      return std::make_unique<SharedKernel>();
                                    }));
-const RegisterAgreement shared_agreement("TestShared", [](const Node&) -> std::shared_ptr<StepAgreement> {
-  return std::make_shared<SharedAgreement>();
+const RegisterVote shared_vote("TestShared", [](const Node&) -> std::shared_ptr<StepVote> {
+  return std::make_shared<SharedVote>();
 });
 
 TEST(Executor, TellsTheOtherRanksOfAFailureOnceNoKernelIsBeingStarted) {

@@ -6,7 +6,7 @@
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variables.h>
-#include <tests/core/stub_agreement.h>
+#include <tests/core/stub_vote.h>
 #include <tests/core/test_ops.h>
 
 namespace kolo {
@@ -148,27 +148,28 @@ TEST(Session, BroadcastsAnIntermediateValueThatNobodyReadsLater) {
   EXPECT_THAT(sum.span<float>(), ::testing::Each(13));
 }
 
-// A node of a step that ranks share; what its agreement is told.
+// A node of a step that ranks share; what its vote is told.
 struct SharedStep {
   bool broken = false;
   std::string failure, end_of_data;
 } shared_step;
 
-class RecordingAgreement final : public testing::StubAgreement {
+class RecordingVote final : public testing::StubVote {
  public:
-  void begin_step() override {
+  void begin() override {
     if (shared_step.broken) throw UnavailableError("rank 1 is gone");
   }
-  void end_of_data_in_step(const std::string& text) override { shared_step.end_of_data = text; }
-  void fail(const std::string& text) override { shared_step.failure = text; }
+  void leave(StepFlag flag, const std::string& text) override {
+    (flag == StepFlag::end_of_data ? shared_step.end_of_data : shared_step.failure) = text;
+  }
 };
 
 const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).output("y").stateful());
 const RegisterKernel shared_kernel("TestShared", "CPU", {DType::f32}, [](KernelContext& context) {
   context.output(0).copy_from(context.input(0));
 });
-const RegisterAgreement shared_agreement("TestShared", [](const Node&) -> std::shared_ptr<StepAgreement> {
-  return std::make_shared<RecordingAgreement>();
+const RegisterVote shared_vote("TestShared", [](const Node&) -> std::shared_ptr<StepVote> {
+  return std::make_shared<RecordingVote>();
 });
 
 TEST(Session, FailsAgainInEveryRunOnceItsGroupIsBroken) {

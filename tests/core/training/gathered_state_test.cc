@@ -5,12 +5,13 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/rank_state_internal.h>
 #include <kolo/core/training/saver.h>
 
-#include "tests/core/stub_agreement.h"
+#include "tests/core/stub_vote.h"
 #include "tests/core/training/temporary_directory.h"
 #include "tests/core/training/thread_group.h"
 
@@ -26,8 +27,8 @@ using ::testing::Key;
 
 // A step that ranks share.
 const RegisterOp step_op(OpSchema("TestGatheredStep").stateful().no_gradient());
-const RegisterAgreement step_agreement("TestGatheredStep", [](const Node&) -> std::shared_ptr<StepAgreement> {
-  return std::make_shared<testing::StubAgreement>();
+const RegisterVote step_vote("TestGatheredStep", [](const Node&) -> std::shared_ptr<StepVote> {
+  return std::make_shared<testing::StubVote>();
 });
 
 // Rank r holds the elements [begins[r], begins[r + 1]) of "w/Adam", of shape [2,5] and 0, 1, … 9.
@@ -38,7 +39,7 @@ struct Sharded {
     mark_shard(graph, slot, {.name = "w/Adam", .shape = {2, 5}, .first = first});
   }
   void set_values() {
-    VariableStorage& storage = session.variable(*slot.ref().node);
+    VariableStorage& storage = detail::storage_of(session, slot);
     for (std::int64_t i = 0; i < slot.shape().elements(); ++i)
       storage.value.data<float>()[i] = static_cast<float>(first + i);
     storage.initialized = true;
@@ -68,7 +69,7 @@ std::vector<std::string> gather(const std::vector<std::int64_t>& begins, std::ma
     model.set_values();
     const GatheredState together(model.session, group);
     if (group.rank() == 0)
-      for (const auto& [name, tensor] : *model.session.gathered_tensors()) all[name] = tensor.clone();
+      for (const auto& [name, tensor] : together.tensors()) all[name] = tensor.clone();
   });
 }
 
@@ -132,7 +133,7 @@ struct Compressed {
     if (with_step) s.add("TestGatheredStep", {});
   }
   void set_error(float value) {
-    VariableStorage& storage = session.variable(*error.ref().node);
+    VariableStorage& storage = detail::storage_of(session, error);
     storage.value.data<float>()[0] = value;
     storage.initialized = true;
   }
@@ -151,20 +152,19 @@ TEST(GatheredState, KeepsEachRanksOwnValueUnderItsRank) {
     model.set_error(static_cast<float>(10 + group.rank()));
     const GatheredState together(model.session, group);
     if (group.rank() == 0)
-      for (const auto& [name, tensor] : *model.session.gathered_tensors())
-        found[name] = tensor.value<float>();
+      for (const auto& [name, tensor] : together.tensors()) found[name] = tensor.value<float>();
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
   EXPECT_EQ(found, (std::map<std::string, float>{
                        {"w/error/rank_0", 10}, {"w/error/rank_1", 11}, {"w/error/rank_2", 12}}));
 }
 
-TEST(GatheredState, IsGoneWithItsObject) {
+TEST(GatheredState, IsOnTheRankThatSavesAlone) {
   run_ranks(2, [&](Group& group) {
     Compressed model;
     model.set_error(1);
-    { const GatheredState together(model.session, group); }
-    EXPECT_EQ(model.session.gathered_tensors(), nullptr);
+    const GatheredState together(model.session, group);
+    EXPECT_EQ(together.tensors().empty(), group.rank() != 0);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/random.h>
+#include <kolo/core/runtime/session_state.h>
 
 #include "tests/core/training/counting_graph.h"
 #include "tests/core/training/temporary_directory.h"
@@ -121,7 +122,7 @@ TEST_F(SaverTest, RestoresASubsetAndIgnoresOtherTensorsOfTheFile) {
   Session other(model_.graph);
   Saver({model_.w}).restore(other, folder_ / "m");
   EXPECT_THAT(other.run(model_.w.read()).span<float>(), ElementsAre(10, 20));
-  EXPECT_FALSE(other.variable(*model_.step.ref().node).initialized);
+  EXPECT_FALSE(detail::storage_of(other, model_.step).initialized);
 }
 
 TEST_F(SaverTest, NamesMissingAndMisshapedTensorsOfAnotherModel) {
@@ -138,7 +139,7 @@ TEST_F(SaverTest, NamesMissingAndMisshapedTensorsOfAnotherModel) {
                      "graph key that is missing from the checkpoint."),
           HasSubstr("Key b not found in checkpoint"), HasSubstr("Key c not found in checkpoint"),
           HasSubstr("lhs shape= [3] rhs shape= [2] (\"w\")"))));
-  EXPECT_FALSE(session.variable(*w.ref().node).initialized);
+  EXPECT_FALSE(detail::storage_of(session, w).initialized);
 }
 
 TEST_F(SaverTest, NamesMisshapedTensors) {

@@ -1,5 +1,5 @@
-// What is known of a schedule's present step: which buckets were submitted, which flags wait to travel, what
-// came.
+// What is known of a schedule's present step: which of its slots, buckets and gatherings of rows, were
+// submitted and are over, and whether the step is void.
 #pragma once
 
 #include <chrono>
@@ -10,25 +10,10 @@
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/schedule/vote_box.h>
 #include <kolo/core/base/mutex.h>
-#include <kolo/core/runtime/step_agreement.h>
-#include <kolo/core/tensor/dtype.h>
 
 namespace kolo::detail {
-
-/// Elements behind the gradients of a bucket. Each rank adds 0 or 1, so that the sum, and the average too, is
-/// zero exactly if no rank has raised the flag.
-struct StepFlags {
-  bool stop = false;
-  bool end_of_data = false;
-  bool failed = false;
-  bool save = false;
-  bool is_void() const { return end_of_data || failed; }
-};
-inline constexpr int kFlagElements = 4;
-
-void write_flags(DType dtype, std::byte* to, const StepFlags& flags);
-StepFlags read_flags(DType dtype, const std::byte* from);
 
 /// Called once for each submitted slot: nullptr, or why the step is void (OutOfRangeError for the end of
 /// data, AbortedError for a failed rank) or the group broken (DeadlineExceededError, UnavailableError, …).
@@ -42,10 +27,10 @@ struct SlotTiming {
 };
 
 /// Any thread.
-class StepState {
+class StepSlots {
  public:
   /// ranks: the job's numbers of those that share the schedule; none: all ranks.
-  explicit StepState(int buckets, std::vector<int> ranks = {});
+  explicit StepSlots(int slots, std::vector<int> ranks = {});
 
   void set_step(std::int64_t step);
   /// Throws the group's error, or FailedPreconditionError where the step before was left half-way.
@@ -56,30 +41,28 @@ class StepState {
   /// submit of the others is over without a message: all ranks leave out the same. A step that is void, or
   /// has something on its way, stays as it is.
   void end(int optional);
-  /// True if a step has begun of which some bucket is not over, and that is not void.
+  /// From begin() to end(); a step that begin_unless_broken() has begun is none of the session's.
+  bool is_inside() const;
+  /// True if a step has begun of which some slot is not over, and that is not void.
   bool is_under_way() const;
 
   struct Submitted {
-    int first = 0, end = 0;    // the buckets whose turn it is now: none, one or several
+    int first = 0, end = 0;    // the slots whose turn it is now: none, one or several
     std::exception_ptr error;  // the step is void or the group broken; `done` was left to the caller
   };
-  Submitted submit(int bucket, SlotDone& done);
+  Submitted submit(int slot, SlotDone& done);
   /// All that this rank has not submitted, as they are: for a step that this rank is about to void. Who
   /// submits one of them later is told so.
   Submitted submit_missing();
-  /// Grows from step to step and from bucket to bucket, in the same way on all ranks.
-  std::int64_t ticket(int bucket) const;
+  /// Grows from step to step and from slot to slot, in the same way on all ranks.
+  std::int64_t ticket(int slot) const;
 
-  void raise_stop();
-  void raise_save();
-  /// Whether all ranks are to save after the last step; true once. What is raised and not sent is lowered.
-  bool take_save();
-  /// The ranks are about to save after the last step: take_save() would be true.
-  bool is_save_pending() const;
-  void raise_end_of_data();
-  /// For the step that has begun; false if some bucket has left already.
+  void raise(StepFlag flag, const std::string& text = {});
+  /// For the step that has begun; false if some slot has left already.
   bool raise_end_of_data_in_step();
-  void raise_failure(const std::string& text);
+  /// What the ranks have learned with the last step that is over.
+  StepFlags take_outcome();
+  StepFlags outcome() const;
   /// Waits until the present step is over, void, or the group broken. False when the deadline passes first.
   bool wait_until(std::chrono::steady_clock::time_point deadline) const;
   /// Why the step is void or the group broken; nullptr if it is neither.
@@ -88,21 +71,20 @@ class StepState {
   /// When the present step began; whether a step of this state has become void since `time`.
   std::chrono::steady_clock::time_point begun_at() const;
   bool is_void_since(std::chrono::steady_clock::time_point time) const;
-  /// Breaks the group on this rank, unless it is. Who waits for a bucket is told.
+  /// Breaks the group on this rank, unless it is. Who waits for a slot is told.
   void break_off(std::exception_ptr error);
 
   // From the thread that reduces.
-  /// False: the step is void, and the bucket is not to be reduced. Else the flags to send with it.
-  bool begin_bucket(int bucket, StepFlags& flags);
-  /// What all ranks together sent with the bucket, void or not.
-  void received(int bucket, const StepFlags& flags);
-  /// This rank's part in the exchange that follows a void bucket, and what to make of all parts.
+  /// False: the step is void, and the slot is not to be reduced. Else the flags to send with it.
+  bool begin_slot(int slot, StepFlags& flags);
+  /// What all ranks together sent with the slot, void or not.
+  void received(int slot, const StepFlags& flags);
+  /// This rank's part in the exchange that follows a void slot, and what to make of all parts.
   std::string own_reason() const;
   void set_reasons(std::span<const std::string> reasons);
-  /// The bucket is over; `error` is the communication's, if any.
-  void finish_bucket(int bucket, std::exception_ptr error);
+  /// The slot is over; `error` is the communication's, if any.
+  void finish_slot(int slot, std::exception_ptr error);
 
-  StepVerdict last_verdict() const;
   std::vector<SlotTiming> timings() const;
   std::int64_t exchanges() const;
 
@@ -119,24 +101,18 @@ class StepState {
   std::exception_ptr error_locked() const KOLO_REQUIRES(mutex_);
   Submitted queue_next() KOLO_REQUIRES(mutex_);
 
-  const std::vector<int> ranks_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   std::vector<Slot> slots_ KOLO_GUARDED_BY(mutex_);
-  bool begun_ KOLO_GUARDED_BY(mutex_) = false;
-  int next_ KOLO_GUARDED_BY(mutex_) = 0;  // the first bucket that is not queued
+  bool begun_ KOLO_GUARDED_BY(mutex_) = false, inside_ KOLO_GUARDED_BY(mutex_) = false;
+  int next_ KOLO_GUARDED_BY(mutex_) = 0;  // the first slot that is not queued
   std::int64_t begun_steps_ KOLO_GUARDED_BY(mutex_) = 0;
   std::int64_t step_ KOLO_GUARDED_BY(mutex_) = 0;
   bool step_is_set_ KOLO_GUARDED_BY(mutex_) = false;
-  StepFlags raised_ KOLO_GUARDED_BY(mutex_);  // by this rank, not sent yet
-  StepFlags sent_ KOLO_GUARDED_BY(mutex_);    // by this rank in this step
-  std::string failure_ KOLO_GUARDED_BY(mutex_);
-  StepVerdict coming_ KOLO_GUARDED_BY(mutex_), verdict_ KOLO_GUARDED_BY(mutex_);
-  bool save_coming_ KOLO_GUARDED_BY(mutex_) = false, save_ KOLO_GUARDED_BY(mutex_) = false;
+  VoteBox votes_ KOLO_GUARDED_BY(mutex_);
   std::exception_ptr void_ KOLO_GUARDED_BY(mutex_);  // of this step
   std::chrono::steady_clock::time_point begun_at_ KOLO_GUARDED_BY(mutex_), void_at_ KOLO_GUARDED_BY(mutex_);
   std::exception_ptr broken_ KOLO_GUARDED_BY(mutex_);  // for good
-  std::int64_t exchanges_ KOLO_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kolo::detail
