@@ -18,6 +18,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/models/models.h>
 #include <kolo/optimizer/distributed_optimizer.h>
