@@ -18,9 +18,8 @@
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/nearest_name.h>
-#include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/text.h>
 #include <kolo/models/models.h>
 #include <kolo/optimizer/registry.h>
 

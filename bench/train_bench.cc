@@ -13,8 +13,8 @@
 #include <kolo/collectives/schedule/overlap.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/runtime/group.h>

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
 namespace {

@@ -17,7 +17,7 @@
 #include <system_error>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
 namespace {

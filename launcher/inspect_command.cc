@@ -4,7 +4,7 @@
 
 #include <boost/program_options.hpp>
 
-#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
 

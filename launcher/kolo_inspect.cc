@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/text.h>
 #include <kolo/launcher/inspect_command.h>
 
 namespace kolo::launcher {

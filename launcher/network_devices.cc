@@ -6,7 +6,7 @@
 #include <sstream>
 #include <system_error>
 
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
 namespace {

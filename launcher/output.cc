@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include <kolo/core/base/parse_number.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
 namespace {

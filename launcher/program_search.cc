@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <kolo/collectives/engine/observers.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/message_of.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::detail {
 namespace {

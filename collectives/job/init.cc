@@ -20,8 +20,8 @@
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/base/message_of.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {

@@ -1,7 +1,7 @@
 #include <kolo/collectives/job/launcher.h>
 
 #include <kolo/core/base/env.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::detail {
 namespace {

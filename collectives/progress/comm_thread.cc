@@ -13,7 +13,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/base/message_of.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {

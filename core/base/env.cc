@@ -7,8 +7,7 @@
 #include <string_view>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/nearest_name.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/graph/graph_def.h>
 
 namespace kolo {

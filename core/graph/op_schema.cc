@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/nearest_name.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {

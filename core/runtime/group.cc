@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {

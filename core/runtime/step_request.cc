@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::detail {
 namespace {

@@ -12,7 +12,7 @@
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/training/durable_file.h>
 #include <kolo/core/training/safetensors_internal.h>
 

@@ -8,7 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/base/message_of.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/message_of.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/nearest_name.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 #include <kolo/models/models.h>
 #include <kolo/optimizer/registry.h>
 

@@ -17,7 +17,7 @@
 
 #include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/job/init.h>
-#include <kolo/core/base/parse_number.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {

@@ -1,9 +1,10 @@
+#include <kolo/core/base/text.h>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-
-#include <kolo/core/base/parse_number.h>
+#include <stdexcept>
 
 namespace kolo {
 namespace {
@@ -46,6 +47,43 @@ TEST(ParseDouble, IsNothingForWhatIsNotFinite) {
 TEST(ParseDouble, IsNothingUnlessTheWholeTextIsANumber) {
   for (const char* text : {"", ".", "-", "+1", "1x", " 1", "1 ", "1,5", "1e", "0x1p3"})
     EXPECT_EQ(parse_double(text), std::nullopt) << text;
+}
+
+TEST(NearestName, FindsALetterTooManyTooFewOrWrong) {
+  EXPECT_EQ(nearest_name("addam", {"sgd", "adam", "adagrad"}), "adam");
+  EXPECT_EQ(nearest_name("adm", {"sgd", "adam", "adagrad"}), "adam");
+  EXPECT_EQ(nearest_name("sdd", {"sgd", "adam", "adagrad"}), "sgd");
+}
+
+TEST(NearestName, IsTheFirstOfEquallyNear) { EXPECT_EQ(nearest_name("bat", {"cat", "hat"}), "cat"); }
+
+TEST(NearestName, CountsCaseAsHalfADifference) {
+  // "MatMul": "matmul" differs in two cases (one letter's worth), "MatMax" in two letters.
+  EXPECT_EQ(nearest_name("MatMul", {"MatMax", "matmul"}), "matmul");
+  EXPECT_EQ(nearest_name("AB", {"ab"}), "ab");
+}
+
+TEST(NearestName, MayDifferInHalfOfTheLettersButNotInMore) {
+  EXPECT_EQ(nearest_name("abxx", {"abcd"}), "abcd");
+  EXPECT_EQ(nearest_name("axxx", {"abcd"}), "");
+}
+
+TEST(NearestName, OfNothingOrAmongNothingIsNothing) {
+  EXPECT_EQ(nearest_name("", {"sgd"}), "");
+  EXPECT_EQ(nearest_name("sgd", {}), "");
+}
+
+TEST(DidYouMean, EndsAMessageOnlyWhereANameIsNear) {
+  EXPECT_EQ(did_you_mean("Adam", {"adam"}), "; did you mean \"adam\"?");
+  EXPECT_EQ(did_you_mean("lenet", {"mlp"}), "");
+}
+
+TEST(MessageOf, IsWhatTheExceptionSays) {
+  EXPECT_EQ(message_of(std::make_exception_ptr(std::runtime_error("no more digits"))), "no more digits");
+}
+
+TEST(MessageOf, OfSomethingElseSaysSo) {
+  EXPECT_EQ(message_of(std::make_exception_ptr(7)), "an exception that is no std::exception");
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// Small texts: numbers and words as users type them, and what an exception says.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kolo {
+
+// Numbers are taken whole or not at all: "12x", "", "nan" and overflow are no numbers.
+/// Decimal, with an optional leading '-'. Nothing else may stand before or after it.
+std::optional<std::int64_t> parse_int64(std::string_view text);
+/// Fixed or scientific notation; finite only.
+std::optional<double> parse_double(std::string_view text);
+
+/// The candidate with the smallest edit distance to `word` (first of equals), or "" if all differ in more
+/// than half of their letters. Case counts as half a difference.
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
+
+/// `; did you mean "adam"?`, or "" without a near name: the ending of an error message.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+/// what() of the exception, or a sentence that says that it has none. `error` is not null.
+std::string message_of(const std::exception_ptr& error);
+
+}  // namespace kolo
