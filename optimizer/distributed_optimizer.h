@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <kolo/collectives/engine/process_set.h>
-#include <kolo/collectives/reduce/reduce_op.h>
+#include <kolo/collectives/reduce/reduction.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/loss_scale.h>
 #include <kolo/optimizer/optimizer.h>

@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/algorithms/broadcast.h>
 #include <kolo/collectives/algorithms/halving_doubling.h>
-#include <kolo/collectives/algorithms/partner_ranks.h>
+#include <kolo/collectives/algorithms/message_collectives.h>
 #include <kolo/collectives/algorithms/rounds.h>
-#include <kolo/collectives/algorithms/sequence.h>
-#include <kolo/collectives/algorithms/sub_network.h>
+#include <kolo/collectives/algorithms/stages.h>
 #include <kolo/collectives/reduce/adasum_kernels.h>
+#include <kolo/collectives/transport/point_to_point.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

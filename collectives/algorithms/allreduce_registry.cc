@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <kolo/collectives/algorithms/widened.h>
+#include <kolo/collectives/algorithms/stages.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <kolo/collectives/algorithms/scaled.h>
+#include <kolo/collectives/algorithms/stages.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include <kolo/collectives/algorithms/algorithm_context.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 
 namespace kolo {
 

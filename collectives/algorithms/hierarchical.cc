@@ -9,8 +9,8 @@
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/algorithms/halving_doubling.h>
 #include <kolo/collectives/algorithms/ring.h>
-#include <kolo/collectives/algorithms/sub_network.h>
 #include <kolo/collectives/reduce/reduce.h>
+#include <kolo/collectives/transport/point_to_point.h>
 
 namespace kolo {
 namespace {

@@ -4,15 +4,22 @@
 #include <memory>
 #include <string>
 
-#include <kolo/collectives/algorithms/algorithm_context.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/collectives/algorithms/collective.h>
 #include <kolo/collectives/algorithms/communicator.h>
 #include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/algorithms/shared_collectives.h>
-#include <kolo/collectives/transport/mpi_handles.h>
-#include <kolo/collectives/transport/mpi_point_to_point.h>
+#include <kolo/collectives/reduce/reduction.h>
+#include <kolo/collectives/transport/mpi.h>
 #include <kolo/collectives/transport/node_memory.h>
 
 namespace kolo::detail {
+
+/// MPI_Iallreduce, in place, with kolo's element-wise reductions (MPI has no rule for NaN, and no 16-bit
+/// floats). The nonblocking form: within MPI_Allreduce no thread could see that a rank never comes. A barrier
+/// goes before it: MPI moves the bytes only while it is polled and does not tell when it does, so from then
+/// on, and not while a rank is still to come, the polling has to be steady.
+std::shared_ptr<Collective> mpi_allreduce(MPI_Comm comm, const TypedBuffer& buffer, ReduceOp op);
 
 /// Where all ranks share memory, that carries the operations and the messages; MPI then only makes
 /// communicators. Used by one thread, which also destroys it (or MPI has been finalised by then), but for the

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
-#include <kolo/collectives/algorithms/partner_ranks.h>
 #include <kolo/collectives/algorithms/rounds.h>
 #include <kolo/collectives/reduce/reduce.h>
 

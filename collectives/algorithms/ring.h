@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include <kolo/collectives/algorithms/algorithm_context.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 
 namespace kolo {
 

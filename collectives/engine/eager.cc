@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include <kolo/collectives/engine/eager_call.h>
+#include <kolo/collectives/engine/call.h>
 
 namespace kolo {
 namespace {
@@ -17,6 +17,13 @@ using detail::OpKind;
 using detail::Request;
 using detail::SetEngine;
 using detail::start;
+
+detail::CallOptions call_options(const EagerOptions& options) {
+  return {.name = options.name,
+          .process_set = options.process_set.id(),
+          .average_over_all = options.join_average == JoinAverage::all,
+          .allocator = options.allocator};
+}
 
 Shape flat(const TypedBuffer& buffer) { return Shape{buffer.elements}; }
 
@@ -60,74 +67,81 @@ void check_root(int root, const SetEngine& set) {
 
 OperationPtr start_rows_of(OpKind kind, const TypedBuffer& buffer, const Shape& shape, int root,
                            const EagerOptions& options) {
-  return start(kind, options, [&](Operation& operation, Request& request, const SetEngine& set) {
-    check_plain(kind, buffer.dtype);
-    check_rows(kind, shape);
-    if (root >= 0 || kind == OpKind::gather) check_root(root, set);
-    request.root = root;
-    operation.writes = false;
-    add(operation, request, buffer, shape);
-  });
+  return start(kind, call_options(options),
+               [&](Operation& operation, Request& request, const SetEngine& set) {
+                 check_plain(kind, buffer.dtype);
+                 check_rows(kind, shape);
+                 if (root >= 0 || kind == OpKind::gather) check_root(root, set);
+                 request.root = root;
+                 operation.writes = false;
+                 add(operation, request, buffer, shape);
+               });
 }
 
 OperationPtr start_alltoall_of(const TypedBuffer& buffer, const Shape& shape,
                                std::span<const std::int64_t> splits, const EagerOptions& options) {
-  return start(OpKind::alltoall, options, [&](Operation& operation, Request& request, const SetEngine& set) {
-    check_plain(OpKind::alltoall, buffer.dtype);
-    check_rows(OpKind::alltoall, shape);
-    const std::int64_t rows = shape.dim(0), ranks = set.size();
-    if (splits.empty()) {
-      if (rows % ranks != 0)
-        throw InvalidArgumentError("alltoall: {} rows do not divide by {}; give splits", rows, ranks);
-      operation.splits.assign(ranks, rows / ranks);
-    } else {
-      operation.splits.assign(splits.begin(), splits.end());
-      const bool fit = static_cast<std::int64_t>(splits.size()) == ranks &&
-                       std::all_of(splits.begin(), splits.end(), [](std::int64_t n) { return n >= 0; }) &&
-                       std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) == rows;
-      if (!fit)
-        throw InvalidArgumentError("splits must have {} non-negative entries that sum to {}; they are [{}]",
-                                   ranks, rows, fmt::join(splits, ","));
-    }
-    operation.writes = false;
-    add(operation, request, buffer, shape);
-  });
+  return start(
+      OpKind::alltoall, call_options(options),
+      [&](Operation& operation, Request& request, const SetEngine& set) {
+        check_plain(OpKind::alltoall, buffer.dtype);
+        check_rows(OpKind::alltoall, shape);
+        const std::int64_t rows = shape.dim(0), ranks = set.size();
+        if (splits.empty()) {
+          if (rows % ranks != 0)
+            throw InvalidArgumentError("alltoall: {} rows do not divide by {}; give splits", rows, ranks);
+          operation.splits.assign(ranks, rows / ranks);
+        } else {
+          operation.splits.assign(splits.begin(), splits.end());
+          const bool fit = static_cast<std::int64_t>(splits.size()) == ranks &&
+                           std::all_of(splits.begin(), splits.end(), [](std::int64_t n) { return n >= 0; }) &&
+                           std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) == rows;
+          if (!fit)
+            throw InvalidArgumentError(
+                "splits must have {} non-negative entries that sum to {}; they are [{}]", ranks, rows,
+                fmt::join(splits, ","));
+        }
+        operation.writes = false;
+        add(operation, request, buffer, shape);
+      });
 }
 
 OperationPtr start_scatter_of(const TypedBuffer& buffer, const Shape& shape, int root,
                               const EagerOptions& options) {
-  return start(OpKind::scatter, options, [&](Operation& operation, Request& request, const SetEngine& set) {
-    check_root(root, set);
-    request.root = root;
-    operation.writes = false;
-    if (set.members()[set.rank()] != root) return;
-    check_plain(OpKind::scatter, buffer.dtype);
-    check_rows(OpKind::scatter, shape);
-    if (shape.dim(0) % set.size() != 0)
-      throw InvalidArgumentError("scatter: {} rows do not divide by {}", shape.dim(0), set.size());
-    add(operation, request, buffer, shape);
-  });
+  return start(OpKind::scatter, call_options(options),
+               [&](Operation& operation, Request& request, const SetEngine& set) {
+                 check_root(root, set);
+                 request.root = root;
+                 operation.writes = false;
+                 if (set.members()[set.rank()] != root) return;
+                 check_plain(OpKind::scatter, buffer.dtype);
+                 check_rows(OpKind::scatter, shape);
+                 if (shape.dim(0) % set.size() != 0)
+                   throw InvalidArgumentError("scatter: {} rows do not divide by {}", shape.dim(0),
+                                              set.size());
+                 add(operation, request, buffer, shape);
+               });
 }
 
 OperationPtr start_bytes(OpKind kind, std::string_view bytes, int root, const EagerOptions& options) {
-  return start(kind, options, [&](Operation& operation, Request& request, const SetEngine& set) {
-    if (kind == OpKind::broadcast_object) {
-      check_root(root, set);
-      request.root = root;
-      if (set.members()[set.rank()] != root) bytes = {};
-    }
-    const Tensor copy(DType::u8, Shape{static_cast<std::int64_t>(bytes.size())});
-    if (!bytes.empty()) std::memcpy(copy.raw(), bytes.data(), bytes.size());
-    operation.writes = false;
-    add(operation, request, buffer_of(copy), copy.shape());
-    operation.tensors.push_back(copy);
-  });
+  return start(kind, call_options(options),
+               [&](Operation& operation, Request& request, const SetEngine& set) {
+                 if (kind == OpKind::broadcast_object) {
+                   check_root(root, set);
+                   request.root = root;
+                   if (set.members()[set.rank()] != root) bytes = {};
+                 }
+                 const Tensor copy(DType::u8, Shape{static_cast<std::int64_t>(bytes.size())});
+                 if (!bytes.empty()) std::memcpy(copy.raw(), bytes.data(), bytes.size());
+                 operation.writes = false;
+                 add(operation, request, buffer_of(copy), copy.shape());
+                 operation.tensors.push_back(copy);
+               });
 }
 
 OperationPtr start_in_place(OpKind kind, std::span<const TypedBuffer> buffers, std::span<const Shape> shapes,
                             std::span<const Tensor> tensors, const Reduction& reduction,
                             const EagerOptions& options) {
-  return start(kind, options, [&](Operation& operation, Request& request, const SetEngine&) {
+  return start(kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine&) {
     for (std::size_t i = 0; i < buffers.size(); ++i)
       add(operation, request, buffers[i], shapes.empty() ? flat(buffers[i]) : shapes[i]);
     add_reduction(request, reduction);
@@ -154,7 +168,7 @@ OperationPtr start_again(const TypedBuffer& buffer, const Tensor* tensor, const 
 
 OperationPtr start_on_copies(OpKind kind, std::span<const TypedBuffer> buffers, std::span<const Shape> shapes,
                              const Reduction& reduction, const EagerOptions& options) {
-  return start(kind, options, [&](Operation& operation, Request& request, const SetEngine&) {
+  return start(kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine&) {
     for (const auto& buffer : buffers) check_reducible(reduction, buffer.dtype);
     const bool scatters = kind == OpKind::reduce_scatter || kind == OpKind::grouped_reduce_scatter;
     if (scatters && reduction.op == ReduceOp::adasum)
@@ -207,13 +221,13 @@ std::shared_ptr<Operation> start_reduce_scatter(const TypedBuffer& elements, con
 }
 
 Handle<void> start_broadcast(const TypedBuffer& elements, int root, const EagerOptions& options) {
-  return Handle<void>(
-      start(OpKind::broadcast, options, [&](Operation& operation, Request& request, const SetEngine& set) {
-        check_plain(OpKind::broadcast, elements.dtype);
-        check_root(root, set);
-        request.root = root;
-        add(operation, request, elements, flat(elements));
-      }));
+  return Handle<void>(start(OpKind::broadcast, call_options(options),
+                            [&](Operation& operation, Request& request, const SetEngine& set) {
+                              check_plain(OpKind::broadcast, elements.dtype);
+                              check_root(root, set);
+                              request.root = root;
+                              add(operation, request, elements, flat(elements));
+                            }));
 }
 
 std::shared_ptr<Operation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
@@ -269,25 +283,25 @@ Handle<Tensor> allgather_async(const Tensor& tensor, const EagerOptions& options
 }
 
 Handle<Tensor> broadcast_async(const Tensor& tensor, int root, const EagerOptions& options) {
-  return Handle<Tensor>(
-      start(OpKind::broadcast, options, [&](Operation& operation, Request& request, const SetEngine& set) {
-        check_plain(OpKind::broadcast, tensor.dtype());
-        check_root(root, set);
-        request.root = root;
-        add_copy(operation, request, buffer_of(tensor), tensor.shape());
-        operation.results = operation.tensors;
-      }));
+  return Handle<Tensor>(start(OpKind::broadcast, call_options(options),
+                              [&](Operation& operation, Request& request, const SetEngine& set) {
+                                check_plain(OpKind::broadcast, tensor.dtype());
+                                check_root(root, set);
+                                request.root = root;
+                                add_copy(operation, request, buffer_of(tensor), tensor.shape());
+                                operation.results = operation.tensors;
+                              }));
 }
 
 Handle<void> broadcast_in_place_async(const Tensor& tensor, int root, const EagerOptions& options) {
-  return Handle<void>(
-      start(OpKind::broadcast, options, [&](Operation& operation, Request& request, const SetEngine& set) {
-        check_plain(OpKind::broadcast, tensor.dtype());
-        check_root(root, set);
-        request.root = root;
-        add(operation, request, buffer_of(tensor), tensor.shape());
-        operation.tensors = {tensor};
-      }));
+  return Handle<void>(start(OpKind::broadcast, call_options(options),
+                            [&](Operation& operation, Request& request, const SetEngine& set) {
+                              check_plain(OpKind::broadcast, tensor.dtype());
+                              check_root(root, set);
+                              request.root = root;
+                              add(operation, request, buffer_of(tensor), tensor.shape());
+                              operation.tensors = {tensor};
+                            }));
 }
 
 Handle<AlltoallResult> alltoall_async(const Tensor& tensor, std::span<const std::int64_t> splits,
@@ -304,11 +318,13 @@ Handle<Tensor> scatter_async(const Tensor& tensor, int root, const EagerOptions&
 }
 
 Handle<void> barrier_async(const EagerOptions& options) {
-  return Handle<void>(start(OpKind::barrier, options, [](Operation&, Request&, const SetEngine&) {}));
+  return Handle<void>(
+      start(OpKind::barrier, call_options(options), [](Operation&, Request&, const SetEngine&) {}));
 }
 
 Handle<int> join_async(const EagerOptions& options) {
-  return Handle<int>(start(OpKind::join, options, [](Operation&, Request&, const SetEngine&) {}));
+  return Handle<int>(
+      start(OpKind::join, call_options(options), [](Operation&, Request&, const SetEngine&) {}));
 }
 
 Handle<std::string> broadcast_object_async(std::string_view bytes, int root, const EagerOptions& options) {

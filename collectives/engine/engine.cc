@@ -8,7 +8,7 @@
 #include <sstream>
 #include <utility>
 
-#include <kolo/collectives/engine/wire.h>
+#include <kolo/collectives/transport/wire.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo::detail {

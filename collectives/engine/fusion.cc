@@ -1,6 +1,10 @@
 #include <kolo/collectives/engine/fusion.h>
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <kolo/collectives/reduce/reduce.h>
 
 namespace kolo::detail {
 namespace {
@@ -47,6 +51,137 @@ std::vector<std::vector<Piece>> fuse(const std::vector<AgreedReduction>& reducti
     }
   }
   return runs;
+}
+
+namespace {
+
+// Copied without a look at other operations of the thread.
+constexpr std::int64_t kBytesAtATime = std::int64_t{1} << 20;
+
+class ReduceRun final : public Collective {
+ public:
+  ReduceRun(Communicator& communicator, const std::vector<Piece>& run, AgreedBatch batch,
+            std::shared_ptr<Buffer> memory)
+      : communicator_(communicator), memory_(std::move(memory)), agreed_(std::move(batch)) {
+    const std::vector<Agreed>& agreed = *agreed_;
+    const Agreed& first = agreed[run[0].operation];
+    reduction_ = first.request->reduction;
+    const DType dtype = first.request->tensors[run[0].tensor].dtype;
+    const auto element_bytes = static_cast<std::int64_t>(size_of(dtype));
+    if (reduction_.op == ReduceOp::average && first.contributors < communicator.size() &&
+        !first.request->average_over_all)
+      divisor_ = first.contributors;
+    parts_.reserve(run.size());
+    for (const auto& piece : run) {
+      const Agreed& one = agreed[piece.operation];
+      std::byte* const bytes = one.operation ? one.operation->buffers[piece.tensor].bytes : nullptr;
+      parts_.push_back({bytes, piece.bytes / element_bytes, dtype});
+      elements_ += parts_.back().elements;
+    }
+    in_place_ = parts_.size() == 1 && parts_[0].bytes != nullptr;
+    if (!in_place_ && !memory_)
+      memory_ =
+          std::make_shared<Buffer>(cpu_allocator(), static_cast<std::size_t>(elements_ * element_bytes));
+    whole_ = {in_place_ ? parts_[0].bytes : memory_->data(), elements_, dtype};
+  }
+
+  void start() override { begin(in_place_ ? Stage::prepare : Stage::pack); }
+
+  Progress progress() override {
+    switch (stage_) {
+      case Stage::pack:
+        if (copy_some(true)) begin(Stage::prepare);
+        return Progress::advanced;
+      case Stage::prepare:
+        allreduce_ = communicator_.allreduce(whole_, reduction(), tensor_elements());
+        allreduce_->start();
+        begin(Stage::reduce);
+        return Progress::advanced;
+      case Stage::reduce: {
+        const Progress progress = allreduce_->progress();
+        if (progress != Progress::finished) return progress;
+        finish_average();
+        if (in_place_) return Progress::finished;
+        begin(Stage::unpack);
+        return Progress::advanced;
+      }
+      case Stage::unpack: return copy_some(false) ? Progress::finished : Progress::advanced;
+    }
+    return Progress::none;
+  }
+
+  const char* phase() const override {
+    if (stage_ == Stage::pack) return "pack";
+    if (stage_ == Stage::unpack) return "unpack";
+    const char* const inner = allreduce_ ? allreduce_->phase() : nullptr;
+    return inner != nullptr ? inner : "reduce";
+  }
+
+ private:
+  enum class Stage { pack, prepare, reduce, unpack };
+
+  void begin(Stage stage) {
+    stage_ = stage;
+    next_ = 0;
+    place_ = memory_ ? memory_->data() : nullptr;
+  }
+
+  // An average over those ranks only that have not joined is a sum, divided here.
+  Reduction reduction() const {
+    return divisor_ == 0 ? reduction_ : Reduction(ReduceOp::sum, reduction_.prescale);
+  }
+  // For Adasum, which takes each by itself.
+  std::vector<std::int64_t> tensor_elements() const {
+    std::vector<std::int64_t> elements;
+    if (reduction_.op == ReduceOp::adasum)
+      for (const auto& part : parts_) elements.push_back(part.elements);
+    return elements;
+  }
+  void finish_average() {
+    if (divisor_ == 0) return;
+    divide(whole_.dtype, whole_.bytes, whole_.elements, divisor_);
+    if (reduction_.postscale != 1)
+      multiply(whole_.dtype, whole_.bytes, whole_.elements, reduction_.postscale);
+  }
+
+  // True when all parts are where they belong.
+  bool copy_some(bool in) {
+    for (std::int64_t copied = 0; next_ < parts_.size() && copied < kBytesAtATime; ++next_) {
+      const TypedBuffer& part = parts_[next_];
+      const auto bytes = part.elements * static_cast<std::int64_t>(size_of(part.dtype));
+      if (part.bytes == nullptr) {
+        if (in) fill_neutral(reduction_.op, {place_, part.elements, part.dtype});
+      } else if (in) {
+        std::memcpy(place_, part.bytes, static_cast<std::size_t>(bytes));
+      } else {
+        std::memcpy(part.bytes, place_, static_cast<std::size_t>(bytes));
+      }
+      place_ += bytes;
+      copied += bytes;
+    }
+    return next_ == parts_.size();
+  }
+
+  Communicator& communicator_;
+  std::shared_ptr<Buffer> memory_;
+  AgreedBatch agreed_;  // messages on their way may refer to its operations' memory
+  Reduction reduction_;
+  int divisor_ = 0;                 // 0: the communicator divides
+  std::vector<TypedBuffer> parts_;  // without bytes: this rank has joined
+  std::int64_t elements_ = 0;
+  bool in_place_ = false;
+  TypedBuffer whole_;
+  Stage stage_ = Stage::pack;
+  std::size_t next_ = 0;
+  std::byte* place_ = nullptr;
+  std::shared_ptr<Collective> allreduce_;
+};
+
+}  // namespace
+
+std::shared_ptr<Collective> reduce_run(Communicator& communicator, const std::vector<Piece>& run,
+                                       AgreedBatch agreed, std::shared_ptr<Buffer> fusion_buffer) {
+  return std::make_shared<ReduceRun>(communicator, run, std::move(agreed), std::move(fusion_buffer));
 }
 
 }  // namespace kolo::detail

@@ -1,10 +1,10 @@
-// Which reductions travel together.
+// Which reductions travel together, and how.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include <kolo/collectives/engine/request.h>
+#include <kolo/collectives/engine/work.h>
 
 namespace kolo::detail {
 
@@ -27,5 +27,10 @@ struct AgreedReduction {
 /// same list.
 std::vector<std::vector<Piece>> fuse(const std::vector<AgreedReduction>& reductions,
                                      std::int64_t fusion_bytes);
+
+/// The tensors of `run` reduced in one go, in a buffer that takes them one behind the other; a single one in
+/// place. There are several only with `fusion_buffer`, which they fit in.
+std::shared_ptr<Collective> reduce_run(Communicator& communicator, const std::vector<Piece>& run,
+                                       AgreedBatch agreed, std::shared_ptr<Buffer> fusion_buffer);
 
 }  // namespace kolo::detail

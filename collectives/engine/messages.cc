@@ -47,12 +47,26 @@ Failure read_failure(ByteReader& from) {
   return failure;
 }
 
+void write(ByteWriter& to, const SlotSet& set) {
+  std::vector<SlotSet::block_type> words(set.num_blocks());
+  boost::to_block_range(set, words.begin());
+  while (!words.empty() && words.back() == 0) words.pop_back();
+  to.number(static_cast<std::int64_t>(words.size()));
+  for (const auto word : words) to.word(word);
+}
+
+SlotSet read_slots(ByteReader& from) {
+  std::vector<SlotSet::block_type> words(static_cast<std::size_t>(from.number()));
+  for (auto& word : words) word = from.word();
+  return SlotSet(words.begin(), words.end());
+}
+
 }  // namespace
 
 std::string Upward::to_bytes() const {
   ByteWriter to;
   to.number(epoch);
-  ready.write(to);
+  write(to, ready);
   write_each(to, tallies, [&](const Tally& tally) { tally.write(to); });
   write_refusals(to, refusals);
   write_each(to, joined, [&](int rank) { to.number(rank); });
@@ -66,7 +80,7 @@ Upward Upward::from_bytes(std::string_view bytes) {
   ByteReader from(bytes);
   Upward up;
   up.epoch = from.number();
-  up.ready = BitVector::read(from);
+  up.ready = read_slots(from);
   read_each(from, up.tallies, [&] { return Tally::read(from); });
   read_refusals(from, up.refusals);
   read_each(from, up.joined, [&] { return from.integer(); });
@@ -77,7 +91,7 @@ Upward Upward::from_bytes(std::string_view bytes) {
 
 std::string Batch::to_bytes() const {
   ByteWriter to;
-  known.write(to);
+  write(to, known);
   write_each(to, executions, [&](const Execution& execution) {
     detail::write(to, *execution.request);
     write_each(to, execution.rows, [&](std::int64_t rows) { to.number(rows); });
@@ -101,7 +115,7 @@ std::string Batch::to_bytes() const {
 Batch Batch::from_bytes(std::string_view bytes) {
   ByteReader from(bytes);
   Batch batch;
-  batch.known = BitVector::read(from);
+  batch.known = read_slots(from);
   read_each(from, batch.executions, [&] {
     Execution execution;
     execution.request = std::make_shared<const Request>(read_request(from));

@@ -1,16 +1,36 @@
 // What travels in a negotiation: up the tree what is ready, down the tree what is to be done.
 #pragma once
 
+#include <boost/dynamic_bitset.hpp>
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <kolo/collectives/engine/bit_vector.h>
-#include <kolo/collectives/engine/tally.h>
+#include <kolo/collectives/engine/operation.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo::detail {
+
+/// Slots of the response cache, by their numbers. Those beyond its size are not in it.
+using SlotSet = boost::dynamic_bitset<std::uint64_t>;
+
+inline void add_slot(SlotSet& set, int slot) {
+  const auto place = static_cast<std::size_t>(slot);
+  if (place >= set.size()) set.resize((place / SlotSet::bits_per_block + 1) * SlotSet::bits_per_block);
+  set.set(place);
+}
+inline bool has_slot(const SlotSet& set, int slot) {
+  const auto place = static_cast<std::size_t>(slot);
+  return place < set.size() && set.test(place);
+}
+/// Ascending.
+template <typename Function>
+void for_each_slot(const SlotSet& set, const Function& function) {
+  for (auto slot = set.find_first(); slot != SlotSet::npos; slot = set.find_next(slot))
+    function(static_cast<int>(slot));
+}
 
 /// A rank cannot take part in the call of this name.
 struct Refusal {
@@ -33,7 +53,7 @@ struct Tuning {
 /// From a rank to its parent.
 struct Upward {
   std::int64_t epoch = 0;      // batches that the sender has carried out; bits mean the slots of that moment
-  BitVector ready;             // known names for which every rank at or below the sender is ready
+  SlotSet ready;               // known names for which every rank at or below the sender is ready
   std::vector<Tally> tallies;  // the same for other names
   std::vector<Refusal> refusals;
   std::vector<int> joined, leaving;
@@ -54,7 +74,7 @@ struct Batch {
     std::vector<std::int64_t> rows;  // by rank, where they have their own
     int contributors = 0;
   };
-  BitVector known;                    // names of the cache to execute, by slot
+  SlotSet known;                      // names of the cache to execute, by slot
   std::vector<Execution> executions;  // then these
   std::vector<Failure> failures;      // names on which the ranks disagree
   std::vector<Refusal> refusals;      // rounds that cannot succeed any more

@@ -5,9 +5,25 @@
 #include <algorithm>
 #include <utility>
 
-#include <kolo/collectives/engine/tree.h>
-
 namespace kolo::detail {
+namespace {
+
+// The tree along which a set's ranks negotiate: rank 0 is the root, and no rank has more than four children.
+constexpr int kTreeArity = 4;
+
+int parent_of(int rank) { return (rank - 1) / kTreeArity; }
+int first_child_of(int rank) { return rank * kTreeArity + 1; }
+int children_of(int rank, int ranks) { return std::clamp(ranks - first_child_of(rank), 0, kTreeArity); }
+
+// `function` of each rank at or below `rank`; `rank` itself is the lowest of them.
+template <typename Function>
+void for_each_below(int rank, int ranks, const Function& function) {
+  function(rank);
+  for (int child = 0; child < children_of(rank, ranks); ++child)
+    for_each_below(first_child_of(rank) + child, ranks, function);
+}
+
+}  // namespace
 
 Negotiator::Negotiator(int rank, std::vector<int> members, std::int64_t cache_capacity, Send send)
     : rank_(rank),
@@ -69,7 +85,7 @@ int Negotiator::slot_for(const Request& request) {
 }
 
 void Negotiator::set_own_bit(int slot) {
-  bits_[self()].set(slot);
+  add_slot(bits_[self()], slot);
   bits_changed_ = true;
 }
 
@@ -147,8 +163,8 @@ void Negotiator::take_bits_of(int slot) {
   const ResponseCache::Entry& known = cache_.entry(slot);
   Entry& entry = table_[known.request->name];
   for (int participant = 0; participant <= self(); ++participant) {
-    if (!bits_[participant].test(slot)) continue;
-    bits_[participant].clear(slot);
+    if (!has_slot(bits_[participant], slot)) continue;
+    bits_[participant].reset(static_cast<std::size_t>(slot));
     entry.tally.merge(tally_of_bit(known, participant));
     entry.ready |= Mask{1} << participant;
   }
@@ -200,11 +216,19 @@ void Negotiator::note_joined(int participant, int rank) {
   if (is_root() && ++joined_in_all_ == size()) batch_.all_joined = rank;
 }
 
+// Sets of one size can be combined.
+void Negotiator::level_bits() {
+  std::size_t size = 0;
+  for (const auto& bits : bits_) size = std::max(size, bits.size());
+  for (auto& bits : bits_) bits.resize(size);
+}
+
 // A bit tells that every rank contributes; from now on some do not.
 void Negotiator::give_up_bits() {
-  BitVector any;
-  for (const auto& bits : bits_) any.or_with(bits);
-  any.for_each([&](int slot) {
+  level_bits();
+  SlotSet any = bits_[0];
+  for (const auto& bits : bits_) any |= bits;
+  for_each_slot(any, [&](int slot) {
     table_[cache_.entry(slot).request->name].tally.name = cache_.entry(slot).request->name;
     take_bits_of(slot);
   });
@@ -212,10 +236,14 @@ void Negotiator::give_up_bits() {
 
 void Negotiator::take_ready_bits() {
   if (!std::exchange(bits_changed_, false)) return;
-  BitVector ready = bits_[0];
-  for (const auto& bits : bits_) ready.and_with(bits);
-  for (auto& bits : bits_) bits.remove(ready);
-  (is_root() ? batch_.known : up_.ready).or_with(ready);
+  level_bits();
+  SlotSet ready = bits_[0];
+  for (const auto& bits : bits_) ready &= bits;
+  for (auto& bits : bits_) bits -= ready;
+  SlotSet& to = is_root() ? batch_.known : up_.ready;
+  to.resize(std::max(to.size(), ready.size()));
+  ready.resize(to.size());
+  to |= ready;
 }
 
 // ---- Messages.
@@ -230,7 +258,7 @@ void Negotiator::receive(int from, std::string_view message) {
 }
 
 void Negotiator::receive_upward(int participant, Upward up) {
-  up.ready.for_each([&](int slot) {
+  for_each_slot(up.ready, [&](int slot) {
     const ResponseCache::Entry* const known = meaning(slot, up.epoch);
     if (known == nullptr) return;
     const bool is_retired = !cache_.has(slot) || known != &cache_.entry(slot);
@@ -238,7 +266,7 @@ void Negotiator::receive_upward(int participant, Upward up) {
       mark(participant, tally_of_bit(*known, participant));
       return;
     }
-    bits_[participant].set(slot);
+    add_slot(bits_[participant], slot);
     bits_changed_ = true;
   });
   // Before what follows is counted: the refusing rank's coming to the round may be among it.
@@ -322,7 +350,7 @@ void Negotiator::carry_out(const Batch& batch) {
   ++epoch_;
   if (batch.tuning) decisions_.push_back({.kind = Decision::Kind::tune, .tuning = *batch.tuning});
   decisions_.reserve(decisions_.size() + batch.known.count() + batch.executions.size() + 1);
-  batch.known.for_each([&](int slot) {
+  for_each_slot(batch.known, [&](int slot) {
     cache_.touch(slot);
     const auto& known = cache_.entry(slot);
     Own own = take_own(slot);
@@ -388,7 +416,8 @@ void Negotiator::retire(int slot) {
   const ResponseCache::Entry& leaving = cache_.entry(slot);
   const std::string name = leaving.request->name;
   if (children_ > 0) retired_.push_back({slot, epoch_, leaving});
-  const bool any = std::any_of(bits_.begin(), bits_.end(), [&](const auto& bits) { return bits.test(slot); });
+  const bool any =
+      std::any_of(bits_.begin(), bits_.end(), [&](const auto& bits) { return has_slot(bits, slot); });
   if (any) {
     table_[name].tally.name = name;
     take_bits_of(slot);

@@ -132,6 +132,7 @@ class Negotiator {
   void complete_if_ready(const std::string& name);
   void completed(Tally tally);
   void decide(const Tally& tally);
+  void level_bits();
   void take_ready_bits();
   void note_joined(int participant, int rank);
   void give_up_bits();
@@ -155,9 +156,9 @@ class Negotiator {
   const Send send_;
   ResponseCache cache_;
   std::int64_t epoch_ = 0;
-  Upward up_;                    // to be sent
-  Batch batch_;                  // root only: to be decided
-  std::vector<BitVector> bits_;  // by participant: ready, and not told to the parent yet
+  Upward up_;                  // to be sent
+  Batch batch_;                // root only: to be decided
+  std::vector<SlotSet> bits_;  // by participant: ready, and not told to the parent yet
   bool bits_changed_ = false;
   std::vector<Retired> retired_;                  // of which bits may be on their way, oldest first
   std::vector<std::int64_t> heard_;               // by child: the epoch of its last message

@@ -7,9 +7,8 @@
 #include <set>
 #include <utility>
 
-#include <kolo/collectives/engine/eager.h>
-#include <kolo/collectives/engine/eager_call.h>
-#include <kolo/collectives/engine/process_set_access.h>
+#include <kolo/collectives/engine/call.h>
+#include <kolo/collectives/engine/process_set_internal.h>
 
 namespace kolo {
 namespace {
@@ -54,8 +53,15 @@ ProcessSet ProcessSet::create(std::span<const int> ranks) {
 
 ProcessSet ProcessSet::split(int color, int key) {
   if (color < 0) throw InvalidArgumentError("split: the color is {}; it must not be negative", color);
-  const int own[] = {color, key};
-  const auto all = allgather(std::span(own));
+  int own[] = {color, key};
+  const auto gather =
+      detail::start(OpKind::allgather, {}, [&](Operation& operation, Request& request, const SetEngine&) {
+        operation.writes = false;
+        operation.buffers.push_back(TypedBuffer::of(std::span<int>(own)));
+        request.tensors.push_back({DType::i32, Shape{2}});
+      });
+  gather->get();
+  const auto all = gather->results[0].span<int>();
   std::map<int, std::vector<std::pair<int, int>>> by_color;  // (key, rank)
   for (int rank = 0; rank < static_cast<int>(all.size()) / 2; ++rank)
     by_color[all[2 * rank]].emplace_back(all[2 * rank + 1], rank);

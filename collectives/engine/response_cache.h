@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kolo/collectives/engine/request.h>
+#include <kolo/collectives/engine/operation.h>
 
 namespace kolo::detail {
 

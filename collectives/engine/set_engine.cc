@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include <kolo/collectives/engine/observers.h>
+#include <kolo/collectives/algorithms/stages.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 
@@ -62,6 +62,7 @@ TensorQueue::Clock::duration duration_of(double milliseconds) {
 SetEngine::SetEngine(Setting setting, const EngineOptions& options)
     : setting_(std::move(setting)),
       queue_(setting_.members[setting_.rank], kCheckOverlap),
+      trace_(setting_.id, setting_.thread),
       fusion_bytes_(options.fusion_bytes),
       cycle_(duration_of(options.cycle_time.count())),
       negotiator_(
@@ -97,7 +98,7 @@ SetEngine::~SetEngine() {
 void SetEngine::submit(const OperationPtr& operation) {
   operation->completion = completion_;
   operation->submitted = Clock::now();
-  observe(setting_.id, *operation, [](auto& observer, const auto& event) { observer.submitted(event); });
+  trace_.submitted(*operation);
   if (size() > 1) {
     if (queue_.add(operation)) setting_.thread->wake();
     return;
@@ -108,14 +109,13 @@ void SetEngine::submit(const OperationPtr& operation) {
   if (operation->request->kind == OpKind::process_set)
     operation->numbers = setting_.make_sets(operation->request->payload);
   ++operations_;
-  observe(setting_.id, *operation,
-          [](auto& observer, const auto& event) { observer.finished(event, nullptr); });
   Operation* const one = operation.get();
+  trace_.finished({&one, 1}, nullptr);
   detail::finish({&one, 1}, nullptr);
 }
 
 bool SetEngine::submit_again(const OperationPtr& operation, const CallAgain& call) {
-  if (size() == 1 || observers()) return false;
+  if (size() == 1 || EngineTrace::is_observed()) return false;
   operation->completion = completion_;
   operation->submitted = Clock::now();
   const auto is_first = queue_.add_again(operation, call);
@@ -174,7 +174,7 @@ Resident::State SetEngine::advance(Clock::time_point now) {
 
 void SetEngine::take_new() {
   if (taken_.empty()) return;
-  record_taken();
+  trace_.taken(taken_);
   for (auto& item : taken_) {
     if (item.refused) {
       negotiator_.refuse(item.refused->name, item.refused->text);
@@ -187,38 +187,6 @@ void SetEngine::take_new() {
     }
   }
   taken_.clear();
-}
-
-// Only what the recorder will keep is written there.
-void SetEngine::record_taken() {
-  auto& recorder = setting_.thread->recorder();
-  const auto operations = static_cast<std::size_t>(
-      std::count_if(taken_.begin(), taken_.end(), [](const auto& item) { return !item.refused; }));
-  std::size_t skipped = operations - std::min(operations, recorder.capacity());
-  auto next = skipped > 0 ? recorder.skip(skipped) : 0;
-  for (const auto& item : taken_) {
-    if (item.refused) continue;
-    if (skipped == 0) {
-      record(*item.operation);
-    } else {
-      item.operation->record = next++;
-      --skipped;
-    }
-  }
-}
-
-// By name alone: its place among the others is not known yet.
-void SetEngine::record(Operation& operation) {
-  const Request& request = *operation.request;
-  OperationDetails details{
-      .name = request.name, .kind = name(request.kind), .bytes = request.bytes(), .process_set = setting_.id};
-  fmt::memory_buffer shape;
-  if (!request.tensors.empty()) {
-    fmt::format_to(std::back_inserter(shape), "[{}]", fmt::join(request.tensors[0].shape.dims(), ","));
-    details.shape = {shape.data(), shape.size()};
-    details.dtype = request.tensors[0].dtype;
-  }
-  operation.record = setting_.thread->recorder().submitted(details, Clock::now() - operation.submitted);
 }
 
 void SetEngine::receive(Clock::time_point now, int from, Message kind, std::string_view bytes) {
@@ -287,15 +255,7 @@ void SetEngine::begin(Decision& decision) {
   if (tuner_) tune_by(request);
   if (Operation* const operation = decision.operation.get()) {
     operation->sequence = sequence;
-    observe(setting_.id, *operation, [](auto& observer, const auto& event) { observer.negotiated(event); });
-    started_.push_back(operation->record);
-    if (Timeline* const timeline = setting_.thread->timeline())
-      timeline->add({.name = request.name,
-                     .category = "negotiation",
-                     .lane = request.name,
-                     .start = operation->submitted,
-                     .end = Clock::now(),
-                     .bytes = request.bytes()});
+    trace_.negotiated(*operation);
   }
   Agreed agreed{std::move(decision.request), std::move(decision.rows), decision.contributors,
                 std::move(decision.operation)};
@@ -328,8 +288,7 @@ void SetEngine::begin_alone(Agreed agreed) {
 }
 
 void SetEngine::reduce_agreed() {
-  setting_.thread->recorder().started(started_);
-  started_.clear();
+  trace_.started();
   if (agreed_reductions_.empty()) return;
   const auto expected = agreed_reductions_.size();
   const auto batch = std::make_shared<const std::vector<Agreed>>(std::exchange(agreed_reductions_, {}));
@@ -383,7 +342,7 @@ std::shared_ptr<Buffer> SetEngine::fusion_buffer() {
 void SetEngine::send(const WorkPtr& work) {
   Submission submission{.channel = setting_.channel,
                         .ticket = ticket_++,
-                        .operation = observed(work->collective, setting_.id, work->operations),
+                        .operation = trace_.phases_of(work->collective, work->operations),
                         .label = work->label,
                         .done = [this, work](std::exception_ptr error) { finished(*work, error); }};
   if (!work->operations.empty()) {
@@ -416,13 +375,7 @@ void SetEngine::finished(Work& work, const std::exception_ptr& error) {
 
 void SetEngine::finish(std::span<Operation* const> operations, const std::exception_ptr& error) {
   if (operations.empty()) return;
-  ended_.clear();
-  for (const Operation* const operation : operations) {
-    observe(setting_.id, *operation,
-            [&](auto& observer, const auto& event) { observer.finished(event, error); });
-    ended_.push_back(operation->record);
-  }
-  setting_.thread->recorder().finished(ended_, error != nullptr);
+  trace_.finished(operations, error);
   queue_.finish(operations, error);
 }
 

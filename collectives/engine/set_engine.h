@@ -11,13 +11,15 @@
 #include <vector>
 
 #include <kolo/collectives/algorithms/communicator.h>
+#include <kolo/collectives/engine/fusion.h>
 #include <kolo/collectives/engine/negotiator.h>
 #include <kolo/collectives/engine/options.h>
-#include <kolo/collectives/engine/stall_reporter.h>
 #include <kolo/collectives/engine/tensor_queue.h>
+#include <kolo/collectives/engine/trace.h>
 #include <kolo/collectives/engine/tuner.h>
 #include <kolo/collectives/engine/work.h>
 #include <kolo/collectives/progress/comm_thread.h>
+#include <kolo/collectives/progress/watch.h>
 
 namespace kolo::detail {
 
@@ -95,8 +97,6 @@ class SetEngine {
   void act(Decision& decision);
   void apply(const Tuning& tuning);
   void tune_by(const Request& executed);
-  void record_taken();
-  void record(Operation& operation);
   void begin(Decision& decision);
   void begin_alone(Agreed agreed);
   void reduce_agreed();
@@ -112,6 +112,7 @@ class SetEngine {
   const Setting setting_;
   const std::shared_ptr<Completion> completion_ = std::make_shared<Completion>();
   TensorQueue queue_;
+  EngineTrace trace_;
 
   // The communication thread's own.
   std::int64_t fusion_bytes_;
@@ -122,8 +123,7 @@ class SetEngine {
   std::vector<TensorQueue::Item> taken_;
   std::vector<Decision> decisions_;
   OperationPtr join_;
-  std::vector<Agreed> agreed_reductions_;                  // of the batch that is being carried out
-  std::vector<FlightRecorder::Sequence> started_, ended_;  // at once, and to be recorded
+  std::vector<Agreed> agreed_reductions_;  // of the batch that is being carried out
   std::shared_ptr<Buffer> fusion_buffer_;
   std::int64_t sequence_ = 0;  // of operations
   std::int64_t ticket_ = 0;    // of executions

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <kolo/collectives/engine/eager.h>
-#include <kolo/collectives/engine/eager_call.h>
+#include <kolo/collectives/engine/engine.h>
 
 namespace kolo::detail {
 

@@ -1,13 +1,11 @@
 // What an agreed operation does on the communication thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <kolo/collectives/algorithms/communicator.h>
-#include <kolo/collectives/engine/fusion.h>
 #include <kolo/collectives/engine/operation.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -35,13 +33,6 @@ struct Work {
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-using Stage = std::function<std::shared_ptr<Collective>()>;
-/// One after the other; a stage that returns nullptr is over at once.
-std::shared_ptr<Collective> in_stages(std::vector<Stage> stages);
-
-/// The tensors of `run`, of which there are several only with `fusion_buffer`, which they fit in.
-std::shared_ptr<Collective> reduce_run(Communicator& communicator, const std::vector<Piece>& run,
-                                       AgreedBatch agreed, std::shared_ptr<Buffer> fusion_buffer);
 /// Everything but allreduce and process sets. root: in the set. `work` holds the result.
 std::shared_ptr<Collective> execute(Communicator& communicator, const Agreed& agreed, int root, Work& work);
 

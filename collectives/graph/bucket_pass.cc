@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <kolo/collectives/engine/process_set_access.h>
+#include <kolo/collectives/engine/process_set_internal.h>
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/collectives/graph/sharding.h>

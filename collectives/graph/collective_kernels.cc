@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <kolo/collectives/engine/eager.h>
-#include <kolo/collectives/engine/process_set_access.h>
+#include <kolo/collectives/engine/process_set_internal.h>
 #include <kolo/collectives/reduce/reduce.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/kernel.h>

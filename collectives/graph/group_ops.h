@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <kolo/collectives/engine/process_set.h>
-#include <kolo/collectives/reduce/reduce_op.h>
+#include <kolo/collectives/reduce/reduction.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/graph/scope.h>
 

@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include <kolo/collectives/job/launcher.h>
 #include <kolo/collectives/job/mpi_group.h>
 #include <kolo/collectives/job/mpi_interop.h>
 #include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/job/settings.h>
 #include <kolo/collectives/job/timeline_session.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>

@@ -7,11 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include <kolo/collectives/job/autotune.h>
-#include <kolo/collectives/job/launcher.h>
-#include <kolo/collectives/job/mpi_parameters.h>
-#include <kolo/collectives/job/timeline_session.h>
-#include <kolo/collectives/transport/mpi_node_view.h>
+#include <kolo/collectives/job/settings.h>
+#include <kolo/collectives/transport/mpi.h>
 #include <kolo/collectives/transport/topology.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -209,7 +206,7 @@ void Runtime::leave() {
     engine_->close();
     if (has_peers()) {
       wait_for_others();
-      end_timeline_at_exit(*this, !thread_->error());
+      if (at_leave_) at_leave_(!thread_->error());
     }
     thread_->set_watchdog(nullptr);
     thread_->set_idle_work(nullptr);

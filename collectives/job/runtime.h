@@ -14,9 +14,9 @@
 #include <kolo/collectives/engine/engine.h>
 #include <kolo/collectives/engine/options.h>
 #include <kolo/collectives/progress/comm_thread.h>
-#include <kolo/collectives/progress/record_on_signal.h>
+#include <kolo/collectives/progress/flight_recorder.h>
 #include <kolo/collectives/transport/lifelines.h>
-#include <kolo/collectives/transport/mpi_mailbox.h>
+#include <kolo/collectives/transport/mpi.h>
 #include <kolo/collectives/transport/node_memory.h>
 #include <kolo/core/base/process.h>
 
@@ -62,6 +62,9 @@ class Runtime {
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
   void leave();
+  /// Runs in leave(), on the communication thread, when that runs no operations any more, and takes the place
+  /// of what was given before. together: all ranks are here. On the communication thread.
+  void at_leave(std::function<void(bool together)> work) { at_leave_ = std::move(work); }
 
  private:
   void start_mpi(int* argc, char*** argv);
@@ -86,6 +89,7 @@ class Runtime {
   std::unique_ptr<RecordOnSignal> record_on_signal_;
   std::vector<std::string> hosts_;
   std::atomic<int> lost_rank_{-1};
+  std::function<void(bool together)> at_leave_;
   std::unique_ptr<Lifelines> lifelines_;  // its thread uses the above
 };
 

@@ -11,7 +11,7 @@
 #include <kolo/collectives/algorithms/communicator.h>
 #include <kolo/collectives/progress/clock_offset.h>
 #include <kolo/collectives/progress/timeline.h>
-#include <kolo/collectives/transport/mpi_point_to_point.h>
+#include <kolo/collectives/transport/mpi.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 
@@ -93,30 +93,8 @@ std::string own_events(const Runtime& runtime, const Timeline& timeline) {
   return timeline.events_json(runtime.process().rank, runtime.process().hostname);
 }
 
-}  // namespace
-
-void begin_timeline(Runtime& runtime, const std::string& path) {
-  auto& thread = runtime.thread();
-  const auto offset = std::make_shared<ClockOffsetOverMpi>(runtime.world().comm());
-  thread.run(kControlChannel, offset, kLabel);
-  // Rank 0's time, by this rank's clock.
-  const auto now = std::make_shared<std::int64_t>(Timeline::Clock::now().time_since_epoch().count());
-  thread.run(kControlChannel, runtime.world().broadcast(std::as_writable_bytes(std::span(now.get(), 1)), 0),
-             kLabel);
-  const auto origin = Timeline::Clock::time_point(Timeline::Clock::duration(*now)) + offset->offset();
-  thread.call([&] { thread.set_timeline(std::make_shared<Timeline>(path, origin)); });
-}
-
-void end_timeline(Runtime& runtime) {
-  auto& thread = runtime.thread();
-  std::shared_ptr<Timeline> timeline;
-  thread.call([&] { timeline = thread.take_timeline(); });
-  if (!timeline) return;
-  const auto gather = std::make_shared<TextGather>(runtime.world(), own_events(runtime, *timeline));
-  thread.run(kControlChannel, gather, kLabel);
-  if (runtime.process().rank == 0) write_file(timeline->path(), gather->texts());
-}
-
+// On the communication thread, when it runs no operations any more. together: all ranks are here; else, or
+// where they do not come within some seconds, this rank writes its own events.
 void end_timeline_at_exit(Runtime& runtime, bool together) {
   const auto timeline = runtime.thread().take_timeline();
   if (!timeline) return;
@@ -136,6 +114,33 @@ void end_timeline_at_exit(Runtime& runtime, bool together) {
     if (together && rank == 0) write_file(timeline->path(), gather.texts());
   }
   if (!together) write_file(fmt::format("{}.{}", timeline->path(), rank), {own});
+}
+
+}  // namespace
+
+void begin_timeline(Runtime& runtime, const std::string& path) {
+  auto& thread = runtime.thread();
+  const auto offset = std::make_shared<ClockOffsetOverMpi>(runtime.world().comm());
+  thread.run(kControlChannel, offset, kLabel);
+  // Rank 0's time, by this rank's clock.
+  const auto now = std::make_shared<std::int64_t>(Timeline::Clock::now().time_since_epoch().count());
+  thread.run(kControlChannel, runtime.world().broadcast(std::as_writable_bytes(std::span(now.get(), 1)), 0),
+             kLabel);
+  const auto origin = Timeline::Clock::time_point(Timeline::Clock::duration(*now)) + offset->offset();
+  thread.call([&] {
+    thread.set_timeline(std::make_shared<Timeline>(path, origin));
+    runtime.at_leave([&runtime](bool together) { end_timeline_at_exit(runtime, together); });
+  });
+}
+
+void end_timeline(Runtime& runtime) {
+  auto& thread = runtime.thread();
+  std::shared_ptr<Timeline> timeline;
+  thread.call([&] { timeline = thread.take_timeline(); });
+  if (!timeline) return;
+  const auto gather = std::make_shared<TextGather>(runtime.world(), own_events(runtime, *timeline));
+  thread.run(kControlChannel, gather, kLabel);
+  if (runtime.process().rank == 0) write_file(timeline->path(), gather->texts());
 }
 
 }  // namespace kolo::detail

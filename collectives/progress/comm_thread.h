@@ -19,7 +19,7 @@
 #include <kolo/collectives/algorithms/collective.h>
 #include <kolo/collectives/progress/flight_recorder.h>
 #include <kolo/collectives/progress/timeline.h>
-#include <kolo/collectives/progress/watchdog.h>
+#include <kolo/collectives/progress/watch.h>
 #include <kolo/core/base/mutex.h>
 
 namespace kolo {

@@ -1,9 +1,11 @@
 // Element-wise reductions of arrays in memory, with the widest vectors that the machine has.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include <kolo/collectives/reduce/reduce_op.h>
+#include <kolo/collectives/reduce/reduction.h>
 
 namespace kolo {
 
@@ -27,5 +29,12 @@ void widen(DType dtype, float* dst, const void* src, std::int64_t elements);
 
 /// dst = src ÷ divisor, rounded once to nearest even. f16 and bf16 only. The arrays do not overlap.
 void narrow(DType dtype, void* dst, const float* src, std::int64_t elements, int divisor = 1);
+
+/// Each array of `to` = from[0] op from[1] op …, combined in this order; average divides the sum by divisor.
+/// Rules as for reduce(), but 16-bit floats are rounded once, at the end. Every array has `elements`
+/// elements; an array of `to` may be one of `from`, and none overlaps another partly. At least one in each
+/// list.
+void reduce_many(ReduceOp op, DType dtype, std::span<std::byte* const> to,
+                 std::span<const std::byte* const> from, std::int64_t elements, int divisor);
 
 }  // namespace kolo

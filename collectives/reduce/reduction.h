@@ -1,9 +1,25 @@
 // What an allreduce or a reduce-scatter does to the ranks' elements.
 #pragma once
 
-#include <kolo/collectives/reduce/reduce_op.h>
+#include <cstdint>
+#include <string_view>
+
+#include <kolo/core/tensor/dtype.h>
 
 namespace kolo {
+
+/// average is the sum divided by the number of ranks; booleans are combined by or (sum, max) and and
+/// (product, min). adasum adds what is orthogonal and averages what is parallel (Maleki et al., "Scaling
+/// distributed training with adaptive summation", MLSys 2021); like average it is for floating types.
+enum class ReduceOp : std::uint8_t { sum, average, min, max, product, adasum };
+
+/// "sum", "average", …: the enumerator's own spelling.
+const char* name(ReduceOp op);
+/// From that spelling. Throws InvalidArgumentError naming the known ones.
+ReduceOp reduce_op_from_name(std::string_view text);
+/// Throws InvalidArgumentError `average is not defined for int32; use sum, or cast to a floating type`, the
+/// same for adasum, and for strings with every op.
+void check_reducible(ReduceOp op, DType dtype);
 
 /// Scales are for floating types, and apply in f32 (f64 for f64): every rank's elements × prescale are
 /// combined by `op`, the result is × postscale. A scale of 1 costs nothing.

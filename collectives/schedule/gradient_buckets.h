@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/reduce/reduce_op.h>
+#include <kolo/collectives/reduce/reduction.h>
 #include <kolo/core/tensor/dtype.h>
 
 namespace kolo {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include <kolo/collectives/engine/eager_call.h>
+#include <kolo/collectives/engine/engine.h>
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/schedule_hash.h>

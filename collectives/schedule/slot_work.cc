@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include <kolo/collectives/algorithms/sequence.h>
+#include <kolo/collectives/algorithms/stages.h>
 #include <kolo/collectives/reduce/reduce.h>
 
 namespace kolo::detail {

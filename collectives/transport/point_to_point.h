@@ -2,8 +2,11 @@
 // come, shared memory) and, in unit tests, a simulated network of hundreds of ranks in one process.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace kolo {
 
@@ -24,6 +27,33 @@ class PointToPoint {
   virtual Request receive(int from, std::span<std::byte> bytes) = 0;
   /// True when the request is done, which frees it. Throws where the network reports an error.
   virtual bool test(Request request) = 0;
+};
+
+/// Its rank k is rank members[k] of the parent, which it borrows. Its messages are the parent's: of two
+/// sub-networks with a pair of ranks in common only one is used at a time.
+class SubNetwork final : public PointToPoint {
+ public:
+  /// members holds the parent's own rank, and no rank twice.
+  SubNetwork(PointToPoint& parent, std::vector<int> members)
+      : parent_(parent),
+        members_(std::move(members)),
+        rank_(static_cast<int>(std::find(members_.begin(), members_.end(), parent.rank()) -
+                               members_.begin())) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+  Request send(int to, std::span<const std::byte> bytes) override {
+    return parent_.send(members_[to], bytes);
+  }
+  Request receive(int from, std::span<std::byte> bytes) override {
+    return parent_.receive(members_[from], bytes);
+  }
+  bool test(Request request) override { return parent_.test(request); }
+
+ private:
+  PointToPoint& parent_;
+  const std::vector<int> members_;
+  const int rank_;
 };
 
 }  // namespace kolo

@@ -1,5 +1,5 @@
 // Which costs the ranks agree on: the defaults, measured ones, or those of rank 0's file.
-#include <kolo/collectives/job/autotune.h>
+#include <kolo/collectives/job/settings.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

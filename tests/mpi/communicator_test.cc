@@ -15,7 +15,7 @@
 #include <thread>
 
 #include <kolo/collectives/job/init.h>
-#include <kolo/collectives/transport/mpi_node_view.h>
+#include <kolo/collectives/transport/mpi.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
 

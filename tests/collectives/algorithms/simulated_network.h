@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/algorithms/algorithm_context.h>
+#include <kolo/collectives/algorithms/allreduce_registry.h>
 
 namespace kolo {
 

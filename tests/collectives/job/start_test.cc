@@ -6,8 +6,7 @@
 #include <vector>
 
 #include <kolo/collectives/job/init.h>
-#include <kolo/collectives/job/launcher.h>
-#include <kolo/collectives/job/mpi_parameters.h>
+#include <kolo/collectives/job/settings.h>
 #include <kolo/collectives/transport/topology.h>
 #include <kolo/core/base/error.h>
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <kolo/collectives/progress/watchdog.h>
+#include <kolo/collectives/progress/watch.h>
 #include <kolo/collectives/transport/mailbox.h>
 #include <kolo/core/base/error.h>
 

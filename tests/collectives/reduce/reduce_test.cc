@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include <kolo/core/base/error.h>
@@ -112,6 +113,95 @@ TEST(ReduceOp, IsFoundByNameAndNamesTheNearest) {
   EXPECT_EQ(reduce_op_from_name("average"), ReduceOp::average);
   EXPECT_THAT([] { reduce_op_from_name("averge"); },
               testing::ThrowsMessage<InvalidArgumentError>(testing::HasSubstr("did you mean \"average\"")));
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// `outs` copies of the result.
+template <typename T>
+std::vector<std::vector<T>> reduced(ReduceOp op, const std::vector<std::vector<T>>& arrays, int outs = 1,
+                                    int divisor = 1) {
+  std::vector<std::vector<T>> results(outs, std::vector<T>(arrays[0].size()));
+  std::vector<std::byte*> to;
+  std::vector<const std::byte*> from;
+  for (auto& result : results) to.push_back(reinterpret_cast<std::byte*>(result.data()));
+  for (const auto& array : arrays) from.push_back(reinterpret_cast<const std::byte*>(array.data()));
+  reduce_many(op, dtype_of<T>(), to, from, static_cast<std::int64_t>(arrays[0].size()), divisor);
+  return results;
+}
+
+TEST(ReduceMany, SumsInOrderForAnyLengthAndNumberOfArrays) {
+  std::mt19937 random(1);
+  for (const int elements : {0, 1, 7, 16, 33, 64, 130, 1001})
+    for (const int count : {1, 2, 3, 5})
+      for (const int outs : {1, 2, 3}) {
+        std::vector<std::vector<float>> arrays(count, std::vector<float>(elements));
+        std::vector<float> expected(elements);
+        for (auto& array : arrays)
+          for (auto& x : array) x = std::ldexp(static_cast<float>(random()), static_cast<int>(random() % 40));
+        for (int i = 0; i < elements; ++i) {
+          expected[i] = arrays[0][i];
+          for (int k = 1; k < count; ++k) expected[i] += arrays[k][i];
+        }
+        for (const auto& result : reduced(ReduceOp::sum, arrays, outs)) EXPECT_EQ(result, expected);
+      }
+}
+
+TEST(ReduceMany, MayWriteOverWhatItReads) {
+  std::vector<float> a(1000, 1), b(1000, 2);
+  auto* const pa = reinterpret_cast<std::byte*>(a.data());
+  auto* const pb = reinterpret_cast<std::byte*>(b.data());
+  const std::byte* const from[] = {pa, pb};
+  std::byte* const to[] = {pa, pb};
+  reduce_many(ReduceOp::sum, DType::f32, to, from, 1000, 1);
+  EXPECT_THAT(a, testing::Each(3.0f));
+  EXPECT_THAT(b, testing::Each(3.0f));
+}
+
+TEST(ReduceMany, AverageIsADivision) {
+  // 41 × (1/41) is not 1 in f32; 41 / 41 is.
+  EXPECT_THAT(reduced<float>(ReduceOp::average, std::vector<std::vector<float>>(41, {1.0f, 3.0f}), 1, 41)[0],
+              ElementsAre(1.0f, 3.0f));
+  EXPECT_THAT(reduced<double>(ReduceOp::average, {{1, 2}, {2, 4}, {3, 9}}, 1, 3)[0], ElementsAre(2.0, 5.0));
+}
+
+// Row 7 of the worked examples: one by one the sums would be 2048, 2048.
+TEST(ReduceMany, HalvesAreRoundedOnce) {
+  EXPECT_THAT(reduced<Half>(ReduceOp::sum, {{Half(2048.0f)}, {Half(1.0f)}, {Half(1.0f)}})[0],
+              ElementsAre(Half(2050.0f)));
+}
+
+TEST(ReduceMany, Bfloat16IsRoundedOnce) {
+  // 256 + 1 is a tie that goes back to 256; 256 + 1 + 1 = 258 is a bf16.
+  EXPECT_THAT(reduced<BFloat16>(ReduceOp::sum, {{BFloat16(256.0f)}, {BFloat16(1.0f)}, {BFloat16(1.0f)}})[0],
+              ElementsAre(BFloat16(258.0f)));
+}
+
+TEST(ReduceMany, MinimumAndMaximumKeepNanOfAnyArray) {
+  const std::vector<std::vector<float>> arrays = {{-1, kNan, 3}, {0, 1, kNan}, {5, 1, 1}};
+  EXPECT_THAT(reduced(ReduceOp::max, arrays)[0], ElementsAre(5, testing::IsNan(), testing::IsNan()));
+  EXPECT_THAT(reduced(ReduceOp::min, arrays)[0], ElementsAre(-1, testing::IsNan(), testing::IsNan()));
+}
+
+TEST(ReduceMany, IntegersWrapAndCompare) {
+  EXPECT_THAT(reduced<std::int8_t>(ReduceOp::sum, {{127}, {1}, {1}})[0], ElementsAre(-127));
+  EXPECT_THAT(reduced<std::uint8_t>(ReduceOp::product, {{200}, {2}, {3}})[0], ElementsAre(176));
+  EXPECT_THAT(reduced<std::int32_t>(ReduceOp::min, {{3}, {-5}, {4}}, 2)[1], ElementsAre(-5));
+  EXPECT_THAT(reduced<std::int64_t>(ReduceOp::sum, {{INT64_MAX}, {1}})[0], ElementsAre(INT64_MIN));
+}
+
+TEST(ReduceMany, BooleansAreOrForSumAndAndForProduct) {
+  const bool a[] = {true, true, false}, b[] = {true, false, false}, c[] = {true, true, false};
+  const std::byte* const from[] = {reinterpret_cast<const std::byte*>(a),
+                                   reinterpret_cast<const std::byte*>(b),
+                                   reinterpret_cast<const std::byte*>(c)};
+  bool either[3], both[3];
+  std::byte* const sum[] = {reinterpret_cast<std::byte*>(either)};
+  std::byte* const product[] = {reinterpret_cast<std::byte*>(both)};
+  reduce_many(ReduceOp::sum, DType::boolean, sum, from, 3, 1);
+  reduce_many(ReduceOp::product, DType::boolean, product, from, 3, 1);
+  EXPECT_THAT(either, ElementsAre(true, true, false));
+  EXPECT_THAT(both, ElementsAre(true, false, false));
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+#include <kolo/collectives/job/settings.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+
+#include <kolo/collectives/algorithms/cost_model.h>
+#include <kolo/collectives/algorithms/message_collectives.h>
+#include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/text.h>
+
+namespace kolo::detail {
+namespace {
+
+struct Marks {
+  const char* launcher;
+  const char* rank;
+  const char* size;
+};
+
+// Under `srun --mpi=pmix` Open MPI's own variables are absent. A Slurm batch script has SLURM_PROCID but is
+// no step: only the step's number of tasks counts.
+constexpr Marks kLaunchers[] = {{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                {"PMIx", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
+                                {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+                                {"PMI", "PMI_RANK", "PMI_SIZE"}};
+
+}  // namespace
+
+std::optional<Launcher> find_launcher() {
+  for (const auto& marks : kLaunchers) {
+    if (!env_string(marks.rank)) continue;
+    Launcher found{marks.launcher, std::nullopt};
+    if (const auto size = parse_int64(env_string(marks.size).value_or("")))
+      found.size = static_cast<int>(*size);
+    return found;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Open MPI keeps some dozens of buffers of this size for what arrives.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
+constexpr std::int64_t kOpenMpiDefault = std::int64_t{64} << 10;
+constexpr std::int64_t kHeaderBytes = 1024;  // and more than that
+// The second bounds what the receiver takes in at a time.
+constexpr std::array kNames = {"OMPI_MCA_btl_tcp_eager_limit", "OMPI_MCA_btl_tcp_max_send_size"};
+
+}  // namespace
+
+void send_chunks_at_once(std::int64_t chunk_bytes) {
+  const std::int64_t bytes = std::min(chunk_bytes, kMostBytes) + kHeaderBytes;
+  const bool is_chosen = std::any_of(kNames.begin(), kNames.end(),
+                                     [](const char* name) { return std::getenv(name) != nullptr; });
+  if (is_chosen || bytes <= kOpenMpiDefault) return;
+  for (const char* name : kNames) setenv(name, std::to_string(bytes).c_str(), /*replace=*/0);
+}
+
+namespace {
+
+constexpr std::int64_t kChunkBytes = std::int64_t{64} << 10;
+
+// Right after the ranks have met: nobody is late.
+void broadcast_from_0(PointToPoint& network, std::span<std::byte> bytes) {
+  const auto operation = broadcast(network, bytes, 0, kChunkBytes);
+  operation->start();
+  while (operation->progress() != Progress::finished) {
+  }
+}
+
+// rank 0's file on every rank; empty if it cannot be read.
+std::string shared_text(const std::string& file, PointToPoint& network) {
+  std::string text;
+  if (network.rank() == 0) {
+    std::ifstream in(file);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  auto bytes = static_cast<std::int64_t>(text.size());
+  broadcast_from_0(network, std::as_writable_bytes(std::span(&bytes, 1)));
+  text.resize(static_cast<std::size_t>(bytes));
+  broadcast_from_0(network, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+}  // namespace
+
+CostModel decide_costs(const EngineOptions& options, PointToPoint& network, const Topology& topology) {
+  CostModel costs;
+  if (!options.cost_table.empty()) {
+    const std::string text = shared_text(options.cost_table, network);
+    if (text.empty())
+      throw InvalidArgumentError("KOLO_AUTOTUNE=\"{}\": rank 0 cannot read this file, or it is empty",
+                                 options.cost_table);
+    costs = CostModel::from_json(text);
+  } else if (options.autotune) {
+    costs = measure_costs(network, topology);
+  } else {
+    return costs;
+  }
+  if (network.rank() == 0 && !options.autotune_log.empty()) {
+    std::ofstream log(options.autotune_log, std::ios::app);
+    log << "# " << costs.to_json() << "\n";  // a remark in the engine's table, see Tuner
+    if (!log) log_warning("KOLO_AUTOTUNE_LOG: {} cannot be written", options.autotune_log);
+  }
+  return costs;
+}
+
+}  // namespace kolo::detail
