@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <kolo/core/ops/math.h>  // clip_by_value
-#include <kolo/optimizer/hyperparameter.h>
 #include <kolo/optimizer/optimizer.h>
+#include <kolo/optimizer/rule_optimizer.h>
 
 namespace kolo {
 

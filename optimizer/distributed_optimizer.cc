@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include <kolo/collectives/engine/set_group.h>
@@ -11,16 +13,70 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/indexed_slices.h>
+#include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/optimizer/absent_gradients.h>
-#include <kolo/optimizer/backward_passes.h>
-#include <kolo/optimizer/compression/none.h>
-#include <kolo/optimizer/loss_scaling.h>
+#include <kolo/optimizer/compression/compression.h>
+#include <kolo/optimizer/gated_updates.h>
 #include <kolo/optimizer/sharded_update.h>
 
 namespace kolo {
 namespace {
+
+// Gradients that some ranks have and others lack: what a rank has, in words.
+const char kWhole[] = "whole", kRows32[] = "rows32", kRows64[] = "rows64";
+
+const char* kind_of(const Output& gradient, bool whole) {
+  const auto slices = indexed_slices(gradient);
+  if (whole || !slices) return kWhole;
+  return slices->indices.dtype() == DType::i32 ? kRows32 : kRows64;
+}
+
+bool is_among(const Variable& variable, std::span<const Variable> list) {
+  return std::find(list.begin(), list.end(), variable) != list.end();
+}
+
+// What the first rank that has it has, by the variable's name. Names of nodes hold no spaces.
+std::map<std::string, std::string> known_kinds(const std::vector<std::string>& reports) {
+  std::map<std::string, std::string> kinds;
+  for (const std::string& report : reports) {
+    std::istringstream in(report);
+    for (std::string name, kind; in >> name >> kind;) kinds.emplace(name, kind);
+  }
+  return kinds;
+}
+
+Output zeros_of(const Scope& s, const Variable& variable, const std::string& kind) {
+  const Shape& shape = variable.shape();
+  if (!shape.is_fully_known())
+    throw InvalidArgumentError("the gradient of \"{}\" may be absent, but its shape is {}; it must be known",
+                               variable.name(), shape);
+  if (kind == kWhole) return zeros(s, variable.dtype(), shape);
+  return to_dense(s, {.values = zeros(s, variable.dtype(), shape.with_dim(0, 0)),
+                      .indices = zeros(s, kind == kRows32 ? DType::i32 : DType::i64, {0}),
+                      .dense_shape = shape});
+}
+
+// The pairs, with zeros where this rank has no gradient of a variable in `may_be_absent` and another rank of
+// the group has one: no rows where that is slices, unless `whole`. Collective; all ranks give the same list
+// of variables. Throws InvalidArgumentError for zeros of a shape that is not fully known.
+std::vector<GradientPair> zeros_for_absent(const Scope& s, std::span<const GradientPair> pairs,
+                                           std::span<const Variable> may_be_absent, Group& group,
+                                           bool whole) {
+  std::vector<GradientPair> all(pairs.begin(), pairs.end());
+  std::string report;
+  for (const GradientPair& pair : all)
+    if (pair.gradient && is_among(pair.variable, may_be_absent))
+      report += fmt::format("{} {}\n", pair.variable.name(), kind_of(pair.gradient, whole));
+  const auto kinds = known_kinds(group.allgather(report));
+  for (GradientPair& pair : all) {
+    if (pair.gradient || !is_among(pair.variable, may_be_absent)) continue;
+    const auto found = kinds.find(pair.variable.name());
+    if (found != kinds.end())
+      pair.gradient = zeros_of(s.named("absent_gradient"), pair.variable, found->second);
+  }
+  return all;
+}
 
 constexpr char kName[] = "DistributedOptimizer";
 
@@ -198,7 +254,7 @@ std::vector<GradientPair> DistributedOptimizer::with_zeros(const Scope& s,
   std::optional<detail::SetGroup> some;
   if (options_.process_set != ProcessSet()) some.emplace(options_.process_set);
   Group& group = some ? *some : world_group();
-  return detail::zeros_for_absent(s, pairs, options_.may_be_absent, group, options_.sparse_as_dense);
+  return zeros_for_absent(s, pairs, options_.may_be_absent, group, options_.sparse_as_dense);
 }
 
 std::vector<GradientPair> DistributedOptimizer::synchronize(Scope& s, std::span<const GradientPair> local) {

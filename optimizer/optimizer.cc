@@ -8,9 +8,28 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/optimizer/variable_list.h>
+#include <kolo/optimizer/optimizer_internal.h>
 
 namespace kolo {
+
+namespace detail {
+
+std::string variable_list(std::span<const GradientPair> pairs) {
+  std::string text;
+  for (const GradientPair& pair : pairs) text += (text.empty() ? "\"" : ", \"") + pair.variable.name() + '"';
+  return '[' + text + ']';
+}
+
+void check_alike(const GradientPair& pair) {
+  const Output& gradient = pair.gradient;
+  const Variable& variable = pair.variable;
+  if (gradient.dtype() == variable.dtype() && gradient.shape().is_compatible_with(variable.shape())) return;
+  throw InvalidArgumentError("the gradient {} is {} {}, but its variable \"{}\" is {} {}; both must be alike",
+                             gradient.name(), gradient.dtype(), gradient.shape(), variable.name(),
+                             variable.dtype(), variable.shape());
+}
+
+}  // namespace detail
 
 Operation Optimizer::minimize(Scope& s, Output loss, const MinimizeOptions& options) {
   const std::vector<Variable> variables =

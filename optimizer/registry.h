@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <kolo/optimizer/hyperparameter.h>
 #include <kolo/optimizer/optimizer.h>
+#include <kolo/optimizer/rule_optimizer.h>
 
 namespace kolo {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <kolo/optimizer/hyperparameter.h>
+#include <kolo/optimizer/rule_optimizer.h>
 
 namespace kolo {
 

@@ -11,6 +11,7 @@
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/training/rank_state.h>
+#include <kolo/optimizer/optimizer_internal.h>
 
 namespace kolo::detail {
 namespace {
@@ -94,13 +95,7 @@ ShardedUpdate::Member& ShardedUpdate::member(const GradientPair& pair) {
     throw InvalidArgumentError(
         "sharded: variable \"{}\" is to be updated twice with the gradients of one compute_gradients",
         pair.variable.name());
-  const Output& gradient = pair.gradient;
-  if (gradient.dtype() != pair.variable.dtype() ||
-      !gradient.shape().is_compatible_with(pair.variable.shape()))
-    throw InvalidArgumentError(
-        "the gradient {} is {} {}, but its variable \"{}\" is {} {}; both must be alike", gradient.name(),
-        gradient.dtype(), gradient.shape(), pair.variable.name(), pair.variable.dtype(),
-        pair.variable.shape());
+  check_alike(pair);
   if (applied_.count(one.gradient.group) > 0)
     throw InvalidArgumentError(
         "sharded: variable \"{}\" is to be updated, but other gradients of the same compute_gradients have "

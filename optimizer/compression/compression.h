@@ -1,5 +1,5 @@
 // How gradients travel between the ranks in fewer bytes. A compression is one file beside this one: a class
-// derived from Compression and a function that makes it.
+// derived from Compression and a function that makes it. Here are those without state: none, fp16 and bf16.
 #pragma once
 
 #include <memory>
@@ -43,5 +43,20 @@ class Compression {
   virtual Outputs reduce(const Scope& s, std::span<const GradientPair> local,
                          GradientReducer& reducer) const = 0;
 };
+
+/// Gradients travel as they are: the default.
+std::shared_ptr<const Compression> no_compression();
+
+/// IEEE half precision: 11 bits of precision, nothing beyond 65504.
+/// f32 and f64 gradients are cast to float16 inside their bucket, reduced, and cast back. What does not fit,
+/// on one rank or as a sum, is found on all: the step ends with InvalidArgumentError `the gradient of
+/// "<variable>" is not finite after fp16 compression`; with dynamic loss scaling the step is skipped instead.
+std::shared_ptr<const Compression> fp16_compression();
+
+/// The range of f32 with 8 bits of precision.
+/// f32 and f64 gradients are cast to bfloat16 inside their bucket, reduced, and cast back. What does not fit,
+/// on one rank or as a sum, is found on all: the step ends with InvalidArgumentError `the gradient of
+/// "<variable>" is not finite after bf16 compression`; with dynamic loss scaling the step is skipped instead.
+std::shared_ptr<const Compression> bf16_compression();
 
 }  // namespace kolo

@@ -15,7 +15,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/optimizer/compression/fp16.h>
+#include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/registry.h>

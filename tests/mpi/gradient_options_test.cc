@@ -20,8 +20,7 @@
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/optimizer/clipping.h>
-#include <kolo/optimizer/compression/bf16.h>
-#include <kolo/optimizer/compression/fp16.h>
+#include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/registry.h>

@@ -29,8 +29,7 @@
 #include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/clipping.h>
-#include <kolo/optimizer/compression/bf16.h>
-#include <kolo/optimizer/compression/fp16.h>
+#include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/compression/powersgd.h>
 #include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/distributed_optimizer.h>

@@ -9,8 +9,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/training/saver.h>
-#include <kolo/optimizer/compression/bf16.h>
-#include <kolo/optimizer/compression/fp16.h>
+#include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/compression/powersgd.h>
 #include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/registry.h>

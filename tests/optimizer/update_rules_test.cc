@@ -11,8 +11,7 @@
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/ftrl.h>
 #include <kolo/optimizer/gradient_descent.h>
-#include <kolo/optimizer/lamb.h>
-#include <kolo/optimizer/lars.h>
+#include <kolo/optimizer/lars_lamb.h>
 #include <kolo/optimizer/lion.h>
 #include <kolo/optimizer/momentum.h>
 #include <kolo/optimizer/rms_prop.h>
