@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include <kolo/core/tensor/tensor.h>
@@ -11,7 +10,7 @@ namespace kolo::models {
 
 enum class Split { train, test };
 /// "train" or "test".
-const char* name(Split split);
+inline const char* name(Split split) { return split == Split::train ? "train" : "test"; }
 
 /// A copy shares the pixels.
 struct Dataset {
@@ -21,9 +20,5 @@ struct Dataset {
 
   std::int64_t size() const { return labels.elements(); }
 };
-
-/// The digits that `--data` names: "generated" draws them (generated_digits.h), all else is find_mnist's
-/// (mnist.h). Nothing if the test split is asked for and its files are absent. Throws what those throw.
-std::optional<Dataset> load_digits(const std::optional<std::string>& data, Split split);
 
 }  // namespace kolo::models

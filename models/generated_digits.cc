@@ -1,6 +1,3 @@
-// Arithmetic here is +, −, ×, ÷, sqrt and rounding of doubles alone, compiled without contraction into fused
-// operations: IEEE 754 rounds each of them in one way, so the pixels are the same on every machine. sin, cos
-// and exp are not.
 #include <kolo/models/generated_digits.h>
 
 #include <algorithm>
@@ -12,14 +9,79 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/counter_random.h>
-#include <kolo/models/digit_strokes.h>
 
 namespace kolo::models {
 namespace {
 
-using detail::Glyph;
-using detail::Point;
-using detail::Stroke;
+// The pen strokes of the ten digits, in the ways people write them.
+struct Point {
+  double x, y;  // 0 … 100 from left and from top of the digit's box
+};
+
+// The pen's way: a smooth curve through the points; closed if the last point is the first.
+using Stroke = std::vector<Point>;
+using Glyph = std::vector<Stroke>;
+
+// The glyphs of `digit`, 0 … 9. A corner is where one stroke ends and the next begins.
+const std::vector<Glyph>& glyphs(int digit) {
+  static const std::array<std::vector<Glyph>, 10> table = {{
+      {{{{50, 0}, {78, 14}, {86, 50}, {78, 86}, {50, 100}, {22, 86}, {14, 50}, {22, 14}, {50, 0}}},
+       {{{60, 4}, {32, 8}, {14, 46}, {24, 90}, {54, 100}, {82, 70}, {84, 26}, {62, 2}, {40, 8}}}},
+
+      {{{{50, 0}, {50, 50}, {50, 100}}},
+       {{{30, 24}, {54, 0}}, {{54, 0}, {54, 50}, {54, 100}}},
+       {{{30, 22}, {52, 0}}, {{52, 0}, {52, 100}}, {{28, 100}, {78, 100}}}},
+
+      {{{{18, 24}, {32, 4}, {60, 0}, {80, 18}, {74, 44}, {48, 72}, {16, 100}},
+        {{16, 100}, {50, 98}, {86, 100}}},
+       {{{18, 22}, {42, 0}, {74, 8}, {76, 38}, {48, 78}, {22, 98}, {12, 86}, {28, 78}, {58, 92}, {90, 96}}}},
+
+      {{{{20, 12}, {48, 0}, {76, 12}, {74, 36}, {44, 47}},
+        {{44, 47}, {78, 58}, {84, 80}, {56, 100}, {16, 88}}},
+       {{{18, 2}, {80, 2}}, {{80, 2}, {44, 42}}, {{44, 42}, {78, 54}, {84, 78}, {54, 100}, {16, 88}}}},
+
+      {{{{24, 2}, {18, 30}, {16, 58}}, {{16, 58}, {50, 56}, {86, 54}}, {{72, 4}, {70, 50}, {66, 100}}},
+       {{{64, 0}, {12, 66}}, {{12, 66}, {90, 66}}, {{64, 0}, {64, 100}}}},
+
+      {{{{80, 2}, {28, 2}},
+        {{28, 2}, {22, 44}},
+        {{22, 44}, {50, 36}, {78, 48}, {82, 74}, {58, 98}, {16, 90}}},
+       {{{82, 2}, {44, 4}, {26, 20}, {32, 42}, {62, 50}, {80, 70}, {62, 96}, {18, 94}}}},
+
+      {{{{72, 2}, {40, 20}, {20, 56}, {24, 86}, {50, 100}, {78, 86}, {78, 62}, {52, 50}, {24, 68}}},
+       {{{56, 0}, {30, 30}, {18, 66}, {34, 96}, {64, 98}, {78, 76}, {62, 56}, {36, 60}, {22, 78}}}},
+
+      {{{{14, 4}, {50, 2}, {84, 4}}, {{84, 4}, {62, 42}, {44, 100}}},
+       {{{14, 4}, {84, 4}}, {{84, 4}, {56, 56}, {42, 100}}, {{32, 52}, {78, 50}}},
+       {{{16, 20}, {18, 4}}, {{18, 4}, {82, 2}}, {{82, 2}, {66, 40}, {56, 100}}}},
+
+      {{{{52, 48},
+         {24, 30},
+         {30, 6},
+         {54, 0},
+         {76, 12},
+         {74, 30},
+         {48, 50},
+         {20, 72},
+         {24, 94},
+         {50, 100},
+         {78, 92},
+         {80, 70},
+         {52, 48}}},
+       {{{50, 2}, {72, 12}, {72, 36}, {50, 48}, {28, 36}, {28, 12}, {50, 2}},
+        {{50, 48}, {80, 60}, {80, 88}, {50, 100}, {20, 88}, {20, 60}, {50, 48}}}},
+
+      {{{{76, 20}, {54, 2}, {26, 10}, {20, 36}, {42, 52}, {68, 44}, {76, 20}},
+        {{76, 20}, {74, 60}, {66, 100}}},
+       {{{74, 14}, {48, 0}, {22, 18}, {28, 46}, {58, 48}, {76, 20}},
+        {{76, 20}, {80, 60}, {62, 94}, {28, 98}}}},
+  }};
+  return table.at(static_cast<std::size_t>(digit));
+}
+
+// Arithmetic here is +, −, ×, ÷, sqrt and rounding of doubles alone, compiled without contraction into fused
+// operations: IEEE 754 rounds each of them in one way, so the pixels are the same on every machine. sin, cos
+// and exp are not.
 
 constexpr int kSide = 28;
 constexpr std::uint64_t kTestIndex = std::uint64_t{1} << 32;  // beyond every training index
@@ -151,7 +213,7 @@ int generated_label(std::uint64_t seed, std::uint64_t index) {
 void draw_digit(int digit, std::uint64_t seed, std::uint64_t index, std::span<std::uint8_t, 784> pixels) {
   constexpr double kEdge = 1.3;  // pixels from full ink to none
   CounterRandom random(seed, RandomPurpose::digit_shape, index);
-  const auto& ways = detail::glyphs(digit);
+  const auto& ways = glyphs(digit);
   const Glyph& glyph = ways[random.below(ways.size())];
   const Hand hand(random);
   Canvas canvas(hand.half_pen + kEdge);

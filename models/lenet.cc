@@ -3,7 +3,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/shapes.h>
-#include <kolo/models/digit_images.h>
+#include <kolo/models/digits.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>
 

@@ -1,7 +1,7 @@
 #include <kolo/models/mlp.h>
 
 #include <kolo/core/ops/math.h>
-#include <kolo/models/digit_images.h>
+#include <kolo/models/digits.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>
 

@@ -1,14 +1,135 @@
 #include <kolo/models/mnist.h>
 
+#include <zlib.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
-#include <kolo/models/idx.h>
 
 namespace kolo::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint8_t kUnsignedByte = 0x08;
+
+// Bytes of a gzip or plain file. zlib tells the two apart by the first two bytes.
+class ByteReader {
+ public:
+  explicit ByteReader(const fs::path& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+    if (file_ != nullptr) return;
+    if (errno == ENOENT) throw NotFoundError("{}: no such file", path.string());
+    throw UnavailableError("{}: cannot be opened: {}", path.string(), std::strerror(errno));
+  }
+  ~ByteReader() {
+    if (file_ != nullptr) gzclose(file_);
+  }
+  ByteReader(const ByteReader&) = delete;
+  ByteReader& operator=(const ByteReader&) = delete;
+
+  // The number of bytes read: fewer than asked only at the end of the file.
+  std::size_t read(std::uint8_t* target, std::size_t bytes) {
+    const int count = gzread(file_, target, static_cast<unsigned>(bytes));
+    if (count == static_cast<int>(bytes)) return bytes;
+    // A gzip stream that is cut gives what there is, then Z_BUF_ERROR.
+    int code = Z_OK;
+    const char* text = gzerror(file_, &code);
+    if (code == Z_ERRNO)
+      throw UnavailableError("{}: cannot be read: {}", path_.string(), std::strerror(errno));
+    if (code == Z_BUF_ERROR) throw DataLossError("{}: truncated: its gzip stream has no end", path_.string());
+    if (code != Z_OK) throw DataLossError("{}: damaged gzip data: {}", path_.string(), text);
+    return static_cast<std::size_t>(count);
+  }
+
+ private:
+  const fs::path& path_;
+  gzFile file_;
+};
+
+void check_magic(const std::array<std::uint8_t, 4>& magic, int dimensions, const fs::path& path) {
+  const auto found = fmt::format("magic 0x{:02x}{:02x}{:02x}{:02x}", magic[0], magic[1], magic[2], magic[3]);
+  const auto wanted = fmt::format("0x0000{:02x}{:02x}", kUnsignedByte, dimensions);
+  if (magic[0] != 0 || magic[1] != 0)
+    throw InvalidArgumentError("{}: wrong {}: not an IDX file; expected {}", path.string(), found, wanted);
+  if (magic[2] != kUnsignedByte)
+    throw InvalidArgumentError(
+        "{}: wrong {}: element type 0x{:02x}; expected 0x{:02x}, unsigned bytes (magic {})", path.string(),
+        found, magic[2], kUnsignedByte, wanted);
+  if (magic[3] != dimensions)
+    throw InvalidArgumentError("{}: wrong {}: {} dimensions; expected {} (magic {})", path.string(), found,
+                               magic[3], dimensions, wanted);
+}
+
+Shape read_header(ByteReader& file, int dimensions, const fs::path& path) {
+  std::array<std::uint8_t, 4> word;
+  if (file.read(word.data(), 4) != 4)
+    throw DataLossError("{}: truncated: shorter than its magic number", path.string());
+  check_magic(word, dimensions, path);
+  std::vector<std::int64_t> dims;
+  for (int i = 0; i < dimensions; ++i) {
+    if (file.read(word.data(), 4) != 4)
+      throw DataLossError("{}: truncated: ends within its {} dimensions", path.string(), dimensions);
+    dims.push_back(std::int64_t{word[0]} << 24 | word[1] << 16 | word[2] << 8 | word[3]);
+  }
+  return Shape(std::move(dims));
+}
+
+// Elements as the header announces them, or as many as a tensor can ever have where their number is beyond 63
+// bits.
+std::int64_t announced_elements(const Shape& shape) {
+  const auto& dims = shape.dims();
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : dims) {
+    if (__builtin_mul_overflow(elements, dim, &elements)) return INT64_MAX;
+  }
+  return elements;
+}
+
+// At most `limit` bytes, up to the end of the file.
+std::vector<std::uint8_t> read_payload(ByteReader& file, std::int64_t limit) {
+  constexpr std::int64_t kChunk = 1 << 20;
+  std::vector<std::uint8_t> payload;
+  while (static_cast<std::int64_t>(payload.size()) < limit) {
+    const auto before = payload.size();
+    const auto asked = static_cast<std::size_t>(std::min(kChunk, limit - static_cast<std::int64_t>(before)));
+    payload.resize(before + asked);
+    const auto found = file.read(payload.data() + before, asked);
+    payload.resize(before + found);
+    if (found < asked) break;
+  }
+  return payload;
+}
+
+}  // namespace
+
+Tensor read_idx(const fs::path& path, int dimensions) {
+  ByteReader file(path);
+  const Shape shape = read_header(file, dimensions, path);
+  const std::int64_t announced = announced_elements(shape);
+  const auto payload = read_payload(file, announced);
+  if (static_cast<std::int64_t>(payload.size()) < announced)
+    throw DataLossError(
+        "{}: truncated: its header announces {} items, {} bytes of shape {}; the file holds {} bytes",
+        path.string(), shape.dim(0), announced, shape, payload.size());
+  std::uint8_t extra;
+  if (file.read(&extra, 1) != 0)
+    throw DataLossError("{}: trailing bytes after the {} bytes of shape {} that its header announces",
+                        path.string(), announced, shape);
+  Tensor tensor(DType::u8, shape);
+  std::copy(payload.begin(), payload.end(), tensor.data<std::uint8_t>());
+  return tensor;
+}
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -5,9 +5,18 @@
 #include <optional>
 #include <string>
 
+#include <kolo/core/tensor/tensor.h>
 #include <kolo/models/dataset.h>
 
 namespace kolo::models {
+
+/// Of the IDX format (http://yann.lecun.com/exdb/mnist: a magic number, big-endian dimensions, then the
+/// elements): the u8 tensor with `dimensions` dimensions in `path`, gzip-compressed or plain (told by the
+/// content, not by the name). Each error is one line that begins with the path: NotFoundError: no such file.
+/// UnavailableError: it cannot be read. InvalidArgumentError: wrong magic, element type or number of
+/// dimensions. DataLossError: truncated, damaged gzip data, fewer elements than announced, or trailing bytes.
+/// The announced sizes are not believed: memory grows with what has been read.
+Tensor read_idx(const std::filesystem::path& path, int dimensions);
 
 /// The folder of the files: `asked`; if nothing was asked for $KOLO_DATA_DIR/mnist, else data/mnist under the
 /// working directory. Throws NotFoundError: the folder asked for is none, KOLO_DATA_DIR is set and is none,

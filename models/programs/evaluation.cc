@@ -7,8 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
-#include <kolo/core/ops/cast.h>
-#include <kolo/core/ops/compare.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>

@@ -21,6 +21,7 @@
 #include <kolo/core/training/saver.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/dataset.h>
+#include <kolo/models/digits.h>
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/evaluation.h>
