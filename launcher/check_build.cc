@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/program_search.h>
-#include <kolo/launcher/topology.h>
 
 namespace kolo::launcher {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <kolo/core/base/error.h>
-#include <kolo/launcher/captured_run.h>
+#include <kolo/launcher/child.h>
 #include <kolo/launcher/program_search.h>
 
 namespace kolo::launcher {

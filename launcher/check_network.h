@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <kolo/launcher/child.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/network_report.h>
 #include <kolo/launcher/options.h>
-#include <kolo/launcher/signals.h>
 
 namespace kolo::launcher {
 

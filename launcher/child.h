@@ -1,8 +1,11 @@
-// A child process whose output comes through pipes, and the processes below it.
+// Child processes whose output comes through pipes, and the processes below them; signals as events in a poll
+// loop; short programs of kolorun's own, run to their end.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,5 +51,30 @@ int signal_children_of(pid_t parent, int signal);
 /// Signals the children of `mpirun` that are ranks, not what it has started for itself, as ssh. Returns how
 /// many.
 int signal_ranks_below(pid_t mpirun, int signal);
+
+/// While it lives, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCHLD wait here instead of acting on the
+/// process, and SIGPIPE is ignored. One per process, made before any thread. Children made by start_child do
+/// not inherit this.
+class SignalQueue {
+ public:
+  SignalQueue();
+  /// For poll: readable when next() has one.
+  int fd() const { return fd_.get(); }
+  /// The next signal's number; never waits.
+  std::optional<int> next();
+
+ private:
+  OwnedFd fd_;
+};
+
+struct CapturedRun {
+  bool good = false;  // it ended by itself, in time, with code 0
+  std::string out, err;
+};
+
+/// Ends the program when `limit` has passed or a signal has come; the signal is then given to this process
+/// again, so that `signals` still has it. Throws NotFoundError if it cannot be started.
+CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::seconds limit,
+                         SignalQueue& signals);
 
 }  // namespace kolo::launcher

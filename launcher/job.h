@@ -1,9 +1,9 @@
 // One run of a job: mpirun, its output and its signals, from start to end.
 #pragma once
 
+#include <kolo/launcher/child.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
-#include <kolo/launcher/signals.h>
 
 namespace kolo::launcher {
 

@@ -9,12 +9,12 @@
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/check_build.h>
 #include <kolo/launcher/check_network.h>
+#include <kolo/launcher/child.h>
 #include <kolo/launcher/job.h>
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
 #include <kolo/launcher/program_search.h>
-#include <kolo/launcher/signals.h>
 
 namespace kolo::launcher {
 namespace {

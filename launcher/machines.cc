@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include <kolo/launcher/captured_run.h>
-#include <kolo/launcher/rank_lines.h>
+#include <kolo/launcher/child.h>
+#include <kolo/launcher/output.h>
 
 namespace kolo::launcher {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include <kolo/launcher/child.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
-#include <kolo/launcher/signals.h>
 
 namespace kolo::launcher {
 

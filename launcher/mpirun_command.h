@@ -1,13 +1,21 @@
-// From what was asked and what was found here to the arguments of mpirun: pure functions.
+// From what was asked and what was found here, such as the cores that a job may use, to the arguments of
+// mpirun.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include <kolo/launcher/options.h>
-#include <kolo/launcher/topology.h>
 
 namespace kolo::launcher {
+
+struct Topology {
+  int cores = 1;            // physical cores that this process may run on
+  bool restricted = false;  // an affinity mask keeps this process off some of the machine's cores
+};
+
+/// Asks hwloc; never throws: where nothing can be found it is one core.
+Topology detect_topology();
 
 /// What the command depends on besides the options.
 struct Surroundings {
