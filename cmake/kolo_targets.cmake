@@ -110,11 +110,18 @@ endfunction()
 # A test is compiled more often than it runs, and what it measures is in libkolo. The second is for ccache.
 set(KOLO_TEST_OPTIONS -O0 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 
-# kolo_test(graph_test.cc [SOURCES more.cc …] [DEPENDS …] [RANKS 1 2 3 4] [TIMEOUT seconds] [CHECKS_OPS])
+# What a test with INSTRUCTION_SETS runs under, besides the best that the processor has.
+set(KOLO_HIGHWAY_SETS KOLO_TEST_SIMD=SSE2 KOLO_TEST_SIMD=SSE4 KOLO_TEST_SIMD=AVX2 KOLO_TEST_SIMD=AVX3)
+set(KOLO_ONEDNN_SETS ONEDNN_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=AVX ONEDNN_MAX_CPU_ISA=AVX2
+                     ONEDNN_MAX_CPU_ISA=AVX512_CORE)
+
+# kolo_test(graph_test.cc [SOURCES more.cc …] [DEPENDS …] [RANKS 1 2 3 4] [TIMEOUT seconds] [CHECKS_OPS]
+#           [INSTRUCTION_SETS HIGHWAY ONEDNN])
 # One program per file, named after its path below tests/. With RANKS: once under mpirun for each number of ranks.
+# With INSTRUCTION_SETS: once more for each of these that kernels of the library are compiled, or generated, for.
 # With CHECKS_OPS, which all of tests/core/ops have: core.ops.coverage_test counts the checks of ops that it makes.
 function(kolo_test source)
-  cmake_parse_arguments(ARG "CHECKS_OPS" "TIMEOUT" "DEPENDS;RANKS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "CHECKS_OPS" "TIMEOUT" "DEPENDS;RANKS;SOURCES;INSTRUCTION_SETS" ${ARGN})
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   string(REGEX REPLACE "\\.cc$" "" name ${name})
   string(REPLACE "/" "." name ${name})
@@ -140,6 +147,23 @@ function(kolo_test source)
       set_tests_properties(${name} PROPERTIES FIXTURES_SETUP op_checks)
       set_property(GLOBAL APPEND PROPERTY KOLO_OP_TESTS ${name})
     endif()
+    if("HIGHWAY" IN_LIST ARG_INSTRUCTION_SETS)
+      target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/simd_target.cc)
+      target_link_libraries(${name} PRIVATE hwy::hwy)
+    endif()
+    foreach(library IN LISTS ARG_INSTRUCTION_SETS)
+      foreach(setting IN LISTS KOLO_${library}_SETS)
+        string(REGEX REPLACE ".*=" "" set ${setting})
+        string(TOLOWER ${name}.${library}_${set} again)
+        add_test(NAME ${again} COMMAND ${name})
+        set_tests_properties(${again} PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77
+                             ENVIRONMENT "${setting};${KOLO_TEST_ENVIRONMENT}")
+        get_test_property(${name} FIXTURES_SETUP fixture)  # it writes the same file
+        if(fixture)
+          set_tests_properties(${again} PROPERTIES FIXTURES_SETUP ${fixture})
+        endif()
+      endforeach()
+    endforeach()
     return()
   endif()
   target_link_libraries(${name} PRIVATE kolo_build_flags kolo ${ARG_DEPENDS} GTest::gmock kolo_mpi_test_main)
