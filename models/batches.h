@@ -55,7 +55,7 @@ struct BatchOptions {
 };
 
 /// One permutation of all samples per (seed, epoch). Global batch b is its b-th run of R·B samples, rank r
-/// takes samples r·B … (r+1)·B−1 of it; an incomplete last batch is dropped.
+/// takes samples r·B … (r+1)·B−1 of it; an incomplete last batch is dropped. One thread at a time.
 class Batches : public BatchSource {
  public:
   /// Throws InvalidArgumentError if the options are out of range, if there are more ranks than samples, or if

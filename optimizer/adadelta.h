@@ -13,7 +13,7 @@ struct AdadeltaOptions {
 
 /// a = rho · a + (1 − rho) · gradient²; u = √(d + epsilon) / √(a + epsilon) · gradient; v −= learning_rate ·
 /// u; d = rho · d + (1 − rho) · u². Slots: "accum" (a), "accum_update" (d), from 0. Slices touch the rows
-/// that they list alone.
+/// that they list alone. One thread at a time, as Optimizer.
 class AdadeltaOptimizer : public RuleOptimizer {
  public:
   explicit AdadeltaOptimizer(AdadeltaOptions options = {})

@@ -18,6 +18,7 @@ struct AdamOptions {
 /// w += (gradient² − w)(1 − beta2); v −= rate · m / (√w + epsilon).
 /// Slots: "m", "v"; the powers of the betas are two scalar variables, beta1_power and beta2_power, multiplied
 /// once after all updates. Slices move all rows: those that they do not list as with a gradient of 0.
+/// One thread at a time, as Optimizer.
 class AdamOptimizer : public RuleOptimizer {
  public:
   /// Throws InvalidArgumentError for a beta outside [0, 1) or a negative epsilon.
@@ -55,6 +56,7 @@ struct AdamWOptions {
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR
 /// 2019): v −= learning_rate · weight_decay · v before Adam's step. State as Adam's, under its own name.
+/// One thread at a time, as Optimizer.
 class AdamWOptimizer : public AdamOptimizer {
  public:
   explicit AdamWOptimizer(AdamWOptions options = {});

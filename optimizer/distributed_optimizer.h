@@ -58,6 +58,7 @@ struct DistributedOptimizerOptions {
 /// or those of a process set.
 /// Its slots, its names and so its checkpoints stay what they are without the wrapper; state of the wrapper's
 /// own (sums, residuals, the loss scale) may be missing from a checkpoint and then starts afresh.
+/// One thread at a time, as Optimizer.
 class DistributedOptimizer : public Optimizer {
  public:
   /// Throws InvalidArgumentError if there is no inner optimizer, or for options that cannot be.

@@ -17,6 +17,7 @@ struct FtrlOptions {
 /// With p = learning_rate_power: n = a + gradient²; z += gradient + 2 · l2_shrinkage · v − (n⁻ᵖ − a⁻ᵖ) /
 /// learning_rate · v; v = (sign(z) · l1 − z) / (n⁻ᵖ / learning_rate + 2 · l2) where |z| > l1, else 0; a = n.
 /// Slots: "accum" (a), "linear" (z, from 0). Slices touch the rows that they list alone.
+/// One thread at a time, as Optimizer.
 class FtrlOptimizer : public RuleOptimizer {
  public:
   /// Throws InvalidArgumentError `initial_accumulator_value must be positive: <x>`, and for an l1, l2 or

@@ -6,6 +6,7 @@
 namespace kolo {
 
 /// v −= learning_rate · gradient. Slices touch the rows that they list alone.
+/// One thread at a time, as Optimizer.
 class GradientDescentOptimizer : public RuleOptimizer {
  public:
   explicit GradientDescentOptimizer(Hyperparameter learning_rate)

@@ -44,7 +44,7 @@ struct LARSOptions {
 /// Variables of at most one dimension (biases, scales of normalization) take ratio 1 and no decay, as in
 /// MLPerf's reference. Slices are taken as whole gradients. Made of ops: several passes over each variable,
 /// unlike the other rules. Of parts of variables, of which each rank has one, it takes the norms over all
-/// ranks.
+/// ranks. One thread at a time, as Optimizer.
 class LARSOptimizer : public RuleOptimizer {
  public:
   explicit LARSOptimizer(LARSOptions options = {}) : RuleOptimizer("LARS"), options_(options) {}
@@ -80,6 +80,7 @@ struct LAMBOptions {
 /// the norms is 0. State as Adam's. Variables of at most one dimension (biases, scales of normalization) take
 /// ratio 1 and no decay. Slices are taken as whole gradients. Made of ops: several passes over each variable.
 /// Of parts of variables, of which each rank has one, it takes the norms over all ranks.
+/// One thread at a time, as Optimizer.
 class LAMBOptimizer : public AdamOptimizer {
  public:
   explicit LAMBOptimizer(LAMBOptions options = {});

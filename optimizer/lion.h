@@ -14,7 +14,7 @@ struct LionOptions {
 
 /// c = beta1 · m + (1 − beta1) · gradient; v −= learning_rate · (sign(c) + weight_decay · v);
 /// m = beta2 · m + (1 − beta2) · gradient. Slot: "m". Slices move all rows: those that they do not list as
-/// with a gradient of 0.
+/// with a gradient of 0. One thread at a time, as Optimizer.
 class LionOptimizer : public RuleOptimizer {
  public:
   explicit LionOptimizer(LionOptions options = {}) : RuleOptimizer("Lion"), options_(std::move(options)) {}

@@ -30,6 +30,7 @@ struct MetricAverageOptions {
 /// Averages metrics over the runs of an epoch and over the ranks at its end, weighted by sample counts where
 /// they are given. At the end of the session the part of an epoch that is left counts as one. The hook stands
 /// at the same place on every rank, and all ranks make the same number of runs.
+/// The thread that runs the session.
 class MetricAverageHook : public SessionRunHook {
  public:
   /// Throws InvalidArgumentError without metrics, or for steps_per_epoch < 1.

@@ -7,7 +7,7 @@ namespace kolo {
 
 /// a = momentum · a + gradient, a₀ = 0; v −= learning_rate · a, or with Nesterov's form, which uses the new
 /// a, v −= learning_rate · gradient + learning_rate · momentum · a. Slot: "momentum". Slices touch the rows
-/// that they list alone: the momentum of the others does not decay.
+/// that they list alone: the momentum of the others does not decay. One thread at a time, as Optimizer.
 class MomentumOptimizer : public RuleOptimizer {
  public:
   MomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false)

@@ -17,7 +17,7 @@ struct RMSPropOptions {
 /// ms += (gradient² − ms)(1 − decay), from 1 as in TensorFlow 1; centred: mg += (gradient − mg)(1 − decay),
 /// from 0, and den = ms − mg² + epsilon, else den = ms + epsilon; mom = momentum · mom + learning_rate ·
 /// gradient / √den; v −= mom. Slots: "rms", centred "mg", "momentum". Slices touch the rows that they list
-/// alone.
+/// alone. One thread at a time, as Optimizer.
 class RMSPropOptimizer : public RuleOptimizer {
  public:
   explicit RMSPropOptimizer(RMSPropOptions options = {})

@@ -56,7 +56,7 @@ class Hyperparameter {
 /// Slots are variables named `<variable>/<optimizer>` (the second one `…_1`), placed with their variable, in
 /// the collection of global variables and not trainable. They are made when gradients are first applied and
 /// used again after that. A rule like this one, which treats each element by itself, may say so by overriding
-/// is_element_wise.
+/// is_element_wise. One thread at a time, as Optimizer.
 class RuleOptimizer : public Optimizer {
  public:
   using Optimizer::Optimizer;

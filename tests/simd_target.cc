@@ -1,5 +1,6 @@
-// Linked into the tests of what is compiled once for each instruction set: KOLO_TEST_SIMD names Highway's target
-// that everything is to use. The test is skipped (exit code 77) where the processor, or the build, lacks it.
+// Linked into the tests of what is compiled once for each instruction set: KOLO_TEST_SIMD names Highway's
+// target that everything is to use. The test is skipped (exit code 77) where the processor, or the build,
+// lacks it.
 #include <hwy/targets.h>
 
 #include <cstdio>

@@ -17,6 +17,7 @@ namespace kolo {
 /// The two collectives of a node that a hierarchical algorithm is made of. Ranks are local ranks, in the
 /// order of Topology::ranks_of. All ranks of the node start the same operations in the same order, one after
 /// the other; they are made before the first is started, and may be started again.
+/// The thread that starts them.
 class LocalCollectives {
  public:
   virtual ~LocalCollectives() = default;

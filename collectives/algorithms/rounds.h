@@ -15,6 +15,7 @@ namespace kolo {
 
 /// The messages of a round are under way together; the next round begins when they have arrived. Filled once,
 /// before start(); what the messages and actions refer to lives until the operation is destroyed.
+/// One thread at a time, as every Collective.
 class Rounds final : public Collective {
  public:
   using Action = std::function<void()>;

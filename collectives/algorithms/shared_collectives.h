@@ -17,7 +17,7 @@ namespace kolo {
 
 /// Fills the own slot of each round and, when all ranks have posted it, takes what they have said. The next
 /// round is filled before this one is taken, as far as the operation allows, so that ranks wait little for
-/// each other.
+/// each other. One thread at a time, as every Collective.
 class RoundOperation : public Collective {
  public:
   /// channel: outlives the operation.
@@ -80,6 +80,7 @@ std::shared_ptr<Collective> shared_memory_reduce_scatter(NodeChannel& channel, c
                                                          int divisor);
 
 /// Of one communicator. Operations start in the same order on all ranks, one after the other.
+/// One thread at a time.
 class NodeCollectives final : public LocalCollectives {
  public:
   /// channel: connected.

@@ -9,7 +9,7 @@
 
 namespace kolo {
 
-/// Lengths first, then the texts. `communicator` outlives it.
+/// Lengths first, then the texts. `communicator` outlives it. One thread at a time, as every Collective.
 class TextExchange final : public Collective {
  public:
   explicit TextExchange(Communicator& communicator) : communicator_(communicator) {}

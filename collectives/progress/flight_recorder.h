@@ -106,7 +106,7 @@ namespace kolo::detail {
 /// SIGUSR2: the record is written. SIGTERM in a program that does not handle it: the record is written if an
 /// operation is pending, then the process ends. In one that takes SIGTERM as a request to stop: it is written
 /// if the request finds an operation pending that 0.3 s later has not ended (mpirun's SIGKILL comes 1 s
-/// after).
+/// after). Made and destroyed on the main thread.
 class RecordOnSignal {
  public:
   /// On the main thread; recorder outlives it.

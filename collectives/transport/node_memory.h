@@ -42,7 +42,7 @@ class FreeRanges {
   std::int64_t free_bytes_ = 0;
 };
 
-/// A file in memory, mapped. Move-only.
+/// A file in memory, mapped. Move-only. One thread at a time; what is mapped, any.
 class MemoryMapping {
  public:
   MemoryMapping() = default;
@@ -108,7 +108,7 @@ class NodeMemory final : public Allocator {
   std::vector<Closing> closing_ KOLO_GUARDED_BY(mutex_);
 };
 
-/// The memory of some processes of a node, as this one sees it. Cheap to copy.
+/// The memory of some processes of a node, as this one sees it. Cheap to copy. Any thread.
 class NodeView {
  public:
   NodeView() = default;

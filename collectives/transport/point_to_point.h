@@ -30,7 +30,7 @@ class PointToPoint {
 };
 
 /// Its rank k is rank members[k] of the parent, which it borrows. Its messages are the parent's: of two
-/// sub-networks with a pair of ranks in common only one is used at a time.
+/// sub-networks with a pair of ranks in common only one is used at a time. One thread, the parent's.
 class SubNetwork final : public PointToPoint {
  public:
   /// members holds the parent's own rank, and no rank twice.

@@ -11,7 +11,7 @@
 namespace kolo {
 
 /// Messages are streams of bytes through the channel's pipes: both sides know their lengths. They move
-/// whenever any request is tested.
+/// whenever any request is tested. One thread at a time.
 class SharedMemoryPointToPoint final : public PointToPoint {
  public:
   /// channel: outlives it; connected.

@@ -8,7 +8,7 @@
 
 namespace kolo {
 
-/// The nodes of a set of ranks, numbered by their lowest ranks.
+/// The nodes of a set of ranks, numbered by their lowest ranks. A value: any thread reads it.
 class Topology {
  public:
   /// leaders[r]: the lowest rank among those that share memory with rank r.

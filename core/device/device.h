@@ -60,7 +60,7 @@ class Device {
   int priority_;
 };
 
-/// The host's cores and memory. Several of them share both.
+/// The host's cores and memory. Several of them share both. Any thread.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const std::string& name) : Device(name, kCpuPriority) {}

@@ -8,8 +8,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/base/text.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>

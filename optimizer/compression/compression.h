@@ -12,7 +12,7 @@
 
 namespace kolo {
 
-/// What a compression may ask of the optimizer that it works for.
+/// What a compression may ask of the optimizer that it works for. The thread that builds the graph.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
@@ -29,7 +29,7 @@ class GradientReducer {
 };
 
 /// Builds nodes, as optimizers do. The same object may serve several optimizers: what it keeps from step to
-/// step are variables of the graph.
+/// step are variables of the graph. One thread at a time builds with it.
 class Compression {
  public:
   virtual ~Compression() = default;
