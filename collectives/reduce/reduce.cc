@@ -36,15 +36,31 @@ struct Lanes {
   static HWY_INLINE hn::VFromD<D> load(const T* from) { return hn::LoadU(D(), from); }
   static HWY_INLINE void store(hn::VFromD<D> v, T* to) { hn::StoreU(v, D(), to); }
 };
+// Where the processor does not convert to f16, Highway cuts the lower bits off, and takes infinity for a
+// number.
+constexpr bool kConvertsHalf = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_SSSE3 && HWY_TARGET != HWY_SSE4;
+
 template <>
 struct Lanes<Half> {
   using D = hn::ScalableTag<float>;
   using D16 = hn::Rebind<hwy::float16_t, D>;
   static HWY_INLINE hn::VFromD<D> load(const Half* from) {
-    return hn::PromoteTo(D(), hn::LoadU(D16(), reinterpret_cast<const hwy::float16_t*>(from)));
+    if constexpr (kConvertsHalf) {
+      return hn::PromoteTo(D(), hn::LoadU(D16(), reinterpret_cast<const hwy::float16_t*>(from)));
+    } else {
+      HWY_ALIGN float lanes[hn::MaxLanes(D())];
+      for (std::size_t i = 0; i < hn::Lanes(D()); ++i) lanes[i] = static_cast<float>(from[i]);
+      return hn::Load(D(), lanes);
+    }
   }
   static HWY_INLINE void store(hn::VFromD<D> v, Half* to) {
-    hn::StoreU(hn::DemoteTo(D16(), v), D16(), reinterpret_cast<hwy::float16_t*>(to));
+    if constexpr (kConvertsHalf) {
+      hn::StoreU(hn::DemoteTo(D16(), v), D16(), reinterpret_cast<hwy::float16_t*>(to));
+    } else {
+      HWY_ALIGN float lanes[hn::MaxLanes(D())];
+      hn::Store(v, D(), lanes);
+      for (std::size_t i = 0; i < hn::Lanes(D()); ++i) to[i] = Half(lanes[i]);
+    }
   }
 };
 template <>

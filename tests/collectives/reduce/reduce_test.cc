@@ -115,8 +115,6 @@ TEST(ReduceOp, IsFoundByNameAndNamesTheNearest) {
               testing::ThrowsMessage<InvalidArgumentError>(testing::HasSubstr("did you mean \"average\"")));
 }
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 // `outs` copies of the result.
 template <typename T>
 std::vector<std::vector<T>> reduced(ReduceOp op, const std::vector<std::vector<T>>& arrays, int outs = 1,
