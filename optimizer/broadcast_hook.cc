@@ -6,12 +6,12 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/rank_state.h>
@@ -32,19 +32,20 @@ struct Report {
   Inventory variables;
 };
 
-// Names of nodes hold no spaces.
-std::string write_report(std::span<const Variable> variables, int root) {
-  std::string text = fmt::format("{}\n", root);
+constexpr char kRoot[] = "";  // no variable has this name
+
+detail::NamedTexts described(std::span<const Variable> variables, int root) {
+  detail::NamedTexts texts = {{kRoot, std::to_string(root)}};
   for (const Variable& variable : variables)
-    text += fmt::format("{} {} {}\n", variable.name(), numpy_name(variable.dtype()), variable.shape());
-  return text;
+    texts.emplace_back(variable.name(), fmt::format("{} {}", numpy_name(variable.dtype()), variable.shape()));
+  return texts;
 }
 
-Report read_report(int rank, const std::string& text) {
-  std::istringstream in(text);
-  Report report{.rank = rank, .root = {}, .variables = {}};
-  in >> report.root;
-  for (std::string name, dtype, shape; in >> name >> dtype >> shape;) report.variables[name] = {dtype, shape};
+Report read_report(int rank, const detail::NamedTexts& texts) {
+  Report report{.rank = rank, .root = *detail::find_text(texts, kRoot), .variables = {}};
+  for (const auto& [name, text] : texts)
+    if (const auto space = text.find(' '); name != kRoot)
+      report.variables[name] = {.dtype = text.substr(0, space), .shape = text.substr(space + 1)};
   return report;
 }
 
@@ -104,15 +105,17 @@ void broadcast_in(Group& group, const std::vector<int>& ranks, Session& session,
           ? fmt::format("root rank {} is outside the process set of {} ranks", root, group.size())
           : "");
 
-  const std::vector<std::string> texts = group.allgather(write_report(variables, root));
-  std::vector<Report> reports;
-  for (std::size_t i = 0; i < texts.size(); ++i) reports.push_back(read_report(ranks[i], texts[i]));
-  check_alike(reports);
-  const int root_in_group = static_cast<int>(place - ranks.begin());
-
   std::vector<Variable> by_name(variables.begin(), variables.end());
   std::sort(by_name.begin(), by_name.end(),
             [](const Variable& a, const Variable& b) { return a.name() < b.name(); });
+  if (const auto difference = detail::compare_ranks(group, described(by_name, root))) {
+    std::vector<Report> reports;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      reports.push_back(read_report(ranks[i], difference->all[i]));
+    check_alike(reports);
+  }
+  const int root_in_group = static_cast<int>(place - ranks.begin());
+
   throw_if_any_failed(group, Code::failed_precondition,
                       group.rank() == root_in_group ? missing_value(session, by_name) : "");
 

@@ -146,14 +146,14 @@ Output of_known_shape(const Scope& s, const GradientPair& pair) {
                                                 : reshape(s, pair.gradient, pair.variable.shape());
 }
 
-std::vector<std::string> compared_settings(const DistributedOptimizerOptions& options,
-                                           const Compression& compression) {
-  return {fmt::format("the compression={}", compression.name()),
-          fmt::format("backward_passes_per_step={}", options.backward_passes_per_step),
-          fmt::format("average_aggregated_gradients={}", options.average_aggregated_gradients),
-          fmt::format("gradient_predivide_factor={}", options.gradient_predivide_factor),
-          fmt::format("dynamic loss scaling={}", options.loss_scale.has_value()),
-          fmt::format("sharded={}", options.sharded)};
+std::vector<std::pair<std::string, std::string>> compared_settings(const DistributedOptimizerOptions& options,
+                                                                   const Compression& compression) {
+  return {{"the compression", compression.name()},
+          {"backward_passes_per_step", fmt::format("{}", options.backward_passes_per_step)},
+          {"average_aggregated_gradients", fmt::format("{}", options.average_aggregated_gradients)},
+          {"gradient_predivide_factor", fmt::format("{}", options.gradient_predivide_factor)},
+          {"dynamic loss scaling", fmt::format("{}", options.loss_scale.has_value())},
+          {"sharded", fmt::format("{}", options.sharded)}};
 }
 
 class GroupReducer final : public GradientReducer {

@@ -8,20 +8,20 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 
 namespace kolo {
 namespace {
 
 struct Report {
-  std::optional<double> samples;
+  double samples = 1;  // its weight
   Metrics metrics;
-  std::string names;  // for messages: "accuracy", "loss"
 };
 
 // A line for the samples, a line for each metric: the value's bits, then the name.
-std::string write_report(const Metrics& metrics, const std::optional<double>& samples) {
-  std::string text = samples ? fmt::format("{:a}\n", *samples) : "-\n";
+std::string write_report(const Metrics& metrics, double samples) {
+  std::string text = fmt::format("{:a}\n", samples);
   for (const auto& [name, value] : metrics) text += fmt::format("{:a} {}\n", value, name);
   return text;
 }
@@ -31,28 +31,31 @@ Report read_report(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
   std::getline(lines, line);
-  if (line != "-") report.samples = std::strtod(line.c_str(), nullptr);
+  report.samples = std::strtod(line.c_str(), nullptr);
   while (std::getline(lines, line)) {
     const auto space = line.find(' ');
-    const std::string name = line.substr(space + 1);
-    report.metrics[name] = std::strtod(line.c_str(), nullptr);
-    report.names += fmt::format("{}\"{}\"", report.names.empty() ? "" : ", ", name);
+    report.metrics[line.substr(space + 1)] = std::strtod(line.c_str(), nullptr);
   }
   return report;
 }
 
-// Every rank sees the same reports and so throws the same error.
-void check_alike(const std::vector<Report>& reports) {
-  for (std::size_t rank = 1; rank < reports.size(); ++rank) {
-    if (reports[rank].names != reports[0].names)
-      throw InvalidArgumentError(
-          "Ranks disagree on the metrics to average: rank 0 has [{}], rank {} has [{}]", reports[0].names,
-          rank, reports[rank].names);
-    if (reports[rank].samples.has_value() != reports[0].samples.has_value())
-      throw InvalidArgumentError(
-          "Ranks disagree on the metrics to average: rank {} gives its samples, rank {} does not",
-          reports[0].samples ? 0 : rank, reports[0].samples ? rank : 0);
-  }
+constexpr char kNames[] = "names", kSamples[] = "samples";
+
+// Throws the same error on every rank.
+void check_alike(Group& group, const Metrics& metrics, bool has_samples) {
+  std::string names;
+  for (const auto& [name, value] : metrics) names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name);
+  const auto difference =
+      detail::compare_ranks(group, {{kNames, names}, {kSamples, has_samples ? "given" : "none"}});
+  if (!difference) return;
+  const std::string &first = *difference->texts[0],
+                    &other = *difference->texts[static_cast<std::size_t>(difference->other)];
+  if (difference->name == kNames)
+    throw InvalidArgumentError("Ranks disagree on the metrics to average: rank 0 has [{}], rank {} has [{}]",
+                               first, difference->other, other);
+  throw InvalidArgumentError(
+      "Ranks disagree on the metrics to average: rank {} gives its samples, rank {} does not",
+      first == "given" ? 0 : difference->other, first == "given" ? difference->other : 0);
 }
 
 double number(const Tensor& scalar) {
@@ -70,15 +73,16 @@ double number(const Tensor& scalar) {
 }  // namespace
 
 Metrics average_metrics(const Metrics& metrics, std::optional<double> samples) {
+  Group& group = world_group();
+  check_alike(group, metrics, samples.has_value());
   std::vector<Report> reports;
-  for (const std::string& text : world_group().allgather(write_report(metrics, samples)))
+  for (const std::string& text : group.allgather(write_report(metrics, samples.value_or(1))))
     reports.push_back(read_report(text));
-  check_alike(reports);
   Metrics averages;
   for (const auto& [name, value] : metrics) {
     double sum = 0, weights = 0;
     for (const Report& report : reports) {
-      const double weight = report.samples.value_or(1);
+      const double weight = report.samples;
       // A rank without samples has no value either: often NaN.
       if (weight != 0) sum += weight * report.metrics.at(name);
       weights += weight;

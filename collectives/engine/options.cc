@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/core/base/env.h>
@@ -95,20 +94,13 @@ std::vector<std::pair<std::string, std::string>> shared_options(const EngineOpti
           {"KOLO_TIMELINE", o.timeline.empty() ? "unset" : "set"}};
 }
 
-std::string differences_table(const std::vector<std::string>& reports) {
-  std::vector<std::string> names;
+std::string differences_table(const std::vector<std::vector<std::pair<std::string, std::string>>>& ranks) {
   std::map<std::string, std::map<std::string, std::vector<int>>> ranks_by_value;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    std::istringstream lines(reports[rank]);
-    for (std::string line; std::getline(lines, line);) {
-      const auto equals = line.find('=');
-      const std::string name = line.substr(0, equals);
-      if (rank == 0) names.push_back(name);
-      ranks_by_value[name][line.substr(equals + 1)].push_back(static_cast<int>(rank));
-    }
-  }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    for (const auto& [name, value] : ranks[rank])
+      ranks_by_value[name][value].push_back(static_cast<int>(rank));
   std::string table;
-  for (const auto& name : names) {
+  for (const auto& [name, of_rank_0] : ranks.at(0)) {
     const auto& values = ranks_by_value[name];
     if (values.size() == 1) continue;
     std::string row;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/log.h>
@@ -46,8 +47,8 @@ const std::vector<std::string>& known_variables();
 /// Variable and value of the options that all ranks must share, in a fixed order.
 std::vector<std::pair<std::string, std::string>> shared_options(const EngineOptions& options);
 
-/// The lines of `reports` (one `name=value` a line, rank by rank, the same names in the same order) that
-/// differ: `  KOLO_BUCKET_BYTES: 1000 on ranks [1]; 26214400 on ranks [0,2]`. Empty if all ranks agree.
-std::string differences_table(const std::vector<std::string>& reports);
+/// The options of which not all ranks have the same value (rank by rank, the same names in the same order):
+/// `  KOLO_BUCKET_BYTES: 1000 on ranks [1]; 26214400 on ranks [0,2]`. Empty if all ranks agree.
+std::string differences_table(const std::vector<std::vector<std::pair<std::string, std::string>>>& ranks);
 
 }  // namespace kolo

@@ -133,11 +133,6 @@ Reduction reduction_of(const Node& group, int ranks) {
   return {ReduceOp::sum, 1 / factor, factor / ranks};
 }
 
-std::pair<std::string, std::string> setting(const std::string& text) {
-  const auto at = text.find('=');
-  return {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
-}
-
 std::shared_ptr<StepVote> make_schedule(const Node& group) {
   const auto set = detail::ProcessSetAccess::of_id(group.attr<int>("process_set"));
   const bool of_all = set == ProcessSet();
@@ -172,8 +167,10 @@ std::shared_ptr<StepVote> make_schedule(const Node& group) {
                             .dtype = values.dtype(),
                             .index_dtype = indices.dtype()});
   }
-  for (const auto& text : group.attr<std::vector<std::string>>("compared"))
-    spec.options.push_back(setting(text));
+  const auto compared = group.attr<std::vector<std::string>>("compared"),
+             values = group.attr<std::vector<std::string>>("compared_values");
+  for (std::size_t i = 0; i < std::min(compared.size(), values.size()); ++i)
+    spec.options.emplace_back(compared[i], values[i]);
   spec.limits = detail::bucket_limits(group);
   return std::make_shared<Schedule>(std::move(spec));
 }

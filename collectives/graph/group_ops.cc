@@ -112,6 +112,7 @@ OpSchema reduction(const char* op) {
       .attr("shard", 0)
       .attr("shards", 0)
       .attr("compared", Strings())
+      .attr("compared_values", Strings())
       .attr("slice_names", Strings())
       .attr("slice_rows", Numbers())
       .attr("schedule", "")
@@ -170,6 +171,11 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
     all.push_back(slices.indices);
     slice_rows.push_back(slices.dense_shape.dim(0));
   }
+  Strings compared, compared_values;
+  for (const auto& [setting, value] : options.compared) {
+    compared.push_back(setting);
+    compared_values.push_back(value);
+  }
   const Operation node = s.add("GroupAllReduce", all,
                                {{"reduction", name(options.op)},
                                 {"names", inputs.names},
@@ -179,7 +185,8 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
                                 {"groups", options.groups},
                                 {"shard", options.sharded ? process().rank : 0},
                                 {"shards", options.sharded ? process().size : 0},
-                                {"compared", options.compared},
+                                {"compared", compared},
+                                {"compared_values", compared_values},
                                 {"slice_names", inputs.slice_names},
                                 {"slice_rows", slice_rows},
                                 {"schedule", s.wished_name("GroupAllReduce")},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/collectives/engine/process_set.h>
@@ -25,8 +26,8 @@ struct GroupAllReduceOptions {
   // the graph takes nothing but own_shard is reduced by a reduce-scatter, and its gradients cannot be
   // fetched. Sum and average; whole gradients alone; over all ranks.
   bool sharded = false;
-  // More that must be the same on all ranks: "setting=value".
-  std::vector<std::string> compared = {};
+  // More that must be the same on all ranks: settings and their values.
+  std::vector<std::pair<std::string, std::string>> compared = {};
   // Names of gradients that need no reduction because there is one rank: a step on several refuses the node.
   std::vector<std::string> of_one_rank = {};
   // Names of gradients that are reduced behind all others, in this order: ranks may make them at different

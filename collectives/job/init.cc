@@ -22,6 +22,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
+#include <kolo/core/runtime/compare_ranks.h>
 
 namespace kolo {
 namespace {
@@ -97,14 +98,13 @@ Parsed parse_environment() {
   return parsed;
 }
 
-void compare_ranks(const Runtime& runtime) {
-  std::string report =
-      fmt::format("kolo=" KOLO_VERSION "\nMPI library={}\ndevices=cpu\n", runtime.mpi_library());
-  for (const auto& [name, value] : shared_options(runtime.options()))
-    report += fmt::format("{}={}\n", name, value);
-  const std::string table = differences_table(world_group().allgather(report));
-  if (!table.empty())
-    throw FailedPreconditionError("init: the ranks differ in what they must share:{}", table);
+void compare_options(const Runtime& runtime) {
+  detail::NamedTexts own = {
+      {"kolo", KOLO_VERSION}, {"MPI library", runtime.mpi_library()}, {"devices", "cpu"}};
+  for (auto& option : shared_options(runtime.options())) own.push_back(std::move(option));
+  if (const auto difference = detail::compare_ranks(world_group(), own))
+    throw FailedPreconditionError("init: the ranks differ in what they must share:{}",
+                                  differences_table(difference->all));
 }
 
 void take_down(const std::shared_ptr<Runtime>& runtime) {
@@ -130,7 +130,7 @@ void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make
   detail::set_current_runtime(runtime);
   try {
     throw_if_any_failed(world_group(), parsed.code, parsed.error);
-    compare_ranks(*runtime);
+    compare_options(*runtime);
     if (runtime->has_peers()) runtime->tune();
     if (runtime->has_peers() && !parsed.options.timeline.empty())
       detail::begin_timeline(*runtime, parsed.options.timeline);

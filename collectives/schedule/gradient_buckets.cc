@@ -9,10 +9,10 @@
 #include <utility>
 
 #include <kolo/collectives/schedule/schedule.h>
-#include <kolo/collectives/schedule/schedule_hash.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/tensor/tensor.h>
 
@@ -284,12 +284,10 @@ void GradientBuckets::end_of_data() { steps_->end_of_data(); }
 
 void broadcast_parameters(std::span<const NamedBuffer> parameters, int root) {
   Group& group = world_group();
-  const std::vector<std::pair<std::string, std::string>> options = {{"the root rank", std::to_string(root)}};
-  const std::string description = describe_schedule(ReduceOp::sum, options, specs_of(parameters));
-  const auto hashes = group.allgather(schedule_hash(description));
-  if (std::any_of(hashes.begin(), hashes.end(), [&](const auto& hash) { return hash != hashes[0]; }))
-    throw FailedPreconditionError("Ranks disagree on the parameters: {}",
-                                  first_disagreement(group.allgather(description), "parameter"));
+  detail::NamedTexts texts = detail::described(specs_of(parameters), "parameter");
+  texts.emplace_back("the root rank", std::to_string(root));
+  if (const auto difference = detail::compare_ranks(group, texts))
+    throw FailedPreconditionError("Ranks disagree on the parameters: {}", detail::words_of(*difference));
   if (root < 0 || root >= group.size())
     throw InvalidArgumentError("root rank {} is outside the process set of {} ranks", root, group.size());
   std::vector<Tensor> tensors;

@@ -10,10 +10,10 @@
 #include <kolo/collectives/engine/engine.h>
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/collectives/job/runtime.h>
-#include <kolo/collectives/schedule/schedule_hash.h>
 #include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/trace.h>
 
@@ -81,24 +81,6 @@ class LiveSlots {
 LiveSlots& slots_of_process() {
   static LiveSlots states;
   return states;
-}
-
-std::string describe_gathers(const std::vector<RowGatherSpec>& gathers) {
-  std::string text;
-  for (const auto& gather : gathers)
-    text += fmt::format("\"{}\" rows of {} by {} {}\n", gather.name, gather.dense_shape,
-                        numpy_name(gather.index_dtype), numpy_name(gather.dtype));
-  return text;
-}
-
-// Which ranges of which buckets the ranks exchange follows from this and the gradients.
-std::string describe_shards(const std::vector<ShardSpec>& shards) {
-  if (shards.empty()) return "none";
-  std::string text = "of";
-  for (const ShardSpec& shard : shards)
-    text += fmt::format(" {}{}", shard.part_only ? "parts" : "whole",
-                        shard.gathered ? fmt::format(":{}", numpy_name(*shard.gathered)) : "");
-  return text;
 }
 
 std::int64_t elements_of(const Bucket& bucket) {
@@ -319,21 +301,14 @@ std::vector<int> Schedule::ranks() const {
 void Schedule::compare() {
   if (core_->compared) return;
   if (core_->has_peers()) {
-    auto options = spec_.options;
-    options.emplace_back("the bucket limit", std::to_string(spec_.limits.bytes));
-    options.emplace_back("the first bucket's limit", std::to_string(spec_.limits.first_bytes));
-    options.emplace_back("the sharding", describe_shards(spec_.shards));
-    for (auto& option : shared_options(core_->runtime->options())) options.push_back(std::move(option));
-    const std::string description =
-        describe_schedule(spec_.reduction, options, spec_.gradients) + describe_gathers(spec_.gathers);
+    detail::NamedTexts texts = detail::described(spec_);
+    for (auto& option : shared_options(core_->runtime->options())) texts.push_back(std::move(option));
     std::optional<detail::SetGroup> some;
     if (!core_->members.empty()) some.emplace(core_->set);
     Group& group = some ? *some : world_group();
-    const auto hashes = group.allgather(schedule_hash(description));
-    if (std::any_of(hashes.begin(), hashes.end(), [&](const auto& hash) { return hash != hashes[0]; }))
-      throw FailedPreconditionError(
-          "Ranks disagree on the training step: {}",
-          first_disagreement(group.allgather(description), "gradient", core_->members));
+    if (const auto difference = detail::compare_ranks(group, texts))
+      throw FailedPreconditionError("Ranks disagree on the training step: {}",
+                                    detail::words_of(*difference, core_->members));
     if (core_->num_slots() > 0) {
       core_->connect();
       make_works();

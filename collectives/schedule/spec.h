@@ -3,13 +3,16 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <kolo/collectives/engine/process_set.h>
 #include <kolo/collectives/reduce/reduction.h>
 #include <kolo/collectives/schedule/bucket.h>
+#include <kolo/core/runtime/compare_ranks.h>
 
 namespace kolo {
 
@@ -38,9 +41,20 @@ struct ScheduleSpec {
   // One for each gradient, or none. A bucket of gradients that are all part_only is reduce-scattered, others
   // are reduced as a whole. What is gathered comes after all buckets and gathers.
   std::vector<ShardSpec> shards = {};
-  // Further named values that must agree on all ranks.
-  std::vector<std::pair<std::string, std::string>> options = {};
+  detail::NamedTexts options = {};  // further values that must agree on all ranks
   ProcessSet process_set = {};  // the ranks that share the schedule
 };
 
+namespace detail {
+
+/// Gradients and what else stands in their order, by numbers: "gradient 3": `"fc1/w" [784,1024] float32`.
+/// what: what they are called.
+NamedTexts described(std::span<const GradientSpec> gradients, std::string_view what = "gradient");
+/// All that must be the same on all ranks, gradients first.
+NamedTexts described(const ScheduleSpec& spec);
+/// `gradient 3 is "fc1/w" [784,1024] on rank 0 but "fc1/w" [784,1000] on rank 1`: types are named where only
+/// they differ. ranks: the numbers by which ranks are called; none: 0, 1, 2, … .
+std::string words_of(const RankDifference& difference, std::span<const int> ranks = {});
+
+}  // namespace detail
 }  // namespace kolo

@@ -1,10 +1,31 @@
 #include <kolo/core/runtime/compare_ranks.h>
 
-#include <string>
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
 
 namespace kolo::detail {
+namespace {
+
+// Of all ranks; a name that the ranks before lack behind the one that it follows.
+std::vector<std::string> all_names(const std::vector<NamedTexts>& all) {
+  std::vector<std::string> names;
+  for (const NamedTexts& texts : all) {
+    auto next = names.begin();
+    for (const auto& [name, text] : texts) {
+      const auto known = std::find(names.begin(), names.end(), name);
+      next = known != names.end() ? known + 1 : names.insert(next, name) + 1;
+    }
+  }
+  return names;
+}
+
+}  // namespace
 
 void share_failure(Group& group, const std::function<void()>& work) {
   if (group.size() == 1) return work();
@@ -17,6 +38,43 @@ void share_failure(Group& group, const std::function<void()>& work) {
     text = *error.what() != '\0' ? error.what() : name(code);
   }
   throw_if_any_failed(group, code, text);
+}
+
+const std::string* find_text(const NamedTexts& texts, const std::string& name) {
+  const auto found =
+      std::find_if(texts.begin(), texts.end(), [&](const auto& entry) { return entry.first == name; });
+  return found == texts.end() ? nullptr : &found->second;
+}
+
+std::optional<RankDifference> compare_ranks(Group& group, const NamedTexts& own) {
+  if (group.size() == 1) return {};
+  const std::string text = nlohmann::json(own).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  const auto hashes = group.allgather(fmt::format("{:016x}{:016x}", hash.high64, hash.low64));
+  if (std::all_of(hashes.begin(), hashes.end(), [&](const auto& other) { return other == hashes[0]; }))
+    return {};
+  std::vector<NamedTexts> all;
+  for (const std::string& theirs : group.allgather(text))
+    all.push_back(nlohmann::json::parse(theirs).get<NamedTexts>());
+  return first_difference(std::move(all));
+}
+
+std::optional<RankDifference> first_difference(std::vector<NamedTexts> all) {
+  for (const std::string& name : all_names(all)) {
+    const std::string* const first = find_text(all[0], name);
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+      const std::string* const other = find_text(all[rank], name);
+      if (first == other || (first != nullptr && other != nullptr && *first == *other)) continue;
+      RankDifference found{.name = name, .texts = {}, .other = static_cast<int>(rank), .all = {}};
+      for (const NamedTexts& texts : all) {
+        const std::string* const text = find_text(texts, name);
+        found.texts.push_back(text == nullptr ? std::nullopt : std::optional(*text));
+      }
+      found.all = std::move(all);
+      return found;
+    }
+  }
+  return {};
 }
 
 }  // namespace kolo::detail

@@ -36,17 +36,21 @@ std::map<std::string, std::string> described_variables(const Graph& graph) {
   return described;
 }
 
-// The names in `here` that `there` lacks: "a", "b".
-std::string names_missing(const json& here, const json& there) {
+constexpr char kVariable[] = "variable ", kState[] = "saved state ";
+
+// The names of `kind` in `here` that `there` lacks: "a", "b".
+std::string names_missing(const std::string& kind, const NamedTexts& here, const NamedTexts& there) {
   std::string names;
-  for (const auto& [name, description] : here.items())
-    if (!there.contains(name)) names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name);
+  for (const auto& [name, text] : here)
+    if (name.starts_with(kind) && find_text(there, name) == nullptr)
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name.substr(kind.size()));
   return names;
 }
 
-void check_names(const char* what, const json& first, const json& other, int rank) {
+void check_names(const char* what, const std::string& kind, const NamedTexts& first, const NamedTexts& other,
+                 int rank) {
   for (const bool swapped : {false, true}) {
-    const std::string names = swapped ? names_missing(other, first) : names_missing(first, other);
+    const std::string names = swapped ? names_missing(kind, other, first) : names_missing(kind, first, other);
     if (names.empty()) continue;
     throw FailedPreconditionError("Ranks disagree on the {}: {} exist{} on rank {} but not on rank {}", what,
                                   names, names.find(',') == std::string::npos ? "s" : "",
@@ -54,14 +58,14 @@ void check_names(const char* what, const json& first, const json& other, int ran
   }
 }
 
-void check_equal(const json& first, const json& other, int rank) {
-  check_names("variables", first["variables"], other["variables"], rank);
-  for (const auto& [name, description] : first["variables"].items())
-    if (other["variables"][name] != description)
+void check_equal(const NamedTexts& first, const NamedTexts& other, int rank) {
+  check_names("variables", kVariable, first, other, rank);
+  for (const auto& [name, text] : first)
+    if (const std::string* const found = find_text(other, name); found != nullptr && *found != text)
       throw FailedPreconditionError(
-          "Ranks disagree on the variables: \"{}\" is {} on rank {} but {} on rank {}", name,
-          description.get<std::string>(), kChief, other["variables"][name].get<std::string>(), rank);
-  check_names("saved state", first["states"], other["states"], rank);
+          "Ranks disagree on the variables: \"{}\" is {} on rank {} but {} on rank {}",
+          name.substr(std::string(kVariable).size()), text, kChief, *found, rank);
+  check_names("saved state", kState, first, other, rank);
 }
 
 }  // namespace
@@ -93,12 +97,13 @@ bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, 
 }
 
 void compare_variables(Group& group, const Graph& graph, const std::vector<SavedState>& states) {
-  if (group.size() == 1) return;
-  json mine = {{"variables", described_variables(graph)}, {"states", json::object()}};
-  for (const SavedState& state : states) mine["states"][state.name] = true;
-  const std::vector<std::string> all = group.allgather(mine.dump());
-  const json first = json::parse(all[kChief]);
-  for (int rank = 1; rank < group.size(); ++rank) check_equal(first, json::parse(all[rank]), rank);
+  NamedTexts own;
+  for (const auto& [name, text] : described_variables(graph)) own.emplace_back(kVariable + name, text);
+  for (const SavedState& state : states) own.emplace_back(kState + state.name, "");
+  const auto difference = compare_ranks(group, own);
+  if (!difference) return;
+  for (int rank = 1; rank < group.size(); ++rank)
+    check_equal(difference->all[kChief], difference->all[static_cast<std::size_t>(rank)], rank);
 }
 
 std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,

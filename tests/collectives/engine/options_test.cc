@@ -78,11 +78,13 @@ TEST_F(OptionsTest, NameTheNearestAlgorithmForAMistypedOne) {
 }
 
 TEST(DifferencesTable, ListsTheRanksOfEachValue) {
-  EXPECT_EQ(differences_table({"a=1\nb=2", "a=1\nb=3", "a=1\nb=2"}),
+  EXPECT_EQ(differences_table({{{"a", "1"}, {"b", "2"}}, {{"a", "1"}, {"b", "3"}}, {{"a", "1"}, {"b", "2"}}}),
             "\n  b: 2 on ranks [0,2]; 3 on ranks [1]");
 }
 
-TEST(DifferencesTable, IsEmptyWhenAllAgree) { EXPECT_EQ(differences_table({"a=1", "a=1"}), ""); }
+TEST(DifferencesTable, IsEmptyWhenAllAgree) {
+  EXPECT_EQ(differences_table({{{"a", "1"}}, {{"a", "1"}}}), "");
+}
 
 }  // namespace
 }  // namespace kolo

@@ -5,7 +5,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/random.h>
-#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/training/rank_state.h>
 
 #include "tests/core/training/counting_graph.h"
@@ -106,25 +105,6 @@ TEST(CompareNumberOfSchedules, NamesTheRankThatLacksAScheduleOfItsSet) {
                         }),
               Each("Ranks disagree on the training step: the graph has 0 distributed optimizers over the "
                    "ranks [1,2] on rank 1 but 1 on rank 2"));
-}
-
-TEST(ShareFailure, ReachesEveryRankAndNamesTheOneThatFailed) {
-  const auto errors = run_ranks(3, [](Group& group) {
-    share_failure(group, [&] {
-      if (group.rank() == 1) throw DataLossError("the file is cut");
-    });
-  });
-  EXPECT_THAT(errors, ElementsAre("rank 1: the file is cut", "the file is cut", "rank 1: the file is cut"));
-}
-
-TEST(ShareFailure, KeepsTheKindOfTheError) {
-  run_ranks(2, [](Group& group) {
-    EXPECT_THROW(share_failure(group,
-                               [&] {
-                                 if (group.rank() == 0) throw DataLossError("the file is cut");
-                               }),
-                 DataLossError);
-  });
 }
 
 TEST(BroadcastState, GivesAllRanksTheChiefsVariablesAndStates) {
