@@ -14,7 +14,7 @@
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
-#include <kolo/core/training/rank_state.h>
+#include <kolo/core/training/rank_state_internal.h>
 
 namespace kolo {
 namespace {
@@ -127,9 +127,10 @@ void broadcast_in(Group& group, const std::vector<int>& ranks, Session& session,
 
 // All but those that are each rank's own; these at least have a value afterwards.
 std::vector<Variable> shared_variables(Session& session) {
+  const detail::RankStates states(session.graph());
   std::vector<Variable> shared;
   for (const Variable& variable : global_variables(session.graph())) {
-    if (!is_own_of_rank(variable)) shared.push_back(variable);
+    if (states.of(variable).kind == RankState::Kind::shared) shared.push_back(variable);
     else if (!detail::storage_of(session, variable).initialized) session.run(variable.initializer());
   }
   return shared;

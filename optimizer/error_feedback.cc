@@ -25,8 +25,8 @@ Variable compression_state(const Scope& s, const Variable& variable, const std::
   const Variable state(beside.named(name),
                        initial ? initial(first) : zeros(first, variable.dtype(), std::move(shape)),
                        {.trainable = false});
-  if (own_of_rank) mark_own_of_rank(s.graph(), state);
-  else mark_optional(s.graph(), state);
+  using Kind = RankState::Kind;
+  set_rank_state(s.graph(), state, {.kind = own_of_rank ? Kind::own : Kind::shared, .optional = true});
   return state;
 }
 

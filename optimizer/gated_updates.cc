@@ -46,7 +46,7 @@ void BackwardPasses::make_counter(const Scope& s) {
   counter_ =
       Variable(top.named("backward_passes"),
                zeros(top.named("backward_passes/initial_value"), DType::i64, {}), {.trainable = false});
-  mark_optional(s.graph(), counter_);
+  set_rank_state(s.graph(), counter_, {.optional = true});
   is_last_ = equal(s.named("is_last"), counter_, fill(s, DType::i64, {}, passes_ - 1));
   when_last_.push_back(assign(branch(s, is_last_, true), counter_, zeros(s, DType::i64, {})));
   otherwise_.push_back(assign_add(branch(s, is_last_, false), counter_, fill(s, DType::i64, {}, 1)));
@@ -58,7 +58,7 @@ Variable BackwardPasses::make_sum(const Scope& s, const Variable& variable) {
   const Variable sum(beside.named(name),
                      zeros(beside.named(name + "/initial_value"), variable.dtype(), variable.shape()),
                      {.trainable = false});
-  mark_own_of_rank(s.graph(), sum);
+  set_rank_state(s.graph(), sum, {.kind = RankState::Kind::own});
   return sum;
 }
 
@@ -99,7 +99,7 @@ Variable state(const Scope& s, const char* name, DType dtype, double first) {
   const Variable made(top.named(name),
                       fill(top.named(std::string(name) + "/initial_value"), dtype, {}, first),
                       {.trainable = false});
-  mark_optional(s.graph(), made);
+  set_rank_state(s.graph(), made, {.optional = true});
   return made;
 }
 

@@ -25,12 +25,14 @@ void mark_slot(Graph& graph, const Variable& slot, const Variable& part) {
         slot.name(), slot.shape(), part.shape());
   const Variable whole = whole_variable(part);
   const std::string name = whole.name() + slot.name().substr(part.name().size());
-  for (const auto& [other, of] : shards(graph))
-    if (of.name == name)
+  for (const auto& [other, of] : rank_parts(graph))
+    if (of.whole.name == name)
       throw InvalidArgumentError("sharded: \"{}\" and \"{}\" are both shards of \"{}\"", other.name(),
                                  slot.name(), name);
-  mark_shard(graph, slot,
-             {.name = name, .shape = whole.shape(), .first = part.ref().node->attr<std::int64_t>("first")});
+  set_rank_state(graph, slot,
+                 {.kind = RankState::Kind::part,
+                  .whole = {.name = name, .shape = whole.shape()},
+                  .range = {.first = part.ref().node->attr<std::int64_t>("first")}});
 }
 
 // A rank keeps one part of a variable, and its state for that. What all ranks own is compared: this rank's

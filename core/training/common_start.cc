@@ -13,7 +13,7 @@
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/core/training/rank_state.h>
+#include <kolo/core/training/rank_state_internal.h>
 
 namespace kolo::detail {
 namespace {
@@ -21,22 +21,21 @@ namespace {
 using nlohmann::json;
 
 constexpr int kChief = 0;
-
-// "fc1/w" f32 [784,1024]; of a shard the whole's shape, of scratch none.
-std::map<std::string, std::string> described_variables(const Graph& graph) {
-  std::map<std::string, std::string> described;
-  for (const Variable& variable : global_variables(graph)) {
-    std::string& description = described[variable.name()];
-    if (const auto whole = shard_of(variable))
-      description = fmt::format("part of \"{}\" {} {}", whole->name, variable.dtype(), whole->shape);
-    else if (is_scratch(variable)) description = fmt::format("{}", variable.dtype());
-    else description = fmt::format("{} {}", variable.dtype(), variable.shape());
-    if (is_own_of_rank(variable)) description += ", each rank's own";
-  }
-  return described;
-}
-
 constexpr char kVariable[] = "variable ", kState[] = "saved state ";
+
+NamedTexts described(const Graph& graph, const std::vector<SavedState>& states) {
+  const RankStates rank_states(graph);
+  std::map<std::string, std::string> variables;  // by name: the order in which they were made does not matter
+  for (const Variable& variable : global_variables(graph)) {
+    const RankState& state = rank_states.of(variable);
+    variables[variable.name()] =
+        description_of(variable, state) + (state.kind == RankState::Kind::shared ? "" : ", each rank's own");
+  }
+  NamedTexts texts;
+  for (const auto& [name, text] : variables) texts.emplace_back(kVariable + name, text);
+  for (const SavedState& state : states) texts.emplace_back(kState + state.name, "");
+  return texts;
+}
 
 // The names of `kind` in `here` that `there` lacks: "a", "b".
 std::string names_missing(const std::string& kind, const NamedTexts& here, const NamedTexts& there) {
@@ -97,10 +96,7 @@ bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, 
 }
 
 void compare_variables(Group& group, const Graph& graph, const std::vector<SavedState>& states) {
-  NamedTexts own;
-  for (const auto& [name, text] : described_variables(graph)) own.emplace_back(kVariable + name, text);
-  for (const SavedState& state : states) own.emplace_back(kState + state.name, "");
-  const auto difference = compare_ranks(group, own);
+  const auto difference = compare_ranks(group, described(graph, states));
   if (!difference) return;
   for (int rank = 1; rank < group.size(); ++rank)
     check_equal(difference->all[kChief], difference->all[static_cast<std::size_t>(rank)], rank);
@@ -156,8 +152,9 @@ void broadcast_state(Group& group, Session& session, const std::vector<SavedStat
 
   std::vector<Tensor> values;
   std::vector<Variable> variables, own;
+  const RankStates states_of(session.graph());
   for (const Variable& variable : global_variables(session.graph()))
-    (is_own_of_rank(variable) ? own : variables).push_back(variable);
+    (states_of.of(variable).kind == RankState::Kind::shared ? variables : own).push_back(variable);
   if (!is_chief) run_initializers(session, own);
   for (const Variable& variable : variables) values.push_back(detail::storage_of(session, variable).value);
   if (!values.empty()) group.broadcast(values, kChief);

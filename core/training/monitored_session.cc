@@ -172,8 +172,10 @@ class MonitoredTrainingSession::Impl {
       detail::run_initializers(*session_, local_variables(graph_));
     });
     detail::broadcast_state(group_, *session_, options_.saved_state);
-    detail::scatter_checkpoint(group_, *session_, restored);
+    detail::RankLayout layout = detail::compare_rank_states(group_, *session_);
+    detail::scatter_checkpoint(group_, *session_, layout, restored);
     rendezvous_->agree_on_saving(
+        std::move(layout),
         std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); }));
     note_step();
     const auto gathered = rendezvous_->gather_at_ends();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,35 +15,34 @@
 
 namespace kolo::detail {
 
-/// The rank that reads and writes checkpoints.
-inline constexpr int kSpreadRoot = 0;
+/// What rank_state() says of all variables of a graph, looked up once.
+class RankStates {
+ public:
+  explicit RankStates(const Graph& graph);
+  const RankState& of(const Variable& variable) const;
 
-/// The global variables that are their rank's own and are saved, by name.
-std::vector<Variable> spread_variables(const Graph& graph);
+ private:
+  std::map<const Node*, RankState> noted_;
+};
+
+/// What must be the same on all ranks: `f32 [4,3]`, of a part the whole's (`part of "w/Adam" f32 [4,3]`), of
+/// scratch the type alone.
+std::string description_of(const Variable& variable, const RankState& state);
 
 /// A variable of this rank and its counterparts on the others.
-struct SpreadTensor {
-  struct Part {
-    std::int64_t first = 0;  // of a shard; else 0
-    std::int64_t elements = 0;
-  };
+struct RankTensor {
   Variable variable;
-  std::optional<ShardOf> whole;  // nothing: each rank has a whole value of its own
-  std::vector<Part> parts;       // by rank
+  RankState state;                   // own, or a part
+  std::vector<ElementRange> ranges;  // by rank, of the whole; of own values all elements
 };
+/// Sorted by names; the same on all ranks but for `variable` and what is this rank's own in `state`.
+using RankLayout = std::vector<RankTensor>;
 
-struct SpreadCheck {
-  bool must_be_initialized = false;
-};
+/// Nothing where the state is not spread. Collective. Throws on every rank as GatheredState does.
+RankLayout compare_rank_states(Group& group, Session& session);
 
-/// The same list on all ranks but for `variable`, sorted by names. Collective. Throws on every rank as
-/// GatheredState does.
-std::vector<SpreadTensor> compare_spread_state(Group& group, Session& session, const SpreadCheck& check);
-/// In place of it: ends the others in AbortedError. Collective.
-void refuse_spread_state(Group& group, const std::string& text);
-
-/// A view of `elements` elements of `whole` from `first` on, as a list.
-Tensor part_of(const Tensor& whole, std::int64_t first, std::int64_t elements);
+/// The elements `range` of `whole`, as a list; a view.
+Tensor part_of(const Tensor& whole, const ElementRange& range);
 
 /// "w/topk_error/rank_2": rank 2's own value in a checkpoint of several ranks.
 std::string name_of_rank(const std::string& variable, int rank);
@@ -50,13 +50,14 @@ std::string name_of_rank(const std::string& variable, int rank);
 /// none, and the variable starts afresh. Of variables that each rank has its own value of: that of the same
 /// rank where as many ranks wrote it; one under the variable's name (of one rank, or of rank 0) is rank 0's.
 std::optional<std::string> name_in_checkpoint(const CheckpointIndex& index, const Variable& variable,
-                                              int rank, int ranks);
+                                              const RankState& state, int rank, int ranks);
 /// How many ranks' own values of the variable a checkpoint holds under their ranks' names.
 int ranks_in_checkpoint(const CheckpointIndex& index, const std::string& variable);
 
 /// After rank 0 has restored checkpoint `path` (which it alone gives; nothing: there was none) and all others
-/// have run the initialisers: each rank gets what is its own of it. Collective; does nothing where the state
-/// is not spread. Throws on every rank what reading throws on rank 0.
-void scatter_checkpoint(Group& group, Session& session, const std::optional<std::string>& path);
+/// have run the initialisers: each rank gets what is its own of it. Collective; sends nothing for an empty
+/// layout. Throws on every rank what reading throws on rank 0.
+void scatter_checkpoint(Group& group, Session& session, const RankLayout& layout,
+                        const std::optional<std::string>& path);
 
 }  // namespace kolo::detail

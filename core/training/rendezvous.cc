@@ -43,10 +43,9 @@ void Rendezvous::compare() {
   else compare_all();
 }
 
-void Rendezvous::agree_on_saving(bool some_hook_saves) {
-  if (!is_spread_over_ranks(session_, group_)) return;
-  const bool at_ends = group_.broadcast(some_hook_saves ? "saves" : "", 0) == "saves";
-  saving_ = at_ends ? Saving::at_ends_too : Saving::after_steps;
+void Rendezvous::agree_on_saving(RankLayout layout, bool some_hook_saves) {
+  layout_ = std::move(layout);
+  if (!layout_.empty()) saves_at_ends_ = group_.broadcast(some_hook_saves ? "saves" : "", 0) == "saves";
 }
 
 void Rendezvous::set_step(std::int64_t step) {
@@ -57,7 +56,7 @@ void Rendezvous::send_wishes(const RunContext& context) {
   stop_asked_ |= stop_signal_received() || context.stop_requested() || context.last_step_announced();
   for (const Member& member : members_) {
     if (stop_asked_) member.vote->cast(StepFlag::stop);
-    if (context.save_announced() && saving_ != Saving::alone && member.ranks.empty())
+    if (context.save_announced() && !layout_.empty() && member.ranks.empty())
       member.vote->cast(StepFlag::save);
   }
 }
@@ -74,12 +73,12 @@ std::unique_ptr<const GatheredState> Rendezvous::gather_if_agreed() {
   take_outcomes();
   if (phase_ != Phase::saving) return nullptr;
   phase_ = Phase::training;
-  return std::make_unique<const GatheredState>(session_, group_);
+  return std::make_unique<const GatheredState>(session_, group_, layout_);
 }
 
 std::unique_ptr<const GatheredState> Rendezvous::gather_at_ends() {
-  if (saving_ != Saving::at_ends_too) return nullptr;
-  return std::make_unique<const GatheredState>(session_, group_);
+  if (!saves_at_ends_) return nullptr;
+  return std::make_unique<const GatheredState>(session_, group_, layout_);
 }
 
 void Rendezvous::decide(const RunContext& context) {
@@ -161,8 +160,7 @@ bool Rendezvous::leave() {
     tell_end_of_data();
     return true;
   }
-  if (phase_ == Phase::failed_unseen && saving_ == Saving::at_ends_too)
-    GatheredState::refuse(failure_, group_);
+  if (phase_ == Phase::failed_unseen && saves_at_ends_) GatheredState::refuse(failure_, group_);
   return false;
 }
 

@@ -11,7 +11,7 @@
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/step_vote.h>
 #include <kolo/core/training/hook.h>
-#include <kolo/core/training/rank_state.h>
+#include <kolo/core/training/rank_state_internal.h>
 
 namespace kolo::detail {
 
@@ -25,9 +25,9 @@ class Rendezvous {
 
   /// Throws on every rank unless all have the same training steps. Collective.
   void compare();
-  /// Whether checkpoints need all ranks, and whether a hook of rank 0 writes them when the session begins and
-  /// ends. Collective.
-  void agree_on_saving(bool some_hook_saves);
+  /// layout: of the session's variables, by which all ranks save together; empty where rank 0 does so alone.
+  /// All hear whether a hook of rank 0 saves when the session begins and ends. Collective.
+  void agree_on_saving(RankLayout layout, bool some_hook_saves);
   /// What errors call the next step.
   void set_step(std::int64_t step);
 
@@ -90,7 +90,8 @@ class Rendezvous {
   Phase phase_ = Phase::training;
   bool stop_asked_ = false;  // here; until all know
   bool hook_asked_ = false;
-  enum class Saving { alone, after_steps, at_ends_too } saving_ = Saving::alone;
+  RankLayout layout_;
+  bool saves_at_ends_ = false;
   std::string failure_;
 };
 

@@ -19,6 +19,7 @@ namespace kolo {
 namespace {
 
 namespace fs = std::filesystem;
+using Kind = RankState::Kind;
 
 constexpr char kMissing[] =
     "Restoring from checkpoint failed. This is most likely due to a Variable name or other graph key that is "
@@ -41,9 +42,12 @@ bool has_a_file(const std::string& prefix) {
 }
 
 // Under which a checkpoint of one rank holds the variable.
-std::string saved_name(const Variable& variable) {
-  const auto whole = shard_of(variable);
-  return whole ? whole->name : variable.name();
+const std::string& saved_name(const Variable& variable, const RankState& state) {
+  return state.kind == Kind::part ? state.whole.name : variable.name();
+}
+
+const Shape& saved_shape(const Variable& variable, const RankState& state) {
+  return state.kind == Kind::part ? state.whole.shape : variable.shape();
 }
 
 Tensor initialized_value(Session& session, const Variable& variable) {
@@ -53,16 +57,16 @@ Tensor initialized_value(Session& session, const Variable& variable) {
   return storage.value;
 }
 
-// A shard as the whole that it is.
-Tensor whole_value(Session& session, const Variable& variable) {
+// A part as the whole that it is.
+Tensor whole_value(Session& session, const Variable& variable, const RankState& state) {
   Tensor value = initialized_value(session, variable);
-  const auto whole = shard_of(variable);
-  if (!whole) return value;
-  if (value.elements() != whole->shape.elements())
+  if (state.kind != Kind::part) return value;
+  const auto& [name, shape] = state.whole;
+  if (value.elements() != shape.elements())
     throw FailedPreconditionError(
         "shard \"{}\" has {} of the {} elements of \"{}\", and there is no other rank", variable.name(),
-        value.elements(), whole->shape.elements(), whole->name);
-  return value.reshaped(whole->shape);
+        value.elements(), shape.elements(), name);
+  return value.reshaped(shape);
 }
 
 bool is_same(const Tensor& a, const Tensor& b) {
@@ -71,7 +75,7 @@ bool is_same(const Tensor& a, const Tensor& b) {
 
 // What all ranks have put together of the variable, by name; this rank is the one that has it.
 std::map<std::string, Tensor> gathered_value(Session& session, const Variable& variable,
-                                             const GatheredState* gathered) {
+                                             const RankState& state, const GatheredState* gathered) {
   const int ranks = world_group().size();
   if (gathered == nullptr)
     throw FailedPreconditionError(
@@ -83,28 +87,29 @@ std::map<std::string, Tensor> gathered_value(Session& session, const Variable& v
   if (gathered->tensors().empty())
     throw FailedPreconditionError("\"{}\" is spread over {} ranks: rank 0 alone can save it, not rank {}",
                                   variable.name(), ranks, world_group().rank());
-  const auto whole = shard_of(variable);
+  const bool is_part = state.kind == Kind::part;
   std::vector<std::string> names;
-  if (whole) names.push_back(whole->name);
-  for (int rank = 0; !whole && rank < ranks; ++rank)
+  if (is_part) names.push_back(state.whole.name);
+  for (int rank = 0; !is_part && rank < ranks; ++rank)
     names.push_back(detail::name_of_rank(variable.name(), rank));
   std::map<std::string, Tensor> values;
   for (const std::string& name : names) values[name] = gathered->tensors().at(name);
   const Tensor own = initialized_value(session, variable), &first = values.at(names.front());
-  if (!is_same(own, whole ? detail::part_of(first, whole->first, own.elements()) : first))
+  if (!is_same(own, is_part ? detail::part_of(first, state.range) : first))
     throw FailedPreconditionError("\"{}\" has changed since the ranks put it together", variable.name());
   return values;
 }
 
-std::optional<std::string> name_of(const CheckpointIndex& index, const Variable& variable) {
-  return detail::name_in_checkpoint(index, variable, world_group().rank(), world_group().size());
+std::optional<std::string> name_of(const CheckpointIndex& index, const Variable& variable,
+                                   const RankState& state) {
+  return detail::name_in_checkpoint(index, variable, state, world_group().rank(), world_group().size());
 }
 
 void tell_of_other_ranks(const CheckpointIndex& index, const std::vector<Variable>& variables,
-                         const std::string& path) {
+                         const detail::RankStates& states, const std::string& path) {
   const int ranks = world_group().size();
   for (const Variable& variable : variables) {
-    if (!is_own_of_rank(variable) || shard_of(variable) || is_scratch(variable)) continue;
+    if (states.of(variable).kind != Kind::own) continue;
     const int saved = detail::ranks_in_checkpoint(index, variable.name());
     if (saved == 0 || saved == ranks) continue;
     return log_info(
@@ -113,11 +118,10 @@ void tell_of_other_ranks(const CheckpointIndex& index, const std::vector<Variabl
   }
 }
 
-// The elements [first, first + its elements) of a tensor of the checkpoint.
-void read_shard(CheckpointReader& reader, const ShardOf& whole, const Tensor& destination) {
-  const Tensor all(destination.dtype(), whole.shape);
-  reader.read(whole.name, all);
-  destination.copy_from(detail::part_of(all, whole.first, destination.elements()));
+void read_part(CheckpointReader& reader, const RankState& state, const Tensor& destination) {
+  const Tensor all(destination.dtype(), state.whole.shape);
+  reader.read(state.whole.name, all);
+  destination.copy_from(detail::part_of(all, state.range));
 }
 
 }  // namespace
@@ -129,10 +133,12 @@ Saver::Saver(std::vector<Variable> variables, SaverOptions options)
   if (variables_.empty()) throw InvalidArgumentError("No variables to save");
   if (options_.max_to_keep < 0)
     throw InvalidArgumentError("max_to_keep is {}; it must be at least 0", options_.max_to_keep);
+  const detail::RankStates states(variables_.front().ref().node->graph());
   std::set<std::string> names;
   for (const Variable& variable : variables_) {
-    const std::string name = saved_name(variable);
-    if (!is_scratch(variable) && !names.insert(name).second)
+    const RankState& state = states.of(variable);
+    const std::string& name = saved_name(variable, state);
+    if (state.kind != Kind::scratch && !names.insert(name).second)
       throw InvalidArgumentError("At least two variables have the same name: {}", name);
     if (variable.dtype() == DType::string)
       throw InvalidArgumentError("variable \"{}\" has type string, which a checkpoint cannot hold",
@@ -173,12 +179,14 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
 
 std::map<std::string, Tensor> Saver::tensors_of(Session& session, const GatheredState* gathered) const {
   const bool is_spread = is_spread_over_ranks(session);
+  const detail::RankStates states(session.graph());
   std::map<std::string, Tensor> tensors;
   for (const Variable& variable : variables_) {
-    if (is_scratch(variable)) continue;
+    const RankState& state = states.of(variable);
+    if (state.kind == Kind::scratch) continue;
     std::map<std::string, Tensor> values;
-    if (is_spread && is_own_of_rank(variable)) values = gathered_value(session, variable, gathered);
-    else values[saved_name(variable)] = whole_value(session, variable);
+    if (is_spread && state.kind != Kind::shared) values = gathered_value(session, variable, state, gathered);
+    else values[saved_name(variable, state)] = whole_value(session, variable, state);
     tensors.merge(values);
     if (!values.empty())  // what could not be merged
       throw InvalidArgumentError("At least two variables have the same name: {}", values.begin()->first);
@@ -210,18 +218,19 @@ void Saver::write_state(const std::string& path) const {
   write_checkpoint_state(state, folder);
 }
 
-void Saver::check_fits(const CheckpointIndex& index, const std::string& path) const {
+void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& states,
+                       const std::string& path) const {
   std::string missing, mismatched;
   for (const Variable& variable : variables_) {
-    const auto name = name_of(index, variable);
-    if (!name && (is_optional(variable) || is_scratch(variable))) continue;
+    const RankState& state = states.of(variable);
+    const auto name = name_of(index, variable, state);
+    if (!name && (state.optional || state.kind == Kind::scratch)) continue;
     if (!name) {
-      missing += fmt::format(" Key {} not found in checkpoint.", saved_name(variable));
+      missing += fmt::format(" Key {} not found in checkpoint.", saved_name(variable, state));
       continue;
     }
     const CheckpointIndex::TensorEntry& found = index.tensors.at(*name);
-    const auto whole = shard_of(variable);
-    const Shape& shape = whole ? whole->shape : variable.shape();
+    const Shape& shape = saved_shape(variable, state);
     if (found.shape != shape)
       mismatched += fmt::format(
           " Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")", shape,
@@ -242,17 +251,19 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
     throw InvalidArgumentError("The passed save_path is not a valid checkpoint: {}", path);
   log_info("Restoring parameters from {}", path);
   CheckpointReader reader(path);
-  check_fits(reader.index(), path);
+  const detail::RankStates states(session.graph());
+  check_fits(reader.index(), states, path);
   reader.verify();
-  tell_of_other_ranks(reader.index(), variables_, path);
+  tell_of_other_ranks(reader.index(), variables_, states, path);
   for (const Variable& variable : variables_) {
-    const auto name = name_of(reader.index(), variable);
+    const RankState& state = states.of(variable);
+    const auto name = name_of(reader.index(), variable, state);
     if (!name) {
       session.run(variable.initializer());
       continue;
     }
     VariableStorage& storage = detail::storage_of(session, variable);
-    if (const auto whole = shard_of(variable)) read_shard(reader, *whole, storage.value);
+    if (state.kind == Kind::part) read_part(reader, state, storage.value);
     else reader.read(*name, storage.value);
     storage.initialized = true;
   }

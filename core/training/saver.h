@@ -14,6 +14,9 @@
 namespace kolo {
 
 class GatheredState;
+namespace detail {
+class RankStates;
+}
 
 struct SaverOptions {
   int max_to_keep =
@@ -60,7 +63,8 @@ class Saver {
 
  private:
   std::map<std::string, Tensor> tensors_of(Session& session, const GatheredState* gathered) const;
-  void check_fits(const CheckpointIndex& index, const std::string& path) const;
+  void check_fits(const CheckpointIndex& index, const detail::RankStates& states,
+                  const std::string& path) const;
   std::vector<std::string> remember(const std::string& path);
   void write_state(const std::string& path) const;
 

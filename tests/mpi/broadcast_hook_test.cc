@@ -65,7 +65,7 @@ TEST(BroadcastHook, PassesOverWhatIsEachRanksOwn) {
   Scope s(graph);
   const Variable w(s.named("w"), fill(s, DType::f32, {}, rank()));
   const Variable own(s.named("own"), fill(s, DType::f32, {}, rank()), {.trainable = false});
-  mark_own_of_rank(graph, own);
+  set_rank_state(graph, own, {.kind = RankState::Kind::own});
   const Operation initializer = w.initializer();
   Session session(graph);
   session.run(initializer);

@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
   const std::int64_t each = (kElements + size() - 1) / size();
   const std::int64_t first = std::min(kElements, rank() * each), n = std::min(each, kElements - first);
   const Variable slot(s.named("w/shard/Adam"), zeros(s, DType::f32, {n}), {.trainable = false});
-  mark_shard(graph, slot, {.name = "w/Adam", .shape = {2, 2}, .first = first});
+  set_rank_state(graph, slot,
+                 {.kind = RankState::Kind::part, .whole = {"w/Adam", {2, 2}}, .range = {.first = first}});
   const Tensor added(DType::f32, {n});
   for (std::int64_t i = 0; i < n; ++i) added.data<float>()[i] = static_cast<float>(first + i + 1);
   DistributedOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(1.0f),

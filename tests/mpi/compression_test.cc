@@ -193,10 +193,10 @@ TEST_F(Compressed, ResidualsAreEachRanksOwnAndFactorsAreShared) {
   const auto variable = [](const Training& training, const char* name) {
     return Variable::of(*training.graph.find_node(name));
   };
-  EXPECT_TRUE(is_own_of_rank(variable(power, "w/powersgd_error")));
-  EXPECT_FALSE(is_own_of_rank(variable(power, "w/powersgd_q")));
-  EXPECT_TRUE(is_optional(variable(power, "w/powersgd_q")));
-  EXPECT_TRUE(is_own_of_rank(variable(top, "w/topk_error")));
+  EXPECT_EQ(rank_state(variable(power, "w/powersgd_error")).kind, RankState::Kind::own);
+  EXPECT_NE(rank_state(variable(power, "w/powersgd_q")).kind, RankState::Kind::own);
+  EXPECT_TRUE(rank_state(variable(power, "w/powersgd_q")).optional);
+  EXPECT_EQ(rank_state(variable(top, "w/topk_error")).kind, RankState::Kind::own);
 }
 
 TEST_F(Compressed, RefusesAdasum) {

@@ -194,11 +194,12 @@ TEST(ShardedOptimizer, MarksItsSlotsByTheirNamesInThePlainOptimizer) {
   for (std::size_t v = 0; v < kShapes.size(); ++v)
     for (const char* slot : {"m", "v"}) {
       const Variable part = parts.optimizer.find_slot(parts.variables[v], slot);
-      const auto whole = shard_of(part);
-      ASSERT_TRUE(whole.has_value()) << part.name();
-      EXPECT_EQ(whole->name, plain.optimizer.find_slot(plain.variables[v], slot).name());
-      EXPECT_EQ(whole->shape, kShapes[v]);
-      EXPECT_LE(whole->first + part.shape().elements(), kShapes[v].elements());
+      const RankState state = rank_state(part);
+      ASSERT_EQ(state.kind, RankState::Kind::part) << part.name();
+      EXPECT_EQ(state.whole.name, plain.optimizer.find_slot(plain.variables[v], slot).name());
+      EXPECT_EQ(state.whole.shape, kShapes[v]);
+      EXPECT_EQ(state.range.count, part.shape().elements());
+      EXPECT_LE(state.range.first + state.range.count, kShapes[v].elements());
     }
 }
 

@@ -236,7 +236,8 @@ struct Sharded {
   Sharded() {
     const std::int64_t first = rank() == 0 ? 0 : 7, n = rank() == 0 ? 7 : rank() == size() - 1 ? 4 : 0;
     slot = Variable(s.named("w/shard/Adam"), zeros(s, DType::f32, {n}), {.trainable = false});
-    mark_shard(graph, slot, {.name = "w/Adam", .shape = {11}, .first = first});
+    set_rank_state(graph, slot,
+                   {.kind = RankState::Kind::part, .whole = {"w/Adam", {11}}, .range = {.first = first}});
     std::vector<float> added;
     for (std::int64_t i = first; i < first + n; ++i) added.push_back(static_cast<float>(1 + i));
     expected = added;
@@ -411,7 +412,7 @@ TEST_F(Shards, OfAShardedOptimizerMakeTheSameCheckpointAsThePlainOne) {
       MonitoredTrainingSessionOptions all = options();
       if (rank() == 0) all.checkpoint_dir = folder.path();
       Training begun({.sharded = first}, rule), ended({.sharded = second}, rule);
-      EXPECT_EQ(shards(begun.graph).empty(), !first);
+      EXPECT_EQ(rank_parts(begun.graph).empty(), !first);
       train(begun, all, 4);
       train(ended, all, kSteps);
       if (rank() == 0) files.push_back(bytes_of_file(folder / "model.ckpt-10.safetensors"));
@@ -458,7 +459,7 @@ TEST_F(SpreadCheckpoint, ComesAfterAStepThatReducesRowsAlone) {
   Scope s(graph);
   const Variable table(s.named("table"), zeros(s, DType::f32, {50, 2}));
   const Variable own(s.named("own"), zeros(s, DType::f32, {}), {.trainable = false});
-  mark_own_of_rank(graph, own);
+  set_rank_state(graph, own, {.kind = RankState::Kind::own});
   DistributedOptimizer optimizer(std::make_unique<MomentumOptimizer>(0.1f, 0.9f));
   const Operation train =
       group(s, {optimizer.minimize(s, gather(s, table, constant(s, Tensor::of<std::int32_t>({1}, {3})))),

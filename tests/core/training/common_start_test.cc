@@ -55,9 +55,12 @@ TEST(CompareVariables, LetsShardsAndScratchDifferInShape) {
                           Graph graph;
                           const Scope s(graph);
                           const Variable part(s.named("part"), zeros(s, DType::f32, {group.rank()}));
-                          mark_shard(graph, part, {.name = "whole", .shape = {9}, .first = group.rank()});
+                          set_rank_state(graph, part,
+                                         {.kind = RankState::Kind::part,
+                                          .whole = {"whole", {9}},
+                                          .range = {.first = group.rank()}});
                           const Variable scratch(s.named("scratch"), zeros(s, DType::f32, {group.rank()}));
-                          mark_scratch(graph, scratch);
+                          set_rank_state(graph, scratch, {.kind = RankState::Kind::scratch});
                           compare_variables(group, graph, {});
                         }),
               Each(IsEmpty()));
@@ -70,7 +73,7 @@ TEST(CompareVariables, NamesOnEveryRankAMarkThatSomeLack) {
                   Graph graph;
                   const Scope s(graph);
                   const Variable error(s.named("error"), zeros(s, DType::f32, {2}));
-                  if (group.rank() == 1) mark_own_of_rank(graph, error);
+                  if (group.rank() == 1) set_rank_state(graph, error, {.kind = RankState::Kind::own});
                   compare_variables(group, graph, {});
                 }),
       Each("Ranks disagree on the variables: \"error\" is f32 [2] on rank 0 but f32 [2], each rank's own on "

@@ -36,7 +36,8 @@ struct Sharded {
   Sharded(const std::vector<std::int64_t>& begins, int rank) : first(begins[rank]) {
     const std::int64_t n = begins[rank + 1] - first;
     slot = Variable(s.named("w/shard/Adam"), fill(s, DType::f32, {n}, -1), {.trainable = false});
-    mark_shard(graph, slot, {.name = "w/Adam", .shape = {2, 5}, .first = first});
+    set_rank_state(graph, slot,
+                   {.kind = RankState::Kind::part, .whole = {"w/Adam", {2, 5}}, .range = {.first = first}});
   }
   void set_values() {
     VariableStorage& storage = detail::storage_of(session, slot);
@@ -129,7 +130,7 @@ TEST(GatheredState, EndsInAbortedErrorWhereARankRefuses) {
 // "w", and "w/error" with the rank as its value.
 struct Compressed {
   explicit Compressed(bool with_step = true) {
-    mark_own_of_rank(graph, error);
+    set_rank_state(graph, error, {.kind = RankState::Kind::own});
     if (with_step) s.add("TestGatheredStep", {});
   }
   void set_error(float value) {
@@ -159,6 +160,19 @@ TEST(GatheredState, KeepsEachRanksOwnValueUnderItsRank) {
                        {"w/error/rank_0", 10}, {"w/error/rank_1", 11}, {"w/error/rank_2", 12}}));
 }
 
+// The layout does not change: one short exchange tells whether all have a value.
+TEST(GatheredState, ComparesNothingAgainWhereTheLayoutIsKnown) {
+  const auto errors = run_ranks(3, [&](Group& group) {
+    Sharded model({0, 3, 6, 10}, group.rank());
+    const detail::RankLayout layout = detail::compare_rank_states(group, model.session);
+    ASSERT_EQ(layout.size(), 1u);
+    EXPECT_EQ(layout[0].ranges, (std::vector<ElementRange>{{0, 3}, {3, 3}, {6, 4}}));
+    if (group.rank() == 1) return GatheredState::refuse("a bad sample", group);
+    EXPECT_THROW(GatheredState(model.session, group, layout), AbortedError);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(GatheredState, IsOnTheRankThatSavesAlone) {
   run_ranks(2, [&](Group& group) {
     Compressed model;
@@ -186,7 +200,8 @@ TEST(GatheredState, SendsNothingWhereNoStateIsSpread) {
   Compressed alone(false);  // no step that the ranks share
   const GatheredState together(alone.session, group);
   EXPECT_FALSE(is_spread_over_ranks(alone.session, group));
-  detail::scatter_checkpoint(group, alone.session, "nowhere");
+  detail::scatter_checkpoint(group, alone.session, detail::compare_rank_states(group, alone.session),
+                             "nowhere");
 }
 
 struct ScatteredCheckpoint : ::testing::Test {
@@ -201,7 +216,7 @@ struct ScatteredCheckpoint : ::testing::Test {
       Compressed model;
       if (group.rank() == 0) Saver(model.graph).restore(model.session, path);
       else detail::run_initializers(model.session, global_variables(model.graph));
-      detail::scatter_checkpoint(group, model.session,
+      detail::scatter_checkpoint(group, model.session, detail::compare_rank_states(group, model.session),
                                  group.rank() == 0 ? std::optional(path) : std::nullopt);
       values[group.rank()] = model.error_value();
     });
@@ -221,7 +236,7 @@ TEST_F(ScatteredCheckpoint, GivesEachRankItsShardOfWhatAnyNumberOfRanksWrote) {
     const auto errors = run_ranks(static_cast<int>(begins.size()) - 1, [&](Group& group) {
       Sharded model(begins, group.rank());
       detail::run_initializers(model.session, global_variables(model.graph));
-      detail::scatter_checkpoint(group, model.session,
+      detail::scatter_checkpoint(group, model.session, detail::compare_rank_states(group, model.session),
                                  group.rank() == 0 ? std::optional(path) : std::nullopt);
       EXPECT_EQ(model.values(),
                 numbers(static_cast<int>(begins[group.rank()]), static_cast<int>(begins[group.rank() + 1])));
@@ -255,7 +270,7 @@ TEST_F(ScatteredCheckpoint, LeavesRanksAsTheyAreWithoutACheckpoint) {
   const auto errors = run_ranks(2, [&](Group& group) {
     Compressed model;
     model.set_error(7);
-    detail::scatter_checkpoint(group, model.session, {});
+    detail::scatter_checkpoint(group, model.session, detail::compare_rank_states(group, model.session), {});
     EXPECT_EQ(model.error_value(), 7);
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
@@ -297,7 +312,7 @@ TEST_F(ScatteredCheckpoint, HoldsNoScratch) {
     const Scope s(graph);
     const Variable kept(s.named("kept"), ones(s, DType::f32, {2}));
     const Variable scratch(s.named("scratch"), fill(s, DType::f32, {3}, 5));
-    mark_scratch(graph, scratch);
+    set_rank_state(graph, scratch, {.kind = RankState::Kind::scratch});
     return scratch;
   };
   Graph graph;

@@ -48,7 +48,7 @@ TEST(OptionalState, StartsAfreshWhereACheckpointLacksIt) {
   const std::string path = checkpoint_without_extra(folder);
   Model trained;
   const Variable extra = trained.add_extra(7);
-  mark_optional(trained.graph, extra);
+  set_rank_state(trained.graph, extra, {.optional = true});
   Session session(trained.graph);
   Saver(trained.graph).restore(session, path);
   EXPECT_EQ(trained.value(session, trained.model), 5);
@@ -70,7 +70,7 @@ TEST(OptionalState, IsSavedAndRestored) {
   std::string path;
   {
     Model trained;
-    mark_optional(trained.graph, trained.add_extra(7));
+    set_rank_state(trained.graph, trained.add_extra(7), {.optional = true});
     const Operation initializer = global_variables_initializer(trained.s);
     Session session(trained.graph);
     session.run(initializer);
@@ -78,7 +78,7 @@ TEST(OptionalState, IsSavedAndRestored) {
   }
   Model again;
   const Variable extra = again.add_extra(0);
-  mark_optional(again.graph, extra);
+  set_rank_state(again.graph, extra, {.optional = true});
   Session session(again.graph);
   Saver(again.graph).restore(session, path);
   EXPECT_EQ(again.value(session, extra), 7);
@@ -89,8 +89,9 @@ TEST(OptionalState, OfARankIsNotBroadcast) {
     const auto own_value = static_cast<float>(group.rank());
     Model model(own_value);
     const Variable own = model.add_extra(own_value);
-    mark_own_of_rank(model.graph, own);
-    EXPECT_TRUE(is_own_of_rank(own) && is_optional(own) && !is_optional(model.model));
+    set_rank_state(model.graph, own, {.kind = RankState::Kind::own});
+    EXPECT_EQ(rank_state(own), (RankState{.kind = RankState::Kind::own, .optional = true}));
+    EXPECT_FALSE(rank_state(model.model).optional);
     const Operation initializer = global_variables_initializer(model.s);
     Session session(model.graph);
     if (group.rank() == 0) session.run(initializer);
