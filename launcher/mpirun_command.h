@@ -9,6 +9,7 @@
 
 namespace kolo::launcher {
 
+/// The processor cores that a job started here may use.
 struct Topology {
   int cores = 1;            // physical cores that this process may run on
   bool restricted = false;  // an affinity mask keeps this process off some of the machine's cores

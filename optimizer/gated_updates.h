@@ -11,6 +11,8 @@
 
 namespace kolo::detail {
 
+/// Several backward passes for one update: gradients are summed on this rank until the last pass reduces and
+/// applies the sum.
 /// The sums, `<variable>/gradient_sum`, and the number of passes since the last update, "backward_passes",
 /// are global variables that a checkpoint may lack; the sums are each rank's own. All ranks count alike, so
 /// that all reduce in the same pass.
@@ -38,6 +40,7 @@ class BackwardPasses {
   std::vector<Operation> when_last_, otherwise_;  // of `sum`, to be done with the next in_last_pass
 };
 
+/// Dynamic loss scaling as nodes of the graph. One thread builds a graph.
 class LossScaling {
  public:
   /// Throws InvalidArgumentError for numbers that cannot be.

@@ -16,6 +16,7 @@
 
 namespace kolo {
 
+/// A number that steers an optimizer: fixed, or computed in the graph.
 /// A value. A number is kept in f64, so that 0.1 is not 0.1f for a variable of type f64; an Output is a
 /// floating point scalar of the graph (a placeholder, a schedule over the global step) and is read anew in
 /// every step.

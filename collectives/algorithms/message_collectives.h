@@ -23,6 +23,7 @@ std::shared_ptr<Collective> dissemination_barrier(PointToPoint& network);
 std::shared_ptr<Collective> broadcast(PointToPoint& network, std::span<std::byte> bytes, int root,
                                       std::int64_t chunk_bytes);
 
+/// Messages from everybody to everybody, all under way at once.
 /// out[r] goes to rank r, in[r] comes from it; out[own] is copied to in[own]. Each pair of ranks gives equal
 /// sizes; nothing is sent for an empty block. Both lists have size() entries, or none: then nothing goes out
 /// (or comes in). What the blocks refer to must live until the operation has finished.

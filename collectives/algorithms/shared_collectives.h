@@ -15,6 +15,7 @@
 
 namespace kolo {
 
+/// A collective as a sequence of rounds of a NodeChannel.
 /// Fills the own slot of each round and, when all ranks have posted it, takes what they have said. The next
 /// round is filled before this one is taken, as far as the operation allows, so that ranks wait little for
 /// each other. One thread at a time, as every Collective.

@@ -59,6 +59,7 @@ struct TensorSpec {
   std::int64_t bytes() const { return shape.elements() * static_cast<std::int64_t>(size_of(dtype)); }
 };
 
+/// What one rank wants to have done under a name: everything about it that the ranks compare.
 struct Request {
   std::string name;
   OpKind kind = OpKind::allreduce;
@@ -87,6 +88,7 @@ std::string disagreement(const Request& a, int rank_of_a, const Request& b, int 
 void write(ByteWriter& to, const Request& request);
 Request read_request(ByteReader& from);
 
+/// What the ranks of a part of the tree together say about one name.
 /// Ranks here are those of the set.
 struct Tally {
   struct Variant {

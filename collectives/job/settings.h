@@ -12,6 +12,7 @@
 
 namespace kolo::detail {
 
+/// Which launcher started this process, by the variables that it sets.
 struct Launcher {
   std::string name;         // "Open MPI", "PMIx", "Slurm" or "PMI"
   std::optional<int> size;  // the number of ranks, where the launcher tells it

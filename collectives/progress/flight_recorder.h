@@ -103,6 +103,7 @@ class FlightRecorder {
 
 namespace kolo::detail {
 
+/// When a signal asks for it, or is about to end the process, the flight record is written first.
 /// SIGUSR2: the record is written. SIGTERM in a program that does not handle it: the record is written if an
 /// operation is pending, then the process ends. In one that takes SIGTERM as a request to stop: it is written
 /// if the request finds an operation pending that 0.3 s later has not ended (mpirun's SIGKILL comes 1 s

@@ -165,6 +165,8 @@ class Watchdog {
 
 namespace kolo::detail {
 
+/// Finds out which ranks have not come to an operation that others wait for. Nothing is sent before the first
+/// limit has passed.
 /// A rank that waits too long tells the root of its set, which asks all ranks, warns once, and at the second
 /// limit has the set ended. Ranks are those of the set. One thread.
 class StallReporter {

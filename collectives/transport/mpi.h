@@ -43,7 +43,7 @@ class MpiComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-/// `comm` outlives it.
+/// Messages between two ranks over MPI. One thread. `comm` outlives it.
 class MpiPointToPoint final : public PointToPoint {
  public:
   explicit MpiPointToPoint(MPI_Comm comm);
@@ -63,6 +63,7 @@ class MpiPointToPoint final : public PointToPoint {
   std::vector<Request> free_;
 };
 
+/// Notes between communication threads over MPI. One thread.
 class MpiMailbox final : public Mailbox {
  public:
   explicit MpiMailbox(MpiComm comm) : comm_(std::move(comm)) {}

@@ -21,6 +21,7 @@
 
 namespace kolo {
 
+/// Cuts pieces out of a long range of bytes and takes them back.
 /// Knows offsets only, not the memory behind them. Best fit: the smallest free piece that is large enough;
 /// pieces that come back join their neighbours. One thread at a time.
 class FreeRanges {

@@ -29,6 +29,7 @@ class PointToPoint {
   virtual bool test(Request request) = 0;
 };
 
+/// Some ranks of a network as a network of their own.
 /// Its rank k is rank members[k] of the parent, which it borrows. Its messages are the parent's: of two
 /// sub-networks with a pair of ranks in common only one is used at a time. One thread, the parent's.
 class SubNetwork final : public PointToPoint {
