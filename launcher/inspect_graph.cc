@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <kolo/core/base/crc32c.h>
-#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/graph/graph_def.h>
 #include <kolo/launcher/inspect_command.h>
 
 namespace kolo::launcher {

@@ -78,7 +78,7 @@ class RuleOptimizer : public Optimizer {
   virtual Operation finish(const Scope& s, const std::vector<Operation>& updates);
 
   /// The number as a scalar of the variable's type. Made once for each name and type, and shared by all
-  /// variables: updates that share their scalars are one kernel call (core/passes/fuse_updates.h). For apply
+  /// variables: updates that share their scalars are one kernel call (core/passes/pipeline.h). For apply
   /// and finish.
   Output scalar(const Hyperparameter& number, const Variable& variable, const std::string& name);
   /// The slot that the rule calls `slot`, such as "momentum"; made with all elements `initial_value` if it is

@@ -18,7 +18,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/kernel.h>
-#include <kolo/core/passes/pass.h>
+#include <kolo/core/passes/pipeline.h>
 #include <kolo/core/runtime/step_vote.h>
 
 namespace kolo {

@@ -1,4 +1,4 @@
-#include <kolo/core/graph/graph_def_proto.h>
+#include <kolo/core/graph/graph_def_internal.h>
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/graph/graph_def.h>
 
 namespace kolo::detail {
 namespace {

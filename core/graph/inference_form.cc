@@ -7,13 +7,14 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/registry.h>
 #include <kolo/core/graph/loop_nodes.h>
 
 namespace kolo {
 namespace {
 
-std::map<std::string, InferenceForm>& registry() {
-  static std::map<std::string, InferenceForm> forms;
+Registry<InferenceForm>& registry() {
+  static Registry<InferenceForm> forms("the inference form of");
   return forms;
 }
 
@@ -151,9 +152,8 @@ Replacements replacements_in(const Scope& s, const Part& part) {
   Replacements by;
   for (const auto& [id, node] : nodes_of(part)) {
     const NewPlace place = new_place(s, *node, by);
-    const auto form = registry().find(node->op());
-    if (form != registry().end()) {
-      by[node] = formed(form->second, place, *node);
+    if (const InferenceForm* const form = registry().find(node->op())) {
+      by[node] = formed(*form, place, *node);
       continue;
     }
     const AttrMap attrs = is_loop(*node) ? attrs_in_inference(s, *node) : node->attrs();
@@ -164,9 +164,9 @@ Replacements replacements_in(const Scope& s, const Part& part) {
 
 }  // namespace
 
-RegisterInferenceForm::RegisterInferenceForm(const std::string& op, InferenceForm form) {
-  if (!registry().emplace(op, std::move(form)).second)
-    throw InternalError("op {} has two inference forms", op);
+RegisterInferenceForm::RegisterInferenceForm(const std::string& op, InferenceForm form,
+                                             const std::source_location& place) {
+  registry().add(op, std::move(form), place);
 }
 
 Output inference_form(const Scope& s, Output y) {

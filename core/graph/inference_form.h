@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <source_location>
 #include <string>
 
 #include <kolo/core/graph/scope.h>
@@ -16,7 +17,8 @@ using InferenceForm = std::function<Outputs(const Scope& s, const Node& op, cons
 /// A namespace-scope constant of the file of an op that acts in training only. A second form for one op is an
 /// InternalError at start-up.
 struct RegisterInferenceForm {
-  RegisterInferenceForm(const std::string& op, InferenceForm form);
+  RegisterInferenceForm(const std::string& op, InferenceForm form,
+                        const std::source_location& place = std::source_location::current());
 };
 
 /// y as inference computes it: y itself where nothing on its way has an inference form. New nodes are named

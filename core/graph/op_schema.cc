@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/registry.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {
 
-std::map<std::string, OpSchema>& registry() {
-  static std::map<std::string, OpSchema> ops;
-  return ops;
+Registry<OpSchema>& registry() {
+  static Registry<OpSchema> schemas("op");
+  return schemas;
 }
 
 }  // namespace
@@ -203,23 +204,16 @@ void infer_shapes(const OpSchema& schema, ShapeContext& context) {
   for (std::size_t i = 0; i < context.outputs().size(); ++i) check_output(i, context.outputs()[i]);
 }
 
-RegisterOp::RegisterOp(OpSchema schema) {
+RegisterOp::RegisterOp(OpSchema schema, const std::source_location& place) {
   const std::string name = schema.name();
-  if (!registry().emplace(name, std::move(schema)).second)
-    throw InternalError("two ops are registered as \"{}\"", name);
+  registry().add(name, std::move(schema), place);
 }
 
 const OpSchema& find_op(const std::string& name) {
-  const auto found = registry().find(name);
-  if (found == registry().end())
-    throw NotFoundError("there is no op \"{}\"{}", name, did_you_mean(name, registered_ops()));
-  return found->second;
+  if (const OpSchema* const found = registry().find(name)) return *found;
+  throw NotFoundError("there is no op \"{}\"{}", name, did_you_mean(name, registered_ops()));
 }
 
-std::vector<std::string> registered_ops() {
-  std::vector<std::string> names;
-  for (const auto& [name, schema] : registry()) names.push_back(name);
-  return names;
-}
+std::vector<std::string> registered_ops() { return registry().names(); }
 
 }  // namespace kolo

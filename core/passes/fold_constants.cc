@@ -7,7 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
-#include <kolo/core/passes/graph_passes.h>
+#include <kolo/core/passes/pipeline.h>
 #include <kolo/core/tensor/allocator.h>
 
 namespace kolo {

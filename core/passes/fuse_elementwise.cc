@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <kolo/core/kernels/element_program.h>
-#include <kolo/core/passes/graph_passes.h>
-#include <kolo/core/passes/variable_versions.h>
+#include <kolo/core/passes/pipeline.h>
+#include <kolo/core/passes/variable_uses.h>
 
 namespace kolo {
 namespace {
@@ -51,8 +51,9 @@ Input bias_repetition(const StepNode& node, const Shape& out) {
 class Fuser {
  public:
   explicit Fuser(StepGraph& graph) : graph_(graph), versions_(graph), uses_(graph.nodes.size()) {
+    std::vector<std::vector<int>> users = graph.users();
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (const StepValue in : graph.nodes[i].inputs) uses_[in.node].readers.push_back(static_cast<int>(i));
+      uses_[i].readers = std::move(users[i]);
       for (const int before : graph.nodes[i].control_inputs) uses_[before].kept = true;
     }
     for (const StepValue fetch : graph.fetches)

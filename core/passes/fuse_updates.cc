@@ -1,5 +1,3 @@
-#include <kolo/core/passes/fuse_updates.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,9 +7,8 @@
 #include <utility>
 
 #include <kolo/core/ops/training.h>
-#include <kolo/core/passes/pass.h>
+#include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/variable_uses.h>
-#include <kolo/core/passes/variable_versions.h>
 
 namespace kolo {
 namespace {
@@ -23,14 +20,6 @@ using Members = std::vector<int>;  // nodes, in the order of creation
 using Key = std::tuple<std::string, std::string, std::vector<StepValue>, int>;
 
 int slots_of(const UpdateRuleOps& rule) { return static_cast<int>(rule.slots.size()); }
-
-bool is_read(const StepGraph& graph, int node) {
-  const auto reads = [&](StepValue value) { return value.node == node; };
-  return std::any_of(graph.fetches.begin(), graph.fetches.end(), reads) ||
-         std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const StepNode& other) {
-           return std::any_of(other.inputs.begin(), other.inputs.end(), reads);
-         });
-}
 
 // Nodes that a step may skip: those of branches, and what waits for them.
 std::vector<bool> can_be_skipped(const StepGraph& graph) {
@@ -54,10 +43,15 @@ std::vector<bool> can_be_skipped(const StepGraph& graph) {
 std::map<Key, Members> groups_of(const StepGraph& graph) {
   std::map<Key, Members> groups;
   const std::vector<bool> skipped = can_be_skipped(graph);
+  const std::vector<std::vector<int>> users = graph.users();
+  const auto is_fetched = [&](int node) {
+    return std::any_of(graph.fetches.begin(), graph.fetches.end(),
+                       [&](StepValue fetch) { return fetch.node == node; });
+  };
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     const StepNode& node = graph.nodes[i];
     const UpdateRuleOps* rule = find_update_rule(node.schema->name());
-    if (rule == nullptr || skipped[i] || is_read(graph, i)) continue;
+    if (rule == nullptr || skipped[i] || !users[i].empty() || is_fetched(i)) continue;
     const StepValue gradient = node.inputs.back();
     const bool waits = graph.placements.count(gradient) > 0;
     if (!waits && graph.shape(node.inputs[0]).elements() > kLargestFused) continue;
@@ -149,31 +143,6 @@ StepNode fused_node(const StepGraph& graph, const Members& members) {
   return fused;
 }
 
-// Takes out nodes that nobody refers to.
-void erase(StepGraph& graph, const std::vector<int>& dead) {
-  std::vector<int> moved(graph.nodes.size(), 0);
-  for (const int node : dead) moved[node] = -1;
-  int kept = 0;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (moved[i] < 0) continue;
-    moved[i] = kept;
-    if (kept != static_cast<int>(i)) graph.nodes[kept] = std::move(graph.nodes[i]);
-    ++kept;
-  }
-  graph.nodes.resize(static_cast<std::size_t>(kept));
-  for (StepNode& node : graph.nodes) {
-    for (StepValue& in : node.inputs) in.node = moved[in.node];
-    for (int& before : node.control_inputs) before = moved[before];
-    for (int& before : node.after) before = moved[before];
-  }
-  for (StepValue& fetch : graph.fetches)
-    if (fetch.node >= 0) fetch.node = moved[fetch.node];
-  std::map<StepValue, Placement> placements;
-  for (auto& [value, placement] : graph.placements)
-    placements[{moved[value.node], value.output}] = std::move(placement);
-  graph.placements = std::move(placements);
-}
-
 // Whoever waits for a member waits for the fused node.
 void redirect(StepGraph& graph, const std::map<int, int>& fused_of) {
   for (StepNode& node : graph.nodes) {
@@ -190,25 +159,22 @@ void redirect(StepGraph& graph, const std::map<int, int>& fused_of) {
   }
 }
 
-const RegisterPass fuse_updates_pass("fuse_updates",
-                                     [](StepGraph& graph, PassContext&) { fuse_updates(graph); });
-
 }  // namespace
 
 void fuse_updates(StepGraph& graph) {
   std::map<int, int> fused_of;
-  std::vector<int> dead;
   for (const auto& [key, members] : groups_of(graph)) {
     if (members.size() < 2 || !can_be_one(graph, members)) continue;
-    for (const int member : members) {
-      fused_of[member] = static_cast<int>(graph.nodes.size());
-      dead.push_back(member);
-    }
+    for (const int member : members) fused_of[member] = static_cast<int>(graph.nodes.size());
     graph.nodes.push_back(fused_node(graph, members));
   }
-  if (dead.empty()) return;
+  if (fused_of.empty()) return;
   redirect(graph, fused_of);
-  erase(graph, dead);
+  std::vector<bool> keep(graph.nodes.size(), true);
+  for (const auto& [member, fused] : fused_of) keep[member] = false;
+  for (int& end : graph.ends)
+    if (const auto fused = fused_of.find(end); fused != fused_of.end()) end = fused->second;
+  graph.compact(keep);
 }
 
 }  // namespace kolo

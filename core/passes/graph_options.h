@@ -8,7 +8,7 @@ namespace kolo {
 
 enum class OptimizerLevel {
   l0,  // a step runs node by node as the graph was built
-  l1,  // all passes of graph_passes.h, less those that are disabled
+  l1,  // all of graph_pass_names() (pipeline.h), less those that are disabled
 };
 
 struct GraphOptions {

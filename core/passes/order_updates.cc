@@ -1,10 +1,9 @@
-#include <kolo/core/passes/order_updates.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include <kolo/core/graph/loop_nodes.h>
+#include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/variable_uses.h>
 
 namespace kolo {

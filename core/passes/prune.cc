@@ -33,6 +33,20 @@ NodeSet needed_nodes(const StepSignature& signature, const FeedIndex& fed) {
   return needed;
 }
 
+std::vector<int> ends_of(const StepGraph& graph) {
+  std::vector<bool> followed(graph.nodes.size(), false);
+  for (const StepNode& node : graph.nodes) {
+    for (const StepValue in : node.inputs) followed[in.node] = true;
+    for (const int before : node.control_inputs) followed[before] = true;
+  }
+  for (const StepValue fetch : graph.fetches)
+    if (fetch.node >= 0) followed[fetch.node] = true;
+  std::vector<int> ends;
+  for (std::size_t i = 0; i < followed.size(); ++i)
+    if (!followed[i]) ends.push_back(static_cast<int>(i));
+  return ends;
+}
+
 }  // namespace
 
 StepGraph prune(const StepSignature& signature) {
@@ -73,6 +87,7 @@ StepGraph prune(const StepSignature& signature) {
     infer_outputs(step, index[node]);
   }
   for (const Output& fetch : signature.fetched) step.fetches.push_back(fetch ? value_of(fetch) : StepValue{});
+  step.ends = ends_of(step);
   return step;
 }
 

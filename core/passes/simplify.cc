@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/passes/graph_passes.h>
-#include <kolo/core/passes/variable_versions.h>
+#include <kolo/core/passes/pipeline.h>
+#include <kolo/core/passes/variable_uses.h>
 
 namespace kolo {
 namespace {

@@ -57,6 +57,36 @@ void StepGraph::replace_uses(StepValue from, StepValue to, int except) {
     if (fetch == from) fetch = to;
 }
 
+std::vector<std::vector<int>> StepGraph::users() const {
+  std::vector<std::vector<int>> users(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const StepValue in : nodes[i].inputs) users[in.node].push_back(static_cast<int>(i));
+  return users;
+}
+
+void StepGraph::compact(const std::vector<bool>& keep) {
+  std::vector<int> moved(nodes.size(), -1);
+  int kept = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!keep[i]) continue;
+    if (kept != static_cast<int>(i)) nodes[kept] = std::move(nodes[i]);
+    moved[i] = kept++;
+  }
+  nodes.resize(static_cast<std::size_t>(kept));
+  for (StepNode& node : nodes) {
+    for (StepValue& in : node.inputs) in.node = moved[in.node];
+    for (int& before : node.control_inputs) before = moved[before];
+    for (int& before : node.after) before = moved[before];
+  }
+  for (StepValue& fetch : fetches)
+    if (fetch.node >= 0) fetch.node = moved[fetch.node];
+  for (int& end : ends) end = moved[end];
+  std::map<StepValue, Placement> placed;
+  for (auto& [value, placement] : placements)
+    if (moved[value.node] >= 0) placed[{moved[value.node], value.output}] = std::move(placement);
+  placements = std::move(placed);
+}
+
 void StepGraph::retire(int index) {
   StepNode& node = nodes[index];
   for (const StepValue in : node.inputs) node.control_inputs.push_back(in.node);

@@ -55,6 +55,8 @@ struct StepGraph {
   /// One for each fetch of the caller; node −1 where an operation was asked for.
   std::vector<StepValue> fetches;
   std::map<StepValue, Placement> placements;
+  /// Nodes that nothing follows: those that were asked for as operations.
+  std::vector<int> ends;
 
   const Shape& shape(StepValue v) const { return nodes[v.node].shapes[v.output]; }
   DType dtype(StepValue v) const { return nodes[v.node].dtypes[v.output]; }
@@ -63,6 +65,10 @@ struct StepGraph {
           std::int64_t order);
   /// Every use of `from`, but those of node `except`, becomes a use of `to`; fetches too.
   void replace_uses(StepValue from, StepValue to, int except = -1);
+  /// By node, those that read one of its outputs, ascending; one that reads two is named twice.
+  std::vector<std::vector<int>> users() const;
+  /// Takes out the nodes that are not to be kept, to which no other refers; node numbers change.
+  void compact(const std::vector<bool>& keep);
   /// Makes the node one that does nothing, after all that it waited for. Nobody may use its outputs any more.
   void retire(int node);
   /// The value whose memory `v` is: v itself, or what it is a view of (through identities, reshapes, updated

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/passes/variable_versions.h>
+#include <kolo/core/passes/variable_uses.h>
 
 namespace kolo {
 namespace {
@@ -86,6 +86,11 @@ class Transfers {
 };
 
 }  // namespace
+
+std::string host_of(const StepGraph& graph, const DeviceSet& devices) {
+  const Device* const host = devices.host();
+  return host != nullptr ? host->name() : graph.nodes[0].device;
+}
 
 bool lies_on_host(const StepGraph& graph, StepValue value) {
   const StepValue root = graph.memory_root(value);

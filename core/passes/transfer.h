@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <kolo/core/device/device_set.h>
 #include <kolo/core/passes/step_graph.h>
 
 namespace kolo {
@@ -14,6 +15,8 @@ inline constexpr char kRecvOp[] = "_Recv";
 /// Receives where sender and receiver see the same memory: no copy.
 inline constexpr char kHostRecvOp[] = "_HostRecv";
 
+/// The name of the host's CPU; of a step's first node where a session has none.
+std::string host_of(const StepGraph& graph, const DeviceSet& devices);
 /// Whether the value lies in the host's memory: that of CPUs, and what ops of a GPU keep there.
 bool lies_on_host(const StepGraph& graph, StepValue value);
 

@@ -6,7 +6,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/graph/graph_def.h>
 
 namespace {
 

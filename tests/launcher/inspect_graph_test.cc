@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/graph/graph_def.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/graph/graph_def.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/runtime/session.h>

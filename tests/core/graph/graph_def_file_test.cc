@@ -1,4 +1,4 @@
-#include <kolo/core/graph/graph_def_file.h>
+#include <kolo/core/graph/graph_def.h>
 
 #include <gmock/gmock.h>
 

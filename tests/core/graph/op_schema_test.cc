@@ -37,7 +37,7 @@ TEST(OpRegistry, NamesTheNearestOfAnOpItLacks) {
 
 TEST(OpRegistry, RefusesASecondOpOfOneNameAndKeepsTheFirst) {
   EXPECT_THAT([] { const RegisterOp second(OpSchema("SchemaTestOp")); },
-              ThrowsMessage<InternalError>(HasSubstr("two ops are registered as \"SchemaTestOp\"")));
+              ThrowsMessage<InternalError>(HasSubstr("op \"SchemaTestOp\" is registered twice")));
   EXPECT_EQ(find_op("SchemaTestOp").inputs().size(), 2u);
 }
 

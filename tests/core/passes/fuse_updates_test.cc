@@ -1,4 +1,4 @@
-#include <kolo/core/passes/fuse_updates.h>
+#include <kolo/core/passes/pipeline.h>
 
 #include <gmock/gmock.h>
 

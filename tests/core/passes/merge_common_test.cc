@@ -81,7 +81,7 @@ TEST_F(MergeCommon, KeepsReadsBeforeAndAfterAnUpdateApart) {
 TEST_F(MergeCommon, TellsDevicesApart) {
   StepGraph step = placed_step({neg(s, x), neg(s, x)});
   step.nodes.back().device = local_device_name("CPU", 1);
-  run_graph_passes(step, only("merge_common"), 1);
+  rewrite(step, only("merge_common"));
   EXPECT_EQ(count(step, "Neg"), 2);
 }
 

@@ -8,7 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/device_name.h>
-#include <kolo/core/passes/graph_passes.h>
+#include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/session.h>
 
@@ -32,11 +32,32 @@ inline GraphOptions only(const std::string& pass) {
   return options;
 }
 
+/// What the optional passes ask for; they never ask for a device or for other ranks.
+class StubPassContext final : public PassContext {
+ public:
+  explicit StubPassContext(GraphOptions options) : options_(std::move(options)) {}
+  GraphOptions graph_options() const override { return options_; }
+  int intra_op_threads() const override { return 1; }
+  const DeviceSet& devices() const override { throw InternalError("a pass asked for devices"); }
+  void place(StepGraph&) override {}
+  void compare_ranks(const StepGraph&) override {}
+  std::shared_ptr<StepVote> vote(const Node&) override { return nullptr; }
+
+ private:
+  GraphOptions options_;
+};
+
+/// The optional passes, as `options` leave them.
+inline void rewrite(StepGraph& step, GraphOptions options) {
+  StubPassContext context(std::move(options));
+  run_graph_passes(step, context);
+}
+
 /// The step after one pass alone, without what it left unused.
 inline StepGraph after(const std::string& pass, const std::vector<Fetch>& fetches,
                        const std::vector<std::pair<Output, Shape>>& fed = {}) {
   StepGraph step = placed_step(fetches, fed);
-  run_graph_passes(step, only(pass), 1);
+  rewrite(step, only(pass));
   return step;
 }
 

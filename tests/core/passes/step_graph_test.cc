@@ -5,7 +5,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/passes/order_updates.h>
+#include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/prune.h>
 #include <tests/core/counted_loop.h>
 #include <tests/core/test_ops.h>
@@ -186,6 +186,35 @@ TEST(OrderUpdates, GivesAVariableOfManyUsesFewEdges) {
   EXPECT_LE(edges, 2 * uses.size());
   EXPECT_TRUE(waits_for(step, "call0", "AssignAdd"));
   EXPECT_TRUE(waits_for(step, "AssignAdd_1", "call0"));
+}
+
+TEST(StepGraph, NamesTheReadersOfEachNode) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1), b = call(s, 2, {a, a});
+  const StepGraph step = step_for({call(s, 3, {a, b})});
+  EXPECT_THAT(step.users(), ElementsAre(ElementsAre(1, 1, 2), ElementsAre(2), ElementsAre()));
+}
+
+TEST(StepGraph, KeepsWhatNodesSayOfEachOtherWhenSomeAreTakenOut) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s, 1), unused = call(s, 2), b = call(s, 3, {a}), c = call(s, 4, {b});
+  StepGraph step = step_for({c, unused});
+  step.nodes[3].control_inputs = {0};
+  step.nodes[3].after = {2};
+  step.fetches = {{2, 0}, {}};
+  step.placements[{3, 0}] = {};
+  step.ends = {3};
+  step.compact({true, false, true, true});
+  EXPECT_THAT(names(step), ElementsAre("call1", "call3", "call4"));
+  EXPECT_THAT(step.nodes[2].inputs, ElementsAre(StepValue{1, 0}));
+  EXPECT_THAT(step.nodes[2].control_inputs, ElementsAre(0));
+  EXPECT_THAT(step.nodes[2].after, ElementsAre(1));
+  EXPECT_EQ(step.fetches[0], (StepValue{1, 0}));
+  EXPECT_EQ(step.fetches[1].node, -1);
+  EXPECT_EQ(step.placements.begin()->first, (StepValue{2, 0}));
+  EXPECT_THAT(step.ends, ElementsAre(2));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/memory.h>
-#include <kolo/core/passes/order_updates.h>
+#include <kolo/core/passes/pipeline.h>
 #include <tests/core/counted_loop.h>
 #include <tests/core/passes/step_for.h>
 #include <tests/core/test_ops.h>

@@ -1,6 +1,6 @@
 // Whatever the passes do to a step, what it fetches and what it leaves in its variables stay the same: on
 // small graphs made at random.
-#include <kolo/core/passes/graph_passes.h>
+#include <kolo/core/passes/pipeline.h>
 
 #include <gmock/gmock.h>
 
@@ -20,6 +20,7 @@
 namespace kolo {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -168,7 +169,7 @@ TEST(GraphPasses, LeaveTheStepAloneAtLevelZero) {
   const Scope s(graph);
   const Output y = neg(s, neg(s, constant(s, 1.0f)));
   StepGraph step = placed_step({y});
-  run_graph_passes(step, {.optimizer_level = OptimizerLevel::l0}, 1);
+  rewrite(step, {.optimizer_level = OptimizerLevel::l0});
   EXPECT_THAT(ops_of(step), ElementsAre("Const", "Neg", "Neg"));
 }
 
@@ -177,7 +178,7 @@ TEST(GraphPasses, KeepOperationsThatWereAskedFor) {
   const Scope s(graph);
   const Output x = placeholder(s, DType::f32, {2});
   StepGraph step = placed_step({Operation(neg(s, x))});
-  run_graph_passes(step, {}, 1);
+  rewrite(step, {});
   EXPECT_THAT(ops_of(step), ElementsAre("Placeholder", "Neg"));
 }
 
@@ -185,6 +186,23 @@ TEST(GraphPasses, AreNamedInTheErrorForOneThatThereIsNot) {
   Graph graph;
   EXPECT_THAT(([&] { Session session(graph, {.graph_options = {.disabled_passes = {"simplfy"}}}); }),
               ThrowsMessage<InvalidArgumentError>(HasSubstr("did you mean \"simplify\"?")));
+}
+
+void does_nothing(StepGraph&, PassContext&) {}
+
+TEST(Pipeline, RefusesAPassForAPlaceThatTheListLacks) {
+  EXPECT_THAT([] { RegisterPass("nowhere", does_nothing); },
+              ThrowsMessage<InternalError>(HasSubstr("no place \"nowhere\"")));
+  // Places that are kolo's own are not for others.
+  EXPECT_THAT([] { RegisterPass("order_updates", does_nothing); },
+              ThrowsMessage<InternalError>(HasSubstr("no place \"order_updates\"")));
+}
+
+TEST(Pipeline, RefusesASecondPassForAPlaceAndNamesBoth) {
+  EXPECT_THAT(
+      [] { RegisterPass("bucket", does_nothing); },
+      ThrowsMessage<InternalError>(AllOf(HasSubstr("\"bucket\" is registered twice"),
+                                         HasSubstr("bucket_pass.cc"), HasSubstr("pipeline_test.cc"))));
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+#include <kolo/core/passes/pipeline.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/registry.h>
+#include <kolo/core/base/text.h>
+#include <kolo/core/device/device_set.h>
+#include <kolo/core/kernels/transfer.h>
+#include <kolo/core/passes/transfer.h>
+
+namespace kolo {
+namespace {
+
+// Whatever a kept node names is kept as well, so that only numbers change.
+void drop_unneeded(StepGraph& graph) {
+  std::vector<int> stack = graph.ends;
+  for (const StepValue fetch : graph.fetches)
+    if (fetch.node >= 0) stack.push_back(fetch.node);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].schema->is_stateful()) stack.push_back(static_cast<int>(i));
+  std::vector<bool> needed(graph.nodes.size(), false);
+  while (!stack.empty()) {
+    const int n = stack.back();
+    stack.pop_back();
+    if (needed[n]) continue;
+    needed[n] = true;
+    for (const StepValue in : graph.nodes[n].inputs) stack.push_back(in.node);
+    for (const int before : graph.nodes[n].control_inputs) stack.push_back(before);
+  }
+  graph.compact(needed);
+}
+
+// Nodes that passes have made of nothing go to the host; each copy learns of the two devices that it joins.
+void join_devices(StepGraph& graph, const DeviceSet& devices) {
+  const std::string host = host_of(graph, devices);
+  for (StepNode& node : graph.nodes)
+    if (node.device.empty()) node.device = host;
+  insert_transfers(graph, host);
+  for (StepNode& node : graph.nodes)
+    if (node.schema->name() == kRecvOp)
+      node.resource = std::make_shared<TransferEnds>(TransferEnds{
+          devices.find(node.attrs.at("send_device").get<std::string>()), devices.find(node.device)});
+}
+
+enum class Kind {
+  always,
+  optional,  // makes a step faster, no more: graph_options may disable it
+  tidy,      // drops what those leave behind
+  place,     // kept for a pass that another part of kolo registers; empty without it
+};
+
+struct Entry {
+  const char* name;
+  Kind kind;
+  Pass run = nullptr;
+};
+
+template <void (*kPass)(StepGraph& graph, int threads)>
+void on_threads(StepGraph& graph, PassContext& context) {
+  kPass(graph, context.intra_op_threads());
+}
+
+// Behind these come loops' plans, kernels and memory (runtime/compile.cc), which change no node.
+constexpr Entry kPipeline[] = {
+    {"place", Kind::always, [](StepGraph& graph, PassContext& context) { context.place(graph); }},
+    // Constants show what can be simplified, what is simplified is equal more often, and what is left is
+    // fused.
+    {"fold_constants", Kind::optional, on_threads<fold_constants>},
+    {"simplify", Kind::optional, on_threads<simplify>},
+    {"merge_common", Kind::optional, on_threads<merge_common>},
+    {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
+    {"drop_unneeded", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
+    // A plain session compares at the first run that reaches a schedule; where it was done before, this costs
+    // nothing.
+    {"compare_ranks", Kind::always,
+     [](StepGraph& graph, PassContext& context) { context.compare_ranks(graph); }},
+    {"bucket", Kind::place},  // collectives: gradients into buckets
+    // Updates whose gradients lie in one bucket are fused with one another alone: only now it is known.
+    {"fuse_updates", Kind::always, [](StepGraph& graph, PassContext&) { fuse_updates(graph); }},
+    {"gather_shards", Kind::place},  // collectives: behind the updates of a bucket's shards
+    // What reads a variable for another device is the transfer: it is there before updates are ordered.
+    {"insert_transfers", Kind::always,
+     [](StepGraph& graph, PassContext& context) { join_devices(graph, context.devices()); }},
+    {"order_updates", Kind::always, [](StepGraph& graph, PassContext&) { order_updates(graph); }},
+};
+
+Registry<Pass>& registry() {
+  static Registry<Pass> passes("pass");
+  return passes;
+}
+
+bool is_on(const Entry& entry, const GraphOptions& options) {
+  if (entry.kind != Kind::optional) return true;
+  const auto& disabled = options.disabled_passes;
+  return options.optimizer_level != OptimizerLevel::l0 &&
+         std::find(disabled.begin(), disabled.end(), entry.name) == disabled.end();
+}
+
+}  // namespace
+
+RegisterPass::RegisterPass(const std::string& place, Pass pass, const std::source_location& from) {
+  const bool known = std::any_of(std::begin(kPipeline), std::end(kPipeline), [&](const Entry& entry) {
+    return entry.kind == Kind::place && entry.name == place;
+  });
+  if (!known)
+    throw InternalError("the list of passes keeps no place \"{}\" for others; see core/passes/pipeline.cc",
+                        place);
+  registry().add(place, pass, from);
+}
+
+void rewrite_step(StepGraph& graph, PassContext& context) {
+  const GraphOptions options = context.graph_options();
+  for (const Entry& entry : kPipeline) {
+    if (!is_on(entry, options)) continue;
+    const Pass* const others = entry.kind == Kind::place ? registry().find(entry.name) : nullptr;
+    if (others != nullptr) (*others)(graph, context);
+    else if (entry.run != nullptr) entry.run(graph, context);
+  }
+}
+
+void run_graph_passes(StepGraph& graph, PassContext& context) {
+  const GraphOptions options = context.graph_options();
+  for (const Entry& entry : kPipeline)
+    if ((entry.kind == Kind::optional && is_on(entry, options)) || entry.kind == Kind::tidy)
+      entry.run(graph, context);
+}
+
+std::vector<std::string> graph_pass_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kPipeline)
+    if (entry.kind == Kind::optional) names.push_back(entry.name);
+  return names;
+}
+
+void check_graph_options(const GraphOptions& options) {
+  const auto names = graph_pass_names();
+  for (const std::string& disabled : options.disabled_passes) {
+    if (std::find(names.begin(), names.end(), disabled) != names.end()) continue;
+    std::string known;
+    for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
+    throw InvalidArgumentError("graph_options.disabled_passes: there is no pass \"{}\"{}; there are {}",
+                               disabled, did_you_mean(disabled, names), known);
+  }
+}
+
+}  // namespace kolo

@@ -1,0 +1,89 @@
+// What is rewritten of a step before it runs, and in which order: one list, in pipeline.cc.
+#pragma once
+
+#include <memory>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include <kolo/core/passes/graph_options.h>
+#include <kolo/core/passes/step_graph.h>
+
+namespace kolo {
+
+class DeviceSet;
+class StepVote;
+
+/// What passes ask of the session that compiles the step; on the thread that compiles it.
+class PassContext {
+ public:
+  virtual ~PassContext() = default;
+  virtual GraphOptions graph_options() const = 0;
+  /// That kernels of the step will be made for.
+  virtual int intra_op_threads() const = 0;
+  virtual const DeviceSet& devices() const = 0;
+  /// Gives each node its device.
+  virtual void place(StepGraph& graph) = 0;
+  /// Before anything depends on what the ranks must have alike.
+  virtual void compare_ranks(const StepGraph& graph) = 0;
+  /// The session's vote for a node of the user's graph; nullptr where nobody votes.
+  virtual std::shared_ptr<StepVote> vote(const Node& node) = 0;
+};
+
+using Pass = void (*)(StepGraph& graph, PassContext& context);
+
+/// Fills a place of the list that is kept for another part of kolo, as collectives do; a namespace-scope
+/// constant of the pass's file. Throws InternalError for a place that the list does not have or that is
+/// taken.
+struct RegisterPass {
+  RegisterPass(const std::string& place, Pass pass,
+               const std::source_location& from = std::source_location::current());
+};
+
+/// All of the list, on a step as prune() made it.
+void rewrite_step(StepGraph& graph, PassContext& context);
+
+/// The passes that make a step faster without changing what it computes, in the order in which they run:
+/// every fetched value and every variable keeps its bits, every effect happens, in the same order. They can
+/// be disabled.
+std::vector<std::string> graph_pass_names();
+/// Throws InvalidArgumentError for a disabled pass that there is not.
+void check_graph_options(const GraphOptions& options);
+/// These alone, on a step whose nodes are placed; what nobody needs any more is dropped, and node numbers
+/// change. Time: linear in nodes and edges, but for sorting.
+void run_graph_passes(StepGraph& graph, PassContext& context);
+
+/// Computes, with the CPU's own kernels, nodes all of whose inputs are constants: they become constants,
+/// under their own names. Left alone: what is stateful, has more than one output, or would take more than 1
+/// MiB; a kernel that throws is left to throw in the step.
+void fold_constants(StepGraph& graph, int threads);
+/// Bit-exact arithmetic: x·1, x/1, x−0, −−x, a sum of one; transposes of transposes, reshapes of reshapes,
+/// identities, repeated rectifiers. Not x+0 (−0 would become 0) or x·0 (NaN).
+void simplify(StepGraph& graph, int threads);
+/// Nodes of the same op, attributes, inputs, control inputs and device become one, the first. Never what is
+/// stateful; never across an update of a variable that they read.
+void merge_common(StepGraph& graph, int threads);
+/// Trees of element-wise ops (and bias_add) of one shape become one node each that goes through memory once,
+/// named after all of them. A value that something else reads, fetches or waits for stays a node.
+void fuse_elementwise(StepGraph& graph, int threads);
+
+/// Where several variables take the same rule with the same numbers on one device, one FusedApply node takes
+/// the place of their Apply nodes: on many small variables (biases, scales of normalization) a step else
+/// spends more time on starting kernels than on updating. Elements are computed as before, to the bit.
+/// Updates whose gradients lie in memory of one reduction (StepGraph::placements) are fused with one another
+/// alone, so that they wait for that reduction only. Of the others, variables of more than kLargestFused
+/// elements keep a node of their own: they gain nothing, and would have to keep their gradients until the
+/// last one is there. Left as they are: updates whose result is read or fetched, that a branch may skip, and
+/// those between which something looks at one of the variables.
+void fuse_updates(StepGraph& graph);
+inline constexpr std::int64_t kLargestFused = std::int64_t{1} << 16;
+
+/// Within a step, ops on one variable take effect in the order in which they were created. Adds control
+/// edges: what was created before an update of a variable and reads it runs before that update; what was
+/// created after it, after. A loop reads and updates what its condition and body do. A fetch that would see a
+/// later update gets a copy taken in time, and so does a loop that is given the memory of a variable that it
+/// updates. Edges lead from older nodes to newer ones alone, so they make no cycle, and the step's result
+/// does not depend on the number of threads.
+void order_updates(StepGraph& graph);
+
+}  // namespace kolo
