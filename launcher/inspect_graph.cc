@@ -1,15 +1,17 @@
 // kolo-inspect graph: what a saved graph consists of, as a list, as JSON, as a drawing for Graphviz or as
-// text.
+// text; and what would compute it on this machine.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/graph/graph_def.h>
+#include <kolo/core/runtime/session.h>
 #include <kolo/launcher/inspect_command.h>
 
 namespace kolo::launcher {
@@ -17,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kUsage[] = "graph FILE [--json | --dot | --text]";
+constexpr char kUsage[] = "graph FILE [--json | --dot | --text | --kernels]";
 
 // A text from a file may hold anything; JSON is UTF-8.
 std::string printable(const std::string& text) {
@@ -114,8 +116,55 @@ void print_dot(const GraphDef& graph) {
   fmt::print("}}\n");
 }
 
+// What nobody reads or waits for: a step of these has all nodes.
+std::vector<Fetch> ends_of(const Graph& graph) {
+  std::set<const Node*> followed;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    for (const Output& in : graph.node(id).inputs()) followed.insert(in.node);
+    for (const Node* before : graph.node(id).control_inputs()) followed.insert(before);
+  }
+  std::vector<Fetch> ends;
+  for (int id = 0; id < graph.num_nodes(); ++id)
+    if (followed.count(&graph.node(id)) == 0 && graph.node(id).op() != "Placeholder")
+      ends.push_back(Operation(&graph.node(id)));
+  return ends;
+}
+
+constexpr std::int64_t kUnknownSize = 64;
+
+Feeds zeros_for_placeholders(const Graph& graph) {
+  Feeds feeds;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op() != "Placeholder") continue;
+    Shape shape = node.output_shape(0).has_rank() ? node.output_shape(0) : Shape{-1};
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      if (shape.dim(axis) < 0) shape = shape.with_dim(axis, kUnknownSize);
+    feeds.push_back({node.output(0), Tensor::zeros(node.output_dtype(0), shape)});
+  }
+  return feeds;
+}
+
+void print_kernels(const GraphDef& definition) {
+  Graph graph;
+  import_graph_def(Scope(graph), definition);
+  Session session(graph, {.allow_soft_placement = true});
+  const auto choices = session.kernels(ends_of(graph), zeros_for_placeholders(graph));
+  std::size_t name_width = 0, op_width = 0, kernel_width = 0;
+  for (const KernelChoice& choice : choices) {
+    name_width = std::max(name_width, choice.node.size());
+    op_width = std::max(op_width, choice.op.size());
+    kernel_width = std::max(kernel_width, choice.kernel.size());
+  }
+  fmt::print("{} kernels; sizes that only a step tells are taken as {}\n", choices.size(), kUnknownSize);
+  for (const KernelChoice& choice : choices)
+    fmt::print("{:<{}}  {:<{}}  {:<{}}{}\n", choice.node, name_width, choice.op, op_width, choice.kernel,
+               choice.declined.empty() ? 0 : kernel_width,
+               choice.declined.empty() ? "" : "  not " + choice.declined);
+}
+
 void inspect(const std::vector<std::string>& words) {
-  const OnePath options = parse_one_path(words, {"json", "dot", "text"}, kUsage);
+  const OnePath options = parse_one_path(words, {"json", "dot", "text", "kernels"}, kUsage);
   if (options.help)
     return fmt::print(
         "Usage: kolo-inspect {}\n\n"
@@ -123,7 +172,10 @@ void inspect(const std::vector<std::string>& words) {
         "FILE: what kolo::write_graph wrote; text if its name ends in .pbtxt. Exit code 1 if it is damaged.\n"
         "--json: one line of JSON.\n"
         "--dot: a drawing for Graphviz, a box for each device, control edges dashed: ... --dot | dot -Tsvg\n"
-        "--text: the text form.\n",
+        "--text: the text form.\n"
+        "--kernels: what would compute each node of a step of the whole graph on this machine, by the place "
+        "where the\n"
+        "kernel is registered, and why not a faster one.\n",
         kUsage);
   if (options.flags.size() > 1)
     throw CommandLineError(fmt::format("--{} and --{} exclude each other; usage: kolo-inspect {}",
@@ -133,12 +185,12 @@ void inspect(const std::vector<std::string>& words) {
   if (form == "json") print_json(graph);
   else if (form == "dot") print_dot(graph);
   else if (form == "text") fmt::print("{}", graph_def_text(graph));
+  else if (form == "kernels") print_kernels(graph);
   else print_list(graph);
 }
 
-const RegisterInspectCommand graph_command("graph",
-                                           {kUsage, "nodes of a saved graph, as list, JSON, drawing or text",
-                                            inspect});
+const RegisterInspectCommand graph_command(
+    "graph", {kUsage, "nodes of a saved graph, as list, JSON, drawing or text; their kernels", inspect});
 
 }  // namespace
 }  // namespace kolo::launcher

@@ -1,5 +1,7 @@
 #include <kolo/core/kernels/kernel.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -34,19 +36,22 @@ void AsyncKernel::compute(KernelContext&) {
 }
 
 RegisterKernel::RegisterKernel(std::string op, std::string device_type, std::vector<DType> types,
-                               KernelFactory make, int priority) {
+                               KernelFactory make, int priority, const std::source_location& place) {
   auto& entries = registry()[op];
   const auto behind = std::find_if(entries.begin(), entries.end(),
                                    [&](const KernelEntry& e) { return e.priority < priority; });
-  entries.insert(behind, {std::move(device_type), std::move(types), std::move(make), priority});
+  const std::string file = place.file_name();
+  entries.insert(behind, {std::move(device_type), std::move(types), std::move(make), priority,
+                          fmt::format("{}:{}", file.substr(file.rfind('/') + 1), place.line())});
 }
 
 RegisterKernel::RegisterKernel(std::string op, std::string device_type, std::vector<DType> types,
-                               void (*compute)(KernelContext&), int priority)
+                               void (*compute)(KernelContext&), int priority,
+                               const std::source_location& place)
     : RegisterKernel(
           std::move(op), std::move(device_type), std::move(types),
           KernelFactory([compute](KernelInit&) { return std::make_unique<FunctionKernel>(compute); }),
-          priority) {}
+          priority, place) {}
 
 const std::vector<KernelEntry>& kernels_of(const std::string& op) {
   static const std::vector<KernelEntry> none;

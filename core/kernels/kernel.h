@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <utility>
@@ -160,10 +161,11 @@ using KernelFactory = std::function<std::unique_ptr<Kernel>(KernelInit& init)>;
 struct RegisterKernel {
   /// types: empty for any.
   RegisterKernel(std::string op, std::string device_type, std::vector<DType> types, KernelFactory make,
-                 int priority = 0);
+                 int priority = 0, const std::source_location& place = std::source_location::current());
   /// A kernel without state of its own: a function of the context.
   RegisterKernel(std::string op, std::string device_type, std::vector<DType> types,
-                 void (*compute)(KernelContext&), int priority = 0);
+                 void (*compute)(KernelContext&), int priority = 0,
+                 const std::source_location& place = std::source_location::current());
 };
 
 /// One registered kernel, as the placer and the plan see it.
@@ -172,6 +174,7 @@ struct KernelEntry {
   std::vector<DType> types;
   KernelFactory make;
   int priority;
+  std::string place;  // "linalg.cc:84": where it is registered, and so its name
 };
 /// All kernels of an op, highest priority first, in the order of registration among equals.
 const std::vector<KernelEntry>& kernels_of(const std::string& op);

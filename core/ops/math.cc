@@ -7,7 +7,6 @@
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math_internal.h>
-#include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {

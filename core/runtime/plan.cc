@@ -13,8 +13,6 @@
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/passes/graph_passes.h>
-#include <kolo/core/passes/order_updates.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/session_devices.h>
 #include <kolo/core/runtime/step_kernels.h>
@@ -63,22 +61,25 @@ void Plan::make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels,
   set_intra_op_threads(environment_.intra_op_threads());  // primitives are made for a number of threads
   kernels.resize(graph_.nodes.size());
   scratch_bytes.assign(graph_.nodes.size(), 0);
+  chosen_.resize(graph_.nodes.size());
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const StepNode& node = graph_.nodes[i];
     if (is_dynamic_view(graph_, static_cast<int>(i))) kernels[i] = make_view(graph_, node);
-    else if (!is_name_only(node)) kernels[i] = make_kernel(node, scratch_bytes[i]);
+    else if (!is_name_only(node)) kernels[i] = make_kernel(static_cast<int>(i), scratch_bytes[i]);
   }
 }
 
-std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scratch_bytes) {
+std::unique_ptr<Kernel> Plan::make_kernel(int index, std::size_t& scratch_bytes) {
+  const StepNode& node = graph_.nodes[index];
   std::vector<Shape> inputs;
   for (const StepValue in : node.inputs) inputs.push_back(graph_.shape(in));
-  auto kernel = make_kernel_for(node, inputs, node.shapes, scratch_bytes);
+  auto kernel = make_kernel_for(node, inputs, node.shapes, scratch_bytes, chosen_[index]);
   if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) return kernel;
   if (needs_shapes_of_the_step(graph_, node))
     kernel = follow_shapes(std::move(kernel), graph_, node,
                            [this, &node](const auto& in, const auto& out, std::size_t& scratch) {
-                             return make_kernel_for(node, in, out, scratch);
+                             KernelOfNode of_these_shapes;
+                             return make_kernel_for(node, in, out, scratch, of_these_shapes);
                            });
   Device& device = environment_.devices().find(node.device);
   if (device.stream() == nullptr) return kernel;
@@ -87,7 +88,7 @@ std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scr
 
 std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
                                               const std::vector<Shape>& output_shapes,
-                                              std::size_t& scratch_bytes) {
+                                              std::size_t& scratch_bytes, KernelOfNode& chosen) {
   std::vector<KernelInit::Value> inputs, outputs;
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
     inputs.push_back({graph_.dtype(node.inputs[i]), input_shapes[i]});
@@ -96,7 +97,7 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
   const DType type = !inputs.empty() ? inputs[0].dtype : has_type ? outputs[0].dtype : DType::f32;
   const Device& device = environment_.devices().find(node.device);
   const std::string device_type = device.runs_cpu_kernels() ? "CPU" : device.type();
-  std::string reasons;
+  std::string& reasons = chosen.declined;
   for (const KernelEntry& entry : kernels_of(node.schema->name())) {
     if (entry.device_type != device_type || !accepts(entry, type, has_type)) continue;
     KernelInit init(node.name, node.attrs, inputs, outputs, environment_.intra_op_threads());
@@ -104,13 +105,14 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
     try {
       if (auto kernel = entry.make(init)) {
         scratch_bytes = init.scratch_bytes();
+        chosen.place = entry.place;
         return kernel;
       }
     } catch (const Error& error) {
       throw_error(error.code(), fmt::format("{} [node \"{}\", {} on {}]", error.what(), node.name,
                                             node.schema->name(), node.device));
     }
-    reasons += (reasons.empty() ? "" : "; ") + init.decline_reason();
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", entry.place, init.decline_reason());
   }
   throw UnimplementedError("no kernel takes node \"{}\", {} of {} on {}{}{}", node.name, node.schema->name(),
                            type, node.device, reasons.empty() ? "" : ": ", reasons);
@@ -144,6 +146,8 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
     node.name = source.name;
     node.op = source.schema->name();
     node.device = source.device;
+    node.kernel = chosen_[order_[p]].place;
+    node.declined = chosen_[order_[p]].declined;
     node.lane = lane(source, kernels[order_[p]].get());
     node.first_value = num_values_;
     node.num_outputs = static_cast<int>(source.dtypes.size());
@@ -352,6 +356,14 @@ std::vector<DeviceMemory> memory_report(const Plan& plan, const Frame& frame) {
   std::vector<DeviceMemory> report;
   for (const auto& [device, memory] : by_device) report.push_back(memory);
   return report;
+}
+
+std::vector<KernelChoice> kernel_choices(const Plan& plan) {
+  std::vector<KernelChoice> choices;
+  for (const PlanNode& node : plan.nodes())
+    if (!node.kernel.empty())
+      choices.push_back({node.name, node.op, node.device, node.kernel, node.declined});
+  return choices;
 }
 
 }  // namespace kolo::detail

@@ -15,7 +15,6 @@
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/graph_options.h>
 #include <kolo/core/passes/memory.h>
-#include <kolo/core/passes/pass.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/ready_set.h>
 #include <kolo/core/runtime/step_vote.h>
@@ -100,8 +99,9 @@ struct StepMemory {
 };
 
 /// What a plan needs of the session it is compiled for.
-class PlanEnvironment : public PassContext {
+class PlanEnvironment {
  public:
+  virtual ~PlanEnvironment() = default;
   virtual const DeviceSet& devices() const = 0;
   /// Gives each node of the step its device.
   virtual void place(StepGraph& graph) = 0;
@@ -109,6 +109,14 @@ class PlanEnvironment : public PassContext {
   virtual GraphOptions graph_options() const = 0;
   virtual VariableStorage& variable(const Node& storage) = 0;
   virtual RandomState& random_state(const std::string& node, std::int64_t op_seed) = 0;
+  /// See PassContext::vote.
+  virtual std::shared_ptr<StepVote> vote(const Node& node) = 0;
+};
+
+/// Which of a node's kernels took it, and why not one that was asked before.
+struct KernelOfNode {
+  std::string place;
+  std::string declined;
 };
 
 /// The part of a plan's node that does not change from step to step. Nodes stand in the order in which one
@@ -123,7 +131,9 @@ struct PlanNode {
   int num_outputs = 0;
   std::vector<int> inputs;   // indices into Frame::values
   bool runs_kernel = false;  // false for what is only a name for memory: views, variables, constants, feeds
-  std::string lane;          // in a trace, of an asynchronous kernel: "GPU:0 stream", "communication"
+  std::string kernel;        // the one that took it, as KernelEntry::place names it; "" where none runs
+  std::string declined;  // faster ones that did not, with their reasons: "linalg.cc:80: …; linalg.cc:95: …"
+  std::string lane;      // in a trace, of an asynchronous kernel: "GPU:0 stream", "communication"
   std::vector<VariableStorage*> must_be_initialized;
   // Branches: a node that does not happen in a step is skipped (KernelContext::skipped).
   bool can_be_skipped = false;
@@ -184,10 +194,10 @@ class Plan {
 
  private:
   void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes);
-  std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes);
+  std::unique_ptr<Kernel> make_kernel(int node, std::size_t& scratch_bytes);
   std::unique_ptr<Kernel> make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
-                                          const std::vector<Shape>& output_shapes,
-                                          std::size_t& scratch_bytes);
+                                          const std::vector<Shape>& output_shapes, std::size_t& scratch_bytes,
+                                          KernelOfNode& chosen);
   std::string lane(const StepNode& node, const Kernel* kernel) const;
   void copy_constants();
   void build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels);
@@ -201,8 +211,9 @@ class Plan {
 
   StepGraph graph_;
   PlanEnvironment& environment_;
-  std::vector<int> order_;     // position → index in graph_
-  std::vector<int> position_;  // index in graph_ → position
+  std::vector<int> order_;            // position → index in graph_
+  std::vector<int> position_;         // index in graph_ → position
+  std::vector<KernelOfNode> chosen_;  // by index in graph_
   MemoryPlan memory_;
   std::map<int, Tensor> device_constants_;  // of nodes on devices that do not see the host's memory
   std::vector<PlanNode> nodes_;             // by position
@@ -229,5 +240,6 @@ namespace kolo::detail {
 /// After a run of `plan` in `frame`, before the frame is given back. Sorted by device. What was fed is the
 /// caller's and does not count.
 std::vector<DeviceMemory> memory_report(const Plan& plan, const Frame& frame);
+std::vector<KernelChoice> kernel_choices(const Plan& plan);
 
 }  // namespace kolo::detail

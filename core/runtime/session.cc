@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/passes/graph_passes.h>
+#include <kolo/core/passes/pipeline.h>
 #include <kolo/core/runtime/compile.h>
 #include <kolo/core/runtime/session_internal.h>
 
@@ -64,7 +64,10 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
   if (!plan.votes().empty())
     step.on_failure = [&plan](const std::exception_ptr& error) { detail::tell_others(plan.votes(), error); };
   kolo::run_step(plan, frame, step);
-  if (metadata != nullptr) metadata->memory = detail::memory_report(plan, frame);
+  if (metadata != nullptr) {
+    metadata->memory = detail::memory_report(plan, frame);
+    metadata->kernels = detail::kernel_choices(plan);
+  }
   if (traced)
     for (const auto& vote : plan.votes()) vote->append_trace(metadata->step_stats);
 }
@@ -138,6 +141,12 @@ std::vector<Tensor> Session::run_step(const std::vector<Fetch>& fetches, const F
   };
   run.step(*plan, feed, take, metadata);
   return results;
+}
+
+std::vector<KernelChoice> Session::kernels(const std::vector<Fetch>& fetches, const Feeds& feeds) {
+  const RunOptions options;
+  const Impl::Run run(*impl_, options);  // close() waits for it
+  return detail::kernel_choices(*impl_->plan_for(detail::checked_request(graph(), fetches, feeds, {})));
 }
 
 void Session::close() { impl_->close(); }

@@ -75,6 +75,10 @@ class Session {
     return FetchStructure<T>::rebuild(fetches, next);
   }
 
+  /// Which kernel each node of a run with these fetches and feeds has, and why not a faster one: compiles the
+  /// plan and runs nothing. Of a feed the type and shape count. Throws as run() does before it runs.
+  std::vector<KernelChoice> kernels(const std::vector<Fetch>& fetches, const Feeds& feeds = {});
+
   /// Binds a signature once, so that each call costs the step alone. Throws as run() does for feeds and
   /// fetches, and InvalidArgumentError `<t> is both fed and fetched.`
   Callable make_callable(const CallableSignature& signature, const RunOptions& options = {});

@@ -31,10 +31,20 @@ struct DeviceMemory {
                                     // themselves because its size depends on values
 };
 
+/// What computes a node of a step.
+struct KernelChoice {
+  std::string node;
+  std::string op;
+  std::string device;
+  std::string kernel;    // where it is registered: "linalg.cc:84"
+  std::string declined;  // kernels that were asked before and could not take it, with the reasons; "" if none
+};
+
 /// Filled in by Session::run where one is passed.
 struct RunMetadata {
-  StepTrace step_stats;              // events: with a trace level other than no_trace
-  std::vector<DeviceMemory> memory;  // sorted by device
+  StepTrace step_stats;               // events: with a trace level other than no_trace
+  std::vector<DeviceMemory> memory;   // sorted by device
+  std::vector<KernelChoice> kernels;  // in the order of the plan; not of nodes that are but a name for memory
 };
 
 /// {"traceEvents":[…]} for chrome://tracing and Perfetto: times in µs from the first event on, `rank` as the

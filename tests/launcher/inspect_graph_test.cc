@@ -88,5 +88,16 @@ TEST_F(InspectGraph, RefusesABadCommandLineWithCodeTwo) {
   EXPECT_THAT(err_, HasSubstr("did you mean \"--dot\"?"));
 }
 
+TEST_F(InspectGraph, NamesTheKernelOfEachNode) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = placeholder(s.named("x"), DType::f32, {-1, 3});
+  neg(s.device("/gpu:1").named("minus"), x);
+  write_graph(graph, folder_ / "kernels.pb");
+  EXPECT_EQ(inspect("graph --kernels " + (folder_ / "kernels.pb")), 0) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("1 kernels; sizes that only a step tells are taken as 64\n"),
+                          testing::ContainsRegex("\nminus  Neg  elementwise_kernels.cc:[0-9]+\n")));
+}
+
 }  // namespace
 }  // namespace kolo

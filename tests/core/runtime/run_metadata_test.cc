@@ -3,6 +3,8 @@
 #include <set>
 
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <tests/core/test_ops.h>
@@ -13,6 +15,16 @@ namespace {
 using testing::add;
 using testing::call;
 using ::testing::HasSubstr;
+
+const RegisterOp weekday_op(OpSchema("TestWeekday")
+                                .output("y", DType::f32)
+                                .shape([](ShapeContext& c) { c.set_output(0, Shape()); })
+                                .stateful()
+                                .no_gradient());
+const RegisterKernel sunday("TestWeekday", "CPU", {},
+                            KernelFactory([](KernelInit& init) { return init.decline("only on Sundays"); }),
+                            1);
+const RegisterKernel any_day("TestWeekday", "CPU", {}, [](KernelContext&) {});
 
 constexpr std::int64_t kElements = 16384;
 constexpr std::size_t kBytes = 4 * kElements;
@@ -68,6 +80,28 @@ TEST_F(RunMetadataOf, ATracedRunNamesDeviceAndThreadOfEachNode) {
 
 TEST_F(RunMetadataOf, ARunWithoutTraceHasNoEvents) {
   EXPECT_TRUE(run({call(s, 1)}, {}, TraceLevel::no_trace).step_stats.events.empty());
+}
+
+TEST_F(RunMetadataOf, AStepNamesTheKernelOfEachNodeAndWhyNotAFasterOne) {
+  const Output x = placeholder(s, DType::f32, {4, 3}), y = matmul(s, x, x, {.transpose_a = true});
+  const Output z = matmul(s, cast(s, x, DType::f64), cast(s, x, DType::f64), {.transpose_a = true});
+  const auto choices = session.kernels({y, z}, {{x, Tensor::zeros(DType::f32, {4, 3})}});
+  const auto of = [&](const Output& value) {
+    return *std::find_if(choices.begin(), choices.end(),
+                         [&](const KernelChoice& choice) { return choice.node == value.node->name(); });
+  };
+  EXPECT_EQ(of(y).op, "MatMul");
+  EXPECT_THAT(of(y).device, HasSubstr("device:CPU:0"));
+  EXPECT_THAT(of(y).kernel, ::testing::MatchesRegex("linalg.cc:[0-9]+"));
+  EXPECT_NE(of(y).kernel, of(z).kernel);
+  EXPECT_THAT(run({y}, {{x, Tensor::zeros(DType::f32, {4, 3})}}).kernels, ::testing::SizeIs(1));
+}
+
+TEST_F(RunMetadataOf, AStepKeepsTheReasonOfAKernelThatDeclined) {
+  const Output x = s.add("TestWeekday", {});
+  const auto choices = session.kernels({x});
+  ASSERT_EQ(choices.size(), 1u);
+  EXPECT_THAT(choices[0].declined, ::testing::MatchesRegex("run_metadata_test.cc:[0-9]+: only on Sundays"));
 }
 
 }  // namespace
