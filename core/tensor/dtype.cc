@@ -1,5 +1,7 @@
 #include <kolo/core/tensor/dtype.h>
 
+#include <fmt/format.h>
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -91,3 +93,8 @@ BFloat16::BFloat16(float value) {
 BFloat16::operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 }  // namespace kolo
+
+fmt::format_context::iterator fmt::formatter<kolo::DType>::format(kolo::DType dtype,
+                                                                  fmt::format_context& context) const {
+  return fmt::formatter<std::string_view>::format(kolo::name(dtype), context);
+}

@@ -1,7 +1,7 @@
 // Element types, their sizes and the three spellings of their names.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -67,8 +67,5 @@ template <> constexpr DType dtype_of<std::string>() { return DType::string; }
 
 template <>
 struct fmt::formatter<kolo::DType> : fmt::formatter<std::string_view> {
-  template <typename Context>
-  auto format(kolo::DType dtype, Context& context) const {
-    return fmt::formatter<std::string_view>::format(kolo::name(dtype), context);
-  }
+  fmt::format_context::iterator format(kolo::DType dtype, fmt::format_context& context) const;
 };

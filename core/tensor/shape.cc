@@ -1,5 +1,7 @@
 #include <kolo/core/tensor/shape.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -99,3 +101,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 }
 
 }  // namespace kolo
+
+fmt::format_context::iterator fmt::formatter<kolo::Shape>::format(const kolo::Shape& shape,
+                                                                  fmt::format_context& context) const {
+  return fmt::formatter<std::string_view>::format(shape.to_string(), context);
+}

@@ -1,7 +1,7 @@
 // The dimensions of a tensor. In a graph some may be unknown (−1), or their number itself.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -53,8 +53,5 @@ Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 template <>
 struct fmt::formatter<kolo::Shape> : fmt::formatter<std::string_view> {
-  template <typename Context>
-  auto format(const kolo::Shape& shape, Context& context) const {
-    return fmt::formatter<std::string_view>::format(shape.to_string(), context);
-  }
+  fmt::format_context::iterator format(const kolo::Shape& shape, fmt::format_context& context) const;
 };
