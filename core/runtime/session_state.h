@@ -11,10 +11,13 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/plan.h>
-#include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_devices.h>
 
-namespace kolo::detail {
+namespace kolo {
+
+class Session;
+
+namespace detail {
 
 /// Any thread.
 class SessionState final : public PlanEnvironment {
@@ -65,4 +68,5 @@ inline VariableStorage& storage_of(Session& session, const Variable& variable) {
   return state_of(session).variable(*variable.ref().node);
 }
 
-}  // namespace kolo::detail
+}  // namespace detail
+}  // namespace kolo
