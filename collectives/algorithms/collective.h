@@ -3,11 +3,7 @@
 // it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-
-#include <kolo/core/tensor/dtype.h>
+#include <kolo/collectives/reduce/reduction.h>
 
 namespace kolo {
 
@@ -28,19 +24,6 @@ class Collective {
   /// False: it makes no call that belongs to the communication thread (MPI's), so a thread that would only
   /// wait for it may start and advance it itself.
   virtual bool needs_comm_thread() const { return true; }
-};
-
-/// Elements that a collective reads and writes. Borrowed.
-struct TypedBuffer {
-  std::byte* bytes = nullptr;
-  std::int64_t elements = 0;
-  DType dtype = DType::f32;
-
-  template <typename T>
-  static TypedBuffer of(std::span<T> elements) {
-    return {reinterpret_cast<std::byte*>(elements.data()), static_cast<std::int64_t>(elements.size()),
-            dtype_of<T>()};
-  }
 };
 
 }  // namespace kolo

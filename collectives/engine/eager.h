@@ -25,7 +25,6 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/collectives/algorithms/collective.h>
 #include <kolo/collectives/engine/handle.h>
 #include <kolo/collectives/engine/process_set.h>
 #include <kolo/collectives/reduce/reduction.h>

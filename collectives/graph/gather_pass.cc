@@ -68,9 +68,7 @@ class BucketGatherKernel final : public AsyncKernel {
   Completion done_;        // kept here: a closure that held it would be allocated at each step
 };
 
-const RegisterKernel gather_kernel("BucketAllGather", "CPU", {}, KernelFactory([](KernelInit& init) {
-                                     return std::make_unique<BucketGatherKernel>(init);
-                                   }));
+const RegisterKernel gather_kernel("BucketAllGather", "CPU", {}, make_kernel<BucketGatherKernel>);
 
 // Whoever looks at what lies in `memory` does so before `node` writes there.
 void run_after_readers(StepGraph& graph, int node, const std::shared_ptr<Buffer>& memory) {

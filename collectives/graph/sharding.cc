@@ -75,9 +75,7 @@ class OwnShardKernel final : public Kernel {
   const std::int64_t first_;
 };
 
-const RegisterKernel own_shard_kernel(kOwnShard, "CPU", {}, KernelFactory([](KernelInit& init) {
-                                        return std::make_unique<OwnShardKernel>(init);
-                                      }));
+const RegisterKernel own_shard_kernel(kOwnShard, "CPU", {}, make_kernel<OwnShardKernel>);
 
 bool is_sharded_group(const Node& node) { return node.op() == "GroupAllReduce" && detail::is_sharded(node); }
 

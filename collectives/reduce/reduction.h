@@ -1,12 +1,27 @@
-// What an allreduce or a reduce-scatter does to the ranks' elements.
+// The elements that a collective works on, and what an allreduce or a reduce-scatter does to them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include <kolo/core/tensor/dtype.h>
 
 namespace kolo {
+
+/// Elements that a collective reads and writes. Borrowed.
+struct TypedBuffer {
+  std::byte* bytes = nullptr;
+  std::int64_t elements = 0;
+  DType dtype = DType::f32;
+
+  template <typename T>
+  static TypedBuffer of(std::span<T> elements) {
+    return {reinterpret_cast<std::byte*>(elements.data()), static_cast<std::int64_t>(elements.size()),
+            dtype_of<T>()};
+  }
+};
 
 /// average is the sum divided by the number of ranks; booleans are combined by or (sum, max) and and
 /// (product, min). adasum adds what is orthogonal and averages what is parallel (Maleki et al., "Scaling

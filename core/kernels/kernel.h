@@ -154,6 +154,11 @@ class AsyncKernel : public Kernel {
 
 /// Returns nullptr after init.decline(…).
 using KernelFactory = std::function<std::unique_ptr<Kernel>(KernelInit& init)>;
+/// The factory of a kernel that declines no node.
+template <typename K>
+std::unique_ptr<Kernel> make_kernel(KernelInit& init) {
+  return std::make_unique<K>(init);
+}
 
 /// A namespace-scope constant of a kernel's file. Among the kernels of an op and device that accept the
 /// node's type (of its first input, or of output 0 if there is none), those of higher priority are asked

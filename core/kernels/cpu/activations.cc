@@ -295,15 +295,10 @@ class DropoutGrad final : public Kernel {
   T scale_;
 };
 
-template <template <typename> class K, typename T>
-std::unique_ptr<Kernel> make(KernelInit& init) {
-  return std::make_unique<K<T>>(init);
-}
-
-const RegisterKernel dropout_f32("Dropout", "CPU", {DType::f32}, make<Dropout, float>);
-const RegisterKernel dropout_f64("Dropout", "CPU", {DType::f64}, make<Dropout, double>);
-const RegisterKernel dropout_grad_f32("DropoutGrad", "CPU", {DType::f32}, make<DropoutGrad, float>);
-const RegisterKernel dropout_grad_f64("DropoutGrad", "CPU", {DType::f64}, make<DropoutGrad, double>);
+const RegisterKernel dropout_f32("Dropout", "CPU", {DType::f32}, make_kernel<Dropout<float>>);
+const RegisterKernel dropout_f64("Dropout", "CPU", {DType::f64}, make_kernel<Dropout<double>>);
+const RegisterKernel dropout_grad_f32("DropoutGrad", "CPU", {DType::f32}, make_kernel<DropoutGrad<float>>);
+const RegisterKernel dropout_grad_f64("DropoutGrad", "CPU", {DType::f64}, make_kernel<DropoutGrad<double>>);
 
 }  // namespace
 

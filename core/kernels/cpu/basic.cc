@@ -62,10 +62,7 @@ void ones_like(KernelContext& context) { fill(context.output(0), 1); }
 void nothing(KernelContext&) {}
 
 const RegisterKernel kernels[] = {
-    {"Placeholder",
-     "CPU",
-     {},
-     [](KernelInit& init) -> std::unique_ptr<Kernel> { return std::make_unique<PlaceholderKernel>(init); }},
+    {"Placeholder", "CPU", {}, make_kernel<PlaceholderKernel>},
     {"Const",
      "CPU",
      {},

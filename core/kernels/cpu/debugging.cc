@@ -109,15 +109,10 @@ class CheckNumericsKernel final : public Kernel {
   std::string message_;
 };
 
-template <typename K>
-std::unique_ptr<Kernel> make(KernelInit& init) {
-  return std::make_unique<K>(init);
-}
-
-const RegisterKernel print("Print", "CPU", {}, make<PrintKernel>);
-const RegisterKernel assert_kernel("Assert", "CPU", {}, make<AssertKernel>);
+const RegisterKernel print("Print", "CPU", {}, make_kernel<PrintKernel>);
+const RegisterKernel assert_kernel("Assert", "CPU", {}, make_kernel<AssertKernel>);
 const RegisterKernel check_numerics("CheckNumerics", "CPU", {DType::f32, DType::f64},
-                                    make<CheckNumericsKernel>);
+                                    make_kernel<CheckNumericsKernel>);
 
 }  // namespace
 }  // namespace kolo

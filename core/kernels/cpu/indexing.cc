@@ -80,7 +80,7 @@ class GatherGradKernel final : public Kernel {
 
 template <typename K>
 KernelFactory factory() {
-  return [](KernelInit& init) -> std::unique_ptr<Kernel> { return std::make_unique<K>(init); };
+  return make_kernel<K>;
 }
 
 const RegisterKernel gather_kernels[] = {
@@ -136,10 +136,7 @@ class OneHotKernel final : public Kernel {
 
 template <typename Index>
 RegisterKernel kernel() {
-  return RegisterKernel("OneHot", "CPU", {dtype_of<Index>()},
-                        [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                          return std::make_unique<OneHotKernel<Index>>(init);
-                        });
+  return RegisterKernel("OneHot", "CPU", {dtype_of<Index>()}, make_kernel<OneHotKernel<Index>>);
 }
 
 const RegisterKernel one_hot_kernels[] = {kernel<std::int32_t>(), kernel<std::int64_t>(),
@@ -255,9 +252,7 @@ const RegisterKernel top_k_kernels[] = {
     {"TopK", "CPU", {DType::i64}, top_k<std::int64_t>},
     {"TopKGrad", "CPU", {DType::f32}, top_k_grad<float>},
     {"TopKGrad", "CPU", {DType::f64}, top_k_grad<double>},
-    {"InTopK", "CPU", {DType::f32, DType::f64}, KernelFactory([](KernelInit& init) {
-       return std::make_unique<InTopKKernel>(init);
-     })},
+    {"InTopK", "CPU", {DType::f32, DType::f64}, make_kernel<InTopKKernel>},
 };
 
 // Each thread makes its own rows of the result and goes through all of the input for them: rows are added in
@@ -327,9 +322,7 @@ class RangeKernel final : public Kernel {
 };
 
 const RegisterKernel range("Range", "CPU", {DType::f32, DType::f64, DType::i32, DType::i64},
-                           [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                             return std::make_unique<RangeKernel>(init);
-                           });
+                           make_kernel<RangeKernel>);
 
 }  // namespace
 

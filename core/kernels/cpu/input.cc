@@ -51,10 +51,7 @@ class IteratorNext final : public Kernel {
   std::vector<Tensor> tensors_;  // kept, so that a source may fill them anew
 };
 
-const RegisterKernel iterator_next("IteratorNext", "CPU", {},
-                                   [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                                     return std::make_unique<IteratorNext>(init);
-                                   });
+const RegisterKernel iterator_next("IteratorNext", "CPU", {}, make_kernel<IteratorNext>);
 
 }  // namespace
 

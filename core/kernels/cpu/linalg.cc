@@ -197,16 +197,11 @@ class BiasAddGrad final : public Kernel {
   Channels view_;
 };
 
-template <template <typename> class K, typename T>
-std::unique_ptr<Kernel> make(KernelInit& init) {
-  return std::make_unique<K<T>>(init);
-}
-
 const RegisterKernel onednn_bias_add("BiasAdd", "CPU", {DType::f32}, make_onednn_bias_add, 1);
-const RegisterKernel plain_bias_add_f32("BiasAdd", "CPU", {DType::f32}, make<PlainBiasAdd, float>);
-const RegisterKernel plain_bias_add_f64("BiasAdd", "CPU", {DType::f64}, make<PlainBiasAdd, double>);
-const RegisterKernel bias_add_grad_f32("BiasAddGrad", "CPU", {DType::f32}, make<BiasAddGrad, float>);
-const RegisterKernel bias_add_grad_f64("BiasAddGrad", "CPU", {DType::f64}, make<BiasAddGrad, double>);
+const RegisterKernel plain_bias_add_f32("BiasAdd", "CPU", {DType::f32}, make_kernel<PlainBiasAdd<float>>);
+const RegisterKernel plain_bias_add_f64("BiasAdd", "CPU", {DType::f64}, make_kernel<PlainBiasAdd<double>>);
+const RegisterKernel bias_add_grad_f32("BiasAddGrad", "CPU", {DType::f32}, make_kernel<BiasAddGrad<float>>);
+const RegisterKernel bias_add_grad_f64("BiasAddGrad", "CPU", {DType::f64}, make_kernel<BiasAddGrad<double>>);
 
 using Column = double*;
 

@@ -244,21 +244,18 @@ std::unique_ptr<Kernel> make_onednn_backward(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1, 1, 2, 3, 4}, plan_backward);
 }
 
-template <template <typename> class K, typename T>
-std::unique_ptr<Kernel> make(KernelInit& init) {
-  return std::make_unique<K<T>>(init);
-}
-
 const RegisterKernel onednn("BatchNorm", "CPU", {DType::f32}, make_onednn_forward, 1);
-const RegisterKernel planes_f32("BatchNorm", "CPU", {DType::f32}, make<PlaneBatchNorm, float>);
-const RegisterKernel planes_f64("BatchNorm", "CPU", {DType::f64}, make<PlaneBatchNorm, double>);
+const RegisterKernel planes_f32("BatchNorm", "CPU", {DType::f32}, make_kernel<PlaneBatchNorm<float>>);
+const RegisterKernel planes_f64("BatchNorm", "CPU", {DType::f64}, make_kernel<PlaneBatchNorm<double>>);
 const RegisterKernel onednn_grad("BatchNormGrad", "CPU", {DType::f32}, make_onednn_backward, 1);
-const RegisterKernel planes_grad_f32("BatchNormGrad", "CPU", {DType::f32}, make<PlaneBatchNormGrad, float>);
-const RegisterKernel planes_grad_f64("BatchNormGrad", "CPU", {DType::f64}, make<PlaneBatchNormGrad, double>);
+const RegisterKernel planes_grad_f32("BatchNormGrad", "CPU", {DType::f32},
+                                     make_kernel<PlaneBatchNormGrad<float>>);
+const RegisterKernel planes_grad_f64("BatchNormGrad", "CPU", {DType::f64},
+                                     make_kernel<PlaneBatchNormGrad<double>>);
 const RegisterKernel inference_f32("BatchNormInference", "CPU", {DType::f32},
-                                   make<BatchNormInference, float>);
+                                   make_kernel<BatchNormInference<float>>);
 const RegisterKernel inference_f64("BatchNormInference", "CPU", {DType::f64},
-                                   make<BatchNormInference, double>);
+                                   make_kernel<BatchNormInference<double>>);
 
 struct Rows {
   std::int64_t count = 1;
@@ -356,10 +353,12 @@ class LayerNormGrad final : public Kernel {
   const detail::NormalizationLoops<T>& loops_ = detail::normalization_loops<T>();
 };
 
-const RegisterKernel layer_norm_f32("LayerNorm", "CPU", {DType::f32}, make<LayerNorm, float>);
-const RegisterKernel layer_norm_f64("LayerNorm", "CPU", {DType::f64}, make<LayerNorm, double>);
-const RegisterKernel layer_norm_grad_f32("LayerNormGrad", "CPU", {DType::f32}, make<LayerNormGrad, float>);
-const RegisterKernel layer_norm_grad_f64("LayerNormGrad", "CPU", {DType::f64}, make<LayerNormGrad, double>);
+const RegisterKernel layer_norm_f32("LayerNorm", "CPU", {DType::f32}, make_kernel<LayerNorm<float>>);
+const RegisterKernel layer_norm_f64("LayerNorm", "CPU", {DType::f64}, make_kernel<LayerNorm<double>>);
+const RegisterKernel layer_norm_grad_f32("LayerNormGrad", "CPU", {DType::f32},
+                                         make_kernel<LayerNormGrad<float>>);
+const RegisterKernel layer_norm_grad_f64("LayerNormGrad", "CPU", {DType::f64},
+                                         make_kernel<LayerNormGrad<double>>);
 
 }  // namespace
 

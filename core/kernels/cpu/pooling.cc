@@ -264,11 +264,6 @@ std::unique_ptr<Kernel> make_max_pool_grad(KernelInit& init) {
   return std::make_unique<PlainMaxPoolGrad<T, std::int32_t>>(init);
 }
 
-template <template <typename> class K, typename T>
-std::unique_ptr<Kernel> make(KernelInit& init) {
-  return std::make_unique<K<T>>(init);
-}
-
 const RegisterKernel onednn_max_pool("MaxPool", "CPU", {DType::f32}, make_onednn_forward<kMax>, 1);
 const RegisterKernel max_pool_f32("MaxPool", "CPU", {DType::f32}, make_max_pool<float>);
 const RegisterKernel max_pool_f64("MaxPool", "CPU", {DType::f64}, make_max_pool<double>);
@@ -276,11 +271,13 @@ const RegisterKernel onednn_max_pool_grad("MaxPoolGrad", "CPU", {DType::f32}, ma
 const RegisterKernel max_pool_grad_f32("MaxPoolGrad", "CPU", {DType::f32}, make_max_pool_grad<float>);
 const RegisterKernel max_pool_grad_f64("MaxPoolGrad", "CPU", {DType::f64}, make_max_pool_grad<double>);
 const RegisterKernel onednn_avg_pool("AvgPool", "CPU", {DType::f32}, make_onednn_forward<kMean>, 1);
-const RegisterKernel avg_pool_f32("AvgPool", "CPU", {DType::f32}, make<PlainAvgPool, float>);
-const RegisterKernel avg_pool_f64("AvgPool", "CPU", {DType::f64}, make<PlainAvgPool, double>);
+const RegisterKernel avg_pool_f32("AvgPool", "CPU", {DType::f32}, make_kernel<PlainAvgPool<float>>);
+const RegisterKernel avg_pool_f64("AvgPool", "CPU", {DType::f64}, make_kernel<PlainAvgPool<double>>);
 const RegisterKernel onednn_avg_pool_grad("AvgPoolGrad", "CPU", {DType::f32}, make_onednn_backward<kMean>, 1);
-const RegisterKernel avg_pool_grad_f32("AvgPoolGrad", "CPU", {DType::f32}, make<PlainAvgPoolGrad, float>);
-const RegisterKernel avg_pool_grad_f64("AvgPoolGrad", "CPU", {DType::f64}, make<PlainAvgPoolGrad, double>);
+const RegisterKernel avg_pool_grad_f32("AvgPoolGrad", "CPU", {DType::f32},
+                                       make_kernel<PlainAvgPoolGrad<float>>);
+const RegisterKernel avg_pool_grad_f64("AvgPoolGrad", "CPU", {DType::f64},
+                                       make_kernel<PlainAvgPoolGrad<double>>);
 
 // A result lies between two elements of the image: (1 − share) of `before`, share of `behind`.
 struct Place {
@@ -417,10 +414,10 @@ class ResizeGrad final : public Kernel {
   Places places_;
 };
 
-const RegisterKernel resize_f32("Resize", "CPU", {DType::f32}, make<Resize, float>);
-const RegisterKernel resize_f64("Resize", "CPU", {DType::f64}, make<Resize, double>);
-const RegisterKernel resize_grad_f32("ResizeGrad", "CPU", {DType::f32}, make<ResizeGrad, float>);
-const RegisterKernel resize_grad_f64("ResizeGrad", "CPU", {DType::f64}, make<ResizeGrad, double>);
+const RegisterKernel resize_f32("Resize", "CPU", {DType::f32}, make_kernel<Resize<float>>);
+const RegisterKernel resize_f64("Resize", "CPU", {DType::f64}, make_kernel<Resize<double>>);
+const RegisterKernel resize_grad_f32("ResizeGrad", "CPU", {DType::f32}, make_kernel<ResizeGrad<float>>);
+const RegisterKernel resize_grad_f64("ResizeGrad", "CPU", {DType::f64}, make_kernel<ResizeGrad<double>>);
 
 }  // namespace
 

@@ -242,26 +242,21 @@ class PositionKernel final : public Kernel {
   int axis_;
 };
 
-template <typename K>
-std::unique_ptr<Kernel> make(KernelInit& init) {
-  return std::make_unique<K>(init);
-}
-
 template <typename T>
 void register_kernels_of() {
   const std::vector<DType> type = {dtype_of<T>()};
-  RegisterKernel("ReduceSum", "CPU", type, KernelFactory(make<ReduceKernel<detail::SumFold, T>>));
-  RegisterKernel("ReduceProd", "CPU", type, KernelFactory(make<ReduceKernel<detail::ProductFold, T>>));
-  RegisterKernel("ReduceMax", "CPU", type, KernelFactory(make<ReduceKernel<detail::MaxFold, T>>));
-  RegisterKernel("ReduceMin", "CPU", type, KernelFactory(make<ReduceKernel<detail::MinFold, T>>));
-  RegisterKernel("ArgMax", "CPU", type, KernelFactory(make<PositionKernel<T, std::greater<T>>>));
-  RegisterKernel("ArgMin", "CPU", type, KernelFactory(make<PositionKernel<T, std::less<T>>>));
+  RegisterKernel("ReduceSum", "CPU", type, make_kernel<ReduceKernel<detail::SumFold, T>>);
+  RegisterKernel("ReduceProd", "CPU", type, make_kernel<ReduceKernel<detail::ProductFold, T>>);
+  RegisterKernel("ReduceMax", "CPU", type, make_kernel<ReduceKernel<detail::MaxFold, T>>);
+  RegisterKernel("ReduceMin", "CPU", type, make_kernel<ReduceKernel<detail::MinFold, T>>);
+  RegisterKernel("ArgMax", "CPU", type, make_kernel<PositionKernel<T, std::greater<T>>>);
+  RegisterKernel("ArgMin", "CPU", type, make_kernel<PositionKernel<T, std::less<T>>>);
   RegisterKernel("SumLike", "CPU", type, sum_like<T>);
   if constexpr (std::is_floating_point_v<T>) {
-    RegisterKernel("ReduceMean", "CPU", type, KernelFactory(make<MeanKernel<T>>));
-    RegisterKernel("ReduceSumGrad", "CPU", type, KernelFactory(make<SumGradKernel<T>>));
-    RegisterKernel("ReduceProdGrad", "CPU", type, KernelFactory(make<ProductGradKernel<T>>));
-    RegisterKernel("ReduceExtremumGrad", "CPU", type, KernelFactory(make<ExtremumGradKernel<T>>));
+    RegisterKernel("ReduceMean", "CPU", type, make_kernel<MeanKernel<T>>);
+    RegisterKernel("ReduceSumGrad", "CPU", type, make_kernel<SumGradKernel<T>>);
+    RegisterKernel("ReduceProdGrad", "CPU", type, make_kernel<ProductGradKernel<T>>);
+    RegisterKernel("ReduceExtremumGrad", "CPU", type, make_kernel<ExtremumGradKernel<T>>);
   }
 }
 
@@ -271,8 +266,8 @@ const bool registered = [] {
   register_kernels_of<std::int32_t>();
   register_kernels_of<std::int64_t>();
   const std::vector<DType> logical = {DType::boolean};
-  RegisterKernel("ReduceAny", "CPU", logical, KernelFactory(make<ReduceKernel<detail::AnyFold, bool>>));
-  RegisterKernel("ReduceAll", "CPU", logical, KernelFactory(make<ReduceKernel<detail::AllFold, bool>>));
+  RegisterKernel("ReduceAny", "CPU", logical, make_kernel<ReduceKernel<detail::AnyFold, bool>>);
+  RegisterKernel("ReduceAll", "CPU", logical, make_kernel<ReduceKernel<detail::AllFold, bool>>);
   return true;
 }();
 
@@ -331,9 +326,7 @@ class CumsumKernel final : public Kernel {
 
 template <typename T>
 RegisterKernel kernel() {
-  return RegisterKernel("Cumsum", "CPU", {dtype_of<T>()}, [](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<CumsumKernel<T>>(init);
-  });
+  return RegisterKernel("Cumsum", "CPU", {dtype_of<T>()}, make_kernel<CumsumKernel<T>>);
 }
 
 const RegisterKernel cumsum_kernels[] = {kernel<float>(), kernel<double>(), kernel<std::int32_t>(),
@@ -384,8 +377,9 @@ class GlobalNormKernel final : public Kernel {
   std::vector<double> sums_;  // of blocks; keeps its capacity from step to step
 };
 
-const RegisterKernel global_norm_f32("GlobalNorm", "CPU", {DType::f32}, make<GlobalNormKernel<float>>);
-const RegisterKernel global_norm_f64("GlobalNorm", "CPU", {DType::f64}, make<GlobalNormKernel<double>>);
+const RegisterKernel global_norm_f32("GlobalNorm", "CPU", {DType::f32}, make_kernel<GlobalNormKernel<float>>);
+const RegisterKernel global_norm_f64("GlobalNorm", "CPU", {DType::f64},
+                                     make_kernel<GlobalNormKernel<double>>);
 
 // x · 0 is 0 exactly where x is finite, else NaN: one sum tells.
 template <typename T>

@@ -161,9 +161,7 @@ class SliceGradKernel final : public BlockKernel {
 
 template <typename K>
 RegisterKernel kernel(const char* op) {
-  return RegisterKernel(op, "CPU", kNumeric, [](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<K>(init);
-  });
+  return RegisterKernel(op, "CPU", kNumeric, make_kernel<K>);
 }
 
 const RegisterKernel concat_kernels[] = {
@@ -260,9 +258,7 @@ class TransposeKernel final : public Kernel {
 const RegisterKernel transpose("Transpose", "CPU",
                                {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8,
                                 DType::i8, DType::f16, DType::bf16},
-                               [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                                 return std::make_unique<TransposeKernel>(init);
-                               });
+                               make_kernel<TransposeKernel>);
 
 void put(const Tensor& to, std::size_t at, std::int64_t number) {
   if (to.dtype() == DType::i64) {

@@ -124,9 +124,7 @@ class ReverseKernel final : public Kernel {
 
 template <typename K>
 RegisterKernel kernel(const char* op) {
-  return RegisterKernel(op, "CPU", kNumeric, [](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<K>(init);
-  });
+  return RegisterKernel(op, "CPU", kNumeric, make_kernel<K>);
 }
 
 const RegisterKernel slice_kernels[] = {
@@ -174,9 +172,7 @@ class PadKernel final : public Kernel {
 const RegisterKernel pad("Pad", "CPU",
                          {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8,
                           DType::i8, DType::f16, DType::bf16},
-                         [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                           return std::make_unique<PadKernel>(init);
-                         });
+                         make_kernel<PadKernel>);
 
 class TileKernel final : public Kernel {
  public:
@@ -228,9 +224,7 @@ void broadcast_to(KernelContext& context) {
 
 template <typename K>
 RegisterKernel kernel(const char* op, const std::vector<DType>& types) {
-  return RegisterKernel(op, "CPU", types, [](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<K>(init);
-  });
+  return RegisterKernel(op, "CPU", types, make_kernel<K>);
 }
 
 const RegisterKernel tile_kernels[] = {
