@@ -1,5 +1,5 @@
-// model.ckpt-<step>.index.json: what stands beside the tensors of a checkpoint, and the sums that tell
-// whether any of it has changed. It depends on the saved state alone: no time, host or path.
+// The two files of a checkpoint: written so that they are there whole or not at all, read with their sums
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -9,39 +9,10 @@
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
+#include <kolo/core/training/checkpoint_index.h>
 #include <kolo/core/training/safetensors.h>
 
 namespace kolo {
-
-struct CheckpointIndex {
-  struct TensorEntry {
-    DType dtype = DType::f32;
-    Shape shape;
-    std::uint32_t crc32c = 0;  // of the elements
-  };
-
-  std::optional<std::int64_t> global_step;
-  std::uint64_t file_bytes = 0;     // of the safetensors file
-  std::uint32_t header_crc32c = 0;  // of its bytes before the data, the length field included
-  std::map<std::string, TensorEntry> tensors;
-  std::map<std::string, std::uint64_t> random_positions;  // by the random op's node name
-  std::map<std::string, std::string> state;               // by name, each a JSON value as compact text
-};
-
-/// "e3069283": how files and programs write a sum.
-std::string crc32c_text(std::uint32_t sum);
-
-/// JSON with sorted names; its last field is the sum of all the text before it. Equal indexes give equal
-/// text. Throws InvalidArgumentError if a value of `state` is not JSON.
-std::string checkpoint_index_text(const CheckpointIndex& index);
-/// Throws DataLossError that says what is wrong with `text`: cut, changed in any bit, or not an index.
-CheckpointIndex parse_checkpoint_index(const std::string& text);
-
-/// What kolo-inspect prints: global_step, tensors and the rest of the index as one line of JSON with sorted
-/// names.
-std::string checkpoint_summary_json(const CheckpointIndex& index);
-
-inline constexpr char kCheckpointBasename[] = "model.ckpt";
 
 std::string checkpoint_tensors_path(const std::string& prefix);
 std::string checkpoint_index_path(const std::string& prefix);

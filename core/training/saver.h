@@ -9,7 +9,7 @@
 
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/checkpoint_index.h>
 
 namespace kolo {
 
