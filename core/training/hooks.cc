@@ -5,6 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/training/durable_file.h>
 #include <kolo/core/training/rank_state.h>
 
 namespace kolo {
