@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Model {
 
 /// A namespace-scope constant of a model's file. A second model of one name is an InternalError at start-up.
 struct RegisterModel {
-  explicit RegisterModel(Model model);
+  explicit RegisterModel(Model model, const std::source_location& place = std::source_location::current());
 };
 
 /// Throws InvalidArgumentError that names the nearest model and all that there are.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ using OptimizerFactory = std::unique_ptr<Optimizer> (*)(const OptimizerSettings&
 /// A namespace-scope constant of an optimizer's file. A second optimizer of one name is an InternalError at
 /// start-up.
 struct RegisterOptimizer {
-  RegisterOptimizer(std::string name, OptimizerFactory make);
+  RegisterOptimizer(const std::string& name, OptimizerFactory make,
+                    const std::source_location& place = std::source_location::current());
 };
 
 /// Throws InvalidArgumentError that names the nearest optimizer and all that there are.

@@ -1,29 +1,29 @@
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 
 #include <algorithm>
-#include <map>
 
 #include <kolo/collectives/algorithms/stages.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/registry.h>
 
 namespace kolo {
 namespace {
 
-std::map<std::string, AllreduceFactory>& registry() {
-  static std::map<std::string, AllreduceFactory> factories;
+Registry<AllreduceFactory>& registry() {
+  static Registry<AllreduceFactory> factories("allreduce algorithm");
   return factories;
 }
 
 }  // namespace
 
-RegisterAllreduce::RegisterAllreduce(const std::string& name, AllreduceFactory make) {
-  if (!registry().emplace(name, make).second)
-    throw InternalError("allreduce algorithm \"{}\" is registered twice", name);
+RegisterAllreduce::RegisterAllreduce(const std::string& name, AllreduceFactory make,
+                                     const std::source_location& place) {
+  registry().add(name, make, place);
 }
 
 AllreduceFactory allreduce_factory(const std::string& name) {
-  const auto found = registry().find(name);
-  return found == registry().end() ? nullptr : found->second;
+  const AllreduceFactory* const found = registry().find(name);
+  return found == nullptr ? nullptr : *found;
 }
 
 std::shared_ptr<Collective> make_allreduce(const std::string& name, const AlgorithmContext& context,
@@ -37,7 +37,7 @@ std::shared_ptr<Collective> make_allreduce(const std::string& name, const Algori
 std::vector<std::string> allreduce_names() {
   // Not over messages, and made by MpiCommunicator: a call of MPI's own, and the node's.
   std::vector<std::string> names = {"mpi", "shared_memory"};
-  for (const auto& [name, make] : registry()) names.push_back(name);
+  for (const std::string& name : registry().names()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }

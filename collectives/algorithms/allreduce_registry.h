@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,7 +47,8 @@ using AllreduceFactory = std::shared_ptr<Collective> (*)(const AlgorithmContext&
 
 /// A namespace-scope constant of an algorithm's file. A second one of a name is an InternalError at start-up.
 struct RegisterAllreduce {
-  RegisterAllreduce(const std::string& name, AllreduceFactory make);
+  RegisterAllreduce(const std::string& name, AllreduceFactory make,
+                    const std::source_location& place = std::source_location::current());
 };
 
 /// nullptr if there is none of this name among the algorithms over point-to-point messages.

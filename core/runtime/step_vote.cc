@@ -1,16 +1,15 @@
 #include <kolo/core/runtime/step_vote.h>
 
-#include <map>
-
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/registry.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {
 
-std::map<std::string, VoteFactory>& registry() {
-  static std::map<std::string, VoteFactory> factories;
+Registry<VoteFactory>& registry() {
+  static Registry<VoteFactory> factories("the vote of");
   return factories;
 }
 
@@ -26,11 +25,13 @@ StepFlag flag_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-RegisterVote::RegisterVote(const std::string& op, VoteFactory make) { registry()[op] = make; }
+RegisterVote::RegisterVote(const std::string& op, VoteFactory make, const std::source_location& place) {
+  registry().add(op, make, place);
+}
 
 VoteFactory vote_factory(const std::string& op) {
-  const auto found = registry().find(op);
-  return found == registry().end() ? nullptr : found->second;
+  const VoteFactory* const found = registry().find(op);
+  return found == nullptr ? nullptr : *found;
 }
 
 namespace detail {

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,8 @@ using StepVotes = std::vector<std::shared_ptr<StepVote>>;
 /// this rank has nobody to agree with.
 using VoteFactory = std::shared_ptr<StepVote> (*)(const Node& node);
 struct RegisterVote {
-  RegisterVote(const std::string& op, VoteFactory make);
+  RegisterVote(const std::string& op, VoteFactory make,
+               const std::source_location& place = std::source_location::current());
 };
 /// nullptr if nodes of this op need none.
 VoteFactory vote_factory(const std::string& op);
