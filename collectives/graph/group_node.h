@@ -23,14 +23,4 @@ std::vector<GradientSpec> gradient_specs(const Node& group);
 /// As the node says, else as init() found.
 BucketLimits bucket_limits(const Node& group);
 
-/// Each rank keeps a part of every bucket.
-bool is_sharded(const Node& group);
-/// Throws FailedPreconditionError if the node was built for another rank, or for another number of them.
-void check_built_for_this_rank(const Node& group);
-/// For its schedule, in the backward order: what the graph takes of each gradient, and the variables that are
-/// gathered.
-std::vector<ShardSpec> shard_specs(const Node& group);
-/// The group whose variables a GatherShards node gathers.
-const Node& group_of_gather(const Node& gather);
-
 }  // namespace kolo::detail

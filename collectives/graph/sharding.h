@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kolo/collectives/schedule/bucket.h>
+#include <kolo/collectives/schedule/spec.h>
 #include <kolo/core/graph/scope.h>
 
 namespace kolo {
@@ -41,4 +42,17 @@ std::optional<std::pair<const Node*, std::vector<UpdatedPart>>> gathered_by(cons
 /// gradient once in a graph. Those in one bucket are of one type.
 Outputs gather_shards(const Scope& s, const Node& group, const std::vector<UpdatedPart>& parts);
 
+namespace detail {
+
+/// Each rank keeps a part of every bucket.
+bool is_sharded(const Node& group);
+/// Throws FailedPreconditionError if the node was built for another rank, or for another number of them.
+void check_built_for_this_rank(const Node& group);
+/// For its schedule, in the backward order: what the graph takes of each gradient, and the variables that are
+/// gathered.
+std::vector<ShardSpec> shard_specs(const Node& group);
+/// The group whose variables a GatherShards node gathers.
+const Node& group_of_gather(const Node& gather);
+
+}  // namespace detail
 }  // namespace kolo

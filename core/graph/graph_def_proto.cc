@@ -1,3 +1,4 @@
+// Graph definitions to and from protobuf messages. Contract: graph_def_internal.h.
 #include <kolo/core/graph/graph_def_internal.h>
 
 #include <algorithm>

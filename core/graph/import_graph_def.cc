@@ -1,3 +1,4 @@
+// A definition becomes nodes of a graph. Contract: graph_def.h.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -5,8 +5,6 @@
 
 namespace kolo {
 
-// What training makes small, beside cross_entropy.h. f32 and f64.
-
 /// Σ x² / 2, a scalar: weight decay. Summed in double.
 Output l2_loss(const Scope& s, Output x);
 

@@ -1,3 +1,4 @@
+// A pass: what depends on constants alone is computed once. Contract: pipeline.h.
 #include <algorithm>
 #include <memory>
 #include <optional>

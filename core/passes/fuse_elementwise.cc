@@ -1,3 +1,4 @@
+// A pass: trees of element-wise ops go through memory once. Contract: pipeline.h.
 #include <algorithm>
 #include <functional>
 #include <map>

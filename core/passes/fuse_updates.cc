@@ -1,3 +1,4 @@
+// A pass: one kernel for the updates of many variables. Contract: pipeline.h.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A pass: equal nodes become one. Contract: pipeline.h.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

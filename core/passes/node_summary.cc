@@ -1,3 +1,4 @@
+// How an error shows a node, as TensorFlow 1 does. Contract: placer.h.
 #include <fmt/format.h>
 
 #include <cctype>

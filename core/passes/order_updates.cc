@@ -1,3 +1,4 @@
+// A pass: reads and updates of a variable in the order of their creation. Contract: pipeline.h.
 #include <algorithm>
 #include <map>
 #include <set>

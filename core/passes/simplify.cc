@@ -1,3 +1,4 @@
+// A pass: arithmetic that gives its input back, bit for bit. Contract: pipeline.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
