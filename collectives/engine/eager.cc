@@ -1,5 +1,7 @@
 #include <kolo/collectives/engine/eager.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
