@@ -11,6 +11,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/graph/graph_def.h>
+#include <kolo/core/kernels/kernel.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/launcher/inspect_command.h>
 
@@ -116,6 +117,12 @@ void print_dot(const GraphDef& graph) {
   fmt::print("}}\n");
 }
 
+// False for placeholders, which are fed, and for notes that are never run.
+bool runs(const Node& node) {
+  return node.op() != "Placeholder" &&
+         (node.schema().is_expanded_by_pass() || !kernels_of(node.op()).empty());
+}
+
 // What nobody reads or waits for: a step of these has all nodes.
 std::vector<Fetch> ends_of(const Graph& graph) {
   std::set<const Node*> followed;
@@ -125,7 +132,7 @@ std::vector<Fetch> ends_of(const Graph& graph) {
   }
   std::vector<Fetch> ends;
   for (int id = 0; id < graph.num_nodes(); ++id)
-    if (followed.count(&graph.node(id)) == 0 && graph.node(id).op() != "Placeholder")
+    if (followed.count(&graph.node(id)) == 0 && runs(graph.node(id)))
       ends.push_back(Operation(&graph.node(id)));
   return ends;
 }

@@ -50,11 +50,11 @@ struct BatchNormLayer {
   double epsilon = 1e-3;   // added to the variance
 };
 
-/// x [N,C] or [N,C,…] normalized channel by channel with the statistics of the batch (batch_norm.h), scaled
-/// by gamma [C], which starts at 1, and shifted by beta [C], from 0. moving_mean and moving_variance (from 0
-/// and 1) are not trainable; they are saved, and moved by the train op of Optimizer::minimize, on each rank
-/// with its own samples. inference_form gives the network that uses them. Throws InvalidArgumentError unless
-/// x has two dimensions or more and its number of channels is known.
+/// x [N,C] or [N,C,…] normalized channel by channel with the statistics of the batch
+/// (core/ops/normalization.h), scaled by gamma [C], which starts at 1, and shifted by beta [C], from 0.
+/// moving_mean and moving_variance (from 0 and 1) are not trainable; they are saved, and moved by the train
+/// op of Optimizer::minimize, on each rank with its own samples. inference_form gives the network that uses
+/// them. Throws InvalidArgumentError unless x has two dimensions or more and its number of channels is known.
 Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});
 
 /// batch_norm with the statistics of all ranks' samples (collectives/graph/sync_batch_norm.h): variables of
@@ -62,8 +62,8 @@ Output batch_norm(const Scope& s, Output x, const std::string& name, const Batch
 /// number of dimensions must be known.
 Output sync_batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});
 
-/// x [N,…,D] normalized along its last dimension (layer_norm.h), scaled by gamma [D], which starts at 1, and
-/// shifted by beta [D], from 0. Throws InvalidArgumentError unless D is known.
+/// x [N,…,D] normalized along its last dimension (core/ops/normalization.h), scaled by gamma [D], which
+/// starts at 1, and shifted by beta [D], from 0. Throws InvalidArgumentError unless D is known.
 Output layer_norm(const Scope& s, Output x, const std::string& name, double epsilon = 1e-5);
 
 /// x [N, …] → [N, elements of the rest]. Throws InvalidArgumentError unless the rest of the shape is known.

@@ -53,10 +53,10 @@ class Optimizer {
   const std::string& name() const { return name_; }
 
   /// compute_gradients and apply_gradients in one: the operation that makes one training step. It ends with
-  /// the update_ops that belong to the loss (update_ops.h), such as batch normalization's moving averages.
-  /// loss: f32|f64, any shape (summed).
-  /// Throws as those two do, and InvalidArgumentError `No gradients provided for any variable, check your
-  /// graph for ops that do not support gradients, between variables <vars> and loss <loss>.`
+  /// the update_ops that belong to the loss (core/ops/variables.h), such as batch normalization's moving
+  /// averages. loss: f32|f64, any shape (summed). Throws as those two do, and InvalidArgumentError `No
+  /// gradients provided for any variable, check your graph for ops that do not support gradients, between
+  /// variables <vars> and loss <loss>.`
   Operation minimize(Scope& s, Output loss, const MinimizeOptions& options = {});
 
   /// Pairs (gradient, variable), in the order of `variables`.

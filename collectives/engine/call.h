@@ -22,7 +22,8 @@ struct CallOptions {
 /// to the other ranks, which would wait for this call, and thrown. Any thread but kolo's own.
 template <typename Fill>
 OperationPtr start(OpKind kind, const CallOptions& options, const Fill& fill) {
-  const auto set = current_engine()->set(options.process_set);
+  const auto engine = current_engine();  // kept until the call is submitted: the set refers to its thread
+  const auto set = engine->set(options.process_set);
   auto operation = make_operation();
   auto request = std::make_shared<Request>();
   request->kind = kind;

@@ -155,7 +155,8 @@ OperationPtr start_in_place(OpKind kind, std::span<const TypedBuffer> buffers, s
 OperationPtr start_again(const TypedBuffer& buffer, const Tensor* tensor, const Reduction& reduction,
                          const EagerOptions& options) {
   if (options.name.empty()) return nullptr;
-  const auto set = detail::current_engine()->set(options.process_set.id());
+  const auto engine = detail::current_engine();
+  const auto set = engine->set(options.process_set.id());
   auto operation = detail::make_operation();
   operation->buffers.push_back(buffer);
   if (tensor != nullptr) operation->tensors.push_back(*tensor);

@@ -169,8 +169,12 @@ std::shared_ptr<StepVote> make_schedule(const Node& group) {
   }
   const auto compared = group.attr<std::vector<std::string>>("compared"),
              values = group.attr<std::vector<std::string>>("compared_values");
-  for (std::size_t i = 0; i < std::min(compared.size(), values.size()); ++i)
-    spec.options.emplace_back(compared[i], values[i]);
+  if (compared.size() != values.size())
+    throw InvalidArgumentError(
+        "{} names {} settings to compare and {} values; a graph that an older kolo exported has no values: "
+        "build it again",
+        describe(group), compared.size(), values.size());
+  for (std::size_t i = 0; i < compared.size(); ++i) spec.options.emplace_back(compared[i], values[i]);
   spec.limits = detail::bucket_limits(group);
   return std::make_shared<Schedule>(std::move(spec));
 }

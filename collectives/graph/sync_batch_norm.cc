@@ -57,7 +57,7 @@ Outputs gradients_of_statistics(Scope& s, const Node& op, const Outputs& dy) {
           {}};
 }
 
-// One op, so that the loss is computed together with the moving averages (update_ops.h).
+// One op, so that the loss is computed together with the moving averages (core/ops/variables.h).
 const RegisterOp statistics_op(
     OpSchema("SyncBatchStatistics")
         .input("totals", {DType::f64})

@@ -62,11 +62,11 @@ class VoteBox {
 
  private:
   const std::vector<int> ranks_;
-  StepFlags raised_;   // by this rank, not sent yet
-  StepFlags sent_;     // by this rank in this step
-  StepFlags coming_;   // of all, in this step
-  StepFlags outcome_;  // of the last step that is over
-  bool is_over_ = false;
+  StepFlags raised_;      // by this rank, not sent yet
+  StepFlags sent_;        // by this rank in this step
+  StepFlags coming_;      // of all, in this step
+  StepFlags outcome_;     // of the last step that is over
+  bool is_over_ = false;  // slots finish in order, as the communication thread runs them: none comes behind
   std::string failure_;
   std::int64_t exchanges_ = 0;
 };

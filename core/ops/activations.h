@@ -7,8 +7,8 @@
 
 namespace kolo {
 
-// The functions between layers, element by element: f32 and f64. f32 to about 1e-6, relative to the larger of
-// 1 and the value. relu, sigmoid and tanh are in elementwise.h.
+// Activations, element by element: f32 and f64. f32 to about 1e-6, relative to the larger of 1 and the
+// value.
 
 /// x · Φ(x), with the normal distribution Φ; or, `approximate`, with 0.5 · (1 + tanh(√(2/π) · (x + 0.044715
 /// x³))) in its place. Hendrycks, Gimpel, arXiv:1606.08415.

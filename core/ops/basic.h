@@ -5,7 +5,7 @@
 
 namespace kolo {
 
-// Values, views and order: what every graph needs whatever it computes.
+// Values, fed or fixed, and views of them.
 
 /// A value that is fed. Running it unfed: InvalidArgumentError `You must feed a value for placeholder tensor
 /// '<name>' with dtype <t>`.

@@ -10,7 +10,7 @@
 
 namespace kolo {
 
-// Parts of a step that happen only where a value of the step says so, and order without data.
+// Branches and order.
 
 /// Makes the ops of a branch in the scope that it is given, and returns what the branch computes. Nodes that
 /// it makes in another scope are not part of the branch and run in any case.

@@ -55,7 +55,7 @@ std::array<WindowAxis, 2> window_axes(const Shape& images, const RowsCols& windo
 /// bits.
 RowsCols rows_cols(const std::vector<std::int64_t>& numbers, const char* what);
 
-// Two-dimensional convolution (as everywhere in deep learning: correlation, the window is not flipped).
+// Convolutions.
 
 struct Conv2dOptions {
   RowsCols strides{1, 1};

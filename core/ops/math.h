@@ -6,7 +6,7 @@
 
 namespace kolo {
 
-// Arithmetic on tensors, element by element. Two operands have one type and are broadcast by NumPy's rule.
+// Arithmetic.
 
 /// f32 f64 i32 i64. Throw InvalidArgumentError `Incompatible shapes: [2,3] vs. [4]`.
 Output add(const Scope& s, Output a, Output b);

@@ -24,7 +24,7 @@ Output truncated_normal(const Scope& s, DType dtype, Shape shape, double mean = 
                         std::int64_t seed = 0);
 
 // First values of weights whose spread follows from their shape. Plain ones are zeros, ones and fill
-// (ops/basic.h) and the distributions of ops/random.h.
+// (ops/basic.h) and the distributions above.
 
 /// How many inputs feed an element of the result and how many outputs an input reaches. Dense weights are
 /// [inputs, outputs], convolution weights [outputs, inputs, height, width] (any number of window dimensions);

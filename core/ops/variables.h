@@ -9,7 +9,7 @@
 
 namespace kolo {
 
-// Tensors that keep their value from run to run.
+// Variables.
 
 struct VariableOptions {
   bool trainable = true;  // in the collection trainable_variables: optimizers update it

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
@@ -56,6 +57,11 @@ std::optional<RankDifference> compare_ranks(Group& group, const NamedTexts& own)
   std::vector<NamedTexts> all;
   for (const std::string& theirs : group.allgather(text))
     all.push_back(nlohmann::json::parse(theirs).get<NamedTexts>());
+  for (NamedTexts& texts : all) {
+    std::map<std::string, int> times;
+    for (auto& [name, value] : texts)  // one that comes again gets a number: none hides another
+      if (const int time = ++times[name]; time > 1) name += fmt::format(" ({})", time);
+  }
   return first_difference(std::move(all));
 }
 

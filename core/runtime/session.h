@@ -76,7 +76,8 @@ class Session {
   }
 
   /// Which kernel each node of a run with these fetches and feeds has, and why not a faster one: compiles the
-  /// plan and runs nothing. Of a feed the type and shape count. Throws as run() does before it runs.
+  /// plan, runs nothing. Of a feed type and shape count. Collective where the first run would be (ranks
+  /// compare what the step reduces); throws as run() does before it runs.
   std::vector<KernelChoice> kernels(const std::vector<Fetch>& fetches, const Feeds& feeds = {});
 
   /// Binds a signature once, so that each call costs the step alone. Throws as run() does for feeds and

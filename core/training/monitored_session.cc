@@ -216,7 +216,8 @@ class MonitoredTrainingSession::Impl {
     const bool traced = merged.args().trace;
     const auto results =
         session_->run(merged.args().fetches, merged.args().feeds,
-                      {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace}, &metadata);
+                      {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace},
+                      traced ? &metadata : nullptr);
     note_step();
     if (global_step_) report_completed_step(last_step_);
     const auto gathered = rendezvous_->gather_if_agreed();

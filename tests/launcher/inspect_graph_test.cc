@@ -6,6 +6,8 @@
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
+#include <kolo/core/training/rank_state.h>
 
 #include "tests/launcher/inspect_fixture.h"
 
@@ -97,6 +99,15 @@ TEST_F(InspectGraph, NamesTheKernelOfEachNode) {
   EXPECT_EQ(inspect("graph --kernels " + (folder_ / "kernels.pb")), 0) << err_;
   EXPECT_THAT(out_, AllOf(HasSubstr("1 kernels; sizes that only a step tells are taken as 64\n"),
                           testing::ContainsRegex("\nminus  Neg  elementwise_kernels.cc:[0-9]+\n")));
+}
+
+TEST_F(InspectGraph, PassesOverNodesThatAreNeverRun) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, Tensor::of<float>({2}, {1, 2})));
+  set_rank_state(graph, v, {.kind = RankState::Kind::part, .whole = {"whole", {4}}, .range = {0, 2}});
+  write_graph(graph, folder_ / "notes.pb");
+  EXPECT_EQ(inspect("graph --kernels " + (folder_ / "notes.pb")), 0) << err_;
 }
 
 }  // namespace
