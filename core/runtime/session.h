@@ -75,8 +75,8 @@ class Session {
     return FetchStructure<T>::rebuild(fetches, next);
   }
 
-  /// Which kernel each node of such a run has, and why not a faster one: compiles the plan, runs nothing. Of a
-  /// feed type and shape count. Collective where the first run is; throws as run() does before it runs.
+  /// Which kernel each node of such a run has, and why not a faster one: compiles the plan, runs nothing. Of
+  /// feeds type and shape count. Collective where the first run is; throws as run() does before it runs.
   std::vector<KernelChoice> kernels(const std::vector<Fetch>& fetches, const Feeds& feeds = {});
 
   /// Binds a signature once, so that each call costs the step alone. Throws as run() does for feeds and
