@@ -1,1 +1,2 @@
-// Holds the precompiled headers of the tests: a precompiled header belongs to a target, and a target has a source.
+// Holds the precompiled headers of the tests: a precompiled header belongs to a target, and a target has a
+// source.

@@ -42,7 +42,7 @@ struct ScheduleSpec {
   // are reduced as a whole. What is gathered comes after all buckets and gathers.
   std::vector<ShardSpec> shards = {};
   detail::NamedTexts options = {};  // further values that must agree on all ranks
-  ProcessSet process_set = {};  // the ranks that share the schedule
+  ProcessSet process_set = {};      // the ranks that share the schedule
 };
 
 namespace detail {
