@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/training/durable_file.h>
 #include <kolo/core/training/safetensors_internal.h>
 
 namespace kolo::detail {

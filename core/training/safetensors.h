@@ -8,9 +8,10 @@
 #include <string>
 
 #include <kolo/core/tensor/tensor.h>
-#include <kolo/core/training/durable_file.h>
 
 namespace kolo {
+
+class DurableFile;
 
 /// A tensor of a file. begin, end: bytes from the end of the header on.
 struct SafetensorsEntry {

@@ -1,5 +1,5 @@
-// How gradients travel between the ranks in fewer bytes. A compression is one file beside this one: a class
-// derived from Compression and a function that makes it. Here are those without state: none, fp16 and bf16.
+// How gradients travel between the ranks in fewer bytes. A compression is a class derived from
+// Compression and a function that makes it, in a source of its own beside this header where it has state.
 #pragma once
 
 #include <memory>
@@ -58,5 +58,25 @@ std::shared_ptr<const Compression> fp16_compression();
 /// on one rank or as a sum, is found on all: the step ends with InvalidArgumentError `the gradient of
 /// "<variable>" is not finite after bf16 compression`; with dynamic loss scaling the step is skipped instead.
 std::shared_ptr<const Compression> bf16_compression();
+
+/// Gradients travel as products of two narrow matrices: Vogels, Karimireddy, Jaggi, "PowerSGD", NeurIPS 2019.
+/// A gradient of two dimensions or more is a matrix M of its first dimension × the rest. With what earlier
+/// steps have left out added to it, it travels as P = M·Q, reduced and made orthonormal, and Mᵀ·P, reduced:
+/// rank · (n + m) elements instead of n · m. Q is the last step's second factor. Gradients of fewer
+/// dimensions, for which that is no less, or that are not f32 or f64, travel as they are. State, saved with a
+/// checkpoint:
+/// `<variable>/powersgd_q`, and `<variable>/powersgd_error`, each rank's own. A step whose gradient is not
+/// finite leaves both as they were. Average and sum alone. Throws InvalidArgumentError for rank < 1.
+std::shared_ptr<const Compression> powersgd_compression(std::int64_t rank = 1);
+
+/// The largest elements of gradients travel, the others wait: Stich, Cordonnier, Jaggi, "Sparsified SGD with
+/// memory", NeurIPS 2018.
+/// Of each f32 or f64 gradient of n elements, with what earlier steps have left out added to it, every rank
+/// gives the ⌈ratio · n⌉ elements of largest magnitude, with their places; all are gathered and added up.
+/// Where that is more than half of the elements the gradient travels as it is. State, saved with a
+/// checkpoint:
+/// `<variable>/topk_error`, each rank's own. A step whose gradient is not finite leaves it as it was. Average
+/// and sum alone. Throws InvalidArgumentError unless 0 < ratio ≤ 1.
+std::shared_ptr<const Compression> topk_compression(double ratio = 0.01);
 
 }  // namespace kolo

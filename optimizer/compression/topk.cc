@@ -1,4 +1,4 @@
-#include <kolo/optimizer/compression/topk.h>
+#include <kolo/optimizer/compression/compression.h>
 
 #include <fmt/format.h>
 

@@ -77,7 +77,7 @@ void call_engine(const std::string& kind, bool deviates) {
 }
 
 void run_step(kolo::Schedule& schedule) {
-  schedule.begin_step();
+  schedule.begin();
   std::vector<std::promise<std::exception_ptr>> over(schedule.buckets().size());
   for (std::size_t bucket = 0; bucket < over.size(); ++bucket)
     schedule.submit(static_cast<int>(bucket),

@@ -15,7 +15,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
-#include <kolo/optimizer/compression/topk.h>
+#include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/gradient_descent.h>
 

@@ -30,7 +30,7 @@ TEST(EagerBesideSchedule, BothAreRight) {
   auto* const gradient = reinterpret_cast<float*>(schedule.memory(0)->data());
   for (int step = 0; step < 50; ++step) {
     std::fill_n(gradient, 1000, static_cast<float>(rank() + 1));
-    schedule.begin_step();
+    schedule.begin();
     std::promise<std::exception_ptr> over;
     schedule.submit(0, [&](std::exception_ptr error) { over.set_value(error); });
     ASSERT_EQ(over.get_future().get(), nullptr);

@@ -30,8 +30,6 @@
 #include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/compression/compression.h>
-#include <kolo/optimizer/compression/powersgd.h>
-#include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/registry.h>

@@ -20,8 +20,7 @@
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
-#include <kolo/optimizer/compression/powersgd.h>
-#include <kolo/optimizer/compression/topk.h>
+#include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/momentum.h>
 #include <kolo/optimizer/registry.h>

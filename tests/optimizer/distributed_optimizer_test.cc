@@ -10,8 +10,6 @@
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/optimizer/compression/compression.h>
-#include <kolo/optimizer/compression/powersgd.h>
-#include <kolo/optimizer/compression/topk.h>
 #include <kolo/optimizer/registry.h>
 #include <kolo/optimizer/rule_optimizer.h>
 

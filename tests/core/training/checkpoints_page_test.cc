@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/monitored_session.h>
 
 #include "tests/core/training/counting_graph.h"

@@ -1,3 +1,4 @@
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/monitored_session.h>
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/saver.h>
 
 #include <gmock/gmock.h>
