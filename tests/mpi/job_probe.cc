@@ -71,7 +71,7 @@ void stall(int missing, const kolo::ProcessSet& set = {}) {
       {.name = "stalled", .gradients = {{"g", kolo::Shape{100}, kolo::DType::f32}}, .process_set = set});
   schedule.compare();
   if (kolo::rank() == missing) std::this_thread::sleep_for(std::chrono::seconds(4));
-  schedule.begin_step();
+  schedule.begin();
   std::promise<std::exception_ptr> over;
   schedule.submit(0, [&](std::exception_ptr error) { over.set_value(error); });
   const auto error = over.get_future().get();

@@ -1,4 +1,5 @@
 // What a monitored session promises about several ranks: one start, one end, one folder.
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/monitored_session.h>
 
 #include <gmock/gmock.h>

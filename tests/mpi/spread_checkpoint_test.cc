@@ -17,6 +17,7 @@
 #include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
