@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/activations.h>
@@ -24,13 +26,16 @@ void expect_onednn(const Node& node) {
   EXPECT_NE(fastest.make(init), nullptr) << describe(node) << ": " << init.decline_reason();
 }
 
+// oneDNN 2.6 generates the gradient of softmax for AVX-512 alone; elsewhere kolo's own loops run.
+bool is_generated(std::string_view op) { return op != "SoftmaxGrad" || __builtin_cpu_supports("avx512f"); }
+
 void expect_onednn_for_dense_nodes(const Graph& graph) {
   int dense = 0;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
     for (const char* op : {"MatMul", "BiasAdd", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter",
                            "MaxPool", "MaxPoolGrad", "AvgPool", "AvgPoolGrad", "Softmax", "SoftmaxGrad"})
-      if (node.op() == op) expect_onednn(node), ++dense;
+      if (node.op() == op && is_generated(op)) expect_onednn(node), ++dense;
   }
   EXPECT_GT(dense, 0);
 }
