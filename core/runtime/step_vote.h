@@ -24,7 +24,6 @@ namespace kolo {
 enum class StepFlag {
   stop,         // all stop after the step, which was applied
   save,         // all save after the step
-  trace,        // all record the times of their next step
   end_of_data,  // that rank has no more data: no rank applies the step, all close normally
   failed,       // that rank has failed: the step and the group end in an error
   count         // of them; no flag

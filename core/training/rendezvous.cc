@@ -56,7 +56,6 @@ void Rendezvous::send_wishes(const RunContext& context) {
   stop_asked_ |= stop_signal_received() || context.stop_requested() || context.last_step_announced();
   for (const Member& member : members_) {
     if (stop_asked_) member.vote->cast(StepFlag::stop);
-    if (context.original_args().trace) member.vote->cast(StepFlag::trace);
     if (context.save_announced() && !layout_.empty() && member.ranks.empty())
       member.vote->cast(StepFlag::save);
   }
@@ -65,7 +64,6 @@ void Rendezvous::send_wishes(const RunContext& context) {
 void Rendezvous::take_outcomes() {
   for (Member& member : members_) {
     const StepFlags outcome = member.vote->take_outcome();
-    traces_next_ = outcome.has(StepFlag::trace);
     if (outcome.has(StepFlag::save) && phase_ == Phase::training) phase_ = Phase::saving;
     member.told.add(outcome);
   }

@@ -41,8 +41,6 @@ class Rendezvous {
   /// After the hooks of the run: whether it was the last one.
   void decide(const RunContext& context);
 
-  /// A rank was asked to trace the last step: all trace the next one.
-  bool traces_next() const { return traces_next_; }
   /// No other step is to be run: true on all ranks after the same one.
   bool is_over() const { return phase_ != Phase::training; }
   /// The same, and a signal counts at once where there is nobody to agree with.
@@ -94,7 +92,6 @@ class Rendezvous {
   bool hook_asked_ = false;
   RankLayout layout_;
   bool saves_at_ends_ = false;
-  bool traces_next_ = false;
   std::string failure_;
 };
 

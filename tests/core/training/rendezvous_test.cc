@@ -95,16 +95,6 @@ TEST_F(RendezvousTest, TellsAStopThatAnotherRankAskedForFromItsOwn) {
   EXPECT_TRUE(rendezvous.stopped_on_request());
 }
 
-TEST_F(RendezvousTest, TracesTheNextStepWhereOneRankTracesThisOne) {
-  Rendezvous rendezvous = of({vote});
-  args.trace = true;
-  EXPECT_CALL(*vote, cast(StepFlag::trace)).Times(1);
-  rendezvous.send_wishes(context);
-  EXPECT_CALL(*vote, take_outcome).WillOnce(Return(StepFlags{StepFlag::trace}));
-  rendezvous.gather_if_agreed();
-  EXPECT_TRUE(rendezvous.traces_next());
-}
-
 TEST_F(RendezvousTest, CountsAVoteThatSeveralNodesShareOnce) {
   EXPECT_CALL(*vote, compare).Times(1);
   of({vote, vote}).compare();
