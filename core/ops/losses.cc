@@ -18,14 +18,6 @@ const RegisterOp l2_loss_op(OpSchema("L2Loss")
                                   return Outputs{mul(s, op.input(0), dy)};
                                 }));
 
-const RegisterOp l1_loss_op(OpSchema("L1Loss")
-                                .input("x", {DType::f32, DType::f64})
-                                .output("loss")
-                                .shape([](ShapeContext& c) { c.set_output(0, Shape()); })
-                                .gradient([](Scope& s, const Node& op, Output dy) {
-                                  return Outputs{mul(s, sign(s, op.input(0)), dy)};
-                                }));
-
 void check_same_shape(const char* a_name, Output a, const char* b_name, Output b) {
   if (!a.shape().is_compatible_with(b.shape()))
     throw InvalidArgumentError("{} and {} must have the same shape ({} vs {})", a_name, b_name, a.shape(),
@@ -37,8 +29,6 @@ Output number(const Scope& s, Output like, double value) { return fill(s, like.d
 }  // namespace
 
 Output l2_loss(const Scope& s, Output x) { return s.add("L2Loss", {x}); }
-
-Output l1_loss(const Scope& s, Output x) { return s.add("L1Loss", {x}); }
 
 Output sigmoid_cross_entropy_with_logits(const Scope& s, Output logits, Output labels) {
   check_same_shape("logits", logits, "labels", labels);

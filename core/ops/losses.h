@@ -8,9 +8,6 @@ namespace kolo {
 /// Σ x² / 2, a scalar: weight decay. Summed in double.
 Output l2_loss(const Scope& s, Output x);
 
-/// Σ |x|, a scalar: its gradient at 0 is 0.
-Output l1_loss(const Scope& s, Output x);
-
 /// Of each element: −z · log(sigmoid(x)) − (1 − z) · log(1 − sigmoid(x)), with logits x and labels z of one
 /// shape; neither overflows. Gradients flow to both. Throws InvalidArgumentError `logits and labels must have
 /// the same shape ([2,3] vs [3])`.

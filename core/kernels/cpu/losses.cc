@@ -20,16 +20,6 @@ void l2_loss(KernelContext& context) {
 const RegisterKernel l2_loss_f32("L2Loss", "CPU", {DType::f32}, l2_loss<float>);
 const RegisterKernel l2_loss_f64("L2Loss", "CPU", {DType::f64}, l2_loss<double>);
 
-template <typename T>
-void l1_loss(KernelContext& context) {
-  double sum = 0;
-  for (const T x : context.input(0).span<T>()) sum += std::abs(static_cast<double>(x));
-  *context.output(0).data<T>() = static_cast<T>(sum);
-}
-
-const RegisterKernel l1_loss_f32("L1Loss", "CPU", {DType::f32}, l1_loss<float>);
-const RegisterKernel l1_loss_f64("L1Loss", "CPU", {DType::f64}, l1_loss<double>);
-
 template <typename Label>
 void check_labels(const Tensor& labels, std::int64_t classes) {
   const Label* values = labels.data<Label>();

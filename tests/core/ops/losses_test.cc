@@ -26,14 +26,6 @@ TEST(L2Loss, IsHalfTheSumOfSquares) {
   expect_gradients({x}, build);
 }
 
-TEST(L1Loss, IsTheSumOfAbsoluteValues) {
-  const auto build = [](Scope& s, const Outputs& in) { return l1_loss(s, in[0]); };
-  const Tensor x = Tensor::of<double>({2, 2}, {1, -2, 3, 4});
-  expect_both_types({x}, scalar(10), 1e-7, build);
-  expect_both_types({Tensor::zeros(DType::f64, {0, 3})}, scalar(0), 0, build);
-  expect_gradients({x}, build);
-}
-
 const Tensor kLogits = Tensor::of<double>({2, 3}, {-2, -0.5, 0.25, 1, 3, -4});
 const Tensor kLabels = Tensor::of<double>({2, 3}, {0, 1, 0.5, 1, 0.25, 1});
 
