@@ -46,34 +46,35 @@ Plan::Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const
     : graph_(std::move(graph)), environment_(environment), votes_(std::move(votes)) {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::size_t> scratch_bytes;
-  make_kernels(kernels, scratch_bytes);
+  std::vector<KernelOfNode> chosen;
+  make_kernels(kernels, scratch_bytes, chosen);
   memory_ = plan_memory(graph_, topological_order(graph_), scratch_bytes, host);
   order_ = topological_order(graph_);  // the memory plan has added edges, along its own order
   copy_constants();
-  build_nodes(kernels);
+  build_nodes(kernels, chosen);
   auto frame = make_frame(std::move(kernels));
   table_ = std::make_unique<StepTable>(nodes_, *frame);
   give_back(std::move(frame));
 }
 
 void Plan::make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels,
-                        std::vector<std::size_t>& scratch_bytes) {
+                        std::vector<std::size_t>& scratch_bytes, std::vector<KernelOfNode>& chosen) {
   set_intra_op_threads(environment_.intra_op_threads());  // primitives are made for a number of threads
   kernels.resize(graph_.nodes.size());
   scratch_bytes.assign(graph_.nodes.size(), 0);
-  chosen_.resize(graph_.nodes.size());
+  chosen.resize(graph_.nodes.size());
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const StepNode& node = graph_.nodes[i];
     if (is_dynamic_view(graph_, static_cast<int>(i))) kernels[i] = make_view(graph_, node);
-    else if (!is_name_only(node)) kernels[i] = make_kernel(static_cast<int>(i), scratch_bytes[i]);
+    else if (!is_name_only(node)) kernels[i] = make_kernel(node, scratch_bytes[i], chosen[i]);
   }
 }
 
-std::unique_ptr<Kernel> Plan::make_kernel(int index, std::size_t& scratch_bytes) {
-  const StepNode& node = graph_.nodes[index];
+std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scratch_bytes,
+                                          KernelOfNode& chosen) {
   std::vector<Shape> inputs;
   for (const StepValue in : node.inputs) inputs.push_back(graph_.shape(in));
-  auto kernel = make_kernel_for(node, inputs, node.shapes, scratch_bytes, chosen_[index]);
+  auto kernel = make_kernel_for(node, inputs, node.shapes, scratch_bytes, chosen);
   if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) return kernel;
   if (needs_shapes_of_the_step(graph_, node))
     kernel = follow_shapes(std::move(kernel), graph_, node,
@@ -136,7 +137,8 @@ void Plan::copy_constants() {
   }
 }
 
-void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
+void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels,
+                       const std::vector<KernelOfNode>& chosen) {
   position_.resize(order_.size());
   for (std::size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = static_cast<int>(p);
   nodes_.resize(order_.size());
@@ -146,8 +148,8 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels) {
     node.name = source.name;
     node.op = source.schema->name();
     node.device = source.device;
-    node.kernel = chosen_[order_[p]].place;
-    node.declined = chosen_[order_[p]].declined;
+    node.kernel = chosen[order_[p]].place;
+    node.declined = chosen[order_[p]].declined;
     node.lane = lane(source, kernels[order_[p]].get());
     node.first_value = num_values_;
     node.num_outputs = static_cast<int>(source.dtypes.size());
@@ -286,7 +288,8 @@ std::unique_ptr<Frame> Plan::take_frame() {
   }
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::size_t> scratch_bytes;
-  make_kernels(kernels, scratch_bytes);
+  std::vector<KernelOfNode> chosen;
+  make_kernels(kernels, scratch_bytes, chosen);
   return make_frame(std::move(kernels));
 }
 

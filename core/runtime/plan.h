@@ -193,14 +193,17 @@ class Plan {
   }
 
  private:
-  void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes);
-  std::unique_ptr<Kernel> make_kernel(int node, std::size_t& scratch_bytes);
+  /// By index in graph_. Changes nothing of the plan: runs that need a frame of their own do it at once.
+  void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes,
+                    std::vector<KernelOfNode>& chosen);
+  std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes, KernelOfNode& chosen);
   std::unique_ptr<Kernel> make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
                                           const std::vector<Shape>& output_shapes, std::size_t& scratch_bytes,
                                           KernelOfNode& chosen);
   std::string lane(const StepNode& node, const Kernel* kernel) const;
   void copy_constants();
-  void build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels);
+  void build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels,
+                   const std::vector<KernelOfNode>& chosen);
   void find_conditions(PlanNode& node, const StepNode& source);
   std::unique_ptr<Frame> make_frame(std::vector<std::unique_ptr<Kernel>> kernels);
   Tensor tensor_for(StepValue value, const Frame& frame);
@@ -211,9 +214,8 @@ class Plan {
 
   StepGraph graph_;
   PlanEnvironment& environment_;
-  std::vector<int> order_;            // position → index in graph_
-  std::vector<int> position_;         // index in graph_ → position
-  std::vector<KernelOfNode> chosen_;  // by index in graph_
+  std::vector<int> order_;     // position → index in graph_
+  std::vector<int> position_;  // index in graph_ → position
   MemoryPlan memory_;
   std::map<int, Tensor> device_constants_;  // of nodes on devices that do not see the host's memory
   std::vector<PlanNode> nodes_;             // by position
