@@ -361,7 +361,7 @@ TEST(Eager, AveragesOverThoseWhoHaveNotJoined) {
           [&] { broadcast(std::span(value), 0, {.name = "row27.f"}); },
           ThrowsMessage<FailedPreconditionError>(HasSubstr("is not supported while rank 2 has joined")));
     }
-    if (rank() == 0) std::this_thread::sleep_for(100ms);
+    if (rank() == 0) std::this_thread::sleep_for(500ms);  // the others have joined by then
     EXPECT_EQ(join(), 0);
   }
 }
