@@ -11,6 +11,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
+  include_directories(BEFORE SYSTEM ${CMAKE_CURRENT_LIST_DIR}/clang)   # <source_location>
+endif()
+
 find_program(KOLO_CCACHE ccache)
 if(KOLO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # The tests' precompiled headers: ccache asks to be told that a macro of theirs may be defined later.
