@@ -173,8 +173,6 @@ void fuse_updates(StepGraph& graph) {
   redirect(graph, fused_of);
   std::vector<bool> keep(graph.nodes.size(), true);
   for (const auto& [member, fused] : fused_of) keep[member] = false;
-  for (int& end : graph.ends)
-    if (const auto fused = fused_of.find(end); fused != fused_of.end()) end = fused->second;
   graph.compact(keep);
 }
 

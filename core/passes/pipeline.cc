@@ -15,7 +15,7 @@ namespace {
 
 // Whatever a kept node names is kept as well, so that only numbers change.
 void drop_unneeded(StepGraph& graph) {
-  std::vector<int> stack = graph.ends;
+  std::vector<int> stack = std::exchange(graph.ends, {});
   for (const StepValue fetch : graph.fetches)
     if (fetch.node >= 0) stack.push_back(fetch.node);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)

@@ -55,7 +55,7 @@ struct StepGraph {
   /// One for each fetch of the caller; node −1 where an operation was asked for.
   std::vector<StepValue> fetches;
   std::map<StepValue, Placement> placements;
-  /// Nodes that nothing follows: those that were asked for as operations.
+  /// Nodes that nothing follows, asked for as operations; until what nobody needs is dropped, then none.
   std::vector<int> ends;
 
   const Shape& shape(StepValue v) const { return nodes[v.node].shapes[v.output]; }

@@ -148,8 +148,7 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels,
     node.name = source.name;
     node.op = source.schema->name();
     node.device = source.device;
-    node.kernel = chosen[order_[p]].place;
-    node.declined = chosen[order_[p]].declined;
+    node.kernel = chosen[order_[p]];
     node.lane = lane(source, kernels[order_[p]].get());
     node.first_value = num_values_;
     node.num_outputs = static_cast<int>(source.dtypes.size());
@@ -364,8 +363,8 @@ std::vector<DeviceMemory> memory_report(const Plan& plan, const Frame& frame) {
 std::vector<KernelChoice> kernel_choices(const Plan& plan) {
   std::vector<KernelChoice> choices;
   for (const PlanNode& node : plan.nodes())
-    if (!node.kernel.empty())
-      choices.push_back({node.name, node.op, node.device, node.kernel, node.declined});
+    if (!node.kernel.place.empty())
+      choices.push_back({node.name, node.op, node.device, node.kernel.place, node.kernel.declined});
   return choices;
 }
 

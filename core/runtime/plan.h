@@ -115,8 +115,8 @@ class PlanEnvironment {
 
 /// Which of a node's kernels took it, and why not one that was asked before.
 struct KernelOfNode {
-  std::string place;
-  std::string declined;
+  std::string place;     // KernelEntry::place; "" where none runs
+  std::string declined;  // "linalg.cc:80: …; linalg.cc:95: …"
 };
 
 /// The part of a plan's node that does not change from step to step. Nodes stand in the order in which one
@@ -131,9 +131,8 @@ struct PlanNode {
   int num_outputs = 0;
   std::vector<int> inputs;   // indices into Frame::values
   bool runs_kernel = false;  // false for what is only a name for memory: views, variables, constants, feeds
-  std::string kernel;        // the one that took it, as KernelEntry::place names it; "" where none runs
-  std::string declined;  // faster ones that did not, with their reasons: "linalg.cc:80: …; linalg.cc:95: …"
-  std::string lane;      // in a trace, of an asynchronous kernel: "GPU:0 stream", "communication"
+  KernelOfNode kernel;
+  std::string lane;  // in a trace, of an asynchronous kernel: "GPU:0 stream", "communication"
   std::vector<VariableStorage*> must_be_initialized;
   // Branches: a node that does not happen in a step is skipped (KernelContext::skipped).
   bool can_be_skipped = false;
