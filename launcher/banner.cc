@@ -66,6 +66,20 @@ std::string host_lost_by_ssh(std::string_view line) {
   return "";
 }
 
+// "[node1:37] [[49,0],0]-[[49,0],2] mca_oob_tcp_peer_send_handler: unable to send message …": mpirun itself,
+// which is daemon 0, has found the connection broken in which it wanted to write.
+std::optional<int> daemon_lost_in_sending(std::string_view line) {
+  const size_t words = line.find("] mca_oob_tcp_peer_send_handler: unable to send message");
+  if (words == std::string_view::npos || !contains(line.substr(0, words), ",0],0]-[[")) return std::nullopt;
+  const auto daemon = parse_int64(line.substr(0, words).substr(line.rfind(',', words) + 1));
+  return daemon ? std::optional(static_cast<int>(*daemon)) : std::nullopt;
+}
+
+// What mpirun writes when it ends itself because of that.
+bool says_mpirun_ends_itself(std::string_view line) {
+  return contains(line, "An internal error has occurred in ORTE");
+}
+
 }  // namespace
 
 void BannerReader::look_for_deaths(std::string_view line) {
@@ -75,9 +89,10 @@ void BannerReader::look_for_deaths(std::string_view line) {
     const std::string host = word_after(line, " on node ");
     if (rank && !host.empty()) dead_rank_ = DeadRank{static_cast<int>(*rank), host};
   }
-  if (!lost_host_.empty()) return;
+  if (!lost_host_.empty() || lost_daemon_) return;
+  lost_daemon_ = daemon_lost_in_sending(line);
   lost_host_ = contains(line, "Remote daemon:") ? word_after(line, " on node ") : host_lost_by_ssh(line);
-  failing_ = failing_ || !lost_host_.empty();
+  failing_ = failing_ || !lost_host_.empty() || lost_daemon_;
 }
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
@@ -98,7 +113,8 @@ std::vector<std::string> BannerReader::finish() {
   std::vector<std::string> block = std::exchange(block_, {});
   const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {
     return says_job_is_failing(line) || says_peer_is_gone(line) ||
-           (says_daemon_did_not_start(line) && !lost_host_.empty());
+           (says_daemon_did_not_start(line) && !lost_host_.empty()) ||
+           (says_mpirun_ends_itself(line) && lost_daemon_);
   });
   return noise ? std::vector<std::string>{} : block;
 }

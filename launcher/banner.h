@@ -28,6 +28,9 @@ class BannerReader {
   /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
   /// for none.
   const std::string& lost_host() const { return lost_host_; }
+  /// Where mpirun names that host's daemon only by its number: they count from 1 through the hosts, in the
+  /// job's order, that are not mpirun's own.
+  std::optional<int> lost_daemon() const { return lost_daemon_; }
   /// True since the first word that the job is failing: mpirun is now expected to end by itself.
   bool failing() const { return failing_; }
 
@@ -39,6 +42,7 @@ class BannerReader {
   std::vector<std::string> block_;
   std::optional<DeadRank> dead_rank_;
   std::string lost_host_;
+  std::optional<int> lost_daemon_;
   bool failing_ = false;
 };
 

@@ -51,10 +51,12 @@ class Job {
   void handle_deadline();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_dead_rank();
+  std::string lost_host() const;
   void tell_lost_host();
   void tell_gone(int rank, const std::string& host);
 
   const Options& options_;
+  const std::string hostname_;
   SignalQueue& signals_;
   const bool here_;
   const bool tagged_;
@@ -77,6 +79,7 @@ bool wants_prefix(const Options& options) {
 
 Job::Job(const Options& options, const Surroundings& found, SignalQueue& signals)
     : options_(options),
+      hostname_(found.hostname),
       signals_(signals),
       here_(all_ranks_here(options, found)),
       tagged_(!here_ && wants_prefix(options)),
@@ -131,7 +134,7 @@ void Job::read_outputs() {
   if (pipes_)
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
   if (router_.banner().failing() && stage_ == Stage::running && !deadline_) set_deadline(kEndAfterDeath);
-  if (router_.banner().lost_host().empty()) return;
+  if (lost_host().empty()) return;
   // mpirun takes seconds until it ends the survivors. Those that are here tell their last step sooner.
   if (!std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
   if (router_.last_step()) tell_lost_host();
@@ -231,8 +234,17 @@ void Job::tell_dead_rank() {
     tell_gone(dead->rank, dead->host);
 }
 
+std::string Job::lost_host() const {
+  const BannerReader& banner = router_.banner();
+  if (!banner.lost_daemon()) return banner.lost_host();
+  int daemon = 0;
+  for (const Host& host : options_.hosts)
+    if (!is_this_machine(host.name, hostname_) && ++daemon == *banner.lost_daemon()) return host.name;
+  return "";
+}
+
 void Job::tell_lost_host() {
-  const std::string& lost = router_.banner().lost_host();
+  const std::string lost = lost_host();
   if (lost.empty() || std::exchange(loss_told_, true)) return;
   const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
   for (size_t host = 0, first = 0; host < counts.size(); first += counts[host++])

@@ -28,6 +28,16 @@ const std::vector<std::string> kLost = {kDashes,
                                         "  Remote daemon: [[49,0],1] on node node2",
                                         kDashes};
 
+const std::vector<std::string> kLostInSending = {
+    "[node1:01437] oob:tcp: send_msg: write failed: Connection timed out (110) [sd = 22]",
+    "[node1:01437] [[20213,0],0]-[[20213,0],2] mca_oob_tcp_peer_send_handler: unable to send message ON "
+    "SOCKET 22",
+    kDashes,
+    "An internal error has occurred in ORTE:",
+    "",
+    "[[20213,0],0] FORCE-TERMINATE AT (null):1 - error ../oob_tcp_sendrecv.c(313)",
+    kDashes};
+
 const std::vector<std::string> kNotStarted = {
     kDashes, "ORTE was unable to reliably start one or more daemons.", "This usually is caused by:", kDashes};
 const std::vector<std::string> kPeerGone = {
@@ -61,6 +71,20 @@ TEST(Banner, NamesTheLostHost) {
   BannerReader reader(true);
   EXPECT_THAT(read_all(reader, kLost), IsEmpty());
   EXPECT_EQ(reader.lost_host(), "node2");
+}
+
+TEST(Banner, NamesTheDaemonThatAWriteDidNotReach) {
+  BannerReader reader(true);
+  EXPECT_THAT(read_all(reader, kLostInSending), ElementsAre(kLostInSending[0], kLostInSending[1]));
+  EXPECT_EQ(reader.lost_daemon(), 2);
+  EXPECT_TRUE(reader.failing());
+}
+
+// Of two daemons that have lost each other, either may be on the host that is lost.
+TEST(Banner, NamesNoDaemonThatAnotherOneDidNotReach) {
+  BannerReader reader(true);
+  reader.read("[node1:7] [[20213,0],1]-[[20213,0],2] mca_oob_tcp_peer_send_handler: unable to send message");
+  EXPECT_EQ(reader.lost_daemon(), std::nullopt);
 }
 
 // An ssh that ends is told by itself, before or instead of mpirun's network.
