@@ -11,14 +11,11 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
-if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
-  include_directories(BEFORE SYSTEM ${CMAKE_CURRENT_LIST_DIR}/clang)   # <source_location>
-endif()
-
 find_program(KOLO_CCACHE ccache)
 if(KOLO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # The tests' precompiled headers: ccache asks to be told that a macro of theirs may be defined later.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KOLO_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_PCH_EXTSUM=1 ${KOLO_CCACHE})
 endif()
 
 add_library(kolo_build_flags INTERFACE)

@@ -14,7 +14,7 @@ Registry<Model>& registry() {
 
 }  // namespace
 
-RegisterModel::RegisterModel(Model model, const std::source_location& place) {
+RegisterModel::RegisterModel(Model model, SourceLine place) {
   const std::string name = model.name;
   registry().add(name, std::move(model), place);
 }

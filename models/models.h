@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/source_line.h>
 #include <kolo/core/graph/scope.h>
 
 namespace kolo::models {
@@ -21,7 +21,7 @@ struct Model {
 
 /// A namespace-scope constant of a model's file. A second model of one name is an InternalError at start-up.
 struct RegisterModel {
-  explicit RegisterModel(Model model, const std::source_location& place = std::source_location::current());
+  explicit RegisterModel(Model model, SourceLine place = SourceLine::here());
 };
 
 /// Throws InvalidArgumentError that names the nearest model and all that there are.

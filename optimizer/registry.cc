@@ -12,8 +12,7 @@ Registry<OptimizerFactory>& registry() {
 
 }  // namespace
 
-RegisterOptimizer::RegisterOptimizer(const std::string& name, OptimizerFactory make,
-                                     const std::source_location& place) {
+RegisterOptimizer::RegisterOptimizer(const std::string& name, OptimizerFactory make, SourceLine place) {
   registry().add(name, make, place);
 }
 

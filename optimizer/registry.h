@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/source_line.h>
 #include <kolo/optimizer/optimizer.h>
 #include <kolo/optimizer/rule_optimizer.h>
 
@@ -22,8 +22,7 @@ using OptimizerFactory = std::unique_ptr<Optimizer> (*)(const OptimizerSettings&
 /// A namespace-scope constant of an optimizer's file. A second optimizer of one name is an InternalError at
 /// start-up.
 struct RegisterOptimizer {
-  RegisterOptimizer(const std::string& name, OptimizerFactory make,
-                    const std::source_location& place = std::source_location::current());
+  RegisterOptimizer(const std::string& name, OptimizerFactory make, SourceLine place = SourceLine::here());
 };
 
 /// Throws InvalidArgumentError that names the nearest optimizer and all that there are.

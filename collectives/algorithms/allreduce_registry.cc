@@ -16,8 +16,7 @@ Registry<AllreduceFactory>& registry() {
 
 }  // namespace
 
-RegisterAllreduce::RegisterAllreduce(const std::string& name, AllreduceFactory make,
-                                     const std::source_location& place) {
+RegisterAllreduce::RegisterAllreduce(const std::string& name, AllreduceFactory make, SourceLine place) {
   registry().add(name, make, place);
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include <kolo/collectives/reduce/reduction.h>
 #include <kolo/collectives/transport/point_to_point.h>
 #include <kolo/collectives/transport/topology.h>
+#include <kolo/core/base/source_line.h>
 
 namespace kolo {
 
@@ -47,8 +47,7 @@ using AllreduceFactory = std::shared_ptr<Collective> (*)(const AlgorithmContext&
 
 /// A namespace-scope constant of an algorithm's file. A second one of a name is an InternalError at start-up.
 struct RegisterAllreduce {
-  RegisterAllreduce(const std::string& name, AllreduceFactory make,
-                    const std::source_location& place = std::source_location::current());
+  RegisterAllreduce(const std::string& name, AllreduceFactory make, SourceLine place = SourceLine::here());
 };
 
 /// nullptr if there is none of this name among the algorithms over point-to-point messages.

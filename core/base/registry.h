@@ -2,12 +2,12 @@
 #pragma once
 
 #include <map>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/source_line.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo {
@@ -21,12 +21,11 @@ class Registry {
   explicit Registry(const char* kind) : kind_(kind) {}
 
   /// Throws InternalError, with both places, for a name that is taken: one of two would be lost.
-  void add(const std::string& name, T thing, const std::source_location& place) {
+  void add(const std::string& name, T thing, SourceLine place) {
     const auto [entry, is_new] = entries_.try_emplace(name, std::move(thing), place);
     if (is_new) return;
-    const std::source_location& first = entry->second.place;
-    throw InternalError("{} \"{}\" is registered twice: {}:{} and {}:{}", kind_, name, first.file_name(),
-                        first.line(), place.file_name(), place.line());
+    throw InternalError("{} \"{}\" is registered twice: {} and {}", kind_, name, entry->second.place.text(),
+                        place.text());
   }
 
   /// nullptr if there is none of this name.
@@ -53,9 +52,9 @@ class Registry {
 
  private:
   struct Entry {
-    Entry(T of, const std::source_location& at) : thing(std::move(of)), place(at) {}
+    Entry(T of, SourceLine at) : thing(std::move(of)), place(at) {}
     T thing;
-    std::source_location place;
+    SourceLine place;
   };
 
   const char* kind_;

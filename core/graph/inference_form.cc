@@ -164,8 +164,7 @@ Replacements replacements_in(const Scope& s, const Part& part) {
 
 }  // namespace
 
-RegisterInferenceForm::RegisterInferenceForm(const std::string& op, InferenceForm form,
-                                             const std::source_location& place) {
+RegisterInferenceForm::RegisterInferenceForm(const std::string& op, InferenceForm form, SourceLine place) {
   registry().add(op, std::move(form), place);
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <functional>
-#include <source_location>
 #include <string>
 
+#include <kolo/core/base/source_line.h>
 #include <kolo/core/graph/scope.h>
 
 namespace kolo {
@@ -17,8 +17,7 @@ using InferenceForm = std::function<Outputs(const Scope& s, const Node& op, cons
 /// A namespace-scope constant of the file of an op that acts in training only. A second form for one op is an
 /// InternalError at start-up.
 struct RegisterInferenceForm {
-  RegisterInferenceForm(const std::string& op, InferenceForm form,
-                        const std::source_location& place = std::source_location::current());
+  RegisterInferenceForm(const std::string& op, InferenceForm form, SourceLine place = SourceLine::here());
 };
 
 /// y as inference computes it: y itself where nothing on its way has an inference form. New nodes are named

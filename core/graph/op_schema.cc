@@ -204,7 +204,7 @@ void infer_shapes(const OpSchema& schema, ShapeContext& context) {
   for (std::size_t i = 0; i < context.outputs().size(); ++i) check_output(i, context.outputs()[i]);
 }
 
-RegisterOp::RegisterOp(OpSchema schema, const std::source_location& place) {
+RegisterOp::RegisterOp(OpSchema schema, SourceLine place) {
   const std::string name = schema.name();
   registry().add(name, std::move(schema), place);
 }

@@ -5,12 +5,12 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/source_line.h>
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/graph/output.h>
 
@@ -209,7 +209,7 @@ void infer_shapes(const OpSchema& schema, ShapeContext& context);
 /// A namespace-scope constant of an op's file: registers when the library is loaded.
 /// A second op of one name is an InternalError at start-up.
 struct RegisterOp {
-  RegisterOp(OpSchema schema, const std::source_location& place = std::source_location::current());
+  RegisterOp(OpSchema schema, SourceLine place = SourceLine::here());
 };
 
 /// Throws NotFoundError naming the nearest op.

@@ -1,7 +1,5 @@
 #include <kolo/core/kernels/kernel.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -36,18 +34,15 @@ void AsyncKernel::compute(KernelContext&) {
 }
 
 RegisterKernel::RegisterKernel(std::string op, std::string device_type, std::vector<DType> types,
-                               KernelFactory make, int priority, const std::source_location& place) {
+                               KernelFactory make, int priority, SourceLine place) {
   auto& entries = registry()[op];
   const auto behind = std::find_if(entries.begin(), entries.end(),
                                    [&](const KernelEntry& e) { return e.priority < priority; });
-  const std::string file = place.file_name();
-  entries.insert(behind, {std::move(device_type), std::move(types), std::move(make), priority,
-                          fmt::format("{}:{}", file.substr(file.rfind('/') + 1), place.line())});
+  entries.insert(behind, {std::move(device_type), std::move(types), std::move(make), priority, place});
 }
 
 RegisterKernel::RegisterKernel(std::string op, std::string device_type, std::vector<DType> types,
-                               void (*compute)(KernelContext&), int priority,
-                               const std::source_location& place)
+                               void (*compute)(KernelContext&), int priority, SourceLine place)
     : RegisterKernel(
           std::move(op), std::move(device_type), std::move(types),
           KernelFactory([compute](KernelInit&) { return std::make_unique<FunctionKernel>(compute); }),

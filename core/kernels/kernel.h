@@ -8,12 +8,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/source_line.h>
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/tensor/tensor.h>
 
@@ -166,11 +166,10 @@ std::unique_ptr<Kernel> make_kernel(KernelInit& init) {
 struct RegisterKernel {
   /// types: empty for any.
   RegisterKernel(std::string op, std::string device_type, std::vector<DType> types, KernelFactory make,
-                 int priority = 0, const std::source_location& place = std::source_location::current());
+                 int priority = 0, SourceLine place = SourceLine::here());
   /// A kernel without state of its own: a function of the context.
   RegisterKernel(std::string op, std::string device_type, std::vector<DType> types,
-                 void (*compute)(KernelContext&), int priority = 0,
-                 const std::source_location& place = std::source_location::current());
+                 void (*compute)(KernelContext&), int priority = 0, SourceLine place = SourceLine::here());
 };
 
 /// One registered kernel, as the placer and the plan see it.
@@ -179,7 +178,7 @@ struct KernelEntry {
   std::vector<DType> types;
   KernelFactory make;
   int priority;
-  std::string place;  // "linalg.cc:84": where it is registered, and so its name
+  SourceLine place;  // where it is registered, and so its name
 };
 /// All kernels of an op, highest priority first, in the order of registration among equals.
 const std::vector<KernelEntry>& kernels_of(const std::string& op);

@@ -100,7 +100,7 @@ bool is_on(const Entry& entry, const GraphOptions& options) {
 
 }  // namespace
 
-RegisterPass::RegisterPass(const std::string& place, Pass pass, const std::source_location& from) {
+RegisterPass::RegisterPass(const std::string& place, Pass pass, SourceLine from) {
   const bool known = std::any_of(std::begin(kPipeline), std::end(kPipeline), [&](const Entry& entry) {
     return entry.kind == Kind::place && entry.name == place;
   });

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/source_line.h>
 #include <kolo/core/passes/graph_options.h>
 #include <kolo/core/passes/step_graph.h>
 
@@ -36,8 +36,7 @@ using Pass = void (*)(StepGraph& graph, PassContext& context);
 /// constant of the pass's file. Throws InternalError for a place that the list does not have or that is
 /// taken.
 struct RegisterPass {
-  RegisterPass(const std::string& place, Pass pass,
-               const std::source_location& from = std::source_location::current());
+  RegisterPass(const std::string& place, Pass pass, SourceLine from = SourceLine::here());
 };
 
 /// All of the list, on a step as prune() made it.

@@ -106,14 +106,15 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
     try {
       if (auto kernel = entry.make(init)) {
         scratch_bytes = init.scratch_bytes();
-        chosen.place = entry.place;
+        chosen.place = entry.place.text();
         return kernel;
       }
     } catch (const Error& error) {
       throw_error(error.code(), fmt::format("{} [node \"{}\", {} on {}]", error.what(), node.name,
                                             node.schema->name(), node.device));
     }
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", entry.place, init.decline_reason());
+    reasons +=
+        fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", entry.place.text(), init.decline_reason());
   }
   throw UnimplementedError("no kernel takes node \"{}\", {} of {} on {}{}{}", node.name, node.schema->name(),
                            type, node.device, reasons.empty() ? "" : ": ", reasons);

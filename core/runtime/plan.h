@@ -115,7 +115,7 @@ class PlanEnvironment {
 
 /// Which of a node's kernels took it, and why not one that was asked before.
 struct KernelOfNode {
-  std::string place;     // KernelEntry::place; "" where none runs
+  std::string place;     // "linalg.cc:84", where it is registered; "" where none runs
   std::string declined;  // "linalg.cc:80: …; linalg.cc:95: …"
 };
 

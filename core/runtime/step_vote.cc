@@ -25,7 +25,7 @@ StepFlag flag_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-RegisterVote::RegisterVote(const std::string& op, VoteFactory make, const std::source_location& place) {
+RegisterVote::RegisterVote(const std::string& op, VoteFactory make, SourceLine place) {
   registry().add(op, make, place);
 }
 

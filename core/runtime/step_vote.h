@@ -10,11 +10,11 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/base/source_line.h>
 #include <kolo/core/graph/node.h>
 #include <kolo/core/runtime/trace.h>
 
@@ -90,8 +90,7 @@ using StepVotes = std::vector<std::shared_ptr<StepVote>>;
 /// this rank has nobody to agree with.
 using VoteFactory = std::shared_ptr<StepVote> (*)(const Node& node);
 struct RegisterVote {
-  RegisterVote(const std::string& op, VoteFactory make,
-               const std::source_location& place = std::source_location::current());
+  RegisterVote(const std::string& op, VoteFactory make, SourceLine place = SourceLine::here());
 };
 /// nullptr if nodes of this op need none.
 VoteFactory vote_factory(const std::string& op);
