@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "tests/support/paths.h"
+
 namespace kolo {
 
 enum class OpCheck {
@@ -20,9 +22,7 @@ inline const char* name(OpCheck check) {
   return check == OpCheck::value ? "value" : check == OpCheck::shape ? "shape" : "gradient";
 }
 
-inline std::filesystem::path op_checks_folder() {
-  return std::filesystem::path(KOLO_BIN_DIR).parent_path() / "tests" / "op_checks";
-}
+inline std::filesystem::path op_checks_folder() { return program_path("../tests/op_checks"); }
 
 /// For the checking helpers, and beside a comparison that none of them makes (an op that updates a variable).
 /// Ops are found in the programs of tests/core/ops and in those that their CMakeLists.txt declares with

@@ -9,6 +9,7 @@
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/shell_command.h"
+#include "tests/support/paths.h"
 
 namespace kolo {
 
@@ -17,7 +18,7 @@ class InspectFixture : public ::testing::Test {
   /// The exit code of `kolo-inspect arguments`; what it printed is in out_ and err_.
   int inspect(const std::string& arguments) {
     auto [code, output] =
-        run_command(fmt::format("{}/kolo-inspect {} 2>{}", KOLO_BIN_DIR, arguments, folder_ / "stderr"));
+        run_command(fmt::format("{} {} 2>{}", program_path("kolo-inspect"), arguments, folder_ / "stderr"));
     out_ = std::move(output);
     err_ = bytes_of_file(folder_ / "stderr");
     return code;

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tests/launcher/running_program.h"
+#include "tests/support/paths.h"
 
 namespace kolo::launcher {
 namespace {
@@ -116,7 +117,7 @@ TEST(Kolorun, TellsWhichProgramIsMissing) {
 
 TEST(Kolorun, TellsThatThereIsNoMpirun) {
   RunningProgram program(
-      {"/usr/bin/env", "PATH=/nonexistent", KOLO_BIN_DIR "/kolorun", "-n", "1", "--", "/bin/true"});
+      {"/usr/bin/env", "PATH=/nonexistent", program_path("kolorun"), "-n", "1", "--", "/bin/true"});
   EXPECT_EQ(program.finish(), 1);
   EXPECT_THAT(lines_of(program.err()), ElementsAre(HasSubstr("mpirun is not in PATH")));
 }
@@ -150,7 +151,7 @@ TEST(Kolorun, LosesAndMixesNoLinesWhenManyShortOnesCome) {
 }
 
 TEST(Kolorun, HandsStdinToRankZero) {
-  RunningProgram program({"sh", "-c", "echo text | " KOLO_BIN_DIR "/kolorun -n 2 -- cat"});
+  RunningProgram program({"sh", "-c", "echo text | " + program_path("kolorun") + " -n 2 -- cat"});
   EXPECT_EQ(program.finish(), 0);
   EXPECT_EQ(program.out(), "[0] text\n");
 }

@@ -1,4 +1,5 @@
 #include "tests/launcher/running_program.h"
+#include "tests/support/paths.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -83,7 +84,7 @@ int RunningProgram::finish() {
 std::vector<std::string> kolorun(std::vector<std::string> arguments, std::vector<std::string> variables) {
   std::vector<std::string> command = {"env"};  // becomes kolorun, so that signals reach it
   command.insert(command.end(), variables.begin(), variables.end());
-  command.push_back(KOLO_BIN_DIR "/kolorun");
+  command.push_back(program_path("kolorun"));
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }

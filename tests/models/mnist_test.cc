@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include "tests/models/idx_file.h"
+#include "tests/support/paths.h"
 
 #include <cstdlib>
 #include <numeric>
@@ -277,7 +278,7 @@ TEST_F(Mnist, NamesBothPlacesWhereNothingIs) {
 
 TEST(RealMnist, HasTheMeanInkThatIsPublished) {
   const char* set = std::getenv("KOLO_DATA_DIR");
-  const fs::path folder = fs::path(set != nullptr ? set : KOLO_SOURCE_DIR "/../shared/data") / "mnist";
+  const fs::path folder = fs::path(set != nullptr ? set : source_path("../shared/data")) / "mnist";
   if (!fs::is_directory(folder)) GTEST_SKIP() << "no MNIST in " << folder;
   for (const Split split : {Split::train, Split::test}) {
     const Dataset dataset = load_mnist(folder, split);

@@ -5,6 +5,7 @@
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/shell_command.h"
+#include "tests/support/paths.h"
 
 namespace kolo {
 namespace {
@@ -14,9 +15,9 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string train(int ranks, const TemporaryDirectory& folder, int last_step) {
-  const Ended ended =
-      run_command(fmt::format("env MPIRUN_TEST_SECONDS=30 {}/scripts/mpirun_test {} {} {} {} 2>&1",
-                              KOLO_SOURCE_DIR, ranks, KOLO_CHECKPOINT_PROBE, folder.path(), last_step));
+  const Ended ended = run_command(fmt::format("env MPIRUN_TEST_SECONDS=30 {} {} {} {} {} 2>&1",
+                                              source_path("scripts/mpirun_test"), ranks,
+                                              KOLO_CHECKPOINT_PROBE, folder.path(), last_step));
   EXPECT_EQ(ended.code, 0) << ended.output;
   return ended.output;
 }

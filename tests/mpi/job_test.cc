@@ -9,6 +9,7 @@
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/shell_command.h"
+#include "tests/support/paths.h"
 
 namespace {
 
@@ -20,8 +21,8 @@ using testing::Not;
 
 // output: stdout and stderr.
 kolo::Ended run(int ranks, const std::string& how, const std::string& environment = "") {
-  return kolo::run_command(fmt::format("env MPIRUN_TEST_SECONDS=30 {} {}/scripts/mpirun_test {} {} {} 2>&1",
-                                       environment, KOLO_SOURCE_DIR, ranks, KOLO_JOB_PROBE, how));
+  return kolo::run_command(fmt::format("env MPIRUN_TEST_SECONDS=30 {} {} {} {} {} 2>&1", environment,
+                                       kolo::source_path("scripts/mpirun_test"), ranks, KOLO_JOB_PROBE, how));
 }
 
 TEST(Job, EndsWithTheExitCodeOfTheRankThatExits) {
@@ -142,7 +143,8 @@ class FlightRecordsOfAJob : public testing::Test {
   }
   std::string inspected() { return inspect_output(folder_.path()); }
   static std::string inspect_output(const std::string& path) {
-    return kolo::run_command(fmt::format("{}/kolo-inspect flight {} 2>&1", KOLO_BIN_DIR, path)).output;
+    return kolo::run_command(fmt::format("{} flight {} 2>&1", kolo::program_path("kolo-inspect"), path))
+        .output;
   }
   kolo::TemporaryDirectory folder_;
 };

@@ -28,6 +28,7 @@
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/optimizer/small_training.h"
+#include "tests/support/paths.h"
 
 namespace kolo {
 namespace {
@@ -357,13 +358,13 @@ void save_as_the_page_shows(Session& session, Saver& saver, const std::string& f
 }
 
 TEST_F(Shards, AreSavedByALoopOfOnesOwnAsThePageShows) {
-  const std::string source = bytes_of_file(KOLO_SOURCE_DIR "/tests/mpi/spread_checkpoint_test.cc");
+  const std::string source = bytes_of_file(source_path("tests/mpi/spread_checkpoint_test.cc"));
   const std::string begin = "  // page: loop\n", end = "  // page end\n";
   const auto from = source.find("\n" + begin) + 1 + begin.size();
   std::istringstream lines(source.substr(from, source.find("\n" + end, from) + 1 - from));
   std::string shown;
   for (std::string line; std::getline(lines, line);) shown += line.substr(2) + "\n";
-  EXPECT_THAT(bytes_of_file(KOLO_SOURCE_DIR "/docs/checkpoints.md"), HasSubstr("```cpp\n" + shown + "```"));
+  EXPECT_THAT(bytes_of_file(source_path("docs/checkpoints.md")), HasSubstr("```cpp\n" + shown + "```"));
 
   const std::string folder = world_group().broadcast(folder_.path(), 0);
   Sharded model;

@@ -19,6 +19,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
+
 namespace kolo {
 namespace {
 
@@ -27,7 +29,7 @@ constexpr double kRelativeTolerance = 0.01;
 
 std::filesystem::path mnist_folder() {
   const char* named = std::getenv("KOLO_DATA_DIR");
-  const std::filesystem::path data = named != nullptr ? named : KOLO_SOURCE_DIR "/../shared/data";
+  const std::filesystem::path data = named != nullptr ? named : source_path("../shared/data");
   return data / "mnist";
 }
 
@@ -94,7 +96,7 @@ std::vector<double> losses_of(const models::Dataset& digits) {
 TEST(Adagrad, FallsInStepWithPyTorchOnRealDigits) {
   if (!std::filesystem::exists(mnist_folder())) GTEST_SKIP() << "no digits in " << mnist_folder();
   const models::Dataset digits = models::load_mnist(mnist_folder(), models::Split::train);
-  std::ifstream file(KOLO_SOURCE_DIR "/tests/optimizer/adagrad_table.json");
+  std::ifstream file(source_path("tests/optimizer/adagrad_table.json"));
   const nlohmann::json table = nlohmann::json::parse(file);
   if (digits.size() < kSteps * kBatch ||
       crc32_of_first(digits.images) != table.at("pixels_crc32").get<std::uint32_t>())

@@ -9,6 +9,7 @@
 
 #include "tests/core/training/counting_graph.h"
 #include "tests/core/training/temporary_directory.h"
+#include "tests/support/paths.h"
 
 namespace kolo {
 namespace {
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 
 // The lines of this file between `// page: <name>` and `// page end`, without their indentation.
 std::string snippet(const std::string& name) {
-  std::istringstream lines(bytes_of_file(KOLO_SOURCE_DIR "/tests/core/training/checkpoints_page_test.cc"));
+  std::istringstream lines(bytes_of_file(source_path("tests/core/training/checkpoints_page_test.cc")));
   std::string text, line;
   while (std::getline(lines, line) && line != "  // page: " + name) continue;
   while (std::getline(lines, line) && line != "  // page end") text += line.substr(2) + "\n";
@@ -27,7 +28,7 @@ std::string snippet(const std::string& name) {
 
 class CheckpointsPage : public testing::Test {
  protected:
-  const std::string page_ = bytes_of_file(KOLO_SOURCE_DIR "/docs/checkpoints.md");
+  const std::string page_ = bytes_of_file(source_path("docs/checkpoints.md"));
   TemporaryDirectory temporary_;
   const std::string folder = temporary_.path();
   CountingGraph model_;
