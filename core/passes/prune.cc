@@ -12,23 +12,32 @@ struct ById {
 using NodeSet = std::set<const Node*, ById>;
 using FeedIndex = std::map<std::pair<const Node*, int>, int>;
 
+// A feed is there before the step begins: whoever waits for such a node has nothing to wait for. Other ops
+// that are fed may have effects, which is what a control edge is for.
+bool is_fed_placeholder(const Node& node, const FeedIndex& fed) {
+  return is_placeholder(node) && fed.count({&node, 0}) > 0;
+}
+
 NodeSet needed_nodes(const StepSignature& signature, const FeedIndex& fed) {
   std::vector<const Node*> stack;
-  const auto need = [&](const Output& value) {
+  const auto need_value = [&](const Output& value) {
     if (fed.count({value.node, value.index}) == 0) stack.push_back(value.node);
   };
+  const auto need_node = [&](const Node* node) {
+    if (!is_fed_placeholder(*node, fed)) stack.push_back(node);
+  };
   for (std::size_t i = 0; i < signature.fetched.size(); ++i) {
-    if (signature.fetched[i]) need(signature.fetched[i]);
-    else stack.push_back(signature.targets[i]);
+    if (signature.fetched[i]) need_value(signature.fetched[i]);
+    else need_node(signature.targets[i]);
   }
   NodeSet needed;
   while (!stack.empty()) {
     const Node* node = stack.back();
     stack.pop_back();
     if (!needed.insert(node).second) continue;
-    for (const Output& in : node->inputs()) need(in);
+    for (const Output& in : node->inputs()) need_value(in);
     for (const Node* before : node->control_inputs())
-      if (before->id() >= signature.first_node) stack.push_back(before);
+      if (before->id() >= signature.first_node) need_node(before);
   }
   return needed;
 }
@@ -48,6 +57,11 @@ std::vector<int> ends_of(const StepGraph& graph) {
 }
 
 }  // namespace
+
+bool is_placeholder(const Node& node) {
+  const std::string& op = node.op();
+  return op == "Placeholder" || op == "PlaceholderWithDefault" || op == "LoopVariable";
+}
 
 StepGraph prune(const StepSignature& signature) {
   FeedIndex fed;
@@ -76,7 +90,8 @@ StepGraph prune(const StepSignature& signature) {
     copy.order = node->id() * kOrderStep;
     for (const Output& in : node->inputs()) copy.inputs.push_back(value_of(in));
     for (const Node* before : node->control_inputs())
-      if (before->id() >= signature.first_node) copy.control_inputs.push_back(index.at(before));
+      if (before->id() >= signature.first_node && !is_fed_placeholder(*before, fed))
+        copy.control_inputs.push_back(index.at(before));
     // Here it is not fed: it is its default, of that shape.
     if (copy.schema->name() == "PlaceholderWithDefault") {
       copy.schema = &find_op("Identity");

@@ -19,9 +19,12 @@ struct StepSignature {
   int loop_depth = 0;  // loops around it
 };
 
+/// True for ops whose value is there to be fed: placeholders, and the variables of a loop in its iterations.
+bool is_placeholder(const Node& node);
+
 /// Ancestors, by inputs and control inputs, of fetches and targets, cut at fed tensors. A fed tensor's
-/// producer stays only if another of its outputs, or a control edge, needs it. Shapes follow from the fed
-/// ones.
+/// producer stays only if another of its outputs, or a control edge, needs it; of a placeholder that is fed
+/// nothing stays but the feed, and who waits for it waits for nothing. Shapes follow from the fed ones.
 StepGraph prune(const StepSignature& signature);
 
 }  // namespace kolo

@@ -155,6 +155,25 @@ TEST(WhileLoop, UpdatesAVariableInEachIteration) {
   EXPECT_EQ(session.run(v.read()).value<double>(), 31);
 }
 
+TEST(WhileLoop, MayWaitInItForItsVariables) {
+  Graph graph;
+  const Scope s(graph);
+  const Outputs finals = repeat(s, 3,
+                                [](const Scope& b, const Outputs& v) {
+                                  const Scope waiting = b.control_dependencies({v[0]});
+                                  const Output inner =
+                                      repeat(waiting, 2,
+                                             [&](const Scope& i, const Outputs& w) {
+                                               const Scope both = i.control_dependencies({v[0], w[0]});
+                                               return Outputs{add(both, w[0], number(i, 1))};
+                                             },
+                                             {number(b, 0)})[0];
+                                  return tuple(b, {add(waiting, v[0], inner)});
+                                },
+                                {number(s, 0)});
+  EXPECT_EQ(Session(graph).run(finals[0]).value<double>(), 3 * 2);
+}
+
 TEST(WhileLoop, CanHoldBranchesAndLoops) {
   Graph graph;
   const Scope s(graph);

@@ -74,6 +74,17 @@ TEST(Prune, KeepsAFedTensorsProducerThatAControlEdgeNeeds) {
   EXPECT_EQ(step_for({c, d}, {{b, Shape()}}).nodes.size(), 5u) << "feed of b, a, b, c, d";
 }
 
+TEST(Prune, LeavesNothingOfAFedPlaceholderButItsFeed) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = placeholder(s.named("x"), DType::f32, Shape());
+  const Output d = placeholder_with_default(s.named("d"), call(s, 1), Shape());
+  const Output y = call(s.control_dependencies({x, d}), 2);
+  const StepGraph step = step_for({y, x}, {{x, Shape()}, {d, Shape()}});
+  EXPECT_THAT(names(step), ElementsAre("x", "d", "call2"));
+  EXPECT_THAT(step.nodes[2].control_inputs, ::testing::IsEmpty());
+}
+
 TEST(Prune, InfersShapesFromWhatIsFed) {
   Graph graph;
   const Scope s(graph);

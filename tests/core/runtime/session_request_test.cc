@@ -7,6 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <tests/core/test_ops.h>
@@ -172,6 +173,27 @@ TEST_F(SessionRequest, RefusesWhatIsOfAnotherGraph) {
                                      "is not an element of this graph.");
 }
 
+TEST_F(SessionRequest, TakesWhoWaitsForAPlaceholderForOneWhoWaitsForItsFeed) {
+  const Output one = constant(s, 1.0f);
+  const Output later = add(s.control_dependencies({x}), one, one);
+  const Outputs gated = tuple(s, {x, y});
+  const auto results = session.run({later, gated[0], gated[1]}, feeds, Targets{Operation(x)});
+  EXPECT_EQ(results[0].value<float>(), 2);
+  EXPECT_THAT(results[1].span<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(results[2].span<float>(), ElementsAre(2, 4));
+  expect_error<InvalidArgumentError>([&] { session.run(later); }, "You must feed a value for placeholder");
+}
+
+TEST_F(SessionRequest, RunsTheEffectOfAFedOpThatAControlEdgeNeeds) {
+  int calls = 0;
+  testing::on_call = [&](std::int64_t) { ++calls; };
+  const Output effect = call(s, 1), one = constant(s, 1.0f);
+  const Output later = add(s, add(s.control_dependencies({effect}), one, one), effect);
+  EXPECT_EQ(session.run(later, {{effect, Tensor::scalar(5.0f)}}).value<float>(), 7);
+  EXPECT_EQ(calls, 1);
+  testing::on_call = [](std::int64_t) {};
+}
+
 TEST_F(SessionRequest, RefusesToFeedATensorTwiceUnderWhateverName) {
   expect_error<InvalidArgumentError>(
       [&] {
@@ -212,6 +234,21 @@ TEST(PlaceholderWithDefault, IsItsDefaultUnlessFed) {
   EXPECT_THAT(session.run(twice).span<float>(), ElementsAre(2, 4));
   EXPECT_THAT(session.run(twice, {{p, vector_of({1, 2, 3})}}).span<float>(), ElementsAre(2, 4, 6));
   EXPECT_THAT(session.run(p).span<float>(), ElementsAre(1, 2));
+}
+
+TEST(PlaceholderWithDefault, LeavesItsDefaultAloneWhereItIsFedAndWaitedFor) {
+  Graph graph;
+  const Scope s(graph);
+  int calls = 0;
+  testing::on_call = [&](std::int64_t) { ++calls; };
+  const Output p = placeholder_with_default(s, call(s, 7), {});
+  const Output later = identity(s.control_dependencies({p}), constant(s, 1.0f));
+  Session session(graph);
+  session.run(later, {{p, Tensor::scalar(2.0f)}});
+  EXPECT_EQ(calls, 0);
+  session.run(later);
+  EXPECT_EQ(calls, 1);
+  testing::on_call = [](std::int64_t) {};
 }
 
 TEST(PlaceholderWithDefault, RefusesADefaultThatDoesNotFit) {
