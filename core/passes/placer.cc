@@ -148,10 +148,9 @@ int Colocation::root(int node) const {
   return node;
 }
 
-std::string Colocation::merged(const Group& a, const Group& b, Group& result) const {
-  const bool soft = placer_.options().allow_soft_placement && !a.assigned && !b.assigned;
+std::string Colocation::merged(const Group& a, const Group& b, Conflict conflict, Group& result) const {
   try {
-    result.spec = merge_constraints(a.spec, b.spec, soft ? Conflict::soft : Conflict::error);
+    result.spec = merge_constraints(a.spec, b.spec, a.assigned || b.assigned ? Conflict::error : conflict);
   } catch (const InvalidArgumentError& error) {
     return fmt::format(": {}", error.what());
   }
@@ -162,11 +161,25 @@ std::string Colocation::merged(const Group& a, const Group& b, Group& result) co
   return "";
 }
 
-std::string Colocation::join(int a, int b) {
+bool Colocation::can_be_placed(const Group& group) const {
+  if (placer_.options().allow_soft_placement && !group.assigned) return true;
+  const auto& devices = placer_.devices();
+  return std::any_of(devices.begin(), devices.end(), [&](const PlacerDevice& device) {
+    return group.spec.matches(device.spec) &&
+           std::any_of(group.types.begin(), group.types.end(),
+                       [&](const SupportedType& t) { return t.type == *device.spec.type; });
+  });
+}
+
+std::string Colocation::join(int a, int b, Conflict conflict) {
   const int root_a = root(a), root_b = root(b);
   if (root_a == root_b) return "";
   Group both;
-  if (const std::string reason = merged(groups_[root_a], groups_[root_b], both); !reason.empty())
+  std::string reason = merged(groups_[root_a], groups_[root_b], conflict, both);
+  // A node that is not to be placed now must not take the last device from those that are.
+  const bool is_wish = nodes_[a].constraint_only || nodes_[b].constraint_only;
+  if (reason.empty() && is_wish && !can_be_placed(both)) reason = ": no device suits both";
+  if (!reason.empty())
     return fmt::format("Cannot colocate nodes '{}' and '{}'{}{}{}", nodes_[a].name, nodes_[b].name, reason,
                        debug_text(a), debug_text(b));
   parent_[std::max(root_a, root_b)] = std::min(root_a, root_b);
@@ -183,22 +196,24 @@ void Colocation::join_all(const std::map<std::string, std::string>& group_device
 
 void Colocation::join_by_references(int index) {
   const PlacerNode& node = nodes_[index];
-  bool alone = node.assigned_device.empty();
-  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-    const int source = node.inputs[k].node;
-    if (source < 0 || !node.schema->input_spec(static_cast<int>(k)).updated) continue;
-    // The variable's side wins, as long as the node speaks for itself alone: what another reference edge has
-    // joined it with has a say of its own.
-    if (alone && !groups_[index].spec.is_compatible_with(group(source).spec)) {
-      if (placer_.options().log_placement)
-        log_info(
-            "Ignoring device specification {} for node '{}' because the input edge from '{}' is a reference "
-            "connection and already has a device field set to {}",
-            groups_[index].spec.to_string(), node.name, nodes_[source].name, group(source).spec.to_string());
-      groups_[index].spec = {};
-    }
-    alone = false;
-    const std::string reason = join(source, index);
+  std::vector<int> variables;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k)
+    if (node.inputs[k].node >= 0 && node.schema->input_spec(static_cast<int>(k)).updated)
+      variables.push_back(node.inputs[k].node);
+  // The variables' side wins over what the node asks for, whichever of them it is.
+  for (const int variable : variables) {
+    Group& own = groups_[index];
+    if (!node.assigned_device.empty() || own.spec.is_compatible_with(group(variable).spec)) continue;
+    if (placer_.options().log_placement)
+      log_info(
+          "Ignoring device specification {} for node '{}' because the input edge from '{}' is a reference "
+          "connection and already has a device field set to {}",
+          own.spec.to_string(), node.name, nodes_[variable].name, group(variable).spec.to_string());
+    own.spec = {};
+  }
+  for (const int variable : variables) {
+    // Soft placement or not: no other device has the variable's memory.
+    const std::string reason = join(variable, index, Conflict::error);
     if (reason.empty() || node.constraint_only) continue;
     refuse(
         index, Code::invalid_argument,
@@ -210,13 +225,16 @@ void Colocation::join_by_references(int index) {
 
 void Colocation::join_by_names(int index, const std::map<std::string, std::string>& group_devices) {
   const PlacerNode& node = nodes_[index];
+  const bool soft = placer_.options().allow_soft_placement;
+  const Conflict conflict = soft ? Conflict::soft : Conflict::error;
   const auto join_group = [&](const std::string& name) {
     const auto [first, is_new] = by_name_.emplace(name, index);
     const auto before = is_new ? group_devices.find(name) : group_devices.end();
     if (is_new && before == group_devices.end()) return;
-    const std::string reason = is_new ? restrict_to(index, before->second) : join(index, first->second);
+    const std::string reason =
+        is_new ? restrict_to(index, before->second) : join(index, first->second, conflict);
     if (reason.empty() || node.constraint_only) return;
-    if (!placer_.options().allow_soft_placement) refuse(index, Code::invalid_argument, reason);
+    if (!soft) refuse(index, Code::invalid_argument, reason);
     if (placer_.options().log_placement)
       log_info(
           "Ignoring request to colocate node '{}' with nodes in colocation group '{}' because soft placement "
@@ -240,7 +258,7 @@ std::string Colocation::restrict_to(int index, const std::string& device) {
   placed.spec = parse_device_spec(device).value();
   placed.assigned = true;
   Group both;
-  const std::string reason = merged(placed, own, both);
+  const std::string reason = merged(placed, own, Conflict::error, both);
   if (!reason.empty())
     return fmt::format("Cannot colocate node '{}' with its group, which is on '{}'{}", nodes_[index].name,
                        device, reason);

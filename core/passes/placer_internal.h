@@ -61,9 +61,10 @@ class Colocation {
   void join_by_references(int node);
   void join_by_names(int node, const std::map<std::string, std::string>& group_devices);
   /// The reason why not, or "".
-  std::string join(int a, int b);
+  std::string join(int a, int b, Conflict conflict);
   std::string restrict_to(int node, const std::string& device);
-  std::string merged(const Group& a, const Group& b, Group& result) const;
+  std::string merged(const Group& a, const Group& b, Conflict conflict, Group& result) const;
+  bool can_be_placed(const Group& group) const;
 
   const Placer& placer_;
   const std::vector<PlacerNode>& nodes_;

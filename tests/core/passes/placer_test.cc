@@ -153,6 +153,22 @@ TEST_F(ReferenceEdges, RefuseTwoVariablesPinnedApart) {
                       "'/device:GPU:0'")));
 }
 
+TEST_F(ReferenceEdges, RefuseTwoVariablesPinnedApartWithSoftPlacementAsWell) {
+  graph.add("a", "Var", {}, "/device:GPU:0");
+  graph.add("b", "Var", {}, "/device:GPU:1");
+  graph.add("update", "UpdateTwo", {"a", "b"});
+  expect_failure(HasSubstr("were assigned two different devices: Cannot colocate nodes 'b' and 'update'"),
+                 kSoft);
+}
+
+TEST_F(ReferenceEdges, LetTheSideOfEachVariableWin) {
+  graph.add("a", "Var");
+  graph.add("b", "Var", {}, "/device:GPU:1");
+  graph.add("update", "UpdateTwo", {"a", "b"}, "/device:CPU:0");
+  graph.place();
+  for (const char* name : {"a", "b", "update"}) EXPECT_EQ(graph.device(name), "GPU:1") << name;
+}
+
 // Row 26.
 TEST_F(ColocationGroups, KeepTheirMembersTogetherAndOthersFree) {
   graph.add("in", "In");
