@@ -6,11 +6,22 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/graph/loop_nodes.h>
+#include <kolo/core/passes/prune.h>
 
 namespace kolo {
 namespace {
 
 constexpr char kGroupPrefix[] = "loc:@";
+
+// A loop's node starts steps, on the host: of what was asked for, for the sake of the ops inside, it is
+// concerned with the task.
+std::string task_of(const std::string& device) {
+  std::optional<DeviceSpec> spec = parse_device_spec(device);
+  if (!spec) return device;  // which the placer refuses by name
+  spec->type.reset(), spec->index.reset();
+  return spec->to_string();
+}
 
 PlacerNode placer_node(const StepGraph& graph, const StepNode& node, const Placer& placer,
                        const Placements& placements) {
@@ -24,10 +35,13 @@ PlacerNode placer_node(const StepGraph& graph, const StepNode& node, const Place
   made.attrs = &node.attrs;
   if (node.origin == nullptr) {
     made.assigned_device = placer.options().default_device;  // a fed value
+    made.in_groups = false;
     return made;
   }
-  made.requested_device = node.origin->requested_device();
+  const bool loop = is_loop(*node.origin);
+  made.requested_device = loop ? task_of(node.origin->requested_device()) : node.origin->requested_device();
   made.colocation_groups = node.origin->colocation_groups();
+  made.in_groups = !loop;
   if (const std::string* device = placements.find(*node.origin)) made.assigned_device = *device;
   return made;
 }
@@ -36,9 +50,11 @@ PlacerNode constraint(const Node& node, const std::map<const Node*, int>& indice
   PlacerNode made;
   made.name = node.name();
   made.schema = &node.schema();
-  made.type = node.input(0).dtype();
+  if (node.num_inputs() > 0) made.type = node.input(0).dtype();
+  else if (node.num_outputs() > 0) made.type = node.output_dtype(0);
   made.requested_device = node.requested_device();
   made.colocation_groups = node.colocation_groups();
+  made.in_groups = !is_loop(node);
   for (const Output& in : node.inputs()) {
     const auto found = indices.find(in.node);
     made.inputs.push_back({found == indices.end() ? -1 : found->second, in.index});
@@ -48,17 +64,23 @@ PlacerNode constraint(const Node& node, const std::map<const Node*, int>& indice
   return made;
 }
 
-// What updates an unplaced variable of the step without being part of it.
+// What is to be with nodes of the step without being part of it: what updates a variable that has no place
+// yet, and the op whose value is fed, which a later step may run.
 void add_constraints(const StepGraph& graph, Placements& placements, std::vector<PlacerNode>& nodes) {
   std::map<const Node*, int> indices;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     if (graph.nodes[i].origin != nullptr) indices[graph.nodes[i].origin] = static_cast<int>(i);
   std::map<const Node*, bool> added;
+  const auto add = [&](const Node& node) {
+    if (indices.count(&node) == 0 && !std::exchange(added[&node], true))
+      nodes.push_back(constraint(node, indices));
+  };
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!graph.nodes[i].schema->is_variable_storage() || !nodes[i].assigned_device.empty()) continue;
-    for (const Node* updater : placements.updaters_of(*graph.nodes[i].origin))
-      if (indices.count(updater) == 0 && !std::exchange(added[updater], true))
-        nodes.push_back(constraint(*updater, indices));
+    const StepNode& node = graph.nodes[i];
+    if (node.fed != nullptr && !is_placeholder(*node.fed) && placements.find(*node.fed) == nullptr)
+      add(*node.fed);
+    if (!node.schema->is_variable_storage() || !nodes[i].assigned_device.empty()) continue;
+    for (const Node* updater : placements.updaters_of(*node.origin)) add(*updater);
   }
 }
 
@@ -106,7 +128,7 @@ void place(StepGraph& graph, const Placer& placer, Placements& placements) {
   const std::vector<int> placed = placer.place(nodes, placements.group_devices());
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].device = nodes[i].assigned_device;
   for (const int i : placed) {
-    placements.add(*graph.nodes[i].origin, nodes[i].assigned_device, !one_device);
+    placements.add(*graph.nodes[i].origin, nodes[i].assigned_device, !one_device && nodes[i].in_groups);
     if (placer.options().log_placement) log_placement(nodes[i]);
   }
   if (placer.options().log_placement) std::fflush(stdout);

@@ -29,9 +29,11 @@ class Placements {
 };
 
 /// Nodes that `placements` knows stay where they are; the others go where `placer` says, and are added. An
-/// unplaced variable also heeds the nodes outside the step that update it: they must be with it later. Fed
-/// values lie on the placer's default device. Where the placer logs, says `<node>: (<Op>): <device>` of each
-/// node placed, on stdout and in the log. Throws as Placer::place; `placements` is then unchanged.
+/// unplaced variable also heeds the nodes outside the step that update it, and a group the op in it whose
+/// value is fed: they must be with it later. Fed values lie on the placer's default device, whoever else is
+/// in their op's group; a loop's node goes to a CPU of the task that was asked for, its ops where they ask.
+/// Where the placer logs, says `<node>: (<Op>): <device>` of each node placed, on stdout and in the log.
+/// Throws as Placer::place; `placements` is then unchanged.
 void place(StepGraph& graph, const Placer& placer, Placements& placements);
 
 }  // namespace kolo

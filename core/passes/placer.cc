@@ -191,7 +191,7 @@ void Colocation::join_all(const std::map<std::string, std::string>& group_device
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i)
     if (!skipped_[i]) join_by_references(i);
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i)
-    if (!skipped_[i]) join_by_names(i, group_devices);
+    if (!skipped_[i] && nodes_[i].in_groups) join_by_names(i, group_devices);
 }
 
 void Colocation::join_by_references(int index) {

@@ -27,7 +27,8 @@ struct PlacerNode {
   const OpSchema* schema = nullptr;
   std::optional<DType> type = {};  // by which its kernel is chosen; nothing: it has no inputs and outputs
   std::string requested_device = {};
-  std::vector<std::string> colocation_groups = {};  // "loc:@x"
+  std::vector<std::string> colocation_groups = {};  // "loc:@x"; without any it is in that of its own name
+  bool in_groups = true;  // false: wherever it is, nodes of those groups are placed as if it were not there
   std::vector<StepValue> inputs = {};  // node: index among the nodes placed together, −1 for others
   std::vector<int> control_inputs = {};
   const AttrMap* attrs = nullptr;    // for messages

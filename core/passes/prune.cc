@@ -71,8 +71,10 @@ StepGraph prune(const StepSignature& signature) {
   StepGraph step;
   for (std::size_t i = 0; i < signature.fed.size(); ++i) {
     const auto& [value, shape] = signature.fed[i];
-    step.add(kFeedOp, value.node->name(), {}, {{"feed", i}, {"dtype", value.dtype()}, {"shape", shape}},
-             value.node->id() * kOrderStep);
+    const int feed =
+        step.add(kFeedOp, value.node->name(), {}, {{"feed", i}, {"dtype", value.dtype()}, {"shape", shape}},
+                 value.node->id() * kOrderStep);
+    step.nodes[feed].fed = value.node;
   }
   std::map<const Node*, int> index;
   const auto value_of = [&](const Output& value) -> StepValue {

@@ -36,7 +36,8 @@ struct StepNode {
   std::vector<Shape>
       shapes;  // of the outputs, with the shapes that are fed; unknown only where they depend on values
   std::string device;              // full name, once placed
-  const Node* origin = nullptr;    // of the user's graph; null for nodes that a pass has made
+  const Node* origin = nullptr;    // of the user's graph; null for feeds and nodes that a pass has made
+  const Node* fed = nullptr;       // of a feed: the node whose value it is
   std::shared_ptr<void> resource;  // what a pass hands to the node's kernel: KernelInit::resource
   /// Where the node stands in the order of creation, with room between two nodes for those that passes
   /// insert. Among nodes that could run, the smaller goes first.

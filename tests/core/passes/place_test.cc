@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
+#include <tests/core/counted_loop.h>
 #include <tests/core/passes/step_for.h>
 #include <tests/core/test_ops.h>
 
@@ -121,6 +123,103 @@ TEST(Place, PutsFedValuesOnTheHost) {
   place(step, local_placer(kCpuAndGpus), placements);
   EXPECT_EQ(local(node_named(step, "x").device), "CPU:0");
   EXPECT_EQ(local(node_named(step, "y").device), "GPU:0");
+}
+
+// Two outputs; "kept" has readers of its own.
+Output two_outputs(const Scope& s, const Output& x) {
+  return s.named("b").add("Dropout", {x}, {{"rate", 0.5}});
+}
+
+TEST(Place, DoesNotTieAnOpToWhereOneOfItsOutputsIsFed) {
+  Graph graph;
+  const Scope s(graph);
+  const Output b = two_outputs(s.device("/gpu:1"), constant(s, Tensor::of<float>({2}, {1, 2})));
+  const Output y = relu(s.named("y"), b);
+  for (const Operation& needs_b :
+       {Operation(call(s, 1, {Output{b.node, 1}})), Operation(call(s.control_dependencies({b}), 2))}) {
+    StepGraph step = step_for({y, needs_b}, {{b, Shape{2}}});
+    Placements placements;
+    place(step, local_placer(kCpuAndGpus), placements);
+    for (const StepNode& node : step.nodes)
+      if (node.name == "b") {
+        EXPECT_EQ(local(node.device), node.schema->name() == kFeedOp ? "CPU:0" : "GPU:1");
+      }
+    EXPECT_EQ(local(node_named(step, "y").device), "GPU:0");
+  }
+}
+
+TEST(Place, PutsWhatIsColocatedWithAFedPlaceholderWhereThatWasAskedFor) {
+  Graph graph;
+  const Scope s(graph);
+  const Output pinned = placeholder(s.device("/gpu:1"), DType::f32, {2});
+  const Output free = placeholder(s, DType::f32, {2});
+  const Output y = relu(s.named("y").colocate_with(pinned), pinned);
+  const Output z = relu(s.named("z").colocate_with(free), free);
+  for (const PlacerOptions& options : {PlacerOptions(), kSoft}) {
+    StepGraph step = step_for({y, z}, {{pinned, Shape{2}}, {free, Shape{2}}});
+    Placements placements;
+    place(step, local_placer(kCpuAndGpus, options), placements);
+    EXPECT_EQ(local(node_named(step, "y").device), "GPU:1");
+    EXPECT_EQ(local(node_named(step, "z").device), "GPU:0");
+  }
+}
+
+TEST(Place, HeedsAGroupsOpWhoseValueIsFedAndThatALaterStepRuns) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable counter(s.named("counter"), constant(s, Tensor::scalar<std::int32_t>(1)));
+  const Output count = assign_add(s, counter, constant(s, Tensor::scalar<std::int32_t>(1)));  // no GPU has it
+  const Output beside = call(s.colocate_with(count), 1, {count});
+  Placements placements;
+  StepGraph first = step_for({beside}, {{count, Shape{}}});
+  place(first, local_placer(kCpuAndGpus), placements);
+  EXPECT_EQ(local(node_named(first, "call1").device), "CPU:0");
+  StepGraph second = step_for({beside});
+  place(second, local_placer(kCpuAndGpus), placements);
+  EXPECT_EQ(local(node_named(second, "AssignAdd").device), "CPU:0");
+}
+
+TEST(Place, DoesNotHeedAnOpWhoseValueIsFedWhereNoDeviceWouldBeLeft) {
+  Graph graph;
+  const Scope s(graph);
+  const Output one = constant(s, Tensor::scalar<std::int32_t>(1));
+  const Variable counter(s.named("counter").device("/gpu:0"), one);
+  const Output beside = call(s.colocate_with(counter.ref()), 1);
+  const Output count = assign_add(s, counter, one);  // of the same group
+  StepGraph step = step_for({beside, call(s, 2, {count})}, {{count, Shape{}}});
+  Placements placements;
+  place(step, local_placer(kCpuAndGpus), placements);
+  EXPECT_EQ(local(node_named(step, "call1").device), "GPU:0");
+}
+
+TEST(Place, PutsALoopOnTheHostWhateverItsOpsAskFor) {
+  Graph graph;
+  const Scope s(graph);
+  const Output neighbour = call(s.device("/gpu:1"), 1);
+  const auto loop_in = [](const Scope& scope) {
+    return testing::counted_loop(scope, 2, [](const Scope& b) -> Operation { return call(b, 2); });
+  };
+  for (const Scope& scope :
+       {s.device("/gpu:1"), s.device([](const Node&) { return "/gpu:1"; }), s.colocate_with(neighbour)}) {
+    const Output loop = loop_in(scope);
+    const Output beside = call(Scope(graph).colocate_with(loop), 3, {loop});
+    StepGraph step = step_for({neighbour, beside});
+    Placements placements;
+    place(step, local_placer(kCpuAndGpus), placements);
+    EXPECT_EQ(local(node_named(step, loop.node->name()).device), "CPU:0");
+    EXPECT_EQ(local(node_named(step, beside.node->name()).device), "GPU:1");
+  }
+}
+
+TEST(Place, KeepsALoopOnTheTaskThatWasAskedFor) {
+  Graph graph;
+  const Output loop = testing::counted_loop(Scope(graph).device("/job:nowhere/gpu:1"), 2,
+                                            [](const Scope& b) { return Operation(call(b, 1)); });
+  StepGraph step = step_for({loop});
+  Placements placements;
+  EXPECT_THAT([&] { place(step, local_placer(kCpuAndGpus), placements); },
+              ThrowsMessage<InvalidArgumentError>(
+                  HasSubstr("Could not satisfy explicit device specification '/job:nowhere'")));
 }
 
 TEST(Place, KeepsWhatAnEarlierStepHasPlaced) {

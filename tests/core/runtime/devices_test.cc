@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/random.h>
@@ -263,6 +264,49 @@ TEST(DevicesOfASession, TrainAlike) {
   const auto on_cpu = trained("/cpu:0", {});
   EXPECT_EQ(trained("/gpu:0", with_gpus(1)), on_cpu);
   EXPECT_EQ(trained("", with_gpus(1)), on_cpu) << "unpinned: on the GPU";
+}
+
+// h ← tanh(h · w), three times, and how its sum changes with w.
+std::vector<Tensor> repeated_product(const Scope& at, const SessionConfig& config) {
+  Scope s = at;
+  const Output w = constant(s, Tensor::of<float>({2, 2}, {0.5f, -1, 0.25f, 2}));
+  const Output h = constant(s, Tensor::of<float>({1, 2}, {1, -0.5f})), zero = constant(s, 0.0f);
+  const Outputs finals = while_loop(
+      s, [](const Scope& c, const Outputs& v) { return less(c, v[0], constant(c, 3.0f)); },
+      [&](const Scope& b, const Outputs& v) {
+        return Outputs{add(b, v[0], constant(b, 1.0f)), tanh(b.colocate_with(v[1]), matmul(b, v[1], w))};
+      },
+      {zero, h});
+  const Output gradient = gradients(s, {reduce_sum(s, finals[1])}, {w})[0];
+  return Session(s.graph(), config).run({finals[1], gradient});
+}
+
+TEST(DevicesOfASession, RunTheOpsOfALoopWhereTheyAskFor) {
+  Graph of_cpu, of_gpu, of_function;
+  const auto expected = repeated_product(Scope(of_cpu), {});
+  for (const Scope& s :
+       {Scope(of_gpu).device("/gpu:0"), Scope(of_function).device([](const Node&) { return "/gpu:0"; })}) {
+    SessionConfig config = with_gpus(1);
+    config.log_device_placement = true;
+    ::testing::internal::CaptureStdout();
+    const auto results = repeated_product(s, config);
+    EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+                HasSubstr("while/body/MatMul: (MatMul): /job:localhost/replica:0/task:0/device:GPU:0\n"));
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(values(results[i]), values(expected[i]));
+  }
+}
+
+TEST(DevicesOfASession, RunAnOpOfAGpuOneOfWhoseOutputsIsFed) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = constant(s, Tensor::of<float>({2}, {1, 2}));
+  const Operation b = s.device("/gpu:0").add("Dropout", {x}, {{"rate", 0.5}});
+  const Output y = add(s, b.output(0), x), kept = cast(s, b.output(1), DType::f32);
+  Session session(graph, with_gpus(1));
+  const auto results =
+      session.run(std::vector<Fetch>{y, kept}, {{b.output(0), Tensor::of<float>({2}, {10, 20})}});
+  EXPECT_THAT(values(results[0]), ElementsAre(11, 22));
+  for (const float value : values(results[1])) EXPECT_TRUE(value == 0 || value == 1);
 }
 
 TEST(DevicesOfASession, AreHiddenByFilters) {
