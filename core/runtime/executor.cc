@@ -14,36 +14,6 @@
 #include <kolo/core/runtime/plan.h>
 
 namespace kolo {
-
-// Tells a cancellation of the step under way, while it lives.
-class StepListener {
- public:
-  StepListener(StepCancellation* cancellation, std::function<void(std::exception_ptr)> end_step)
-      : cancellation_(cancellation) {
-    if (cancellation_ == nullptr) return;
-    MutexLock lock(cancellation_->mutex_);
-    if (cancellation_->error_) end_step(cancellation_->error_);
-    cancellation_->step_ = std::move(end_step);
-  }
-  ~StepListener() {
-    if (cancellation_ == nullptr) return;
-    MutexLock lock(cancellation_->mutex_);
-    cancellation_->step_ = nullptr;
-  }
-  StepListener(const StepListener&) = delete;
-  StepListener& operator=(const StepListener&) = delete;
-
- private:
-  StepCancellation* cancellation_;
-};
-
-void StepCancellation::cancel(std::exception_ptr error) {
-  MutexLock lock(mutex_);
-  if (error_) return;
-  error_ = std::move(error);
-  if (step_) step_(error_);
-}
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -62,26 +32,19 @@ bool happens(const PlanNode& node, int index, Frame& frame) {
   return !context.skipped;
 }
 
-// What the calling thread works for: a step, and, where that belongs to a loop, the step of the loop's node.
-struct StepOfThread {
-  const std::atomic<bool>* failed;
-  std::optional<Clock::time_point> deadline;
-  const StepOfThread* outer;
-};
-thread_local const StepOfThread* step_of_thread = nullptr;
+class Step;
+// What the calling thread works for. A step that it begins meanwhile, an iteration of a loop, is part of it.
+thread_local Step* step_of_thread = nullptr;
 
 class WorksFor {
  public:
-  WorksFor(const std::atomic<bool>& failed, std::optional<Clock::time_point> deadline)
-      : step_{&failed, deadline, step_of_thread} {
-    step_of_thread = &step_;
-  }
-  ~WorksFor() { step_of_thread = step_.outer; }
+  explicit WorksFor(Step& step) : before_(std::exchange(step_of_thread, &step)) {}
+  ~WorksFor() { step_of_thread = before_; }
   WorksFor(const WorksFor&) = delete;
   WorksFor& operator=(const WorksFor&) = delete;
 
  private:
-  StepOfThread step_;
+  Step* before_;
 };
 
 // The state of one run. A thread that takes part has a lane: the nodes it keeps for itself, without a lock.
@@ -95,6 +58,8 @@ class Step final : public WorkSource {
         frame_(frame),
         memory_(*frame.memory),
         options_(options),
+        outer_(step_of_thread),
+        deadline_(earlier(options.deadline, outer_ != nullptr ? outer_->deadline_ : std::nullopt)),
         pool_(options.pool != nullptr && options.pool->size() > 0 ? options.pool : nullptr),
         remaining_(table_.size()) {
     memory_.make_lanes(1 + (pool_ != nullptr ? pool_->size() : 0));
@@ -105,6 +70,7 @@ class Step final : public WorkSource {
 
   void run() {
     {
+      const PartOf outer(*this);
       const StepListener listener(options_.cancellation,
                                   [this](std::exception_ptr error) { fail(std::move(error)); });
       const int shared_sources = insert_sources();
@@ -124,11 +90,47 @@ class Step final : public WorkSource {
   }
 
   void take_part(int worker) override {
-    const WorksFor works(failed_, options_.deadline);
+    const WorksFor works(*this);
     work(*memory_.lanes[worker + 1]);
   }
 
  private:
+  // While it lives, the step ends when the one around it does.
+  class PartOf {
+   public:
+    explicit PartOf(Step& step) : step_(step) {
+      if (step.outer_ != nullptr) step.outer_->add_inner(step);
+    }
+    ~PartOf() {
+      if (step_.outer_ != nullptr) step_.outer_->remove_inner(step_);
+    }
+    PartOf(const PartOf&) = delete;
+    PartOf& operator=(const PartOf&) = delete;
+
+   private:
+    Step& step_;
+  };
+
+  // Locks are taken from the outer step to the inner one, here and in note_failure().
+  void add_inner(Step& inner) {
+    MutexLock lock(mutex_);
+    inner.next_ = first_inner_;
+    if (first_inner_ != nullptr) first_inner_->previous_ = &inner;
+    first_inner_ = &inner;
+    if (error_) inner.fail(over());
+  }
+
+  void remove_inner(Step& inner) {
+    MutexLock lock(mutex_);
+    if (inner.next_ != nullptr) inner.next_->previous_ = inner.previous_;
+    (inner.previous_ != nullptr ? inner.previous_->next_ : first_inner_) = inner.next_;
+  }
+
+  static std::optional<Clock::time_point> earlier(std::optional<Clock::time_point> a,
+                                                  std::optional<Clock::time_point> b) {
+    return a && b ? std::min(a, b) : a ? a : b;
+  }
+
   int helpers() const { return pool_ != nullptr ? pool_->size() : 0; }
 
   // Returns how many of the sources any thread may run.
@@ -146,7 +148,7 @@ class Step final : public WorkSource {
   }
 
   void take_part_as_caller() {
-    const WorksFor works(failed_, options_.deadline);
+    const WorksFor works(*this);
     while (true) {
       work(*memory_.lanes[0]);
       if (remaining_.load() == 0 || failed_.load()) return;
@@ -168,7 +170,7 @@ class Step final : public WorkSource {
 
   bool is_stopped(const Lane& lane) {
     if (failed_.load(std::memory_order_relaxed)) return true;
-    if (!options_.deadline || lane.number > 0 || Clock::now() < *options_.deadline) return false;
+    if (!deadline_ || lane.number > 0 || Clock::now() < *deadline_) return false;
     fail(timed_out());
     return true;
   }
@@ -183,9 +185,9 @@ class Step final : public WorkSource {
     while (true) {
       caller_sleeps_.store(true);  // before it looks: whoever adds work later will see it
       if (!memory_.shared.empty() || remaining_.load() == 0 || failed_.load()) break;
-      if (!options_.deadline) {
+      if (!deadline_) {
         changed_.wait(mutex_);
-      } else if (!changed_.wait_until(mutex_, *options_.deadline) && Clock::now() >= *options_.deadline) {
+      } else if (!changed_.wait_until(mutex_, *deadline_) && Clock::now() >= *deadline_) {
         note_failure(timed_out());
       }
     }
@@ -194,6 +196,9 @@ class Step final : public WorkSource {
 
   static std::exception_ptr timed_out() {
     return std::make_exception_ptr(DeadlineExceededError("Timed out waiting for notification"));
+  }
+  static std::exception_ptr over() {
+    return std::make_exception_ptr(CancelledError("the step was cancelled"));
   }
 
   // Runs the node; returns a successor to go on with, or −1.
@@ -356,9 +361,11 @@ class Step final : public WorkSource {
   }
 
   void note_failure(std::exception_ptr error) KOLO_REQUIRES(mutex_) {
-    if (!error_) error_ = std::move(error);
+    if (error_) return;
+    error_ = std::move(error);
     failed_.store(true);
     changed_.notify_all();
+    for (Step* inner = first_inner_; inner != nullptr; inner = inner->next_) inner->fail(over());
   }
 
   std::exception_ptr described(int index, std::exception_ptr cause) const {
@@ -393,8 +400,10 @@ class Step final : public WorkSource {
   Frame& frame_;
   StepMemory& memory_;
   const StepOptions& options_;
-  ThreadPool* const pool_;                      // null: the caller alone
-  std::vector<Clock::time_point> started_at_;   // of asynchronous nodes, while tracing
+  Step* const outer_;                                // that it is part of; null: none
+  const std::optional<Clock::time_point> deadline_;  // its own, or the outer step's
+  ThreadPool* const pool_;                           // null: the caller alone
+  std::vector<Clock::time_point> started_at_;        // of asynchronous nodes, while tracing
   alignas(64) std::atomic<int> remaining_;      // nodes that have not finished, as far as lanes have told
   std::atomic<bool> failed_{false};             // error_ is set
   std::atomic<bool> caller_sleeps_{false};      // it wants to be told of shared nodes
@@ -403,17 +412,12 @@ class Step final : public WorkSource {
   Mutex mutex_;
   CondVar changed_;  // for the caller
   std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
+  Step* first_inner_ KOLO_GUARDED_BY(mutex_) = nullptr;  // steps that are part of this one, under way
+  Step* next_ = nullptr;                                 // in the outer step's list, under its mutex
+  Step* previous_ = nullptr;
 };
 
 }  // namespace
-
-void throw_if_step_is_over() {
-  for (const StepOfThread* step = step_of_thread; step != nullptr; step = step->outer) {
-    if (step->failed->load(std::memory_order_relaxed)) throw CancelledError("the step was cancelled");
-    if (step->deadline && Clock::now() >= *step->deadline)
-      throw DeadlineExceededError("Timed out waiting for notification");
-  }
-}
 
 void run_step(const Plan& plan, Frame& frame, const StepOptions& options) {
   if (options.trace != nullptr) {

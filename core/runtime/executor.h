@@ -7,26 +7,12 @@
 #include <functional>
 #include <optional>
 
-#include <kolo/core/base/mutex.h>
 #include <kolo/core/base/thread_pool.h>
+#include <kolo/core/runtime/cancellation.h>
 #include <kolo/core/runtime/plan.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
-
-/// Lets another thread end a step. Any thread; it outlives the step.
-class StepCancellation {
- public:
-  /// The step ends with `error`, unless it has failed already; one that begins later fails at once. The first
-  /// call counts. Does not wait.
-  void cancel(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
-
- private:
-  friend class StepListener;
-  Mutex mutex_;
-  std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
-  std::function<void(std::exception_ptr)> step_ KOLO_GUARDED_BY(mutex_);  // ends the step under way
-};
 
 struct StepOptions {
   ThreadPool* pool = nullptr;  // helpers beside the caller's thread; null: the caller alone
@@ -40,13 +26,12 @@ struct StepOptions {
   std::function<void(std::exception_ptr)> on_failure = {};
 };
 
-/// For kernels that run for long, such as loops: throws if a step that the calling thread works for has
-/// failed, was cancelled or is out of time.
-void throw_if_step_is_over();
-
 /// Returns when every node has run, or, after the first failure, when nothing is under way any more; then
 /// throws the first error with the node's name, op and device added. A kernel that runs is not interrupted;
 /// asynchronous ones that are Cancellable are asked to end. Allocates nothing on the way unless it traces.
+///
+/// A step that a kernel runs, as a loop does for each iteration, is part of the kernel's own step: it has its
+/// deadline, and is cancelled when that fails.
 ///
 /// Alone, the caller takes nodes in the plan's order. With a pool, a node that becomes ready runs on the
 /// thread that made it so if it is inexpensive; an expensive one goes to whoever is free, but for the last

@@ -161,7 +161,6 @@ class LoopKernel : public Kernel {
       body.feed(i, value);
     }
     for (std::int64_t done = 0; max_iterations_ < 0 || done < max_iterations_; ++done) {
-      throw_if_step_is_over();
       condition.run();
       if (!condition.result(0).value<bool>()) break;
       visit(current);

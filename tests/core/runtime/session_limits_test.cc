@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include <kolo/core/base/error.h>
@@ -11,6 +12,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
+#include <tests/core/counted_loop.h>
 #include <tests/core/test_ops.h>
 
 namespace kolo {
@@ -47,6 +49,10 @@ const RegisterKernel wait_kernel("TestWait", "CPU", {},
 void wait_until_started(int count) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (waiting.started < count && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+}
+
+SessionConfig own_threads(int threads) {
+  return {.inter_op_parallelism_threads = threads, .use_per_session_threads = true};
 }
 
 class SessionLimits : public ::testing::Test {
@@ -105,6 +111,69 @@ TEST_F(SessionLimits, CancelsRunsUnderWayWhenItIsClosed) {
   EXPECT_EQ(cancelled, 2);
 }
 
+// A loop in a loop, in whose iterations `effect` happens.
+Output nested_loops(const Scope& s, const std::function<Operation(const Scope&)>& effect) {
+  return testing::counted_loop(
+      s, 1000, [&](const Scope& outer) -> Operation { return testing::counted_loop(outer, 1000, effect); });
+}
+
+Operation wait_in(const Scope& s) { return s.add("TestWait", {constant(s, 1.0f)}); }
+
+TEST_F(SessionLimits, EndsAKernelThatWaitsInALoopWhenTheTimeIsOver) {
+  const Output loop = nested_loops(s, wait_in);
+  Session session(graph);
+  for (int run = 1; run <= 2; ++run) {
+    EXPECT_THAT([&] { session.run({loop}, {}, {.timeout_in_ms = 20}); },
+                ThrowsMessage<DeadlineExceededError>(HasSubstr("Timed out waiting for notification")));
+    EXPECT_EQ(waiting.cancelled, run);
+  }
+}
+
+TEST_F(SessionLimits, EndsALoopBetweenTwoKernelsWhenTheTimeIsOver) {
+  const Output loop = nested_loops(s, [](const Scope& b) -> Operation {
+    Output x = call(b, 0);
+    for (int i = 1; i < 100; ++i) x = call(b, i, {x});
+    return x;
+  });
+  std::atomic<int> calls{0};
+  testing::on_call = [&](std::int64_t) {
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  Session session(graph);
+  EXPECT_THROW(session.run({loop}, {}, {.timeout_in_ms = 20}), DeadlineExceededError);
+  EXPECT_LT(calls, 100);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST_F(SessionLimits, EndsAKernelThatWaitsInALoopWhenTheSessionIsClosed) {
+  const Output loop = nested_loops(s, wait_in);
+  Session session(graph);
+  std::thread runner([&] {
+    EXPECT_THAT([&] { session.run(loop); }, ThrowsMessage<CancelledError>(HasSubstr("Session::close()")));
+  });
+  wait_until_started(1);
+  session.close();
+  runner.join();
+  EXPECT_EQ(waiting.cancelled, 1);
+}
+
+TEST_F(SessionLimits, EndsAKernelThatWaitsInALoopWhenANodeBesideTheLoopFails) {
+  testing::on_call = [](std::int64_t) {
+    wait_until_started(2);
+    throw DataLossError("bad luck");
+  };
+  const Output failing = call(s, 1), first = nested_loops(s, wait_in), second = nested_loops(s, wait_in);
+  Session session(graph, own_threads(3));
+  EXPECT_THAT(
+      [&] {
+        session.run({first, failing, second});
+      },
+      ThrowsMessage<DataLossError>(HasSubstr("bad luck")));
+  EXPECT_EQ(waiting.cancelled, 2);
+  testing::on_call = [](std::int64_t) {};
+}
+
 TEST_F(SessionLimits, RefusesRunsAndCallablesOnceItIsClosed) {
   Session session(graph);
   const Output one = constant(s, 1.0f);
@@ -132,10 +201,6 @@ TEST_F(SessionLimits, ClosesAllOpenSessionsWhenTheyAreReset) {
   Session third(graph);
   EXPECT_THROW(third.run(v), FailedPreconditionError) << "the variable's value is gone";
   EXPECT_THROW(Session::reset("grpc://somewhere:1"), UnimplementedError);
-}
-
-SessionConfig own_threads(int threads) {
-  return {.inter_op_parallelism_threads = threads, .use_per_session_threads = true};
 }
 
 TEST_F(SessionLimits, HaveTheFirstSessionsNumberOfThreadsUnlessTheyAreTheirOwn) {
