@@ -14,6 +14,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/shape_checks.h>
+#include <kolo/core/ops/variables.h>
 
 namespace kolo {
 namespace {
@@ -235,15 +236,8 @@ void shapes_of_results(ShapeContext& c) {
     c.set_output(i, i < variables ? c.input(i) : Shape::unknown_rank());
 }
 
-// The storage of the variable that `value` is a name for; null where it is none.
-const Node* variable_seen_in(const Output& value) {
-  const Node* node = value.node;
-  while (node->schema().is_view()) node = node->input(0).node;
-  return node->schema().is_variable_storage() ? node : nullptr;
-}
-
-// Nodes of the loop, from its ends back; what lies outside is added to `captures`. A read of one of the
-// variables `updated` is part of the loop wherever it was made: iterations see what became of the variable.
+// Nodes of the loop, from its ends back; what lies outside is added to `captures`. A variable is part of the
+// loop where it is one of those `updated`: iterations see what became of it.
 std::vector<const Node*> nodes_of_loop(const Outputs& ends, int first_node, Outputs* captures,
                                        const std::set<const Node*>& updated = {}) {
   std::vector<const Node*> nodes;
@@ -251,7 +245,8 @@ std::vector<const Node*> nodes_of_loop(const Outputs& ends, int first_node, Outp
   std::set<std::pair<const Node*, int>> captured;
   const auto visit = [&](const Output& value) {
     const bool is_storage = value.node->schema().is_variable_storage();
-    if (value.node->id() >= first_node || is_storage || updated.count(variable_seen_in(value)) > 0) {
+    const bool is_updated = is_variable_read(*value.node) && updated.count(value.node->input(0).node) > 0;
+    if (value.node->id() >= first_node || is_storage || is_updated) {
       if (seen.insert(value.node).second) nodes.push_back(value.node);
     } else if (captures != nullptr && captured.insert({value.node, value.index}).second) {
       captures->push_back(value);

@@ -61,6 +61,8 @@ std::vector<Variable> variables_of(const Graph& graph, const char* collection) {
   return variables;
 }
 
+constexpr char kReadSuffix[] = "/read";
+
 const Node* part(const Node& storage, const char* suffix) {
   const Node* node = storage.graph().find_node(storage.name() + suffix);
   if (node == nullptr)
@@ -85,7 +87,7 @@ Variable::Variable(const Scope& s, Output initial_value, VariableOptions options
   // Full names: the storage's is unique, so these are.
   const Scope at_storage = Scope(s.graph()).colocate_with(storage_);
   assign_ = at_storage.add("Assign", {ref(), initial_value}, {}, name() + "/Assign").node;
-  read_ = at_storage.add("Identity", {ref()}, {}, name() + "/read").node;
+  read_ = at_storage.add("Identity", {ref()}, {}, name() + kReadSuffix).node;
   s.graph().add_to_collection(options.local ? kLocalVariables : kGlobalVariables, *storage_);
   if (options.trainable) s.graph().add_to_collection(kTrainableVariables, *storage_);
 }
@@ -94,7 +96,7 @@ Variable Variable::of(const Node& storage) {
   Variable variable;
   variable.storage_ = &storage;
   variable.assign_ = part(storage, "/Assign");
-  variable.read_ = part(storage, "/read");
+  variable.read_ = part(storage, kReadSuffix);
   return variable;
 }
 
@@ -189,9 +191,15 @@ Variable variable_part(const Scope& s, const Variable& v, std::int64_t first, st
   const Scope beside = Scope(s.graph()).colocate_with(v.ref());
   const Node& storage = *beside.add(kOp, {v.ref()}, {{"first", first}, {"count", count}}, wished).node;
   // What every variable has. It has its value from the whole, so that there is nothing to initialise.
-  const Output read = beside.add("Identity", {Output{&storage, 0}}, {}, storage.name() + "/read");
+  const Output read = beside.add("Identity", {Output{&storage, 0}}, {}, storage.name() + kReadSuffix);
   beside.add("Assign", {Output{&storage, 0}, read}, {}, storage.name() + "/Assign");
   return Variable::of(storage);
+}
+
+bool is_variable_read(const Node& node) {
+  if (!node.schema().is_view()) return false;
+  const Node& storage = *node.input(0).node;
+  return storage.schema().is_variable_storage() && node.name() == storage.name() + kReadSuffix;
 }
 
 const Node& whole_storage(const Node& storage) { return is_part(storage) ? *storage.input(0).node : storage; }

@@ -32,7 +32,8 @@ class Variable {
   const Shape& shape() const { return storage_->output_shape(0); }
   /// The storage itself, for ops that update it.
   Output ref() const { return {storage_, 0}; }
-  /// The value, as the ops that use the variable see it.
+  /// The value, as each op that uses the variable sees it in its turn. Another view of it, identity(s, v) or
+  /// a reshape, is the value of the time at which it was made.
   Output read() const { return {read_, 0}; }
   operator Output() const { return read(); }
   Operation initializer() const { return assign_; }
@@ -45,9 +46,10 @@ class Variable {
   const Node* read_ = nullptr;
 };
 
-/// Updates in place; the result is the variable's new value. Within one run, ops on a variable take effect in
-/// the order in which they were created. `value` has the variable's type and shape, else InvalidArgumentError
-/// `Assign requires shapes of both tensors to match. lhs shape= [2] rhs shape= [3]`.
+/// Updates in place; the result is the variable's new value, which later updates leave as it is. Within one
+/// run, ops on a variable take effect in the order in which they were created. `value` has the variable's
+/// type and shape, else InvalidArgumentError `Assign requires shapes of both tensors to match. lhs shape= [2]
+/// rhs shape= [3]`.
 Output assign(const Scope& s, const Variable& v, Output value);
 Output assign_add(const Scope& s, const Variable& v, Output value);
 Output assign_sub(const Scope& s, const Variable& v, Output value);
@@ -76,6 +78,9 @@ Variable find_global_step(const Graph& graph);
 /// other, in the order of the graph. Asked for again, it is the same variable. It is in no collection. Throws
 /// InvalidArgumentError if the range does not lie in `v`, or `v` is itself a part.
 Variable variable_part(const Scope& s, const Variable& v, std::int64_t first, std::int64_t count);
+
+/// True for `<v>/read`: who reads its output reads the variable, when it is its own turn.
+bool is_variable_read(const Node& node);
 
 /// The storage that `storage` is a part of; itself where it is no part.
 const Node& whole_storage(const Node& storage);

@@ -1,9 +1,10 @@
-// A pass: reads and updates of a variable in the order of their creation. Contract: pipeline.h.
+// Two passes: reads and updates of a variable in the order of their creation. Contract: pipeline.h.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include <kolo/core/graph/loop_nodes.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/variable_uses.h>
 
@@ -110,6 +111,29 @@ void order_uses(StepGraph& graph, const Uses& use) {
 }
 
 }  // namespace
+
+void keep_read_values(StepGraph& graph) {
+  const VariableVersions versions(graph);
+  const auto has_time = [&](StepValue value) {  // of its own, at which it was read
+    const StepNode& node = graph.nodes[value.node];
+    return versions.changes(graph, value) && !node.schema->is_variable_storage() &&
+           !is_variable_read(*node.origin);
+  };
+  std::map<StepValue, StepValue> copies;
+  // Inputs come before their readers: a view of what is copied here is no view of the variable any more.
+  const int count = static_cast<int>(graph.nodes.size());
+  for (int n = 0; n < count; ++n)
+    for (std::size_t k = 0; k < graph.nodes[n].inputs.size(); ++k) {
+      const StepValue in = graph.nodes[n].inputs[k];
+      if (!has_time(in)) continue;
+      // An update has seen itself.
+      const std::int64_t read = graph.nodes[in.node].order + 1;
+      if (versions.seen_by(graph, in, read) == versions.seen_by(graph, in, graph.nodes[n].order)) continue;
+      const auto [copy, is_new] = copies.try_emplace(in);
+      if (is_new) copy->second = {graph.add(kCopyOp, graph.nodes[in.node].name + "/kept", {in}, {}, read), 0};
+      graph.nodes[n].inputs[k] = copy->second;
+    }
+}
 
 void order_updates(StepGraph& graph) {
   copy_inputs_that_their_loop_changes(graph);

@@ -65,6 +65,8 @@ void on_threads(StepGraph& graph, PassContext& context) {
 // Behind these come loops' plans, kernels and memory (runtime/compile.cc), which change no node.
 constexpr Entry kPipeline[] = {
     {"place", Kind::always, [](StepGraph& graph, PassContext& context) { context.place(graph); }},
+    // From here on it does not matter through which views a node reads a variable.
+    {"keep_read_values", Kind::always, [](StepGraph& graph, PassContext&) { keep_read_values(graph); }},
     // Constants show what can be simplified, what is simplified is equal more often, and what is left is
     // fused.
     {"fold_constants", Kind::optional, on_threads<fold_constants>},

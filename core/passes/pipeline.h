@@ -77,6 +77,11 @@ void fuse_elementwise(StepGraph& graph, int threads);
 void fuse_updates(StepGraph& graph);
 inline constexpr std::int64_t kLargestFused = std::int64_t{1} << 16;
 
+/// A value that was read from a variable stays what it was: where a reader comes behind an update that the
+/// read, a view of the variable or the result of an earlier update, came before, it gets a copy taken in
+/// time. Who uses the variable itself, or its `<v>/read`, reads it in its own turn.
+void keep_read_values(StepGraph& graph);
+
 /// Within a step, ops on one variable take effect in the order in which they were created. Adds control
 /// edges: what was created before an update of a variable and reads it runs before that update; what was
 /// created after it, after. A loop reads and updates what its condition and body do. A fetch that would see a

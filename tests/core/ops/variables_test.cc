@@ -5,7 +5,9 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/core/runtime/session.h>
 
 #include "tests/core/op_checks.h"
@@ -87,6 +89,67 @@ TEST(Variables, RefuseValueOfAnotherShape) {
         session.run(update, {{fed, Tensor::zeros(DType::f32, {3})}});
       },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("lhs shape= [2] rhs shape= [3]")));
+}
+
+// With and without what passes make of a step.
+struct VariableReads : testing::Test {
+  Output number(float value) { return constant(s, value); }
+  std::vector<float> run(const Outputs& outputs) {
+    std::vector<float> values;
+    for (const OptimizerLevel level : {OptimizerLevel::l0, OptimizerLevel::l1}) {
+      Session session(graph, {.graph_options = {.optimizer_level = level}});
+      session.run(v.initializer());
+      std::vector<float> seen;
+      for (const Tensor& value : session.run(std::vector<Fetch>(outputs.begin(), outputs.end())))
+        seen.push_back(*value.data<float>());
+      EXPECT_TRUE(values.empty() || seen == values);
+      values = std::move(seen);
+    }
+    return values;
+  }
+
+  Graph graph;
+  Scope s{graph};
+  const Variable v{s.named("v"), constant(s, 1.0f)};
+};
+
+TEST_F(VariableReads, KeepTheValueThatAnUpdateMadeLaterChanges) {
+  const Output old = identity(s, v), of_storage = identity(s, v.ref());
+  const Output update = assign_add(s, v, number(5));
+  EXPECT_THAT(run({sub(s, update, old), mul(s, old, of_storage), old, update}), ElementsAre(5, 1, 1, 6));
+}
+
+TEST_F(VariableReads, KeepItWhereAnotherViewOfThemIsMadeLater) {
+  const Output old = identity(s, v), seen = reshape(s, old, {1});
+  const Output update = assign_add(s, v, number(5));
+  const Output later = reshape(s, old, {1, 1}), again = assign_add(s, v, number(5));
+  EXPECT_THAT(run({neg(s, seen), neg(s, later), reshape(s, later, {1}), again, update}),
+              ElementsAre(-1, -1, 1, 11, 6));
+}
+
+TEST_F(VariableReads, OfTheResultOfAnUpdateKeepItAsWell) {
+  const Output first = assign_add(s, v, number(5)), second = assign_add(s, v, first);
+  const Output third = assign(s, v, first);
+  EXPECT_THAT(run({sub(s, second, first), third, second}), ElementsAre(6, 6, 12));
+}
+
+TEST_F(VariableReads, OfTheVariableItselfAreOfTheTimeOfTheirReader) {
+  const Output before = neg(s, v), update = assign_add(s, v, number(5));
+  const Output after = neg(s, v), of_storage = neg(s, v.ref());
+  EXPECT_THAT(run({before, after, of_storage, update}), ElementsAre(-1, -6, -6, 6));
+}
+
+TEST_F(VariableReads, InABranchKeepTheirValueWhereItIsTaken) {
+  for (const bool taken : {true, false}) {
+    const Output result = cond(
+        s, constant(s, Tensor::scalar(taken)),
+        [&](const Scope& b) {
+          const Output old = identity(b, v), update = assign_add(b, v, constant(b, 5.0f));
+          return Outputs{sub(b, update, old)};
+        },
+        [&](const Scope& b) { return Outputs{neg(b, v)}; })[0];
+    EXPECT_THAT(run({result}), ElementsAre(taken ? 5 : -1));
+  }
 }
 
 struct GlobalStep : testing::Test {

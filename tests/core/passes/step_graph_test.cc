@@ -119,6 +119,34 @@ TEST(OrderUpdates, CopiesAFetchThatALaterUpdateWouldChange) {
   EXPECT_TRUE(waits_for(step, "AssignAdd", "v/read/fetched"));
 }
 
+TEST(KeepReadValues, CopiesOnceWhatTwoReadersSeeAfterAnUpdate) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  const Output old = identity(s.named("old"), v);
+  const Output update = assign_add(s, v, constant(s, 2.0f));
+  StepGraph step = step_for({call(s, 1, {old}), call(s, 2, {old, update})});
+  const std::size_t nodes = step.nodes.size();
+  keep_read_values(step);
+  order_updates(step);
+  EXPECT_EQ(step.nodes.size(), nodes + 1);
+  for (const char* reader : {"call1", "call2"}) EXPECT_TRUE(waits_for(step, reader, "old/kept")) << reader;
+  EXPECT_TRUE(waits_for(step, "AssignAdd", "old/kept"));
+  EXPECT_EQ(topological_order(step).size(), step.nodes.size());
+}
+
+TEST(KeepReadValues, CopiesNothingThatIsReadInTime) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f)), w(s.named("w"), constant(s, 1.0f));
+  const Output old = identity(s, v), other = identity(s, w);
+  const Output older = call(s, 1, {old}), update = assign_add(s, v, old);
+  StepGraph step = step_for({older, update, call(s, 2, {v.read(), update, other})});
+  const std::size_t nodes = step.nodes.size();
+  keep_read_values(step);
+  EXPECT_EQ(step.nodes.size(), nodes);
+}
+
 TEST(OrderUpdates, LeavesStepsWithoutUpdatesAlone) {
   Graph graph;
   const Scope s(graph);

@@ -98,6 +98,27 @@ TEST_F(LoopWithVariable, EndsWithWhatTheVariableWasInTheLastIteration) {
   EXPECT_THAT(run({finals[1]}), ElementsAre(21));
 }
 
+TEST_F(LoopWithVariable, UsesAReadMadeBeforeItAsItWas) {
+  const Variable sum(s.named("sum"), number(s, 0));
+  const Output old = identity(s, v);
+  const Output loop = counted_loop(s, 3, [&](const Scope& b) -> Operation {
+    return group(b, {assign_add(b, v, number(b, 10)), assign_add(b, sum, old), assign_add(b, sum, v)});
+  });
+  EXPECT_THAT(run({identity(s, sum), loop}), ElementsAre(3 * 1 + (11 + 21 + 31), 3));
+}
+
+TEST_F(LoopWithVariable, KeepsAReadOfTheIterationItsUpdatesChange) {
+  const Variable sum(s.named("sum"), number(s, 0));
+  const Output loop = counted_loop(s, 3, [&](const Scope& b) -> Operation {
+    const Output old = identity(b, v), updated = assign_add(b, v, number(b, 10));
+    const Output inner = counted_loop(b, 2, [&](const Scope& i) -> Operation {
+      return group(i, {assign_add(i, v, number(i, 1)), assign_add(i, sum, sub(i, updated, old))});
+    });
+    return inner;
+  });
+  EXPECT_THAT(run({identity(s, sum), loop}), ElementsAre(3 * 2 * 10, 3));
+}
+
 TEST_F(LoopWithVariable, MayUpdateItInABranchOfALoopInside) {
   const Output old = mul(s, v, number(s, 1));
   const Output loop = counted_loop(s, 2, [&](const Scope& outer) -> Operation {
