@@ -58,12 +58,13 @@ void add_gpus(const DeviceOptions& options, const std::shared_ptr<GpuPlatform>& 
   const int limit = count_of(options, "GPU", INT32_MAX);
   if (limit == 0) return;
   const std::string& list = options.gpu_options.visible_device_list;
-  if (!platform) {
+  const std::vector<int> of_environment =
+      platform ? gpus_of_environment(platform->count()) : std::vector<int>();
+  if (of_environment.empty()) {
     if (!list.empty() && process().rank == 0)
       log_info("there is no GPU in this process: visible_device_list \"{}\" is not looked at", list);
     return;
   }
-  const std::vector<int> of_environment = gpus_of_environment(platform->count());
   std::vector<int> visible;
   for (const int position : parse_visible_device_list(list, static_cast<int>(of_environment.size())))
     visible.push_back(of_environment[position]);

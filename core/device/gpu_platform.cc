@@ -16,16 +16,22 @@ namespace kolo {
 namespace {
 
 constexpr int kMaxVirtualGpus = 64;
+constexpr char kSpaces[] = " \t";
 
 std::function<std::shared_ptr<GpuPlatform>()>& registered() {
   static std::function<std::shared_ptr<GpuPlatform>()> make;
   return make;
 }
 
+// Without the spaces around them, as TensorFlow and CUDA read such lists.
 std::vector<std::string> entries(const std::string& list) {
   std::vector<std::string> parts;
   std::istringstream text(list);
-  for (std::string part; std::getline(text, part, ',');) parts.push_back(part);
+  for (std::string part; std::getline(text, part, ',');) {
+    const auto first = part.find_first_not_of(kSpaces);
+    parts.push_back(
+        first == std::string::npos ? "" : part.substr(first, part.find_last_not_of(kSpaces) + 1 - first));
+  }
   return parts;
 }
 

@@ -85,6 +85,17 @@ TEST(MakeDevices, DoesNotParseTheVisibleListWhereNoGpuIsWantedOrThere) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("there is no GPU in this process"));
 }
 
+// "list = local rank" on a machine whose GPUs are hidden.
+TEST(MakeDevices, DoesNotParseTheVisibleListWhereTheEnvironmentHidesEveryGpu) {
+  for (const char* hidden : {"", "-1"}) {
+    const EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", hidden);
+    ::testing::internal::CaptureStderr();
+    const DeviceSet set = make_devices({.gpu_options = {.visible_device_list = "3"}}, eight_gpus());
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("there is no GPU in this process"));
+    EXPECT_THAT(local_names(set), ElementsAre("CPU:0"));
+  }
+}
+
 TEST(MakeDevices, RefusesAVisibleListThatDoesNotFit) {
   EXPECT_THROW(make_devices({.gpu_options = {.visible_device_list = "8"}}, eight_gpus()),
                InvalidArgumentError);

@@ -24,6 +24,13 @@ TEST(VisibleDeviceList, GivesPositionsInItsOrder) {
   EXPECT_THAT(parse_visible_device_list("0", 1), ElementsAre(0));
 }
 
+TEST(VisibleDeviceList, MayHaveSpacesAroundItsNumbers) {
+  EXPECT_THAT(parse_visible_device_list("2, 3", 8), ElementsAre(2, 3));
+  EXPECT_THAT(parse_visible_device_list(" 2 ,\t3 ", 8), ElementsAre(2, 3));
+  for (const char* list : {"2 3", "2,,3", " "})
+    EXPECT_THROW(parse_visible_device_list(list, 8), InvalidArgumentError) << list;
+}
+
 TEST(VisibleDeviceList, OfNothingIsAll) {
   EXPECT_THAT(parse_visible_device_list("", 3), ElementsAre(0, 1, 2));
 }
@@ -54,8 +61,10 @@ TEST(CudaVisibleDevices, UnsetShowsAll) {
 }
 
 TEST(CudaVisibleDevices, RenumbersGpus) {
-  const EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", "3,2");
-  EXPECT_THAT(gpus_of_environment(4), ElementsAre(3, 2));
+  for (const char* list : {"3,2", "3, 2"}) {
+    const EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", list);
+    EXPECT_THAT(gpus_of_environment(4), ElementsAre(3, 2)) << list;
+  }
 }
 
 TEST(CudaVisibleDevices, EmptyHidesAll) {
