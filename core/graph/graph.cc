@@ -118,9 +118,13 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
         "branch "
         "is taken; make it outside and use it in the branch",
         describe(*node));
-  node->device_ = apply_device_stack(*node, place);
-
-  node->name_ = unique_name(wished);
+  node->name_ = unique_name(wished);  // before device functions see the node: they may choose by its name
+  try {
+    node->device_ = apply_device_stack(*node, place);
+  } catch (...) {
+    release_name(wished, node->name_);
+    throw;
+  }
   MutexLock lock(mutex_);
   node->id_ = static_cast<int>(nodes_.size());
   by_name_[node->name_] = node.get();
@@ -264,6 +268,12 @@ std::string Graph::unique_name(const std::string& wished) {
   if (suffix == 0) suffix = 1;
   taken_names_.emplace(lower(name), 1);
   return name;
+}
+
+// What unique_name() has just made of `wished`, for a node that did not come to be.
+void Graph::release_name(const std::string& wished, const std::string& name) {
+  taken_names_.erase(lower(name));
+  if (name != wished) --taken_names_.at(lower(wished));
 }
 
 bool Graph::is_taken(const std::string& name) const { return taken_names_.count(lower(name)) > 0; }

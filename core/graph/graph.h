@@ -15,7 +15,8 @@
 
 namespace kolo {
 
-/// Asked for the device of each op that is created in its scope; what it returns replaces the op's device.
+/// Asked for the device of each op that is created in its scope, which has its final name and, as its device,
+/// what inner scopes asked for; what it returns replaces the op's device.
 using DeviceFunction = std::function<std::string(const Node&)>;
 
 /// What a new node is made of, apart from its op, inputs and attributes.
@@ -79,6 +80,7 @@ class Graph {
   void check_inputs(const Node& node) const;
   void infer_outputs(Node& node) const;
   std::string apply_device_stack(Node& node, const NodePlace& place) const;
+  void release_name(const std::string& wished, const std::string& name);
 
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Node>> nodes_ KOLO_GUARDED_BY(mutex_);

@@ -116,6 +116,27 @@ TEST_F(DeviceScope, ShowsItsFunctionTheDeviceSoFar) {
   EXPECT_EQ(seen, "/job:ps/device:GPU:1");
 }
 
+TEST_F(DeviceScope, ShowsItsFunctionTheNameThatTheNodeWillHave) {
+  std::vector<std::string> seen;
+  const Scope named = s.device([&](const Node& node) {
+    seen.push_back(node.name());
+    return std::string();
+  });
+  for (int i = 0; i < 3; ++i) named.add("ScopeTestOp", {}, {}, "w");
+  named.name_scope("inner").add("ScopeTestOp", {}, {}, "w");
+  EXPECT_THAT(seen, ElementsAre("w", "w_1", "w_2", "inner/w"));
+}
+
+TEST_F(DeviceScope, LeavesNoTraceOfANodeWhoseFunctionThrows) {
+  const Scope failing = s.device([](const Node&) -> std::string { throw DataLossError("no device"); });
+  const auto fail = [&] { failing.add("ScopeTestOp", {}, {}, "w"); };
+  EXPECT_THROW(fail(), DataLossError);
+  EXPECT_EQ(name_of(s, "w"), "w");
+  EXPECT_THROW(fail(), DataLossError);
+  EXPECT_EQ(name_of(s, "w"), "w_1");
+  EXPECT_EQ(graph.num_nodes(), 2);
+}
+
 TEST_F(DeviceScope, OfTwoComponentsIsRefused) {
   EXPECT_THAT([&] { s.device("/job:muu/device:GPU:2/cpu:0"); },
               ThrowsMessage<InvalidArgumentError>(
