@@ -13,7 +13,7 @@ namespace kolo {
 /// In [low, high). f32 or f64, `shape` fully known, else InvalidArgumentError.
 /// `seed`: of the op itself; 0 is none: its sequence then follows from its name. With Graph::set_seed, or a
 /// seed of its own, the sequence starts anew in each session; without both it differs from session to
-/// session.
+/// session. With a seed all ranks of a job draw the same, other than dropout does.
 Output random_uniform(const Scope& s, DType dtype, Shape shape, double low = 0, double high = 1,
                       std::int64_t seed = 0);
 /// Likewise.

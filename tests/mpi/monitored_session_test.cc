@@ -13,6 +13,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/random.h>
@@ -134,6 +135,33 @@ TEST_F(MonitoredSessionOfRanks, GoesOnFromTheChiefsCheckpointOnAllRanks) {
   EXPECT_EQ(sess.global_step(), 2);
   EXPECT_EQ(sess.run(model.w.read()).to_string(), w.to_string());
   EXPECT_EQ(all_ranks_say(w.to_string()).size(), 1u);
+}
+
+TEST_F(MonitoredSessionOfRanks, GoesOnWithEachRanksOwnDropout) {
+  struct Model {
+    Model() {
+      graph.set_seed(7);
+      DistributedOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(1.0f));
+      train = optimizer.minimize(s, mul(s, w, kept));
+    }
+    Graph graph;
+    Scope s{graph};
+    Output kept = dropout(s, ones(s, DType::f32, {8}), 0.5);
+    Variable w{s.named("w"), zeros(s, DType::f32, {8})};
+    Operation train;
+  };
+  const auto masks_of = [](int steps, const MonitoredTrainingSessionOptions& options) {
+    Model model;
+    MonitoredTrainingSession sess(model.graph, options);
+    std::string masks;
+    for (int step = 0; step < steps; ++step) masks += sess.run({model.train, model.kept})[1].to_string();
+    sess.close();
+    return masks;
+  };
+  const std::string undisturbed = masks_of(6, {});
+  const std::string before = masks_of(3, options({})), after = masks_of(3, options({}));
+  EXPECT_EQ(before + after, undisturbed);
+  EXPECT_EQ(all_ranks_say(undisturbed).size(), static_cast<std::size_t>(size()));
 }
 
 TEST_F(MonitoredSessionOfRanks, GivesAllRanksTheChiefsSavedState) {

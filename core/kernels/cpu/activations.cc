@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <kolo/core/base/process.h>
 #include <kolo/core/kernels/cpu/activation_loops.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
@@ -240,6 +241,13 @@ const RegisterKernel kernels[] = {
     plain<BackwardKernel, double>("LogSoftmaxGrad", DType::f64, log_softmax_grad_line<double>),
 };
 
+// Ranks have samples of their own, and drop elements of their own: a mask that all share would be one draw
+// for the whole batch. Nothing of it is kept beside the position in the stream, so a training that is
+// restored with as many ranks goes on with the same masks. Rank 0 draws what one rank alone would.
+std::uint64_t seed_of_rank(std::uint64_t op_seed) {
+  return op_seed ^ (static_cast<std::uint64_t>(process().rank) * 0x9E3779B97F4A7C15);
+}
+
 // One word of a block of four for each element: element i of a call comes from block (position of the call) +
 // i / 4, whichever thread makes it.
 template <typename T>
@@ -254,9 +262,9 @@ class Dropout final : public Kernel {
     T* y = context.output(0).data<T>();
     std::uint8_t* kept = context.output(1).data<std::uint8_t>();
     const std::int64_t elements = context.input(0).elements(), blocks = (elements + 3) / 4;
-    const RandomState& state = context.random();
-    const std::uint64_t first = context.random().reserve(static_cast<std::uint64_t>(blocks));
-    const detail::PhiloxBlocks philox(state.seed(), state.op_seed());
+    RandomState& state = context.random();
+    const std::uint64_t first = state.reserve(static_cast<std::uint64_t>(blocks));
+    const detail::PhiloxBlocks philox(state.seed(), seed_of_rank(state.op_seed()));
     parallel_for(blocks, 1024, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {
         const auto words = philox.block(first + static_cast<std::uint64_t>(block));

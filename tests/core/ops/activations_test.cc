@@ -8,6 +8,7 @@
 #include <string>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
 
@@ -234,6 +235,52 @@ TEST(Dropout, DrawsAnewInEachRunAndAlikeInEachSession) {
 
 TEST(Dropout, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_TRUE(same(draws(DType::f32, 0.5)[0], draws(DType::f32, 0.5, 1, 7, 3)[0]));
+}
+
+// What a rank of a job draws.
+class OfRank {
+ public:
+  explicit OfRank(int rank) {
+    ProcessInfo found = process();
+    found.rank = rank;
+    found.size = 4;
+    set_process(found);
+  }
+  ~OfRank() { set_process({}); }
+  OfRank(const OfRank&) = delete;
+  OfRank& operator=(const OfRank&) = delete;
+};
+
+TEST(Dropout, DropsOtherElementsOnEachRank) {
+  const Tensor alone = draws(DType::f32, 0.5)[0];
+  std::vector<Tensor> all;
+  for (int rank = 0; rank < 4; ++rank) {
+    const OfRank process(rank);
+    all.push_back(draws(DType::f32, 0.5)[0]);
+  }
+  EXPECT_TRUE(same(all[0], alone));
+  for (int rank = 1; rank < 4; ++rank)
+    for (int other = 0; other < rank; ++other) {
+      std::int64_t equal = 0;
+      for (std::int64_t i = 0; i < kMany; ++i)
+        equal += all[rank].data<double>()[i] == all[other].data<double>()[i];
+      const auto count = static_cast<double>(kMany);
+      EXPECT_NEAR(static_cast<double>(equal) / count, 0.5, 5 * std::sqrt(0.25 / count)) << rank << other;
+    }
+}
+
+TEST(Dropout, GoesOnOnEachRankFromThePositionThatRankZeroHasSaved) {
+  Graph graph;
+  graph.set_seed(7);
+  const Scope s(graph);
+  const Output y = dropout(s, ones(s, DType::f32, {100}), 0.5);
+  Session chief(graph);
+  chief.run(y);
+  const OfRank process(2);
+  Session undisturbed(graph), restored(graph);
+  undisturbed.run(y);
+  restored.set_random_positions(chief.random_positions());
+  EXPECT_TRUE(same(restored.run(y), undisturbed.run(y)));
 }
 
 TEST(Dropout, LetsGradientsPassWhereItLetXPass) {
