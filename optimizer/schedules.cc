@@ -136,33 +136,35 @@ const RegisterSchedule cosine("CosineDecay", check_steps<2>, [](double rate, dou
   return rate * ((1 - n[1]) * half_cosine(std::min(step, n[0]) / n[0]) + n[1]);
 });
 
+// Period i begins at first · (t_mulⁱ − 1) / (t_mul − 1). In closed form: a t_mul just above 1 has as many
+// periods as there are steps.
+struct Period {
+  double number, begin, length;
+};
+
+Period period_of(double step, double first, double t_mul) {
+  const double log_t = std::log1p(t_mul - 1);
+  const auto begin_of = [&](double i) {
+    return t_mul == 1 ? first * i : first * (std::expm1(i * log_t) / (t_mul - 1));
+  };
+  // Capped where a huge t_mul overflows: the period is the same.
+  const double x = std::min(step / first * (t_mul - 1), kLargest);
+  double i = std::floor(t_mul == 1 ? step / first : std::log1p(x) / log_t);
+  // A period of 10/3 steps, or a t_mul of 1.1, is rounded, and so is the step that begins a period: it must
+  // not be taken for the end of the one before. Of 10⁹ steps this is a hundredth of one.
+  const double reached = step * (1 + 1e-11);
+  if (reached < begin_of(i)) --i;
+  else if (reached >= begin_of(i + 1)) ++i;
+  return {i, begin_of(i), first * std::pow(t_mul, i)};
+}
+
 // steps, t_mul, m_mul, alpha
 const RegisterSchedule restarts("CosineDecayRestarts", check_restarts,
                                 [](double rate, double step, Numbers n) {
-                                  double period = n[0], amplitude = 1;
-                                  if (n[1] == 1) {
-                                    amplitude = std::pow(n[2], std::floor(step / period));
-                                    step = std::fmod(step, period);
-                                  } else {
-                                    // Period i begins at n[0] · (t_mulⁱ − 1) / (t_mul − 1). In closed form: a
-                                    // t_mul just above 1 has as many periods as there are steps. Powers, not
-                                    // expm1: those of whole factors and of halves are exact, and the step
-                                    // that starts a period is not taken for the end of the one before.
-                                    // Elsewhere rounding may choose the neighbour.
-                                    const double log_t = std::log(n[1]);
-                                    const auto begin_of = [&](double i) {
-                                      return n[0] * ((std::pow(n[1], i) - 1) / (n[1] - 1));
-                                    };
-                                    // Capped where a huge t_mul overflows: the period is the same.
-                                    const double x = std::min(step / n[0] * (n[1] - 1), kLargest);
-                                    double i = std::floor(std::log1p(x) / log_t);
-                                    if (step < begin_of(i)) --i;
-                                    else if (step >= begin_of(i + 1)) ++i;
-                                    step -= begin_of(i);
-                                    period *= std::pow(n[1], i);
-                                    amplitude = std::pow(n[2], i);
-                                  }
-                                  return rate * ((1 - n[3]) * amplitude * half_cosine(step / period) + n[3]);
+                                  const Period period = period_of(step, n[0], n[1]);
+                                  const double part = std::max(0.0, step - period.begin) / period.length;
+                                  const double amplitude = std::pow(n[2], period.number);
+                                  return rate * ((1 - n[3]) * amplitude * half_cosine(part) + n[3]);
                                 });
 
 // steps, periods, alpha, beta

@@ -161,6 +161,33 @@ TEST(CosineDecayRestarts, BeginsAPeriodAtItsFirstStep) {
   }
 }
 
+struct Restarts {
+  explicit Restarts(const CosineRestartsOptions& options)
+      : rate(cosine_decay_restarts(Scope(graph), 1.0, step, options)) {}
+  float operator()(std::int64_t at) { return session.run(rate, {{step, Tensor::scalar(at)}}).value<float>(); }
+
+  Graph graph;
+  const Output step = placeholder(Scope(graph), DType::i64, Shape());
+  const Output rate;
+  Session session{graph};
+};
+
+// Periods of 100/3, 100/7, … steps, and factors that are no binary fractions.
+TEST(CosineDecayRestarts, BeginsAPeriodAtItsFirstStepWhateverIsRounded) {
+  for (int parts = 3; parts < 50; ++parts) {
+    Restarts rate({.first_decay_steps = 100.0 / parts, .t_mul = 1});
+    for (int i = 1; i < 50; ++i) ASSERT_EQ(rate(100 * i), 1) << parts << " periods in 100 steps, " << i;
+  }
+  for (const double t_mul : {1.1, 1.2, 1.3, 1.7, 2.1}) {
+    Restarts rate({.first_decay_steps = 1e6, .t_mul = t_mul});
+    double begin = 1e6, period = 1e6 * t_mul;
+    for (int i = 1; i < 5; ++i, begin += period, period *= t_mul) {
+      EXPECT_EQ(rate(std::llround(begin)), 1) << t_mul << ", period " << i;
+      EXPECT_LT(rate(std::llround(begin) - 1), 1e-3f) << t_mul << ", period " << i;
+    }
+  }
+}
+
 TEST(CosineDecayRestarts, EndsForEveryFactorAndStep) {
   for (const double t_mul : {std::nextafter(1.0, 2.0), 1.5, 1e300})
     for (const double step : {9e18, std::numeric_limits<double>::infinity()}) {
