@@ -140,7 +140,11 @@ std::vector<GradientPair> LossScaling::unscaled_unchecked(const Scope& s,
     if (!pair.gradient) continue;
     auto slices = indexed_slices(pair.gradient);
     Output& values = slices ? slices->values : pair.gradient;
-    values = div(scope, values, cast(scope, scale_, values.dtype()));
+    // 16-bit floats have no arithmetic, and f16 does not hold every scale.
+    const DType type = values.dtype();
+    const DType computed = type == DType::f16 || type == DType::bf16 ? DType::f32 : type;
+    const Output whole = cast(scope, values, computed), scale = cast(scope, scale_, computed);
+    values = cast(scope, div(scope, whole, scale), type);
     if (slices) pair.gradient = to_dense(scope, *slices);
   }
   return pairs;

@@ -178,6 +178,44 @@ class HalvingOptimizer : public RuleOptimizer {
   }
 };
 
+// Of any type that variables have.
+class SubtractingOptimizer : public RuleOptimizer {
+ public:
+  SubtractingOptimizer() : RuleOptimizer("Subtracting") {}
+
+ protected:
+  Operation apply(const Scope& s, Output gradient, const Variable& v) override {
+    return assign_sub(s, v, gradient);
+  }
+};
+
+class LossScaleOfSixteenBits : public ::testing::TestWithParam<DType> {};
+
+TEST_P(LossScaleOfSixteenBits, DividesInTheRangeOfTheScale) {
+  Graph graph;
+  Scope s(graph);
+  const Variable v(s.named("v"), cast(s, constant(s, Tensor::of<float>({2}, {1, 2})), GetParam()));
+  const Output x = placeholder(s, DType::f32, {2});
+  const double scale = 131072;  // more than f16 holds
+  DistributedOptimizer optimizer(std::make_unique<SubtractingOptimizer>(),
+                                 {.loss_scale = DynamicLossScale{.initial = scale}});
+  const Operation step = optimizer.minimize(s, mul(s, cast(s, v, DType::f32), x));
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  const auto after = [&](float first, float second) {
+    session.run(step, {{x, Tensor::of<float>({2}, {first, second})}});
+    return elements<float>(session.run(cast(s, v, DType::f32)));
+  };
+  EXPECT_EQ(after(0.25f, -0.125f), (std::vector<float>{0.75f, 2.125f}));
+  EXPECT_EQ(session.run(optimizer.loss_scale().read()).value<float>(), scale);
+  EXPECT_EQ(after(3e38f, 0), (std::vector<float>{0.75f, 2.125f})) << "not finite when it is scaled";
+  EXPECT_EQ(session.run(optimizer.loss_scale().read()).value<float>(), scale / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(DistributedOptimizer, LossScaleOfSixteenBits,
+                         ::testing::Values(DType::f16, DType::bf16),
+                         [](const auto& instance) { return std::string(name(instance.param)); });
+
 // Values after five steps of minimising the sum of (a·b)² + b and of the squares of some rows of a table.
 std::vector<float> trained(Optimizer& optimizer) {
   Graph graph;
