@@ -35,7 +35,9 @@ struct ApplyOptions {
 };
 
 struct MinimizeOptions {
-  Variable global_step = {};             // counts the updates; none: get_or_create_global_step
+  // Counts the updates; none: get_or_create_global_step. Each of two optimizers that minimize in one step
+  // counts it: let the second one compute and apply gradients instead, without a global step.
+  Variable global_step = {};
   std::vector<Variable> variables = {};  // what is updated; empty: the graph's trainable variables
   std::string name = {};                 // of the nodes that update; "": the optimizer's name
   ComputeGradientsOptions gradients = {};

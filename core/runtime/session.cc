@@ -124,6 +124,12 @@ Session::Session(Graph& graph, SessionConfig config)
 }
 Session::~Session() { impl_->close(); }
 
+Session& Session::operator=(Session&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  other.impl_->close();
+  return *this;
+}
+
 std::vector<Tensor> Session::run_step(const std::vector<Fetch>& fetches, const Feeds& feeds,
                                       const Targets& targets, const RunOptions& options,
                                       RunMetadata* metadata) {
@@ -169,6 +175,21 @@ void Session::set_random_positions(const std::map<std::string, std::uint64_t>& p
 }
 int Session::intra_op_threads() const { return impl_->state().intra_op_threads(); }
 int Session::inter_op_threads() const { return impl_->pools().threads(); }
+
+std::vector<std::string> report_uninitialized_variables(Session& session,
+                                                        const std::vector<Variable>& variables) {
+  detail::SessionState& state = detail::state_of(session);
+  std::vector<std::string> names;
+  for (const Variable& variable : variables)
+    if (!state.is_initialized(*variable.ref().node)) names.push_back(variable.name());
+  return names;
+}
+
+std::vector<std::string> report_uninitialized_variables(Session& session) {
+  std::vector<Variable> all = global_variables(session.graph());
+  for (const Variable& variable : local_variables(session.graph())) all.push_back(variable);
+  return report_uninitialized_variables(session, all);
+}
 
 detail::SessionState& detail::state_of(Session& session) { return session.impl_->state(); }
 

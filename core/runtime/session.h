@@ -10,6 +10,7 @@
 
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/fetch.h>
 #include <kolo/core/runtime/trace.h>
@@ -35,6 +36,9 @@ class Session {
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+  /// Closes this one and takes the other's place, at the same address: references to it stay valid. No run of
+  /// either is under way.
+  Session& operator=(Session&& other) noexcept;
 
   /// Runs what the fetches need and nothing else; the first run with these fetches, fed tensors and their
   /// shapes compiles a plan, later ones reuse it (the 64 plans used last are kept). One result for each
@@ -109,6 +113,12 @@ class Session {
                                const RunOptions& options, RunMetadata* metadata);
   std::shared_ptr<Impl> impl_;
 };
+
+/// TensorFlow 1's: the names of those of `variables`, by default all global and local ones of the graph, that
+/// have no value in the session. Between runs; runs nothing.
+std::vector<std::string> report_uninitialized_variables(Session& session,
+                                                        const std::vector<Variable>& variables);
+std::vector<std::string> report_uninitialized_variables(Session& session);
 
 struct CallableSignature {
   std::vector<FeedTarget> feeds = {};  // in the order in which a call gives their values

@@ -28,6 +28,12 @@ VariableStorage& SessionState::variable_locked(const Node& storage) {
   return *variable;
 }
 
+bool SessionState::is_initialized(const Node& storage) {
+  MutexLock lock(mutex_);
+  const auto found = variables_.find(whole_storage(storage).id());
+  return found != variables_.end() && found->second->initialized.load();
+}
+
 RandomState& SessionState::random_state(const std::string& node, std::int64_t op_seed) {
   MutexLock lock(mutex_);
   auto& state = random_states_[node];

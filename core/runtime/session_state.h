@@ -35,6 +35,8 @@ class SessionState final : public PlanEnvironment {
   /// The storage of the variable whose node is `storage`; made at the first use, uninitialised. For savers
   /// and broadcasts, between runs.
   VariableStorage& variable(const Node& storage) override KOLO_EXCLUDES(mutex_);
+  /// Does not make it where there is none.
+  bool is_initialized(const Node& storage) KOLO_EXCLUDES(mutex_);
   RandomState& random_state(const std::string& node, std::int64_t op_seed) override KOLO_EXCLUDES(mutex_);
   /// The vote of the ranks that belongs to `node`, an op with a registered vote (a GroupAllReduce); made at
   /// the first call.

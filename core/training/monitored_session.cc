@@ -157,7 +157,8 @@ class MonitoredTrainingSession::Impl {
 
   void create_session() {
     detail::share_failure(group_, [&] {
-      session_ = std::make_unique<Session>(graph_, options_.config);
+      if (session_) *session_ = Session(graph_, options_.config);
+      else session_ = std::make_unique<Session>(graph_, options_.config);
       rendezvous_ =
           std::make_unique<detail::Rendezvous>(*session_, group_, detail::state_of(*session_).votes());
     });

@@ -67,6 +67,7 @@ class MonitoredTrainingSession {
   bool stopped_on_request() const;
   /// Of the last completed step; −1 without a global step in the graph.
   std::int64_t global_step() const;
+  /// Valid as long as this object; after a recovery it is the session made anew.
   Session& session();
 
   /// Calls every hook's end() (the last step is saved there) and closes the session. Throws what they throw,

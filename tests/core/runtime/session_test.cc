@@ -241,5 +241,34 @@ TEST(Session, RunsControlDependenciesCreatedOutside) {
   testing::on_call = [](std::int64_t) {};
 }
 
+TEST(Session, ReportsTheVariablesThatHaveNoValueYet) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable a(s.named("a"), constant(s, 1.0f)), b(s.named("b"), constant(s, 2.0f));
+  const Variable local(s.named("l"), constant(s, 3.0f), {.local = true});
+  Session session(graph);
+  EXPECT_THAT(report_uninitialized_variables(session), ElementsAre("a", "b", "l"));
+  session.run(b.initializer());
+  EXPECT_THAT(report_uninitialized_variables(session), ElementsAre("a", "l"));
+  EXPECT_THAT(report_uninitialized_variables(session, {b, local}), ElementsAre("l"));
+  Session other(graph);
+  EXPECT_THAT(report_uninitialized_variables(other), ElementsAre("a", "b", "l")) << "each has its own";
+}
+
+TEST(Session, TakesThePlaceOfAnotherUnderTheSameReference) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  Session session(graph);
+  session.run(v.initializer());
+  const Callable of_first = session.make_callable({.fetches = {v.read()}});
+  session = Session(graph, {.operation_timeout_in_ms = 5000});
+  EXPECT_THROW(session.run(v.read()), FailedPreconditionError) << "a session with variables of its own";
+  EXPECT_EQ(session.config().operation_timeout_in_ms, 5000);
+  session.run(v.initializer());
+  EXPECT_EQ(session.run(v.read()).value<float>(), 1);
+  EXPECT_THROW(of_first(), FailedPreconditionError) << "closed";
+}
+
 }  // namespace
 }  // namespace kolo

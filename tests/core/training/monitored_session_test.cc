@@ -116,6 +116,7 @@ TEST_F(MonitoredSession, RepeatsARunThatWasAborted) {
   };
   MonitoredTrainingSession sess(
       model_.graph, {.checkpoint_dir = folder_.path(), .save_checkpoint_steps = 1, .hooks = {injector}});
+  Session& session = sess.session();
   testing::internal::CaptureStderr();
   std::vector<std::int64_t> results;
   for (int i = 0; i < 3; ++i) results.push_back(sess.run(model_.count).value<std::int64_t>());
@@ -123,6 +124,8 @@ TEST_F(MonitoredSession, RepeatsARunThatWasAborted) {
   EXPECT_THAT(results, ElementsAre(1, 2, 3));
   EXPECT_EQ(std::count(calls_.begin(), calls_.end(), "h begin"), 1);
   EXPECT_EQ(std::count(calls_.begin(), calls_.end(), "h after_create_session"), 2);
+  EXPECT_EQ(&session, &sess.session());
+  EXPECT_EQ(session.run(Output(find_global_step(model_.graph))).value<std::int64_t>(), 3);
 }
 
 // Row 61.
