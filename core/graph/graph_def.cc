@@ -9,15 +9,13 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <system_error>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/graph_def_internal.h>
 
@@ -179,15 +177,7 @@ GraphDef graph_def_from_text(std::string_view text) {
 void write_graph_def(const GraphDef& definition, const std::string& path) {
   const std::string bytes =
       path.ends_with(kTextEnding) ? graph_def_text(definition) : encode_graph_def(definition);
-  const std::string temporary = path + ".tmp";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string reason = std::generic_category().message(errno);
-    std::remove(temporary.c_str());
-    throw FailedPreconditionError("cannot write {}: {}", path, reason);
-  }
+  write_durable_file(path, bytes);
 }
 
 void write_graph(const Graph& graph, const std::string& path) { write_graph_def(to_graph_def(graph), path); }

@@ -79,8 +79,9 @@ std::string graph_def_text(const GraphDef& definition);
 /// Throws InvalidArgumentError with line and column, otherwise as decode_graph_def.
 GraphDef graph_def_from_text(std::string_view text);
 
-/// The file appears whole or not at all. A path that ends in .pbtxt gets text, others bytes. Throws
-/// FailedPreconditionError where the file cannot be written.
+/// The file appears whole or not at all, and is on the disk when it returns. A path that ends in .pbtxt gets
+/// text, others bytes. Throws FailedPreconditionError where the file cannot be written,
+/// ResourceExhaustedError for a full disk.
 void write_graph_def(const GraphDef& definition, const std::string& path);
 void write_graph(const Graph& graph, const std::string& path);
 /// Throws NotFoundError if there is no such file; what decode_graph_def and graph_def_from_text throw, with

@@ -3,17 +3,21 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
+#include <unistd.h>
+
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/file_error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/text.h>
-#include <kolo/core/training/durable_file.h>
 #include <kolo/core/training/safetensors_internal.h>
 
 namespace kolo {
@@ -22,27 +26,26 @@ namespace {
 namespace fs = std::filesystem;
 
 // An index takes about 100 bytes a tensor; nothing that is larger than this is one.
-constexpr std::uintmax_t kMaxIndexBytes = std::uintmax_t{1} << 28;
+constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{1} << 28;
+// A line for each checkpoint of the folder.
+constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 24;
+
+constexpr char kStateFile[] = "checkpoint";
+
+std::string join(const std::string& directory, const std::string& filename) {
+  return (fs::path(directory) / filename).string();
+}
 
 std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-std::string folder_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
-
 CheckpointIndex read_index(const std::string& path) {
   const std::string file = base_name(path);
-  std::error_code error;
-  const auto status = fs::status(path, error);
-  if (!fs::exists(status)) throw DataLossError("{}: missing", file);
-  const auto bytes = fs::is_regular_file(status) ? fs::file_size(path, error) : 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (error || !stream || !fs::is_regular_file(status)) throw DataLossError("{}: cannot be read", file);
-  if (bytes > kMaxIndexBytes) throw DataLossError("{}: {} bytes are too many for an index", file, bytes);
-  std::string text(bytes, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(bytes));
-  if (!stream) throw DataLossError("{}: cannot be read", file);
+  std::string text;
+  try {
+    text = InputFile(path, file).read_all(kMaxIndexBytes);
+  } catch (const NotFoundError& missing) {
+    throw DataLossError("{}", missing.what());
+  }
   try {
     return parse_checkpoint_index(text);
   } catch (const DataLossError& wrong) {
@@ -58,12 +61,16 @@ SafetensorsReader open_tensors(const std::string& path) {
   }
 }
 
-// N of "model.ckpt-N"; nothing for other names.
+// N of "<basename>-N"; nothing for other names.
 std::optional<std::int64_t> step_of(const std::string& name) {
-  const std::string start = std::string(kCheckpointBasename) + "-";
-  if (!name.starts_with(start)) return std::nullopt;
-  const auto step = parse_int64(std::string_view(name).substr(start.size()));
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string::npos || dash == 0) return std::nullopt;
+  const auto step = parse_int64(std::string_view(name).substr(dash + 1));
   return step && *step >= 0 ? step : std::nullopt;
+}
+
+bool is_of(const std::string& basename, const std::string& name) {
+  return step_of(name) && name.substr(0, name.rfind('-')) == basename;
 }
 
 // The checkpoint that a file of the folder belongs to; "" for other files.
@@ -71,6 +78,31 @@ std::string checkpoint_of(const std::string& file) {
   for (const std::string& ending : {checkpoint_tensors_path(""), checkpoint_index_path("")})
     if (file.ends_with(ending)) return file.substr(0, file.size() - ending.size());
   return "";
+}
+
+// An index tells a checkpoint of whatever basename from other programs' files; without it, only our own name
+// does.
+std::string checkpoint_listed_by(const std::string& file) {
+  const std::string name = checkpoint_of(file);
+  return file == checkpoint_index_path(name) || is_of(kCheckpointBasename, name) ? name : "";
+}
+
+[[noreturn]] void throw_folder_error(const std::string& what, const std::string& directory,
+                                     const std::error_code& error) {
+  if (error == std::errc::not_a_directory && fs::exists(directory))
+    throw FailedPreconditionError("the checkpoint folder {} is a file", directory);
+  throw_file_error(fmt::format("{} the checkpoint folder {}", what, directory), error.value());
+}
+
+// Names of all that is in `directory`; none if there is no such folder. What cannot be listed is no empty
+// folder: a training would begin at step 0 and write over what is there.
+std::vector<std::string> files_of(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator file(directory, error), end; !error && file != end; file.increment(error))
+    names.push_back(file->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory) throw_folder_error("list", directory, error);
+  return names;
 }
 
 }  // namespace
@@ -101,11 +133,15 @@ void write_checkpoint(const std::string& prefix, const std::map<std::string, Ten
   sync_directory(folder_of(prefix));
 }
 
+void make_checkpoint_folder(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw_folder_error("make", directory, error);
+}
+
 void remove_checkpoint(const std::string& prefix) {
   for (const std::string& path : {checkpoint_index_path(prefix), checkpoint_tensors_path(prefix)}) {
-    std::error_code error;
-    fs::remove(path, error);
-    if (error) throw_file_error("remove " + path, error.value());
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_file_error("remove " + path, errno);
   }
 }
 
@@ -147,9 +183,7 @@ void CheckpointReader::read(const std::string& name, const Tensor& destination) 
 
 std::vector<std::string> list_checkpoints(const std::string& directory) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator file(directory, error), end; !error && file != end; file.increment(error))
-    names.push_back(checkpoint_of(file->path().filename().string()));
+  for (const std::string& file : files_of(directory)) names.push_back(checkpoint_listed_by(file));
   if (const auto state = read_checkpoint_state(directory)) {
     names.push_back(base_name(state->model_checkpoint_path));
     for (const std::string& path : state->all_model_checkpoint_paths) names.push_back(base_name(path));
@@ -164,6 +198,14 @@ std::vector<std::string> list_checkpoints(const std::string& directory) {
   return names;
 }
 
+std::vector<std::string> paths_oldest_first(const std::string& directory,
+                                            const std::vector<std::string>& names) {
+  std::vector<std::string> paths;
+  for (const std::string& name : names) paths.push_back(join(directory, name));
+  std::reverse(paths.begin(), paths.end());
+  return paths;
+}
+
 std::optional<std::string> newest_intact_checkpoint(const std::string& directory,
                                                     const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -173,6 +215,11 @@ std::optional<std::string> newest_intact_checkpoint(const std::string& directory
       return prefix;
     } catch (const DataLossError& damage) {
       log_warning("ignoring {}: {}", name, damage.what());
+    } catch (const Error& error) {
+      throw_error(error.code(),
+                  fmt::format("{}; this says nothing about what {} holds, so no older checkpoint "
+                              "is taken in its place: make it readable, or move it away",
+                              error.what(), name));
     }
   }
   if (names.empty()) return std::nullopt;
@@ -182,18 +229,37 @@ std::optional<std::string> newest_intact_checkpoint(const std::string& directory
       names.size(), directory);
 }
 
-void remove_stale_temporaries(const std::string& directory) {
-  std::error_code error;
-  std::vector<fs::path> stale;
-  for (fs::directory_iterator file(directory, error), end; !error && file != end; file.increment(error)) {
-    const std::string name = file->path().filename().string();
-    if (!name.ends_with(kTemporarySuffix)) continue;
-    const std::string target = name.substr(0, name.size() - (sizeof kTemporarySuffix - 1));
-    if (target == "checkpoint" || step_of(checkpoint_of(target))) stale.push_back(file->path());
+std::optional<std::string> newest_intact_checkpoint(const std::string& directory) {
+  for (auto names = list_checkpoints(directory);;) {
+    try {
+      return newest_intact_checkpoint(directory, names);
+    } catch (const DataLossError&) {
+      // A training that goes on beside us removes old checkpoints when it has made new ones.
+      const auto now = list_checkpoints(directory);
+      if (now == names) throw;
+      names = now;
+    }
   }
-  for (const fs::path& path : stale) {
-    fs::remove(path, error);
-    if (error) throw_file_error("remove " + path.string(), error.value());
+}
+
+std::optional<std::string> latest_checkpoint(const std::string& directory) {
+  const auto state = read_checkpoint_state(directory);
+  if (!state) return std::nullopt;
+  const std::string prefix = (fs::path(directory) / state->model_checkpoint_path).string();
+  std::error_code error;
+  if (fs::exists(checkpoint_index_path(prefix), error) && fs::exists(checkpoint_tensors_path(prefix), error))
+    return prefix;
+  if (error) throw_file_error("look for " + prefix, error.value());
+  log_warning("Couldn't match files for checkpoint {}", prefix);
+  return std::nullopt;
+}
+
+void remove_stale_temporaries(const std::string& directory, const std::string& basename) {
+  for (const std::string& name : files_of(directory)) {
+    const std::string target = target_of_temporary(name);
+    if (target != kStateFile && !is_of(basename, checkpoint_of(target))) continue;
+    const std::string path = join(directory, name);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_file_error("remove " + path, errno);
   }
 }
 
@@ -228,10 +294,6 @@ std::optional<std::string> unquoted(const std::string& text) {
   return path;
 }
 
-std::string join(const std::string& directory, const std::string& filename) {
-  return (std::filesystem::path(directory) / filename).string();
-}
-
 }  // namespace
 
 std::string checkpoint_state_text(const CheckpointState& state) {
@@ -264,24 +326,21 @@ std::optional<CheckpointState> parse_checkpoint_state(const std::string& text) {
 std::optional<CheckpointState> read_checkpoint_state(const std::string& directory,
                                                      const std::string& filename) {
   const std::string path = join(directory, filename);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  auto state = parse_checkpoint_state(text.str());
-  if (!state)
-    log_warning("Checkpoint ignored: {} is damaged; the folder's own files are taken instead", path);
-  return state;
+  try {
+    const auto state = parse_checkpoint_state(InputFile(path).read_all(kMaxStateBytes));
+    if (!state) throw DataLossError("{}: it does not list checkpoints line by line", path);
+    return state;
+  } catch (const NotFoundError&) {
+    return std::nullopt;
+  } catch (const DataLossError& damage) {
+    log_warning("Checkpoint ignored: {}; the folder's own files are taken instead", damage.what());
+    return std::nullopt;
+  }
 }
 
 void write_checkpoint_state(const CheckpointState& state, const std::string& directory,
                             const std::string& filename) {
-  DurableFile file(join(directory, filename));
-  file.write(checkpoint_state_text(state));
-  file.finish();
-  file.publish();
-  sync_directory(directory);
+  write_durable_file(join(directory, filename), checkpoint_state_text(state));
 }
 
 }  // namespace kolo

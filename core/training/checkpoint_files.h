@@ -24,9 +24,13 @@ struct CheckpointExtra {
   std::map<std::string, std::string> state = {};
 };
 
-/// Both files of checkpoint `prefix`, on the disk when it returns; they replace older ones of that name.
-/// Throws what DurableFile and write_safetensors throw; no temporary file is left then, and what was there
-/// before is intact.
+/// Makes the folder where it is missing. Throws FailedPreconditionError if it is a file or cannot be made.
+void make_checkpoint_folder(const std::string& directory);
+
+/// Both files of checkpoint `prefix`, on the disk when it returns; they replace older ones of that name, one
+/// after the other: whoever wants the old one whatever happens gives the new one another name. Throws what
+/// DurableFile and write_safetensors throw; no temporary file is left then, and what was there before is
+/// intact.
 void write_checkpoint(const std::string& prefix, const std::map<std::string, Tensor>& tensors,
                       const CheckpointExtra& extra);
 /// Both files, where they exist. Throws as DurableFile does.
@@ -36,7 +40,8 @@ void remove_checkpoint(const std::string& prefix);
 class CheckpointReader {
  public:
   /// Checks everything but the elements. Throws DataLossError `<file>: <what is wrong>`, the file without its
-  /// folder: missing, of another size, another sum, or not what the index lists.
+  /// folder: missing, of another size, another sum, or not what the index lists. What keeps a file from being
+  /// read, now or later, is another error: `cannot read <path>: <reason>`.
   explicit CheckpointReader(const std::string& prefix);
 
   const CheckpointIndex& index() const { return index_; }
@@ -54,21 +59,33 @@ class CheckpointReader {
   SafetensorsReader tensors_;
 };
 
-/// Names "model.ckpt-<step>" of which `directory` holds a file, or which its state file lists, highest step
-/// first. An empty list if there is no such folder.
+/// Names "<basename>-<step>" of which `directory` holds an index (of "model.ckpt", any file), or which its
+/// state file lists, highest step first. An empty list if there is no such folder; throws where it cannot be
+/// listed.
 std::vector<std::string> list_checkpoints(const std::string& directory);
+
+/// What list_checkpoints gave for `directory`, as Saver::recover_last_checkpoints takes it: paths, lowest
+/// step first.
+std::vector<std::string> paths_oldest_first(const std::string& directory,
+                                            const std::vector<std::string>& names);
 
 /// The first intact one of `names` in `directory`, as a path; nothing if there are no names. Each damaged one
 /// on the way gets one warning, `ignoring model.ckpt-<N>: <file>: <what is wrong>`. Reads the whole
-/// checkpoint that it returns. Throws DataLossError if there are checkpoints but none is intact.
+/// checkpoint that it returns. Throws DataLossError if there are checkpoints but none is intact, and what
+/// CheckpointReader throws for one that cannot be read: an older one does not take its place.
 std::optional<std::string> newest_intact_checkpoint(const std::string& directory,
                                                     const std::vector<std::string>& names);
-inline std::optional<std::string> newest_intact_checkpoint(const std::string& directory) {
-  return newest_intact_checkpoint(directory, list_checkpoints(directory));
-}
+/// Of those that are there, also while another process saves and removes checkpoints there.
+std::optional<std::string> newest_intact_checkpoint(const std::string& directory);
 
-/// Removes what a killed run was writing. For the one process that writes there.
-void remove_stale_temporaries(const std::string& directory);
+/// The path that the state file names as the newest, unread; nothing without a state file, and, with a
+/// warning, where files of that checkpoint are missing.
+std::optional<std::string> latest_checkpoint(const std::string& directory);
+
+/// Removes what a killed run was writing of checkpoints "<basename>-<step>" and of the state file. For the
+/// one process that writes there.
+void remove_stale_temporaries(const std::string& directory,
+                              const std::string& basename = kCheckpointBasename);
 
 /// Entries are as written: relative ones are meant from the folder of the state file on.
 struct CheckpointState {
@@ -82,7 +99,8 @@ std::string checkpoint_state_text(const CheckpointState& state);
 /// Nothing if `text` is not of that form.
 std::optional<CheckpointState> parse_checkpoint_state(const std::string& text);
 
-/// Nothing if the file is missing; a damaged one counts as missing, with the warning `Checkpoint ignored: …`.
+/// Nothing if the file is missing; a damaged one, and what is no file, counts as missing, with the warning
+/// `Checkpoint ignored: …`. Throws where it cannot be read.
 std::optional<CheckpointState> read_checkpoint_state(const std::string& directory,
                                                      const std::string& filename = "checkpoint");
 /// Atomically, and on the disk when it returns. Throws as DurableFile does.

@@ -105,9 +105,6 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
 std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
                                                  const std::shared_ptr<Saver>& saver,
                                                  const std::vector<SavedState>& states) {
-  std::error_code ignored;
-  if (std::filesystem::exists(directory, ignored) && !std::filesystem::is_directory(directory, ignored))
-    throw FailedPreconditionError("the checkpoint folder {} is a file", directory);
   const std::vector<std::string> names =
       directory.empty() ? std::vector<std::string>() : list_checkpoints(directory);
   auto newest = newest_intact_checkpoint(directory, names);

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/file_error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/training/durable_file.h>
 #include <kolo/core/training/rank_state.h>
 
 namespace kolo {

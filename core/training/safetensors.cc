@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/training/durable_file.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/training/safetensors_internal.h>
 
 namespace kolo::detail {
@@ -129,24 +129,18 @@ SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string,
 SafetensorsReader::SafetensorsReader(const std::string& path, std::string shown_as)
     : shown_as_(std::move(shown_as)) {
   if (shown_as_.empty()) shown_as_ = path;
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) throw NotFoundError("{}: missing", shown_as_);
-  if (!std::filesystem::is_regular_file(status)) throw DataLossError("{}: not a file", shown_as_);
-  file_bytes_ = std::filesystem::file_size(path, error);
-  stream_.open(path, std::ios::binary);
-  if (error || !stream_) throw DataLossError("{}: cannot be read", shown_as_);
-
+  file_ = std::make_unique<InputFile>(path, shown_as_);
+  file_bytes_ = file_->bytes();
   if (file_bytes_ < kLengthBytes)
     throw DataLossError("{}: {} bytes, shorter than the header's length field", shown_as_, file_bytes_);
   std::array<unsigned char, kLengthBytes> length;
-  read_bytes(0, length.data(), length.size());
+  file_->read(0, length.data(), length.size());
   const std::uint64_t header_bytes = length_from(length);
   if (header_bytes > file_bytes_ - kLengthBytes || header_bytes > kMaxHeaderBytes)
     throw DataLossError("{}: the header's length {} does not fit a file of {} bytes", shown_as_, header_bytes,
                         file_bytes_);
   std::string text(header_bytes, '\0');
-  read_bytes(kLengthBytes, text.data(), text.size());
+  file_->read(kLengthBytes, text.data(), text.size());
   data_begin_ = kLengthBytes + header_bytes;
   Crc32c sum;
   sum.add(length.data(), length.size());
@@ -155,6 +149,10 @@ SafetensorsReader::SafetensorsReader(const std::string& path, std::string shown_
   parse_header(text);
   check_cover();
 }
+
+SafetensorsReader::~SafetensorsReader() = default;
+SafetensorsReader::SafetensorsReader(SafetensorsReader&& other) noexcept = default;
+SafetensorsReader& SafetensorsReader::operator=(SafetensorsReader&& other) noexcept = default;
 
 void SafetensorsReader::parse_header(const std::string& text) {
   try {
@@ -207,12 +205,6 @@ const SafetensorsEntry& SafetensorsReader::entry(const std::string& name) const 
   return found->second;
 }
 
-void SafetensorsReader::read_bytes(std::uint64_t offset, void* destination, std::size_t count) {
-  stream_.seekg(static_cast<std::streamoff>(offset));
-  stream_.read(static_cast<char*>(destination), static_cast<std::streamsize>(count));
-  if (!stream_) throw DataLossError("{}: cannot be read at byte {}", shown_as_, offset);
-}
-
 Tensor SafetensorsReader::read(const std::string& name) {
   const SafetensorsEntry& wanted = entry(name);
   Tensor tensor(wanted.dtype, wanted.shape);
@@ -225,7 +217,7 @@ std::uint32_t SafetensorsReader::read(const std::string& name, const Tensor& des
   if (destination.dtype() != wanted.dtype || destination.bytes() != wanted.end - wanted.begin)
     throw InvalidArgumentError("{}: tensor \"{}\" is {} {}; it cannot be read into {} {}", shown_as_, name,
                                wanted.dtype, wanted.shape, destination.dtype(), destination.shape());
-  read_bytes(data_begin_ + wanted.begin, destination.raw(), destination.bytes());
+  file_->read(data_begin_ + wanted.begin, destination.raw(), destination.bytes());
   return kolo::crc32c(destination.raw(), destination.bytes());
 }
 
@@ -235,7 +227,7 @@ std::uint32_t SafetensorsReader::crc32c(const std::string& name) {
   Crc32c sum;
   for (std::uint64_t offset = wanted.begin; offset < wanted.end; offset += piece.size()) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), wanted.end - offset));
-    read_bytes(data_begin_ + offset, piece.data(), count);
+    file_->read(data_begin_ + offset, piece.data(), count);
     sum.add(piece.data(), count);
   }
   return sum.value();

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 
 #include <kolo/core/tensor/tensor.h>
@@ -12,6 +12,7 @@
 namespace kolo {
 
 class DurableFile;
+class InputFile;
 
 /// A tensor of a file. begin, end: bytes from the end of the header on.
 struct SafetensorsEntry {
@@ -39,10 +40,13 @@ SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string,
 /// against the file's before it is allocated. One thread.
 class SafetensorsReader {
  public:
-  /// Errors name the file `shown_as`, its path if that is empty. Throws NotFoundError `<file>: missing`,
-  /// DataLossError
-  /// `<file>: <what is wrong>`.
+  /// Errors about the content name the file `shown_as`, its path if that is empty. Throws NotFoundError
+  /// `<file>: missing`, DataLossError `<file>: <what is wrong>`; `cannot read <path>: <reason>`, a
+  /// FailedPreconditionError or UnknownError, where the content could not be looked at, as all functions do.
   explicit SafetensorsReader(const std::string& path, std::string shown_as = "");
+  ~SafetensorsReader();
+  SafetensorsReader(SafetensorsReader&& other) noexcept;
+  SafetensorsReader& operator=(SafetensorsReader&& other) noexcept;
 
   const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
@@ -58,12 +62,11 @@ class SafetensorsReader {
 
  private:
   const SafetensorsEntry& entry(const std::string& name) const;
-  void read_bytes(std::uint64_t offset, void* destination, std::size_t count);
   void parse_header(const std::string& text);
   void check_cover() const;
 
   std::string shown_as_;
-  std::ifstream stream_;
+  std::unique_ptr<InputFile> file_;
   std::uint64_t file_bytes_ = 0;
   std::uint64_t data_begin_ = 0;
   std::uint32_t header_crc32c_ = 0;

@@ -246,8 +246,8 @@ void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& s
 
 CheckpointIndex Saver::restore(Session& session, const std::string& path) {
   if (path.empty()) throw InvalidArgumentError("Can't load save_path when it is None.");
-  std::error_code ignored;
-  if (!fs::exists(checkpoint_index_path(path), ignored))
+  std::error_code error;
+  if (!fs::exists(checkpoint_index_path(path), error) && !error)
     throw InvalidArgumentError("The passed save_path is not a valid checkpoint: {}", path);
   log_info("Restoring parameters from {}", path);
   CheckpointReader reader(path);

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include <kolo/core/base/error.h>
 
 #include "tests/core/training/temporary_directory.h"
+#include "tests/recorded_calls.h"
 
 namespace kolo {
 namespace {
@@ -185,7 +188,8 @@ TEST_F(Checkpoints, OtherFilesOfTheFolderAreLeftAlone) {
 }
 
 TEST_F(Checkpoints, TemporariesOfAKilledRunAreIgnoredAndRemoved) {
-  for (const char* name : {"model.ckpt-30.index.json.tmp", "model.ckpt-30.safetensors.tmp", "checkpoint.tmp"})
+  for (const char* name : {"model.ckpt-30.index.json.01234567.tmp", "model.ckpt-30.safetensors.89abcdef.tmp",
+                           "checkpoint.00000000.tmp", "model.ckpt-30.index.json.tmp"})
     write_bytes(folder_ / name, "half");
   EXPECT_EQ(newest(), "model.ckpt-20");
   EXPECT_THAT(log_, IsEmpty());
@@ -194,8 +198,11 @@ TEST_F(Checkpoints, TemporariesOfAKilledRunAreIgnoredAndRemoved) {
 }
 
 TEST_F(Checkpoints, AFailedWriteLeavesTheOldOneIntactAndNoTemporary) {
-  std::filesystem::create_symlink("/dev/full", folder_ / "model.ckpt-20.safetensors.tmp");
-  EXPECT_THROW(write(20), ResourceExhaustedError);
+  {
+    RecordedCalls calls(folder_.path());
+    calls.fail("write model.ckpt-20.safetensors.tmp", ENOSPC);
+    EXPECT_THROW(write(20), ResourceExhaustedError);
+  }
   EXPECT_EQ(newest(), "model.ckpt-20");
   EXPECT_THAT(folder_.names(), Not(testing::Contains(testing::EndsWith(".tmp"))));
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <functional>
 
 #include <kolo/core/base/error.h>
@@ -13,6 +14,7 @@
 
 #include "tests/core/training/counting_graph.h"
 #include "tests/core/training/temporary_directory.h"
+#include "tests/recorded_calls.h"
 
 namespace kolo {
 namespace {
@@ -385,9 +387,12 @@ TEST_F(MonitoredSession, WantsAGlobalStepToSave) {
 TEST_F(MonitoredSession, ThrowsFromCloseWhatKeepsItFromSaving) {
   MonitoredTrainingSession sess(model_.graph, {.checkpoint_dir = folder_.path()});
   sess.run(model_.train);
-  std::filesystem::create_symlink("/dev/full", folder_ / "model.ckpt-1.index.json.tmp");
-  EXPECT_THAT([&] { sess.close(); },
-              ThrowsMessage<ResourceExhaustedError>(HasSubstr("No space left on device")));
+  {
+    RecordedCalls calls(folder_.path());
+    calls.fail("write model.ckpt-1.index.json.tmp", ENOSPC);
+    EXPECT_THAT([&] { sess.close(); },
+                ThrowsMessage<ResourceExhaustedError>(HasSubstr("No space left on device")));
+  }
   EXPECT_THAT(checkpoints(), ElementsAre("model.ckpt-0"));
   EXPECT_THAT(folder_.names(), Not(Contains(StartsWith("model.ckpt-1"))));
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/training/durable_file.h>
 
 #include "tests/core/training/temporary_directory.h"
 

@@ -8,18 +8,13 @@
 
 namespace kolo {
 
-/// What a temporary name ends in; whatever has it in a checkpoint folder was left by a killed run.
-inline constexpr char kTemporarySuffix[] = ".tmp";
-
-/// The code and text of a failed system call: ResourceExhaustedError for a full disk, FailedPreconditionError
-/// for what may not be written, UnknownError otherwise; `cannot <what>: <reason>`.
-[[noreturn]] void throw_file_error(const std::string& what, int error_number);
-
-/// One file being written. A failed call leaves the old file as it was; the destructor removes the temporary
-/// one. One thread.
+/// One file being written. A failed call throws as throw_file_error does (`cannot write <path>: …`) and
+/// leaves the old file as it was; a file size limit (RLIMIT_FSIZE) is such an error and does not end the
+/// process. The destructor removes the temporary file. One thread.
 class DurableFile {
  public:
-  /// Opens `path`.tmp. The folder must exist.
+  /// Opens a new file `path`.xxxxxxxx.tmp, x being digits of no meaning: nobody else has it, and no link is
+  /// followed. The folder must exist.
   explicit DurableFile(std::string path);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
@@ -40,7 +35,17 @@ class DurableFile {
   bool published_ = false;
 };
 
+/// All of it in one: the file is on the disk, under its name, when it returns.
+void write_durable_file(const std::string& path, std::string_view bytes);
+
 /// Forces the names in `directory` to the disk.
 void sync_directory(const std::string& directory);
+
+/// The folder that `path` lies in: "." for a bare name.
+std::string folder_of(const std::string& path);
+
+/// The name that a file with this temporary name was to get; "" if it is no temporary name. Older versions
+/// of kolo wrote `path`.tmp.
+std::string target_of_temporary(const std::string& name);
 
 }  // namespace kolo
