@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -105,16 +104,13 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
 std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
                                                  const std::shared_ptr<Saver>& saver,
                                                  const std::vector<SavedState>& states) {
-  const std::vector<std::string> names =
-      directory.empty() ? std::vector<std::string>() : list_checkpoints(directory);
-  auto newest = newest_intact_checkpoint(directory, names);
+  std::optional<std::string> newest;
   if (saver) {
-    remove_stale_temporaries(directory);
-    std::vector<std::string> oldest_first;
-    for (const std::string& name : names)
-      oldest_first.push_back((std::filesystem::path(directory) / name).string());
-    std::reverse(oldest_first.begin(), oldest_first.end());
-    saver->recover_last_checkpoints(oldest_first);
+    const std::vector<std::string> names = list_checkpoints(directory);
+    newest = newest_intact_checkpoint(directory, names);
+    saver->recover_last_checkpoints(paths_oldest_first(directory, names));
+  } else if (!directory.empty()) {
+    newest = newest_intact_checkpoint(directory);
   }
   if (!newest) {
     run_initializers(session, global_variables(session.graph()));

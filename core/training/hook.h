@@ -2,6 +2,7 @@
 // loop without the loop knowing. A hook is one file: a class derived from SessionRunHook.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <kolo/core/runtime/session.h>
@@ -66,6 +67,9 @@ class SessionRunHook {
   virtual ~SessionRunHook() = default;
   /// Once, before the graph is finalized: the last chance to add nodes.
   virtual void begin(Graph& /*graph*/) {}
+  /// Right before after_create_session() on the rank that has restored the session from `checkpoint`, a path;
+  /// not called where the variables begin anew.
+  virtual void after_restore(Session& /*session*/, const std::string& /*checkpoint*/) {}
   /// The variables have their restored or first values, the same on all ranks. Again after a recovery.
   virtual void after_create_session(Session& /*session*/) {}
   virtual SessionRunArgs before_run(RunContext& /*context*/) { return {}; }

@@ -3,9 +3,12 @@
 #include <filesystem>
 #include <utility>
 
+#include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/file_error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/folder_lock.h>
+#include <kolo/core/training/non_finite.h>
 #include <kolo/core/training/rank_state.h>
 
 namespace kolo {
@@ -37,19 +40,37 @@ void StepTimer::fired(std::int64_t step, Clock::time_point now) {
 CheckpointSaverHook::CheckpointSaverHook(CheckpointSaverOptions options)
     : options_(std::move(options)), timer_(options_.save_secs, options_.save_steps) {}
 
+CheckpointSaverHook::~CheckpointSaverHook() = default;
+
+// The folder first of all: nobody may change it between the restoring from it and the first save.
 void CheckpointSaverHook::begin(Graph& graph) {
   global_step_ = require_global_step(graph, "CheckpointSaverHook");
+  make_checkpoint_folder(options_.checkpoint_dir);
+  lock_.reset();
+  lock_ = std::make_unique<detail::FolderLock>(options_.checkpoint_dir);
+  // Without the lock they could be another process's that is just writing them.
+  if (lock_->is_held()) remove_stale_temporaries(options_.checkpoint_dir, options_.checkpoint_basename);
 }
 
+void CheckpointSaverHook::after_restore(Session&, const std::string& checkpoint) { restored_ = checkpoint; }
+
 void CheckpointSaverHook::after_create_session(Session& session) {
-  std::error_code error;
-  std::filesystem::create_directories(options_.checkpoint_dir, error);
-  if (error) throw_file_error("make the checkpoint folder " + options_.checkpoint_dir, error.value());
   // Here and not in begin(): by now every hook has added its variables.
-  if (!options_.saver) options_.saver = std::make_shared<Saver>(session.graph());
+  if (!options_.saver) {
+    options_.saver = std::make_shared<Saver>(session.graph());
+    options_.saver->recover_last_checkpoints(
+        paths_oldest_first(options_.checkpoint_dir, list_checkpoints(options_.checkpoint_dir)));
+  }
   step_of_last_run_ = read_global_step(session, global_step_);
   needs_all_ranks_ = is_spread_over_ranks(session);
-  timer_ = StepTimer(options_.save_secs, options_.save_steps);  // what was restored is saved again
+  timer_ = StepTimer(options_.save_secs, options_.save_steps);
+  // Written once more, the only good checkpoint would be gone while its two files are replaced.
+  const std::string restored = std::exchange(restored_, "");
+  std::error_code error;
+  if (restored.empty() || !std::filesystem::equivalent(folder_of(restored), options_.checkpoint_dir, error))
+    return;
+  options_.saver->adopt(restored);
+  timer_.fired(step_of_last_run_);
 }
 
 SessionRunArgs CheckpointSaverHook::before_run(RunContext& context) {
@@ -70,13 +91,22 @@ void CheckpointSaverHook::save(Session& session, const GatheredState* gathered) 
   if (timer_.last_step() != step) write(session, step, gathered);
 }
 
+void CheckpointSaverHook::end(Session&) { lock_.reset(); }
+
+std::string CheckpointSaverHook::prefix() const {
+  return (std::filesystem::path(options_.checkpoint_dir) / options_.checkpoint_basename).string();
+}
+
 void CheckpointSaverHook::write(Session& session, std::int64_t step, const GatheredState* gathered) {
-  const std::string prefix =
-      (std::filesystem::path(options_.checkpoint_dir) / options_.checkpoint_basename).string();
-  log_info("Saving checkpoints for {} into {}.", step, prefix);
+  if (const std::string damage = detail::non_finite_weight(session); !damage.empty()) {
+    timer_.fired(step);
+    return log_error("step {} is not saved into {}: {}; what was saved before stays as it is", step,
+                     options_.checkpoint_dir, damage);
+  }
+  log_info("Saving checkpoints for {} into {}.", step, prefix());
   std::map<std::string, std::string> state;
   for (const SavedState& part : options_.saved_state) state[part.name] = part.save();
-  options_.saver->save(session, prefix, step, state, gathered);
+  options_.saver->save(session, prefix(), step, state, gathered);
   timer_.fired(step);
 }
 

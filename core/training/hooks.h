@@ -52,29 +52,42 @@ struct CheckpointSaverOptions {
   std::vector<SavedState> saved_state = {};
 };
 
-/// Saves when the session is created (step 0 or the restored one), after the runs that advance the global
-/// step and at which the timer is due, and at the end if the last step was not saved. For the one rank that
-/// writes the folder. State that is spread over the ranks (rank_state.h) is saved after steps that were
-/// announced: where seconds are counted those that begin when the timer is due, where steps are counted the
-/// same ones as ever as long as each run makes one.
+namespace detail {
+class FolderLock;
+}
+
+/// Saves when the session is created, unless it was restored from this very checkpoint, after the runs that
+/// advance the global step and at which the timer is due, and at the end if the last step was not saved. A
+/// step after which a trainable variable holds NaN or infinity is not saved: an error is logged, and what was
+/// saved before stays. For the one rank that writes the folder, which is its process's alone from begin() to
+/// end(), or until the hook is destroyed. State that is spread over the ranks (rank_state.h) is saved after
+/// steps that were announced: where seconds are counted those that begin when the timer is due, where steps
+/// are counted the same ones as ever as long as each run makes one.
 class CheckpointSaverHook : public SessionRunHook {
  public:
   /// Throws InvalidArgumentError unless exactly one of save_secs and save_steps is given.
   explicit CheckpointSaverHook(CheckpointSaverOptions options);
+  ~CheckpointSaverHook() override;
 
-  /// Throws FailedPreconditionError `Global step should be created to use CheckpointSaverHook.`
+  /// Removes what a killed run was writing. Throws FailedPreconditionError `Global step should be created to
+  /// use CheckpointSaverHook.`, if checkpoint_dir is a file or cannot be made or written, and if another
+  /// process writes it and does not end within 10 s.
   void begin(Graph& graph) override;
-  /// Throws FailedPreconditionError if checkpoint_dir is a file or cannot be made or written.
+  void after_restore(Session& session, const std::string& checkpoint) override;
   void after_create_session(Session& session) override;
   SessionRunArgs before_run(RunContext& context) override;
   void after_run(RunContext& context, const RunValues& values) override;
   bool saves() const override { return true; }
   void save(Session& session, const GatheredState* gathered) override;
+  void end(Session& session) override;
 
  private:
+  std::string prefix() const;
   void write(Session& session, std::int64_t step, const GatheredState* gathered);
 
   CheckpointSaverOptions options_;
+  std::unique_ptr<detail::FolderLock> lock_;
+  std::string restored_;  // the checkpoint, until the session is created
   StepTimer timer_;
   Variable global_step_;
   std::int64_t step_of_last_run_ = 0;

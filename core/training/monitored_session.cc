@@ -27,7 +27,8 @@ constexpr double kDefaultSaveSecs = 600;
 using Hooks = std::vector<std::shared_ptr<SessionRunHook>>;
 
 void check(const MonitoredTrainingSessionOptions& options) {
-  if (options.save_checkpoint_secs && options.save_checkpoint_steps)
+  const bool both_off = options.save_checkpoint_secs == 0.0 && options.save_checkpoint_steps == 0;
+  if (options.save_checkpoint_secs && options.save_checkpoint_steps && !both_off)
     throw InvalidArgumentError("Can not provide both every_secs and every_steps.");
   std::set<std::string> names;
   for (const SavedState& state : options.saved_state)
@@ -180,8 +181,8 @@ class MonitoredTrainingSession::Impl {
         std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); }));
     note_step();
     const auto gathered = rendezvous_->gather_at_ends();
-    call_after_create_session(0, chief_hooks_, gathered.get());
-    call_after_create_session(chief_hooks_, hooks_.size(), gathered.get());
+    call_after_create_session(0, chief_hooks_, restored, gathered.get());
+    call_after_create_session(chief_hooks_, hooks_.size(), restored, gathered.get());
   }
 
   void note_step() {
@@ -190,9 +191,11 @@ class MonitoredTrainingSession::Impl {
     rendezvous_->set_step(last_step_ + 1);
   }
 
-  void call_after_create_session(std::size_t begin, std::size_t end, const GatheredState* gathered) {
+  void call_after_create_session(std::size_t begin, std::size_t end,
+                                 const std::optional<std::string>& restored, const GatheredState* gathered) {
     detail::share_failure(group_, [&] {
       for (std::size_t i = begin; i < end; ++i) {
+        if (restored) hooks_[i]->after_restore(*session_, *restored);
         hooks_[i]->after_create_session(*session_);
         hooks_[i]->save(*session_, gathered);
       }
@@ -260,7 +263,9 @@ class MonitoredTrainingSession::Impl {
     if (group_.size() > 1) rendezvous_->fail(message_of(error));
   }
 
+  // The saver's hook goes, and with it its hold on the folder, though this object may live on.
   void release() {
+    hooks_.clear();
     if (session_) session_->close();
     if (!was_finalized_) graph_.unfinalize();
   }

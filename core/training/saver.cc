@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/group.h>
@@ -29,11 +30,6 @@ constexpr char kMismatch[] =
     "Restoring from checkpoint failed. This is most likely due to a mismatch between the current graph and "
     "the graph from "
     "the checkpoint.";
-
-std::string folder_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
 
 bool has_a_file(const std::string& prefix) {
   std::error_code ignored;
@@ -118,6 +114,15 @@ void tell_of_other_ranks(const CheckpointIndex& index, const std::vector<Variabl
   }
 }
 
+// Another model has all of its variables to complain of.
+std::string first_of(const std::vector<std::string>& complaints) {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(complaints.size(), kMost); ++i) text += " " + complaints[i];
+  if (complaints.size() > kMost) text += fmt::format(" And {} more.", complaints.size() - kMost);
+  return text;
+}
+
 void read_part(CheckpointReader& reader, const RankState& state, const Tensor& destination) {
   const Tensor all(destination.dtype(), state.whole.shape);
   reader.read(state.whole.name, all);
@@ -163,10 +168,15 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
       path, tensors,
       {.global_step = global_step, .random_positions = session.random_positions(), .state = state});
 
+  adopt(path);
+  return path;
+}
+
+void Saver::adopt(const std::string& path) {
   const std::vector<std::string> outdated = remember(path);
   write_state(path);
   for (const std::string& old : outdated) {
-    // The new checkpoint is safe, and the state file no longer lists these: what stays behind is no failed
+    // The newest checkpoint is safe, and the state file no longer lists these: what stays behind is no failed
     // save.
     try {
       remove_checkpoint(old);
@@ -174,7 +184,6 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
       log_warning("the outdated checkpoint {} stays: {}", old, error.what());
     }
   }
-  return path;
 }
 
 std::map<std::string, Tensor> Saver::tensors_of(Session& session, const GatheredState* gathered) const {
@@ -220,28 +229,29 @@ void Saver::write_state(const std::string& path) const {
 
 void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& states,
                        const std::string& path) const {
-  std::string missing, mismatched;
+  std::vector<std::string> missing, mismatched;
   for (const Variable& variable : variables_) {
     const RankState& state = states.of(variable);
     const auto name = name_of(index, variable, state);
     if (!name && (state.optional || state.kind == Kind::scratch)) continue;
     if (!name) {
-      missing += fmt::format(" Key {} not found in checkpoint.", saved_name(variable, state));
+      missing.push_back(fmt::format("Key {} not found in checkpoint.", saved_name(variable, state)));
       continue;
     }
     const CheckpointIndex::TensorEntry& found = index.tensors.at(*name);
     const Shape& shape = saved_shape(variable, state);
     if (found.shape != shape)
-      mismatched += fmt::format(
-          " Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")", shape,
-          found.shape, *name);
+      mismatched.push_back(
+          fmt::format("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")",
+                      shape, found.shape, *name));
     else if (found.dtype != variable.dtype())
-      mismatched += fmt::format(" \"{}\" is {} in the graph but {} in the checkpoint.", *name,
-                                variable.dtype(), found.dtype);
+      mismatched.push_back(fmt::format("\"{}\" is {} in the graph but {} in the checkpoint.", *name,
+                                       variable.dtype(), found.dtype));
   }
   const std::string place = fmt::format(" (checkpoint {})", path);
-  if (!missing.empty()) throw NotFoundError("{}{}{}{}", kMissing, missing, mismatched, place);
-  if (!mismatched.empty()) throw InvalidArgumentError("{}{}{}", kMismatch, mismatched, place);
+  if (!missing.empty())
+    throw NotFoundError("{}{}{}{}", kMissing, first_of(missing), first_of(mismatched), place);
+  if (!mismatched.empty()) throw InvalidArgumentError("{}{}{}", kMismatch, first_of(mismatched), place);
 }
 
 CheckpointIndex Saver::restore(Session& session, const std::string& path) {

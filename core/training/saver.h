@@ -56,6 +56,11 @@ class Saver {
   /// shape, DataLossError for damage.
   CheckpointIndex restore(Session& session, const std::string& path);
 
+  /// Checkpoint `path`, which is there and intact, counts as the one saved last from here on: what a training
+  /// that goes on from it does instead of saving it again. Writes the state file and removes older
+  /// checkpoints over max_to_keep, but touches no file of this one.
+  void adopt(const std::string& path);
+
   /// Paths, oldest first.
   const std::vector<std::string>& last_checkpoints() const { return last_checkpoints_; }
   /// Takes over the checkpoints of an earlier run, oldest first, as far as they still exist.

@@ -166,6 +166,13 @@ TEST_F(MonitoredSession, SavesNothingWhereSavingIsTurnedOff) {
   EXPECT_THAT(folder_.names(), IsEmpty());
 }
 
+TEST_F(MonitoredSession, SavesNothingWithBothSecondsAndStepsZero) {
+  MonitoredTrainingSession(
+      model_.graph, {.checkpoint_dir = folder_.path(), .save_checkpoint_secs = 0, .save_checkpoint_steps = 0})
+      .close();
+  EXPECT_THAT(folder_.names(), IsEmpty());
+}
+
 TEST_F(MonitoredSession, DoesNotTakeBothSecondsAndSteps) {
   EXPECT_THAT(
       [&] {

@@ -1,0 +1,114 @@
+#include <kolo/core/training/folder_lock.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/file_error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
+
+namespace kolo::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kBetweenAttempts = std::chrono::milliseconds(50);
+
+std::string this_process() { return fmt::format("process {} on {}", getpid(), process().hostname); }
+
+// For who finds the folder locked. Not needed for the lock: a full disk is told of when something is saved.
+void write_holder(int descriptor) {
+  const std::string text = this_process() + "\n";
+  if (::ftruncate(descriptor, 0) != 0) return;
+  [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& directory, std::chrono::milliseconds patience)
+    : path_((std::filesystem::path(directory) / kLockFile).string()) {
+  const auto deadline = Clock::now() + patience;
+  for (bool told = false;; told = true) {
+    const Attempt attempt = try_once();
+    if (attempt == Attempt::held) return;
+    if (attempt == Attempt::impossible) {
+      log_warning("the file system of {} knows no locks: nothing keeps a second training from writing there",
+                  directory);
+      return;
+    }
+    const std::string other = holder();
+    if (other == this_process() || Clock::now() >= deadline)
+      throw FailedPreconditionError(
+          "the checkpoint folder {} is in use: {} writes it and has locked {}; one training at a time can: "
+          "{}, or give this one a folder of its own",
+          directory, other == this_process() ? "this process itself" : other, path_,
+          other == this_process() ? "close the session that does so first" : "wait until it has ended");
+    if (!told) log_info("waiting for {}, which writes the checkpoint folder {}", other, directory);
+    // There is no event to wait for: flock has no deadline of its own.
+    std::this_thread::sleep_for(kBetweenAttempts);
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ < 0) return;
+  // While it is locked: whoever opens the path from here on gets a new file.
+  if (is_at_its_path(descriptor_)) ::unlink(path_.c_str());
+  ::close(descriptor_);
+}
+
+FolderLock::Attempt FolderLock::try_once() {
+  for (;;) {
+    // For writing, without which NFS gives no exclusive lock.
+    const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor < 0) throw_file_error("write " + path_, errno);
+    int result = 0;
+    while ((result = ::flock(descriptor, LOCK_EX | LOCK_NB)) != 0 && errno == EINTR) continue;
+    const int error_number = result == 0 ? 0 : errno;
+    // Its last holder may have removed the file between the two calls: then the lock is one of nothing.
+    if (result == 0 && is_at_its_path(descriptor)) {
+      descriptor_ = descriptor;
+      write_holder(descriptor);
+      return Attempt::held;
+    }
+    ::close(descriptor);
+    switch (error_number) {
+      case 0:
+      case ESTALE: continue;  // removed by another host
+      case EWOULDBLOCK: return Attempt::taken_by_another;
+      case ENOLCK:
+      case ENOSYS:
+      case EOPNOTSUPP: ::unlink(path_.c_str()); return Attempt::impossible;
+      default: throw_file_error("lock " + path_, error_number);
+    }
+  }
+}
+
+bool FolderLock::is_at_its_path(int descriptor) const {
+  struct stat opened = {}, found = {};
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(path_.c_str(), &found) == 0 &&
+         opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
+}
+
+// As it says itself; anything may stand in the file.
+std::string FolderLock::holder() const {
+  std::array<char, 200> text = {};
+  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const ssize_t bytes = descriptor < 0 ? 0 : ::pread(descriptor, text.data(), text.size(), 0);
+  if (descriptor >= 0) ::close(descriptor);
+  const char *const begin = text.data(), *const end = begin + std::max<ssize_t>(bytes, 0);
+  const std::string printable(
+      begin, std::find_if(begin, end, [](char letter) { return letter < ' ' || letter > '~'; }));
+  return printable.empty() ? "another process" : printable;
+}
+
+}  // namespace kolo::detail
