@@ -9,6 +9,7 @@
 #include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/passes/transfer.h>
+#include <kolo/core/passes/update_guards.h>
 
 namespace kolo {
 namespace {
@@ -86,6 +87,7 @@ constexpr Entry kPipeline[] = {
     {"insert_transfers", Kind::always,
      [](StepGraph& graph, PassContext& context) { join_devices(graph, context.devices()); }},
     {"order_updates", Kind::always, [](StepGraph& graph, PassContext&) { order_updates(graph); }},
+    {"guard_updates", Kind::always, [](StepGraph& graph, PassContext&) { guard_updates(graph); }},
 };
 
 Registry<Pass>& registry() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {
@@ -74,6 +75,11 @@ class SessionRunHook {
   virtual void after_create_session(Session& /*session*/) {}
   virtual SessionRunArgs before_run(RunContext& /*context*/) { return {}; }
   virtual void after_run(RunContext& /*context*/, const RunValues& /*values*/) {}
+  /// In place of after_run(), where the run threw `error`: the caller gets that, or what a hook throws here
+  /// to say more. The other ranks know of the failure already. made: the caller's wishes with those of all
+  /// hooks.
+  virtual void after_failure(RunContext& /*context*/, const SessionRunArgs& /*made*/,
+                             const Error& /*error*/) {}
   /// Whether save() writes checkpoints: state that is spread over the ranks (rank_state.h) is put together
   /// for it where a hook of rank 0 does.
   virtual bool saves() const { return false; }

@@ -218,10 +218,15 @@ class MonitoredTrainingSession::Impl {
 
     RunMetadata metadata;
     const bool traced = merged.args().trace;
-    const auto results =
-        session_->run(merged.args().fetches, merged.args().feeds,
-                      {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace},
-                      traced ? &metadata : nullptr);
+    std::vector<Tensor> results;
+    try {
+      results = session_->run(merged.args().fetches, merged.args().feeds,
+                              {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace},
+                              traced ? &metadata : nullptr);
+    } catch (const Error& error) {
+      for (const auto& hook : hooks_) hook->after_failure(context, merged.args(), error);
+      throw;
+    }
     note_step();
     if (global_step_) report_completed_step(last_step_);
     const auto gathered = rendezvous_->gather_if_agreed();

@@ -42,6 +42,8 @@ po::options_description described_options() {
       "checkpoint-dir", text()->value_name("DIR"),
       "restore from and save to this folder (rank 0 alone uses it)")(
       "save-steps", text()->value_name("N"), "save every N steps (default: every 600 s); always at the end")(
+      "keep-going", po::bool_switch(),
+      "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
       "seed", text()->value_name("N"), "of first weights and of the order of samples (default 1)")(
       "device", text()->value_name("WHERE"), "auto|cpu|gpu (default auto)")(
       "threads", text()->value_name("T"),
@@ -109,6 +111,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "checkpoint-dir")) options.checkpoint_dir = *text;
   if (const auto text = given(values, "save-steps"))
     options.save_steps = count("save-steps", *text, 1, kMost);
+  options.keep_going = values["keep-going"].as<bool>();
   if (const auto text = given(values, "seed")) options.seed = count("seed", *text, 0, kMost);
   if (const auto text = given(values, "device")) options.device = device_from(*text);
   if (const auto text = given(values, "threads"))

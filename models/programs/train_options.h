@@ -27,6 +27,7 @@ struct TrainOptions {
   std::int64_t epochs = 10;
   std::string checkpoint_dir;  // "": nothing is saved
   std::optional<std::int64_t> save_steps;
+  bool keep_going = false;  // with a loss that is no number
   std::int64_t seed = 1;
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;      // 0: OMP_NUM_THREADS, else cores ÷ local ranks

@@ -18,6 +18,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
+#include <kolo/core/training/nan_tensor_hook.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/dataset.h>
@@ -175,6 +176,7 @@ void train(const TrainOptions& options) {
   MonitoredTrainingSessionOptions session_settings = session_options(options, batches);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
+  if (!options.keep_going) session_settings.hooks.push_back(std::make_shared<NanTensorHook>(net.loss));
   if (!options.trace.empty() && process().rank == 0)
     session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));
   const auto evaluation = std::make_shared<EvaluationHook>(net.correct, data.test, options.batch_size);
