@@ -11,6 +11,7 @@
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/basic.h>
@@ -216,6 +217,7 @@ class DistributedOptimizer::Build {
 DistributedOptimizer::DistributedOptimizer(std::unique_ptr<Optimizer> inner,
                                            DistributedOptimizerOptions options)
     : Optimizer(name_of(inner)), inner_(std::move(inner)), options_(std::move(options)) {
+  detail::require_init_under_launcher(kName);
   check(options_);
   if (options_.compression == nullptr) options_.compression = no_compression();
   check_sharded(options_, *inner_);

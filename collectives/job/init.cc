@@ -19,6 +19,7 @@
 #include <kolo/collectives/job/timeline_session.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
@@ -109,6 +110,7 @@ void compare_options(const Runtime& runtime) {
 
 void take_down(const std::shared_ptr<Runtime>& runtime) {
   detail::set_current_runtime(nullptr);
+  detail::set_initialised(false);
   runtime->leave();
   set_world_group(nullptr);
   set_log_prefix("");
@@ -128,6 +130,7 @@ void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make
     set_world_group(std::make_unique<detail::MpiGroup>(runtime));
   }
   detail::set_current_runtime(runtime);
+  detail::set_initialised(true);
   try {
     throw_if_any_failed(world_group(), parsed.code, parsed.error);
     compare_options(*runtime);

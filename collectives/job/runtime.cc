@@ -11,6 +11,7 @@
 #include <kolo/collectives/transport/mpi.h>
 #include <kolo/collectives/transport/topology.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/stop_signal.h>

@@ -1,9 +1,7 @@
-// What a job starts with besides kolo's own options: its launcher, MPI's parameters, the costs of messages.
+// What a job starts with besides kolo's own options: MPI's parameters, the costs of messages.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 
 #include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/engine/options.h>
@@ -11,15 +9,6 @@
 #include <kolo/collectives/transport/topology.h>
 
 namespace kolo::detail {
-
-/// Which launcher started this process, by the variables that it sets.
-struct Launcher {
-  std::string name;         // "Open MPI", "PMIx", "Slurm" or "PMI"
-  std::optional<int> size;  // the number of ranks, where the launcher tells it
-};
-
-/// In the order Open MPI, PMIx, Slurm, PMI; nothing for a process that was started by hand.
-std::optional<Launcher> find_launcher();
 
 /// A message of up to chunk_bytes, at most 1 MiB, goes out over TCP at once: Open MPI asks the receiver first
 /// from 64 KiB on, and between hosts that are busy in both directions question and answer each wait behind

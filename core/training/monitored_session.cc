@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
@@ -62,6 +63,7 @@ class MonitoredTrainingSession::Impl {
         group_(world_group()),
         was_finalized_(graph.is_finalized()),
         exceptions_at_start_(std::uncaught_exceptions()) {
+    detail::require_init_under_launcher("MonitoredTrainingSession");
     install_stop_signals();
     try {
       start();

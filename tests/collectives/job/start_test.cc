@@ -1,4 +1,4 @@
-// What init() finds without and before MPI: the launcher's marks, the places of the ranks.
+// What init() finds without and before MPI: MPI's parameters, the places of the ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,26 +22,6 @@ class LauncherTest : public testing::Test {
   }
   void TearDown() override { SetUp(); }
 };
-
-TEST_F(LauncherTest, IsNoneForAProcessStartedByHand) { EXPECT_FALSE(detail::find_launcher()); }
-
-TEST_F(LauncherTest, PrefersTheEarlierOfTwo) {
-  setenv("PMI_RANK", "0", 1);
-  EXPECT_EQ(detail::find_launcher()->name, "PMI");
-  setenv("SLURM_PROCID", "0", 1);
-  EXPECT_EQ(detail::find_launcher()->name, "Slurm");
-  setenv("PMIX_RANK", "0", 1);
-  EXPECT_EQ(detail::find_launcher()->name, "PMIx");
-  setenv("OMPI_COMM_WORLD_RANK", "0", 1);
-  EXPECT_EQ(detail::find_launcher()->name, "Open MPI");
-}
-
-TEST_F(LauncherTest, TellsTheNumberOfRanksOfASlurmStep) {
-  setenv("SLURM_PROCID", "0", 1);
-  EXPECT_FALSE(detail::find_launcher()->size);
-  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
-  EXPECT_EQ(detail::find_launcher()->size, 4);
-}
 
 class MpiParameters : public testing::Test {
  protected:
