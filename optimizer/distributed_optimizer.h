@@ -61,7 +61,8 @@ struct DistributedOptimizerOptions {
 /// One thread at a time, as Optimizer.
 class DistributedOptimizer : public Optimizer {
  public:
-  /// Throws InvalidArgumentError if there is no inner optimizer, or for options that cannot be.
+  /// Throws InvalidArgumentError if there is no inner optimizer, or for options that cannot be,
+  /// FailedPreconditionError where a launcher has started several ranks and init() was not called.
   explicit DistributedOptimizer(std::unique_ptr<Optimizer> inner, DistributedOptimizerOptions options = {});
   ~DistributedOptimizer() override;
 

@@ -3,6 +3,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/optimizer_internal.h>
 
 namespace kolo {
@@ -57,6 +58,13 @@ Scope state_scope(const Scope& s, const Variable& neighbour) {
   return Scope(s.graph()).colocate_with(neighbour.ref());
 }
 
+// A checkpoint of a training by another optimizer lacks it: the weights go on, and this begins anew.
+Variable state_variable(const Scope& s, Output initial) {
+  const Variable made(s, initial, {.trainable = false});
+  set_rank_state(s.graph(), made, {.optional = true});
+  return made;
+}
+
 }  // namespace
 
 Operation RuleOptimizer::apply_gradients(Scope& s, std::span<const GradientPair> gradients,
@@ -107,7 +115,7 @@ Variable RuleOptimizer::create_slot(const Scope& s, const Variable& variable, co
   const std::string name = variable.name() + "/" + this->name();
   const Output initial =
       fill(beside.named(name + "/initial_value"), variable.dtype(), variable.shape(), initial_value);
-  return made = Variable(beside.named(name), initial, {.trainable = false});
+  return made = state_variable(beside.named(name), initial);
 }
 
 Variable RuleOptimizer::create_scalar(const Scope& s, const Variable& neighbour, const std::string& name,
@@ -116,7 +124,7 @@ Variable RuleOptimizer::create_scalar(const Scope& s, const Variable& neighbour,
   if (made) return made;
   const Scope beside = state_scope(s, neighbour);
   const Output initial = initial_value.scalar(beside, neighbour.dtype(), name + "/initial_value");
-  return made = Variable(beside.named(name), initial, {.trainable = false});
+  return made = state_variable(beside.named(name), initial);
 }
 
 }  // namespace kolo

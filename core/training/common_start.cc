@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <kolo/core/base/log.h>
@@ -66,6 +67,41 @@ void check_equal(const NamedTexts& first, const NamedTexts& other, int rank) {
   check_names("saved state", kState, first, other, rank);
 }
 
+// `3 variables ("a", "b", …)`
+std::string counted(const char* what, const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 3;
+  const std::size_t shown = std::min(names.size(), kMostNamed);
+  return fmt::format("{} {}{} (\"{}\"{})", names.size(), what, names.size() == 1 ? "" : "s",
+                     fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "\", \""),
+                     names.size() > shown ? ", …" : "");
+}
+
+// Where the training was changed since the checkpoint, as by another optimizer: what of the old one goes and
+// what of the new one begins anew. What each rank has for itself, Saver::restore tells of.
+void tell_of_changes(const CheckpointIndex& index, const Graph& graph, const std::string& path) {
+  using Kind = RankState::Kind;
+  const RankStates states(graph);
+  std::set<std::string> used;
+  std::vector<std::string> anew, dropped;
+  for (const Variable& variable : global_variables(graph)) {
+    const RankState& state = states.of(variable);
+    const std::string& name = state.kind == Kind::part ? state.whole.name : variable.name();
+    used.insert(name);
+    for (int rank = 0; state.kind == Kind::own && rank < ranks_in_checkpoint(index, name); ++rank)
+      used.insert(name_of_rank(name, rank));
+    const bool told_of = state.optional && (state.kind == Kind::shared || state.kind == Kind::part);
+    if (told_of && index.tensors.count(name) == 0) anew.push_back(name);
+  }
+  for (const auto& [name, entry] : index.tensors)
+    if (used.count(name) == 0) dropped.push_back(name);
+  std::string text;
+  if (!dropped.empty()) text = counted("tensor", dropped) + " of it will not be used, nor saved again";
+  if (!anew.empty())
+    text += fmt::format("{}{} not in it: {}", text.empty() ? "" : "; ", counted("variable", anew),
+                        anew.size() == 1 ? "it begins anew" : "they begin anew");
+  if (!text.empty()) log_warning("{} is of another training step: {}", path, text);
+}
+
 }  // namespace
 
 bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, int>& schedules) {
@@ -103,7 +139,8 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
 
 std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
                                                  const std::shared_ptr<Saver>& saver,
-                                                 const std::vector<SavedState>& states) {
+                                                 const std::vector<SavedState>& states,
+                                                 const InitialWeights& initial_weights) {
   std::optional<std::string> newest;
   if (saver) {
     const std::vector<std::string> names = list_checkpoints(directory);
@@ -114,11 +151,15 @@ std::optional<std::string> restore_or_initialize(Session& session, const std::st
   }
   if (!newest) {
     run_initializers(session, global_variables(session.graph()));
+    if (!initial_weights.path.empty()) load_initial_weights(session, initial_weights);
     return {};
   }
+  if (!initial_weights.path.empty())
+    log_info("{} is not read: the training goes on from {}", initial_weights.path, *newest);
 
   const CheckpointIndex index =
       (saver ? saver : std::make_shared<Saver>(session.graph()))->restore(session, *newest);
+  tell_of_changes(index, session.graph(), *newest);
   for (const SavedState& state : states) {
     const auto saved = index.state.find(state.name);
     if (saved != index.state.end()) state.restore(saved->second);

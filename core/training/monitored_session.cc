@@ -171,8 +171,8 @@ class MonitoredTrainingSession::Impl {
     std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
       if (group_.rank() == 0)
-        restored =
-            detail::restore_or_initialize(*session_, options_.checkpoint_dir, saver_, options_.saved_state);
+        restored = detail::restore_or_initialize(*session_, options_.checkpoint_dir, saver_,
+                                                 options_.saved_state, options_.initial_weights);
       detail::run_initializers(*session_, local_variables(graph_));
     });
     detail::broadcast_state(group_, *session_, options_.saved_state);

@@ -12,6 +12,7 @@
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/core/training/hooks.h>
+#include <kolo/core/training/initial_weights.h>
 
 namespace kolo {
 
@@ -25,7 +26,8 @@ struct MonitoredTrainingSessionOptions {
       {};  // called on rank 0 alone, before the others
   std::vector<std::shared_ptr<SessionRunHook>> hooks = {};
   std::vector<SavedState> saved_state =
-      {};  // saved with each checkpoint, restored, and made equal on all ranks
+      {};                               // saved with each checkpoint, restored, and made equal on all ranks
+  InitialWeights initial_weights = {};  // rank 0's; of a training that finds no checkpoint
 };
 
 /// `while (!sess.should_stop()) sess.run(train_op, feeds);` on every rank alike. Rank 0 alone reads and
@@ -43,8 +45,9 @@ class MonitoredTrainingSession {
   /// Calls every hook's begin(), finalizes the graph, makes the session, compares variables and training
   /// steps among the ranks, restores the newest intact checkpoint or runs the initialisers, broadcasts, calls
   /// after_create_session(). Collective. Throws on every rank what fails on any: FailedPreconditionError
-  /// `Ranks disagree on the …`, DataLossError if there are checkpoints but none is intact, what Saver and the
-  /// hooks throw, InvalidArgumentError for options.
+  /// `Ranks disagree on the …`, or where a launcher has started several ranks and init() was not called,
+  /// DataLossError if there are checkpoints but none is intact, what Saver and the hooks throw (with saving on,
+  /// CheckpointSaverHook's: another training writes checkpoint_dir), InvalidArgumentError for options.
   explicit MonitoredTrainingSession(Graph& graph, MonitoredTrainingSessionOptions options = {});
   /// close(), but an error is logged instead of thrown. While an exception leaves its scope: tells the other
   /// ranks of the failure, and saves nothing.

@@ -42,6 +42,12 @@ po::options_description described_options() {
       "checkpoint-dir", text()->value_name("DIR"),
       "restore from and save to this folder (rank 0 alone uses it)")(
       "save-steps", text()->value_name("N"), "save every N steps (default: every 600 s); always at the end")(
+      "init-from", text()->value_name("PATH"),
+      "where there is no checkpoint yet: take the first weights, and nothing else, from a folder of "
+      "checkpoints, a checkpoint .../model.ckpt-N or a safetensors file")(
+      "init-names", text()->value_name("FILE"),
+      "JSON object for --init-from: the tensor's name for each variable that is called otherwise there; \"\" "
+      "for one that begins anew")(
       "keep-going", po::bool_switch(),
       "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
       "seed", text()->value_name("N"), "of first weights and of the order of samples (default 1)")(
@@ -111,6 +117,8 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "checkpoint-dir")) options.checkpoint_dir = *text;
   if (const auto text = given(values, "save-steps"))
     options.save_steps = count("save-steps", *text, 1, kMost);
+  if (const auto text = given(values, "init-from")) options.init_from = *text;
+  if (const auto text = given(values, "init-names")) options.init_names = *text;
   options.keep_going = values["keep-going"].as<bool>();
   if (const auto text = given(values, "seed")) options.seed = count("seed", *text, 0, kMost);
   if (const auto text = given(values, "device")) options.device = device_from(*text);
@@ -136,6 +144,10 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--save-steps needs --checkpoint-dir, the folder to save to");
   if (options.evaluate && options.checkpoint_dir.empty())
     throw UsageError("--evaluate needs --checkpoint-dir, the folder of the checkpoint to evaluate");
+  if (!options.init_names.empty() && options.init_from.empty())
+    throw UsageError("--init-names needs --init-from, the file whose names it tells");
+  if (options.evaluate && !options.init_from.empty())
+    throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
   if (values.count("checkpoint-dir") > 0 && options.checkpoint_dir.empty())
     throw UsageError("--checkpoint-dir \"\" is not valid; it must name a folder");
 }

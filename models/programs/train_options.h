@@ -27,6 +27,8 @@ struct TrainOptions {
   std::int64_t epochs = 10;
   std::string checkpoint_dir;  // "": nothing is saved
   std::optional<std::int64_t> save_steps;
+  std::string init_from;    // "": the initialisers
+  std::string init_names;   // "": tensors are called as the variables
   bool keep_going = false;  // with a loss that is no number
   std::int64_t seed = 1;
   DeviceChoice device = DeviceChoice::automatic;

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
@@ -138,6 +143,19 @@ std::string log_file(const TrainOptions& options) {
   return options.log_dir + "/metrics.jsonl";
 }
 
+// A JSON object of texts.
+std::map<std::string, std::string> names_from(const std::string& file) {
+  std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in) throw NotFoundError("--init-names {}: the file cannot be read", file);
+  try {
+    return nlohmann::json::parse(text).get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    throw InvalidArgumentError(
+        "--init-names {}: it must be a JSON object such as {{\"variable\": \"tensor\"}}", file);
+  }
+}
+
 MonitoredTrainingSessionOptions session_options(const TrainOptions& options, BatchSource& batches) {
   MonitoredTrainingSessionOptions session;
   session.checkpoint_dir = options.checkpoint_dir;
@@ -154,9 +172,12 @@ MonitoredTrainingSessionOptions session_options(const TrainOptions& options, Bat
 
 void train(const TrainOptions& options) {
   std::string metrics_file;
+  InitialWeights first_weights{.path = options.init_from};
   Data data = on_all_ranks([&] {
     check_device(options);
     metrics_file = log_file(options);
+    if (process().rank == 0 && !options.init_names.empty())
+      first_weights.names = names_from(options.init_names);
     return load_data(options, true);
   });
   const std::int64_t last_step = options.steps.value_or(options.epochs * data.batches->steps_per_epoch());
@@ -176,6 +197,7 @@ void train(const TrainOptions& options) {
   MonitoredTrainingSessionOptions session_settings = session_options(options, batches);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
+  session_settings.initial_weights = first_weights;
   if (!options.keep_going) session_settings.hooks.push_back(std::make_shared<NanTensorHook>(net.loss));
   if (!options.trace.empty() && process().rank == 0)
     session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));

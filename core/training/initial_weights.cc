@@ -1,0 +1,120 @@
+#include <kolo/core/training/initial_weights.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/text.h>
+#include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/session_state.h>
+#include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/rank_state_internal.h>
+#include <kolo/core/training/safetensors.h>
+
+namespace kolo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostNamed = 5;  // in an error
+
+std::vector<Variable> weights_of(const Graph& graph) {
+  const detail::RankStates states(graph);
+  const Variable step = find_global_step(graph);
+  std::vector<Variable> weights;
+  for (const Variable& variable : global_variables(graph)) {
+    const RankState& state = states.of(variable);
+    if (state.kind == RankState::Kind::shared && !state.optional && !(step && variable == step))
+      weights.push_back(variable);
+  }
+  return weights;
+}
+
+// The safetensors file that `path` means; a checkpoint's has been compared with its sums.
+std::string file_of(const std::string& path) {
+  std::error_code error;
+  std::optional<std::string> prefix;
+  if (fs::is_directory(path, error)) {
+    prefix = newest_intact_checkpoint(path);
+    if (!prefix) throw NotFoundError("initial weights: there is no checkpoint in the folder {}", path);
+  } else if (fs::exists(checkpoint_index_path(path), error)) {
+    prefix = path;
+  }
+  if (!prefix) return path;
+  CheckpointReader(*prefix).verify();
+  return checkpoint_tensors_path(*prefix);
+}
+
+// `"a", "b" and 3 more`
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kMostNamed; ++i)
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", names[i]);
+  if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
+  return text;
+}
+
+void check_names(const std::vector<Variable>& weights, const InitialWeights& from) {
+  std::vector<std::string> known;
+  for (const Variable& weight : weights) known.push_back(weight.name());
+  for (const auto& [variable, tensor] : from.names)
+    if (std::find(known.begin(), known.end(), variable) == known.end())
+      throw InvalidArgumentError("initial weights: \"{}\" is no weight of the model{}", variable,
+                                 did_you_mean(variable, known));
+}
+
+using Pairs = std::vector<std::pair<Variable, std::string>>;  // with the tensor's name
+
+Pairs pairs_of(const std::vector<Variable>& weights, const InitialWeights& from) {
+  Pairs pairs;
+  for (const Variable& weight : weights) {
+    const auto other = from.names.find(weight.name());
+    const std::string& name = other == from.names.end() ? weight.name() : other->second;
+    if (!name.empty()) pairs.emplace_back(weight, name);
+  }
+  return pairs;
+}
+
+void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::string& file) {
+  std::vector<std::string> missing, held;
+  for (const auto& [weight, name] : pairs)
+    if (reader.entries().count(name) == 0) missing.push_back(name);
+  for (const auto& [name, entry] : reader.entries()) held.push_back(name);
+  if (!missing.empty())
+    throw NotFoundError(
+        "initial weights: {} lacks {}; it holds {}; give the names of its tensors for the variables that are "
+        "called otherwise",
+        file, listed(missing), held.empty() ? "nothing" : listed(held));
+  for (const auto& [weight, name] : pairs) {
+    const SafetensorsEntry& entry = reader.entries().at(name);
+    if (entry.dtype != weight.dtype() || entry.shape != weight.shape())
+      throw InvalidArgumentError("initial weights: \"{}\" is {} {} in {}; variable \"{}\" is {} {}", name,
+                                 entry.dtype, entry.shape, file, weight.name(), weight.dtype(),
+                                 weight.shape());
+  }
+}
+
+}  // namespace
+
+void load_initial_weights(Session& session, const InitialWeights& from) {
+  const std::vector<Variable> weights = weights_of(session.graph());
+  check_names(weights, from);
+  const std::string file = file_of(from.path);
+  SafetensorsReader reader(file);
+  const Pairs pairs = pairs_of(weights, from);
+  check_fits(reader, pairs, file);
+  for (const auto& [weight, name] : pairs) {
+    VariableStorage& storage = detail::storage_of(session, weight);
+    reader.read(name, storage.value);
+    storage.initialized = true;
+  }
+  log_info("{} of {} weights were read from {}", pairs.size(), weights.size(), file);
+}
+
+}  // namespace kolo
