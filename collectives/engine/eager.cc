@@ -43,6 +43,23 @@ void add(Operation& operation, Request& request, const TypedBuffer& buffer, cons
   request.tensors.push_back({buffer.dtype, shape});
 }
 
+// Rows that the engine reads where they lie: the caller's memory, or a tensor, which the operation then
+// keeps.
+struct Rows {
+  explicit Rows(const Tensor& tensor) : buffer(buffer_of(tensor)), shape(tensor.shape()), owner({tensor}) {}
+  explicit Rows(const TypedBuffer& elements) : buffer(elements), shape(flat(elements)) {}
+
+  TypedBuffer buffer;
+  Shape shape;
+  std::vector<Tensor> owner;
+};
+
+void add_read_only(Operation& operation, Request& request, const Rows& rows) {
+  operation.writes = false;
+  operation.tensors = rows.owner;
+  add(operation, request, rows.buffer, rows.shape);
+}
+
 // A copy that the engine may write to.
 void add_copy(Operation& operation, Request& request, const TypedBuffer& buffer, const Shape& shape) {
   Tensor copy(buffer.dtype, shape, *operation.allocator);
@@ -67,27 +84,25 @@ void check_root(int root, const SetEngine& set) {
     throw InvalidArgumentError("root rank {} is outside the process set of {} ranks", root, set.size());
 }
 
-OperationPtr start_rows_of(OpKind kind, const TypedBuffer& buffer, const Shape& shape, int root,
-                           const EagerOptions& options) {
+OperationPtr start_rows_of(OpKind kind, const Rows& own, int root, const EagerOptions& options) {
   return start(kind, call_options(options),
                [&](Operation& operation, Request& request, const SetEngine& set) {
-                 check_plain(kind, buffer.dtype);
-                 check_rows(kind, shape);
+                 check_plain(kind, own.buffer.dtype);
+                 check_rows(kind, own.shape);
                  if (root >= 0 || kind == OpKind::gather) check_root(root, set);
                  request.root = root;
-                 operation.writes = false;
-                 add(operation, request, buffer, shape);
+                 add_read_only(operation, request, own);
                });
 }
 
-OperationPtr start_alltoall_of(const TypedBuffer& buffer, const Shape& shape,
-                               std::span<const std::int64_t> splits, const EagerOptions& options) {
+OperationPtr start_alltoall_of(const Rows& own, std::span<const std::int64_t> splits,
+                               const EagerOptions& options) {
   return start(
       OpKind::alltoall, call_options(options),
       [&](Operation& operation, Request& request, const SetEngine& set) {
-        check_plain(OpKind::alltoall, buffer.dtype);
-        check_rows(OpKind::alltoall, shape);
-        const std::int64_t rows = shape.dim(0), ranks = set.size();
+        check_plain(OpKind::alltoall, own.buffer.dtype);
+        check_rows(OpKind::alltoall, own.shape);
+        const std::int64_t rows = own.shape.dim(0), ranks = set.size();
         if (splits.empty()) {
           if (rows % ranks != 0)
             throw InvalidArgumentError("alltoall: {} rows do not divide by {}; give splits", rows, ranks);
@@ -102,25 +117,23 @@ OperationPtr start_alltoall_of(const TypedBuffer& buffer, const Shape& shape,
                 "splits must have {} non-negative entries that sum to {}; they are [{}]", ranks, rows,
                 fmt::join(splits, ","));
         }
-        operation.writes = false;
-        add(operation, request, buffer, shape);
+        add_read_only(operation, request, own);
       });
 }
 
-OperationPtr start_scatter_of(const TypedBuffer& buffer, const Shape& shape, int root,
-                              const EagerOptions& options) {
+OperationPtr start_scatter_of(const Rows& all, int root, const EagerOptions& options) {
   return start(OpKind::scatter, call_options(options),
                [&](Operation& operation, Request& request, const SetEngine& set) {
                  check_root(root, set);
                  request.root = root;
                  operation.writes = false;
                  if (set.members()[set.rank()] != root) return;
-                 check_plain(OpKind::scatter, buffer.dtype);
-                 check_rows(OpKind::scatter, shape);
-                 if (shape.dim(0) % set.size() != 0)
-                   throw InvalidArgumentError("scatter: {} rows do not divide by {}", shape.dim(0),
+                 check_plain(OpKind::scatter, all.buffer.dtype);
+                 check_rows(OpKind::scatter, all.shape);
+                 if (all.shape.dim(0) % set.size() != 0)
+                   throw InvalidArgumentError("scatter: {} rows do not divide by {}", all.shape.dim(0),
                                               set.size());
-                 add(operation, request, buffer, shape);
+                 add_read_only(operation, request, all);
                });
 }
 
@@ -214,7 +227,7 @@ Handle<void> start_grouped_reduction(std::span<const TypedBuffer> members, const
 }
 
 std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerOptions& options) {
-  return start_rows_of(OpKind::allgather, rows, flat(rows), -1, options);
+  return start_rows_of(OpKind::allgather, Rows(rows), -1, options);
 }
 
 std::shared_ptr<Operation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
@@ -235,15 +248,15 @@ Handle<void> start_broadcast(const TypedBuffer& elements, int root, const EagerO
 
 std::shared_ptr<Operation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
                                           const EagerOptions& options) {
-  return start_alltoall_of(rows, flat(rows), splits, options);
+  return start_alltoall_of(Rows(rows), splits, options);
 }
 
 std::shared_ptr<Operation> start_gather(const TypedBuffer& rows, int root, const EagerOptions& options) {
-  return start_rows_of(OpKind::gather, rows, flat(rows), root, options);
+  return start_rows_of(OpKind::gather, Rows(rows), root, options);
 }
 
 std::shared_ptr<Operation> start_scatter(const TypedBuffer& rows, int root, const EagerOptions& options) {
-  return start_scatter_of(rows, flat(rows), root, options);
+  return start_scatter_of(Rows(rows), root, options);
 }
 
 }  // namespace detail
@@ -282,7 +295,7 @@ Handle<std::vector<Tensor>> grouped_reduce_scatter_async(std::span<const Tensor>
 }
 
 Handle<Tensor> allgather_async(const Tensor& tensor, const EagerOptions& options) {
-  return Handle<Tensor>(start_rows_of(OpKind::allgather, buffer_of(tensor), tensor.shape(), -1, options));
+  return Handle<Tensor>(start_rows_of(OpKind::allgather, Rows(tensor), -1, options));
 }
 
 Handle<Tensor> broadcast_async(const Tensor& tensor, int root, const EagerOptions& options) {
@@ -309,15 +322,15 @@ Handle<void> broadcast_in_place_async(const Tensor& tensor, int root, const Eage
 
 Handle<AlltoallResult> alltoall_async(const Tensor& tensor, std::span<const std::int64_t> splits,
                                       const EagerOptions& options) {
-  return Handle<AlltoallResult>(start_alltoall_of(buffer_of(tensor), tensor.shape(), splits, options));
+  return Handle<AlltoallResult>(start_alltoall_of(Rows(tensor), splits, options));
 }
 
 Handle<Tensor> gather_async(const Tensor& tensor, int root, const EagerOptions& options) {
-  return Handle<Tensor>(start_rows_of(OpKind::gather, buffer_of(tensor), tensor.shape(), root, options));
+  return Handle<Tensor>(start_rows_of(OpKind::gather, Rows(tensor), root, options));
 }
 
 Handle<Tensor> scatter_async(const Tensor& tensor, int root, const EagerOptions& options) {
-  return Handle<Tensor>(start_scatter_of(buffer_of(tensor), tensor.shape(), root, options));
+  return Handle<Tensor>(start_scatter_of(Rows(tensor), root, options));
 }
 
 Handle<void> barrier_async(const EagerOptions& options) {

@@ -7,8 +7,9 @@
 //
 // Every operation has a name, under which the ranks find each other's calls; see EagerOptions. Named
 // operations may come in a different order on each rank and from several threads; all ranks execute them in
-// one order, small allreduces together. Buffers given to an `_async` function must live, and must not be
-// touched, until the handle's wait() has returned.
+// one order, small allreduces together. A span given to an `_async` function must live until the handle's
+// wait() has returned; a tensor may be a temporary, since the operation keeps it. Neither must be touched
+// meanwhile.
 //
 // All functions throw FailedPreconditionError `kolo is not initialised; call kolo::init() first` without
 // init(); InvalidArgumentError for wrong arguments, a rank outside the process set, and a name that is

@@ -19,7 +19,7 @@ struct Operation;
 }
 
 /// What all handles share. Any thread. Dropping a handle does not cancel the operation; memory that was given
-/// must live until it has ended.
+/// as a span must live until it has ended.
 class AnyHandle {
  public:
   explicit AnyHandle(std::shared_ptr<detail::Operation> operation) : operation_(std::move(operation)) {}

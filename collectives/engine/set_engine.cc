@@ -105,6 +105,7 @@ void SetEngine::submit(const OperationPtr& operation) {
   }
   if (const auto error = queue_.broken()) std::rethrow_exception(error);
   run_alone(*operation);
+  operation->tensors.clear();
   if (operation->request->kind == OpKind::join) operation->numbers = {setting_.members[0]};
   if (operation->request->kind == OpKind::process_set)
     operation->numbers = setting_.make_sets(operation->request->payload);
@@ -370,6 +371,8 @@ void SetEngine::finished(Work& work, const std::exception_ptr& error) {
   std::erase_if(complete, [](Operation* operation) { return --operation->parts > 0; });
   operations_ += static_cast<std::int64_t>(complete.size());
   work.collective = nullptr;  // it may refer to the operations' memory
+  // Once the caller knows of the end, the allocator of what it gave may be gone.
+  for (Operation* const operation : complete) operation->tensors.clear();
   finish(complete, work.error);
 }
 
