@@ -39,7 +39,7 @@ enum class JoinAverage : std::uint8_t { active, all };
 struct EagerOptions {
   // The same on all ranks for calls that belong together, free again when the operation has ended on this
   // rank. "": `<operation>.noname.<k>`, k counted for each operation and process set, so that unnamed calls
-  // must come in the same order on all ranks.
+  // must come in the same order on all ranks. When all have joined, they count on from the highest.
   std::string name = {};
   ProcessSet process_set = {};
   JoinAverage join_average = JoinAverage::active;

@@ -47,6 +47,14 @@ Failure read_failure(ByteReader& from) {
   return failure;
 }
 
+void write(ByteWriter& to, const UnnamedCalls& calls) {
+  for (const auto count : calls) to.number(count);
+}
+
+void read_unnamed(ByteReader& from, UnnamedCalls& calls) {
+  for (auto& count : calls) count = from.number();
+}
+
 void write(ByteWriter& to, const SlotSet& set) {
   std::vector<SlotSet::block_type> words(set.num_blocks());
   boost::to_block_range(set, words.begin());
@@ -70,6 +78,7 @@ std::string Upward::to_bytes() const {
   write_each(to, tallies, [&](const Tally& tally) { tally.write(to); });
   write_refusals(to, refusals);
   write_each(to, joined, [&](int rank) { to.number(rank); });
+  if (!joined.empty()) write(to, unnamed);
   write_each(to, leaving, [&](int rank) { to.number(rank); });
   to.number(broken ? 1 : 0);
   if (broken) write_failure(to, *broken);
@@ -84,6 +93,7 @@ Upward Upward::from_bytes(std::string_view bytes) {
   read_each(from, up.tallies, [&] { return Tally::read(from); });
   read_refusals(from, up.refusals);
   read_each(from, up.joined, [&] { return from.integer(); });
+  if (!up.joined.empty()) read_unnamed(from, up.unnamed);
   read_each(from, up.leaving, [&] { return from.integer(); });
   if (from.number() != 0) up.broken = read_failure(from);
   return up;
@@ -101,6 +111,7 @@ std::string Batch::to_bytes() const {
   write_refusals(to, refusals);
   write_each(to, over, [&](const std::string& name) { to.text(name); });
   to.number(all_joined);
+  if (all_joined >= 0) write(to, unnamed);
   to.number(gone);
   to.number((end ? 1 : 0) + (tuning ? 2 : 0) + (broken ? 4 : 0));
   if (end) write_failure(to, *end);
@@ -127,6 +138,7 @@ Batch Batch::from_bytes(std::string_view bytes) {
   read_refusals(from, batch.refusals);
   read_each(from, batch.over, [&] { return from.text(); });
   batch.all_joined = from.integer();
+  if (batch.all_joined >= 0) read_unnamed(from, batch.unnamed);
   batch.gone = from.integer();
   const auto flags = from.number();
   if ((flags & 1) != 0) batch.end = read_failure(from);

@@ -57,6 +57,7 @@ struct Upward {
   std::vector<Tally> tallies;  // the same for other names
   std::vector<Refusal> refusals;
   std::vector<int> joined, leaving;
+  UnnamedCalls unnamed = {};      // where ranks have joined: the most that one of them has made of each kind
   std::optional<Failure> broken;  // the set's communication
 
   bool empty() const {
@@ -80,6 +81,7 @@ struct Batch {
   std::vector<Refusal> refusals;      // rounds that cannot succeed any more
   std::vector<std::string> over;      // refused rounds that every rank has come to
   int all_joined = -1;                // every rank has joined; this one was the last
+  UnnamedCalls unnamed = {};          // then: where all go on counting
   int gone = -1;                      // this rank takes part in nothing more
   std::optional<Failure> end;         // of everything on this set
   std::optional<Failure> broken;      // the same, and at once

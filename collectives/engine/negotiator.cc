@@ -128,9 +128,10 @@ void Negotiator::drop_operations() {
   for (auto& held : held_) held.own.operation = nullptr;
 }
 
-void Negotiator::join() {
+void Negotiator::join(const UnnamedCalls& unnamed) {
   joined_ = true;
   up_.joined.push_back(rank_);
+  note_unnamed(unnamed);
   note_joined(self(), rank_);
 }
 
@@ -213,7 +214,14 @@ void Negotiator::note_joined(int participant, int rank) {
   std::vector<std::string> names;
   for (const auto& [name, entry] : table_) names.push_back(name);
   for (const auto& name : names) complete_if_ready(name);
-  if (is_root() && ++joined_in_all_ == size()) batch_.all_joined = rank;
+  if (!is_root() || ++joined_in_all_ < size()) return;
+  batch_.all_joined = rank;
+  batch_.unnamed = unnamed_;
+}
+
+void Negotiator::note_unnamed(const UnnamedCalls& calls) {
+  UnnamedCalls& most = is_root() ? unnamed_ : up_.unnamed;
+  for (std::size_t kind = 0; kind < calls.size(); ++kind) most[kind] = std::max(most[kind], calls[kind]);
 }
 
 // Sets of one size can be combined.
@@ -275,6 +283,7 @@ void Negotiator::receive_upward(int participant, Upward up) {
     else up_.refusals.push_back(std::move(refusal));
   }
   for (auto& tally : up.tallies) mark(participant, std::move(tally));
+  note_unnamed(up.unnamed);
   for (const int rank : up.joined) {
     up_.joined.push_back(rank);
     note_joined(participant, rank);
@@ -370,7 +379,7 @@ void Negotiator::carry_out(const Batch& batch) {
   }
   for (const auto& refusal : batch.refusals) apply(refusal);
   for (const auto& name : batch.over) round_is_over(name);
-  if (batch.all_joined >= 0) all_have_joined(batch.all_joined);
+  if (batch.all_joined >= 0) all_have_joined(batch.all_joined, batch.unnamed);
   if (batch.gone >= 0) {
     ended_ = true;
     decisions_.push_back({.kind = Decision::Kind::gone, .rank = members_[batch.gone]});
@@ -460,12 +469,12 @@ void Negotiator::round_is_over(const std::string& name) {
   }
 }
 
-void Negotiator::all_have_joined(int last) {
+void Negotiator::all_have_joined(int last, const UnnamedCalls& unnamed) {
   joined_ = any_joined_ = false;
   joined_mask_ = 0;
   joined_in_all_ = 0;
   joined_below_.assign(joined_below_.size(), 0);
-  decisions_.push_back({.kind = Decision::Kind::all_joined, .rank = members_[last]});
+  decisions_.push_back({.kind = Decision::Kind::all_joined, .rank = members_[last], .unnamed = unnamed});
 }
 
 }  // namespace kolo::detail

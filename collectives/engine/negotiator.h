@@ -38,6 +38,7 @@ struct Decision {
   Code code = Code::invalid_argument;   // fail, end, broken
   std::string text = {};                // fail, end, broken
   int rank = -1;                        // all_joined: the last; gone
+  UnnamedCalls unnamed = {};            // all_joined: where all ranks go on counting
   Tuning tuning = {};                   // tune
 };
 
@@ -53,8 +54,9 @@ class Negotiator {
   void submit(RequestPtr request, OperationPtr operation = nullptr);
   /// This rank's call of `name` failed before it could be submitted.
   void refuse(const std::string& name, const std::string& text);
-  /// From now on this rank counts as ready for everything, until all have joined.
-  void join();
+  /// From now on this rank counts as ready for everything, until all have joined. unnamed: the calls that it
+  /// has made; ranks that joined after different numbers of steps go on with the highest.
+  void join(const UnnamedCalls& unnamed = {});
   /// This rank submits nothing more.
   void leave();
   /// Root only: everything pending and to come on this set fails with this error.
@@ -135,6 +137,7 @@ class Negotiator {
   void level_bits();
   void take_ready_bits();
   void note_joined(int participant, int rank);
+  void note_unnamed(const UnnamedCalls& calls);
   void give_up_bits();
   void receive_upward(int participant, Upward up);
   void open_refused(const Refusal& refusal);
@@ -148,7 +151,7 @@ class Negotiator {
   void fail_refused(const Refusal& refusal, Own own);
   void apply(const Refusal& refusal);
   void round_is_over(const std::string& name);
-  void all_have_joined(int last);
+  void all_have_joined(int last, const UnnamedCalls& unnamed);
 
   const int rank_;
   const std::vector<int> members_;
@@ -175,6 +178,7 @@ class Negotiator {
   bool joined_ = false, any_joined_ = false;
   std::set<std::string> open_;  // root only: refused rounds that not all have come to
   int joined_in_all_ = 0;       // root only
+  UnnamedCalls unnamed_ = {};   // root only: the most of those that have joined
   bool ended_ = false;          // a rank has gone, or end()
   std::vector<Decision> decisions_;
   Counts counts_;

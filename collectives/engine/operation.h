@@ -4,6 +4,7 @@
 
 #include <boost/container/small_vector.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -43,6 +44,8 @@ enum class OpKind : std::uint8_t {
   allgather_object
 };
 inline constexpr int kOpKinds = 14;
+/// By kind: how many calls without a name of their own a rank has made on a set.
+using UnnamedCalls = std::array<std::int64_t, kOpKinds>;
 
 /// "allreduce", "grouped_allreduce", …: the function's own name.
 const char* name(OpKind kind);

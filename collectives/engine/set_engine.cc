@@ -181,7 +181,7 @@ void SetEngine::take_new() {
       negotiator_.refuse(item.refused->name, item.refused->text);
     } else if (item.operation->request->kind == OpKind::join) {
       join_ = item.operation;
-      negotiator_.join();
+      negotiator_.join(queue_.unnamed_calls());
     } else if (!item.operation->done) {  // it may have ended with all others
       RequestPtr request = item.operation->request;
       negotiator_.submit(std::move(request), std::move(item.operation));
@@ -207,6 +207,7 @@ void SetEngine::act(Decision& decision) {
       break;
     case Decision::Kind::all_joined:
       if (!join_) break;
+      queue_.count_unnamed_from(decision.unnamed);
       join_->numbers = {decision.rank};
       finish(std::exchange(join_, nullptr), nullptr);
       break;

@@ -22,16 +22,34 @@ bool CallAgain::is_same_as(const Request& request) const {
 
 std::string TensorQueue::next_name(OpKind kind) {
   MutexLock lock(mutex_);
-  return fmt::format("{}.noname.{}", name(kind), unnamed_[static_cast<std::size_t>(kind)]++);
+  auto& calls = unnamed_[static_cast<std::size_t>(kind)];
+  std::string next = fmt::format("{}.noname.{}", name(kind), calls);
+  check_not_joined(kind, next);
+  ++calls;
+  return next;
+}
+
+UnnamedCalls TensorQueue::unnamed_calls() {
+  MutexLock lock(mutex_);
+  return unnamed_;
+}
+
+void TensorQueue::count_unnamed_from(const UnnamedCalls& calls) {
+  MutexLock lock(mutex_);
+  unnamed_ = calls;
+}
+
+void TensorQueue::check_not_joined(OpKind kind, const std::string& name) {
+  if (join_)
+    throw FailedPreconditionError("{} {}: rank {} has joined; wait for join() to return", detail::name(kind),
+                                  name, rank_);
 }
 
 bool TensorQueue::add(const OperationPtr& operation) {
   const Request& request = *operation->request;
   MutexLock lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
-  if (join_)
-    throw FailedPreconditionError("{} {}: rank {} has joined; wait for join() to return", name(request.kind),
-                                  request.name, rank_);
+  check_not_joined(request.kind, request.name);
   auto found = names_.find(std::string_view(request.name));
   if (found != names_.end() && found->second.pending)
     throw InvalidArgumentError("{} {} is already pending on rank {}; wait for it or give it another name",
@@ -74,7 +92,7 @@ void TensorQueue::forget_free_names() {
 
 bool TensorQueue::refuse(std::string name, std::string text) {
   MutexLock lock(mutex_);
-  if (broken_) return false;
+  if (broken_ || join_) return false;
   // A name that is pending is in its round already; the call that failed belongs to none.
   if (const auto found = names_.find(std::string_view(name)); found != names_.end() && found->second.pending)
     return false;

@@ -1,7 +1,6 @@
 // Where callers leave their operations for the communication thread: the pending ones of one process set.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <exception>
 #include <map>
@@ -53,16 +52,21 @@ class TensorQueue {
   /// memory, unless they only read it.
   TensorQueue(int rank, bool check_overlap) : rank_(rank), check_overlap_(check_overlap) {}
 
-  /// `<op>.noname.<k>`: k counts the unnamed calls of this kind.
+  /// `<op>.noname.<k>`: k counts the unnamed calls of this kind. Throws as add() does while this rank has
+  /// joined, so that the count stands still.
   std::string next_name(OpKind kind) KOLO_EXCLUDES(mutex_);
+  UnnamedCalls unnamed_calls() KOLO_EXCLUDES(mutex_);
+  /// All ranks have joined: they go on counting from here.
+  void count_unnamed_from(const UnnamedCalls& calls) KOLO_EXCLUDES(mutex_);
   /// Throws what break_off() was given; InvalidArgumentError `<op> <name> is already pending on rank <r>; …`;
   /// FailedPreconditionError while this rank has joined. True: the queue was empty.
   bool add(const OperationPtr& operation) KOLO_EXCLUDES(mutex_);
   /// The same, if the call is the same as the last one of its name, whose request the operation then gets.
   /// nullopt, and nothing has changed, if it is not, or if add() would throw.
   std::optional<bool> add_again(const OperationPtr& operation, const CallAgain& call) KOLO_EXCLUDES(mutex_);
-  /// This rank's call of `name` failed; nothing happens while another call of that name is pending. True: the
-  /// queue was empty.
+  /// This rank's call of `name` failed; nothing happens while another call of that name is pending, or this
+  /// rank has joined and takes part in the others' calls whatever it asks for itself. True: the queue was
+  /// empty.
   bool refuse(std::string name, std::string text) KOLO_EXCLUDES(mutex_);
   /// What was added last is not to wait for more.
   void hurry() KOLO_EXCLUDES(mutex_);
@@ -86,6 +90,7 @@ class TensorQueue {
     std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
   };
 
+  void check_not_joined(OpKind kind, const std::string& name) KOLO_REQUIRES(mutex_);
   bool add(const OperationPtr& operation, NameEntry& entry) KOLO_REQUIRES(mutex_);
   void forget_free_names() KOLO_REQUIRES(mutex_);
   void check_memory(const Operation& operation) KOLO_REQUIRES(mutex_);
@@ -94,7 +99,7 @@ class TensorQueue {
   const int rank_;
   const bool check_overlap_;
   Mutex mutex_;
-  std::array<std::int64_t, kOpKinds> unnamed_ KOLO_GUARDED_BY(mutex_) = {};
+  UnnamedCalls unnamed_ KOLO_GUARDED_BY(mutex_) = {};
   std::vector<Item> items_ KOLO_GUARDED_BY(mutex_);
   Clock::time_point first_ KOLO_GUARDED_BY(mutex_);
   bool in_hurry_ KOLO_GUARDED_BY(mutex_) = false;

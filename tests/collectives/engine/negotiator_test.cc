@@ -123,6 +123,27 @@ TEST_P(ManyRanks, FinishWithoutTheOnesThatHaveJoined) {
   EXPECT_EQ(ranks.decisions(0)[0].contributors, ranks.size());
 }
 
+TEST_P(ManyRanks, GoOnCountingUnnamedCallsFromTheMostThatOneHasMade) {
+  SimulatedNegotiation ranks(GetParam(), 16);
+  const auto allreduces = static_cast<std::size_t>(OpKind::allreduce);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    const int most = ranks.size() / 2;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      UnnamedCalls calls = {};
+      calls[allreduces] = 1000 * epoch + (rank == most ? 900 : rank);
+      ranks.rank(rank).join(calls);
+      if (ranks.random()() % 2 == 0) ranks.flush(rank);
+    }
+    ranks.settle();
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      const auto decisions = ranks.decisions(rank);
+      ASSERT_EQ(decisions.size(), 1U);
+      ASSERT_EQ(decisions[0].kind, Decision::Kind::all_joined);
+      EXPECT_EQ(decisions[0].unnamed[allreduces], 1000 * epoch + 900) << "rank " << rank;
+    }
+  }
+}
+
 // Names are thrown out of the cache while bits for them are on their way.
 TEST_P(ManyRanks, AgreeWithACacheThatIsTooSmall) {
   SimulatedNegotiation ranks(GetParam(), 3, 7);

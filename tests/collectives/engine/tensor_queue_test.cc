@@ -193,5 +193,44 @@ TEST_F(TensorQueueTest, WakesTheOneWhoWaits) {
   EXPECT_THAT([&] { one->get(); }, ThrowsMessage<AbortedError>("end"));
 }
 
+TEST_F(TensorQueueTest, CountsUnnamedCallsFromWhereItIsTold) {
+  queue_.next_name(OpKind::allreduce);
+  UnnamedCalls calls = queue_.unnamed_calls();
+  calls[static_cast<std::size_t>(OpKind::allreduce)] += 6;
+  queue_.count_unnamed_from(calls);
+  EXPECT_EQ(queue_.next_name(OpKind::allreduce), "allreduce.noname.7");
+  EXPECT_EQ(queue_.next_name(OpKind::barrier), "barrier.noname.0");
+}
+
+class JoinedQueue : public TensorQueueTest {
+ protected:
+  JoinedQueue() {
+    Request join;
+    join.kind = OpKind::join;
+    join.name = queue_.next_name(OpKind::join);
+    join_ = operation(join.name);
+    join_->request = std::make_shared<const Request>(join);
+    queue_.add(join_);
+  }
+  OperationPtr join_;
+};
+
+// What all ranks agree on when the last one joins is what this rank had then.
+TEST_F(JoinedQueue, CountsNoCallThatItRefuses) {
+  EXPECT_THAT([&] { queue_.next_name(OpKind::allreduce); },
+              ThrowsMessage<FailedPreconditionError>(
+                  HasSubstr("allreduce allreduce.noname.0: rank 3 has joined; wait for join() to return")));
+  finish(join_);
+  EXPECT_EQ(queue_.next_name(OpKind::allreduce), "allreduce.noname.0");
+}
+
+// The others' call of this name goes on with this rank's zeros.
+TEST_F(JoinedQueue, TellsNobodyOfACallThatFailsHere) {
+  EXPECT_FALSE(queue_.refuse("x", "no"));
+  queue_.take(now_ + 1s, 1ms, items_);
+  ASSERT_EQ(items_.size(), 1U);
+  EXPECT_EQ(items_[0].operation, join_);
+}
+
 }  // namespace
 }  // namespace kolo::detail
