@@ -157,7 +157,7 @@ std::vector<detail::Element<T>> reduce_scatter(std::span<T, N> elements,
 
 /// The rows of all ranks, in rank order. Ranks may give different numbers of rows, also none; dtype and the
 /// other dimensions are the same. A scalar: InvalidArgumentError `needs at least one dimension`. No memory
-/// for the result on one rank: ResourceExhaustedError on all (for results above 1 MiB).
+/// for the result on one rank: ResourceExhaustedError on all, as in alltoall, gather and scatter.
 Handle<Tensor> allgather_async(const Tensor& tensor, const EagerOptions& options = {});
 inline Tensor allgather(const Tensor& tensor, const EagerOptions& options = {}) {
   return allgather_async(tensor, options).wait();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <kolo/collectives/algorithms/stages.h>
+#include <kolo/collectives/engine/execution.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 
@@ -284,7 +285,8 @@ void SetEngine::begin_alone(Agreed agreed) {
                                     return nullptr;
                                   }});
   } else {
-    work->collective = execute(*setting_.communicator, one, request.root < 0 ? 0 : root_of(request), *work);
+    const int root = request.root < 0 ? 0 : root_of(request);
+    work->collective = execute(*setting_.communicator, members(), one, root, *work);
   }
   send(work);
 }

@@ -1,4 +1,5 @@
-// What an agreed operation does on the communication thread.
+// An operation that the ranks have agreed on, as this rank finds it; and what stands for a rank that does not
+// contribute, or is alone.
 #pragma once
 
 #include <memory>
@@ -32,9 +33,6 @@ struct Work {
   std::exception_ptr error;
 };
 using WorkPtr = std::shared_ptr<Work>;
-
-/// Everything but allreduce and process sets. root: in the set. `work` holds the result.
-std::shared_ptr<Collective> execute(Communicator& communicator, const Agreed& agreed, int root, Work& work);
 
 /// rows[r]: how many of `rows` rows rank r gets.
 std::vector<std::int64_t> rows_by_rank(std::int64_t rows, int ranks);

@@ -13,6 +13,7 @@
 
 #include <kolo/collectives/engine/observer.h>
 #include <kolo/collectives/job/init.h>
+#include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {
@@ -460,46 +461,18 @@ TEST(Eager, RemovesAProcessSet) {
   EXPECT_NE(ProcessSet::create(std::vector{0}), old);
 }
 
-// Has memory for inputs only.
-class NoMemory final : public Allocator {
- public:
-  std::string name() const override { return "none"; }
-  void* allocate(std::size_t bytes) override {
-    throw ResourceExhaustedError("no memory for {} bytes", bytes);
-  }
-  void deallocate(void*, std::size_t) noexcept override {}
-};
-
-TEST(Eager, TellsAllRanksThatOneHasNoMemory) {
-  if (size() == 1) GTEST_SKIP();
-  NoMemory none;
-  const std::vector<float> own(500'000, 1);
-  EagerOptions options{.name = "large"};
-  if (rank() == 1) options.allocator = &none;
-  EXPECT_THAT([&] { allgather(std::span(own), options); },
-              ThrowsMessage<ResourceExhaustedError>(
-                  HasSubstr(fmt::format("rank 1 cannot allocate {} bytes", 2'000'000 * size()))));
-  EXPECT_EQ(allgather(std::span(own), {.name = "large"}).size(), own.size() * size());
-}
-
-// A scatter does not ask for memory before it is in the middle: the set cannot go on.
 TEST(Eager, AnswersEverythingOfASetWithItsFirstErrorAndGoesOnWithOthers) {
   if (size() == 1) GTEST_SKIP();
   std::vector<int> backwards(size());
   std::iota(backwards.rbegin(), backwards.rend(), 0);
   const auto set = ProcessSet::create(backwards);
-  NoMemory none;
-  EagerOptions options{.process_set = set};
-  if (rank() == 1) options.allocator = &none;
-  const std::vector<float> rows(size(), 1);
-  try {
-    scatter(std::span(rows), 0, options);
-    EXPECT_NE(rank(), 1);
-  } catch (const ResourceExhaustedError&) {
+  if (rank() == 1) {
+    auto& thread = detail::current_runtime()->thread();
+    thread.call([&] { thread.fail(set.id(), std::make_exception_ptr(UnavailableError("a line is cut"))); });
   }
   for (int again = 0; again < 2; ++again)
     EXPECT_THAT([&] { reduced<float>({1}, ReduceOp::sum, {.process_set = set}); },
-                ThrowsMessage<ResourceExhaustedError>(HasSubstr("scatter.noname.0: 4 bytes")));
+                ThrowsMessage<UnavailableError>(HasSubstr("a line is cut")));
   EXPECT_THAT(reduced<float>({1}, ReduceOp::sum), ElementsAre(size()));
 }
 
