@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include <kolo/collectives/engine/call.h>
@@ -95,6 +94,15 @@ OperationPtr start_rows_of(OpKind kind, const Rows& own, int root, const EagerOp
                });
 }
 
+// Not by their sum, which may wrap.
+bool add_up_to(std::int64_t rows, std::span<const std::int64_t> splits) {
+  for (const auto split : splits) {
+    if (split < 0 || split > rows) return false;
+    rows -= split;
+  }
+  return rows == 0;
+}
+
 OperationPtr start_alltoall_of(const Rows& own, std::span<const std::int64_t> splits,
                                const EagerOptions& options) {
   return start(
@@ -109,9 +117,7 @@ OperationPtr start_alltoall_of(const Rows& own, std::span<const std::int64_t> sp
           operation.splits.assign(ranks, rows / ranks);
         } else {
           operation.splits.assign(splits.begin(), splits.end());
-          const bool fit = static_cast<std::int64_t>(splits.size()) == ranks &&
-                           std::all_of(splits.begin(), splits.end(), [](std::int64_t n) { return n >= 0; }) &&
-                           std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) == rows;
+          const bool fit = static_cast<std::int64_t>(splits.size()) == ranks && add_up_to(rows, splits);
           if (!fit)
             throw InvalidArgumentError(
                 "splits must have {} non-negative entries that sum to {}; they are [{}]", ranks, rows,

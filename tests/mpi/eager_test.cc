@@ -200,6 +200,23 @@ TEST(Eager, TellsTheOthersThatOneRankGaveWrongSplits) {
   EXPECT_EQ(alltoall(rows, {}, {.name = "splits"}).tensor.elements(), size());
 }
 
+TEST(Eager, RefusesSplitsThatAddUpOnlyIn64BitsAndGoesOn) {
+  if (size() < 3) GTEST_SKIP() << "the sum of two does not come back to a number of rows";
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> splits(size(), 1);
+  if (rank() == 2) splits = {kMost, kMost, size() + 2};
+  splits.resize(size(), 0);
+  const Tensor rows = Tensor::zeros(DType::f32, {size()});
+  const auto call = [&] { alltoall(rows, splits, {.name = "wraps"}); };
+  const auto own = fmt::format("splits must have {0} non-negative entries that sum to {0}", size());
+  if (rank() == 2) {
+    EXPECT_THAT(call, ThrowsMessage<InvalidArgumentError>(HasSubstr(own)));
+  } else {
+    EXPECT_THAT(call, ThrowsMessage<FailedPreconditionError>(HasSubstr("rank 2 refused wraps: " + own)));
+  }
+  EXPECT_EQ(alltoall(rows, {}, {.name = "wraps"}).tensor.elements(), size());
+}
+
 // Row 20.
 TEST(Eager, NamesBothShapesAndSucceedsNextTime) {
   if (size() == 1) GTEST_SKIP();
