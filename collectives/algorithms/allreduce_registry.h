@@ -22,9 +22,10 @@ namespace kolo {
 class LocalCollectives {
  public:
   virtual ~LocalCollectives() = default;
-  /// As Communicator::reduce_scatter; `op` is neither average nor adasum.
+  /// As Communicator::reduce_scatter; not adasum. divisor: what average divides by.
   virtual std::shared_ptr<Collective> reduce_scatter(const TypedBuffer& buffer,
-                                                     std::span<const std::int64_t> counts, ReduceOp op) = 0;
+                                                     std::span<const std::int64_t> counts, ReduceOp op,
+                                                     double divisor) = 0;
   /// As Communicator::allgather.
   virtual std::shared_ptr<Collective> allgather(std::span<const std::span<std::byte>> blocks) = 0;
 };
@@ -34,11 +35,11 @@ struct AlgorithmContext {
   PointToPoint& network;
   const Topology& topology;                            // of the network's ranks
   std::int64_t chunk_bytes = std::int64_t{256} << 10;  // of one message, where an array is sent in several
-  int average_over = 0;                                // what average divides by; 0: the number of ranks
+  double average_over = 0;                             // what average divides by; 0: the number of ranks
   LocalCollectives* local = nullptr;                   // nullptr: over the network
   bool f32_wire = false;                               // 16-bit floats travel in f32, and are rounded once
 
-  int divisor() const { return average_over > 0 ? average_over : network.size(); }
+  double divisor() const { return average_over > 0 ? average_over : network.size(); }
 };
 
 /// Makes an operation that reduces `buffer` in place over the ranks of the context's network.

@@ -22,11 +22,13 @@ class Nothing final : public Collective {
 }  // namespace
 
 std::shared_ptr<Collective> Communicator::allreduce(const TypedBuffer& buffer, const Reduction& reduction,
-                                                    std::span<const std::int64_t> tensor_elements) {
+                                                    std::span<const std::int64_t> tensor_elements,
+                                                    int average_over) {
   check_reducible(reduction, buffer.dtype);
-  auto operation = size() == 1                        ? std::make_shared<Nothing>()
-                   : reduction.op == ReduceOp::adasum ? make_adasum(buffer, tensor_elements)
-                                                      : make_allreduce(buffer, reduction.op);
+  auto operation = size() == 1 ? std::make_shared<Nothing>()
+                   : reduction.op == ReduceOp::adasum
+                       ? make_adasum(buffer, tensor_elements)
+                       : make_allreduce(buffer, reduction.op, average_over > 0 ? average_over : size());
   return scaled(std::move(operation), buffer, buffer, reduction.prescale, reduction.postscale);
 }
 

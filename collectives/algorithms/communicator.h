@@ -27,9 +27,11 @@ class Communicator {
   /// In place. All ranks give the same dtype, number of elements and reduction. Throws InvalidArgumentError
   /// as check_reducible does. One rank: the scales alone. tensor_elements: of the tensors that fill the
   /// buffer, one behind the other, of which Adasum takes each by itself; empty: it is one tensor.
+  /// average_over: what average divides by, the same on all ranks; 0: size().
   /// Cost: see the algorithm.
   std::shared_ptr<Collective> allreduce(const TypedBuffer& buffer, const Reduction& reduction,
-                                        std::span<const std::int64_t> tensor_elements = {});
+                                        std::span<const std::int64_t> tensor_elements = {},
+                                        int average_over = 0);
   /// In place: afterwards this rank's block holds the reduced elements, the others' are undefined. counts[r]:
   /// elements of rank r's block, the same list on all ranks; the blocks follow each other and fill the
   /// buffer. Any op but adasum.
@@ -62,7 +64,8 @@ class Communicator {
  protected:
   // Checked already, without scales and on more than one rank.
   // op: not adasum.
-  virtual std::shared_ptr<Collective> make_allreduce(const TypedBuffer& buffer, ReduceOp op) = 0;
+  virtual std::shared_ptr<Collective> make_allreduce(const TypedBuffer& buffer, ReduceOp op,
+                                                     int average_over) = 0;
   virtual std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer,
                                                   std::span<const std::int64_t> tensor_elements) = 0;
   virtual std::shared_ptr<Collective> make_reduce_scatter(const TypedBuffer& buffer,

@@ -8,6 +8,7 @@
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
 #include <kolo/collectives/algorithms/halving_doubling.h>
+#include <kolo/collectives/algorithms/partial_results.h>
 #include <kolo/collectives/algorithms/ring.h>
 #include <kolo/collectives/reduce/reduce.h>
 #include <kolo/collectives/transport/point_to_point.h>
@@ -26,8 +27,10 @@ class LocalRing final : public LocalCollectives {
  public:
   explicit LocalRing(const AlgorithmContext& context) : context_(context) {}
   std::shared_ptr<Collective> reduce_scatter(const TypedBuffer& buffer, std::span<const std::int64_t> counts,
-                                             ReduceOp op) override {
-    return ring_reduce_scatter(context_, buffer, counts, op);
+                                             ReduceOp op, double divisor) override {
+    AlgorithmContext context = context_;
+    context.average_over = divisor;
+    return ring_reduce_scatter(context, buffer, counts, op);
   }
   std::shared_ptr<Collective> allgather(std::span<const std::span<std::byte>> blocks) override {
     return ring_allgather(context_.network, blocks, context_.chunk_bytes);
@@ -37,18 +40,18 @@ class LocalRing final : public LocalCollectives {
   const AlgorithmContext context_;
 };
 
-/// The division of an average where there is no second node, and no collective whose last sum could divide.
+/// The division of an average where there is no second rank, and no collective whose last sum could divide.
 class Division final : public Collective {
  public:
-  Division(const TypedBuffer& buffer, int divisor) : buffer_(buffer), divisor_(divisor) {}
+  Division(const TypedBuffer& buffer, double divisor) : buffer_(buffer), divisor_(divisor) {}
   void start() override {
-    if (divisor_ > 1) divide(buffer_.dtype, buffer_.bytes, buffer_.elements, divisor_);
+    if (divisor_ != 1) divide(buffer_.dtype, buffer_.bytes, buffer_.elements, divisor_);
   }
   Progress progress() override { return Progress::finished; }
 
  private:
   const TypedBuffer buffer_;
-  const int divisor_;
+  const double divisor_;
 };
 
 std::vector<int> one_rank_per_node(const Topology& topology, int local_rank) {
@@ -69,6 +72,12 @@ int smallest_node(const Topology& topology) {
   return static_cast<int>(ranks);
 }
 
+int largest_node(const Topology& topology) {
+  std::size_t ranks = 0;
+  for (int node = 0; node < topology.nodes(); ++node) ranks = std::max(ranks, topology.ranks_of(node).size());
+  return static_cast<int>(ranks);
+}
+
 // The node's ranks do their collectives in one order, `local_`: reduce-scatters a few pieces ahead of the
 // all-gathers. A shard's allreduces follow each other as well, each once its piece is reduced here; the
 // all-gather of a piece waits for it.
@@ -76,7 +85,8 @@ class Hierarchical final : public Collective {
  public:
   Hierarchical(const AlgorithmContext& context, const TypedBuffer& buffer, ReduceOp op)
       : op_(op),
-        divisor_(op == ReduceOp::average ? context.divisor() : 1),
+        node_scale_(PartialResults(context, buffer, op).scale(largest_node(context.topology))),
+        divisor_(op == ReduceOp::average ? context.divisor() / node_scale_ : 1),
         shards_(smallest_node(context.topology)),
         local_rank_(context.topology.local_rank(context.network.rank())),
         node_(context.network, context.topology.ranks_of(context.topology.node_of(context.network.rank()))),
@@ -131,8 +141,12 @@ class Hierarchical final : public Collective {
       begin += counts[shard] * element_bytes;
     }
     if (node_.size() > 1) {
-      scatters.push_back(local.reduce_scatter(part, counts, op_ == ReduceOp::average ? ReduceOp::sum : op_));
+      // The wire's part of an average divides by the rest.
+      const ReduceOp op = op_ != ReduceOp::average ? op_ : node_scale_ == 1 ? ReduceOp::sum : op_;
+      scatters.push_back(local.reduce_scatter(part, counts, op, node_scale_));
       gathers.push_back(local.allgather(blocks));
+    } else if (node_scale_ != 1) {
+      scatters.push_back(std::make_shared<Division>(part, node_scale_));
     }
     if (wire_)
       shard_.push_back(
@@ -194,7 +208,8 @@ class Hierarchical final : public Collective {
   }
 
   const ReduceOp op_;
-  const int divisor_;
+  const double node_scale_;  // what a node's sum is divided by, the same on all nodes
+  const double divisor_;     // of the nodes' sum
   const int shards_;
   const int local_rank_;
   SubNetwork node_;

@@ -79,10 +79,11 @@ MPI_Datatype word_of(std::size_t bytes) {
 
 class MpiAllreduce final : public Collective {
  public:
-  MpiAllreduce(MPI_Comm comm, const TypedBuffer& buffer, ReduceOp op)
-      : comm_(comm), buffer_(buffer), op_(op), function_(function_for(op, buffer.dtype)) {
-    check_mpi(MPI_Comm_size(comm, &ranks_), "MPI_Comm_size");
-  }
+  MpiAllreduce(MPI_Comm comm, const TypedBuffer& buffer, ReduceOp op, int divisor)
+      : comm_(comm),
+        buffer_(buffer),
+        divisor_(op == ReduceOp::average ? divisor : 1),
+        function_(function_for(op, buffer.dtype)) {}
 
   void start() override {
     if (!mpi_op_) mpi_op_ = std::make_unique<MpiOp>(function_);
@@ -101,7 +102,7 @@ class MpiAllreduce final : public Collective {
       post();
       return Progress::advanced;
     }
-    if (op_ == ReduceOp::average) divide(buffer_.dtype, buffer_.bytes, buffer_.elements, ranks_);
+    if (divisor_ != 1) divide(buffer_.dtype, buffer_.bytes, buffer_.elements, divisor_);
     return Progress::finished;
   }
 
@@ -121,9 +122,8 @@ class MpiAllreduce final : public Collective {
 
   MPI_Comm comm_;
   TypedBuffer buffer_;
-  ReduceOp op_;
+  int divisor_;
   MPI_User_function* function_;
-  int ranks_ = 1;
   bool all_are_here_ = false;
   std::unique_ptr<MpiOp> mpi_op_;
   std::vector<MPI_Request> requests_;
@@ -131,8 +131,9 @@ class MpiAllreduce final : public Collective {
 
 }  // namespace
 
-std::shared_ptr<Collective> mpi_allreduce(MPI_Comm comm, const TypedBuffer& buffer, ReduceOp op) {
-  return std::make_shared<MpiAllreduce>(comm, buffer, op);
+std::shared_ptr<Collective> mpi_allreduce(MPI_Comm comm, const TypedBuffer& buffer, ReduceOp op,
+                                          int divisor) {
+  return std::make_shared<MpiAllreduce>(comm, buffer, op, divisor);
 }
 
 namespace {
@@ -169,7 +170,8 @@ std::unique_ptr<NodeCollectives> MpiCommunicator::connect_node() const {
   return std::make_unique<NodeCollectives>(std::move(channel));
 }
 
-std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& buffer, ReduceOp op) {
+std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& buffer, ReduceOp op,
+                                                            int average_over) {
   const std::int64_t bytes = buffer.elements * static_cast<std::int64_t>(size_of(buffer.dtype));
   const std::string name =
       allreduce_ != "auto"
@@ -177,16 +179,20 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
           : choose_allreduce(
                 {.topology = topology_, .shares_memory = shared() != nullptr, .bytes = bytes, .op = op},
                 costs_);
-  if (name == "mpi")
-    return widened_where(f32_wire_, buffer,
-                         [&](const TypedBuffer& sent) { return mpi_allreduce(comm_.get(), sent, op); });
+  if (name == "mpi") {
+    // MPI does not tell whose sums it adds, so that they cannot be kept within f16's range.
+    const bool may_overflow = op == ReduceOp::average && buffer.dtype == DType::f16;
+    return widened_where(f32_wire_ || may_overflow, buffer, [&](const TypedBuffer& sent) {
+      return mpi_allreduce(comm_.get(), sent, op, average_over);
+    });
+  }
   if (name == "shared_memory") {
-    if (shared() != nullptr) return shared()->allreduce(buffer, op);
+    if (shared() != nullptr) return shared()->allreduce(buffer, op, average_over);
     throw FailedPreconditionError("KOLO_ALLREDUCE=shared_memory: {} ranks on {} nodes do not share memory{}",
                                   size(), topology_.nodes(),
                                   topology_.nodes() > 1 ? "" : ", see the warning at the start");
   }
-  return carried(kolo::make_allreduce(name, context(), buffer, op));
+  return carried(kolo::make_allreduce(name, context(average_over), buffer, op));
 }
 
 // Across nodes only if that was asked for: the result must not depend on where ranks run.
@@ -203,8 +209,8 @@ std::shared_ptr<Collective> MpiCommunicator::make_reduce_scatter(const TypedBuff
                                                                  std::span<const std::int64_t> counts,
                                                                  ReduceOp op) {
   if (shared() != nullptr && (allreduce_ == "auto" || allreduce_ == "shared_memory"))
-    return shared()->reduce_scatter(buffer, counts, op);
-  if (allreduce_ != "auto" && allreduce_ != "ring") return make_allreduce(buffer, op);
+    return shared()->reduce_scatter(buffer, counts, op, size());
+  if (allreduce_ != "auto" && allreduce_ != "ring") return make_allreduce(buffer, op, size());
   return carried(widened_where(f32_wire_, buffer, [&](const TypedBuffer& sent) {
     return ring_reduce_scatter(context(), sent, counts, op);
   }));

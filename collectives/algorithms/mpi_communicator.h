@@ -19,7 +19,8 @@ namespace kolo::detail {
 /// floats). The nonblocking form: within MPI_Allreduce no thread could see that a rank never comes. A barrier
 /// goes before it: MPI moves the bytes only while it is polled and does not tell when it does, so from then
 /// on, and not while a rank is still to come, the polling has to be steady.
-std::shared_ptr<Collective> mpi_allreduce(MPI_Comm comm, const TypedBuffer& buffer, ReduceOp op);
+/// divisor: what average divides by.
+std::shared_ptr<Collective> mpi_allreduce(MPI_Comm comm, const TypedBuffer& buffer, ReduceOp op, int divisor);
 
 /// Where all ranks share memory, that carries the operations and the messages; MPI then only makes
 /// communicators. Used by one thread, which also destroys it (or MPI has been finalised by then), but for the
@@ -58,7 +59,8 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<Communicator> subset(std::span<const int> members, int tag) override;
 
  protected:
-  std::shared_ptr<Collective> make_allreduce(const TypedBuffer& buffer, ReduceOp op) override;
+  std::shared_ptr<Collective> make_allreduce(const TypedBuffer& buffer, ReduceOp op,
+                                             int average_over) override;
   std::shared_ptr<Collective> make_reduce_scatter(const TypedBuffer& buffer,
                                                   std::span<const std::int64_t> counts, ReduceOp op) override;
 
@@ -74,10 +76,12 @@ class MpiCommunicator final : public Communicator {
   PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
   std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer,
                                           std::span<const std::int64_t> tensor_elements) override;
-  AlgorithmContext context() {
+  // average_over: 0: all ranks.
+  AlgorithmContext context(int average_over = 0) {
     return {.network = network(),
             .topology = topology_,
             .chunk_bytes = chunk_bytes_,
+            .average_over = static_cast<double>(average_over),
             .local = node_.get(),
             .f32_wire = f32_wire_};
   }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/collectives/algorithms/partial_results.h>
 #include <kolo/collectives/algorithms/rounds.h>
-#include <kolo/collectives/reduce/reduce.h>
 
 namespace kolo {
 namespace {
@@ -15,18 +15,16 @@ class RecursiveDoubling final : public Collective {
  public:
   RecursiveDoubling(const AlgorithmContext& context, const TypedBuffer& buffer, ReduceOp op)
       : buffer_(buffer),
-        op_(op),
-        divisor_(op == ReduceOp::average ? context.divisor() : 1),
+        partial_(context, buffer, op),
         scratch_(static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype)),
         rounds_(context.network, context.chunk_bytes) {
-    const int rank = context.network.rank();
+    const int rank = context.network.rank(), ranks = context.network.size();
     const std::span<std::byte> all{buffer.bytes, scratch_.size()};
     const auto take = [&](int from) {
       rounds_.receive(from, scratch_);
-      rounds_.end_round([this] { combine(buffer_.bytes, scratch_.data(), 1); });
+      rounds_.end_round([this] { partial_.combine(buffer_.bytes, 1, scratch_.data(), 1, buffer_.elements); });
     };
-    fold_around(rounds_, rank, context.network.size(), all, take,
-                [&](int power) { exchange(rank, power, all); });
+    fold_around(rounds_, rank, ranks, all, take, [&](int power) { exchange(rank, ranks, power, all); });
   }
 
   void start() override { rounds_.start(); }
@@ -34,28 +32,25 @@ class RecursiveDoubling final : public Collective {
 
  private:
   // The result is where the lower rank's operand was, whether that came or was here.
-  void exchange(int rank, int power, std::span<std::byte> all) {
+  void exchange(int rank, int ranks, int power, std::span<std::byte> all) {
     std::span<std::byte> own = all, other = scratch_;
     for (int distance = 1; distance < power; distance *= 2) {
       rounds_.send(rank ^ distance, own);
       rounds_.receive(rank ^ distance, other);
       if ((rank & distance) != 0) std::swap(own, other);
-      rounds_.end_round([this, own, other, divisor = distance * 2 == power ? divisor_ : 1] {
-        combine(own.data(), other.data(), divisor);
+      const int in_lower = ranks_combined(rank & ~distance, distance, ranks);
+      const int in_higher = ranks_combined(rank | distance, distance, ranks);
+      rounds_.end_round([this, own, in_lower, other, in_higher, is_last = distance * 2 == power] {
+        if (is_last) partial_.finish(own.data(), in_lower, other.data(), in_higher, buffer_.elements);
+        else partial_.combine(own.data(), in_lower, other.data(), in_higher, buffer_.elements);
       });
     }
     if (own.data() != all.data() && !all.empty())
       rounds_.end_round([this, all] { std::memcpy(all.data(), scratch_.data(), all.size()); });
   }
 
-  void combine(std::byte* lower, const std::byte* higher, int divisor) {
-    if (divisor > 1) reduce_and_divide(buffer_.dtype, lower, higher, buffer_.elements, divisor);
-    else reduce(op_, buffer_.dtype, lower, higher, buffer_.elements);
-  }
-
   const TypedBuffer buffer_;
-  const ReduceOp op_;
-  const int divisor_;
+  const PartialResults partial_;
   std::vector<std::byte> scratch_;
   Rounds rounds_;
 };

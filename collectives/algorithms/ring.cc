@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
-#include <kolo/collectives/reduce/reduce.h>
+#include <kolo/collectives/algorithms/partial_results.h>
 
 namespace kolo {
 namespace {
@@ -20,12 +21,6 @@ struct Segment {
   std::int64_t elements;
 };
 
-struct Reducing {
-  ReduceOp op = ReduceOp::sum;
-  DType dtype = DType::u8;
-  int divisor = 1;  // of the average
-};
-
 enum class Phases { both, reduce_scatter, allgather };
 
 // The way of rank r's messages. In step s = 0, 1, …, 2n−3 it sends segment r−s−1 to the right and receives
@@ -35,13 +30,14 @@ enum class Phases { both, reduce_scatter, allgather };
 // message m carries is what message m−C brought.
 class Ring final : public Collective {
  public:
-  Ring(PointToPoint& network, std::vector<Segment> segments, const Reducing& reducing, Phases phases,
-       std::int64_t chunk_bytes)
+  /// partial: where something is reduced.
+  Ring(PointToPoint& network, std::vector<Segment> segments, std::int64_t element_bytes,
+       std::optional<PartialResults> partial, Phases phases, std::int64_t chunk_bytes)
       : network_(network),
         segments_(std::move(segments)),
-        reducing_(reducing),
+        partial_(partial),
         ranks_(network.size()),
-        element_bytes_(static_cast<std::int64_t>(size_of(reducing.dtype))) {
+        element_bytes_(element_bytes) {
     std::int64_t longest = 0;
     for (const Segment& segment : segments_) longest = std::max(longest, segment.elements);
     chunk_elements_ = std::max<std::int64_t>(1, std::min(chunk_bytes / element_bytes_, longest));
@@ -122,10 +118,9 @@ class Ring final : public Collective {
     if (request != kNothing && !network_.test(request)) return false;
     if (reduces(m)) {
       const Chunk in = incoming(m);
-      const bool last = m >= (ranks_ - 2) * chunks_;  // this rank's is the last part of the sum
-      if (last && reducing_.op == ReduceOp::average)
-        reduce_and_divide(reducing_.dtype, in.begin, scratch(m), in.elements, reducing_.divisor);
-      else reduce(reducing_.op, reducing_.dtype, in.begin, scratch(m), in.elements);
+      const int come = static_cast<int>(m / chunks_) + 1;  // ranks whose elements are in it
+      if (come == ranks_ - 1) partial_->finish(in.begin, 1, scratch(m), come, in.elements);
+      else partial_->combine(in.begin, 1, scratch(m), come, in.elements);
     }
     ++received_;
     return true;
@@ -149,7 +144,7 @@ class Ring final : public Collective {
 
   PointToPoint& network_;
   const std::vector<Segment> segments_;
-  const Reducing reducing_;
+  const std::optional<PartialResults> partial_;
   const std::int64_t ranks_;
   const std::int64_t element_bytes_;
   std::int64_t chunk_elements_ = 1;
@@ -171,9 +166,12 @@ std::vector<Segment> consecutive(const TypedBuffer& buffer, std::span<const std:
   return segments;
 }
 
-Reducing reducing(const AlgorithmContext& context, const TypedBuffer& buffer, ReduceOp op) {
+std::shared_ptr<Collective> reducing_ring(const AlgorithmContext& context, const TypedBuffer& buffer,
+                                          std::span<const std::int64_t> counts, ReduceOp op, Phases phases) {
   check_reducible(op, buffer.dtype);
-  return {.op = op, .dtype = buffer.dtype, .divisor = context.divisor()};
+  return std::make_shared<Ring>(context.network, consecutive(buffer, counts),
+                                static_cast<std::int64_t>(size_of(buffer.dtype)),
+                                PartialResults(context, buffer, op), phases, context.chunk_bytes);
 }
 
 const RegisterAllreduce ring("ring", ring_allreduce);
@@ -185,14 +183,12 @@ std::shared_ptr<Collective> ring_allreduce(const AlgorithmContext& context, cons
   const std::int64_t ranks = context.network.size();
   std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), buffer.elements / ranks);
   for (std::int64_t rank = 0; rank < buffer.elements % ranks; ++rank) ++counts[rank];
-  return std::make_shared<Ring>(context.network, consecutive(buffer, counts), reducing(context, buffer, op),
-                                Phases::both, context.chunk_bytes);
+  return reducing_ring(context, buffer, counts, op, Phases::both);
 }
 
 std::shared_ptr<Collective> ring_reduce_scatter(const AlgorithmContext& context, const TypedBuffer& buffer,
                                                 std::span<const std::int64_t> counts, ReduceOp op) {
-  return std::make_shared<Ring>(context.network, consecutive(buffer, counts), reducing(context, buffer, op),
-                                Phases::reduce_scatter, context.chunk_bytes);
+  return reducing_ring(context, buffer, counts, op, Phases::reduce_scatter);
 }
 
 std::shared_ptr<Collective> ring_allgather(PointToPoint& network,
@@ -200,7 +196,8 @@ std::shared_ptr<Collective> ring_allgather(PointToPoint& network,
                                            std::int64_t chunk_bytes) {
   std::vector<Segment> segments;
   for (const auto block : blocks) segments.push_back({block.data(), static_cast<std::int64_t>(block.size())});
-  return std::make_shared<Ring>(network, std::move(segments), Reducing{}, Phases::allgather, chunk_bytes);
+  return std::make_shared<Ring>(network, std::move(segments), 1, std::nullopt, Phases::allgather,
+                                chunk_bytes);
 }
 
 }  // namespace kolo

@@ -2,6 +2,7 @@
 // other. And what those that work with partners at distance 1, 2, 4, … share.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,6 +76,13 @@ inline int power_of_two_below(int ranks) {
 
 /// Whether one of the ranks from the largest power of two on folds into `rank`.
 inline bool takes_folded(int rank, int ranks) { return rank + power_of_two_below(ranks) < ranks; }
+
+/// How many ranks' elements are in the partial result that `rank` has when the exchange comes to `distance`:
+/// those of its block of so many ranks, and of the ranks that were folded into them.
+inline int ranks_combined(int rank, int distance, int ranks) {
+  const int first = rank / distance * distance;
+  return distance + std::clamp(ranks - power_of_two_below(ranks) - first, 0, distance);
+}
 
 /// The rounds of an exchange that works among the ranks below `power`, the largest power of two, alone: the
 /// others give `all` to the rank that is so far below them, and get the result. take(from) adds the round

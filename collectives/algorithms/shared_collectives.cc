@@ -161,7 +161,7 @@ class SharedMemoryReduction final : public RoundOperation {
  public:
   // begins: of each rank's share, and the end of the last. to_all: every rank gets all shares.
   SharedMemoryReduction(NodeChannel& channel, const TypedBuffer& buffer, std::vector<std::int64_t> begins,
-                        ReduceOp op, int divisor, bool to_all)
+                        ReduceOp op, double divisor, bool to_all)
       : RoundOperation(channel),
         buffer_(buffer),
         begins_(std::move(begins)),
@@ -298,7 +298,7 @@ class SharedMemoryReduction final : public RoundOperation {
   const TypedBuffer buffer_;
   const std::vector<std::int64_t> begins_;
   const ReduceOp op_;
-  const int divisor_;
+  const double divisor_;
   const bool to_all_;
   const std::int64_t element_bytes_;
   const std::int64_t own_offset_;
@@ -324,14 +324,14 @@ std::vector<std::int64_t> even_shares(const TypedBuffer& buffer, int ranks) {
 }  // namespace
 
 std::shared_ptr<Collective> shared_memory_allreduce(NodeChannel& channel, const TypedBuffer& buffer,
-                                                    ReduceOp op, int divisor) {
+                                                    ReduceOp op, double divisor) {
   return std::make_shared<SharedMemoryReduction>(channel, buffer, even_shares(buffer, channel.size()), op,
                                                  divisor, true);
 }
 
 std::shared_ptr<Collective> shared_memory_reduce_scatter(NodeChannel& channel, const TypedBuffer& buffer,
                                                          std::span<const std::int64_t> counts, ReduceOp op,
-                                                         int divisor) {
+                                                         double divisor) {
   std::vector<std::int64_t> begins = {0};
   for (const std::int64_t count : counts) begins.push_back(begins.back() + count);
   return std::make_shared<SharedMemoryReduction>(channel, buffer, std::move(begins), op, divisor, false);
@@ -364,14 +364,15 @@ std::shared_ptr<Collective> NodeCollectives::carried(std::shared_ptr<Collective>
   return std::make_shared<Carried>(std::move(operation), network_);
 }
 
-std::shared_ptr<Collective> NodeCollectives::allreduce(const TypedBuffer& buffer, ReduceOp op) {
-  return shared_memory_allreduce(*channel_, buffer, op, size());
+std::shared_ptr<Collective> NodeCollectives::allreduce(const TypedBuffer& buffer, ReduceOp op,
+                                                       double divisor) {
+  return shared_memory_allreduce(*channel_, buffer, op, divisor);
 }
 
 std::shared_ptr<Collective> NodeCollectives::reduce_scatter(const TypedBuffer& buffer,
-                                                            std::span<const std::int64_t> counts,
-                                                            ReduceOp op) {
-  return shared_memory_reduce_scatter(*channel_, buffer, counts, op, size());
+                                                            std::span<const std::int64_t> counts, ReduceOp op,
+                                                            double divisor) {
+  return shared_memory_reduce_scatter(*channel_, buffer, counts, op, divisor);
 }
 
 std::shared_ptr<Collective> NodeCollectives::allgather(std::span<const std::span<std::byte>> blocks) {

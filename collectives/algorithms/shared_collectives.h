@@ -73,12 +73,12 @@ std::shared_ptr<Collective> shared_memory_barrier(NodeChannel& channel);
 /// everybody's: 1/n of the elements, one pass, two meetings. Else they are cut into pieces that go through
 /// the channel's slots; as do short ones, which are there after one meeting.
 std::shared_ptr<Collective> shared_memory_allreduce(NodeChannel& channel, const TypedBuffer& buffer,
-                                                    ReduceOp op, int divisor);
+                                                    ReduceOp op, double divisor);
 
 /// As Communicator::reduce_scatter.
 std::shared_ptr<Collective> shared_memory_reduce_scatter(NodeChannel& channel, const TypedBuffer& buffer,
                                                          std::span<const std::int64_t> counts, ReduceOp op,
-                                                         int divisor);
+                                                         double divisor);
 
 /// Of one communicator. Operations start in the same order on all ranks, one after the other.
 /// One thread at a time.
@@ -90,10 +90,10 @@ class NodeCollectives final : public LocalCollectives {
   int size() const { return channel_->size(); }
   PointToPoint& network() { return network_; }
 
-  /// As Communicator's. op: not adasum.
-  std::shared_ptr<Collective> allreduce(const TypedBuffer& buffer, ReduceOp op);
+  /// As Communicator's. op: not adasum. divisor: what average divides by.
+  std::shared_ptr<Collective> allreduce(const TypedBuffer& buffer, ReduceOp op, double divisor);
   std::shared_ptr<Collective> reduce_scatter(const TypedBuffer& buffer, std::span<const std::int64_t> counts,
-                                             ReduceOp op) override;
+                                             ReduceOp op, double divisor) override;
   std::shared_ptr<Collective> allgather(std::span<const std::span<std::byte>> blocks) override;
   std::shared_ptr<Collective> broadcast(std::span<std::byte> bytes, int root);
   std::shared_ptr<Collective> barrier();

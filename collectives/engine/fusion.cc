@@ -68,9 +68,7 @@ class ReduceRun final : public Collective {
     reduction_ = first.request->reduction;
     const DType dtype = first.request->tensors[run[0].tensor].dtype;
     const auto element_bytes = static_cast<std::int64_t>(size_of(dtype));
-    if (reduction_.op == ReduceOp::average && first.contributors < communicator.size() &&
-        !first.request->average_over_all)
-      divisor_ = first.contributors;
+    if (!first.request->average_over_all) average_over_ = first.contributors;
     parts_.reserve(run.size());
     for (const auto& piece : run) {
       const Agreed& one = agreed[piece.operation];
@@ -93,14 +91,13 @@ class ReduceRun final : public Collective {
         if (copy_some(true)) begin(Stage::prepare);
         return Progress::advanced;
       case Stage::prepare:
-        allreduce_ = communicator_.allreduce(whole_, reduction(), tensor_elements());
+        allreduce_ = communicator_.allreduce(whole_, reduction_, tensor_elements(), average_over_);
         allreduce_->start();
         begin(Stage::reduce);
         return Progress::advanced;
       case Stage::reduce: {
         const Progress progress = allreduce_->progress();
         if (progress != Progress::finished) return progress;
-        finish_average();
         if (in_place_) return Progress::finished;
         begin(Stage::unpack);
         return Progress::advanced;
@@ -126,22 +123,12 @@ class ReduceRun final : public Collective {
     place_ = memory_ ? memory_->data() : nullptr;
   }
 
-  // An average over those ranks only that have not joined is a sum, divided here.
-  Reduction reduction() const {
-    return divisor_ == 0 ? reduction_ : Reduction(ReduceOp::sum, reduction_.prescale);
-  }
   // For Adasum, which takes each by itself.
   std::vector<std::int64_t> tensor_elements() const {
     std::vector<std::int64_t> elements;
     if (reduction_.op == ReduceOp::adasum)
       for (const auto& part : parts_) elements.push_back(part.elements);
     return elements;
-  }
-  void finish_average() {
-    if (divisor_ == 0) return;
-    divide(whole_.dtype, whole_.bytes, whole_.elements, divisor_);
-    if (reduction_.postscale != 1)
-      multiply(whole_.dtype, whole_.bytes, whole_.elements, reduction_.postscale);
   }
 
   // True when all parts are where they belong.
@@ -166,7 +153,7 @@ class ReduceRun final : public Collective {
   std::shared_ptr<Buffer> memory_;
   AgreedBatch agreed_;  // messages on their way may refer to its operations' memory
   Reduction reduction_;
-  int divisor_ = 0;                 // 0: the communicator divides
+  int average_over_ = 0;            // the ranks that contribute; 0: all
   std::vector<TypedBuffer> parts_;  // without bytes: this rank has joined
   std::int64_t elements_ = 0;
   bool in_place_ = false;

@@ -162,7 +162,7 @@ void reduce_all(ReduceOp op, DType dtype, void* dst, const void* src, std::int64
 }
 
 template <typename T>
-void divide_floats(T* dst, const T* src, std::int64_t elements, int divisor) {
+void divide_floats(T* dst, const T* src, std::int64_t elements, double divisor) {
   using D = typename Lanes<T>::D;
   const auto by = hn::Set(D(), static_cast<hn::TFromD<D>>(divisor));
   if (src == nullptr) {
@@ -175,8 +175,32 @@ void divide_floats(T* dst, const T* src, std::int64_t elements, int divisor) {
   }
 }
 
+template <typename T>
+void scaled_floats(T* dst, float dst_factor, const T* src, float src_factor, std::int64_t elements,
+                   float divisor) {
+  using D = hn::ScalableTag<float>;
+  const auto d_by = hn::Set(D(), dst_factor), s_by = hn::Set(D(), src_factor), by = hn::Set(D(), divisor);
+  const auto sum = [&](const T* d, const T* s) HWY_ATTR {
+    return hn::Add(hn::Mul(Lanes<T>::load(d), d_by), hn::Mul(Lanes<T>::load(s), s_by));
+  };
+  if (divisor == 1)
+    for_each_vector(dst, src, elements, [&](T* d, const T* s) HWY_ATTR { Lanes<T>::store(sum(d, s), d); });
+  else
+    for_each_vector(dst, src, elements,
+                    [&](T* d, const T* s) HWY_ATTR { Lanes<T>::store(hn::Div(sum(d, s), by), d); });
+}
+
+void scaled_all(DType dtype, void* dst, float dst_factor, const void* src, float src_factor, std::int64_t n,
+                float divisor) {
+  if (dtype == DType::f16)
+    scaled_floats(static_cast<Half*>(dst), dst_factor, static_cast<const Half*>(src), src_factor, n, divisor);
+  else
+    scaled_floats(static_cast<BFloat16*>(dst), dst_factor, static_cast<const BFloat16*>(src), src_factor, n,
+                  divisor);
+}
+
 // src = nullptr: only the division.
-void divide_all(DType dtype, void* dst, const void* src, std::int64_t n, int divisor) {
+void divide_all(DType dtype, void* dst, const void* src, std::int64_t n, double divisor) {
   switch (dtype) {
     case DType::f32:
       return divide_floats(static_cast<float*>(dst), static_cast<const float*>(src), n, divisor);
@@ -209,14 +233,14 @@ void widen_all(DType dtype, float* dst, const void* src, std::int64_t n) {
 }
 
 template <typename T>
-void narrow_floats(T* dst, const float* src, std::int64_t elements, int divisor) {
+void narrow_floats(T* dst, const float* src, std::int64_t elements, double divisor) {
   const auto by = hn::Set(typename Lanes<T>::D(), static_cast<float>(divisor));
   for_each_vector(dst, src, elements, [&](T* d, const float* s) HWY_ATTR {
     Lanes<T>::store(hn::Div(Lanes<float>::load(s), by), d);
   });
 }
 
-void narrow_all(DType dtype, void* dst, const float* src, std::int64_t n, int divisor) {
+void narrow_all(DType dtype, void* dst, const float* src, std::int64_t n, double divisor) {
   if (dtype == DType::f16) narrow_floats(static_cast<Half*>(dst), src, n, divisor);
   else narrow_floats(static_cast<BFloat16*>(dst), src, n, divisor);
 }
@@ -235,14 +259,14 @@ using Outs = std::span<std::byte* const>;
 using Ins = std::span<const std::byte* const>;
 
 template <ReduceOp kOp, class V, class D>
-HWY_INLINE V finished(D d, V v, int divisor) {
+HWY_INLINE V finished(D d, V v, double divisor) {
   if constexpr (kOp == ReduceOp::average) return hn::Div(v, hn::Set(d, static_cast<hn::TFromD<D>>(divisor)));
   else return v;
 }
 
 // Two arrays, the ranks of most machines that have no more: the pointers stay in registers.
 template <ReduceOp kOp, typename T>
-std::int64_t reduce_pairs(Outs to, Ins from, std::int64_t elements, int divisor) {
+std::int64_t reduce_pairs(Outs to, Ins from, std::int64_t elements, double divisor) {
   using D = typename Lanes<T>::D;
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -262,7 +286,7 @@ std::int64_t reduce_pairs(Outs to, Ins from, std::int64_t elements, int divisor)
 
 // Four vectors at a time, so that the walk over the arrays' addresses is shared by several loads.
 template <ReduceOp kOp, typename T>
-std::int64_t reduce_several(Outs to, Ins from, std::int64_t elements, int divisor) {
+std::int64_t reduce_several(Outs to, Ins from, std::int64_t elements, double divisor) {
   using D = typename Lanes<T>::D;
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -291,7 +315,7 @@ std::int64_t reduce_several(Outs to, Ins from, std::int64_t elements, int diviso
 
 // The rest, a vector at a time, in copies that have the room.
 template <ReduceOp kOp, typename T>
-void reduce_rest(Outs to, Ins from, std::int64_t begin, std::int64_t end, int divisor) {
+void reduce_rest(Outs to, Ins from, std::int64_t begin, std::int64_t end, double divisor) {
   using D = typename Lanes<T>::D;
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -311,7 +335,7 @@ void reduce_rest(Outs to, Ins from, std::int64_t begin, std::int64_t end, int di
 }
 
 template <ReduceOp kOp, typename T>
-void many_floats(Outs to, Ins from, std::int64_t elements, int divisor) {
+void many_floats(Outs to, Ins from, std::int64_t elements, double divisor) {
   const bool pair = from.size() == 2 && to.size() <= 2;
   const std::int64_t done = pair ? reduce_pairs<kOp, T>(to, from, elements, divisor)
                                  : reduce_several<kOp, T>(to, from, elements, divisor);
@@ -333,7 +357,7 @@ void many_integers(Outs to, Ins from, std::int64_t elements) {
 }
 
 template <ReduceOp kOp>
-void many_typed(DType dtype, Outs to, Ins from, std::int64_t n, int divisor) {
+void many_typed(DType dtype, Outs to, Ins from, std::int64_t n, double divisor) {
   constexpr ReduceOp kInteger = kOp == ReduceOp::average ? ReduceOp::sum : kOp;
   constexpr ReduceOp kBoolean =
       kOp == ReduceOp::min || kOp == ReduceOp::product ? ReduceOp::min : ReduceOp::max;
@@ -352,7 +376,7 @@ void many_typed(DType dtype, Outs to, Ins from, std::int64_t n, int divisor) {
   }
 }
 
-void many_all(ReduceOp op, DType dtype, Outs to, Ins from, std::int64_t n, int divisor) {
+void many_all(ReduceOp op, DType dtype, Outs to, Ins from, std::int64_t n, double divisor) {
   switch (op) {
     case ReduceOp::sum: return many_typed<ReduceOp::sum>(dtype, to, from, n, divisor);
     case ReduceOp::average: return many_typed<ReduceOp::average>(dtype, to, from, n, divisor);
@@ -373,6 +397,7 @@ namespace {
 
 HWY_EXPORT(reduce_all);
 HWY_EXPORT(divide_all);
+HWY_EXPORT(scaled_all);
 HWY_EXPORT(multiply_all);
 HWY_EXPORT(widen_all);
 HWY_EXPORT(narrow_all);
@@ -386,12 +411,19 @@ void reduce(ReduceOp op, DType dtype, void* dst, const void* src, std::int64_t e
   HWY_DYNAMIC_DISPATCH(reduce_all)(op, dtype, dst, src, elements);
 }
 
-void reduce_and_divide(DType dtype, void* dst, const void* src, std::int64_t elements, int divisor) {
+void reduce_and_divide(DType dtype, void* dst, const void* src, std::int64_t elements, double divisor) {
   if (!is_floating(dtype)) throw InternalError("reduce_and_divide: {} is not floating", dtype);
   HWY_DYNAMIC_DISPATCH(divide_all)(dtype, dst, src, elements, divisor);
 }
 
-void divide(DType dtype, void* dst, std::int64_t elements, int divisor) {
+void reduce_scaled(DType dtype, void* dst, float dst_factor, const void* src, float src_factor,
+                   std::int64_t elements, float divisor) {
+  if (dtype != DType::f16 && dtype != DType::bf16)
+    throw InternalError("reduce_scaled: {} has no 16 bits", dtype);
+  HWY_DYNAMIC_DISPATCH(scaled_all)(dtype, dst, dst_factor, src, src_factor, elements, divisor);
+}
+
+void divide(DType dtype, void* dst, std::int64_t elements, double divisor) {
   if (!is_floating(dtype)) throw InternalError("divide: {} is not floating", dtype);
   HWY_DYNAMIC_DISPATCH(divide_all)(dtype, dst, nullptr, elements, divisor);
 }
@@ -406,13 +438,13 @@ void widen(DType dtype, float* dst, const void* src, std::int64_t elements) {
   HWY_DYNAMIC_DISPATCH(widen_all)(dtype, dst, src, elements);
 }
 
-void narrow(DType dtype, void* dst, const float* src, std::int64_t elements, int divisor) {
+void narrow(DType dtype, void* dst, const float* src, std::int64_t elements, double divisor) {
   if (dtype != DType::f16 && dtype != DType::bf16) throw InternalError("narrow: {} has no 16 bits", dtype);
   HWY_DYNAMIC_DISPATCH(narrow_all)(dtype, dst, src, elements, divisor);
 }
 
 void reduce_many(ReduceOp op, DType dtype, std::span<std::byte* const> to,
-                 std::span<const std::byte* const> from, std::int64_t elements, int divisor) {
+                 std::span<const std::byte* const> from, std::int64_t elements, double divisor) {
   if (dtype == DType::string) throw InternalError("reduce_many: strings are not reduced");
   if (op == ReduceOp::adasum) throw InternalError("reduce_many: adasum is not element-wise");
   HWY_DYNAMIC_DISPATCH(many_all)(op, dtype, to, from, elements, divisor);

@@ -95,6 +95,27 @@ TEST_P(Algorithms, HalvesAverage) {
   EXPECT_THAT(allreduced<Half>(std::vector<Half>(700, Half(3.0f)), ReduceOp::average), Each(Half(3.0f)));
 }
 
+// Wherever the ranks run; any two of these add up to more than f16 holds.
+TEST_P(Algorithms, LargeHalvesAverage) {
+  EXPECT_THAT(allreduced<Half>(std::vector<Half>(700, Half(40000.0f)), ReduceOp::average),
+              Each(Half(40000.0f)));
+
+  std::vector<Half> values(700, Half(40000.0f));
+  std::vector<std::int64_t> counts(size(), 0);
+  counts.back() = 700;
+  run(communicator_->reduce_scatter(TypedBuffer::of(std::span(values)), counts, ReduceOp::average));
+  if (rank() == size() - 1) {
+    EXPECT_THAT(values, Each(Half(40000.0f)));
+  }
+}
+
+TEST_P(Algorithms, AverageIsOverAsManyRanksAsIsSaid) {
+  std::vector<Half> values(700, Half(rank() == 0 ? 0.0f : 40000.0f));
+  run(communicator_->allreduce(TypedBuffer::of(std::span(values)), ReduceOp::average, {},
+                               std::max(size() - 1, 1)));
+  EXPECT_THAT(values, Each(Half(size() == 1 ? 0.0f : 40000.0f)));
+}
+
 // Row 7, where messages carry f32: from 2048 on each rounding to f16 would lose a 1.
 TEST_P(Algorithms, HalvesAreRoundedOnceWhereMessagesCarryF32) {
   communicator_->tune({}, /*f32_wire=*/true);

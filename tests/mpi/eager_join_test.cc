@@ -12,6 +12,7 @@ namespace kolo {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::Each;
 using testing::ElementsAre;
 using testing::SizeIs;
 
@@ -47,6 +48,17 @@ TEST(Join, OfASetLeavesTheCountsOfOthersAlone) {
   const auto in_all = barrier_async(), again = barrier_async(in_set);
   EXPECT_TRUE(in_all.wait_for(20s)) << in_all.name();
   EXPECT_TRUE(again.wait_for(20s)) << again.name();
+}
+
+// Their sum is beyond f16, their average is not.
+TEST(Join, AveragesLargeHalvesOfThoseWhoHaveNotJoined) {
+  if (size() < 3) GTEST_SKIP() << "one rank's average has no sum";
+  if (rank() > 0) {
+    std::vector<Half> values(700, Half(40000.0f));
+    allreduce(std::span(values), ReduceOp::average);
+    EXPECT_THAT(values, Each(Half(40000.0f)));
+  }
+  join();
 }
 
 }  // namespace

@@ -126,6 +126,48 @@ TEST_P(Allreduce, SumOfBooleansIsOrAndTheirProductAnd) {
   }
 }
 
+// Any two of them add up to more than f16 holds; their multiples need few digits.
+TEST_P(Allreduce, AverageOfLargeHalvesIsInTheirRange) {
+  for (const int ranks : {2, 3, 4, 5, 7, 8, 16, 31, 100}) {
+    Arrays<Half> arrays(ranks, std::vector<Half>(83, Half(49152.0f)));
+    simulated(ReduceOp::average).run(arrays);
+    for (const auto& array : arrays) ASSERT_THAT(array, Each(Half(49152.0f))) << ranks << " ranks";
+  }
+}
+
+// Whole numbers whose sums f16 holds: nothing is rounded but the quotient.
+TEST_P(Allreduce, AverageOfHalvesHasTheDigitsOfAnExactSum) {
+  for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 16, 31}) {
+    Arrays<Half> arrays(ranks, std::vector<Half>(97));
+    std::vector<Half> average;
+    for (int i = 0; i < 97; ++i) {
+      int sum = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const int value = (rank * 31 + i * 7) % 17 - 8;
+        arrays[rank][i] = Half(static_cast<float>(value));
+        sum += value;
+      }
+      average.emplace_back(static_cast<float>(sum) / static_cast<float>(ranks));
+    }
+    simulated(ReduceOp::average).run(arrays);
+    for (const auto& array : arrays) ASSERT_EQ(array, average) << ranks << " ranks";
+  }
+}
+
+// An average of numbers that were divided first would be 0.
+TEST_P(Allreduce, AverageOfTheSmallestHalvesIsLeft) {
+  const float smallest = std::ldexp(1.0f, -24);
+  for (const int ranks : {2, 3, 4, 5, 8, 16, 64}) {
+    Arrays<Half> arrays(ranks, std::vector<Half>(5, Half(smallest)));
+    simulated(ReduceOp::average).run(arrays);
+    for (const auto& array : arrays)
+      for (const Half value : array) {
+        ASSERT_GE(static_cast<float>(value), smallest) << ranks << " ranks";
+        ASSERT_LE(static_cast<float>(value), 2 * smallest) << ranks << " ranks";
+      }
+  }
+}
+
 // With 2048 every further rounding to f16 would lose the 1.
 TEST_P(Allreduce, HalvesAreRoundedOnceIfTheWireIsF32) {
   Arrays<Half> arrays(5, std::vector<Half>(9, Half(1.0f)));

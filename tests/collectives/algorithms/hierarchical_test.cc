@@ -40,6 +40,14 @@ TEST_P(HierarchicalJobs, AverageOfEqualHalvesIsTheHalfInEveryTurn) {
   for (const auto& array : arrays) EXPECT_THAT(array, testing::Each(Half(3.0f)));
 }
 
+TEST_P(HierarchicalJobs, AverageOfLargeHalvesIsInTheirRange) {
+  const Topology topology(GetParam().leaders);
+  Arrays<Half> arrays(topology.ranks(), std::vector<Half>(20001, Half(49152.0f)));
+  SimulatedAllreduce{.algorithm = "hierarchical", .op = ReduceOp::average, .chunk_bytes = 4096, .turns = 2}
+      .run(arrays, topology);
+  for (const auto& array : arrays) EXPECT_THAT(array, testing::Each(Half(49152.0f)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Simulated, HierarchicalJobs,
                          testing::Values(Job{"TwoNodesOfTwo", {0, 0, 2, 2}},
                                          Job{"TwoNodesOfTwoInTurns", {0, 1, 0, 1}},
@@ -54,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Simulated, HierarchicalJobs,
 class SilentCollectives final : public LocalCollectives {
  public:
   std::shared_ptr<Collective> reduce_scatter(const TypedBuffer& buffer, std::span<const std::int64_t> counts,
-                                             ReduceOp op) override {
+                                             ReduceOp op, double /*divisor*/) override {
     scattered_elements += buffer.elements;
     EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), buffer.elements);
     EXPECT_EQ(op, ReduceOp::sum);

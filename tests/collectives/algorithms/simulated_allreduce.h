@@ -20,7 +20,7 @@ struct SimulatedAllreduce {
   ReduceOp op = ReduceOp::sum;
   std::int64_t chunk_bytes = 64;
   bool f32_wire = false;
-  int average_over = 0;
+  double average_over = 0;
   int turns = 1;  // one after the other, on the results of the one before
 
   /// Gives the number of messages of one turn.

@@ -95,6 +95,16 @@ TEST(ReduceAndDivide, RoundsHalvesOnce) {
   EXPECT_THAT(a, testing::Each(Half(683.0f)));  // 2049 / 3; 2048 + 1 alone would round to 2048
 }
 
+// 50000 is beyond what two of them may add up to in f16; 21 elements fill no number of vectors.
+TEST(ReduceScaled, KeepsASumWithinTheRangeOfHalves) {
+  std::vector<Half> a(21, Half(50016.0f));
+  const std::vector<Half> b(21, Half(29984.0f));
+  reduce_scaled(DType::f16, a.data(), 0.5f, b.data(), 0.5f, 21, 1);
+  EXPECT_THAT(a, testing::Each(Half(40000.0f)));
+  reduce_scaled(DType::f16, a.data(), 2, b.data(), 1, 21, 3);
+  EXPECT_THAT(a, testing::Each(Half(109984.0f / 3)));
+}
+
 TEST(Divide, IsExactWhereTheReciprocalIsNot) {
   for (const int divisor : {41, 47, 55}) {
     std::vector<float> values(17, static_cast<float>(divisor));
