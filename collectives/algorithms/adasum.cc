@@ -8,6 +8,7 @@
 
 #include <kolo/collectives/algorithms/halving_doubling.h>
 #include <kolo/collectives/algorithms/message_collectives.h>
+#include <kolo/collectives/algorithms/recursive_doubling.h>
 #include <kolo/collectives/algorithms/rounds.h>
 #include <kolo/collectives/algorithms/stages.h>
 #include <kolo/collectives/reduce/adasum_kernels.h>
@@ -126,26 +127,31 @@ class Adasum final : public Collective {
 class HierarchicalAdasum final : public Collective {
  public:
   HierarchicalAdasum(const AlgorithmContext& context, const TypedBuffer& buffer,
-                     std::span<const std::int64_t> tensor_elements)
-      : node_(context.network, context.topology.ranks_of(context.topology.node_of(context.network.rank()))),
+                     std::span<const std::int64_t> tensor_elements, std::optional<bool> contributes)
+      : buffer_(buffer),
+        contributes_(contributes),
+        node_(context.network, context.topology.ranks_of(context.topology.node_of(context.network.rank()))),
         node_topology_(Topology::one_node(node_.size())),
-        leader_topology_(context.topology.of(leaders(context.topology))) {
+        leader_topology_(context.topology.of(leaders(context.topology))),
+        node_context_{.network = node_, .topology = node_topology_, .chunk_bytes = context.chunk_bytes} {
     if (node_.rank() == 0) leaders_.emplace(context.network, leaders(context.topology));
-    std::vector<std::shared_ptr<Collective>> steps;
-    const std::int64_t chunk_bytes = context.chunk_bytes;
+    std::vector<Stage> steps;
+    if (node_.size() > 1 && contributes) steps.emplace_back([this] { return count_contributors(); });
     if (node_.size() > 1)
-      steps.push_back(halving_doubling_allreduce(
-          {.network = node_, .topology = node_topology_, .chunk_bytes = chunk_bytes}, buffer,
-          ReduceOp::average));
+      steps.emplace_back(
+          [this, over_all = contributes ? nullptr : average()] { return over_all ? over_all : average(); });
     if (leaders_)
-      steps.push_back(
-          adasum_allreduce({.network = *leaders_, .topology = leader_topology_, .chunk_bytes = chunk_bytes},
-                           buffer, tensor_elements));
+      steps.emplace_back(
+          [operation = adasum_allreduce(
+               {.network = *leaders_, .topology = leader_topology_, .chunk_bytes = context.chunk_bytes},
+               buffer, tensor_elements)] { return operation; });
     if (node_.size() > 1) {
       const auto bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
-      steps.push_back(broadcast(node_, {buffer.bytes, bytes}, 0, chunk_bytes));
+      steps.emplace_back([operation = broadcast(node_, {buffer.bytes, bytes}, 0, context.chunk_bytes)] {
+        return operation;
+      });
     }
-    steps_ = in_sequence(std::move(steps));
+    steps_ = in_stages(std::move(steps));
   }
 
   void start() override { steps_->start(); }
@@ -158,9 +164,25 @@ class HierarchicalAdasum final : public Collective {
     return ranks;
   }
 
+  std::shared_ptr<Collective> count_contributors() {
+    contributors_ = *contributes_ ? 1 : 0;
+    return recursive_doubling_allreduce(node_context_, TypedBuffer::of(std::span(&contributors_, 1)),
+                                        ReduceOp::sum);
+  }
+  // Without contributors all elements are zeros.
+  std::shared_ptr<Collective> average() {
+    AlgorithmContext context = node_context_;
+    if (contributes_) context.average_over = static_cast<double>(std::max<std::int64_t>(contributors_, 1));
+    return halving_doubling_allreduce(context, buffer_, ReduceOp::average);
+  }
+
+  const TypedBuffer buffer_;
+  const std::optional<bool> contributes_;
+  std::int64_t contributors_ = 0;  // of the node
   SubNetwork node_;
   std::optional<SubNetwork> leaders_;  // the lowest rank of each node, if this is one
   const Topology node_topology_, leader_topology_;
+  const AlgorithmContext node_context_;
   std::shared_ptr<Collective> steps_;
 };
 
@@ -183,8 +205,10 @@ std::shared_ptr<Collective> adasum_allreduce(const AlgorithmContext& context, co
 }
 
 std::shared_ptr<Collective> hierarchical_adasum(const AlgorithmContext& context, const TypedBuffer& buffer,
-                                                std::span<const std::int64_t> tensor_elements) {
-  return std::make_shared<HierarchicalAdasum>(context, buffer, checked_tensors(buffer, tensor_elements));
+                                                std::span<const std::int64_t> tensor_elements,
+                                                std::optional<bool> contributes) {
+  return std::make_shared<HierarchicalAdasum>(context, buffer, checked_tensors(buffer, tensor_elements),
+                                              contributes);
 }
 
 }  // namespace kolo

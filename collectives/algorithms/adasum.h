@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
@@ -21,8 +22,11 @@ namespace kolo {
 std::shared_ptr<Collective> adasum_allreduce(const AlgorithmContext& context, const TypedBuffer& buffer,
                                              std::span<const std::int64_t> tensor_elements = {});
 
-/// The average inside each node, Adasum across the nodes.
+/// The average inside each node, Adasum across the nodes. contributes: given on all ranks or on none; the
+/// elements of a rank with false are zeros, and its node averages over those with true, which it counts
+/// first: another log₂ of its ranks messages.
 std::shared_ptr<Collective> hierarchical_adasum(const AlgorithmContext& context, const TypedBuffer& buffer,
-                                                std::span<const std::int64_t> tensor_elements = {});
+                                                std::span<const std::int64_t> tensor_elements = {},
+                                                std::optional<bool> contributes = std::nullopt);
 
 }  // namespace kolo

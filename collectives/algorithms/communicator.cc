@@ -23,12 +23,12 @@ class Nothing final : public Collective {
 
 std::shared_ptr<Collective> Communicator::allreduce(const TypedBuffer& buffer, const Reduction& reduction,
                                                     std::span<const std::int64_t> tensor_elements,
-                                                    int average_over) {
+                                                    const Contributors& contributors) {
   check_reducible(reduction, buffer.dtype);
-  auto operation = size() == 1 ? std::make_shared<Nothing>()
-                   : reduction.op == ReduceOp::adasum
-                       ? make_adasum(buffer, tensor_elements)
-                       : make_allreduce(buffer, reduction.op, average_over > 0 ? average_over : size());
+  std::shared_ptr<Collective> operation;
+  if (size() == 1) operation = std::make_shared<Nothing>();
+  else if (reduction.op == ReduceOp::adasum) operation = make_adasum(buffer, tensor_elements, contributors);
+  else operation = make_allreduce(buffer, reduction.op, contributors.count > 0 ? contributors.count : size());
   return scaled(std::move(operation), buffer, buffer, reduction.prescale, reduction.postscale);
 }
 

@@ -13,6 +13,12 @@
 
 namespace kolo {
 
+/// Whose elements count in a reduction. The others' are neutral: zeros, for a sum.
+struct Contributors {
+  int count = 0;    // what averages divide by, the same on all ranks; 0: all ranks
+  bool own = true;  // this rank is one of them
+};
+
 /// Each call makes an operation; it is started and advanced by the thread that owns the communicator. All
 /// ranks start the same operations in the same order, one after the other. Results are the same bits on all
 /// ranks. Ranks are those of the set, 0 … size() − 1. Zero elements are legal everywhere. Memory that is
@@ -27,11 +33,10 @@ class Communicator {
   /// In place. All ranks give the same dtype, number of elements and reduction. Throws InvalidArgumentError
   /// as check_reducible does. One rank: the scales alone. tensor_elements: of the tensors that fill the
   /// buffer, one behind the other, of which Adasum takes each by itself; empty: it is one tensor.
-  /// average_over: what average divides by, the same on all ranks; 0: size().
   /// Cost: see the algorithm.
   std::shared_ptr<Collective> allreduce(const TypedBuffer& buffer, const Reduction& reduction,
                                         std::span<const std::int64_t> tensor_elements = {},
-                                        int average_over = 0);
+                                        const Contributors& contributors = {});
   /// In place: afterwards this rank's block holds the reduced elements, the others' are undefined. counts[r]:
   /// elements of rank r's block, the same list on all ranks; the blocks follow each other and fill the
   /// buffer. Any op but adasum.
@@ -67,7 +72,8 @@ class Communicator {
   virtual std::shared_ptr<Collective> make_allreduce(const TypedBuffer& buffer, ReduceOp op,
                                                      int average_over) = 0;
   virtual std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer,
-                                                  std::span<const std::int64_t> tensor_elements) = 0;
+                                                  std::span<const std::int64_t> tensor_elements,
+                                                  const Contributors& contributors) = 0;
   virtual std::shared_ptr<Collective> make_reduce_scatter(const TypedBuffer& buffer,
                                                           std::span<const std::int64_t> counts,
                                                           ReduceOp op) = 0;

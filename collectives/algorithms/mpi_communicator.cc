@@ -197,10 +197,13 @@ std::shared_ptr<Collective> MpiCommunicator::make_allreduce(const TypedBuffer& b
 
 // Across nodes only if that was asked for: the result must not depend on where ranks run.
 std::shared_ptr<Collective> MpiCommunicator::make_adasum(const TypedBuffer& buffer,
-                                                         std::span<const std::int64_t> tensor_elements) {
+                                                         std::span<const std::int64_t> tensor_elements,
+                                                         const Contributors& contributors) {
+  const bool all_contribute = contributors.count == 0 || contributors.count == size();
   return carried(widened_where(f32_wire_, buffer, [&](const TypedBuffer& sent) {
-    return allreduce_ == "hierarchical" ? hierarchical_adasum(context(), sent, tensor_elements)
-                                        : adasum_allreduce(context(), sent, tensor_elements);
+    if (allreduce_ != "hierarchical") return adasum_allreduce(context(), sent, tensor_elements);
+    return all_contribute ? hierarchical_adasum(context(), sent, tensor_elements)
+                          : hierarchical_adasum(context(), sent, tensor_elements, contributors.own);
   }));
 }
 

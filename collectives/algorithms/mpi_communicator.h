@@ -75,7 +75,8 @@ class MpiCommunicator final : public Communicator {
   }
   PointToPoint& network() { return shared() != nullptr ? shared()->network() : mpi_network_; }
   std::shared_ptr<Collective> make_adasum(const TypedBuffer& buffer,
-                                          std::span<const std::int64_t> tensor_elements) override;
+                                          std::span<const std::int64_t> tensor_elements,
+                                          const Contributors& contributors) override;
   // average_over: 0: all ranks.
   AlgorithmContext context(int average_over = 0) {
     return {.network = network(),

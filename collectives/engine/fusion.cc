@@ -36,6 +36,10 @@ std::vector<std::vector<Piece>> fuse(const std::vector<AgreedReduction>& reducti
       const Piece piece{static_cast<int>(i), static_cast<int>(t), request.tensors[t].bytes()};
       if (piece.bytes == 0) continue;
       const DType dtype = request.tensors[t].dtype;
+      if (request.reduction.op == ReduceOp::adasum && !reductions[i].by_all) {
+        runs.push_back({piece});
+        continue;
+      }
       const auto run = std::find_if(open.begin(), open.end(),
                                     [&](const Run& known) { return fits(known, reductions[i], dtype); });
       if (run != open.end() && run->bytes + piece.bytes <= fusion_bytes) {
@@ -68,11 +72,12 @@ class ReduceRun final : public Collective {
     reduction_ = first.request->reduction;
     const DType dtype = first.request->tensors[run[0].tensor].dtype;
     const auto element_bytes = static_cast<std::int64_t>(size_of(dtype));
-    if (!first.request->average_over_all) average_over_ = first.contributors;
+    if (!first.request->average_over_all) contributors_.count = first.contributors;
     parts_.reserve(run.size());
     for (const auto& piece : run) {
       const Agreed& one = agreed[piece.operation];
       std::byte* const bytes = one.operation ? one.operation->buffers[piece.tensor].bytes : nullptr;
+      contributors_.own = contributors_.own && bytes != nullptr;
       parts_.push_back({bytes, piece.bytes / element_bytes, dtype});
       elements_ += parts_.back().elements;
     }
@@ -91,7 +96,7 @@ class ReduceRun final : public Collective {
         if (copy_some(true)) begin(Stage::prepare);
         return Progress::advanced;
       case Stage::prepare:
-        allreduce_ = communicator_.allreduce(whole_, reduction_, tensor_elements(), average_over_);
+        allreduce_ = communicator_.allreduce(whole_, reduction_, tensor_elements(), contributors_);
         allreduce_->start();
         begin(Stage::reduce);
         return Progress::advanced;
@@ -153,7 +158,7 @@ class ReduceRun final : public Collective {
   std::shared_ptr<Buffer> memory_;
   AgreedBatch agreed_;  // messages on their way may refer to its operations' memory
   Reduction reduction_;
-  int average_over_ = 0;            // the ranks that contribute; 0: all
+  Contributors contributors_;
   std::vector<TypedBuffer> parts_;  // without bytes: this rank has joined
   std::int64_t elements_ = 0;
   bool in_place_ = false;

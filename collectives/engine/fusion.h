@@ -15,16 +15,17 @@ struct Piece {
   std::int64_t bytes = 0;
 };
 
-/// An agreed request, and how many ranks contribute to it.
+/// An agreed request, and how many ranks contribute to it: all, or those that have not joined.
 struct AgreedReduction {
   const Request* request = nullptr;
   int contributors = 0;
+  bool by_all = true;
 };
 
 /// Cuts the tensors of `reductions` into runs that are reduced in one go: same dtype, reduction, device and
-/// contributors, at most fusion_bytes together. A larger tensor, and each tensor where fusion_bytes is 0, is
-/// alone. Empty tensors are left out. Runs stand in the order of their first tensors, so all ranks make the
-/// same list.
+/// number of contributors, at most fusion_bytes together. Alone are larger tensors, each tensor where
+/// fusion_bytes is 0, and Adasum by some ranks: which ones they are counts there. Empty tensors are left out.
+/// Runs stand in the order of their first tensors, so all ranks make the same list.
 std::vector<std::vector<Piece>> fuse(const std::vector<AgreedReduction>& reductions,
                                      std::int64_t fusion_bytes);
 

@@ -299,7 +299,8 @@ void SetEngine::reduce_agreed() {
   agreed_reductions_.reserve(expected);  // the next step's are as many
   std::vector<AgreedReduction> reductions;
   reductions.reserve(batch->size());
-  for (const auto& agreed : *batch) reductions.push_back({agreed.request.get(), agreed.contributors});
+  for (const auto& agreed : *batch)
+    reductions.push_back({agreed.request.get(), agreed.contributors, agreed.contributors == size()});
   std::vector<WorkPtr> works;
   for (const auto& run : fuse(reductions, fusion_bytes_)) works.push_back(reduction_of(run, batch));
   reductions_ += static_cast<std::int64_t>(works.size());

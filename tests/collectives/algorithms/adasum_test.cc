@@ -151,6 +151,23 @@ TEST(HierarchicalAdasum, AveragesInsideNodesAndCombinesAcross) {
     for (int i = 0; i < 2; ++i) EXPECT_NEAR(array[i], expected[i], 1e-12);
 }
 
+// Ranks 2 and 3 have joined, and their node's average is that of rank 4; of the last node nobody is left.
+TEST(HierarchicalAdasum, AveragesOverThoseOfANodeThatContribute) {
+  const Topology topology(std::vector<int>{0, 0, 2, 2, 2, 5, 5});
+  const bool contributes[] = {true, true, false, false, true, false, false};
+  SimulatedNetwork network(topology, 7);
+  Arrays<Half> arrays(7, {Half(0.0f), Half(0.0f)});
+  arrays[0] = {Half(2.0f), Half(0.0f)};
+  arrays[1] = {Half(4.0f), Half(0.0f)};
+  arrays[4] = {Half(0.0f), Half(5.0f)};
+  std::vector<std::shared_ptr<Collective>> operations;
+  for (int rank = 0; rank < 7; ++rank)
+    operations.push_back(hierarchical_adasum(
+        network.context(rank, 64), TypedBuffer::of(std::span(arrays[rank])), {}, contributes[rank]));
+  network.run(operations);
+  for (const auto& array : arrays) EXPECT_THAT(array, ElementsAre(Half(3.0f), Half(5.0f)));  // orthogonal
+}
+
 TEST(Adasum, RefusesIntegersAndTensorsThatDoNotFillTheBuffer) {
   SimulatedNetwork network(2, 7);
   std::vector<std::int32_t> numbers(4);

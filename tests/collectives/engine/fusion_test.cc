@@ -56,6 +56,14 @@ TEST(Fusion, KeepsNumbersOfContributorsApart) {
   EXPECT_EQ(fuse({{a.get(), 2}, {a.get(), 1}}, 1000).size(), 2U);
 }
 
+// A node's average is over those of its ranks that contribute, which may be others for each tensor.
+TEST(Fusion, LeavesAdasumOfSomeRanksAlone) {
+  Request adasum = *allreduce_request("a");
+  adasum.reduction = ReduceOp::adasum;
+  EXPECT_EQ(fuse({{&adasum, 3, true}, {&adasum, 3, true}}, 1000).size(), 1U);
+  EXPECT_EQ(fuse({{&adasum, 2, false}, {&adasum, 2, false}}, 1000).size(), 2U);
+}
+
 TEST(Fusion, ReducesNothingForEmptyTensors) {
   EXPECT_TRUE(runs_of({allreduce_request("a", {0}), allreduce_request("b", {3, 0})}, 1000).empty());
 }
