@@ -68,6 +68,7 @@ void add_copy(Operation& operation, Request& request, const TypedBuffer& buffer,
 }
 
 void add_reduction(Request& request, const Reduction& reduction) {
+  check_scales(reduction);  // of no tensors, too
   for (const auto& tensor : request.tensors) check_reducible(reduction, tensor.dtype);
   request.reduction = reduction;
 }
@@ -191,6 +192,7 @@ OperationPtr start_again(const TypedBuffer& buffer, const Tensor* tensor, const 
 OperationPtr start_on_copies(OpKind kind, std::span<const TypedBuffer> buffers, std::span<const Shape> shapes,
                              const Reduction& reduction, const EagerOptions& options) {
   return start(kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine&) {
+    check_scales(reduction);  // of no tensors, too
     for (const auto& buffer : buffers) check_reducible(reduction, buffer.dtype);
     const bool scatters = kind == OpKind::reduce_scatter || kind == OpKind::grouped_reduce_scatter;
     if (scatters && reduction.op == ReduceOp::adasum)

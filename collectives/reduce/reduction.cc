@@ -1,6 +1,7 @@
 #include <kolo/collectives/reduce/reduction.h>
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,15 @@ void check_reducible(ReduceOp op, DType dtype) {
                                numpy_name(dtype));
 }
 
+void check_scales(const Reduction& reduction) {
+  if (std::isnan(reduction.prescale) || std::isnan(reduction.postscale))
+    throw InvalidArgumentError("scale factors must be numbers; prescale is {} and postscale is {}",
+                               reduction.prescale, reduction.postscale);
+}
+
 void check_reducible(const Reduction& reduction, DType dtype) {
   check_reducible(reduction.op, dtype);
+  check_scales(reduction);
   if (reduction.is_scaled() && !is_floating(dtype))
     throw InvalidArgumentError("scale factors need a floating dtype; this is {}", numpy_name(dtype));
 }

@@ -50,7 +50,10 @@ struct Reduction {
   bool operator==(const Reduction&) const = default;
 };
 
-/// Throws InvalidArgumentError as check_reducible does, and `scale factors need a floating dtype`.
+/// Throws InvalidArgumentError for a scale that is not a number: no two ranks would agree on it.
+void check_scales(const Reduction& reduction);
+/// Throws InvalidArgumentError as check_reducible and check_scales do, and `scale factors need a floating
+/// dtype`.
 void check_reducible(const Reduction& reduction, DType dtype);
 
 }  // namespace kolo

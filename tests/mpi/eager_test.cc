@@ -82,6 +82,19 @@ TEST(Eager, ScalesBeforeAndAfter) {
   EXPECT_THAT(reduced<float>({8}, {ReduceOp::sum, 0.5, 0.25}), ElementsAre(static_cast<float>(size())));
 }
 
+// No rank would agree with another, nor with itself.
+TEST(Eager, RefusesScalesThatAreNoNumbersAndGoesOn) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Reduction& scaled : {Reduction(ReduceOp::sum, nan), Reduction(ReduceOp::sum, 1, nan)}) {
+    EXPECT_THAT([&] { reduced<float>({8}, scaled, {.name = "nan"}); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr("scale factors must be numbers")));
+    EXPECT_THAT([&] { grouped_allreduce(std::vector<Tensor>{}, scaled, {.name = "nan of none"}); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr("scale factors must be numbers")));
+  }
+  EXPECT_THAT(reduced<float>({8}, ReduceOp::sum, {.name = "nan"}),
+              ElementsAre(8.0f * static_cast<float>(size())));
+}
+
 // Row 9.
 TEST(Eager, AveragesWithAPredivideFactor) {
   NEEDS_RANKS(4);

@@ -119,6 +119,16 @@ TEST(ReduceOp, IsRefusedForAverageOfIntegersAndForStrings) {
   EXPECT_NO_THROW(check_reducible(ReduceOp::average, DType::bf16));
 }
 
+TEST(Reduction, IsRefusedWithAScaleThatIsNoNumber) {
+  EXPECT_THAT(
+      [] {
+        check_reducible({ReduceOp::sum, kNan}, DType::f32);
+      },
+      testing::ThrowsMessage<InvalidArgumentError>(testing::HasSubstr("must be numbers")));
+  EXPECT_THROW(check_scales({ReduceOp::average, 1, kNan}), InvalidArgumentError);
+  EXPECT_NO_THROW(check_scales({ReduceOp::sum, 0, std::numeric_limits<double>::infinity()}));
+}
+
 TEST(ReduceOp, IsFoundByNameAndNamesTheNearest) {
   EXPECT_EQ(reduce_op_from_name("average"), ReduceOp::average);
   EXPECT_THAT([] { reduce_op_from_name("averge"); },
