@@ -73,8 +73,11 @@ Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::func
                                     .size = process_.size,
                                     .host = process_.hostname,
                                     .folder = options_.flight_dir});
-  record_on_signal_ = std::make_unique<RecordOnSignal>(thread_->recorder());
-  thread_->call([this] { thread_->set_idle_work([this] { do_idle_work(); }); });
+  record_on_signal_ = std::make_unique<RecordOnSignal>(thread_->recorder(), [this] { leave_alone(); });
+  thread_->call([this] {
+    thread_->set_idle_work([this] { do_idle_work(); });
+    thread_->set_last_words([this] { leave_alone(); });
+  });
 }
 
 // The thread goes on for a moment after the engine is gone.
@@ -211,6 +214,7 @@ void Runtime::leave() {
     }
     thread_->set_watchdog(nullptr);
     thread_->set_idle_work(nullptr);
+    thread_->set_last_words(nullptr);
     thread_->set_resident(nullptr);
     engine_->release();
     engine_mailbox_.reset();
@@ -241,6 +245,7 @@ void Runtime::wait_for_others() {
     if ((thread_->error() || watchdog.is_anyone_gone()) && waited > patience) {
       log_error("a collective failed, and not all ranks have left {} s after this one: ending the job",
                 patience.count());
+      leave_alone();
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
     std::this_thread::sleep_for(std::clamp<std::chrono::steady_clock::duration>(waited / 8, 50us, 5ms));

@@ -62,8 +62,9 @@ class Runtime {
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
   void leave();
-  /// Runs in leave(), on the communication thread, when that runs no operations any more, and takes the place
-  /// of what was given before. together: all ranks are here. On the communication thread.
+  /// Runs in leave(), on the communication thread, when that runs no operations any more; or as soon as they
+  /// have all been given up, as the process may be ended then. Takes the place of what was given before.
+  /// together: all ranks are here. On the communication thread.
   void at_leave(std::function<void(bool together)> work) { at_leave_ = std::move(work); }
 
  private:
@@ -74,6 +75,9 @@ class Runtime {
   void look_after_neighbours();
   void do_idle_work();
   void wait_for_others();
+  void leave_alone() {
+    if (at_leave_) at_leave_(false);
+  }
 
   const pid_t process_id_ = getpid();
   EngineOptions options_;

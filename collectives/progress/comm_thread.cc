@@ -423,14 +423,20 @@ void CommThread::fail(int process_set, const std::exception_ptr& error) {
 }
 
 void CommThread::fail_all(std::exception_ptr error) {
-  if (!error_) {
-    error_ = error;
-    refuse_callers();
-    // Before anybody is told: who hears of it may end the process.
-    record_failure(0, error);
-  }
+  if (!error_) give_up(error);
   for (auto& channel : channels_)
     while (!channel.queue.empty()) finish(channel, error_);
+}
+
+// Before anybody is told: who hears of it may end the process.
+void CommThread::give_up(const std::exception_ptr& error) {
+  error_ = error;
+  refuse_callers();
+  record_failure(0, error);
+  if (timeline_)  // what was under way is what it is looked at for
+    for (const auto& channel : channels_)
+      if (!channel.queue.empty()) draw(channel, Clock::now());
+  if (last_words_) last_words_();
 }
 
 void CommThread::rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once) {

@@ -81,6 +81,9 @@ class CommThread {
   void set_timeline(std::shared_ptr<Timeline> timeline) KOLO_EXCLUDES(mutex_);
   Timeline* timeline() { return timeline_.get(); }
   std::shared_ptr<Timeline> take_timeline() KOLO_EXCLUDES(mutex_);
+  /// Called on the thread when every operation has been given up, before anybody is told: who hears of it may
+  /// end the process. Only inside call().
+  void set_last_words(std::function<void()> work) { last_words_ = std::move(work); }
   /// Called on the thread about ten times a second, or more often. Only inside call().
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
@@ -154,6 +157,7 @@ class CommThread {
   void fail(Channel& channel, std::exception_ptr error);
   void record_failure(int process_set, const std::exception_ptr& error);
   void fail_all(std::exception_ptr error);
+  void give_up(const std::exception_ptr& error);
   void rest(const std::stop_token& stop, Clock::time_point now, bool busy, bool at_once)
       KOLO_EXCLUDES(mutex_);
 
@@ -165,7 +169,7 @@ class CommThread {
   std::unique_ptr<Watchdog> watchdog_;
   Resident* resident_ = nullptr;
   std::shared_ptr<Timeline> timeline_;
-  std::function<void()> idle_work_;
+  std::function<void()> idle_work_, last_words_;
   std::exception_ptr error_;                  // of all process sets
   std::map<int, std::exception_ptr> errors_;  // of one
   bool closed_ = false;

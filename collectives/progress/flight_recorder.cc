@@ -194,7 +194,10 @@ constexpr auto kPatience = 300ms;
 
 }  // namespace
 
-RecordOnSignal::RecordOnSignal(FlightRecorder& recorder) : recorder_(recorder) { install_record_signals(); }
+RecordOnSignal::RecordOnSignal(FlightRecorder& recorder, std::function<void()> before_end)
+    : recorder_(recorder), before_end_(std::move(before_end)) {
+  install_record_signals();
+}
 
 RecordOnSignal::~RecordOnSignal() { remove_record_signals(); }
 
@@ -205,6 +208,7 @@ void RecordOnSignal::poll() {
   }
   if (sigterm_received()) {
     if (recorder_.pending() > 0) recorder_.write("SIGTERM");
+    if (before_end_) before_end_();
     end_by_sigterm();
   }
   if (stop_signal_received()) watch_the_stop();

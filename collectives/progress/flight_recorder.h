@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -110,8 +111,9 @@ namespace kolo::detail {
 /// after). Made and destroyed on the main thread.
 class RecordOnSignal {
  public:
-  /// On the main thread; recorder outlives it.
-  explicit RecordOnSignal(FlightRecorder& recorder);
+  /// On the main thread; recorder outlives it. before_end: after the record, before SIGTERM ends the process;
+  /// by poll().
+  explicit RecordOnSignal(FlightRecorder& recorder, std::function<void()> before_end = {});
   ~RecordOnSignal();
   RecordOnSignal(const RecordOnSignal&) = delete;
   RecordOnSignal& operator=(const RecordOnSignal&) = delete;
@@ -126,6 +128,7 @@ class RecordOnSignal {
   void watch_the_stop();
 
   FlightRecorder& recorder_;
+  const std::function<void()> before_end_;
   Stop stop_ = Stop::none;
   Clock::time_point stop_seen_;
   std::int64_t ended_ = 0;  // operations, when the request was seen

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tests/core/training/temporary_directory.h"
@@ -23,6 +25,11 @@ using testing::Not;
 kolo::Ended run(int ranks, const std::string& how, const std::string& environment = "") {
   return kolo::run_command(fmt::format("env MPIRUN_TEST_SECONDS=30 {} {} {} {} {} 2>&1", environment,
                                        kolo::source_path("scripts/mpirun_test"), ranks, KOLO_JOB_PROBE, how));
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(Job, EndsWithTheExitCodeOfTheRankThatExits) {
@@ -202,6 +209,29 @@ TEST(Job, IsOverSoonAfterARankWasKilled) {
   EXPECT_NE(ended.code, 0);
   EXPECT_THAT(ended.output, HasSubstr("rank 2"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));  // start-up included
+}
+
+// Each as soon as it knows, since mpirun ends it soon.
+TEST(Job, WritesTheTimelineOfEachSurvivorOfAKilledRank) {
+  const kolo::TemporaryDirectory folder;
+  const auto ended =
+      run(4, "eager_kill", fmt::format("KOLO_TIMELINE={0}/t.json KOLO_FLIGHT_DIR={0}", folder.path()));
+  EXPECT_NE(ended.code, 0);
+  for (const int rank : {0, 1, 3}) {
+    const std::string events = read_file(fmt::format("{}/t.json.{}", folder.path(), rank));
+    EXPECT_THAT(events, AllOf(HasSubstr("{\"traceEvents\":["), HasSubstr(fmt::format("rank {} on ", rank)),
+                              HasSubstr("\"name\":\"x\""), HasSubstr("\"displayTimeUnit\"")))
+        << "rank " << rank << ": " << ended.output;
+  }
+}
+
+// One that catches the error and ends as if all were well.
+TEST(Job, WritesTheTimelineOfASurvivorThatReturnsFromMain) {
+  const kolo::TemporaryDirectory folder;
+  run(2, "stall1",
+      fmt::format("{0} KOLO_TIMELINE={1}/t.json KOLO_FLIGHT_DIR={1}", kShortLimits, folder.path()));
+  for (const int rank : {0, 1})
+    EXPECT_THAT(read_file(fmt::format("{}/t.json.{}", folder.path(), rank)), HasSubstr("bucket 0"));
 }
 
 }  // namespace
