@@ -60,11 +60,13 @@ void add_read_only(Operation& operation, Request& request, const Rows& rows) {
 }
 
 // A copy that the engine may write to.
-void add_copy(Operation& operation, Request& request, const TypedBuffer& buffer, const Shape& shape) {
-  Tensor copy(buffer.dtype, shape, *operation.allocator);
+Tensor add_copy(Operation& operation, Request& request, const TypedBuffer& buffer, const Shape& shape,
+                Allocator& allocator) {
+  Tensor copy(buffer.dtype, shape, allocator);
   if (copy.bytes() > 0) std::memcpy(copy.raw(), buffer.bytes, copy.bytes());
   add(operation, request, buffer_of(copy), shape);
-  operation.tensors.push_back(std::move(copy));
+  operation.tensors.push_back(copy);
+  return copy;
 }
 
 void add_reduction(Request& request, const Reduction& reduction) {
@@ -194,17 +196,34 @@ OperationPtr start_on_copies(OpKind kind, std::span<const TypedBuffer> buffers, 
   return start(kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine&) {
     check_scales(reduction);  // of no tensors, too
     for (const auto& buffer : buffers) check_reducible(reduction, buffer.dtype);
-    const bool scatters = kind == OpKind::reduce_scatter || kind == OpKind::grouped_reduce_scatter;
-    if (scatters && reduction.op == ReduceOp::adasum)
-      throw InvalidArgumentError("reduce_scatter: adasum needs whole tensors; use allreduce");
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      if (scatters) check_rows(kind, shapes[i]);
-      add_copy(operation, request, buffers[i], shapes[i]);
-    }
     request.reduction = reduction;
-    // Reduced in place; a reduce-scatter cuts its results out of them.
-    if (!scatters) operation.results = operation.tensors;
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      operation.results.push_back(add_copy(operation, request, buffers[i], shapes[i], *options.allocator));
   });
+}
+
+// The whole tensors are reduced in copies, of which the own rows are the result: that has its memory from the
+// call on, so that a rank that has none for it tells the others in time.
+OperationPtr start_reduce_scatter_of(OpKind kind, std::span<const TypedBuffer> buffers,
+                                     std::span<const Shape> shapes, const Reduction& reduction,
+                                     const EagerOptions& options) {
+  return start(
+      kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine& set) {
+        check_scales(reduction);  // of no tensors, too
+        for (const auto& buffer : buffers) check_reducible(reduction, buffer.dtype);
+        if (reduction.op == ReduceOp::adasum)
+          throw InvalidArgumentError("reduce_scatter: adasum needs whole tensors; use allreduce");
+        request.reduction = reduction;
+        const bool is_alone = set.size() == 1;  // all rows are its own
+        for (std::size_t i = 0; i < buffers.size(); ++i) {
+          check_rows(kind, shapes[i]);
+          const Tensor whole = add_copy(operation, request, buffers[i], shapes[i],
+                                        is_alone ? *options.allocator : cpu_allocator());
+          const auto rows = detail::rows_by_rank(shapes[i].dim(0), set.size())[set.rank()];
+          operation.results.push_back(
+              is_alone ? whole : Tensor(whole.dtype(), shapes[i].with_dim(0, rows), *options.allocator));
+        }
+      });
 }
 
 OperationPtr start_group(OpKind kind, std::span<const Tensor> tensors, const Reduction& reduction,
@@ -215,7 +234,9 @@ OperationPtr start_group(OpKind kind, std::span<const Tensor> tensors, const Red
     buffers.push_back(buffer_of(tensor));
     shapes.push_back(tensor.shape());
   }
-  return start_on_copies(kind, buffers, shapes, reduction, options);
+  const bool scatters = kind == OpKind::reduce_scatter || kind == OpKind::grouped_reduce_scatter;
+  return scatters ? start_reduce_scatter_of(kind, buffers, shapes, reduction, options)
+                  : start_on_copies(kind, buffers, shapes, reduction, options);
 }
 
 }  // namespace
@@ -241,7 +262,7 @@ std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerO
 std::shared_ptr<Operation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
                                                 const EagerOptions& options) {
   const Shape shape = flat(elements);
-  return start_on_copies(OpKind::reduce_scatter, {&elements, 1}, {&shape, 1}, reduction, options);
+  return start_reduce_scatter_of(OpKind::reduce_scatter, {&elements, 1}, {&shape, 1}, reduction, options);
 }
 
 Handle<void> start_broadcast(const TypedBuffer& elements, int root, const EagerOptions& options) {
@@ -312,8 +333,8 @@ Handle<Tensor> broadcast_async(const Tensor& tensor, int root, const EagerOption
                                 check_plain(OpKind::broadcast, tensor.dtype());
                                 check_root(root, set);
                                 request.root = root;
-                                add_copy(operation, request, buffer_of(tensor), tensor.shape());
-                                operation.results = operation.tensors;
+                                operation.results = {add_copy(operation, request, buffer_of(tensor),
+                                                              tensor.shape(), *options.allocator)};
                               }));
 }
 

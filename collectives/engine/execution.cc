@@ -26,7 +26,7 @@ std::shared_ptr<Collective> reduce_scatter(Communicator& communicator, const Agr
       });
     stages.emplace_back([operation, t, rows, rank = communicator.rank()]() -> std::shared_ptr<Collective> {
       const auto first = std::accumulate(rows.begin(), rows.begin() + rank, std::int64_t{0});
-      operation->results.push_back(operation->tensors[t].rows(first, first + rows[rank]).clone());
+      operation->results[t].copy_from(operation->tensors[t].rows(first, first + rows[rank]));
       return nullptr;
     });
   }

@@ -67,12 +67,9 @@ void run_alone(Operation& operation) {
   switch (request.kind) {
     case OpKind::allreduce:
     case OpKind::grouped_allreduce:
-      for (const auto& buffer : operation.buffers) scale_alone(request, buffer);
-      break;
     case OpKind::reduce_scatter:
     case OpKind::grouped_reduce_scatter:
       for (const auto& buffer : operation.buffers) scale_alone(request, buffer);
-      operation.results = std::move(operation.tensors);
       break;
     case OpKind::allgather:
     case OpKind::alltoall:

@@ -105,6 +105,19 @@ TEST(Result, BelongsToTheCallerAlone) {
   }
 }
 
+TEST(Result, OfAReduceScatterComesFromTheAllocatorThatIsGiven) {
+  OverwritesFreed memory;
+  const std::vector<Tensor> group(2, Tensor::zeros(DType::f32, {2 * size(), 3}));
+  {
+    const Tensor own = reduce_scatter(group[0], ReduceOp::sum, {.allocator = &memory});
+    EXPECT_EQ(own.shape(), Shape({2, 3}));
+    EXPECT_EQ(memory.live(), 1);
+    const auto several = grouped_reduce_scatter(group, ReduceOp::sum, {.allocator = &memory});
+    EXPECT_EQ(memory.live(), 3);
+  }
+  EXPECT_EQ(memory.live(), 0);
+}
+
 // Has memory for nothing but inputs.
 class NoMemory final : public Allocator {
  public:
@@ -163,6 +176,19 @@ TEST_P(RankWithoutMemory, IsToldToAllInAScatter) {
 TEST_P(RankWithoutMemory, IsToldToAllInABroadcastOfAnObject) {
   const std::string bytes(4 * own_rows(), '!');
   expect_told(broadcast_object_async(bytes, 0, options()), own_rows());
+}
+
+// How much it is to get is known at the call.
+TEST_P(RankWithoutMemory, RefusesAReduceScatter) {
+  const auto call = [&] {
+    EagerOptions named = options();
+    named.name = "refused";
+    reduce_scatter(rows(own_rows()), ReduceOp::sum, named);
+  };
+  if (rank() == 1) EXPECT_THAT(call, ThrowsMessage<ResourceExhaustedError>(HasSubstr("no memory for")));
+  else
+    EXPECT_THAT(call, ThrowsMessage<FailedPreconditionError>(HasSubstr("rank 1 refused refused: no memory")));
+  EXPECT_EQ(allgather(rows(1)).elements(), size());
 }
 
 TEST_P(RankWithoutMemory, IsNamedByItsNumberInTheJob) {
