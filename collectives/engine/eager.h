@@ -60,6 +60,8 @@ std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerO
 std::shared_ptr<Operation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
                                                 const EagerOptions& options);
 Handle<void> start_broadcast(const TypedBuffer& elements, int root, const EagerOptions& options);
+Handle<void> start_grouped_broadcast(std::span<const TypedBuffer> members, int root,
+                                     const EagerOptions& options);
 std::shared_ptr<Operation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
                                           const EagerOptions& options);
 std::shared_ptr<Operation> start_gather(const TypedBuffer& rows, int root, const EagerOptions& options);
@@ -174,6 +176,16 @@ std::vector<detail::Element<T>> allgather(std::span<T, N> elements, const EagerO
   return allgather_async(elements, options).wait();
 }
 
+/// The rows of several tensors under one name: gathered when all of them are ready on every rank, and all or
+/// none. Each has its own dtype and number of rows; the same members in the same order on all ranks.
+/// Handle::rows_by_rank() has a number for each member of rank 0, then of rank 1, … .
+Handle<std::vector<Tensor>> grouped_allgather_async(std::span<const Tensor> tensors,
+                                                    const EagerOptions& options = {});
+inline std::vector<Tensor> grouped_allgather(std::span<const Tensor> tensors,
+                                             const EagerOptions& options = {}) {
+  return grouped_allgather_async(tensors, options).wait();
+}
+
 /// root's elements on every rank; all give the same dtype and shape. root: the job's number of a rank in the
 /// set, else InvalidArgumentError `root rank <k> is outside the process set of <R> ranks`.
 Handle<Tensor> broadcast_async(const Tensor& tensor, int root, const EagerOptions& options = {});
@@ -192,6 +204,33 @@ Handle<void> broadcast_async(std::span<T, N> elements, int root, const EagerOpti
 template <typename T, std::size_t N>
 void broadcast(std::span<T, N> elements, int root, const EagerOptions& options = {}) {
   broadcast_async(elements, root, options).wait();
+}
+
+/// Several tensors of root under one name, as the parameters of a model: all or none. Short ones travel
+/// together.
+Handle<std::vector<Tensor>> grouped_broadcast_async(std::span<const Tensor> tensors, int root,
+                                                    const EagerOptions& options = {});
+inline std::vector<Tensor> grouped_broadcast(std::span<const Tensor> tensors, int root,
+                                             const EagerOptions& options = {}) {
+  return grouped_broadcast_async(tensors, root, options).wait();
+}
+/// In place.
+Handle<void> grouped_broadcast_in_place_async(std::span<const Tensor> tensors, int root,
+                                              const EagerOptions& options = {});
+inline void grouped_broadcast_in_place(std::span<const Tensor> tensors, int root,
+                                       const EagerOptions& options = {}) {
+  grouped_broadcast_in_place_async(tensors, root, options).wait();
+}
+template <typename T>
+Handle<void> grouped_broadcast_async(std::span<const std::span<T>> members, int root,
+                                     const EagerOptions& options = {}) {
+  std::vector<TypedBuffer> buffers;
+  for (const auto member : members) buffers.push_back(TypedBuffer::of(member));
+  return detail::start_grouped_broadcast(buffers, root, options);
+}
+template <typename T>
+void grouped_broadcast(std::span<const std::span<T>> members, int root, const EagerOptions& options = {}) {
+  grouped_broadcast_async(members, root, options).wait();
 }
 
 /// splits[j] rows go to rank j of the set, one behind the other; the result's rows come in rank order.

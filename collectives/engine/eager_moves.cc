@@ -40,29 +40,69 @@ void check_root(int root, const SetEngine& set) {
 // Rows that the engine reads where they lie: the caller's memory, or a tensor, which the operation then
 // keeps.
 struct Rows {
-  explicit Rows(const Tensor& tensor) : buffer(buffer_of(tensor)), shape(tensor.shape()), owner({tensor}) {}
+  explicit Rows(const Tensor& tensor) : buffer(buffer_of(tensor)), shape(tensor.shape()), owner(tensor) {}
   explicit Rows(const TypedBuffer& elements) : buffer(elements), shape(flat(elements)) {}
 
   TypedBuffer buffer;
   Shape shape;
-  std::vector<Tensor> owner;
+  Tensor owner;
 };
 
 void add_read_only(Operation& operation, Request& request, const Rows& rows) {
   operation.writes = false;
-  operation.tensors = rows.owner;
+  if (rows.owner) operation.tensors.push_back(rows.owner);
   add(operation, request, rows.buffer, rows.shape);
 }
 
-OperationPtr start_rows_of(OpKind kind, const Rows& own, int root, const EagerOptions& options) {
+// all: one, or a group's members.
+OperationPtr start_rows_of(OpKind kind, std::span<const Rows> all, int root, const EagerOptions& options) {
   return start(kind, call_options(options),
                [&](Operation& operation, Request& request, const SetEngine& set) {
-                 check_plain(kind, own.buffer.dtype);
-                 check_rows(kind, own.shape);
                  if (root >= 0 || kind == OpKind::gather) check_root(root, set);
                  request.root = root;
-                 add_read_only(operation, request, own);
+                 for (const Rows& own : all) {
+                   check_plain(kind, own.buffer.dtype);
+                   check_rows(kind, own.shape);
+                   add_read_only(operation, request, own);
+                 }
                });
+}
+
+OperationPtr start_rows_of(OpKind kind, const Rows& own, int root, const EagerOptions& options) {
+  return start_rows_of(kind, {&own, 1}, root, options);
+}
+
+OperationPtr start_broadcast_of(OpKind kind, std::span<const Rows> all, int root,
+                                const EagerOptions& options) {
+  return start(kind, call_options(options),
+               [&](Operation& operation, Request& request, const SetEngine& set) {
+                 check_root(root, set);
+                 request.root = root;
+                 for (const Rows& own : all) {
+                   check_plain(kind, own.buffer.dtype);
+                   add(operation, request, own.buffer, own.shape);
+                   if (own.owner) operation.tensors.push_back(own.owner);
+                 }
+               });
+}
+
+// Into new tensors.
+OperationPtr start_broadcast_of_copies(OpKind kind, std::span<const Tensor> tensors, int root,
+                                       const EagerOptions& options) {
+  return start(kind, call_options(options),
+               [&](Operation& operation, Request& request, const SetEngine& set) {
+                 check_root(root, set);
+                 request.root = root;
+                 for (const Tensor& own : tensors) {
+                   check_plain(kind, own.dtype());
+                   operation.results.push_back(
+                       add_copy(operation, request, buffer_of(own), own.shape(), *options.allocator));
+                 }
+               });
+}
+
+std::vector<Rows> rows_of(std::span<const Tensor> tensors) {
+  return std::vector<Rows>(tensors.begin(), tensors.end());
 }
 
 // Not by their sum, which may wrap.
@@ -139,13 +179,14 @@ std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerO
 }
 
 Handle<void> start_broadcast(const TypedBuffer& elements, int root, const EagerOptions& options) {
-  return Handle<void>(start(OpKind::broadcast, call_options(options),
-                            [&](Operation& operation, Request& request, const SetEngine& set) {
-                              check_plain(OpKind::broadcast, elements.dtype);
-                              check_root(root, set);
-                              request.root = root;
-                              add(operation, request, elements, flat(elements));
-                            }));
+  const Rows own(elements);
+  return Handle<void>(start_broadcast_of(OpKind::broadcast, {&own, 1}, root, options));
+}
+
+Handle<void> start_grouped_broadcast(std::span<const TypedBuffer> members, int root,
+                                     const EagerOptions& options) {
+  const std::vector<Rows> all(members.begin(), members.end());
+  return Handle<void>(start_broadcast_of(OpKind::grouped_broadcast, all, root, options));
 }
 
 std::shared_ptr<Operation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
@@ -167,26 +208,29 @@ Handle<Tensor> allgather_async(const Tensor& tensor, const EagerOptions& options
   return Handle<Tensor>(start_rows_of(OpKind::allgather, Rows(tensor), -1, options));
 }
 
+Handle<std::vector<Tensor>> grouped_allgather_async(std::span<const Tensor> tensors,
+                                                    const EagerOptions& options) {
+  return Handle<std::vector<Tensor>>(start_rows_of(OpKind::grouped_allgather, rows_of(tensors), -1, options));
+}
+
 Handle<Tensor> broadcast_async(const Tensor& tensor, int root, const EagerOptions& options) {
-  return Handle<Tensor>(start(OpKind::broadcast, call_options(options),
-                              [&](Operation& operation, Request& request, const SetEngine& set) {
-                                check_plain(OpKind::broadcast, tensor.dtype());
-                                check_root(root, set);
-                                request.root = root;
-                                operation.results = {add_copy(operation, request, buffer_of(tensor),
-                                                              tensor.shape(), *options.allocator)};
-                              }));
+  return Handle<Tensor>(start_broadcast_of_copies(OpKind::broadcast, {&tensor, 1}, root, options));
 }
 
 Handle<void> broadcast_in_place_async(const Tensor& tensor, int root, const EagerOptions& options) {
-  return Handle<void>(start(OpKind::broadcast, call_options(options),
-                            [&](Operation& operation, Request& request, const SetEngine& set) {
-                              check_plain(OpKind::broadcast, tensor.dtype());
-                              check_root(root, set);
-                              request.root = root;
-                              add(operation, request, buffer_of(tensor), tensor.shape());
-                              operation.tensors = {tensor};
-                            }));
+  const Rows own(tensor);
+  return Handle<void>(start_broadcast_of(OpKind::broadcast, {&own, 1}, root, options));
+}
+
+Handle<std::vector<Tensor>> grouped_broadcast_async(std::span<const Tensor> tensors, int root,
+                                                    const EagerOptions& options) {
+  return Handle<std::vector<Tensor>>(
+      start_broadcast_of_copies(OpKind::grouped_broadcast, tensors, root, options));
+}
+
+Handle<void> grouped_broadcast_in_place_async(std::span<const Tensor> tensors, int root,
+                                              const EagerOptions& options) {
+  return Handle<void>(start_broadcast_of(OpKind::grouped_broadcast, rows_of(tensors), root, options));
 }
 
 Handle<AlltoallResult> alltoall_async(const Tensor& tensor, std::span<const std::int64_t> splits,

@@ -72,7 +72,7 @@ struct Upward {
 struct Batch {
   struct Execution {
     RequestPtr request;
-    std::vector<std::int64_t> rows;  // by rank, where they have their own
+    std::vector<std::int64_t> rows;  // by rank and tensor, where ranks have their own
     int contributors = 0;
   };
   SlotSet known;                      // names of the cache to execute, by slot

@@ -179,7 +179,9 @@ Tally Negotiator::tally_of_bit(const ResponseCache::Entry& known, int participan
   tally.variants.push_back({first, known.request});
   const auto add = [&](int rank) {
     ++tally.contributors;
-    if (!known.rows.empty()) tally.rows.emplace_back(rank, known.rows[rank]);
+    if (known.rows.empty()) return;
+    const std::size_t tensors = known.request->tensors.size();
+    for (std::size_t t = 0; t < tensors; ++t) tally.rows.emplace_back(rank, known.rows[rank * tensors + t]);
   };
   if (participant == self()) add(rank_);
   else for_each_below(first, size(), add);
@@ -348,8 +350,11 @@ void Negotiator::decide(const Tally& tally) {
     return;
   }
   Batch::Execution execution{tally.variants[0].request, {}, tally.contributors};
-  if (has_own_rows(request.kind)) execution.rows.assign(size(), 0);
-  for (const auto& [rank, rows] : tally.rows) execution.rows[rank] = rows;
+  const std::size_t tensors = request.tensors.size();
+  if (has_own_rows(request.kind)) execution.rows.assign(size() * tensors, 0);
+  // A rank's numbers follow each other.
+  for (std::size_t i = 0; i < tally.rows.size(); ++i)
+    execution.rows[tally.rows[i].first * tensors + i % tensors] = tally.rows[i].second;
   batch_.executions.push_back(std::move(execution));
 }
 

@@ -32,7 +32,7 @@ struct Decision {
   Kind kind = Kind::execute;
   OperationPtr operation = {};          // execute, fail: that of this rank, if it has submitted one
   RequestPtr request = {};              // execute: as agreed
-  std::vector<std::int64_t> rows = {};  // execute: by rank, where they have their own
+  std::vector<std::int64_t> rows = {};  // execute: by rank and tensor, where ranks have their own
   int contributors = 0;                 // execute: the others have joined
   std::string name = {};                // fail
   Code code = Code::invalid_argument;   // fail, end, broken

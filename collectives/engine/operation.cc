@@ -11,11 +11,27 @@
 namespace kolo::detail {
 namespace {
 
-constexpr std::array<const char*, kOpKinds> kNames = {
-    "allreduce",        "grouped_allreduce", "reduce_scatter", "grouped_reduce_scatter",
-    "allgather",        "broadcast",         "alltoall",       "gather",
-    "scatter",          "barrier",           "join",           "process_set",
-    "broadcast_object", "allgather_object"};
+constexpr std::array<const char*, kOpKinds> kNames = {"allreduce",
+                                                      "grouped_allreduce",
+                                                      "reduce_scatter",
+                                                      "grouped_reduce_scatter",
+                                                      "allgather",
+                                                      "broadcast",
+                                                      "alltoall",
+                                                      "gather",
+                                                      "scatter",
+                                                      "barrier",
+                                                      "join",
+                                                      "process_set",
+                                                      "broadcast_object",
+                                                      "allgather_object",
+                                                      "grouped_allgather",
+                                                      "grouped_broadcast"};
+
+bool is_group(OpKind kind) {
+  return kind == OpKind::grouped_allreduce || kind == OpKind::grouped_reduce_scatter ||
+         kind == OpKind::grouped_allgather || kind == OpKind::grouped_broadcast;
+}
 
 // In a scatter only the root has a tensor to show.
 bool says_nothing_of_tensors(const Request& request) {
@@ -69,10 +85,9 @@ std::string tensors_disagreement(const Sides& s) {
   if (count != s.b.tensors.size())
     return s.differ("groups", s.a.name, "has ", fmt::format("{} members", count),
                     fmt::format("{} members", s.b.tensors.size()));
-  const bool is_group = s.a.kind == OpKind::grouped_allreduce || s.a.kind == OpKind::grouped_reduce_scatter;
   for (std::size_t i = 0; i < count; ++i) {
     const auto &x = s.a.tensors[i], &y = s.b.tensors[i];
-    const std::string name = is_group ? fmt::format("{} (member {})", s.a.name, i) : s.a.name;
+    const std::string name = is_group(s.a.kind) ? fmt::format("{} (member {})", s.a.name, i) : s.a.name;
     if (x.dtype != y.dtype)
       return s.differ("data types", name, "has ", numpy_name(x.dtype), numpy_name(y.dtype));
     if (shapes_agree(s.a.kind, x.shape, y.shape)) continue;
@@ -88,21 +103,28 @@ std::string tensors_disagreement(const Sides& s) {
 const char* name(OpKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
 bool has_own_rows(OpKind kind) {
-  return kind == OpKind::allgather || kind == OpKind::alltoall || kind == OpKind::gather ||
-         kind == OpKind::broadcast_object || kind == OpKind::allgather_object;
+  return kind == OpKind::allgather || kind == OpKind::grouped_allgather || kind == OpKind::alltoall ||
+         kind == OpKind::gather || kind == OpKind::broadcast_object || kind == OpKind::allgather_object;
 }
 
 bool is_reduction(OpKind kind) { return kind <= OpKind::grouped_reduce_scatter; }
 
 bool is_legal_while_joined(OpKind kind) {
   return kind == OpKind::allreduce || kind == OpKind::grouped_allreduce || kind == OpKind::allgather ||
-         kind == OpKind::allgather_object || kind == OpKind::barrier;
+         kind == OpKind::grouped_allgather || kind == OpKind::allgather_object || kind == OpKind::barrier;
 }
 
 std::int64_t Request::bytes() const {
   std::int64_t sum = 0;
   for (const auto& tensor : tensors) sum += tensor.bytes();
   return sum;
+}
+
+bool Request::has_rows(const std::vector<std::int64_t>& agreed, int rank) const {
+  const std::size_t first = static_cast<std::size_t>(rank) * tensors.size();
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    if (agreed.at(first + t) != rows(t)) return false;
+  return true;
 }
 
 bool agree(const Request& a, const Request& b) {
@@ -179,7 +201,8 @@ Tally Tally::of(int rank, RequestPtr request) {
   Tally tally;
   tally.name = request->name;
   tally.contributors = 1;
-  if (has_own_rows(request->kind)) tally.rows.emplace_back(rank, request->rows());
+  if (has_own_rows(request->kind))
+    for (std::size_t t = 0; t < request->tensors.size(); ++t) tally.rows.emplace_back(rank, request->rows(t));
   tally.variants.push_back({rank, std::move(request)});
   return tally;
 }

@@ -41,15 +41,17 @@ enum class OpKind : std::uint8_t {
   join,
   process_set,
   broadcast_object,
-  allgather_object
+  allgather_object,
+  grouped_allgather,
+  grouped_broadcast
 };
-inline constexpr int kOpKinds = 14;
+inline constexpr int kOpKinds = 16;
 /// By kind: how many calls without a name of their own a rank has made on a set.
 using UnnamedCalls = std::array<std::int64_t, kOpKinds>;
 
 /// "allreduce", "grouped_allreduce", …: the function's own name.
 const char* name(OpKind kind);
-/// Ranks may give different numbers of rows: allgather, alltoall, gather, objects.
+/// Ranks may give different numbers of rows: allgathers, alltoall, gather, objects.
 bool has_own_rows(OpKind kind);
 bool is_reduction(OpKind kind);
 /// May be called while a rank has joined.
@@ -76,9 +78,13 @@ struct Request {
   // Where the response cache of this rank has found it: the communication thread's own, and no part of it.
   mutable int slot_hint = -1;
 
-  std::int64_t rows() const {
-    return tensors.empty() || tensors[0].shape.rank() == 0 ? 0 : tensors[0].shape.dim(0);
+  std::int64_t rows(std::size_t tensor = 0) const {
+    if (tensor >= tensors.size() || tensors[tensor].shape.rank() == 0) return 0;
+    return tensors[tensor].shape.dim(0);
   }
+  /// By rank of the set, and within it by tensor, as they have been agreed on: those of that rank are the
+  /// same.
+  bool has_rows(const std::vector<std::int64_t>& agreed, int rank) const;
   std::int64_t bytes() const;
 };
 using RequestPtr = std::shared_ptr<const Request>;
@@ -102,7 +108,7 @@ struct Tally {
   std::vector<Variant> variants;                   // by rank; one if all agree, none if all have refused
   int contributors = 0;                            // ranks that submitted it
   int joined_rank = -1;                            // one that counts as ready because it has joined
-  std::vector<std::pair<int, std::int64_t>> rows;  // of each rank, where they have their own
+  std::vector<std::pair<int, std::int64_t>> rows;  // of each rank by tensor, where they have their own
 
   static Tally of(int rank, RequestPtr request);
   void merge(Tally other);

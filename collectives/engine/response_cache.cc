@@ -17,8 +17,7 @@ int ResponseCache::find(const Request& own, int rank) const {
   if (slot < 0) return -1;
   const Entry& known = entry(slot);
   if (!agree(own, *known.request)) return -1;
-  const bool same_rows = known.rows.empty() || known.rows[static_cast<std::size_t>(rank)] == own.rows();
-  if (!same_rows) return -1;
+  if (!known.rows.empty() && !own.has_rows(known.rows, rank)) return -1;
   own.slot_hint = slot;
   known.same = &own;
   return slot;

@@ -17,7 +17,7 @@ class ResponseCache {
  public:
   struct Entry {
     RequestPtr request;              // as agreed; rows are those of the lowest rank
-    std::vector<std::int64_t> rows;  // by rank, where they have their own
+    std::vector<std::int64_t> rows;  // by rank and tensor, where ranks have their own
     std::int64_t changed = 0;        // the epoch in which the slot got this content or lost its last one
     std::int64_t executed = 0;       // grows with each execution of any name
     // The own request that was last found to be the same.

@@ -74,47 +74,72 @@ std::vector<std::span<const std::byte>> read_only(const std::vector<std::span<st
   return {blocks.begin(), blocks.end()};
 }
 
-/// What the stages of one execution share.
+/// What the stages of one execution share. t: a group's member; others have one.
 struct Exchange {
   Exchange(Communicator& communicator, const std::vector<int>& members, Agreed agreed, int root, Work& work)
       : communicator(communicator), members(members), agreed(std::move(agreed)), root(root), work(work) {}
 
   int ranks() const { return communicator.size(); }
   int rank() const { return communicator.rank(); }
-  const TensorSpec& tensor() const { return agreed.request->tensors[0]; }
-  std::int64_t row_bytes() const {
-    auto bytes = static_cast<std::int64_t>(size_of(tensor().dtype));
-    for (int axis = 1; axis < tensor().shape.rank(); ++axis) bytes *= tensor().shape.dim(axis);
+  std::size_t tensors() const { return agreed.request->tensors.size(); }
+  const TensorSpec& tensor(std::size_t t = 0) const { return agreed.request->tensors[t]; }
+  std::int64_t row_bytes(std::size_t t = 0) const {
+    auto bytes = static_cast<std::int64_t>(size_of(tensor(t).dtype));
+    for (int axis = 1; axis < tensor(t).shape.rank(); ++axis) bytes *= tensor(t).shape.dim(axis);
     return bytes;
   }
-  std::int64_t all_rows() const { return sum_of(agreed.rows); }
-  bool is_short() const { return all_rows() * row_bytes() <= kWithWordBytes; }
+  /// By rank, as agreed.
+  std::vector<std::int64_t> rows(std::size_t t = 0) const {
+    std::vector<std::int64_t> rows;
+    for (std::size_t place = t; place < agreed.rows.size(); place += tensors())
+      rows.push_back(agreed.rows[place]);
+    return rows;
+  }
+  /// Of all ranks, by tensor.
+  std::vector<std::int64_t> all_rows() const {
+    std::vector<std::int64_t> sums;
+    for (std::size_t t = 0; t < tensors(); ++t) sums.push_back(sum_of(rows(t)));
+    return sums;
+  }
+  bool is_short() const {
+    std::int64_t bytes = 0;
+    for (std::size_t t = 0; t < tensors(); ++t) bytes += sum_of(rows(t)) * row_bytes(t);
+    return bytes <= kWithWordBytes;
+  }
   std::vector<std::int64_t> bytes_of_rows(const std::vector<std::int64_t>& rows) const {
     std::vector<std::int64_t> bytes;
-    bytes.reserve(rows.size());
     for (const auto count : rows) bytes.push_back(count * row_bytes());
     return bytes;
   }
-  std::byte* input() const { return agreed.operation ? agreed.operation->buffers[0].bytes : nullptr; }
+  std::byte* input(std::size_t t = 0) const {
+    return agreed.operation ? agreed.operation->buffers[t].bytes : nullptr;
+  }
 
   // Blocks of rows one behind the other.
-  std::vector<std::span<std::byte>> blocks(std::byte* first, const std::vector<std::int64_t>& rows) const {
+  std::vector<std::span<std::byte>> blocks(std::byte* first, const std::vector<std::int64_t>& rows,
+                                           std::size_t t = 0) const {
     std::vector<std::span<std::byte>> all;
-    for (const auto bytes : bytes_of_rows(rows)) {
-      all.emplace_back(first, static_cast<std::size_t>(bytes));
-      first += bytes;
+    for (const auto count : rows) {
+      all.emplace_back(first, static_cast<std::size_t>(count * row_bytes(t)));
+      first += count * row_bytes(t);
     }
     return all;
   }
+  std::vector<std::span<std::byte>> blocks_of_result(const std::vector<std::int64_t>& rows,
+                                                     std::size_t t = 0) const {
+    return blocks(results[t].raw(), rows, t);
+  }
 
-  void allocate(std::int64_t rows) {
+  /// rows: of the result, by tensor.
+  void allocate(const std::vector<std::int64_t>& rows) {
     Allocator& allocator = agreed.operation ? *agreed.operation->allocator : cpu_allocator();
     words.assign(ranks(), kHasMemory);
-    try {
-      result = Tensor(tensor().dtype, tensor().shape.with_dim(0, rows), allocator);
-    } catch (const ResourceExhaustedError&) {
-      words[rank()] = rows * row_bytes();
-    }
+    for (std::size_t t = 0; t < tensors(); ++t) try {
+        results.emplace_back(tensor(t).dtype, tensor(t).shape.with_dim(0, rows[t]), allocator);
+      } catch (const ResourceExhaustedError&) {
+        words[rank()] = rows[t] * row_bytes(t);
+        return;
+      }
   }
   /// Every rank learns the words of all.
   std::shared_ptr<Collective> ask() {
@@ -129,21 +154,18 @@ struct Exchange {
     work.error = std::make_exception_ptr(ResourceExhaustedError(
         "{} {}: rank {} cannot allocate {} bytes for the result", name(agreed.request->kind),
         agreed.request->name, members[static_cast<std::size_t>(found - words.begin())], *found));
-    result = Tensor();
+    results.clear();
     return false;
   }
-  /// What has come with the words: the result, if every rank has memory for its own.
-  void unpack(const std::vector<std::int64_t>& rows) {
+  /// The words that have come with the blocks.
+  bool have_memory_as_they_say() {
     for (int r = 0; r < ranks(); ++r) words[r] = incoming.word(r);
-    if (!has_memory()) return;
-    const auto places = blocks(result.raw(), rows);
-    for (int r = 0; r < ranks(); ++r) copy(places[r], incoming.content(r).data());
-    deliver(rows);
+    return has_memory();
   }
-  /// In the end: nothing of the engine's refers to the result any more.
+  /// In the end: nothing of the engine's refers to the results any more.
   void deliver(std::vector<std::int64_t> numbers) {
     if (work.error || !agreed.operation) return;
-    agreed.operation->results.push_back(std::exchange(result, Tensor()));
+    agreed.operation->results = std::exchange(results, {});
     agreed.operation->numbers = std::move(numbers);
   }
 
@@ -152,7 +174,7 @@ struct Exchange {
   const Agreed agreed;
   const int root;
   Work& work;
-  Tensor result;
+  std::vector<Tensor> results;
   std::vector<std::int64_t> words;  // by rank
   std::vector<std::int64_t> sent, received;
   BlocksWithWord outgoing, incoming;
@@ -169,41 +191,71 @@ Stage then(Function function) {
   };
 }
 
+// A block has a rank's rows of one tensor behind those of another.
+void pack(Exchange& x) {
+  std::vector<std::int64_t> bytes(x.ranks(), 0);
+  for (int r = 0; r < x.ranks(); ++r)
+    for (std::size_t t = 0; t < x.tensors(); ++t)
+      bytes[r] += x.agreed.rows[r * x.tensors() + t] * x.row_bytes(t);
+  x.incoming.resize(bytes);
+  x.incoming.set_word(x.rank(), x.words[x.rank()]);
+  auto to = x.incoming.content(x.rank());
+  for (std::size_t t = 0; t < x.tensors(); ++t) {
+    const auto rows = x.agreed.rows[x.rank() * x.tensors() + t];
+    const auto own = static_cast<std::size_t>(rows * x.row_bytes(t));
+    copy(to.first(own), x.input(t));
+    to = to.subspan(own);
+  }
+}
+
+void unpack(Exchange& x) {
+  if (!x.have_memory_as_they_say()) return;
+  std::vector<std::size_t> place(x.ranks(), 0);  // in each rank's block
+  for (std::size_t t = 0; t < x.tensors(); ++t) {
+    const auto to = x.blocks_of_result(x.rows(t), t);
+    for (int r = 0; r < x.ranks(); ++r) {
+      copy(to[r], x.incoming.content(r).data() + place[r]);
+      place[r] += to[r].size();
+    }
+  }
+  x.deliver(x.agreed.rows);
+}
+
 Stages short_allgather(const ExchangePtr& x) {
   return {[x] {
             x->allocate(x->all_rows());
-            x->incoming.resize(x->bytes_of_rows(x->agreed.rows));
-            x->incoming.set_word(x->rank(), x->words[x->rank()]);
-            copy(x->incoming.content(x->rank()), x->input());
+            pack(*x);
             return x->communicator.allgather(x->incoming.blocks());
           },
-          then([x] { x->unpack(x->agreed.rows); })};
+          then([x] { unpack(*x); })};
 }
 
 Stages allgather(const ExchangePtr& x) {
   if (x->is_short()) return short_allgather(x);
-  return {[x] {
-            x->allocate(x->all_rows());
-            return x->ask();
-          },
-          [x]() -> std::shared_ptr<Collective> {
-            if (!x->has_memory()) return nullptr;
-            const auto blocks = x->blocks(x->result.raw(), x->agreed.rows);
-            copy(blocks[x->rank()], x->input());
-            return x->communicator.allgather(blocks);
-          },
-          then([x] { x->deliver(x->agreed.rows); })};
+  Stages stages = {[x] {
+    x->allocate(x->all_rows());
+    return x->ask();
+  }};
+  for (std::size_t t = 0; t < x->tensors(); ++t)
+    stages.emplace_back([x, t]() -> std::shared_ptr<Collective> {
+      if (!x->has_memory()) return nullptr;
+      const auto blocks = x->blocks_of_result(x->rows(t), t);
+      copy(blocks[x->rank()], x->input(t));
+      return x->communicator.allgather(blocks);
+    });
+  stages.push_back(then([x] { x->deliver(x->agreed.rows); }));
+  return stages;
 }
 
 Stages gather(const ExchangePtr& x) {
   return {[x] {
-            x->allocate(x->rank() == x->root ? x->all_rows() : 0);
+            x->allocate({x->rank() == x->root ? sum_of(x->agreed.rows) : 0});
             return x->ask();
           },
           [x]() -> std::shared_ptr<Collective> {
             if (!x->has_memory()) return nullptr;
             std::vector<std::span<std::byte>> blocks;
-            if (x->rank() == x->root) blocks = x->blocks(x->result.raw(), x->agreed.rows);
+            if (x->rank() == x->root) blocks = x->blocks_of_result(x->agreed.rows);
             const auto bytes = static_cast<std::size_t>(x->agreed.rows[x->rank()] * x->row_bytes());
             return x->communicator.gather({x->input(), bytes}, blocks, x->root);
           },
@@ -213,7 +265,7 @@ Stages gather(const ExchangePtr& x) {
 Stages scatter(const ExchangePtr& x) {
   const std::int64_t rows = x->tensor().shape.dim(0) / x->ranks();
   return {[x, rows] {
-            x->allocate(rows);
+            x->allocate({rows});
             return x->ask();
           },
           [x, rows]() -> std::shared_ptr<Collective> {
@@ -221,7 +273,8 @@ Stages scatter(const ExchangePtr& x) {
             std::vector<std::span<const std::byte>> blocks;
             if (x->rank() == x->root)
               blocks = read_only(x->blocks(x->input(), std::vector<std::int64_t>(x->ranks(), rows)));
-            return x->communicator.scatter(blocks, {x->result.raw(), x->result.bytes()}, x->root);
+            const Tensor& own = x->results[0];
+            return x->communicator.scatter(blocks, {own.raw(), own.bytes()}, x->root);
           },
           then([x] { x->deliver({}); })};
 }
@@ -241,9 +294,9 @@ std::shared_ptr<Collective> exchange_splits(const ExchangePtr& x) {
 Stages short_alltoall(const ExchangePtr& x) {
   return {[x] { return exchange_splits(x); },
           [x] {
-            x->allocate(sum_of(x->received));
-            x->outgoing.resize(x->bytes_of_rows(x->sent));
+            x->allocate({sum_of(x->received)});
             x->incoming.resize(x->bytes_of_rows(x->received));
+            x->outgoing.resize(x->bytes_of_rows(x->sent));
             const auto blocks = x->blocks(x->input(), x->sent);
             for (int r = 0; r < x->ranks(); ++r) {
               x->outgoing.set_word(r, x->words[x->rank()]);
@@ -251,20 +304,25 @@ Stages short_alltoall(const ExchangePtr& x) {
             }
             return x->communicator.alltoall(read_only(x->outgoing.blocks()), x->incoming.blocks());
           },
-          then([x] { x->unpack(x->received); })};
+          then([x] {
+            if (!x->have_memory_as_they_say()) return;
+            const auto to = x->blocks_of_result(x->received);
+            for (int r = 0; r < x->ranks(); ++r) copy(to[r], x->incoming.content(r).data());
+            x->deliver(x->received);
+          })};
 }
 
 Stages alltoall(const ExchangePtr& x) {
   if (x->is_short()) return short_alltoall(x);
   return {[x] { return exchange_splits(x); },
           [x] {
-            x->allocate(sum_of(x->received));
+            x->allocate({sum_of(x->received)});
             return x->ask();
           },
           [x]() -> std::shared_ptr<Collective> {
             if (!x->has_memory()) return nullptr;
             return x->communicator.alltoall(read_only(x->blocks(x->input(), x->sent)),
-                                            x->blocks(x->result.raw(), x->received));
+                                            x->blocks_of_result(x->received));
           },
           then([x] { x->deliver(x->received); })};
 }
@@ -272,6 +330,7 @@ Stages alltoall(const ExchangePtr& x) {
 Stages stages_of(const ExchangePtr& x) {
   switch (x->agreed.request->kind) {
     case OpKind::allgather:
+    case OpKind::grouped_allgather:
     case OpKind::broadcast_object:  // all rows are the root's
     case OpKind::allgather_object: return allgather(x);
     case OpKind::gather: return gather(x);
@@ -286,13 +345,15 @@ Stages stages_of(const ExchangePtr& x) {
 
 std::shared_ptr<Collective> exchange_rows(Communicator& communicator, const std::vector<int>& members,
                                           const Agreed& agreed, int root, Work& work) {
-  if (!have_a_sum(agreed.rows)) {  // all ranks see it
-    work.error = std::make_exception_ptr(
-        InvalidArgumentError("{} {}: the ranks give [{}] rows, which are more than can be counted",
-                             name(agreed.request->kind), agreed.request->name, fmt::join(agreed.rows, ",")));
-    return in_stages({});
-  }
-  return in_stages(stages_of(std::make_shared<Exchange>(communicator, members, agreed, root, work)));
+  const auto x = std::make_shared<Exchange>(communicator, members, agreed, root, work);
+  for (std::size_t t = 0; t < x->tensors(); ++t)
+    if (!have_a_sum(x->rows(t))) {  // all ranks see it
+      work.error = std::make_exception_ptr(
+          InvalidArgumentError("{} {}: the ranks give [{}] rows, which are more than can be counted",
+                               name(agreed.request->kind), agreed.request->name, fmt::join(x->rows(t), ",")));
+      return in_stages({});
+    }
+  return in_stages(stages_of(x));
 }
 
 }  // namespace kolo::detail

@@ -10,11 +10,11 @@
 
 namespace kolo::detail {
 
-/// Of an allgather, a gather, a scatter, an alltoall or an object. members: the job's numbers of the set's
-/// ranks, for messages. root: in the set. The operation holds the result; `work` an error that all ranks have
-/// agreed on: ResourceExhaustedError `rank <r> cannot allocate <n> bytes for the result`.
-/// Cost besides the rows: a gather, a scatter and what is long ask for every rank's word first; of what is
-/// short, each block carries the word.
+/// Of an allgather, also of a group's, a gather, a scatter, an alltoall or an object. members: the job's
+/// numbers of the set's ranks, for messages. root: in the set. The operation holds the result; `work` an
+/// error that all ranks have agreed on: ResourceExhaustedError `rank <r> cannot allocate <n> bytes for the
+/// result`. Cost besides the rows: a gather, a scatter and what is long ask for every rank's word first; of
+/// what is short, each block carries the word.
 std::shared_ptr<Collective> exchange_rows(Communicator& communicator, const std::vector<int>& members,
                                           const Agreed& agreed, int root, Work& work);
 

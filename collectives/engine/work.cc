@@ -72,13 +72,17 @@ void run_alone(Operation& operation) {
       for (const auto& buffer : operation.buffers) scale_alone(request, buffer);
       break;
     case OpKind::allgather:
+    case OpKind::grouped_allgather:
     case OpKind::alltoall:
     case OpKind::gather:
     case OpKind::scatter:
     case OpKind::broadcast_object:
     case OpKind::allgather_object:
-      operation.results = {copy_of(operation.buffers[0], request.tensors[0].shape, *operation.allocator)};
-      operation.numbers = {request.rows()};
+      for (std::size_t t = 0; t < operation.buffers.size(); ++t) {
+        operation.results.push_back(
+            copy_of(operation.buffers[t], request.tensors[t].shape, *operation.allocator));
+        operation.numbers.push_back(request.rows(t));
+      }
       break;
     default: break;
   }

@@ -15,7 +15,7 @@ namespace kolo::detail {
 /// An agreed request as this rank finds it.
 struct Agreed {
   RequestPtr request;
-  std::vector<std::int64_t> rows;  // by rank, where they have their own
+  std::vector<std::int64_t> rows;  // by rank and tensor, where ranks have their own
   int contributors = 0;
   OperationPtr operation;  // nullptr: this rank has joined, and contributes what changes nothing
 };

@@ -161,6 +161,11 @@ TEST_P(RankWithoutMemory, IsToldToAllInAnAllgather) {
   expect_told(allgather_async(rows(own_rows()), options()), own_rows() * size());
 }
 
+TEST_P(RankWithoutMemory, IsToldToAllInAGroupedAllgather) {
+  const std::vector<Tensor> group = {rows(own_rows()), rows(1)};
+  expect_told(grouped_allgather_async(group, options()), own_rows() * size());
+}
+
 TEST_P(RankWithoutMemory, IsToldToAllInAnAlltoall) {
   expect_told(alltoall_async(rows(own_rows() * size()), {}, options()), own_rows() * size());
 }

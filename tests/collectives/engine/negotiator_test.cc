@@ -251,6 +251,35 @@ TEST(Negotiator, KeepsTheRowsOfEveryRank) {
   EXPECT_THAT(ranks.decisions(5)[0].rows, ElementsAre(1, 1, 1, 1, 1, 1, 1));
 }
 
+TEST(Negotiator, KeepsTheRowsOfEveryMemberOfAGroup) {
+  SimulatedNegotiation ranks(7, 16);
+  std::vector<RequestPtr> requests;
+  std::vector<std::int64_t> rows;
+  for (int rank = 0; rank < 7; ++rank) {
+    Request request = *request_of(OpKind::grouped_allgather, "x", {rank, 3});
+    request.tensors.push_back({DType::i64, Shape{10 * rank}});
+    requests.push_back(std::make_shared<const Request>(request));
+    rows.insert(rows.end(), {rank, 10 * rank});
+  }
+  for (int step = 0; step < 3; ++step) {
+    if (step == 2) {  // of one member of one rank
+      Request request = *requests[5];
+      request.tensors[1].shape = Shape{9};
+      requests[5] = std::make_shared<const Request>(request);
+      rows[11] = 9;
+    }
+    for (int rank = 0; rank < 7; ++rank) ranks.rank(rank).submit(requests[rank]);
+    ranks.settle();
+    for (int rank = 0; rank < 7; ++rank) {
+      const auto decisions = ranks.decisions(rank);
+      ASSERT_EQ(decisions.size(), 1U);
+      EXPECT_EQ(decisions[0].rows, rows) << "step " << step;
+    }
+  }
+  EXPECT_EQ(ranks.rank(5).counts().hits, 1);
+  EXPECT_EQ(ranks.rank(6).counts().hits, 2);
+}
+
 TEST(Negotiator, LeavesUnnamedCallsOutOfTheCache) {
   SimulatedNegotiation ranks(2, 2);
   ranks.submit_everywhere(allreduce_request("kept"));
