@@ -12,7 +12,7 @@ namespace kolo {
 
 /// init() on the ranks of `comm`, which kolo duplicates; all of them call it. MPI must be running, with
 /// MPI_THREAD_SERIALIZED (the program then makes no MPI call while kolo works) or MPI_THREAD_MULTIPLE, and is
-/// left running by shutdown().
+/// left running by shutdown(). With less, as MPI_Init() starts it: FailedPreconditionError.
 void init(MPI_Comm comm);
 
 /// init() on a sub-set of the launcher's ranks, which get new numbers in the order of the list. All processes

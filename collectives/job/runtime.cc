@@ -99,8 +99,10 @@ void Runtime::start_mpi(int* argc, char*** argv) {
     check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
     if (level < MPI_THREAD_SERIALIZED)
       throw FailedPreconditionError(
-          "init: the program started MPI for one thread only; kolo's communication thread "
-          "needs MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+          "init: the program started MPI with {}, which leaves MPI to its main thread; kolo calls it from a "
+          "thread of its own while the program computes, and needs MPI_Init_thread with "
+          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
+          level == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED");
   }
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;

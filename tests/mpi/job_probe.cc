@@ -54,6 +54,22 @@ int with_own_communicator() {
   return finalized;
 }
 
+// Begun for the main thread alone; the program goes on without kolo.
+int with_mpi_of_one_thread(int level) {
+  MPI_Init_thread(nullptr, nullptr, level, &level);
+  int rank = 0, sum = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  try {
+    kolo::init(MPI_COMM_WORLD);
+  } catch (const kolo::FailedPreconditionError& error) {
+    std::fputs(fmt::format("rank {}: {}\n", rank, error.what()).c_str(), stdout);
+  }
+  const int one = 1;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return sum == 2 ? 0 : 1;
+}
+
 int catch_and_print(int argc, char** argv) {
   try {
     kolo::init(&argc, &argv);
@@ -192,6 +208,8 @@ void fork_child() {
 int main(int argc, char** argv) {
   const std::string how = argv[1];
   if (how == "own_communicator") return with_own_communicator();
+  if (how == "own_single") return with_mpi_of_one_thread(MPI_THREAD_SINGLE);
+  if (how == "own_funneled") return with_mpi_of_one_thread(MPI_THREAD_FUNNELED);
   if (how == "catch_different")
     setenv("KOLO_BUCKET_BYTES", fmt::format("100{}", std::getenv("OMPI_COMM_WORLD_RANK")).c_str(), 1);
   if (how == "catch" || how == "catch_different") return catch_and_print(argc, argv);

@@ -89,6 +89,16 @@ TEST(Job, TakesTheCallersCommunicatorAndLeavesMpiRunning) {
               AllOf(HasSubstr("world rank 0: rank 2 of 3"), HasSubstr("world rank 2: rank 0 of 3")));
 }
 
+TEST(Job, RefusesMpiThatWasBegunForOneThreadAndLeavesItRunning) {
+  for (const std::string level : {"single", "funneled"}) {
+    const auto ended = run(2, "own_" + level);
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_THAT(ended.output, AllOf(ContainsRegex("rank 0: init: the program started MPI with MPI_THREAD_"),
+                                    ContainsRegex("rank 1: init: the program started MPI with MPI_THREAD_"),
+                                    HasSubstr("needs MPI_Init_thread with MPI_THREAD_SERIALIZED")));
+  }
+}
+
 TEST(Job, RunsOnASubsetOfTheRanksInItsOrder) {
   const auto ended = run(3, "subset");
   EXPECT_EQ(ended.code, 0) << ended.output;
