@@ -280,7 +280,7 @@ std::string Colocation::debug_text(int node) const {
   }
   if (members <= 1) return "";
   std::string text = "\nColocation Debug Info:\nColocation group had the following types and devices: ";
-  for (const auto& [op, types] : types_of_ops) text += "\n" + op + ": " + types;
+  for (const auto& [op, types] : types_of_ops) text += fmt::format("\n{}: {}", op, types);
   return text + "\n";
 }
 

@@ -20,7 +20,6 @@ using ::testing::HasSubstr;
 using testing::local;
 using testing::local_placer;
 using testing::node_named;
-using ::testing::Not;
 using testing::step_for;
 using ::testing::ThrowsMessage;
 

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/shapes.h>
@@ -171,6 +173,87 @@ TEST_F(LoopWithVariable, KeepsResultsApartThatAreFeedsOfEachOther) {
     c = sum;
   }
   EXPECT_THAT(run({finals[1], finals[2], finals[3]}), ElementsAre(a, b, c));
+}
+
+// Ops on two variables, some of them in loops, and what they give one after the other, in the order in which
+// they were made.
+class RandomProgram {
+ public:
+  explicit RandomProgram(unsigned seed) : random_(seed) {
+    for (int i = 0; i < 20; ++i) add_op();
+  }
+
+  void expect_its_values(const SessionConfig& config) {
+    Session session(graph_, config);
+    session.run(global_variables_initializer(s_));
+    const auto results = session.run(std::vector<Fetch>(values_.begin(), values_.end()));
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      EXPECT_EQ(*results[i].data<double>(), expected_[i]) << values_[i].name();
+    for (int v = 0; v < 2; ++v) EXPECT_EQ(session.run(variables_[v].read()).value<double>(), now_[v]);
+  }
+
+ private:
+  int below(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+
+  // A variable, which is read by who uses it, or a value.
+  struct Operand {
+    Output output;
+    double value;
+  };
+  Operand operand() {
+    const int v = below(2);
+    if (values_.empty() || below(3) == 0) return {variables_[v].read(), now_[v]};
+    const auto i = static_cast<std::size_t>(below(static_cast<int>(values_.size())));
+    return {values_[i], expected_[i]};
+  }
+  void add_value(Output output, double value) {
+    values_.push_back(output);
+    expected_.push_back(value);
+  }
+
+  void add_op() {
+    const Operand a = operand(), b = operand();
+    const int v = below(2);
+    double& now = now_[v];
+    switch (below(7)) {
+      case 0: return add_value(identity(s_, a.output), a.value);
+      case 1: return add_value(reshape(s_, a.output, Shape{}), a.value);
+      case 2: return add_value(sub(s_, a.output, b.output), a.value - b.value);
+      case 3: return add_value(assign(s_, variables_[v], a.output), now = a.value);
+      case 4: return add_value(assign_sub(s_, variables_[v], a.output), now -= a.value);
+      case 5: return add_value(assign_add(s_, variables_[v], a.output), now += a.value);
+      default: return add_loop(v, a);
+    }
+  }
+
+  // Its body reads the variable anew in each iteration, and what was read before it as it was.
+  void add_loop(int v, const Operand& a) {
+    const bool reads_itself = a.output == variables_[v].read();
+    const Output loop = counted_loop(
+        s_, 2, [&](const Scope& b) -> Operation { return assign_add(b, variables_[v], a.output); });
+    for (int i = 0; i < 2; ++i) now_[v] += reads_itself ? now_[v] : a.value;
+    add_value(loop, 2);
+  }
+
+  std::mt19937 random_;
+  Graph graph_;
+  const Scope s_{graph_};
+  const Variable variables_[2] = {Variable(s_.named("v"), fill(s_, DType::f64, Shape{}, 3)),
+                                  Variable(s_.named("w"), fill(s_, DType::f64, Shape{}, 5))};
+  double now_[2] = {3, 5};
+  Outputs values_;
+  std::vector<double> expected_;
+};
+
+TEST(ReadsAndUpdates, GiveWhatOneAfterTheOtherGives) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomProgram program(seed);
+    for (const OptimizerLevel level : {OptimizerLevel::l0, OptimizerLevel::l1})
+      program.expect_its_values({.inter_op_parallelism_threads = 3,
+                                 .use_per_session_threads = true,
+                                 .graph_options = {.optimizer_level = level}});
+  }
 }
 
 }  // namespace
