@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include <kolo/core/base/log.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/shapes.h>
@@ -179,13 +180,14 @@ TEST_F(LoopWithVariable, KeepsResultsApartThatAreFeedsOfEachOther) {
 // they were made.
 class RandomProgram {
  public:
-  explicit RandomProgram(unsigned seed) : random_(seed) {
+  /// gpus: ops and variables are on a CPU or on one of two GPUs.
+  RandomProgram(unsigned seed, bool gpus) : random_(seed), gpus_(gpus) {
     for (int i = 0; i < 20; ++i) add_op();
   }
 
   void expect_its_values(const SessionConfig& config) {
     Session session(graph_, config);
-    session.run(global_variables_initializer(s_));
+    session.run(global_variables_initializer(Scope(graph_)));
     const auto results = session.run(std::vector<Fetch>(values_.begin(), values_.end()));
     for (std::size_t i = 0; i < values_.size(); ++i)
       EXPECT_EQ(*results[i].data<double>(), expected_[i]) << values_[i].name();
@@ -194,6 +196,14 @@ class RandomProgram {
 
  private:
   int below(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+
+  Scope scope() {
+    const char* const devices[] = {"/cpu:0", "/gpu:0", "/gpu:1"};
+    return gpus_ ? Scope(graph_).device(devices[below(3)]) : Scope(graph_);
+  }
+  Variable variable(const char* name, double value) {
+    return {scope().named(name), fill(Scope(graph_), DType::f64, Shape{}, value)};
+  }
 
   // A variable, which is read by who uses it, or a value.
   struct Operand {
@@ -214,14 +224,15 @@ class RandomProgram {
   void add_op() {
     const Operand a = operand(), b = operand();
     const int v = below(2);
+    const Scope s = scope();
     double& now = now_[v];
     switch (below(7)) {
-      case 0: return add_value(identity(s_, a.output), a.value);
-      case 1: return add_value(reshape(s_, a.output, Shape{}), a.value);
-      case 2: return add_value(sub(s_, a.output, b.output), a.value - b.value);
-      case 3: return add_value(assign(s_, variables_[v], a.output), now = a.value);
-      case 4: return add_value(assign_sub(s_, variables_[v], a.output), now -= a.value);
-      case 5: return add_value(assign_add(s_, variables_[v], a.output), now += a.value);
+      case 0: return add_value(identity(s, a.output), a.value);
+      case 1: return add_value(reshape(s, a.output, Shape{}), a.value);
+      case 2: return add_value(sub(s, a.output, b.output), a.value - b.value);
+      case 3: return add_value(assign(s, variables_[v], a.output), now = a.value);
+      case 4: return add_value(assign_sub(s, variables_[v], a.output), now -= a.value);
+      case 5: return add_value(assign_add(s, variables_[v], a.output), now += a.value);
       default: return add_loop(v, a);
     }
   }
@@ -230,31 +241,41 @@ class RandomProgram {
   void add_loop(int v, const Operand& a) {
     const bool reads_itself = a.output == variables_[v].read();
     const Output loop = counted_loop(
-        s_, 2, [&](const Scope& b) -> Operation { return assign_add(b, variables_[v], a.output); });
+        scope(), 2, [&](const Scope& b) -> Operation { return assign_add(b, variables_[v], a.output); });
     for (int i = 0; i < 2; ++i) now_[v] += reads_itself ? now_[v] : a.value;
     add_value(loop, 2);
   }
 
   std::mt19937 random_;
+  const bool gpus_;
   Graph graph_;
-  const Scope s_{graph_};
-  const Variable variables_[2] = {Variable(s_.named("v"), fill(s_, DType::f64, Shape{}, 3)),
-                                  Variable(s_.named("w"), fill(s_, DType::f64, Shape{}, 5))};
+  const Variable variables_[2] = {variable("v", 3), variable("w", 5)};
   double now_[2] = {3, 5};
   Outputs values_;
   std::vector<double> expected_;
 };
 
-TEST(ReadsAndUpdates, GiveWhatOneAfterTheOtherGives) {
+class ReadsAndUpdates : public ::testing::TestWithParam<bool> {
+ protected:
+  ReadsAndUpdates() { set_log_level(LogLevel::error); }  // each session tells of its GPUs
+  ~ReadsAndUpdates() override { set_log_level(LogLevel::info); }
+};
+
+TEST_P(ReadsAndUpdates, GiveWhatOneAfterTheOtherGives) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    RandomProgram program(seed);
-    for (const OptimizerLevel level : {OptimizerLevel::l0, OptimizerLevel::l1})
-      program.expect_its_values({.inter_op_parallelism_threads = 3,
-                                 .use_per_session_threads = true,
-                                 .graph_options = {.optimizer_level = level}});
+    RandomProgram program(seed, GetParam());
+    for (const OptimizerLevel level : {OptimizerLevel::l0, OptimizerLevel::l1}) {
+      SessionConfig config = {.inter_op_parallelism_threads = 3, .use_per_session_threads = true};
+      config.graph_options.optimizer_level = level;
+      if (GetParam()) config.virtual_gpus.assign(2, {.total_bytes = std::int64_t{1} << 30});
+      program.expect_its_values(config);
+    }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(OnDevices, ReadsAndUpdates, ::testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "CpuAndGpus" : "Cpu"; });
 
 }  // namespace
 }  // namespace kolo
