@@ -176,15 +176,24 @@ Tally Negotiator::tally_of_bit(const ResponseCache::Entry& known, int participan
   const int first = rank_of(participant);
   Tally tally;
   tally.name = known.request->name;
-  tally.variants.push_back({first, known.request});
+  bool has_root = false;
   const auto add = [&](int rank) {
     ++tally.contributors;
+    has_root = has_root || members_[rank] == known.request->root;
     if (known.rows.empty()) return;
     const std::size_t tensors = known.request->tensors.size();
     for (std::size_t t = 0; t < tensors; ++t) tally.rows.emplace_back(rank, known.rows[rank * tensors + t]);
   };
   if (participant == self()) add(rank_);
   else for_each_below(first, size(), add);
+  RequestPtr said = known.request;
+  if (said->kind == OpKind::scatter && !has_root) {
+    // They said nothing of the tensor, which may be another now.
+    auto nothing = std::make_shared<Request>(*said);
+    nothing->tensors.clear();
+    said = std::move(nothing);
+  }
+  tally.variants.push_back({first, std::move(said)});
   return tally;
 }
 
