@@ -83,6 +83,7 @@ function(kolo_shared_library)
   target_include_directories(kolo PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include>
                                          $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include>)
   target_link_libraries(kolo PUBLIC fmt::fmt Threads::Threads)
+  target_compile_features(kolo PUBLIC cxx_std_20)  # the headers need it, and compilers start with less
   if(NOT KOLO_SANITIZE)  # a sanitizer's own symbols come with the program
     target_link_options(kolo PRIVATE -Wl,--no-undefined)
   endif()

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build into an empty folder, moves it, builds tests/package as an outside project against it and runs it.
+# Installs a build into an empty folder, moves it, and builds and runs two outside projects against it, with the
+# standard that their compiler takes by itself: tests/package, and the README's program with the README's CMake lines.
 # Usage: tests/package/install_test.sh BUILD_FOLDER
 set -euo pipefail
 source_folder=$(cd "$(dirname "$0")" && pwd)
@@ -11,8 +12,11 @@ cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 # What still points into the first place does not survive the move.
 mv "$work/first" "$work/kolo"
 
-cmake -S "$source_folder" -B "$work/outside" -G Ninja -DCMAKE_PREFIX_PATH="$work/kolo" -DCMAKE_BUILD_TYPE=Release
-cmake --build "$work/outside"
+build_outside() {  # SOURCES BUILD
+  env -u CXXFLAGS cmake -S "$1" -B "$2" -G Ninja -DCMAKE_PREFIX_PATH="$work/kolo"
+  cmake --build "$2"
+}
+build_outside "$source_folder" "$work/outside"
 output=$("$work/outside/outside")
 echo "$output"
 expect() {
@@ -21,6 +25,21 @@ expect() {
 expect "step 1, loss 2.302585"
 # Ops of core and of collectives: none of the registering files was lost by a linker.
 for op in Const Variable MatMul Conv2D SparseSoftmaxCrossEntropyWithLogits ApplyAdagrad GroupAllReduce BucketAllReduce; do expect "op $op"; done
+
+# The longest C++ block is the program.
+mkdir "$work/readme"
+block() {  # LANGUAGE
+  awk -v begin="\`\`\`$1" '$0 == begin { inside = 1; text = ""; next }
+    inside && $0 == "```" { inside = 0; if (length(text) > length(longest)) longest = text }
+    inside { text = text $0 "\n" }
+    END { printf "%s", longest }' "$source_folder/../../README.md"
+}
+block cpp >"$work/readme/main.cc"
+block cmake >"$work/readme/CMakeLists.txt"
+build_outside "$work/readme" "$work/readme_build"
+output=$(cd "$work" && "$work/readme_build/outside" 3 generated)
+echo "$output"
+expect "trained up to step 3"
 
 # Programs find libkolo beside them.
 for program in "$work"/kolo/bin/*; do
