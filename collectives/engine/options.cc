@@ -76,7 +76,7 @@ const std::vector<std::string>& known_variables() {
       "KOLO_CACHE_CAPACITY",  "KOLO_CHUNK_BYTES", "KOLO_COMM_THREAD_CORE",   "KOLO_CYCLE_TIME_MS",
       "KOLO_DATA_DIR",        "KOLO_F32_WIRE",    "KOLO_FIRST_BUCKET_BYTES", "KOLO_FLIGHT_DIR",
       "KOLO_FUSION_BYTES",    "KOLO_LAUNCHER",    "KOLO_LOG_LEVEL",          "KOLO_STALL_ABORT_S",
-      "KOLO_STALL_WARNING_S", "KOLO_TIMELINE",    "KOLO_VIRTUAL_GPUS"};
+      "KOLO_STALL_WARNING_S", "KOLO_TERMINAL",    "KOLO_TIMELINE",           "KOLO_VIRTUAL_GPUS"};
   return names;
 }
 

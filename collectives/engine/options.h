@@ -33,9 +33,9 @@ struct EngineOptions {
   std::chrono::duration<double> stall_abort{600};   // KOLO_STALL_ABORT_S: 0 = never
   LogLevel log_level = LogLevel::info;              // KOLO_LOG_LEVEL: debug|info|warning|error|off
   std::optional<int> comm_thread_core;              // KOLO_COMM_THREAD_CORE: left out = not pinned
-  std::string flight_dir = ".";                     // KOLO_FLIGHT_DIR: where flight records go
-  std::string data_dir;                             // KOLO_DATA_DIR: holds mnist/ and shakespeare/
-  int virtual_gpus = 0;                             // KOLO_VIRTUAL_GPUS: how many to pretend
+  std::string flight_dir;  // KOLO_FLIGHT_DIR: where flight records go; "": see FlightRecorder::write
+  std::string data_dir;    // KOLO_DATA_DIR: holds mnist/ and shakespeare/
+  int virtual_gpus = 0;    // KOLO_VIRTUAL_GPUS: how many to pretend
 
   /// Throws InvalidArgumentError that names the variable, its value and what is allowed.
   static EngineOptions from_environment();

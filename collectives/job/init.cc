@@ -48,7 +48,15 @@ void end_job(int code) {
 // The other ranks would wait for one that ends by an error: they are ended with it.
 [[noreturn]] void on_terminate() {
   std::string text = "ended by std::terminate";
-  if (const auto error = std::current_exception()) text = message_of(error);
+  if (const auto error = std::current_exception()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& known) {
+      text = described(known);
+    } catch (...) {
+      text = message_of(error);
+    }
+  }
   const std::string line = fmt::format("rank {} on {}: {}\n", process().rank, process().hostname, text);
   std::fflush(stdout);
   std::fputs(line.c_str(), stderr);
@@ -118,7 +126,10 @@ void take_down(const std::shared_ptr<Runtime>& runtime) {
 
 void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make_comm) {
   install_handlers_once();
-  const bool alone = !make_comm && !detail::find_launcher() && !detail::mpi_is_running();
+  const bool launched = detail::find_launcher().has_value();
+  // A launcher reads a pipe: printf would keep lines back until there are 4 KiB of them.
+  if (launched) std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const bool alone = !make_comm && !launched && !detail::mpi_is_running();
   if (!make_comm) make_comm = [] { return MpiComm::duplicate(MPI_COMM_WORLD); };
   const auto runtime = alone ? std::make_shared<Runtime>(parsed.options)
                              : std::make_shared<Runtime>(parsed.options, argc, argv, make_comm);

@@ -403,7 +403,8 @@ void CommThread::fail(Channel& channel, std::exception_ptr error) {
 // program may go on without one of its sets: what later ends the job is recorded as well.
 void CommThread::record_failure(int process_set, const std::exception_ptr& error) {
   if (recorded_failures_.count(0) > 0 || !recorded_failures_.insert(process_set).second) return;
-  recorder_.write(message_of(error));
+  const std::string path = recorder_.write(message_of(error));
+  if (!path.empty()) log_info("flight record: {}", path);
 }
 
 std::exception_ptr CommThread::error(int process_set) const {

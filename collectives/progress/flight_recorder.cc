@@ -1,15 +1,19 @@
 #include <kolo/collectives/progress/flight_recorder.h>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 
 namespace kolo {
@@ -160,24 +164,50 @@ std::string FlightRecorder::json(std::string_view reason) const {
       .dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
+namespace {
+
+namespace fs = std::filesystem;
+
+// The same on all ranks of a host, and another for the next job.
+fs::path folder_of_job() {
+  const char* const job = std::getenv("OMPI_MCA_ess_base_jobid");
+  return fs::temp_directory_path() /
+         fmt::format("kolo-flight-{}", job != nullptr ? job : std::to_string(getppid()));
+}
+
 // To a file of another name first: a reader never meets half of one.
+bool write_file(const fs::path& path, const std::string& text) {
+  const fs::path unfinished = path.string() + ".unfinished";
+  std::ofstream file(unfinished, std::ios::trunc);
+  file << text << '\n';
+  file.close();
+  std::error_code error;
+  if (file) fs::rename(unfinished, path, error);
+  if (file && !error) return true;
+  fs::remove(unfinished, error);
+  return false;
+}
+
+}  // namespace
+
 std::string FlightRecorder::write(std::string_view reason) const noexcept {
   try {
-    std::string path;
+    Identity identity;
     {
       MutexLock lock(mutex_);
       if (next_ == 0) return "";
-      path = (std::filesystem::path(identity_.folder) / fmt::format("kolo-flight.{}.json", identity_.rank))
-                 .string();
+      identity = identity_;
     }
-    const std::string unfinished = path + ".unfinished";
-    std::ofstream file(unfinished, std::ios::trunc);
-    file << json(reason) << '\n';
-    file.close();
-    std::error_code error;
-    if (file) std::filesystem::rename(unfinished, path, error);
-    if (file && !error) return path;
-    std::filesystem::remove(unfinished, error);
+    const std::string text = json(reason);
+    for (const fs::path& folder : identity.folder.empty()
+                                      ? std::vector<fs::path>{record_folder(), folder_of_job()}
+                                      : std::vector<fs::path>{identity.folder}) {
+      if (folder.empty()) continue;
+      std::error_code ignored;
+      fs::create_directories(folder, ignored);
+      const fs::path path = folder / fmt::format("kolo-flight.{}.json", identity.rank);
+      if (write_file(path, text)) return path.string();
+    }
   } catch (...) {  // memory that is gone must not end a rank that is about to say why it ends
   }
   return "";

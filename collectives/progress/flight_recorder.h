@@ -43,7 +43,7 @@ class FlightRecorder {
     int rank = 0;
     int size = 1;
     std::string host = {};
-    std::string folder = ".";
+    std::string folder = {};
   };
 
   explicit FlightRecorder(std::size_t capacity = 100);
@@ -73,7 +73,9 @@ class FlightRecorder {
   /// oldest first; times in seconds since 1970.
   std::string json(std::string_view reason) const KOLO_EXCLUDES(mutex_);
   /// Writes json() to `<folder>/kolo-flight.<rank>.json` and returns that path; "" where it cannot be written
-  /// or nothing was recorded. Never throws.
+  /// or nothing was recorded. Without a folder of its own it goes to record_folder(), beside the checkpoints
+  /// or logs, or, where that is none, to `kolo-flight-<job>` among the system's temporary files. Never
+  /// throws.
   std::string write(std::string_view reason) const noexcept KOLO_EXCLUDES(mutex_);
 
  private:

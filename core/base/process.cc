@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include <kolo/core/base/mutex.h>
+
 namespace kolo {
 namespace {
 
@@ -21,6 +23,16 @@ ProcessInfo& current() {
   return *info;
 }
 
+struct RecordFolder {
+  Mutex mutex;
+  std::string path KOLO_GUARDED_BY(mutex);
+};
+
+RecordFolder& records() {
+  static auto* const folder = new RecordFolder;
+  return *folder;
+}
+
 }  // namespace
 
 const ProcessInfo& process() { return current(); }
@@ -28,6 +40,16 @@ const ProcessInfo& process() { return current(); }
 void set_process(ProcessInfo found) {
   if (found.hostname.empty()) found.hostname = current().hostname;
   current() = std::move(found);
+}
+
+std::string record_folder() {
+  MutexLock lock(records().mutex);
+  return records().path;
+}
+
+void propose_record_folder(const std::string& folder) {
+  MutexLock lock(records().mutex);
+  if (records().path.empty()) records().path = folder;
 }
 
 }  // namespace kolo

@@ -22,4 +22,9 @@ const ProcessInfo& process();
 /// Called by init() and shutdown() alone, while no other thread of kolo runs.
 void set_process(ProcessInfo found);
 
+/// Where a process that fails leaves a record of what it did: beside its checkpoints or logs. "": nobody has
+/// said so yet, and the first one who does is believed. Any thread.
+std::string record_folder();
+void propose_record_folder(const std::string& folder);
+
 }  // namespace kolo

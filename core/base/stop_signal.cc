@@ -32,12 +32,18 @@ void write_last_step(std::int64_t step) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, end - line);
 }
 
+void tell_at_the_keyboard() {
+  constexpr char kText[] = "\nstopping after this step; Ctrl-C again ends at once\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
+}
+
 void on_signal(int number) {
   const int interrupted_errno = errno;  // write() may change it under a system call's caller
-  if (number == SIGTERM) {
-    if (terminations.fetch_add(1) > 0) _exit(128 + SIGTERM);
+  if (number != SIGUSR1) {
+    if (terminations.fetch_add(1) > 0) _exit(128 + number);
     const std::int64_t step = completed_step.load();
     if (under_kolorun.load() && step >= 0) write_last_step(step);
+    if (number == SIGINT) tell_at_the_keyboard();
   }
   stop.store(true);
   errno = interrupted_errno;
@@ -87,14 +93,13 @@ void install_stop_signals() {
   under_kolorun.store(launcher != nullptr && std::strcmp(launcher, "kolorun") == 0);
   handle(SIGTERM, on_signal);
   handle(SIGUSR1, on_signal);
+  if (is_handled_by(SIGINT, SIG_DFL)) handle(SIGINT, on_signal);
 }
 
 void block_stop_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGUSR1);
-  sigaddset(&signals, SIGUSR2);
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 

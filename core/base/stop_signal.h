@@ -1,4 +1,5 @@
-// SIGTERM and SIGUSR1 as a request to stop after the current step, SIGUSR2 as one to write down what goes on.
+// SIGTERM, SIGINT (Ctrl-C) and SIGUSR1 as a request to stop after the current step, SIGUSR2 as one to write
+// down what goes on.
 // The handlers set flags, which others read.
 #pragma once
 
@@ -6,13 +7,14 @@
 
 namespace kolo {
 
-/// Installs the handlers; again changes nothing. A second SIGTERM exits at once with 128 + 15. To be called
-/// on the main thread, which gets a stack of its own for signals: a handler on the stack of a thread that
+/// Installs the handlers; again changes nothing. The second SIGTERM or SIGINT exits at once with 128 + its
+/// number. A SIGINT that is ignored, as in a shell's background, or has a handler, stays so. To be called on
+/// the main thread, which gets a stack of its own for signals: a handler on the stack of a thread that
 /// runs oneDNN's kernels can destroy memory. A program's other handlers need SA_ONSTACK for the same reason.
 void install_stop_signals();
 /// For the threads that compute beside the main thread: they leave all signals of this file to that one.
 void block_stop_signals();
-/// True since the first SIGTERM or SIGUSR1. Any thread.
+/// True since the first SIGTERM, SIGINT or SIGUSR1. Any thread.
 bool stop_signal_received();
 /// The training step this process has completed, for whoever reports its death: under kolorun
 /// (KOLO_LAUNCHER=kolorun) the first SIGTERM writes kLastStepMarker, the number and a newline to stderr,
@@ -35,7 +37,7 @@ bool take_record_request();
 /// True since the first SIGTERM that nobody but install_record_signals() handles.
 bool sigterm_received();
 [[noreturn]] void end_by_sigterm();
-/// True since the first SIGTERM, whoever of this file handles it: the process has not long to live. Any
+/// True since the first SIGTERM or SIGINT that is handled by this file: the process has not long to live. Any
 /// thread.
 bool is_about_to_end();
 

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include <kolo/core/base/error.h>
+
 namespace kolo {
 namespace {
 
@@ -78,6 +80,11 @@ std::string message_of(const std::exception_ptr& error) {
   } catch (...) {
     return "an exception that is no std::exception";
   }
+}
+
+std::string described(const std::exception& error) {
+  const auto* const own = dynamic_cast<const Error*>(&error);
+  return own != nullptr ? fmt::format("{}: {}", name(own->code()), own->what()) : error.what();
 }
 
 }  // namespace kolo

@@ -62,7 +62,7 @@ void add_gpus(const DeviceOptions& options, const std::shared_ptr<GpuPlatform>& 
       platform ? gpus_of_environment(platform->count()) : std::vector<int>();
   if (of_environment.empty()) {
     if (!list.empty() && process().rank == 0)
-      log_info("there is no GPU in this process: visible_device_list \"{}\" is not looked at", list);
+      log_debug("there is no GPU in this process: visible_device_list \"{}\" is not looked at", list);
     return;
   }
   std::vector<int> visible;

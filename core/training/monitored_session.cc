@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/runtime/compare_ranks.h>
@@ -65,6 +66,7 @@ class MonitoredTrainingSession::Impl {
         exceptions_at_start_(std::uncaught_exceptions()) {
     detail::require_init_under_launcher("MonitoredTrainingSession");
     install_stop_signals();
+    if (!options_.checkpoint_dir.empty()) propose_record_folder(options_.checkpoint_dir);
     try {
       start();
     } catch (...) {

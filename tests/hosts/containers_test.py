@@ -40,7 +40,7 @@ class OneHost(unittest.TestCase):
         self.assertNotEqual(result.code, 0, result)
         fault = max(float(line.split()[-1]) for line in result.out.splitlines() if line.startswith("fault "))
         self.assertLess(over - fault, LIMIT_S, result)
-        self.assertRegex(result.err, r"rank 0 on node1: rank 1 on node1 is gone \(last step 1[89]\)")
+        self.assertRegex(result.err, r"rank 0 on node1: Unavailable: rank 1 on node1 is gone \(last step 1[89]\)")
 
 
 if __name__ == "__main__":

@@ -52,5 +52,16 @@ TEST(CodeOf, IsResourceExhaustedWhereMemoryRanOut) {
 
 TEST(CodeOf, IsUnknownForStrangers) { EXPECT_EQ(code_of(std::runtime_error("?")), Code::unknown); }
 
+void call_where_nobody_catches(void (*function)()) noexcept { function(); }
+
+TEST(UncaughtErrorDeathTest, IsOneLineWithItsKind) {
+  EXPECT_EXIT(call_where_nobody_catches([] { throw NotFoundError("{} is not there", "x"); }),
+              testing::ExitedWithCode(1), "^kolo: NotFound: x is not there\n$");
+}
+
+TEST(UncaughtErrorDeathTest, OfAnotherKindIsLeftToTheLanguage) {
+  EXPECT_DEATH(call_where_nobody_catches([] { throw std::runtime_error("not ours"); }), "terminate called");
+}
+
 }  // namespace
 }  // namespace kolo

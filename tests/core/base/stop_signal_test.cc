@@ -35,6 +35,52 @@ TEST(StopSignalDeathTest, IsSetBySigterm) {
       ExitedWithCode(0), Eq(""));
 }
 
+TEST(StopSignalDeathTest, IsSetByCtrlCWhichSaysWhatTheNextOneDoes) {
+  EXPECT_EXIT(
+      {
+        signal(SIGINT, SIG_DFL);  // these tests may run in a shell's background
+        install_under(nullptr);
+        raise(SIGINT);
+        exit_with(stop_signal_received() && is_about_to_end());
+      },
+      ExitedWithCode(0), Eq("\nstopping after this step; Ctrl-C again ends at once\n"));
+}
+
+TEST(StopSignalDeathTest, ASecondCtrlCExitsAtOnce) {
+  EXPECT_EXIT(
+      {
+        signal(SIGINT, SIG_DFL);
+        install_under(nullptr);
+        raise(SIGINT);
+        raise(SIGINT);
+        exit_with(true);
+      },
+      ExitedWithCode(128 + SIGINT), testing::_);
+}
+
+// As a shell starts what is in the background.
+TEST(StopSignalDeathTest, IsNotSetByAnIgnoredCtrlC) {
+  EXPECT_EXIT(
+      {
+        signal(SIGINT, SIG_IGN);
+        install_under(nullptr);
+        raise(SIGINT);
+        exit_with(!stop_signal_received());
+      },
+      ExitedWithCode(0), Eq(""));
+}
+
+TEST(StopSignalDeathTest, LeavesCtrlCToTheProgramThatHandlesIt) {
+  EXPECT_EXIT(
+      {
+        signal(SIGINT, [](int) { _exit(7); });
+        install_under(nullptr);
+        raise(SIGINT);
+        exit_with(true);
+      },
+      ExitedWithCode(7), Eq(""));
+}
+
 TEST(StopSignalDeathTest, IsSetBySigusr1AnyNumberOfTimes) {
   EXPECT_EXIT(
       {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <tests/core/device/fake_gpus.h>
 
 namespace kolo {
@@ -76,7 +77,13 @@ TEST(MakeDevices, CountsTheVisibleListBehindTheEnvironment) {
   EXPECT_THAT(set.find("GPU:0").physical_description(), HasSubstr("device: 2,"));
 }
 
-TEST(MakeDevices, DoesNotParseTheVisibleListWhereNoGpuIsWantedOrThere) {
+// Says so to who wants details: programs that name the GPU of their rank run without any, too.
+struct MakeDevicesInDetail : ::testing::Test {
+  MakeDevicesInDetail() { set_log_level(LogLevel::debug); }
+  ~MakeDevicesInDetail() override { set_log_level(LogLevel::info); }
+};
+
+TEST_F(MakeDevicesInDetail, DoesNotParseTheVisibleListWhereNoGpuIsWantedOrThere) {
   const DeviceOptions none_wanted = {.device_count = {{"GPU", 0}},
                                      .gpu_options = {.visible_device_list = "abc"}};
   EXPECT_EQ(make_devices(none_wanted, eight_gpus()).devices().size(), 1u);
@@ -86,7 +93,7 @@ TEST(MakeDevices, DoesNotParseTheVisibleListWhereNoGpuIsWantedOrThere) {
 }
 
 // "list = local rank" on a machine whose GPUs are hidden.
-TEST(MakeDevices, DoesNotParseTheVisibleListWhereTheEnvironmentHidesEveryGpu) {
+TEST_F(MakeDevicesInDetail, DoesNotParseTheVisibleListWhereTheEnvironmentHidesEveryGpu) {
   for (const char* hidden : {"", "-1"}) {
     const EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", hidden);
     ::testing::internal::CaptureStderr();
