@@ -7,14 +7,17 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <stdexcept>
 #include <utility>
+
+#include <kolo/core/base/error.h>
 
 namespace kolo::launcher {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr int kMostRanks = 1 << 20;  // those that are missing are listed one by one
 
 bool has_ended(const FlightOperation& operation) {
   return operation.state == "finished" || operation.state == "failed";
@@ -44,7 +47,7 @@ std::vector<std::string> files_of(const std::string& path) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(path))
     if (is_flight_file(entry.path())) files.push_back(entry.path().string());
-  if (files.empty()) throw std::runtime_error(fmt::format("there is no kolo-flight.<rank>.json in {}", path));
+  if (files.empty()) throw NotFoundError("there is no kolo-flight.<rank>.json in {}", path);
   return files;
 }
 
@@ -130,7 +133,7 @@ std::string FlightOperation::describe() const {
 
 FlightRecord read_flight_record(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("{} cannot be read", path));
+  if (!file) throw NotFoundError("{} cannot be read", path);
   try {
     const Json json = Json::parse(file);
     FlightRecord record{.rank = json.at("rank"),
@@ -139,11 +142,13 @@ FlightRecord read_flight_record(const std::string& path) {
                         .reason = json.at("reason"),
                         .written = json.at("written"),
                         .operations = {}};
+    if (record.size < 1 || record.size > kMostRanks || record.rank < 0 || record.rank >= record.size)
+      throw DataLossError("{} is no flight record: it is of rank {} of {}", path, record.rank, record.size);
     for (const auto& operation : json.at("operations"))
       record.operations.push_back(read_operation(operation));
     return record;
   } catch (const Json::exception& error) {
-    throw std::runtime_error(fmt::format("{} is no flight record: {}", path, error.what()));
+    throw DataLossError("{} is no flight record: {}", path, error.what());
   }
 }
 
@@ -153,11 +158,11 @@ std::vector<FlightRecord> read_flight_records(const std::vector<std::string>& pa
     for (const auto& file : files_of(path)) {
       FlightRecord record = read_flight_record(file);
       if (!by_rank.empty() && by_rank.begin()->second.size != record.size)
-        throw std::runtime_error(fmt::format("{} is of a job of {} ranks, the one before of {}", file,
-                                             record.size, by_rank.begin()->second.size));
+        throw InvalidArgumentError("{} is of a job of {} ranks, the one before of {}", file, record.size,
+                                   by_rank.begin()->second.size);
       const int rank = record.rank;
       if (!by_rank.emplace(rank, std::move(record)).second)
-        throw std::runtime_error(fmt::format("{} is a second record of rank {}", file, rank));
+        throw InvalidArgumentError("{} is a second record of rank {}", file, rank);
     }
   std::vector<FlightRecord> records;
   for (auto& [rank, record] : by_rank) records.push_back(std::move(record));

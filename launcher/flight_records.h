@@ -30,10 +30,10 @@ struct FlightRecord {
   std::vector<FlightOperation> operations;  // oldest first
 };
 
-/// Throws std::runtime_error naming `path` and what is wrong with it.
+/// Throws NotFoundError, or DataLossError that says what is wrong with it; each names `path`.
 FlightRecord read_flight_record(const std::string& path);
-/// Every kolo-flight.<rank>.json of the folders and the files named, by rank. Throws std::runtime_error where
-/// there is none, two are of one rank, or they are of jobs of different size.
+/// Every kolo-flight.<rank>.json of the folders and the files named, by rank. Throws NotFoundError where
+/// there is none, InvalidArgumentError where two are of one rank or they are of jobs of different size.
 std::vector<FlightRecord> read_flight_records(const std::vector<std::string>& paths);
 
 /// The first place at which the records part, as a sentence; empty if they do not. In this order: the first

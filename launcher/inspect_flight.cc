@@ -21,7 +21,7 @@ void print_help() {
       "fails or stalls, on SIGUSR2, and before SIGTERM ends a rank that waits. Prints for each rank why it "
       "was\n"
       "written and what was pending, and the first operation at which the ranks part.\n"
-      "FOLDER: where the records lie (KOLO_FLIGHT_DIR, else the job's working directory).\n"
+      "FOLDER: where the records lie; the failed job has said so (\"flight record: …\").\n"
       "--json: one line of JSON. Exit code 0 whether they part or not.\n",
       kUsage);
 }

@@ -36,7 +36,7 @@ std::vector<int> number_machines(std::string_view tagged_lines, int hosts) {
   std::vector<LineCutter> cutters(hosts);
   splitter.feed(tagged_lines, [&](int host, std::string_view bytes) {
     if (host < 0 || host >= hosts) return;
-    cutters[host].feed(bytes, [&](std::string_view line) { boot_ids[host] = line; });
+    cutters[host].feed(bytes, [&](const LineCutter::Piece& piece) { boot_ids[host] = piece.line; });
   });
   std::vector<int> machines;
   for (const std::string& id : boot_ids) {

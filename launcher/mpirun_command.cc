@@ -148,6 +148,7 @@ void add_variables(std::vector<std::string>& command, const Options& options, co
         exports[name] = name;
   }
   exports["KOLO_LAUNCHER"] = "KOLO_LAUNCHER=kolorun";
+  if (found.terminal) exports["KOLO_TERMINAL"] = "KOLO_TERMINAL=1";
   if (!contains(found.variables, "OMP_NUM_THREADS"))
     exports["OMP_NUM_THREADS"] =
         "OMP_NUM_THREADS=" + std::to_string(std::max(1, found.topology.cores / local_ranks));
@@ -168,6 +169,7 @@ Surroundings find_surroundings() {
   found.topology = detect_topology();
   found.hostname = process().hostname;
   found.root = geteuid() == 0;
+  found.terminal = isatty(STDOUT_FILENO) == 1;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     found.variables.emplace_back(text.substr(0, text.find('=')));

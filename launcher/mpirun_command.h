@@ -23,6 +23,7 @@ struct Surroundings {
   Topology topology;
   std::string hostname;
   bool root = false;
+  bool terminal = false;               // kolorun's stdout: the ranks may rewrite a line there
   bool batch_job = false;              // a batch system tells mpirun its hosts, which kolorun does not know
   std::vector<std::string> variables;  // names in the environment
   std::vector<int> machines;           // for each host, which machine it is on; empty: each its own

@@ -3,11 +3,13 @@
 #include <boost/program_options.hpp>
 
 #include <algorithm>
-#include <iterator>
+#include <cstddef>
 #include <sstream>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/launcher/allotment.h>
 
 namespace kolo::launcher {
 namespace {
@@ -22,8 +24,10 @@ constexpr double kLongestGrace_s = 86400;
 po::options_description make_description() {
   po::options_description all("Options", 110, 60);
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  all.add_options()("ranks,n", text("N"), "number of ranks; left out: all slots of --host or --hostfile")(
-      "host", text("LIST"),
+  all.add_options()("ranks,n", text("N"),
+                    "number of ranks, also -np; left out: all slots of --host or --hostfile, or what a batch "
+                    "system has allotted")(
+      "host,H", text("LIST"),
       "machines and their slots, as in node1:2,node2:2 (1 slot where no number is given)")(
       "hostfile", text("FILE"), "the same from a file, one a line, as in: node1 slots=2")(
       "bind", text("core|none"),
@@ -102,6 +106,42 @@ std::vector<std::string> split_like_shell(const std::string& text) {
   return po::split_unix(text);
 }
 
+// As mpirun, mpiexec and horovodrun spell them.
+std::string usual_spelling(const std::string& word) {
+  if (word == "-np" || word == "--np") return "-n";
+  if (word == "-hostfile" || word == "-machinefile" || word == "--machinefile") return "--hostfile";
+  return word == "-host" ? "--host" : word;
+}
+
+// True if `word` is an option whose value is the next word.
+bool takes_next_word(const std::string& word, const po::options_description& description) {
+  const auto needs_value = [&](const std::string& name) {
+    const auto* const option = description.find_nothrow(name, false);
+    return option != nullptr && option->semantic()->min_tokens() > 0;
+  };
+  if (word.substr(0, 2) == "--") return word.find('=') == std::string::npos && needs_value(word.substr(2));
+  for (size_t i = 1; i < word.size(); ++i)  // as in -qn 2
+    if (needs_value(std::string{'-', word[i]})) return i + 1 == word.size();
+  return false;
+}
+
+struct CommandLine {
+  std::vector<std::string> options, program;
+};
+
+CommandLine split(const std::vector<std::string>& words, const po::options_description& description) {
+  CommandLine line;
+  size_t next = 0;
+  for (; next < words.size() && words[next] != "--" && words[next].substr(0, 1) == "-"; ++next) {
+    line.options.push_back(usual_spelling(words[next]));
+    if (takes_next_word(line.options.back(), description) && next + 1 < words.size())
+      line.options.push_back(words[++next]);
+  }
+  if (next < words.size() && words[next] == "--") ++next;
+  line.program.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
+  return line;
+}
+
 po::variables_map parse_options(const po::options_description& description,
                                 const std::vector<std::string>& words) {
   try {
@@ -114,9 +154,6 @@ po::variables_map parse_options(const po::options_description& description,
     const std::string name = error.get_option_name();
     throw InvalidArgumentError("unknown option {}{} (kolorun --help lists them)", name,
                                did_you_mean(name, option_names(description)));
-  } catch (const po::too_many_positional_options_error&) {
-    throw InvalidArgumentError(
-        "the program must come after --, as in: kolorun -n 2 -- kolo-train --model lenet");
   } catch (const po::error& error) {
     throw InvalidArgumentError("{} (kolorun --help lists the options)", error.what());
   }
@@ -133,9 +170,10 @@ void read_ranks(Options& options, const po::variables_map& values) {
   if (values.count("ranks"))
     options.ranks = static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostRanks));
   else if (!options.hosts.empty()) options.ranks = total_slots(options.hosts);
+  else if (const auto allotted = allotted_ranks()) options.ranks = *allotted;
   else
     throw InvalidArgumentError(
-        "the number of ranks is missing; give it, as in: kolorun -n 2 -- kolo-train --model lenet");
+        "the number of ranks is missing; give it, as in: kolorun -n 2 kolo-train --model lenet");
   const bool may_overfill = std::find(options.mpi_args.begin(), options.mpi_args.end(), "--oversubscribe") !=
                             options.mpi_args.end();
   if (options.hosts.empty() || may_overfill || options.ranks <= total_slots(options.hosts)) return;
@@ -176,10 +214,9 @@ void read_lists(Options& options, const po::variables_map& values) {
 }  // namespace
 
 Options parse_command_line(int argc, const char* const* argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  const auto dashes = std::find(words.begin(), words.end(), "--");
   const auto description = make_description();
-  const auto values = parse_options(description, {words.begin(), dashes});
+  CommandLine line = split({argv + std::min(argc, 1), argv + argc}, description);
+  const auto values = parse_options(description, line.options);
 
   Options options;
   options.help = values.count("help") > 0;
@@ -204,11 +241,11 @@ Options parse_command_line(int argc, const char* const* argv) {
   read_lists(options, values);
   read_hosts(options, values);
   read_ranks(options, values);
-  if (dashes != words.end()) options.program.assign(std::next(dashes), words.end());
+  options.program = std::move(line.program);
   if (options.program.empty() && options.check_network) return options;
   if (options.program.empty() || options.program[0].empty())
     throw InvalidArgumentError(
-        "no program is given; write it after --, as in: kolorun -n 2 -- kolo-train --model lenet");
+        "no program is given; write it behind the options, as in: kolorun -n 2 kolo-train --model lenet");
   return options;
 }
 
@@ -216,9 +253,10 @@ std::string help_text() {
   std::ostringstream text;
   text
       << "kolorun starts a program as several ranks over Open MPI's mpirun, here or on several hosts.\n\n"
-         "  kolorun -n 2 [options] -- program [arguments]\n\n"
+         "  kolorun -n 2 [options] program [arguments]\n\n"
       << make_description()
       << "\n"
+         "The first word that is no option is the program; -- may stand before it.\n"
          "A program without a slash in its name is looked for in PATH and then beside kolorun.\n"
          "Threads: OMP_NUM_THREADS is cores/ranks of a machine, unless it is set already.\n"
          "Signals: the first SIGTERM or SIGINT asks the ranks to stop and waits --stop-grace seconds, the "

@@ -13,7 +13,7 @@ enum class Bind { automatic, core, none };
 enum class Prefix { automatic, always, never };
 
 struct Options {
-  int ranks = 0;            // -n; without it all slots of the hosts
+  int ranks = 0;  // -n; without it all slots of the hosts, or as many as a batch system has allotted
   std::vector<Host> hosts;  // --host, --hostfile; empty: this machine, or what a batch system gives mpirun
   Bind bind = Bind::automatic;        // --bind
   Prefix prefix = Prefix::automatic;  // --prefix
@@ -27,8 +27,8 @@ struct Options {
   ScalingQuestion scaling;            // --gradient-bytes, --step-ms
   bool json = false;                  // --json: of --check-network's report
   bool help = false, version = false, check_build = false;
-  std::vector<std::string>
-      program;  // what stands after --: its name and arguments; empty only with --check-network
+  std::vector<std::string> program;  // its name and arguments: what starts with the first word that is no
+                                     // option, or stands after --; empty only with --check-network
 };
 
 /// Throws InvalidArgumentError or NotFoundError (hostfile) with the one line that the user needs. With

@@ -52,20 +52,32 @@ std::optional<Tag> match_tag(std::string_view text) {
 
 }  // namespace
 
-void LineCutter::feed(std::string_view bytes, const std::function<void(std::string_view)>& take) {
+void LineCutter::cut(const Take& take, char end) {
+  // What starts with a carriage return, "\r50%", has nothing before it that would have to be shown.
+  if (end == '\n' || !started_.empty()) take({started_, end, returned_ && started_.empty()});
+  returned_ = end == '\r';
+  started_.clear();
+}
+
+void LineCutter::feed(std::string_view bytes, const Take& take) {
+  constexpr size_t kLongest = 1 << 20;
   while (!bytes.empty()) {
-    const size_t end = bytes.find('\n');
-    started_.append(bytes.substr(0, end));
+    const size_t end = bytes.find_first_of("\r\n");
+    const size_t room = kLongest - started_.size();
+    started_.append(bytes.substr(0, std::min(end, room)));
+    if (end > room && bytes.size() > room) {
+      bytes.remove_prefix(room);
+      cut(take, '\n');
+      continue;
+    }
     if (end == std::string_view::npos) return;
-    take(started_);
-    started_.clear();
+    cut(take, bytes[end]);
     bytes.remove_prefix(end + 1);
   }
 }
 
-void LineCutter::finish(const std::function<void(std::string_view)>& take) {
-  if (!started_.empty()) take(started_);
-  started_.clear();
+void LineCutter::finish(const Take& take) {
+  if (!started_.empty()) cut(take, '\n');
 }
 
 void TagSplitter::feed(std::string_view bytes, const Take& take) {
@@ -121,9 +133,9 @@ bool names_its_rank(int ranks, int rank, std::string_view line) {
 
 }  // namespace
 
-void OutputSink::add_line(std::string_view line) {
+void OutputSink::add_line(std::string_view line, char end) {
   pending_.append(line);
-  pending_ += '\n';
+  pending_ += end;
 }
 
 bool OutputSink::write_some() {
@@ -169,7 +181,9 @@ OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out,
       err_(err),
       banner_(options.quiet) {}
 
-void OutputRouter::take_line(int rank, Stream stream, std::string line) {
+void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece) {
+  if (piece.is_rest) return sink(stream).add_line("", piece.end);
+  std::string line(piece.line);
   if (stream == Stream::err) {
     if (const auto step = take_last_step(line)) {
       last_step_ = std::max(last_step_.value_or(*step), *step);
@@ -180,12 +194,12 @@ void OutputRouter::take_line(int rank, Stream stream, std::string line) {
       return;
     }
   }
-  sink(stream).add_line(with_prefix(prefix_, ranks_, rank, line));
+  sink(stream).add_line(with_prefix(prefix_, ranks_, rank, line), piece.end);
 }
 
 void OutputRouter::from_rank(int rank, Stream stream, std::string_view bytes) {
   cutters_[{rank, stream}].feed(bytes,
-                                [&](std::string_view line) { take_line(rank, stream, std::string(line)); });
+                                [&](const LineCutter::Piece& piece) { take_line(rank, stream, piece); });
 }
 
 void OutputRouter::from_mpirun(Stream stream, std::string_view bytes) {
@@ -200,8 +214,8 @@ void OutputRouter::finish() {
         [&](int rank, std::string_view piece) { from_rank(rank, stream, piece); });
   for (auto& [source, cutter] : cutters_) {
     const auto [rank, stream] = source;
-    cutter.finish([&, rank = rank, stream = stream](std::string_view line) {
-      take_line(rank, stream, std::string(line));
+    cutter.finish([&, rank = rank, stream = stream](const LineCutter::Piece& piece) {
+      take_line(rank, stream, piece);
     });
   }
   for (const std::string& text : banner_.finish()) err_.add_line(text);

@@ -15,15 +15,27 @@
 
 namespace kolo::launcher {
 
-/// Bytes in, whole lines out, without their newline.
+/// Bytes in, whole lines out. A carriage return ends a line, too: what a program rewrites in place is shown
+/// when it is written. A line of more than 1 MiB comes in pieces of that.
 class LineCutter {
  public:
-  void feed(std::string_view bytes, const std::function<void(std::string_view line)>& take);
-  /// The last line, if it had no newline.
-  void finish(const std::function<void(std::string_view line)>& take);
+  /// end: the newline or carriage return that ended the line, which `line` is without. A newline right behind
+  /// a carriage return comes as a line of its own, with is_rest: it belongs to what stands there already.
+  struct Piece {
+    std::string_view line;
+    char end = '\n';
+    bool is_rest = false;
+  };
+  using Take = std::function<void(const Piece&)>;
+  void feed(std::string_view bytes, const Take& take);
+  /// The last line, if nothing ended it.
+  void finish(const Take& take);
 
  private:
+  void cut(const Take& take, char end);
+
   std::string started_;
+  bool returned_ = false;  // the last piece ended by a carriage return
 };
 
 inline constexpr int kMpirunItself = -1;  // in place of a rank: bytes that mpirun wrote itself
@@ -49,7 +61,7 @@ enum class Stream { out, err };
 class OutputSink {
  public:
   explicit OutputSink(int fd) : fd_(fd) {}
-  void add_line(std::string_view line);
+  void add_line(std::string_view line, char end = '\n');
   /// Writes what can be written without waiting. False once nobody reads any more; all is then dropped.
   bool write_some();
   size_t pending_bytes() const { return pending_.size() - written_; }
@@ -84,7 +96,7 @@ class OutputRouter {
   std::optional<std::int64_t> last_step() const { return last_step_; }
 
  private:
-  void take_line(int rank, Stream stream, std::string line);
+  void take_line(int rank, Stream stream, const LineCutter::Piece& piece);
   OutputSink& sink(Stream stream) { return stream == Stream::out ? out_ : err_; }
 
   const Prefix prefix_;

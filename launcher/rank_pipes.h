@@ -1,4 +1,4 @@
-// A named pipe for each stream of each rank on this machine.
+// A pipe for each stream of each rank on this machine.
 #pragma once
 
 #include <string>
@@ -11,15 +11,12 @@ namespace kolo::launcher {
 
 /// mpirun's own forwarding mixes the pieces of long lines from several ranks, and its --tag-output drops
 /// output when many short lines come at once (8192 bytes for a tagged chunk of 4096). Ranks of this machine
-/// therefore write into pipes of kolorun's.
+/// therefore write into pipes of kolorun's, which they open as /proc/<kolorun>/fd/<n>: no file is left
+/// behind, however kolorun ends.
 class RankPipes {
  public:
-  /// Makes a folder with the pipes in $TMPDIR or /tmp. Throws UnavailableError if that fails.
+  /// Throws ResourceExhaustedError if there can be no more pipes.
   explicit RankPipes(int ranks);
-  RankPipes(const RankPipes&) = delete;
-  RankPipes& operator=(const RankPipes&) = delete;
-  /// Removes the folder.
-  ~RankPipes();
 
   struct Source {
     int rank;
@@ -32,8 +29,7 @@ class RankPipes {
   std::vector<std::string> redirect(const std::vector<std::string>& program) const;
 
  private:
-  std::string folder_;
-  std::vector<Source> sources_;
+  std::vector<Source> sources_;  // by rank: stdout, stderr
 };
 
 }  // namespace kolo::launcher

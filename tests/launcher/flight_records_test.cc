@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include <kolo/core/base/error.h>
+
 #include "tests/core/training/temporary_directory.h"
 
 namespace kolo::launcher {
@@ -90,10 +94,21 @@ TEST(FlightRecords, NameTheRanksWithoutARecord) {
   EXPECT_EQ(summary["missing"].dump(), "[1]");
 }
 
+TEST(FlightRecords, RefuseAJobOfMoreRanksThanThereAre) {
+  const TemporaryDirectory folder;
+  for (const char* identity :
+       {R"("rank":0,"size":2147483647)", R"("rank":-1,"size":2)", R"("rank":2,"size":2)"}) {
+    std::ofstream(folder / "kolo-flight.0.json")
+        << "{" << identity << R"(,"host":"h","reason":"","written":1,"operations":[]})";
+    EXPECT_THAT([&] { read_flight_records({folder.path()}); },
+                ThrowsMessage<DataLossError>(HasSubstr("is no flight record: it is of rank")));
+  }
+}
+
 TEST(FlightRecords, RefuseAFolderWithoutRecords) {
   const TemporaryDirectory folder;
   EXPECT_THAT([&] { read_flight_records({folder.path()}); },
-              ThrowsMessage<std::runtime_error>(HasSubstr("there is no kolo-flight.<rank>.json in")));
+              ThrowsMessage<NotFoundError>(HasSubstr("there is no kolo-flight.<rank>.json in")));
 }
 
 }  // namespace

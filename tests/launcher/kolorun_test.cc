@@ -163,12 +163,15 @@ TEST(Kolorun, TellsTheRanksWhoStartedThemAndTheirThreads) {
   EXPECT_EQ(ended.out, "kolorun 5 a b y\nkolorun 5 a b y\n");
 }
 
-TEST(Kolorun, LeavesNoFolderBehind) {
+TEST(Kolorun, LeavesNoFileBehindEvenWhenItIsKilled) {
   const std::string folder = testing::TempDir() + "kolorun_test_tmp";
   std::filesystem::create_directories(folder);
-  EXPECT_EQ(run({"-n", "2", "--", "true"}, {"TMPDIR=" + folder}).code, 0);
+  RunningProgram program(kolorun({"-n", "2", "--", kRank}, {"TMPDIR=" + folder}));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGKILL);
+  program.finish();
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    EXPECT_THAT(entry.path().string(), Not(HasSubstr("kolorun-")));
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("kolorun")));
 }
 
 TEST(Kolorun, NamesTheRankThatDiedAndItsLastStep) {
@@ -201,6 +204,13 @@ TEST(Kolorun, AsksTheRanksToStopAndEndsWithTheirCode) {
     EXPECT_THAT(program.out(), AllOf(HasSubstr("[0] saved\n"), HasSubstr("[1] saved\n")));
     EXPECT_EQ(program.err(), "");
   }
+}
+
+TEST(Kolorun, ShowsALineWhenItIsPrinted) {
+  RunningProgram program(command({"-q", "-n", "2"}, {PRINTING_RANK}));
+  EXPECT_TRUE(program.wait_for("epoch 1\n", 2));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 0) << program.err();
 }
 
 TEST(Kolorun, HandsOnSigusr2) {

@@ -1,10 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <initializer_list>
+#include <string>
 
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/options.h>
+
+#include "tests/core/training/temporary_directory.h"
 
 namespace kolo::launcher {
 namespace {
@@ -84,11 +89,63 @@ TEST(Options, AreNotGuessedFromTheirBeginning) {
   EXPECT_THAT(refusal({"-n", "1", "--rest", "2", "--", "p"}), HasSubstr("--rest"));
 }
 
-TEST(Options, NeedRanksAndAProgramAfterTheDashes) {
+TEST(Options, EndWithTheFirstWordThatIsNone) {
+  const Options options =
+      parse({"-n", "2", "-q", "--bind=none", "--restarts", "1", "prog", "-n", "7", "--help"});
+  EXPECT_EQ(options.ranks, 2);
+  EXPECT_EQ(options.restarts, 1);
+  EXPECT_FALSE(options.help);
+  EXPECT_THAT(options.program, ElementsAre("prog", "-n", "7", "--help"));
+  EXPECT_THAT(parse({"-qn", "3", "./prog"}).program, ElementsAre("./prog"));
+  EXPECT_THAT(parse({"-n3", "prog", "--", "x"}).program, ElementsAre("prog", "--", "x"));
+}
+
+TEST(Options, AreSpelledAsOtherLaunchersDo) {
+  EXPECT_EQ(parse({"-np", "4", "prog"}).ranks, 4);
+  EXPECT_THAT(parse({"-H", "a:2,b:2", "prog"}).hosts, ElementsAre(Host{"a", 2}, Host{"b", 2}));
+  EXPECT_THAT(refusal({"-machinefile", "/no/such", "prog"}), HasSubstr("/no/such"));
+}
+
+class Allotment : public testing::Test {
+ protected:
+  ~Allotment() override {
+    for (const char* name : kNames) unsetenv(name);
+  }
+  static constexpr const char* kNames[] = {"SLURM_JOB_ID", "SLURM_NTASKS",      "SLURM_TASKS_PER_NODE",
+                                           "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_DJOB_NUMPROC"};
+};
+
+TEST_F(Allotment, OfSlurmIsTheNumberOfRanks) {
+  setenv("SLURM_JOB_ID", "17", 1);
+  setenv("SLURM_TASKS_PER_NODE", "2(x3),1", 1);
+  EXPECT_EQ(parse({"prog"}).ranks, 7);
+  setenv("SLURM_NTASKS", "6", 1);
+  EXPECT_EQ(parse({"prog"}).ranks, 6);
+  EXPECT_EQ(parse({"-n", "2", "prog"}).ranks, 2);
+  EXPECT_EQ(parse({"-H", "a:3", "prog"}).ranks, 3);
+}
+
+TEST_F(Allotment, OfPbsIsALineForEachRank) {
+  const TemporaryDirectory folder;
+  std::ofstream(folder / "nodes") << "a\na\nb\n";
+  setenv("PBS_NODEFILE", (folder / "nodes").c_str(), 1);
+  EXPECT_EQ(parse({"prog"}).ranks, 3);
+}
+
+TEST_F(Allotment, ThatSaysNoNumberIsRefusedByItsName) {
+  setenv("PBS_NODEFILE", "/no/such", 1);
+  EXPECT_THAT(refusal({"prog"}), HasSubstr("PBS_NODEFILE=\"/no/such\" says no number of ranks"));
+  setenv("SLURM_JOB_ID", "17", 1);
+  for (const char* tasks : {"2(x", "x", "2(y3)", "-4", "9223372036854775807(x2)", "()"}) {
+    setenv("SLURM_TASKS_PER_NODE", tasks, 1);
+    EXPECT_THAT(refusal({"prog"}), HasSubstr(std::string("SLURM_TASKS_PER_NODE=\"") + tasks));
+  }
+}
+
+TEST(Options, NeedRanksAndAProgram) {
   EXPECT_THAT(refusal({"--", "p"}), HasSubstr("number of ranks is missing"));
   EXPECT_THAT(refusal({"-n", "2"}), HasSubstr("no program is given"));
   EXPECT_THAT(refusal({"-n", "2", "--"}), HasSubstr("no program is given"));
-  EXPECT_THAT(refusal({"-n", "2", "prog"}), HasSubstr("must come after --"));
 }
 
 TEST(Options, RefuseMoreRanksThanSlotsUnlessMpirunMayOverfill) {

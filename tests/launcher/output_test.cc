@@ -57,13 +57,23 @@ INSTANTIATE_TEST_SUITE_P(OfBytes, TagSplitterPieces, testing::Values(1, 2, 3, 7,
 TEST(LineCutter, JoinsPiecesAndKeepsEmptyLines) {
   LineCutter cutter;
   std::vector<std::string> lines;
-  const auto take = [&](std::string_view line) { lines.emplace_back(line); };
+  const auto take = [&](const LineCutter::Piece& piece) { lines.emplace_back(piece.line); };
   cutter.feed("a", take);
   cutter.feed("b\n\nc", take);
   EXPECT_THAT(lines, ElementsAre("ab", ""));
   cutter.finish(take);
   cutter.finish(take);
   EXPECT_THAT(lines, ElementsAre("ab", "", "c"));
+}
+
+TEST(LineCutter, HandsOnALineWithoutAnEndInPieces) {
+  LineCutter cutter;
+  std::vector<size_t> sizes;
+  const auto take = [&](const LineCutter::Piece& piece) { sizes.push_back(piece.line.size()); };
+  for (int i = 0; i < 9; ++i) cutter.feed(std::string(300'000, 'x'), take);
+  EXPECT_THAT(sizes, ElementsAre(1 << 20, 1 << 20));
+  cutter.finish(take);
+  EXPECT_EQ(sizes.back(), 2'700'000u - (2u << 20));
 }
 
 TEST(Prefix, StandsBeforeEachLineOfARank) {
@@ -122,6 +132,19 @@ TEST_F(Router, KeepsTheLinesOfRanksWholeHoweverTheyCome) {
   router.from_rank(0, Stream::out, "zero\n");
   router.finish();
   EXPECT_EQ(printed(out_), "[1] one\n[0] zero zero\n[1] last\n");
+}
+
+TEST_F(Router, ShowsWhatIsRewrittenInPlaceAsItIsWritten) {
+  OutputRouter router(options_, false, out_, err_);
+  router.from_rank(0, Stream::out, "10 %\r");
+  EXPECT_EQ(printed(out_), "[0] 10 %\r");
+  router.from_rank(0, Stream::out, "20 %\r");
+  EXPECT_EQ(printed(out_), "[0] 20 %\r");
+  router.from_rank(0, Stream::out, "\ndone\r");
+  router.from_rank(0, Stream::out, "\n");
+  EXPECT_EQ(printed(out_), "\n[0] done\r\n");
+  router.from_rank(1, Stream::out, "\r1 of 2\r2 of 2\n");
+  EXPECT_EQ(printed(out_), "[1] 1 of 2\r[1] 2 of 2\n");
 }
 
 TEST_F(Router, KeepsTheLargestStepAndPrintsNoneOfTheMarkers) {
