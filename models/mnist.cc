@@ -110,29 +110,41 @@ std::vector<std::uint8_t> read_payload(ByteReader& file, std::int64_t limit) {
   return payload;
 }
 
+// Its header, and then, once the shape is the one that was wanted, its elements.
+class IdxFile {
+ public:
+  IdxFile(const fs::path& path, int dimensions)
+      : path_(path), file_(path_), shape_(read_header(file_, dimensions, path_)) {}
+  const fs::path& path() const { return path_; }
+  const Shape& shape() const { return shape_; }
+
+  Tensor read() {
+    const std::int64_t announced = announced_elements(shape_);
+    const auto payload = read_payload(file_, announced);
+    if (static_cast<std::int64_t>(payload.size()) < announced)
+      throw DataLossError(
+          "{}: truncated: its header announces {} items, {} bytes of shape {}; the file holds {} bytes",
+          path_.string(), shape_.dim(0), announced, shape_, payload.size());
+    std::uint8_t extra;
+    if (file_.read(&extra, 1) != 0)
+      throw DataLossError("{}: trailing bytes after the {} bytes of shape {} that its header announces",
+                          path_.string(), announced, shape_);
+    Tensor tensor(DType::u8, shape_);
+    std::copy(payload.begin(), payload.end(), tensor.data<std::uint8_t>());
+    return tensor;
+  }
+
+ private:
+  const fs::path path_;
+  ByteReader file_;
+  const Shape shape_;
+};
+
 }  // namespace
 
-Tensor read_idx(const fs::path& path, int dimensions) {
-  ByteReader file(path);
-  const Shape shape = read_header(file, dimensions, path);
-  const std::int64_t announced = announced_elements(shape);
-  const auto payload = read_payload(file, announced);
-  if (static_cast<std::int64_t>(payload.size()) < announced)
-    throw DataLossError(
-        "{}: truncated: its header announces {} items, {} bytes of shape {}; the file holds {} bytes",
-        path.string(), shape.dim(0), announced, shape, payload.size());
-  std::uint8_t extra;
-  if (file.read(&extra, 1) != 0)
-    throw DataLossError("{}: trailing bytes after the {} bytes of shape {} that its header announces",
-                        path.string(), announced, shape);
-  Tensor tensor(DType::u8, shape);
-  std::copy(payload.begin(), payload.end(), tensor.data<std::uint8_t>());
-  return tensor;
-}
+Tensor read_idx(const fs::path& path, int dimensions) { return IdxFile(path, dimensions).read(); }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kSide = 28;
 constexpr int kMaxLabel = 9;
@@ -163,6 +175,19 @@ fs::path need_file(const fs::path& folder, const std::string& file) {
   throw NotFoundError("{}: no such file, nor {}.gz", (folder / file).string(), file);
 }
 
+// Before anything of the size that the headers announce is read: a small .gz can hold gigabytes.
+void check_shapes(const IdxFile& images, const IdxFile& labels) {
+  const Shape& shape = images.shape();
+  if (shape.dim(0) != labels.shape().dim(0))
+    throw InvalidArgumentError("{} holds {} images, {} holds {} labels; the counts must be equal",
+                               images.path().string(), shape.dim(0), labels.path().string(),
+                               labels.shape().dim(0));
+  if (shape.dim(0) == 0) throw InvalidArgumentError("{}: holds no images", images.path().string());
+  if (shape.dim(1) != kSide || shape.dim(2) != kSide)
+    throw InvalidArgumentError("{}: images of {}×{}; expected {}×{}", images.path().string(), shape.dim(1),
+                               shape.dim(2), kSide, kSide);
+}
+
 }  // namespace
 
 fs::path find_mnist(const std::optional<std::string>& asked) {
@@ -190,21 +215,14 @@ bool has_mnist_test(const fs::path& folder) {
 }
 
 Dataset load_mnist(const fs::path& folder, Split split) {
-  const auto images_path = need_file(folder, images_name(split)),
-             labels_path = need_file(folder, labels_name(split));
-  Dataset dataset{read_idx(images_path, 3), read_idx(labels_path, 1), "MNIST"};
-  const Shape& shape = dataset.images.shape();
-  if (shape.dim(0) != dataset.size())
-    throw InvalidArgumentError("{} holds {} images, {} holds {} labels; the counts must be equal",
-                               images_path.string(), shape.dim(0), labels_path.string(), dataset.size());
-  if (dataset.size() == 0) throw InvalidArgumentError("{}: holds no images", images_path.string());
-  if (shape.dim(1) != kSide || shape.dim(2) != kSide)
-    throw InvalidArgumentError("{}: images of {}×{}; expected {}×{}", images_path.string(), shape.dim(1),
-                               shape.dim(2), kSide, kSide);
+  IdxFile images(need_file(folder, images_name(split)), 3),
+      labels_file(need_file(folder, labels_name(split)), 1);
+  check_shapes(images, labels_file);
+  Dataset dataset{images.read(), labels_file.read(), fs::weakly_canonical(folder).filename().string()};
   const auto labels = dataset.labels.span<std::uint8_t>();
   const auto bad = std::find_if(labels.begin(), labels.end(), [](int label) { return label > kMaxLabel; });
   if (bad != labels.end())
-    throw InvalidArgumentError("{}: label {} at index {}; labels are 0 to {}", labels_path.string(),
+    throw InvalidArgumentError("{}: label {} at index {}; labels are 0 to {}", labels_file.path().string(),
                                int{*bad}, bad - labels.begin(), kMaxLabel);
   return dataset;
 }

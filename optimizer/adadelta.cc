@@ -8,7 +8,7 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer adadelta("adadelta",
+const RegisterOptimizer adadelta("adadelta", {.learning_rate = 1},
                                  [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                    return std::make_unique<AdadeltaOptimizer>(settings.learning_rate);
                                  });

@@ -9,7 +9,7 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer adagrad("adagrad",
+const RegisterOptimizer adagrad("adagrad", {.learning_rate = 0.02},
                                 [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                   return std::make_unique<AdagradOptimizer>(settings.learning_rate);
                                 });

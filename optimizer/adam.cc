@@ -13,12 +13,15 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer adam("adam", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+const RegisterOptimizer adam("adam", {}, [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
   return std::make_unique<AdamOptimizer>(settings.learning_rate);
 });
-const RegisterOptimizer adam_w("adamw", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
-  return std::make_unique<AdamWOptimizer>(AdamWOptions{.learning_rate = settings.learning_rate});
-});
+const RegisterOptimizer adam_w("adamw", {.decays_weights = true},
+                               [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                                 AdamWOptions options{.learning_rate = settings.learning_rate};
+                                 if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
+                                 return std::make_unique<AdamWOptimizer>(std::move(options));
+                               });
 
 void check_beta(const std::string& optimizer, const char* name, const Hyperparameter& beta) {
   if (const auto number = beta.number(); number && !(*number >= 0 && *number < 1))

@@ -10,9 +10,14 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer ftrl("ftrl", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
-  return std::make_unique<FtrlOptimizer>(settings.learning_rate);
-});
+// With the usual 0.1 the first step forgets the weights that a deep network starts from: they are made anew
+// of the gradients alone.
+const RegisterOptimizer ftrl("ftrl", {.learning_rate = 0.005},
+                             [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                               return std::make_unique<FtrlOptimizer>(
+                                   FtrlOptions{.learning_rate = settings.learning_rate,
+                                               .initial_accumulator_value = 1e-10});
+                             });
 
 void check_not_negative(const char* name, const Hyperparameter& value) {
   if (const auto number = value.number(); number && !(*number >= 0))

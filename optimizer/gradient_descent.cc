@@ -8,9 +8,10 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer sgd("sgd", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
-  return std::make_unique<GradientDescentOptimizer>(settings.learning_rate);
-});
+const RegisterOptimizer sgd("sgd", {.learning_rate = 0.1},
+                            [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                              return std::make_unique<GradientDescentOptimizer>(settings.learning_rate);
+                            });
 
 }  // namespace
 

@@ -15,14 +15,20 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer lars("lars", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
-  return std::make_unique<LARSOptimizer>(
-      LARSOptions{.learning_rate = settings.learning_rate, .momentum = settings.momentum});
-});
+const RegisterOptimizer lars("lars", {.learning_rate = 1, .decays_weights = true},
+                             [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                               LARSOptions options{.learning_rate = settings.learning_rate,
+                                                   .momentum = settings.momentum};
+                               if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
+                               return std::make_unique<LARSOptimizer>(std::move(options));
+                             });
 
-const RegisterOptimizer lamb("lamb", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
-  return std::make_unique<LAMBOptimizer>(settings.learning_rate);
-});
+const RegisterOptimizer lamb("lamb", {.learning_rate = 0.01, .decays_weights = true},
+                             [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                               LAMBOptions options{.learning_rate = settings.learning_rate};
+                               if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
+                               return std::make_unique<LAMBOptimizer>(std::move(options));
+                             });
 
 // A range of the elements of another variable.
 bool is_part(const Variable& variable) { return whole_variable(variable) != variable; }

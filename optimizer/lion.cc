@@ -1,6 +1,7 @@
 #include <kolo/optimizer/lion.h>
 
 #include <memory>
+#include <utility>
 
 #include <kolo/core/ops/training.h>
 #include <kolo/optimizer/registry.h>
@@ -8,9 +9,12 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer lion("lion", [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
-  return std::make_unique<LionOptimizer>(settings.learning_rate);
-});
+const RegisterOptimizer lion("lion", {.learning_rate = 0.0003, .decays_weights = true},
+                             [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+                               LionOptions options{.learning_rate = settings.learning_rate};
+                               if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
+                               return std::make_unique<LionOptimizer>(std::move(options));
+                             });
 
 }  // namespace
 

@@ -5,20 +5,28 @@
 namespace kolo {
 namespace {
 
-Registry<OptimizerFactory>& registry() {
-  static Registry<OptimizerFactory> optimizers("optimizer");
+struct Entry {
+  OptimizerTraits traits;
+  OptimizerFactory make;
+};
+
+Registry<Entry>& registry() {
+  static Registry<Entry> optimizers("optimizer");
   return optimizers;
 }
 
 }  // namespace
 
-RegisterOptimizer::RegisterOptimizer(const std::string& name, OptimizerFactory make, SourceLine place) {
-  registry().add(name, make, place);
+RegisterOptimizer::RegisterOptimizer(const std::string& name, OptimizerTraits traits, OptimizerFactory make,
+                                     SourceLine place) {
+  registry().add(name, {traits, make}, place);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const std::string& name, const OptimizerSettings& settings) {
-  return registry().at(name)(settings);
+  return registry().at(name).make(settings);
 }
+
+OptimizerTraits optimizer_traits(const std::string& name) { return registry().at(name).traits; }
 
 std::vector<std::string> registered_optimizers() { return registry().names(); }
 

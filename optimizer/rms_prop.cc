@@ -8,7 +8,7 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer rms_prop("rmsprop",
+const RegisterOptimizer rms_prop("rmsprop", {},
                                  [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                    return std::make_unique<RMSPropOptimizer>(settings.learning_rate);
                                  });

@@ -5,7 +5,7 @@
 
 using namespace kolo;
 
-int main() {
+int main() try {
   Graph graph;
   Scope s(graph);
   Outputs towers;
@@ -21,4 +21,7 @@ int main() {
   const Tensor result = session.run(sum);
   const float* r = result.data<float>();
   std::printf("[[%g,%g],[%g,%g]]\n", r[0], r[1], r[2], r[3]);
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\nWithout GPUs: KOLO_VIRTUAL_GPUS=4 multi_tower\n", error.what());
+  return 1;
 }

@@ -6,7 +6,7 @@
 
 using namespace kolo;
 
-int main() {
+int main() try {
   Graph graph;
   Scope s = Scope(graph).device(
       [](const Node& node) { return node.schema().is_variable_storage() ? "/cpu:0" : "/gpu:0"; });
@@ -17,4 +17,7 @@ int main() {
   Session session(graph, {.log_device_placement = true});
   session.run(a.initializer());
   std::printf("%g\n", session.run(c).value<float>());
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\nWithout GPUs: KOLO_VIRTUAL_GPUS=1 variables_on_cpu\n", error.what());
+  return 1;
 }

@@ -44,13 +44,17 @@ Evaluation evaluate_on_all_ranks(Session& session, const CorrectCount& count, co
 }
 
 void EvaluationHook::end(Session& session) {
-  if (skip_ || !test_) return;
+  if (!skip_) result_ = evaluate(session);
+}
+
+std::optional<Evaluation> EvaluationHook::evaluate(Session& session) const {
+  if (!test_) return std::nullopt;
   // Moving averages are each rank's own. What is evaluated is what was saved: rank 0's.
   std::vector<Variable> averages;
   for (const Operation& update : update_ops(count_.count().node->graph()))
     averages.push_back(Variable::of(*update.node->input(0).node));
   if (!averages.empty()) broadcast_variables(session, averages, 0);
-  result_ = evaluate_on_all_ranks(session, count_, *test_, batch_size_);
+  return evaluate_on_all_ranks(session, count_, *test_, batch_size_);
 }
 
 }  // namespace kolo::models

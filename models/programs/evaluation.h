@@ -46,6 +46,8 @@ class EvaluationHook : public SessionRunHook {
       : count_(count), test_(std::move(test)), batch_size_(batch_size) {}
   /// The same on all ranks.
   void skip(bool yes) { skip_ = yes; }
+  /// As end() does, at any step. All ranks together; nothing without test samples.
+  std::optional<Evaluation> evaluate(Session& session) const;
   void end(Session& session) override;
   /// Nothing before end(), or without test samples.
   const std::optional<Evaluation>& result() const { return result_; }

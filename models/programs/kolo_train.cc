@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
     evaluate(options);
     return 0;
   }
+  if (!options.log_dir.empty()) propose_record_folder(options.log_dir);
   install_stop_signals();  // before the data is read: a request to stop is heard from here on
   train(options);
   return 0;

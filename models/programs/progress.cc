@@ -7,15 +7,17 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-
-#include <nlohmann/json.hpp>
+#include <random>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/runtime/group.h>
 
 namespace kolo::models {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds kBetweenReports{1}, kBetweenPlainLines{10};
 
 std::string clock_time(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::lround(std::min(seconds, 1e9)));
@@ -23,59 +25,106 @@ std::string clock_time(double seconds) {
                        : fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// mpirun gives its ranks a pseudo terminal, whatever becomes of what they write.
-bool is_terminal() { return isatty(STDOUT_FILENO) == 1 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr; }
+// mpirun gives its ranks a pseudo terminal, whatever becomes of what they write; kolorun says what its own
+// stdout is.
+bool is_terminal() {
+  const char* const of_kolorun = std::getenv("KOLO_TERMINAL");
+  if (of_kolorun != nullptr) return std::string_view(of_kolorun) == "1";
+  return isatty(STDOUT_FILENO) == 1 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr;
+}
 
 // Rates and times in as many digits as they mean something.
 double to_tenths(double value) { return std::round(value * 10) / 10; }
 
 template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
+
+std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 }  // namespace
 
+double mean_over_ranks(double mine) {
+  double sum = 0;
+  for (const std::string& theirs : world_group().allgather(fmt::format("{}", mine))) sum += std::stod(theirs);
+  return sum / world_group().size();
+}
+
 Progress::Progress(ProgressOptions options)
     : options_(std::move(options)),
-      terminal_(!options_.json && is_terminal()),
-      interval_(std::max<std::int64_t>(1, options_.last_step / 100)) {
+      run_(fmt::format("{:08x}", std::random_device()())),
+      rewrites_(!options_.json && is_terminal()) {
   if (!options_.prints || options_.log_file.empty()) return;
   log_.open(options_.log_file, std::ios::app);
   if (!log_) throw FailedPreconditionError("cannot write the log file {}", options_.log_file);
 }
 
 void Progress::start(std::int64_t global_step) {
-  first_step_ = global_step;
-  started_ = Clock::now();
+  first_step_ = last_told_ = global_step;
+  started_ = told_ = Clock::now();
+  due_ = global_step + (options_.log_steps ? steps_to_next(global_step) : 1);
 }
 
 double Progress::samples_per_second(std::int64_t global_step) const {
-  const std::chrono::duration<double> elapsed = Clock::now() - started_;
+  const Seconds elapsed = Clock::now() - started_;
   return static_cast<double>((global_step - first_step_) * options_.global_batch) /
          std::max(elapsed.count(), 1e-9);
 }
 
-void Progress::step(std::int64_t global_step, double loss) {
-  if (!options_.prints) return;
+double Progress::epoch_at(std::int64_t global_step) const {
+  return static_cast<double>(global_step) / static_cast<double>(options_.steps_per_epoch);
+}
+
+// By this rank's clock. The first steps are slow, and a guess from them not far from the truth: no interval
+// is more than ten times the one before.
+std::int64_t Progress::steps_to_next(std::int64_t global_step) const {
+  if (options_.log_steps) return *options_.log_steps - global_step % *options_.log_steps;
+  const std::int64_t before = std::max<std::int64_t>(1, global_step - last_told_);
+  const Seconds a_step = Seconds(Clock::now() - told_) / static_cast<double>(before);
+  const double steps = kBetweenReports / std::max(a_step, Seconds(1e-9));
+  return std::llround(std::clamp(steps, 1.0, 10.0 * static_cast<double>(before)));
+}
+
+double Progress::step(std::int64_t global_step, double own_loss, double learning_rate) {
+  double loss = 0;
+  const auto all = world_group().allgather(fmt::format("{} {}", steps_to_next(global_step), own_loss));
+  for (const std::string& theirs : all) loss += std::stod(theirs.substr(theirs.find(' ')));
+  loss /= static_cast<double>(all.size());
+  due_ = global_step + std::stoll(all[0]);
+  last_told_ = global_step;
+  told_ = Clock::now();
+  if (!options_.prints) return loss;
+
   const double rate = samples_per_second(global_step);
   const double left =
       static_cast<double>((options_.last_step - global_step) * options_.global_batch) / std::max(rate, 1e-9);
-  write_json(Json{{"event", "progress"},
-                  {"global_step", global_step},
-                  {"loss", loss},
-                  {"samples_per_s", to_tenths(rate)},
-                  {"seconds_left", to_tenths(left)},
-                  {"data", options_.data_name}}
-                 .dump());
+  Json json = row("progress", global_step);
+  json["loss"] = loss;
+  json["learning_rate"] = learning_rate;
+  json["samples_per_s"] = to_tenths(rate);
+  json["seconds_left"] = to_tenths(left);
+  write_json(json);
+  const bool is_time =
+      rewrites_ || options_.log_steps || !printed_ || told_ - *printed_ >= kBetweenPlainLines;
+  if (!options_.json && is_time)
+    print_line(fmt::format(
+        "step {}/{}  epoch {:.2f}  loss {:.4f}  rate {:.3g}  {:.0f} samples/s on {}  {} left  ({})",
+        global_step, options_.last_step, epoch_at(global_step), loss, learning_rate, rate,
+        ranks_text(options_.ranks), clock_time(left), options_.data_name));
+  return loss;
+}
+
+void Progress::validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples) {
+  if (!options_.prints) return;
+  Json json = row("validation", global_step);
+  json["test_accuracy"] = test_accuracy;
+  json["test_samples"] = test_samples;
+  write_json(json);
   if (options_.json) return;
-  const std::string line =
-      fmt::format("step {}/{}  loss {:.4f}  {:.0f} samples/s on {} rank{}  {} left  ({})", global_step,
-                  options_.last_step, loss, rate, options_.ranks, options_.ranks == 1 ? "" : "s",
-                  clock_time(left), options_.data_name);
-  // On a terminal one line is written over and over; \033[K clears what a longer one left.
-  if (terminal_) fmt::print("\r{}\033[K", line);
-  else fmt::print("{}\n", line);
+  end_line();
+  fmt::print("step {}: test accuracy {:.2f} % of {} test samples ({})\n", global_step, test_accuracy * 100,
+             test_samples, options_.data_name);
   std::fflush(stdout);
 }
 
@@ -83,34 +132,58 @@ void Progress::done(const TrainResult& result) {
   if (!options_.prints) return;
   const bool made_steps = result.global_step > first_step_;
   const double rate = made_steps ? final_rate_ : 0;
-  write_json(Json{{"event", "done"},
-                  {"global_step", result.global_step},
-                  {"loss", or_null(result.loss)},
-                  {"test_accuracy", or_null(result.test_accuracy)},
-                  {"samples_per_s", to_tenths(rate)},
-                  {"ranks", options_.ranks},
-                  {"data", options_.data_name},
-                  {"stopped_on_request", result.stopped_on_request}}
-                 .dump());
+  Json json = row("done", result.global_step);
+  json["loss"] = or_null(result.loss);
+  json["test_accuracy"] = or_null(result.test_accuracy);
+  json["samples_per_s"] = to_tenths(rate);
+  json["ranks"] = options_.ranks;
+  json["stopped_on_request"] = result.stopped_on_request;
+  write_json(json);
   if (options_.json) return;
-  if (terminal_ && made_steps) fmt::print("\n");
+  end_line();
   fmt::print("{}: step {}", result.stopped_on_request ? "stopped on request" : "done", result.global_step);
   if (result.loss) fmt::print(", loss {:.4f}", *result.loss);
   if (result.test_accuracy)
     fmt::print(", test accuracy {:.2f} % of {} test samples ({})", *result.test_accuracy * 100,
                result.test_samples, options_.data_name);
   else fmt::print(" ({})", options_.data_name);
-  if (made_steps)
-    fmt::print(", {:.0f} samples/s on {} rank{}", rate, options_.ranks, options_.ranks == 1 ? "" : "s");
+  if (made_steps) fmt::print(", {:.0f} samples/s on {}", rate, ranks_text(options_.ranks));
   fmt::print("\n");
   std::fflush(stdout);
 }
 
-void Progress::write_json(const std::string& line) {
+Progress::Json Progress::row(const char* event, std::int64_t global_step) const {
+  const Seconds now = std::chrono::system_clock::now().time_since_epoch();
+  Json row = {{"event", event},
+              {"run", run_},
+              {"time", std::round(now.count() * 1000) / 1000},
+              {"global_step", global_step}};
+  if (options_.steps_per_epoch > 0) row["epoch"] = std::round(epoch_at(global_step) * 1000) / 1000;
+  row["data"] = options_.data_name;
+  return row;
+}
+
+void Progress::write_json(const Json& row) {
+  const std::string line = row.dump();
   if (log_.is_open()) log_ << line << std::endl;
   if (!options_.json) return;
   fmt::print("{}\n", line);
   std::fflush(stdout);
+}
+
+// On a terminal one line is written over and over; \033[K clears what a longer one left. The carriage return
+// comes last: kolorun shows what it ends.
+void Progress::print_line(const std::string& line) {
+  if (rewrites_) fmt::print("{}\033[K\r", line);
+  else fmt::print("{}\n", line);
+  std::fflush(stdout);
+  line_open_ = rewrites_;
+  printed_ = Clock::now();
+}
+
+void Progress::end_line() {
+  if (line_open_) fmt::print("\n");
+  line_open_ = false;
 }
 
 }  // namespace kolo::models

@@ -7,16 +7,20 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 namespace kolo::models {
 
 struct ProgressOptions {
   bool prints = true;  // rank 0 alone does
   bool json = false;
   std::string log_file;   // "": none
-  std::string data_name;  // "MNIST", "generated digits"
+  std::string data_name;  // "mnist", "generated digits"
   int ranks = 1;
-  std::int64_t global_batch = 0;  // samples of all ranks in a step
+  std::int64_t global_batch = 0;     // samples of all ranks in a step
+  std::int64_t steps_per_epoch = 0;  // 0: there are no epochs, nothing is trained
   std::int64_t last_step = 0;
+  std::optional<std::int64_t> log_steps = {};  // between two reports; none: by time
 };
 
 /// What is told at the end.
@@ -36,25 +40,39 @@ class Progress {
 
   /// The clock starts: before the first step of this run.
   void start(std::int64_t global_step);
-  /// Steps between two reports: the same on all ranks, since all must come together for the loss.
-  std::int64_t interval() const { return interval_; }
-  void step(std::int64_t global_step, double loss);
+  /// True on all ranks at the same steps, about a second apart.
+  bool is_due(std::int64_t global_step) const { return global_step >= due_; }
+  /// own_loss: this rank's; the mean over the ranks is returned, and told by rank 0 with the rate of the
+  /// step. All ranks call it together, where it is due.
+  double step(std::int64_t global_step, double own_loss, double learning_rate);
+  void validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples);
   /// The clock stops: after the last step, before saving and evaluation.
   void stop(std::int64_t global_step) { final_rate_ = samples_per_second(global_step); }
   void done(const TrainResult& result);
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Json = nlohmann::ordered_json;
   double samples_per_second(std::int64_t global_step) const;
-  void write_json(const std::string& line);
+  std::int64_t steps_to_next(std::int64_t global_step) const;
+  double epoch_at(std::int64_t global_step) const;
+  Json row(const char* event, std::int64_t global_step) const;
+  void write_json(const Json& row);
+  void print_line(const std::string& line);
+  void end_line();
 
   ProgressOptions options_;
   std::ofstream log_;
-  bool terminal_;
-  std::int64_t interval_;
-  std::int64_t first_step_ = 0;
-  Clock::time_point started_;
+  std::string run_;  // tells the lines of one run from those of the next in the same file
+  bool rewrites_;    // one line, in place
+  bool line_open_ = false;
+  std::int64_t first_step_ = 0, last_told_ = 0, due_ = 0;
+  Clock::time_point started_, told_;
+  std::optional<Clock::time_point> printed_;
   double final_rate_ = 0;
 };
+
+/// The mean over the ranks of what each holds. All ranks call it together.
+double mean_over_ranks(double mine);
 
 }  // namespace kolo::models

@@ -23,6 +23,15 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+// "of adadelta 1, adagrad 0.01, …".
+std::string default_rates() {
+  std::string text;
+  for (const std::string& name : registered_optimizers())
+    text += fmt::format("{} {} {:g}", text.empty() ? "(default:" : ",", name,
+                        optimizer_traits(name).learning_rate);
+  return text + ")";
+}
+
 po::options_description described_options() {
   po::options_description all("Options");
   // Values are taken as text and parsed strictly by ourselves: "12x", "nan" and "-0" are no counts.
@@ -33,9 +42,23 @@ po::options_description described_options() {
       "folder with the four IDX files of MNIST, plain or .gz; \"generated\" draws digits "
       "(default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
       "optimizer", text()->value_name("NAME"),
-      fmt::format("{} (default adam; momentum 0.9)", joined(registered_optimizers())).c_str())(
-      "learning-rate", text()->value_name("X"), "(default 0.001)")("batch-size", text()->value_name("N"),
-                                                                   "samples per rank and step (default 64)")(
+      fmt::format("{} (default adam)", joined(registered_optimizers())).c_str())(
+      "learning-rate", text()->value_name("X"), default_rates().c_str())(
+      "momentum", text()->value_name("X"), "of momentum, nesterov and lars (default 0.9)")(
+      "weight-decay", text()->value_name("X"),
+      "of adamw, lamb, lars and lion their own; for the others X times the weights is added to the gradient")(
+      "schedule", text()->value_name("NAME"),
+      "of the learning rate over all steps: constant|linear|cosine to 0|step, a tenth after 1/2 and after "
+      "3/4 "
+      "of them (default constant)")("warmup", text()->value_name("N"),
+                                    "steps in which the rate grows from 0 to what it is (default 0)")(
+      "clip-norm", text()->value_name("X"), "gradients together are no longer than this")(
+      "backward-passes", text()->value_name("N"),
+      "batches whose gradients are averaged on a rank before they are reduced: one step (default 1)")(
+      "compression", text()->value_name("NAME"),
+      "how gradients travel: none|fp16|bf16|powersgd[:RANK]|topk[:RATIO] (default none)")(
+      "sharded", po::bool_switch(), "each rank keeps a part of the optimizer's state (ZeRO stage 1)")(
+      "batch-size", text()->value_name("N"), "samples per rank and backward pass (default 64)")(
       "steps", text()->value_name("N"),
       "steps in all, counted from step 0: a restarted run does what is missing")(
       "epochs", text()->value_name("N"), "the same in passes over the training samples (default 10)")(
@@ -50,7 +73,12 @@ po::options_description described_options() {
       "for one that begins anew")(
       "keep-going", po::bool_switch(),
       "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
-      "seed", text()->value_name("N"), "of first weights and of the order of samples (default 1)")(
+      "keep", text()->value_name("N"), "the newest N checkpoints, 0: all of them (default 5)")(
+      "validate-every", text()->value_name("N"), "evaluate the test samples every N steps, too")(
+      "log-steps", text()->value_name("N"),
+      "tell the progress every N steps (default: each second on a terminal and in the logs, each 10 s in "
+      "plain lines)")("seed", text()->value_name("N"),
+                      "of first weights and of the order of samples (default 1)")(
       "device", text()->value_name("WHERE"), "auto|cpu|gpu (default auto)")(
       "threads", text()->value_name("T"),
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks of the host)")(
@@ -90,6 +118,56 @@ DeviceChoice device_from(const std::string& text) {
   throw UsageError(fmt::format("--device \"{}\" is not valid; it must be auto, cpu or gpu", text));
 }
 
+// Empty where the option is not given.
+std::optional<double> number(const po::variables_map& values, const char* option, double least,
+                             double below) {
+  const auto text = given(values, option);
+  if (!text) return std::nullopt;
+  const auto value = parse_double(*text);
+  if (!value || !(*value >= least && *value < below))
+    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a number from {} to less than {}",
+                                 option, *text, least, below));
+  return value;
+}
+
+std::optional<double> positive(const po::variables_map& values, const char* option) {
+  const auto text = given(values, option);
+  if (!text) return std::nullopt;
+  const auto value = parse_double(*text);
+  if (!value || *value <= 0)
+    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a number above 0", option, *text));
+  return value;
+}
+
+Schedule schedule_from(const std::string& text) {
+  if (text == "constant") return Schedule::constant;
+  if (text == "linear") return Schedule::linear;
+  if (text == "cosine") return Schedule::cosine;
+  if (text == "step") return Schedule::step;
+  throw UsageError(
+      fmt::format("--schedule \"{}\" is not valid; it must be constant, linear, cosine or step", text));
+}
+
+CompressionChoice compression_from(const std::string& text) {
+  using Kind = CompressionChoice::Kind;
+  if (text == "none") return {};
+  if (text == "fp16") return {Kind::fp16};
+  if (text == "bf16") return {Kind::bf16};
+  const auto colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const std::string parameter = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (const auto rank = parse_int64(colon == std::string::npos ? "1" : parameter);
+      name == "powersgd" && rank && *rank >= 1 && *rank <= 1 << 20)
+    return {Kind::powersgd, static_cast<double>(*rank)};
+  if (const auto ratio = parse_double(colon == std::string::npos ? "0.01" : parameter);
+      name == "topk" && ratio && *ratio > 0 && *ratio <= 1)
+    return {Kind::topk, *ratio};
+  throw UsageError(
+      fmt::format("--compression \"{}\" is not valid; it must be none, fp16, bf16, powersgd, "
+                  "powersgd:RANK, topk or topk:RATIO",
+                  text));
+}
+
 void check_name(const char* what, const std::string& name, const std::vector<std::string>& known) {
   for (const auto& candidate : known)
     if (candidate == name) return;
@@ -103,13 +181,16 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "model")) options.model = *text;
   options.data = given(values, "data");
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;
-  if (const auto text = given(values, "learning-rate")) {
-    const auto rate = parse_double(*text);
-    if (!rate || *rate <= 0)
-      throw UsageError(
-          fmt::format("--learning-rate \"{}\" is not valid; it must be a number above 0", *text));
-    options.learning_rate = *rate;
-  }
+  options.learning_rate = positive(values, "learning-rate");
+  if (const auto momentum = number(values, "momentum", 0, 1)) options.momentum = *momentum;
+  options.weight_decay = number(values, "weight-decay", 0, 1);
+  options.schedule = schedule_from(given(values, "schedule").value_or("constant"));
+  if (const auto text = given(values, "warmup")) options.warmup = count("warmup", *text, 0, kMost);
+  options.clip_norm = positive(values, "clip-norm");
+  if (const auto text = given(values, "backward-passes"))
+    options.backward_passes = static_cast<int>(count("backward-passes", *text, 1, 1 << 20));
+  options.compression = compression_from(given(values, "compression").value_or("none"));
+  options.sharded = values["sharded"].as<bool>();
   if (const auto text = given(values, "batch-size"))
     options.batch_size = count("batch-size", *text, 1, 1 << 24);
   if (const auto text = given(values, "steps")) options.steps = count("steps", *text, 1, kMost);
@@ -120,6 +201,11 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "init-from")) options.init_from = *text;
   if (const auto text = given(values, "init-names")) options.init_names = *text;
   options.keep_going = values["keep-going"].as<bool>();
+  if (const auto text = given(values, "keep"))
+    options.keep = static_cast<int>(count("keep", *text, 0, 1 << 30));
+  if (const auto text = given(values, "validate-every"))
+    options.validate_every = count("validate-every", *text, 1, kMost);
+  if (const auto text = given(values, "log-steps")) options.log_steps = count("log-steps", *text, 1, kMost);
   if (const auto text = given(values, "seed")) options.seed = count("seed", *text, 0, kMost);
   if (const auto text = given(values, "device")) options.device = device_from(*text);
   if (const auto text = given(values, "threads"))
@@ -148,6 +234,16 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--init-names needs --init-from, the file whose names it tells");
   if (options.evaluate && !options.init_from.empty())
     throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
+  for (const char* name : {"optimizer", "learning-rate", "momentum", "weight-decay", "schedule", "warmup",
+                           "clip-norm", "backward-passes", "compression", "steps", "epochs", "save-steps",
+                           "keep", "validate-every", "log-steps", "trace"})
+    if (options.evaluate && values.count(name) > 0)
+      throw UsageError(
+          fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));
+  if (options.evaluate && options.sharded)
+    throw UsageError("--sharded is of a training, and --evaluate trains nothing; leave one of them out");
+  if (values.count("keep") > 0 && options.checkpoint_dir.empty())
+    throw UsageError("--keep needs --checkpoint-dir, the folder of the checkpoints");
   if (values.count("checkpoint-dir") > 0 && options.checkpoint_dir.empty())
     throw UsageError("--checkpoint-dir \"\" is not valid; it must name a folder");
 }
@@ -171,7 +267,9 @@ TrainOptions parse_train_options(int argc, const char* const* argv) {
     throw UsageError(fmt::format("{}; see kolo-train --help", error.what()));
   }
   TrainOptions options = read_values(values);
-  if (!options.help && !options.version) check_combination(options, values);
+  if (options.help || options.version) return options;
+  check_combination(options, values);
+  if (!options.learning_rate) options.learning_rate = optimizer_traits(options.optimizer).learning_rate;
   return options;
 }
 
@@ -182,7 +280,8 @@ std::string train_help() {
           "  kolorun -n 2 -- kolo-train --model lenet --checkpoint-dir ck --epochs 10\n"
           "  kolo-train --model lenet --checkpoint-dir ck --evaluate\n\n"
        << described_options()
-       << "\nSIGTERM or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done, or saved and "
+       << "\nSIGTERM, SIGINT or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done, or "
+          "saved and "
           "stopped on request;\n"
           "2: the command line is wrong; 1: everything else.\n";
   return text.str();

@@ -15,21 +15,39 @@ class UsageError : public std::runtime_error {
 };
 
 enum class DeviceChoice { automatic, cpu, gpu };
+enum class Schedule { constant, linear, cosine, step };
+
+/// "fp16", "powersgd:4", "topk:0.05".
+struct CompressionChoice {
+  enum class Kind { none, fp16, bf16, powersgd, topk };
+  Kind kind = Kind::none;
+  double parameter = 0;  // powersgd: rank; topk: ratio
+};
 
 struct TrainOptions {
   std::string model;
   std::optional<std::string> data;  // a folder, or "generated"
   std::string optimizer = "adam";
-  double learning_rate = 0.001;
+  std::optional<double> learning_rate;  // set by parse_train_options: without the option the optimizer's own
   double momentum = 0.9;
+  std::optional<double> weight_decay;
+  Schedule schedule = Schedule::constant;
+  std::int64_t warmup = 0;  // steps
+  std::optional<double> clip_norm;
+  int backward_passes = 1;
+  CompressionChoice compression;
+  bool sharded = false;
   std::int64_t batch_size = 64;       // per rank
   std::optional<std::int64_t> steps;  // in all, counted from step 0; without it: epochs
   std::int64_t epochs = 10;
   std::string checkpoint_dir;  // "": nothing is saved
   std::optional<std::int64_t> save_steps;
-  std::string init_from;    // "": the initialisers
-  std::string init_names;   // "": tensors are called as the variables
-  bool keep_going = false;  // with a loss that is no number
+  std::string init_from;                       // "": the initialisers
+  std::string init_names;                      // "": tensors are called as the variables
+  bool keep_going = false;                     // with a loss that is no number
+  int keep = 5;                                // checkpoints; 0: all
+  std::optional<std::int64_t> validate_every;  // steps
+  std::optional<std::int64_t> log_steps;       // steps between two reports; none: by time
   std::int64_t seed = 1;
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;      // 0: OMP_NUM_THREADS, else cores ÷ local ranks

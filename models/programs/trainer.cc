@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -31,10 +33,9 @@
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/evaluation.h>
+#include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/trace_hook.h>
 #include <kolo/optimizer/broadcast_hook.h>
-#include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/registry.h>
 
 namespace kolo::models {
 namespace {
@@ -106,21 +107,14 @@ Data load_data(const TrainOptions& options, bool training) {
   return data;
 }
 
-// The mean over the ranks of what each holds. All ranks call it together.
-double mean_over_ranks(double mine) {
-  double sum = 0;
-  for (const std::string& theirs : world_group().allgather(fmt::format("{}", mine))) sum += std::stod(theirs);
-  return sum / world_group().size();
-}
-
 struct TrainingGraph {
   Graph graph;
   Output images, labels, loss;
-  Operation train_op;
+  std::optional<Recipe> recipe;
   CorrectCount correct;
 };
 
-void build(TrainingGraph& net, const TrainOptions& options) {
+void build(TrainingGraph& net, const TrainOptions& options, std::int64_t last_step) {
   net.graph.set_seed(options.seed);
   Scope s(net.graph);
   net.images = placeholder(s.named("images"), DType::f32, {-1, 1, 28, 28});
@@ -128,9 +122,7 @@ void build(TrainingGraph& net, const TrainOptions& options) {
   const Output logits = find_model(options.model).build(s, net.images);
   net.loss = softmax_cross_entropy(s, logits, net.labels);
   net.correct = CorrectCount(s, inference_form(s, logits), net.images, net.labels);
-  DistributedOptimizer optimizer(make_optimizer(
-      options.optimizer, {.learning_rate = options.learning_rate, .momentum = options.momentum}));
-  net.train_op = optimizer.minimize(s, net.loss);
+  net.recipe = build_training(s, net.loss, options, last_step);
 }
 
 std::string log_file(const TrainOptions& options) {
@@ -160,6 +152,7 @@ MonitoredTrainingSessionOptions session_options(const TrainOptions& options, Bat
   MonitoredTrainingSessionOptions session;
   session.checkpoint_dir = options.checkpoint_dir;
   if (options.save_steps) session.save_checkpoint_steps = options.save_steps;
+  session.max_to_keep = options.keep;
   session.config = session_config(options);
   session.saved_state = {
       {.name = "data",
@@ -180,8 +173,10 @@ void train(const TrainOptions& options) {
       first_weights.names = names_from(options.init_names);
     return load_data(options, true);
   });
-  const std::int64_t last_step = options.steps.value_or(options.epochs * data.batches->steps_per_epoch());
-  const std::int64_t global_batch = data.batches->global_batch_size();
+  const std::int64_t global_batch = data.batches->global_batch_size() * options.backward_passes;
+  const std::int64_t epoch =
+      std::max<std::int64_t>(1, data.batches->steps_per_epoch() / options.backward_passes);
+  const std::int64_t last_step = options.steps.value_or(options.epochs * epoch);
   Prefetcher batches(std::move(data.batches));
   Progress progress({.prints = process().rank == 0,
                      .json = options.json,
@@ -189,10 +184,12 @@ void train(const TrainOptions& options) {
                      .data_name = data.train->name,
                      .ranks = process().size,
                      .global_batch = global_batch,
-                     .last_step = last_step});
+                     .steps_per_epoch = epoch,
+                     .last_step = last_step,
+                     .log_steps = options.log_steps});
 
   TrainingGraph net;
-  build(net, options);
+  shared_errors([&] { build(net, options, last_step); });
   TrainResult result;
   MonitoredTrainingSessionOptions session_settings = session_options(options, batches);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
@@ -209,20 +206,26 @@ void train(const TrainOptions& options) {
   MonitoredTrainingSession& session = *open_session;
   const auto current_step = [&] { return session.global_step(); };
   progress.start(current_step());
+  const auto fixed_rate = net.recipe->learning_rate.number();
+  std::vector<Fetch> fetches = {net.loss, net.recipe->train_op};
+  if (!fixed_rate)
+    fetches.emplace_back(net.recipe->learning_rate.in_graph(Scope(net.graph), DType::f32, "rate"));
   Batch batch;
   double own_loss = 0;
   bool made_steps = false;
   while (current_step() < last_step && !session.should_stop()) {
     batches.next(batch);
-    const auto values =
-        session.run({net.loss, net.train_op}, {{net.images, batch.images}, {net.labels, batch.labels}});
+    const std::int64_t before = current_step();
+    const auto values = session.run(fetches, {{net.images, batch.images}, {net.labels, batch.labels}});
     if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
     own_loss = values[0].value<float>();
     made_steps = true;
-    if (current_step() % progress.interval() == 0) {
-      result.loss = mean_over_ranks(own_loss);
-      progress.step(current_step(), *result.loss);
-    }
+    if (current_step() == before) continue;  // more batches belong to this step
+    if (progress.is_due(current_step()))
+      progress.step(current_step(), own_loss, fixed_rate ? *fixed_rate : values.back().value<float>());
+    if (options.validate_every && current_step() % *options.validate_every == 0 && current_step() < last_step)
+      if (const auto found = evaluation->evaluate(session.session()))
+        progress.validated(current_step(), found->accuracy(), found->samples);
   }
   result.global_step = current_step();
   progress.stop(result.global_step);

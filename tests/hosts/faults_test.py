@@ -12,7 +12,7 @@ import unittest
 
 import hosts
 
-TRAIN = [hosts.BIN / "kolo-train", "--model", "mlp", "--data", "generated", "--batch-size", 16, "--threads", 1, "--json"]
+TRAIN = [hosts.BIN / "kolo-train", "--model", "mlp", "--data", "generated", "--batch-size", 16, "--threads", 1, "--json", "--log-steps", 1]
 LIMIT_S = 10
 
 

@@ -23,7 +23,7 @@ class Training(unittest.TestCase):
         """The bytes of the state after ten steps of four ranks."""
         folder = self.folder / name
         command = ["mpirun", "--hostfile", cluster.hostfile, "--bind-to", "none", "-x", f"KOLO_ALLREDUCE={algorithm}",
-                   TRAIN, "--model", "mlp", "--data", "generated", "--batch-size", 16, "--threads", 1, "--json", "--steps", 10, "--checkpoint-dir", folder]
+                   TRAIN, "--model", "mlp", "--data", "generated", "--batch-size", 16, "--threads", 1, "--json", "--log-steps", 1, "--steps", 10, "--checkpoint-dir", folder]
         result = cluster.run(command)
         self.assertEqual(result.code, 0, result)
         self.assertEqual(json.loads(result.out.splitlines()[-1])["ranks"], 4)

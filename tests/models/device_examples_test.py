@@ -40,6 +40,13 @@ class DeviceExamples(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("Could not satisfy explicit device specification '/device:GPU:3'", done.stderr)
 
+    def test_without_gpus_they_say_how_to_run_them(self):
+        for example, gpus in (("multi_tower", 4), ("variables_on_cpu", 1)):
+            done = run(example)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"KOLO_VIRTUAL_GPUS={gpus} {example}\n", done.stderr)
+            self.assertNotIn("terminate called", done.stderr)
+
     def test_a_device_function_keeps_variables_on_the_cpu(self):  # row 15
         lines = self.lines(run("variables_on_cpu", "1x512MiB"))
         self.assertEqual(lines[-1], "12")

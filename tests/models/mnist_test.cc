@@ -180,7 +180,7 @@ TEST_F(Mnist, LoadsPlainAndCompressedFiles) {
   EXPECT_EQ(dataset.size(), 3);
   EXPECT_EQ(dataset.images.shape(), (Shape{3, 28, 28}));
   EXPECT_EQ(dataset.labels.span<std::uint8_t>()[1], 9);
-  EXPECT_EQ(dataset.name, "MNIST");
+  EXPECT_EQ(dataset.name, fs::path(folder_.path()).filename().string());
 }
 
 TEST_F(Mnist, NamesFilesAndCountsThatDiffer) {
@@ -202,6 +202,14 @@ TEST_F(Mnist, NamesImagesOfAnotherSize) {
   write_plain(folder_ / "train-images-idx3-ubyte", idx_bytes({1, 2, 3}, "abcdef"));
   EXPECT_THAT(loading(Split::train),
               ThrowsMessage<InvalidArgumentError>(HasSubstr("images of 2×3; expected 28×28")));
+}
+
+// 4 GiB follow, or do not.
+TEST_F(Mnist, RefusesImagesOfAnotherSizeBeforeItReadsThem) {
+  write_plain(folder_ / "train-images-idx3-ubyte", idx_bytes({4, 32768, 32768}, ""));
+  write_plain(folder_ / "train-labels-idx1-ubyte", idx_bytes({4}, "abcd"));
+  EXPECT_THAT(loading(Split::train),
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("images of 32768×32768; expected 28×28")));
 }
 
 TEST_F(Mnist, RefusesFilesWithoutImages) {

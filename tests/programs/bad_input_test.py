@@ -21,12 +21,23 @@ class CommandLine(ProgramTest):
         self.refuse((*MLP, "--optimizer", "adamm"), 'there is no optimizer "adamm"', 'did you mean "adam"?')
 
     def test_refuses_numbers_that_are_none(self):
-        for option in ("--steps", "--epochs", "--batch-size", "--save-steps", "--threads"):
+        for option in ("--steps", "--epochs", "--batch-size", "--save-steps", "--threads", "--log-steps", "--backward-passes", "--validate-every"):
             extra = ("--checkpoint-dir", self.folder) if option == "--save-steps" else ()
             for value in ("0", "-3", "nan", "12x", "", "1e3", "99999999999999999999"):
                 self.refuse((*MLP, *extra, f"{option}={value}"), option, value)
         for value in ("0", "-0.1", "nan", "inf", "0.1x"):
             self.refuse((*MLP, f"--learning-rate={value}"), "--learning-rate", value)
+            self.refuse((*MLP, f"--clip-norm={value}"), "--clip-norm", value)
+        for value in ("-0.1", "1", "nan", "x"):
+            self.refuse((*MLP, f"--momentum={value}"), "--momentum", value)
+            self.refuse((*MLP, f"--weight-decay={value}"), "--weight-decay", value)
+        for value in ("fp8", "powersgd:0", "powersgd:x", "topk:0", "topk:2", "topk:"):
+            self.refuse((*MLP, f"--compression={value}"), "--compression", value)
+        self.refuse((*MLP, "--schedule=cos"), "--schedule", "cosine")
+
+    def test_refuses_what_only_a_training_has_where_nothing_is_trained(self):
+        for option in (("--trace", "t.json"), ("--steps", 3), ("--keep", 1), ("--sharded",)):
+            self.refuse((*MLP, "--evaluate", "--checkpoint-dir", self.folder, *option), option[0], "--evaluate trains nothing")
 
     def test_refuses_steps_together_with_epochs(self):
         self.refuse((*MLP, "--steps", 5, "--epochs", 1), "--steps and --epochs")
@@ -38,6 +49,7 @@ class CommandLine(ProgramTest):
         self.refuse(("--data", "generated"), "--model is missing")
         self.refuse((*MLP, "--evaluate"), "--evaluate needs --checkpoint-dir")
         self.refuse((*MLP, "--save-steps", 5), "--save-steps needs --checkpoint-dir")
+        self.refuse((*MLP, "--keep", 2), "--keep needs --checkpoint-dir")
 
     def test_rank_0_alone_says_what_all_ranks_found(self):
         self.refuse(("--model", "lenett", "--data", "generated"), "lenett", ranks=3)

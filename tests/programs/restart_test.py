@@ -11,7 +11,7 @@ import unittest
 
 from programs import ProgramTest, finish, kolorun, rank_processes, run, start
 
-SMALL = ("--model", "mlp", "--data", "generated", "--json")
+SMALL = ("--model", "mlp", "--data", "generated", "--json", "--log-steps", 1)
 
 
 def checkpoint_bytes(folder):
@@ -72,7 +72,8 @@ class StopOnRequest(ProgramTest):
         self.fail("the training did not start: " + process.communicate()[1])
 
     def test_a_signal_to_one_rank_stops_all_after_the_same_step_saved(self):
-        for ranks, number in ((1, signal.SIGTERM), (2, signal.SIGUSR1), (3, signal.SIGTERM)):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and so would the program
+        for ranks, number in ((1, signal.SIGTERM), (1, signal.SIGINT), (2, signal.SIGUSR1), (3, signal.SIGTERM)):
             with self.subTest(ranks=ranks, number=number):
                 result, folder = self.stop(ranks, number)
                 self.assert_ok(result)

@@ -7,11 +7,12 @@ from programs import ProgramTest, mnist, run
 
 # Sizes that train in a moment. Generated digits, so that these tests run everywhere.
 SMALL = ("--model", "mlp", "--data", "generated", "--json")
+EACH_STEP = (*SMALL, "--log-steps", 1)
 
 
 class Train(ProgramTest):
     def test_prints_one_json_object_a_line_and_done_at_the_end(self):
-        result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 30, "--checkpoint-dir", self.folder, ranks=2))
+        result = self.assert_ok(run("kolo-train", *EACH_STEP, "--steps", 30, "--checkpoint-dir", self.folder, ranks=2))
         done = result.done
         self.assertEqual(done["event"], "done")
         self.assertEqual(done["global_step"], 30)
@@ -28,7 +29,7 @@ class Train(ProgramTest):
         for ranks in (1, 2):
             result = self.assert_ok(run("kolo-train", "--model", "mlp", "--data", "generated", "--steps", 3, ranks=ranks))
             lines = result.out.splitlines()
-            self.assertEqual(len(lines), 4)
+            self.assertEqual(len(lines), 2, "the first step, and the end")
             for line in lines:
                 self.assertIn("generated digits", line)
                 self.assertNotIn("\033", line)
@@ -37,7 +38,7 @@ class Train(ProgramTest):
     def test_one_two_and_four_ranks_see_the_same_samples(self):
         losses = {}
         for ranks, batch in ((1, 128), (2, 64), (4, 32)):
-            result = self.assert_ok(run("kolo-train", *SMALL, "--optimizer", "sgd", "--learning-rate", 0.05, "--steps", 50,
+            result = self.assert_ok(run("kolo-train", *EACH_STEP, "--optimizer", "sgd", "--learning-rate", 0.05, "--steps", 50,
                                         "--batch-size", batch, "--threads", 1, ranks=ranks))
             losses[ranks] = [e["loss"] for e in result.events if e["event"] == "progress"]
             self.assertEqual(len(losses[ranks]), 50)
@@ -48,7 +49,7 @@ class Train(ProgramTest):
     def test_virtual_gpus_give_the_losses_of_the_cpu(self):
         losses = []
         for device, environment in (("cpu", {}), ("gpu", {"KOLO_VIRTUAL_GPUS": "2x512MiB"})):
-            result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 5, "--threads", 1, "--device", device, ranks=2,
+            result = self.assert_ok(run("kolo-train", *EACH_STEP, "--steps", 5, "--threads", 1, "--device", device, ranks=2,
                                         **environment))
             losses.append([e["loss"] for e in result.events if e["event"] == "progress"])
         self.assertEqual(losses[0], losses[1])
@@ -75,13 +76,13 @@ class Train(ProgramTest):
         self.assert_one_line(run("kolo-train", *SMALL, "--evaluate", "--checkpoint-dir", self.folder / "none"), 1, "checkpoint", "none")
 
     def test_writes_the_same_lines_to_the_log_folder(self):
-        result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 4, "--log-dir", self.folder / "logs", ranks=2))
+        result = self.assert_ok(run("kolo-train", *EACH_STEP, "--steps", 4, "--log-dir", self.folder / "logs", ranks=2))
         lines = (self.folder / "logs" / "metrics.jsonl").read_text().splitlines()
         self.assertEqual([json.loads(line) for line in lines], result.events)
 
-    def test_each_optimizer_lowers_the_loss(self):
-        for optimizer, rate in (("sgd", 0.1), ("momentum", 0.05), ("nesterov", 0.05), ("adagrad", 0.05), ("adam", 0.001)):
-            result = self.assert_ok(run("kolo-train", *SMALL, "--optimizer", optimizer, "--learning-rate", rate, "--steps", 30))
+    def test_each_optimizer_lowers_the_loss_at_its_own_rate(self):
+        for optimizer in ("adadelta", "adagrad", "adam", "adamw", "ftrl", "lamb", "lars", "lion", "momentum", "nesterov", "rmsprop", "sgd"):
+            result = self.assert_ok(run("kolo-train", *EACH_STEP, "--optimizer", optimizer, "--steps", 100))
             progress = [e["loss"] for e in result.events if e["event"] == "progress"]
             self.assertLess(sum(progress[-5:]) / 5, 0.8 * progress[0], optimizer)
 
@@ -119,7 +120,7 @@ class Mnist(ProgramTest):
 
     def test_finds_the_data_of_the_environment(self):
         result = self.assert_ok(run("kolo-train", "--model", "mlp", "--steps", 1, "--json", cwd=self.folder, KOLO_DATA_DIR=mnist().parent))
-        self.assertEqual(result.done["data"], "MNIST")
+        self.assertEqual(result.done["data"], "mnist")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,20 @@
+// How kolo-train's options become a rate, an optimizer and the operation that trains.
+#pragma once
+
+#include <cstdint>
+
+#include <kolo/core/graph/scope.h>
+#include <kolo/models/programs/train_options.h>
+#include <kolo/optimizer/rule_optimizer.h>
+
+namespace kolo::models {
+
+struct Recipe {
+  Operation train_op;
+  Hyperparameter learning_rate;  // of the step that runs: a number, or an f32 scalar of the graph
+};
+
+/// last_step: where the schedule ends. Throws InvalidArgumentError for options that cannot go together.
+Recipe build_training(Scope& s, Output loss, const TrainOptions& options, std::int64_t last_step);
+
+}  // namespace kolo::models

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""What kolo-train tells while it trains, and the options of its optimizer."""
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+import unittest
+
+from programs import ProgramTest, command, environment, kolorun, run
+
+SMALL = ("--model", "mlp", "--data", "generated", "--threads", 1)
+TOLD = (*SMALL, "--json", "--log-steps", 1)
+
+
+def progress(result):
+    return [e for e in result.events if e["event"] == "progress"]
+
+
+def on_a_terminal(words, deadline=60):
+    """What a program writes to a terminal."""
+    reader, terminal = pty.openpty()
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.DEVNULL, env=environment())
+    os.close(terminal)
+    text, end = b"", time.monotonic() + deadline
+    while time.monotonic() < end:
+        if select.select([reader], [], [], 0.1)[0]:
+            try:
+                text += os.read(reader, 65536)
+            except OSError:  # the other end is closed
+                break
+    os.close(reader)
+    if process.poll() is None and time.monotonic() >= end:
+        process.kill()
+    process.wait()
+    return text.decode().replace("\r\n", "\n")
+
+
+class Progress(ProgramTest):
+    def test_rows_carry_time_epoch_rate_and_run(self):
+        before = time.time()
+        first = self.assert_ok(run("kolo-train", *TOLD, "--batch-size", 350, "--steps", 20, "--log-dir", self.folder))
+        self.assert_ok(run("kolo-train", *TOLD, "--steps", 2, "--log-dir", self.folder))
+        rows = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(rows[: len(first.events)], first.events)
+        self.assertEqual(len({row["run"] for row in rows}), 2)
+        self.assertEqual([row["epoch"] for row in rows[:20]], [round(step / 20, 3) for step in range(1, 21)], "7,000 digits")
+        self.assertEqual({row["learning_rate"] for row in rows if row["event"] == "progress"}, {0.001})
+        times = [row["time"] for row in rows]
+        self.assertEqual(times, sorted(times))
+        self.assertTrue(before - 1 < times[0] < time.time() + 1)
+
+    def test_comes_by_time_where_no_steps_are_named(self):
+        for ranks in (1, 2):
+            begin = time.monotonic()
+            result = self.assert_ok(run("kolo-train", *SMALL, "--json", "--steps", 400, ranks=ranks))
+            seconds = time.monotonic() - begin
+            self.assertLess(len(progress(result)), 8 + seconds, "1, 11 and 111 steps, and then one a second")
+            self.assertGreaterEqual(len(progress(result)), 3)
+
+    def test_is_rewritten_in_place_on_a_terminal_also_under_kolorun(self):
+        train = (*SMALL, "--steps", 30)
+        alone = on_a_terminal(command("kolo-train", *train))
+        self.assertRegex(alone, r"^step 1/30  epoch 0\.01  loss [^\n]*\033\[K\r")
+        self.assertRegex(alone, r"\r\ndone: step 30, ")
+        several = on_a_terminal(command("kolo-train", *train, launcher=kolorun(2)))
+        self.assertRegex(several, r"(?m)^\[0\] step 1/30  epoch [^\n]* on 2 ranks [^\n]*\033\[K\r")
+        self.assertRegex(several, r"(?m)^\[0\] done: step 30, ")
+
+    def test_names_the_test_samples_that_were_right_every_so_many_steps(self):
+        result = self.assert_ok(run("kolo-train", *TOLD, "--steps", 60, "--validate-every", 20, ranks=2))
+        rows = [e for e in result.events if e["event"] == "validation"]
+        self.assertEqual([row["global_step"] for row in rows], [20, 40])
+        self.assertGreater(result.done["test_accuracy"], rows[0]["test_accuracy"] - 0.05)
+        self.assertGreater(rows[1]["test_samples"], 0)
+
+
+class Rates(ProgramTest):
+    def rates(self, *options):
+        result = self.assert_ok(run("kolo-train", *TOLD, "--optimizer", "sgd", "--learning-rate", 0.1, "--steps", 8, *options))
+        return [e["learning_rate"] for e in progress(result)]
+
+    def assert_rates(self, options, expected):
+        for found, rate in zip(self.rates(*options), expected, strict=True):
+            self.assertAlmostEqual(found, rate, delta=1e-6)
+
+    def test_fall_as_the_schedule_says(self):
+        self.assert_rates((), [0.1] * 8)
+        self.assert_rates(("--schedule", "linear"), [0.1 * (8 - s) / 8 for s in range(8)])
+        self.assert_rates(("--schedule", "cosine"), [0.1, 0.0961940, 0.0853553, 0.0691342, 0.05, 0.0308658, 0.0146447, 0.0038060])
+        self.assert_rates(("--schedule", "step"), [0.1] * 4 + [0.01] * 2 + [0.001] * 2)
+
+    def test_grow_while_they_warm_up(self):
+        self.assert_rates(("--warmup", 4), [0.025, 0.05, 0.075, 0.1, 0.1, 0.1, 0.1, 0.1])
+
+
+class Gradients(ProgramTest):
+    def done(self, *options, ranks=1, steps=20):
+        result = self.assert_ok(run("kolo-train", *TOLD, "--steps", steps, *options, ranks=ranks))
+        return result.done
+
+    def test_of_several_passes_are_those_of_a_larger_batch(self):
+        sgd = ("--optimizer", "sgd", "--checkpoint-dir")
+        one, two = self.folder / "one", self.folder / "two"
+        self.assertEqual(self.done("--batch-size", 32, *sgd, one)["global_step"], 20)
+        self.assertEqual(self.done("--batch-size", 16, "--backward-passes", 2, *sgd, two)["global_step"], 20)
+        accuracies = [json.loads(run("kolo-train", *SMALL, "--json", "--evaluate", "--checkpoint-dir", folder).out)["test_accuracy"]
+                      for folder in (one, two)]
+        self.assertAlmostEqual(*accuracies, delta=0.002)
+
+    def test_that_are_clipped_to_nothing_change_nothing(self):
+        sgd = ("--optimizer", "sgd", "--learning-rate", 0.1)
+        start = self.done(*sgd, steps=1)["loss"]
+        self.assertAlmostEqual(self.done(*sgd, "--clip-norm", 1e-6)["loss"], start, delta=0.1)
+        self.assertLess(self.done(*sgd, "--clip-norm", 1)["loss"], start - 0.3)
+
+    def test_pull_the_weights_towards_zero_where_they_decay(self):
+        for optimizer in ("sgd", "adamw"):
+            options = ("--optimizer", optimizer, "--learning-rate", 0.1 if optimizer == "sgd" else 0.01)
+            self.assertNotEqual(self.done(*options)["loss"], self.done(*options, "--weight-decay", 0.5)["loss"])
+
+    def test_are_the_same_in_parts_and_nearly_so_when_compressed(self):
+        plain = self.done(ranks=2)["loss"]
+        self.assertEqual(self.done("--sharded", ranks=2)["loss"], plain)
+        for name in ("fp16", "bf16"):
+            self.assertAlmostEqual(self.done("--compression", name, ranks=2)["loss"] / plain, 1, delta=0.05)
+        for name in ("powersgd:2", "topk:0.2"):
+            self.assertGreater(self.done("--compression", name, ranks=2)["loss"], 0)
+
+
+class Checkpoints(ProgramTest):
+    def test_are_kept_as_many_as_asked_for(self):
+        self.assert_ok(run("kolo-train", *TOLD, "--steps", 10, "--save-steps", 2, "--keep", 2, "--checkpoint-dir", self.folder))
+        self.assertEqual(sorted(p.name for p in self.folder.glob("*.safetensors")),
+                         ["model.ckpt-10.safetensors", "model.ckpt-8.safetensors"])
+
+
+if __name__ == "__main__":
+    unittest.main()
