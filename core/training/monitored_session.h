@@ -46,8 +46,8 @@ class MonitoredTrainingSession {
   /// steps among the ranks, restores the newest intact checkpoint or runs the initialisers, broadcasts, calls
   /// after_create_session(). Collective. Throws on every rank what fails on any: FailedPreconditionError
   /// `Ranks disagree on the …`, or where a launcher has started several ranks and init() was not called,
-  /// DataLossError if there are checkpoints but none is intact, what Saver and the hooks throw (with saving on,
-  /// CheckpointSaverHook's: another training writes checkpoint_dir), InvalidArgumentError for options.
+  /// DataLossError if there are checkpoints but none is intact, what Saver and the hooks throw (with saving
+  /// on, CheckpointSaverHook's: another training writes checkpoint_dir), InvalidArgumentError for options.
   explicit MonitoredTrainingSession(Graph& graph, MonitoredTrainingSessionOptions options = {});
   /// close(), but an error is logged instead of thrown. While an exception leaves its scope: tells the other
   /// ranks of the failure, and saves nothing.
