@@ -11,8 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     kolo::launcher::FlightRecord other = record;
     other.rank = record.rank == 0 ? 1 : 0;
     if (!other.operations.empty()) other.operations.pop_back();
-    flight_summary({record});
-    flight_summary(record.rank == 0 ? std::vector{record, other} : std::vector{other, record});
+    kolo::launcher::flight_summary({record});
+    kolo::launcher::flight_summary(record.rank == 0 ? std::vector{record, other}
+                                                    : std::vector{other, record});
   } catch (const kolo::Error&) {
   }
   return 0;
