@@ -86,7 +86,7 @@ std::int64_t Progress::steps_to_next(std::int64_t global_step) const {
   return std::llround(std::clamp(steps, 1.0, 10.0 * static_cast<double>(before)));
 }
 
-double Progress::step(std::int64_t global_step, double own_loss, double learning_rate) {
+void Progress::step(std::int64_t global_step, double own_loss, double learning_rate) {
   double loss = 0;
   const auto all = world_group().allgather(fmt::format("{} {}", steps_to_next(global_step), own_loss));
   for (const std::string& theirs : all) loss += std::stod(theirs.substr(theirs.find(' ')));
@@ -94,7 +94,7 @@ double Progress::step(std::int64_t global_step, double own_loss, double learning
   due_ = global_step + std::stoll(all[0]);
   last_told_ = global_step;
   told_ = Clock::now();
-  if (!options_.prints) return loss;
+  if (!options_.prints) return;
 
   const double rate = samples_per_second(global_step);
   const double left =
@@ -112,7 +112,6 @@ double Progress::step(std::int64_t global_step, double own_loss, double learning
         "step {}/{}  epoch {:.2f}  loss {:.4f}  rate {:.3g}  {:.0f} samples/s on {}  {} left  ({})",
         global_step, options_.last_step, epoch_at(global_step), loss, learning_rate, rate,
         ranks_text(options_.ranks), clock_time(left), options_.data_name));
-  return loss;
 }
 
 void Progress::validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples) {

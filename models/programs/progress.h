@@ -42,9 +42,9 @@ class Progress {
   void start(std::int64_t global_step);
   /// True on all ranks at the same steps, about a second apart.
   bool is_due(std::int64_t global_step) const { return global_step >= due_; }
-  /// own_loss: this rank's; the mean over the ranks is returned, and told by rank 0 with the rate of the
-  /// step. All ranks call it together, where it is due.
-  double step(std::int64_t global_step, double own_loss, double learning_rate);
+  /// own_loss: this rank's; rank 0 tells the mean over the ranks, and the rate of the step. All ranks call it
+  /// together, where it is due.
+  void step(std::int64_t global_step, double own_loss, double learning_rate);
   void validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples);
   /// The clock stops: after the last step, before saving and evaluation.
   void stop(std::int64_t global_step) { final_rate_ = samples_per_second(global_step); }
