@@ -47,16 +47,8 @@ void end_job(int code) {
 
 // The other ranks would wait for one that ends by an error: they are ended with it.
 [[noreturn]] void on_terminate() {
-  std::string text = "ended by std::terminate";
-  if (const auto error = std::current_exception()) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& known) {
-      text = described(known);
-    } catch (...) {
-      text = message_of(error);
-    }
-  }
+  const auto error = std::current_exception();
+  const std::string text = error ? described(error) : "ended by std::terminate";
   const std::string line = fmt::format("rank {} on {}: {}\n", process().rank, process().hostname, text);
   std::fflush(stdout);
   std::fputs(line.c_str(), stderr);

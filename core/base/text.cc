@@ -82,9 +82,14 @@ std::string message_of(const std::exception_ptr& error) {
   }
 }
 
-std::string described(const std::exception& error) {
-  const auto* const own = dynamic_cast<const Error*>(&error);
-  return own != nullptr ? fmt::format("{}: {}", name(own->code()), own->what()) : error.what();
+std::string described(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return fmt::format("{}: {}", name(known.code()), known.what());
+  } catch (...) {
+    return message_of(error);
+  }
 }
 
 }  // namespace kolo

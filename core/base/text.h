@@ -25,8 +25,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 /// what() of the exception, or a sentence that says that it has none. `error` is not null.
 std::string message_of(const std::exception_ptr& error);
-/// "NotFound: <what()>" for an Error, what() for any other. An Error that nobody catches ends the process
-/// with this line, and exit code 1.
-std::string described(const std::exception& error);
+/// The same, behind its code for an Error: "NotFound: <what()>". An Error that nobody catches ends the
+/// process with this line, and exit code 1.
+std::string described(const std::exception_ptr& error);
 
 }  // namespace kolo

@@ -16,9 +16,9 @@ void tell_uncaught_error() {
   if (const auto error = std::current_exception()) {
     try {
       std::rethrow_exception(error);
-    } catch (const Error& known) {
+    } catch (const Error&) {
       std::fflush(nullptr);
-      std::fprintf(stderr, "kolo: %s\n", described(known).c_str());
+      std::fprintf(stderr, "kolo: %s\n", described(error).c_str());
       std::_Exit(1);
     } catch (...) {  // not ours
     }

@@ -41,7 +41,7 @@ std::unique_ptr<Plan> compile_plan(const StepSignature& signature, PlanEnvironme
   Compilation compilation(environment);
   rewrite_step(graph, compilation);
   for (StepNode& node : graph.nodes)
-    if (auto loop = compile_loop(graph, node, signature.loop_depth, [&](const StepSignature& iteration) {
+    if (auto loop = compile_loop(graph, node, signature, [&](const StepSignature& iteration) {
           return compile_plan(iteration, environment);
         }))
       node.resource = std::move(loop);

@@ -135,6 +135,15 @@ void check_loop(const StepGraph& step, const StepNode& node, const LoopPlans& pl
   }
 }
 
+// What an iteration computes, it computes anew: a value for all of them would be lost without a word.
+void check_not_fed(const StepSignature& signature, int first_node, const Node& loop) {
+  for (const auto& [value, shape] : signature.fed)
+    if (value.node->id() >= first_node && value.node->id() < loop.id())
+      throw InvalidArgumentError(
+          "Tensor {} may not be fed: it is of the body of loop \"{}\"; make it before the loop", value.name(),
+          loop.name());
+}
+
 void append(Outputs& list, const Outputs& more) { list.insert(list.end(), more.begin(), more.end()); }
 
 class LoopKernel : public Kernel {
@@ -242,7 +251,8 @@ const RegisterKernel while_gradient("WhileGradient", "CPU", {}, [](KernelInit& i
 
 }  // namespace
 
-std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node, int depth,
+std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node,
+                                   const StepSignature& signature,
                                    const CompileIteration& compile_iteration) {
   const bool is_gradient = node.schema->name() == "WhileGradient";
   if (node.schema->name() != "While" && !is_gradient) return nullptr;
@@ -251,8 +261,9 @@ std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node, 
   plans->fed = named(graph, node, "variables");
   plans->variables = plans->fed.size();
   append(plans->fed, named(graph, node, "captures"));
-  check_loop(step, node, *plans, depth);
+  check_loop(step, node, *plans, signature.loop_depth);
   const int first_node = plans->fed[0].node->id();
+  if (!is_gradient) check_not_fed(signature, first_node, *node.origin);
   const Outputs results = named(graph, node, "results");
   const Output condition = graph.find_output(node.attrs.at("condition").get<std::string>());
   check_made_before(results, *node.origin);
@@ -263,11 +274,20 @@ std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node, 
   std::vector<Shape> shapes;  // as this step has them
   for (const StepValue in : node.inputs) shapes.push_back(step.shape(in));
   const auto compile = [&](const Outputs& fetched, const Outputs& fed, const std::vector<Shape>& fed_shapes) {
-    StepSignature signature{
-        .fetched = fetched, .targets = {}, .fed = {}, .first_node = first_node, .loop_depth = depth + 1};
-    for (const Output& output : fetched) signature.targets.push_back(output.node);
-    for (std::size_t i = 0; i < fed.size(); ++i) signature.fed.push_back({fed[i], fed_shapes[i]});
-    return compile_iteration(signature);
+    StepSignature iteration{.fetched = fetched,
+                            .targets = {},
+                            .fed = {},
+                            .first_node = first_node,
+                            .loop_depth = signature.loop_depth + 1};
+    for (const Output& output : fetched) iteration.targets.push_back(output.node);
+    for (std::size_t i = 0; i < fed.size(); ++i) iteration.fed.push_back({fed[i], fed_shapes[i]});
+    auto plan = compile_iteration(iteration);
+    if (!plan->votes().empty())
+      throw UnimplementedError(
+          "loop \"{}\" reduces over the ranks in its body, which a step does once; reduce what the loop "
+          "returns, or call run() in a loop of your own",
+          node.name);
+    return plan;
   };
   plans->condition = compile({condition}, plans->fed, shapes);
   plans->body = compile(results, plans->fed, shapes);

@@ -11,10 +11,11 @@ namespace kolo {
 /// Makes the plan of what an iteration computes (compile.h): a body may hold loops of its own.
 using CompileIteration = std::function<std::unique_ptr<Plan>(const StepSignature&)>;
 
-/// What a loop's node needs to run, for StepNode::resource; null for nodes that are no loop. `depth` loops
-/// are around it. Throws what `compile` throws for the ops of the loop, and InvalidArgumentError for a loop
-/// whose tensors do not fit each other, or that lies in 10 others.
-std::shared_ptr<void> compile_loop(const StepGraph& graph, const StepNode& node, int depth,
-                                   const CompileIteration& compile_iteration);
+/// What a loop's node needs to run, for StepNode::resource; null for nodes that are no loop. `signature`: of
+/// the step that it is part of. Throws what `compile` throws for the ops of the loop, InvalidArgumentError
+/// for a loop whose tensors do not fit each other, that lies in 10 others or whose body is fed, and
+/// UnimplementedError for one in which the ranks would reduce.
+std::shared_ptr<void> compile_loop(const StepGraph& graph, const StepNode& node,
+                                   const StepSignature& signature, const CompileIteration& compile_iteration);
 
 }  // namespace kolo

@@ -41,15 +41,18 @@ nlohmann::ordered_json or_null(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
+// A text begins with its rank's number.
+double mean_of(const std::vector<std::string>& texts) {
+  double sum = 0;
+  for (const std::string& theirs : texts) sum += std::stod(theirs);
+  return sum / static_cast<double>(texts.size());
+}
+
 std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 }  // namespace
 
-double mean_over_ranks(double mine) {
-  double sum = 0;
-  for (const std::string& theirs : world_group().allgather(fmt::format("{}", mine))) sum += std::stod(theirs);
-  return sum / world_group().size();
-}
+double mean_over_ranks(double mine) { return mean_of(world_group().allgather(fmt::format("{}", mine))); }
 
 Progress::Progress(ProgressOptions options)
     : options_(std::move(options)),
@@ -87,11 +90,9 @@ std::int64_t Progress::steps_to_next(std::int64_t global_step) const {
 }
 
 void Progress::step(std::int64_t global_step, double own_loss, double learning_rate) {
-  double loss = 0;
-  const auto all = world_group().allgather(fmt::format("{} {}", steps_to_next(global_step), own_loss));
-  for (const std::string& theirs : all) loss += std::stod(theirs.substr(theirs.find(' ')));
-  loss /= static_cast<double>(all.size());
-  due_ = global_step + std::stoll(all[0]);
+  const auto all = world_group().allgather(fmt::format("{} {}", own_loss, steps_to_next(global_step)));
+  const double loss = mean_of(all);
+  due_ = global_step + std::stoll(all[0].substr(all[0].find(' ')));
   last_told_ = global_step;
   told_ = Clock::now();
   if (!options_.prints) return;

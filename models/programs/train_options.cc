@@ -119,24 +119,23 @@ DeviceChoice device_from(const std::string& text) {
 }
 
 // Empty where the option is not given.
-std::optional<double> number(const po::variables_map& values, const char* option, double least,
-                             double below) {
+std::optional<double> number(const po::variables_map& values, const char* option, const char* range,
+                             bool (*is_in_range)(double)) {
   const auto text = given(values, option);
   if (!text) return std::nullopt;
   const auto value = parse_double(*text);
-  if (!value || !(*value >= least && *value < below))
-    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a number from {} to less than {}",
-                                 option, *text, least, below));
+  if (!value || !is_in_range(*value))
+    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a number {}", option, *text, range));
   return value;
 }
 
+std::optional<double> fraction(const po::variables_map& values, const char* option) {
+  return number(values, option, "from 0 to less than 1",
+                [](double value) { return value >= 0 && value < 1; });
+}
+
 std::optional<double> positive(const po::variables_map& values, const char* option) {
-  const auto text = given(values, option);
-  if (!text) return std::nullopt;
-  const auto value = parse_double(*text);
-  if (!value || *value <= 0)
-    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a number above 0", option, *text));
-  return value;
+  return number(values, option, "above 0", [](double value) { return value > 0; });
 }
 
 Schedule schedule_from(const std::string& text) {
@@ -182,8 +181,8 @@ TrainOptions read_values(const po::variables_map& values) {
   options.data = given(values, "data");
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;
   options.learning_rate = positive(values, "learning-rate");
-  if (const auto momentum = number(values, "momentum", 0, 1)) options.momentum = *momentum;
-  options.weight_decay = number(values, "weight-decay", 0, 1);
+  if (const auto momentum = fraction(values, "momentum")) options.momentum = *momentum;
+  options.weight_decay = fraction(values, "weight-decay");
   options.schedule = schedule_from(given(values, "schedule").value_or("constant"));
   if (const auto text = given(values, "warmup")) options.warmup = count("warmup", *text, 0, kMost);
   options.clip_norm = positive(values, "clip-norm");
@@ -236,12 +235,10 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
   for (const char* name : {"optimizer", "learning-rate", "momentum", "weight-decay", "schedule", "warmup",
                            "clip-norm", "backward-passes", "compression", "steps", "epochs", "save-steps",
-                           "keep", "validate-every", "log-steps", "trace"})
-    if (options.evaluate && values.count(name) > 0)
+                           "keep", "validate-every", "log-steps", "trace", "sharded"})
+    if (options.evaluate && values.count(name) > 0 && !values[name].defaulted())
       throw UsageError(
           fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));
-  if (options.evaluate && options.sharded)
-    throw UsageError("--sharded is of a training, and --evaluate trains nothing; leave one of them out");
   if (values.count("keep") > 0 && options.checkpoint_dir.empty())
     throw UsageError("--keep needs --checkpoint-dir, the folder of the checkpoints");
   if (values.count("checkpoint-dir") > 0 && options.checkpoint_dir.empty())

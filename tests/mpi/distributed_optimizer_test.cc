@@ -1,12 +1,13 @@
 // Rows 35 and 36 of the worked examples, and what all ranks must share.
 #include <kolo/optimizer/distributed_optimizer.h>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
@@ -16,6 +17,9 @@
 
 namespace kolo {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // w after one step of SGD(0.1) from 1, with a gradient of 2, 4, 6, … on ranks 0, 1, 2, …
 float after_one_step(DistributedOptimizerOptions options) {
@@ -107,6 +111,21 @@ TEST(GroupAllreduce, RefusesSeveralRanksWhereItWasBuiltForOne) {
               std::string::npos)
         << error.what();
   }
+}
+
+TEST(GroupAllreduce, IsRefusedInTheBodyOfALoop) {
+  if (size() == 1) GTEST_SKIP() << "one rank reduces nothing";
+  Graph graph;
+  const Scope s(graph);
+  const Outputs finals = while_loop(
+      s, [](const Scope& c, const Outputs& v) { return less(c, v[0], constant(c, 3.0f)); },
+      [](const Scope& b, const Outputs& v) {
+        return group_allreduce(b, {add(b, v[0], constant(b, 1.0f))}, {"a"});
+      },
+      {constant(s, 0.0f)});
+  Session session(graph);
+  EXPECT_THAT([&] { session.run(finals[0]); },
+              ThrowsMessage<UnimplementedError>(HasSubstr("reduces over the ranks in its body")));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 namespace kolo {
 namespace {
 
+using ::testing::AllOf;
 using testing::call;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -295,6 +296,26 @@ TEST(WhileLoop, SaysWhichValuesExistOnlyInIt) {
       {number(s, 1)});
   EXPECT_THAT([&] { Session(graph).run(inside); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("cannot be computed outside")));
+}
+
+TEST(WhileLoop, RefusesAFeedOfItsBody) {
+  Graph graph;
+  const Scope s(graph);
+  Output inside;
+  const Outputs finals = repeat(s, 2,
+                                [&](const Scope& b, const Outputs& v) {
+                                  inside = placeholder(b.named("p"), DType::f64, Shape{});
+                                  return Outputs{add(b, v[0], inside)};
+                                },
+                                {number(s, 1)});
+  Session session(graph);
+  EXPECT_THAT(
+      [&] {
+        session.run(finals[0], {{inside, Tensor::scalar(1.0)}});
+      },
+      ThrowsMessage<InvalidArgumentError>(
+          AllOf(HasSubstr("p:0 may not be fed: it is of the body of loop \"while/loop\""),
+                HasSubstr("make it before the loop"))));
 }
 
 }  // namespace
