@@ -33,7 +33,7 @@ class Adasum final : public Collective {
     products_.resize(tensors_.size());
     partial_.resize(tensors_.size());
     const int rank = context.network.rank(), ranks = context.network.size();
-    const ElementRange all{0, buffer.elements};
+    const Section all{0, buffer.elements};
     const std::int64_t received = takes_folded(rank, ranks) ? all.size() : (all.size() + 1) / 2;
     scratch_.resize(static_cast<std::size_t>(received * element_bytes_));
     const auto take = [&](int from) {
@@ -52,7 +52,7 @@ class Adasum final : public Collective {
 
  private:
   // The vector of the rank whose bit is 0 is a.
-  void halve_and_double(int rank, int power, ElementRange range) {
+  void halve_and_double(int rank, int power, Section range) {
     std::vector<Halves> halves;
     for (int distance = 1; distance < power; distance *= 2) {
       const bool is_lower = (rank & distance) == 0;
@@ -69,30 +69,30 @@ class Adasum final : public Collective {
       }
       rounds_.end_round([this, range, is_lower] { combine(range, !is_lower); });
     }
-    add_doubling(rounds_, rank, halves, [this](ElementRange part) { return bytes(part); });
+    add_doubling(rounds_, rank, halves, [this](Section part) { return bytes(part); });
   }
 
   // Calls body(tensor, its part of the range's elements, where that begins in the range).
   template <class Body>
-  void for_each_tensor_in(ElementRange range, const Body& body) {
+  void for_each_tensor_in(Section range, const Body& body) {
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
-      const ElementRange part{std::max(range.begin, tensors_[t].begin), std::min(range.end, tensors_[t].end)};
+      const Section part{std::max(range.begin, tensors_[t].begin), std::min(range.end, tensors_[t].end)};
       if (part.size() > 0) body(t, part, part.begin - range.begin);
     }
   }
 
   // scratch_ holds the other rank's elements of the range; they are a where they come first.
-  void multiply(ElementRange range, bool comes_first) {
+  void multiply(Section range, bool comes_first) {
     std::fill(products_.begin(), products_.end(), AdasumProducts{});
-    for_each_tensor_in(range, [&](std::size_t t, ElementRange part, std::int64_t offset) {
+    for_each_tensor_in(range, [&](std::size_t t, Section part, std::int64_t offset) {
       const std::byte* own = bytes(part).data();
       const std::byte* other = scratch_.data() + offset * element_bytes_;
       add_products(products_[t], buffer_.dtype, comes_first ? other : own, comes_first ? own : other,
                    part.size());
     });
   }
-  void combine(ElementRange range, bool comes_first) {
-    for_each_tensor_in(range, [&](std::size_t t, ElementRange part, std::int64_t offset) {
+  void combine(Section range, bool comes_first) {
+    for_each_tensor_in(range, [&](std::size_t t, Section part, std::int64_t offset) {
       std::byte* own = bytes(part).data();
       const std::byte* other = scratch_.data() + offset * element_bytes_;
       adasum_combine(products_[t], buffer_.dtype, own, comes_first ? other : own, comes_first ? own : other,
@@ -107,18 +107,18 @@ class Adasum final : public Collective {
     }
   }
 
-  std::span<std::byte> bytes(ElementRange range) const {
+  std::span<std::byte> bytes(Section range) const {
     return {buffer_.bytes + range.begin * element_bytes_,
             static_cast<std::size_t>(range.size() * element_bytes_)};
   }
-  std::span<std::byte> bytes_of_scratch(ElementRange range) {
+  std::span<std::byte> bytes_of_scratch(Section range) {
     return std::span(scratch_).first(static_cast<std::size_t>(range.size() * element_bytes_));
   }
 
   const TypedBuffer buffer_;
   const std::int64_t element_bytes_;
   Rounds rounds_;
-  std::vector<ElementRange> tensors_;
+  std::vector<Section> tensors_;
   std::vector<AdasumProducts> products_, partial_;  // by tensor
   std::vector<std::byte> scratch_;
 };

@@ -17,7 +17,7 @@ class HalvingDoubling final : public Collective {
         element_bytes_(static_cast<std::int64_t>(size_of(buffer.dtype))),
         rounds_(context.network, context.chunk_bytes) {
     const int rank = context.network.rank(), ranks = context.network.size();
-    const ElementRange all{0, buffer.elements};
+    const Section all{0, buffer.elements};
     const std::int64_t received = takes_folded(rank, ranks) ? all.size() : (all.size() + 1) / 2;
     scratch_.resize(static_cast<std::size_t>(received * element_bytes_));
     const auto take = [&](int from) {
@@ -34,7 +34,7 @@ class HalvingDoubling final : public Collective {
   Progress progress() override { return rounds_.progress(); }
 
  private:
-  void halve_and_double(int rank, int ranks, int power, ElementRange range) {
+  void halve_and_double(int rank, int ranks, int power, Section range) {
     std::vector<Halves> halves;
     for (int distance = 1; distance < power; distance *= 2) {
       const int partner = rank ^ distance;
@@ -50,12 +50,12 @@ class HalvingDoubling final : public Collective {
               });
       rounds_.end_round();
     }
-    add_doubling(rounds_, rank, halves, [this](ElementRange part) { return bytes(part); });
+    add_doubling(rounds_, rank, halves, [this](Section part) { return bytes(part); });
   }
 
   // combine(own elements, those that came, how many) for each part of the range.
   template <class Combine>
-  void receive(int from, ElementRange range, const Combine& combine) {
+  void receive(int from, Section range, const Combine& combine) {
     const auto own = bytes(range);
     rounds_.receive(from, std::span(scratch_).first(own.size()),
                     [this, combine, own](std::int64_t first_byte, std::int64_t size) {
@@ -63,7 +63,7 @@ class HalvingDoubling final : public Collective {
                     });
   }
 
-  std::span<std::byte> bytes(ElementRange range) const {
+  std::span<std::byte> bytes(Section range) const {
     return {buffer_.bytes + range.begin * element_bytes_,
             static_cast<std::size_t>(range.size() * element_bytes_)};
   }

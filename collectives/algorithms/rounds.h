@@ -105,24 +105,24 @@ void fold_around(Rounds& rounds, int rank, int ranks, std::span<std::byte> all, 
   }
 }
 
-struct ElementRange {
+struct Section {
   std::int64_t begin, end;
   std::int64_t size() const { return end - begin; }
 };
 
 struct Halves {
-  ElementRange kept, given;
+  Section kept, given;
 };
 
 /// Of a range that `rank` shares with rank ^ distance: the one whose bit is 0 keeps the lower half.
-inline Halves halve(ElementRange range, int rank, int distance) {
+inline Halves halve(Section range, int rank, int distance) {
   const std::int64_t middle = range.begin + range.size() / 2;
-  const ElementRange lower{range.begin, middle}, upper{middle, range.end};
+  const Section lower{range.begin, middle}, upper{middle, range.end};
   return (rank & distance) == 0 ? Halves{lower, upper} : Halves{upper, lower};
 }
 
 /// The way back of a vector halving: halves[k] was shared with rank ^ 2^k, and what was given away returns.
-/// bytes: of an ElementRange, as a span.
+/// bytes: of a Section, as a span.
 template <class Bytes>
 void add_doubling(Rounds& rounds, int rank, const std::vector<Halves>& halves, const Bytes& bytes) {
   for (std::size_t step = halves.size(); step-- > 0;) {

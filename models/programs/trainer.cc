@@ -25,7 +25,6 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/core/training/nan_tensor_hook.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/dataset.h>

@@ -12,8 +12,8 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/core/training/nan_tensor_hook.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/gradient_descent.h>
 
