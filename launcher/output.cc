@@ -181,8 +181,18 @@ OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out,
       err_(err),
       banner_(options.quiet) {}
 
+// What a longer line leaves behind it, which was to be rewritten, is cleared.
+void OutputRouter::add(Stream stream, std::string line, char end) {
+  OutputSink& to = sink(stream);
+  if (to.is_terminal() && std::exchange(line_open_, end == '\r')) line.insert(0, "\033[K");
+  to.add_line(line, end);
+}
+
 void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece) {
-  if (piece.is_rest) return sink(stream).add_line("", piece.end);
+  if (piece.is_rest) {
+    line_open_ = false;
+    return sink(stream).add_line("", piece.end);
+  }
   std::string line(piece.line);
   if (stream == Stream::err) {
     if (const auto step = take_last_step(line)) {
@@ -190,11 +200,11 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
       if (line.empty()) return;
     }
     if (rank == kMpirunItself) {
-      for (const std::string& text : banner_.read(line)) err_.add_line(text);
+      for (const std::string& text : banner_.read(line)) add(Stream::err, text);
       return;
     }
   }
-  sink(stream).add_line(with_prefix(prefix_, ranks_, rank, line), piece.end);
+  add(stream, with_prefix(prefix_, ranks_, rank, line), piece.end);
 }
 
 void OutputRouter::from_rank(int rank, Stream stream, std::string_view bytes) {
@@ -218,7 +228,7 @@ void OutputRouter::finish() {
       take_line(rank, stream, piece);
     });
   }
-  for (const std::string& text : banner_.finish()) err_.add_line(text);
+  for (const std::string& text : banner_.finish()) add(Stream::err, text);
 }
 
 }  // namespace kolo::launcher

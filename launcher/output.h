@@ -2,6 +2,8 @@
 // mpirun's tagged stream taken apart into the ranks', whole lines with the rank before them.
 #pragma once
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -60,16 +62,18 @@ enum class Stream { out, err };
 /// Bytes on their way to a file descriptor that may be slow to take them: nothing here waits.
 class OutputSink {
  public:
-  explicit OutputSink(int fd) : fd_(fd) {}
+  explicit OutputSink(int fd) : fd_(fd), is_terminal_(isatty(fd) == 1) {}
   void add_line(std::string_view line, char end = '\n');
   /// Writes what can be written without waiting. False once nobody reads any more; all is then dropped.
   bool write_some();
   size_t pending_bytes() const { return pending_.size() - written_; }
   void drop() { pending_.clear(), written_ = 0; }
   int fd() const { return fd_; }
+  bool is_terminal() const { return is_terminal_; }
 
  private:
   int fd_;
+  bool is_terminal_;
   std::string pending_;
   size_t written_ = 0;
 };
@@ -97,6 +101,7 @@ class OutputRouter {
 
  private:
   void take_line(int rank, Stream stream, const LineCutter::Piece& piece);
+  void add(Stream stream, std::string line, char end = '\n');
   OutputSink& sink(Stream stream) { return stream == Stream::out ? out_ : err_; }
 
   const Prefix prefix_;
@@ -108,6 +113,7 @@ class OutputRouter {
   std::array<TagSplitter, 2> splitters_;  // by Stream
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
   std::optional<std::int64_t> last_step_;
+  bool line_open_ = false;  // on the terminal stands a line that is to be rewritten
 };
 
 }  // namespace kolo::launcher

@@ -83,9 +83,10 @@ Batches::Batches(Dataset dataset, const BatchOptions& options)
                                options_.ranks, samples, dataset_.name);
   if (const auto shard = samples / options_.ranks; options_.batch_size > shard)
     throw InvalidArgumentError(
-        "batch size {} is larger than the shard of {} samples ({} samples of {}, {} ranks); at "
-        "most {} is possible",
-        options_.batch_size, shard, samples, dataset_.name, options_.ranks, shard);
+        "batch size {} is larger than the shard of {} samples ({} samples of {}, {} rank{}); at most {} is "
+        "possible",
+        options_.batch_size, shard, samples, dataset_.name, options_.ranks, options_.ranks == 1 ? "" : "s",
+        shard);
   steps_per_epoch_ = samples / global_batch_size();
   images_shape_ = images_shape(options_.batch_size, options_.layout);
   labels_shape_ = Shape{options_.batch_size};

@@ -15,7 +15,7 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer lars("lars", {.learning_rate = 1, .decays_weights = true},
+const RegisterOptimizer lars("lars", {.learning_rate = 1, .decays_weights = true, .takes_momentum = true},
                              [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                LARSOptions options{.learning_rate = settings.learning_rate,
                                                    .momentum = settings.momentum};

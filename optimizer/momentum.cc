@@ -8,12 +8,12 @@
 namespace kolo {
 namespace {
 
-const RegisterOptimizer momentum("momentum", {.learning_rate = 0.02},
+const RegisterOptimizer momentum("momentum", {.learning_rate = 0.02, .takes_momentum = true},
                                  [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                    return std::make_unique<MomentumOptimizer>(settings.learning_rate,
                                                                               settings.momentum);
                                  });
-const RegisterOptimizer nesterov("nesterov", {.learning_rate = 0.02},
+const RegisterOptimizer nesterov("nesterov", {.learning_rate = 0.02, .takes_momentum = true},
                                  [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                    return std::make_unique<MomentumOptimizer>(
                                        settings.learning_rate, settings.momentum, /*use_nesterov=*/true);

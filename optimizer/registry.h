@@ -23,6 +23,7 @@ struct OptimizerSettings {
 struct OptimizerTraits {
   double learning_rate = 0.001;  // that a first try starts from; models of the zoo train with it
   bool decays_weights = false;   // OptimizerSettings::weight_decay
+  bool takes_momentum = false;   // OptimizerSettings::momentum
 };
 
 using OptimizerFactory = std::unique_ptr<Optimizer> (*)(const OptimizerSettings& settings);

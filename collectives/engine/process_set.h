@@ -1,6 +1,7 @@
 // Some of the job's ranks, for collectives among them alone.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,9 @@ class ProcessSet {
   /// list, a rank that is not there or stands twice, and, on all ranks, `Mismatched process sets for …` where
   /// the lists differ.
   static ProcessSet create(std::span<const int> ranks);
+  static ProcessSet create(std::initializer_list<int> ranks) {
+    return create(std::span<const int>(ranks.begin(), ranks.size()));
+  }
   /// One set for each color, of the ranks that give it, by key and, for equal keys, by rank; returned is that
   /// of this rank's color. Throws InvalidArgumentError for a negative color.
   static ProcessSet split(int color, int key);

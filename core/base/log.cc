@@ -2,7 +2,9 @@
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 
 namespace kolo {
@@ -19,11 +21,17 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
+// On a terminal of the user's a progress line may stand where this one begins: what is left of it is cleared.
+std::string pattern(const std::string& prefix) {
+  const bool clears = isatty(STDERR_FILENO) == 1 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr;
+  return (clears ? "\033[K" : "") + prefix + "%L %H:%M:%S.%e %v";
+}
+
 // Never destroyed: destructors of other statics, and the exit handler, still log.
 spdlog::logger& logger() {
   static auto* const instance = [] {
     auto* made = new spdlog::logger("kolo", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%L %H:%M:%S.%e %v");
+    made->set_pattern(pattern(""));
     made->flush_on(spdlog::level::trace);
     return made;
   }();
@@ -38,7 +46,7 @@ void set_log_prefix(std::string prefix) {
   std::string escaped;
   for (const char c : prefix) escaped += c == '%' ? std::string("%%") : std::string(1, c);
   if (!escaped.empty()) escaped += ' ';
-  logger().set_pattern(escaped + "%L %H:%M:%S.%e %v");
+  logger().set_pattern(pattern(escaped));
 }
 
 void log(LogLevel level, std::string_view line) { logger().log(spdlog_level(level), line); }

@@ -254,12 +254,37 @@ std::optional<std::string> latest_checkpoint(const std::string& directory) {
   return std::nullopt;
 }
 
-void remove_stale_temporaries(const std::string& directory, const std::string& basename) {
+namespace {
+
+// Whether nothing but the name of this index is missing: both files were on the disk before the first one,
+// that with the tensors, got its name.
+bool is_all_but_named(const std::string& directory, const std::string& temporary, const std::string& index) {
+  const std::string checkpoint = checkpoint_of(index);
+  if (index != checkpoint_index_path(checkpoint) || fs::exists(join(directory, index)) ||
+      !fs::exists(join(directory, checkpoint_tensors_path(checkpoint))))
+    return false;
+  try {
+    read_index(join(directory, temporary));
+    return true;
+  } catch (const DataLossError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void finish_cut_saves(const std::string& directory, const std::string& basename) {
   for (const std::string& name : files_of(directory)) {
     const std::string target = target_of_temporary(name);
     if (target != kStateFile && !is_of(basename, checkpoint_of(target))) continue;
-    const std::string path = join(directory, name);
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_file_error("remove " + path, errno);
+    const std::string path = join(directory, name), place = join(directory, target);
+    if (is_all_but_named(directory, name, target)) {
+      if (::rename(path.c_str(), place.c_str()) != 0) throw_file_error("rename " + path, errno);
+      sync_directory(directory);
+      log_info("the save of {} was cut before its end and is finished now", checkpoint_of(target));
+    } else if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      throw_file_error("remove " + path, errno);
+    }
   }
 }
 

@@ -82,10 +82,10 @@ std::optional<std::string> newest_intact_checkpoint(const std::string& directory
 /// warning, where files of that checkpoint are missing.
 std::optional<std::string> latest_checkpoint(const std::string& directory);
 
-/// Removes what a killed run was writing of checkpoints "<basename>-<step>" and of the state file. For the
-/// one process that writes there.
-void remove_stale_temporaries(const std::string& directory,
-                              const std::string& basename = kCheckpointBasename);
+/// What a killed run was writing of checkpoints "<basename>-<step>" and of the state file: a checkpoint that
+/// lacked nothing but the name of its index gets it, the rest is removed. For the one process that writes
+/// there.
+void finish_cut_saves(const std::string& directory, const std::string& basename = kCheckpointBasename);
 
 /// Entries are as written: relative ones are meant from the folder of the state file on.
 struct CheckpointState {

@@ -61,7 +61,7 @@ void CheckpointSaverHook::begin(Graph& graph) {
   lock_.reset();
   lock_ = std::make_unique<detail::FolderLock>(options_.checkpoint_dir);
   // Without the lock they could be another process's that is just writing them.
-  if (lock_->is_held()) remove_stale_temporaries(options_.checkpoint_dir, options_.checkpoint_basename);
+  if (lock_->is_held()) finish_cut_saves(options_.checkpoint_dir, options_.checkpoint_basename);
 }
 
 void CheckpointSaverHook::after_restore(Session&, const std::string& checkpoint) { restored_ = checkpoint; }

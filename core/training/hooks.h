@@ -70,9 +70,9 @@ class CheckpointSaverHook : public SessionRunHook {
   explicit CheckpointSaverHook(CheckpointSaverOptions options);
   ~CheckpointSaverHook() override;
 
-  /// Removes what a killed run was writing. Throws FailedPreconditionError `Global step should be created to
-  /// use CheckpointSaverHook.`, if checkpoint_dir is a file or cannot be made or written, and if another
-  /// process writes it and does not end within 10 s.
+  /// Finishes or removes what a killed run was writing. Throws FailedPreconditionError `Global step should be
+  /// created to use CheckpointSaverHook.`, if checkpoint_dir is a file or cannot be made or written, and if
+  /// another process writes it and does not end within 10 s.
   void begin(Graph& graph) override;
   void after_restore(Session& session, const std::string& checkpoint) override;
   void after_create_session(Session& session) override;

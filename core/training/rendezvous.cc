@@ -82,7 +82,7 @@ std::unique_ptr<const GatheredState> Rendezvous::gather_at_ends() {
 }
 
 void Rendezvous::decide(const RunContext& context) {
-  hook_asked_ |= context.stop_requested() || context.last_step_announced();
+  hook_asked_ |= context.stop_requested();
   const bool asked = stop_signal_received() || context.stop_requested();
   if (is_alone() ? asked : any_has_ended()) phase_ = Phase::stopping;
   stop_asked_ |= context.stop_requested();  // goes with the next step, if there is one

@@ -59,9 +59,16 @@ void learn(int simulator, MPI_Comm learners) {
 }
 
 int main(int argc, char** argv) {
-  int level = 0, rank = 0;
+  int level = 0, rank = 0, ranks = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);  // kolo has a thread of its own that calls MPI
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks % 2 != 0) {
+    if (rank == 0)
+      std::fprintf(stderr, "ranks learn and simulate in pairs: mpirun -n 4 beside_a_simulation\n");
+    MPI_Finalize();
+    return 1;
+  }
   MPI_Comm half = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   if (rank % 2 == 0) simulate(rank + 1);

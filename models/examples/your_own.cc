@@ -31,6 +31,7 @@ Samples read_samples(const std::string& path) {
     samples.x.insert(samples.x.end(), {a, b});
     samples.labels.push_back(label);
   }
+  if (samples.labels.empty()) throw InvalidArgumentError("{}: there are no samples in it", path);
   return samples;
 }
 

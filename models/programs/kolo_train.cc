@@ -1,6 +1,7 @@
 // kolo-train: trains a model of the zoo, or evaluates one, on every rank of the job.
 #include <fmt/core.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -21,6 +22,13 @@ int fail_together(const char* text, int exit_code) {
   if (process().rank == 0) fmt::print(stderr, "kolo-train: {}\n", text);
   shutdown();
   return exit_code;
+}
+
+// What the disk does not take is an error like any other.
+int with_output_written(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  fmt::print(stderr, "kolo-train: not all of the output could be written\n");
+  return exit_code == 0 ? kFailed : exit_code;
 }
 
 int run(int argc, char** argv) {
@@ -52,7 +60,8 @@ int main(int argc, char** argv) {
     return fail_together(error.what(), kFailed);
   }
   try {
-    return run(argc, argv);
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of the write that meets it
+    return with_output_written(run(argc, argv));
   } catch (const UsageError& error) {
     return fail_together(error.what(), kBadCommandLine);
   } catch (const SharedError& error) {

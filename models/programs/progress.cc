@@ -10,6 +10,7 @@
 #include <random>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/runtime/group.h>
 
 namespace kolo::models {
@@ -165,7 +166,9 @@ Progress::Json Progress::row(const char* event, std::int64_t global_step) const 
 
 void Progress::write_json(const Json& row) {
   const std::string line = row.dump();
-  if (log_.is_open()) log_ << line << std::endl;
+  if (log_.is_open() && log_.good() && !(log_ << line << std::endl))
+    log_warning("{} cannot be written any more; its last line is that before step {}", options_.log_file,
+                row.at("global_step").get<std::int64_t>());
   if (!options_.json) return;
   fmt::print("{}\n", line);
   std::fflush(stdout);

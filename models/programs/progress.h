@@ -37,6 +37,10 @@ class Progress {
  public:
   /// Throws FailedPreconditionError if the log file cannot be written.
   explicit Progress(ProgressOptions options);
+  /// An error that ends the training stands in a line of its own.
+  ~Progress() { end_line(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   /// The clock starts: before the first step of this run.
   void start(std::int64_t global_step);

@@ -221,6 +221,9 @@ TrainOptions read_values(const po::variables_map& values) {
 void check_combination(const TrainOptions& options, const po::variables_map& values) {
   if (options.model.empty())
     throw UsageError(fmt::format("--model is missing; it must be one of {}", joined(registered_models())));
+  for (const char* name : {"checkpoint-dir", "init-from", "init-names", "log-dir", "trace", "data"})
+    if (given(values, name) == "")
+      throw UsageError(fmt::format("--{} \"\" is not valid; it must name a file or folder", name));
   check_name("model", options.model, registered_models());
   check_name("optimizer", options.optimizer, registered_optimizers());
   if (values.count("steps") > 0 && values.count("epochs") > 0)
@@ -235,14 +238,17 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
   for (const char* name : {"optimizer", "learning-rate", "momentum", "weight-decay", "schedule", "warmup",
                            "clip-norm", "backward-passes", "compression", "steps", "epochs", "save-steps",
-                           "keep", "validate-every", "log-steps", "trace", "sharded"})
+                           "keep", "validate-every", "log-steps", "trace", "sharded", "keep-going", "seed"})
     if (options.evaluate && values.count(name) > 0 && !values[name].defaulted())
       throw UsageError(
           fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));
   if (values.count("keep") > 0 && options.checkpoint_dir.empty())
     throw UsageError("--keep needs --checkpoint-dir, the folder of the checkpoints");
-  if (values.count("checkpoint-dir") > 0 && options.checkpoint_dir.empty())
-    throw UsageError("--checkpoint-dir \"\" is not valid; it must name a folder");
+  const OptimizerTraits traits = optimizer_traits(options.optimizer);
+  if (values.count("momentum") > 0 && !traits.takes_momentum)
+    throw UsageError(
+        fmt::format("--momentum is of momentum, nesterov and lars, and --optimizer is {}; leave it out",
+                    options.optimizer));
 }
 
 }  // namespace

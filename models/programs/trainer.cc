@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -15,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
@@ -136,9 +135,8 @@ std::string log_file(const TrainOptions& options) {
 
 // A JSON object of texts.
 std::map<std::string, std::string> names_from(const std::string& file) {
-  std::ifstream in(file);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) throw NotFoundError("--init-names {}: the file cannot be read", file);
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 24;
+  const std::string text = InputFile(file, fmt::format("--init-names {}", file)).read_all(kMostBytes);
   try {
     return nlohmann::json::parse(text).get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception&) {

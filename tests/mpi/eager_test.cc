@@ -360,7 +360,7 @@ TEST(Eager, SumsInDisjointSets) {
   const auto& own = rank() % 2 == 0 ? even : odd;
   EXPECT_THAT(reduced<float>({static_cast<float>(rank())}, ReduceOp::sum, {.process_set = own}),
               ElementsAre(rank() % 2 == 0 ? 2 : 4));
-  EXPECT_EQ(ProcessSet::create(std::vector{0, 2}), even);
+  EXPECT_EQ(ProcessSet::create({0, 2}), even);
 }
 
 // Row 26.

@@ -2,11 +2,13 @@
 """Bad input gets one clear line and an exit code, never a crash, a hang or half a training."""
 import gzip
 import os
+import resource
 import shutil
 import struct
+import subprocess
 import unittest
 
-from programs import ProgramTest, run
+from programs import ProgramTest, command, environment, run
 
 MLP = ("--model", "mlp", "--data", "generated")
 
@@ -29,15 +31,22 @@ class CommandLine(ProgramTest):
             self.refuse((*MLP, f"--learning-rate={value}"), "--learning-rate", value)
             self.refuse((*MLP, f"--clip-norm={value}"), "--clip-norm", value)
         for value in ("-0.1", "1", "nan", "x"):
-            self.refuse((*MLP, f"--momentum={value}"), "--momentum", value)
+            self.refuse((*MLP, "--optimizer=momentum", f"--momentum={value}"), "--momentum", value)
             self.refuse((*MLP, f"--weight-decay={value}"), "--weight-decay", value)
         for value in ("fp8", "powersgd:0", "powersgd:x", "topk:0", "topk:2", "topk:"):
             self.refuse((*MLP, f"--compression={value}"), "--compression", value)
         self.refuse((*MLP, "--schedule=cos"), "--schedule", "cosine")
 
     def test_refuses_what_only_a_training_has_where_nothing_is_trained(self):
-        for option in (("--trace", "t.json"), ("--steps", 3), ("--keep", 1), ("--sharded",)):
+        for option in (("--trace", "t.json"), ("--steps", 3), ("--keep", 1), ("--sharded",), ("--keep-going",)):
             self.refuse((*MLP, "--evaluate", "--checkpoint-dir", self.folder, *option), option[0], "--evaluate trains nothing")
+
+    def test_refuses_names_that_are_empty(self):
+        for option in ("--init-from", "--init-names", "--checkpoint-dir", "--log-dir", "--trace", "--data"):
+            self.refuse(("--model", "mlp", option, ""), f'{option} ""')
+
+    def test_refuses_a_momentum_that_the_optimizer_does_not_take(self):
+        self.refuse((*MLP, "--momentum", 0.5), "--momentum is of momentum, nesterov and lars", "--optimizer is adam")
 
     def test_refuses_steps_together_with_epochs(self):
         self.refuse((*MLP, "--steps", 5, "--epochs", 1), "--steps and --epochs")
@@ -148,6 +157,27 @@ class Checkpoints(ProgramTest):
 class Device(ProgramTest):
     def test_a_gpu_that_is_not_there(self):
         self.assert_one_line(run("kolo-train", *MLP, "--steps", 1, "--device", "gpu"), 1, "--device gpu", "no GPU")
+
+
+class Output(ProgramTest):
+    def test_a_log_that_cannot_be_written_is_told_and_the_training_goes_on(self):
+        (self.folder / "metrics.jsonl").symlink_to("/dev/full")
+        result = self.assert_ok(run("kolo-train", *MLP, "--steps", 3, "--log-steps", 1, "--log-dir", self.folder))
+        self.assertEqual(result.err.count("metrics.jsonl cannot be written any more"), 1, result.err)
+
+    def test_a_limit_of_file_sizes_ends_no_training(self):
+        words = command("kolo-train", *MLP, "--steps", 60, "--log-steps", 1, "--log-dir", self.folder)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment(), preexec_fn=limit)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("metrics.jsonl cannot be written any more", done.stderr)
+
+    def test_a_full_disk_behind_stdout_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command("kolo-train", *MLP, "--steps", 2), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                                  env=environment())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not all of the output could be written", done.stderr)
 
 
 if __name__ == "__main__":

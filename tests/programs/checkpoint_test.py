@@ -171,6 +171,7 @@ class InitFrom(Folder):
         names = self.folder / "names.json"
         names.write_text("[1]")
         self.assert_one_line(run("kolo-train", *SMALL, "--steps", 1, "--init-from", self.folder, "--init-names", names), 1, "JSON object")
+        self.assert_one_line(run("kolo-train", *SMALL, "--steps", 1, "--init-from", self.folder, "--init-names", self.folder), 1, "not a file")
 
 
 if __name__ == "__main__":

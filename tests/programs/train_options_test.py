@@ -18,10 +18,11 @@ def progress(result):
     return [e for e in result.events if e["event"] == "progress"]
 
 
-def on_a_terminal(words, deadline=60):
-    """What a program writes to a terminal."""
+def on_a_terminal(words, deadline=60, errors=False):
+    """What a program writes to a terminal; errors: its stderr is that terminal, too."""
     reader, terminal = pty.openpty()
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.DEVNULL, env=environment())
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal if errors else subprocess.DEVNULL,
+                               env=environment())
     os.close(terminal)
     text, end = b"", time.monotonic() + deadline
     while time.monotonic() < end:
@@ -67,6 +68,14 @@ class Progress(ProgramTest):
         several = on_a_terminal(command("kolo-train", *train, launcher=kolorun(2)))
         self.assertRegex(several, r"(?m)^\[0\] step 1/30  epoch [^\n]* on 2 ranks [^\n]*\033\[K\r")
         self.assertRegex(several, r"(?m)^\[0\] done: step 30, ")
+
+    def test_leaves_nothing_of_a_progress_line_behind_a_line_of_the_log(self):
+        for launcher in (None, kolorun(2)):
+            train = (*SMALL, "--steps", 4, "--log-steps", 1, "--save-steps", 2, "--checkpoint-dir", self.folder / str(launcher is None))
+            text = on_a_terminal(command("kolo-train", *train, launcher=launcher), errors=True)
+            behind = [line.split("\r")[-1] for line in text.split("\n") if "Saving checkpoints for 2" in line]
+            self.assertEqual(len(behind), 1, text)
+            self.assertIn("\033[K", behind[0].split("Saving")[0], text)
 
     def test_names_the_test_samples_that_were_right_every_so_many_steps(self):
         result = self.assert_ok(run("kolo-train", *TOLD, "--steps", 60, "--validate-every", 20, ranks=2))

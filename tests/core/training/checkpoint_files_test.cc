@@ -181,7 +181,7 @@ TEST_F(Checkpoints, AreAnErrorWhenNoneIsIntact) {
 TEST_F(Checkpoints, OtherFilesOfTheFolderAreLeftAlone) {
   for (const char* name : {"model.ckpt-x.index.json", "notes.txt", "my.tmp", "model.ckpt-.safetensors"})
     write_bytes(folder_ / name, "mine");
-  remove_stale_temporaries(folder_.path());
+  finish_cut_saves(folder_.path());
   EXPECT_EQ(newest(), "model.ckpt-20");
   EXPECT_THAT(log_, IsEmpty());
   EXPECT_EQ(bytes_of_file(folder_ / "my.tmp"), "mine");
@@ -193,7 +193,26 @@ TEST_F(Checkpoints, TemporariesOfAKilledRunAreIgnoredAndRemoved) {
     write_bytes(folder_ / name, "half");
   EXPECT_EQ(newest(), "model.ckpt-20");
   EXPECT_THAT(log_, IsEmpty());
-  remove_stale_temporaries(folder_.path());
+  finish_cut_saves(folder_.path());
+  EXPECT_THAT(folder_.names(), Not(testing::Contains(testing::EndsWith(".tmp"))));
+}
+
+TEST_F(Checkpoints, ASaveThatWasCutBetweenItsTwoNamesIsFinished) {
+  write(30);
+  std::filesystem::rename(folder_ / "model.ckpt-30.index.json",
+                          folder_ / "model.ckpt-30.index.json.01234567.tmp");
+  EXPECT_EQ(newest(), "model.ckpt-20");
+  finish_cut_saves(folder_.path());
+  EXPECT_EQ(newest(), "model.ckpt-30");
+}
+
+TEST_F(Checkpoints, AnIndexThatIsHalfIsNoSaveToFinish) {
+  write(30);
+  std::filesystem::rename(folder_ / "model.ckpt-30.index.json",
+                          folder_ / "model.ckpt-30.index.json.01234567.tmp");
+  std::filesystem::resize_file(folder_ / "model.ckpt-30.index.json.01234567.tmp", 40);
+  finish_cut_saves(folder_.path());
+  EXPECT_EQ(newest(), "model.ckpt-20");
   EXPECT_THAT(folder_.names(), Not(testing::Contains(testing::EndsWith(".tmp"))));
 }
 

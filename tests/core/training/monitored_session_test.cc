@@ -337,6 +337,17 @@ TEST_F(MonitoredSession, StopsOnASignalBetweenTwoRuns) {
   EXPECT_TRUE(sess.stopped_on_request());
 }
 
+// Several runs make the step that StopAtStepHook waits for.
+TEST_F(MonitoredSession, StopsOnASignalInARunThatDoesNotCountTheLastStep) {
+  const auto a = hook("a");
+  a->on_before_run = [](RunContext& context) { context.announce_last_step(); };
+  MonitoredTrainingSession sess(model_.graph, {.hooks = {a}});
+  raise(SIGTERM);
+  sess.run(model_.w.read());
+  EXPECT_TRUE(sess.should_stop());
+  EXPECT_TRUE(sess.stopped_on_request());
+}
+
 TEST_F(MonitoredSession, EndsQuietlyAtTheEndOfTheData) {
   const auto a = hook("a");
   a->on_before_run = [](RunContext&) { throw OutOfRangeError("no more data"); };
