@@ -135,8 +135,10 @@ void check_loop(const StepGraph& step, const StepNode& node, const LoopPlans& pl
   }
 }
 
-// What an iteration computes, it computes anew: a value for all of them would be lost without a word.
+// What an iteration computes, it computes anew: a value that the user gives for all of them would be lost
+// without a word.
 void check_not_fed(const StepSignature& signature, int first_node, const Node& loop) {
+  if (signature.loop_depth > 0) return;
   for (const auto& [value, shape] : signature.fed)
     if (value.node->id() >= first_node && value.node->id() < loop.id())
       throw InvalidArgumentError(
