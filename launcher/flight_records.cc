@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/file_error.h>
 
 namespace kolo::launcher {
 namespace {
@@ -43,10 +45,14 @@ bool is_flight_file(const fs::path& path) {
 }
 
 std::vector<std::string> files_of(const std::string& path) {
-  if (!fs::is_directory(path)) return {path};
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (!is_folder && (!error || error == std::errc::no_such_file_or_directory)) return {path};
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(path))
-    if (is_flight_file(entry.path())) files.push_back(entry.path().string());
+  if (is_folder)
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+      if (is_flight_file(entry->path())) files.push_back(entry->path().string());
+  if (error) throw_file_error(fmt::format("read {}", path), error.value());
   std::sort(files.begin(), files.end());
   if (files.empty()) throw NotFoundError("there is no kolo-flight.<rank>.json in {}", path);
   return files;

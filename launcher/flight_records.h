@@ -42,7 +42,7 @@ struct JobRecords {
 /// Of every kolo-flight.<rank>.json of the folders and the files named those of one job, the one that has
 /// written last: a folder keeps what earlier jobs have left in it. Those that name none are taken for one
 /// job's. Throws NotFoundError where there is none, InvalidArgumentError where two of that job are of one
-/// rank or of different size.
+/// rank or of different size, as file_error.h says where a folder cannot be read.
 JobRecords read_flight_records(const std::vector<std::string>& paths);
 
 /// The first place at which the records part, as a sentence; empty if they do not. In this order: the first

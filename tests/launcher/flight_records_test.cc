@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 
 #include <kolo/core/base/error.h>
 
@@ -157,6 +161,40 @@ TEST_F(FlightFolder, TakesRecordsThatNameNoJobForOneJobs) {
                                          AllOf(HasSubstr("of a job of 2 ranks"), HasSubstr(file(1)))));
   write(1, 3, 200, "a9");
   EXPECT_THAT(ranks_read(), ElementsAre(1));
+}
+
+// Root reads every folder.
+class AsNobody {
+ public:
+  AsNobody() {
+    if (geteuid() == 0 && seteuid(65534) != 0) throw std::runtime_error("seteuid failed");
+  }
+  ~AsNobody() {
+    if (seteuid(getuid()) != 0) std::abort();
+  }
+};
+
+TEST_F(FlightFolder, IsRefusedWithItsNameWhereItMayNotBeRead) {
+  chmod(folder_.path().c_str(), 0);
+  EXPECT_THAT(
+      [&] {
+        const AsNobody nobody;
+        ranks_read();
+      },
+      ThrowsMessage<FailedPreconditionError>(
+          fmt::format("cannot read {}: Permission denied", folder_.path())));
+  chmod(folder_.path().c_str(), 0700);
+}
+
+TEST_F(FlightFolder, IsRefusedWhereItsNameIsTooLong) {
+  EXPECT_THAT(
+      [&] { read_flight_records({std::string(300, 'x')}); },
+      ThrowsMessage<UnknownError>(AllOf(HasSubstr("cannot read xxx"), HasSubstr("File name too long"))));
+}
+
+TEST(FlightRecords, RefuseAFolderThatIsNotThere) {
+  EXPECT_THAT([&] { read_flight_records({"/no/such/folder"}); },
+              ThrowsMessage<NotFoundError>("/no/such/folder cannot be read"));
 }
 
 TEST(FlightRecords, RefuseAFolderWithoutRecords) {
