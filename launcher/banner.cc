@@ -51,10 +51,23 @@ bool says_daemon_did_not_start(std::string_view line) {
   return contains(line, "ORTE was unable to reliably start one or more daemons");
 }
 
+// Of a note that another process had as well: the first one's is a block, and says whatever there is to say.
+bool counts_notes(std::string_view line) {
+  return contains_any(line, {"more process has sent help message", "more processes have sent help message",
+                             "Set MCA parameter \"orte_base_help_aggregate\""});
+}
+
+// mpirun has lost a note that a rank sent while it was ended: "[vm:7] [[9,0],0] ORTE_ERROR_LOG: Out of
+// resource in file ../orte/util/show_help.c at line 501". In other files the same words say why a daemon did
+// not start.
+bool says_note_is_lost(std::string_view line) {
+  return contains(line, "] ORTE_ERROR_LOG: ") && contains(line, "util/show_help.c at line ");
+}
+
 bool is_noise(std::string_view line) {
-  return contains_any(
-      line, {"mpirun: Forwarding signal", "mpirun: killing job", "mpirun: abort is already in progress",
-             "help-mpi-btl-tcp.txt / peer hung up", "Set MCA parameter \"orte_base_help_aggregate\""});
+  return counts_notes(line) || says_note_is_lost(line) ||
+         contains_any(line, {"mpirun: Forwarding signal", "mpirun: killing job",
+                             "mpirun: abort is already in progress"});
 }
 
 // The host to which ssh has lost its connection; "" if the line is not about that.

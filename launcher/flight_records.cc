@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/file_error.h>
 
 namespace kolo::launcher {
 namespace {
@@ -43,10 +45,15 @@ bool is_flight_file(const fs::path& path) {
 }
 
 std::vector<std::string> files_of(const std::string& path) {
-  if (!fs::is_directory(path)) return {path};
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (!is_folder && (!error || error == std::errc::no_such_file_or_directory)) return {path};
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(path))
-    if (is_flight_file(entry.path())) files.push_back(entry.path().string());
+  if (is_folder)
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+      if (is_flight_file(entry->path())) files.push_back(entry->path().string());
+  if (error) throw_file_error(fmt::format("read {}", path), error.value());
+  std::sort(files.begin(), files.end());
   if (files.empty()) throw NotFoundError("there is no kolo-flight.<rank>.json in {}", path);
   return files;
 }
@@ -139,6 +146,7 @@ FlightRecord read_flight_record(const std::string& path) {
     FlightRecord record{.rank = json.at("rank"),
                         .size = json.at("size"),
                         .host = json.at("host"),
+                        .job = json.value("job", ""),
                         .reason = json.at("reason"),
                         .written = json.at("written"),
                         .operations = {}};
@@ -152,21 +160,28 @@ FlightRecord read_flight_record(const std::string& path) {
   }
 }
 
-std::vector<FlightRecord> read_flight_records(const std::vector<std::string>& paths) {
-  std::map<int, FlightRecord> by_rank;
+JobRecords read_flight_records(const std::vector<std::string>& paths) {
+  std::vector<std::pair<std::string, FlightRecord>> all;  // by file
   for (const auto& path : paths)
-    for (const auto& file : files_of(path)) {
-      FlightRecord record = read_flight_record(file);
-      if (!by_rank.empty() && by_rank.begin()->second.size != record.size)
-        throw InvalidArgumentError("{} is of a job of {} ranks, the one before of {}", file, record.size,
-                                   by_rank.begin()->second.size);
-      const int rank = record.rank;
-      if (!by_rank.emplace(rank, std::move(record)).second)
-        throw InvalidArgumentError("{} is a second record of rank {}", file, rank);
+    for (const auto& file : files_of(path)) all.emplace_back(file, read_flight_record(file));
+  const auto newest = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.second.written < b.second.written;
+  });
+  JobRecords found;
+  std::map<int, FlightRecord> by_rank;
+  for (const auto& [file, record] : all) {
+    if (record.job != newest->second.job) {
+      found.left_out.push_back(file);
+      continue;
     }
-  std::vector<FlightRecord> records;
-  for (auto& [rank, record] : by_rank) records.push_back(std::move(record));
-  return records;
+    if (record.size != newest->second.size)
+      throw InvalidArgumentError("{} is of a job of {} ranks, {} of {}", file, record.size, newest->first,
+                                 newest->second.size);
+    if (!by_rank.emplace(record.rank, record).second)
+      throw InvalidArgumentError("{} is a second record of rank {}", file, record.rank);
+  }
+  for (auto& [rank, record] : by_rank) found.records.push_back(std::move(record));
+  return found;
 }
 
 std::string first_divergence(const std::vector<FlightRecord>& records) {

@@ -25,16 +25,25 @@ struct FlightOperation {
 
 struct FlightRecord {
   int rank = 0, size = 1;
-  std::string host, reason;
-  double written = 0;
+  std::string host;
+  std::string job = {};  // "": written by a kolo that did not name its jobs
+  std::string reason;
+  double written = 0;                       // seconds since 1970
   std::vector<FlightOperation> operations;  // oldest first
 };
 
 /// Throws NotFoundError, or DataLossError that says what is wrong with it; each names `path`.
 FlightRecord read_flight_record(const std::string& path);
-/// Every kolo-flight.<rank>.json of the folders and the files named, by rank. Throws NotFoundError where
-/// there is none, InvalidArgumentError where two are of one rank or they are of jobs of different size.
-std::vector<FlightRecord> read_flight_records(const std::vector<std::string>& paths);
+
+struct JobRecords {
+  std::vector<FlightRecord> records;  // by rank
+  std::vector<std::string> left_out;  // files of earlier jobs
+};
+/// Of every kolo-flight.<rank>.json of the folders and the files named those of one job, the one that has
+/// written last: a folder keeps what earlier jobs have left in it. Those that name none are taken for one
+/// job's. Throws NotFoundError where there is none, InvalidArgumentError where two of that job are of one
+/// rank or of different size, as file_error.h says where a folder cannot be read.
+JobRecords read_flight_records(const std::vector<std::string>& paths);
 
 /// The first place at which the records part, as a sentence; empty if they do not. In this order: the first
 /// operation (by channel and ticket) that ranks know as different ones or with different states of

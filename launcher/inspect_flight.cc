@@ -1,5 +1,5 @@
 // kolo-inspect flight: the flight records of a job's ranks, lined up.
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <string>
@@ -22,6 +22,7 @@ void print_help() {
       "was\n"
       "written and what was pending, and the first operation at which the ranks part.\n"
       "FOLDER: where the records lie; the failed job has said so (\"flight record: …\").\n"
+      "Where several jobs have left theirs, those of the last one.\n"
       "--json: one line of JSON. Exit code 0 whether they part or not.\n",
       kUsage);
 }
@@ -35,6 +36,8 @@ void print(const nlohmann::ordered_json& summary) {
     for (const auto& pending : rank["pending"]) fmt::print("  pending: {}\n", pending.get<std::string>());
   }
   if (!summary["missing"].empty()) fmt::print("no record of ranks {}\n", summary["missing"].dump());
+  if (const auto& left_out = summary["left_out"]; !left_out.empty())
+    fmt::print("left out, of earlier jobs: {}\n", fmt::join(left_out.get<std::vector<std::string>>(), ", "));
   if (summary["divergence"].is_null()) fmt::print("the records do not part\n");
   else fmt::print("first divergence: {}\n", summary["divergence"].get<std::string>());
 }
@@ -51,7 +54,9 @@ void inspect(const std::vector<std::string>& words) {
     else paths.push_back(word);
   }
   if (paths.empty()) throw CommandLineError(fmt::format("no path given; usage: kolo-inspect {}", kUsage));
-  const auto summary = flight_summary(read_flight_records(paths));
+  const JobRecords found = read_flight_records(paths);
+  auto summary = flight_summary(found.records);
+  summary["left_out"] = found.left_out;
   if (json) fmt::print("{}\n", summary.dump());
   else print(summary);
 }

@@ -50,6 +50,7 @@ class Job {
   void end_at_once();
   void handle_deadline();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
+  void tell_grace_is_over();
   void tell_dead_rank();
   std::string lost_host() const;
   void tell_lost_host();
@@ -69,7 +70,8 @@ class Job {
   bool loss_seen_ = false, loss_told_ = false;  // of a host
   int stop_signals_ = 0;
   bool stop_requested_ = false;
-  bool forced_ = false;  // ended without waiting for the ranks
+  bool ranks_asked_ = false;  // to stop; false where none was there
+  bool forced_ = false;       // ended without waiting for the ranks
   int exit_code_ = 0;
 };
 
@@ -173,9 +175,8 @@ void Job::ask_to_stop() {
   set_deadline(milliseconds(static_cast<std::int64_t>(options_.stop_grace_s * 1000)));
   // mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it
   // is.
-  if (!here_) kill(mpirun_.pid, SIGUSR1);
-  else if (signal_children_of(mpirun_.pid, SIGTERM) == 0)
-    deadline_ = std::min(*deadline_, Clock::now() + kRanksNotThere);
+  ranks_asked_ = here_ ? signal_children_of(mpirun_.pid, SIGTERM) > 0 : kill(mpirun_.pid, SIGUSR1) == 0;
+  if (!ranks_asked_) deadline_ = std::min(*deadline_, Clock::now() + kRanksNotThere);
 }
 
 void Job::end_mpirun() {
@@ -202,8 +203,9 @@ void Job::end_at_once() {
 
 void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
-  if (stage_ == Stage::ending) kill_everything();
-  else end_mpirun();
+  if (stage_ == Stage::ending) return kill_everything();
+  if (stage_ == Stage::stopping && ranks_asked_ && !forced_) tell_grace_is_over();
+  end_mpirun();
 }
 
 void Job::handle_signal(int number) {
@@ -226,6 +228,14 @@ void Job::handle_signal(int number) {
 void Job::tell_gone(int rank, const std::string& host) {
   const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
   err_.add_line(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
+}
+
+// Also when quiet: it is an error, and of what was lost nobody else speaks.
+void Job::tell_grace_is_over() {
+  err_.add_line(
+      fmt::format("kolorun: the ranks did not stop within {:g} s (--stop-grace) and were ended; what was not "
+                  "saved is lost",
+                  options_.stop_grace_s));
 }
 
 void Job::tell_dead_rank() {

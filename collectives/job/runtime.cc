@@ -1,9 +1,12 @@
 #include <kolo/collectives/job/runtime.h>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -51,6 +54,14 @@ std::vector<std::string> gather_hosts(MPI_Comm comm, const std::string& own, int
   return hosts;
 }
 
+// Rank 0's, on all ranks. Drawn, as mpirun gives a later job the number of an earlier one.
+std::string agree_on_job(MPI_Comm comm) {
+  std::random_device random;
+  std::uint64_t job = std::uniform_int_distribution<std::uint64_t>()(random);
+  check_mpi(MPI_Bcast(&job, 1, MPI_UINT64_T, 0, comm), "MPI_Bcast");
+  return fmt::format("{:016x}", job);
+}
+
 }  // namespace
 
 Runtime::Runtime(EngineOptions options) : options_(std::move(options)) {
@@ -69,10 +80,6 @@ Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::func
     find_peers(make_comm());
   });
   if (!has_peers()) return;
-  thread_->recorder().set_identity({.rank = process_.rank,
-                                    .size = process_.size,
-                                    .host = process_.hostname,
-                                    .folder = options_.flight_dir});
   record_on_signal_ = std::make_unique<RecordOnSignal>(thread_->recorder(), [this] { leave_alone(); });
   thread_->call([this] {
     thread_->set_idle_work([this] { do_idle_work(); });
@@ -146,6 +153,11 @@ void Runtime::find_peers(const MpiComm& comm) {
       Watchdog::Limits{.warning = options_.stall_warning, .abort = options_.stall_abort}));
   if (size == 1) return;
   hosts_ = thread_->watchdog()->hosts();
+  thread_->recorder().set_identity({.rank = rank,
+                                    .size = size,
+                                    .host = hostname,
+                                    .folder = options_.flight_dir,
+                                    .job = agree_on_job(comm.get())});
   join_neighbours();
   engine_mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
   engine_ = std::make_unique<Engine>(options_, thread_->watchdog()->hosts(), *thread_, *engine_mailbox_,

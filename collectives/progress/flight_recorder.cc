@@ -157,11 +157,14 @@ std::string FlightRecorder::json(std::string_view reason) const {
       operation["ended"] = seconds(record.ended);
     operations.push_back(std::move(operation));
   }
-  return Json{{"rank", identity_.rank},           {"size", identity_.size},
-              {"host", identity_.host},           {"reason", reason},
-              {"written", seconds(Clock::now())}, {"operations", std::move(operations)}}
-      // A name may be cut within a character.
-      .dump(1, ' ', false, Json::error_handler_t::replace);
+  const Json record = {{"rank", identity_.rank},
+                       {"size", identity_.size},
+                       {"host", identity_.host},
+                       {"job", identity_.job},
+                       {"reason", reason},
+                       {"written", seconds(Clock::now())},
+                       {"operations", std::move(operations)}};
+  return record.dump(1, ' ', false, Json::error_handler_t::replace);  // a name may be cut within a character
 }
 
 namespace {

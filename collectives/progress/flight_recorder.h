@@ -44,6 +44,7 @@ class FlightRecorder {
     int size = 1;
     std::string host = {};
     std::string folder = {};
+    std::string job = {};  // the same on all its ranks, and on those of no other job
   };
 
   explicit FlightRecorder(std::size_t capacity = 100);
@@ -69,13 +70,13 @@ class FlightRecorder {
   /// Operations that have ended, since the beginning.
   std::int64_t ended() const KOLO_EXCLUDES(mutex_);
 
-  /// {"rank","size","host","reason","written","operations":[{"sequence","channel","ticket","name","kind",…}]},
+  /// {"rank","size","host","job","reason","written","operations":[{"sequence","channel","ticket","name",…}]},
   /// oldest first; times in seconds since 1970.
   std::string json(std::string_view reason) const KOLO_EXCLUDES(mutex_);
-  /// Writes json() to `<folder>/kolo-flight.<rank>.json` and returns that path; "" where it cannot be written
-  /// or nothing was recorded. Without a folder of its own it goes to record_folder(), beside the checkpoints
-  /// or logs, or, where that is none, to `kolo-flight-<job>` among the system's temporary files. Never
-  /// throws.
+  /// Writes json() to `<folder>/kolo-flight.<rank>.json`, over what an earlier job has left there, and
+  /// returns that path; "" where it cannot be written or nothing was recorded. Without a folder of its own it
+  /// goes to record_folder(), beside the checkpoints or logs, or, where that is none, to `kolo-flight-<job>`
+  /// among the system's temporary files. Never throws.
   std::string write(std::string_view reason) const noexcept KOLO_EXCLUDES(mutex_);
 
  private:

@@ -123,6 +123,28 @@ TEST(QuietBanner, DropsNotesOnHowTheJobEnded) {
   EXPECT_THAT(read_all(reader, {"mpirun: Forwarding signal 10 to job"}), IsEmpty());
 }
 
+TEST(QuietBanner, DropsWhatBecameOfTheNotesOfRanksThatWereEnded) {
+  BannerReader reader(true);
+  for (const char* line :
+       {"[vm:29057] [[7551,0],0] ORTE_ERROR_LOG: Out of resource in file ../../../orte/util/show_help.c at "
+        "line "
+        "501",
+        "[vm:2621] [[54251,0],0] ORTE_ERROR_LOG: Data unpack would read past end of buffer in file "
+        "util/show_help.c at line 501",
+        "[vm:29057] 1 more process has sent help message help-mpi-api.txt / mpi-abort",
+        "[vm:22946] 2 more processes have sent help message help-mpi-api.txt / mpi-abort"})
+    EXPECT_THAT(reader.read(line), IsEmpty()) << line;
+}
+
+// The same words as of a note that is lost, of daemons of another version.
+TEST(QuietBanner, KeepsWhyNoDaemonCouldBeStarted) {
+  BannerReader reader(true);
+  const std::string line =
+      "[node1:37] [[49,0],0] ORTE_ERROR_LOG: Data unpack would read past end of buffer in file "
+      "base/plm_base_launch_support.c at line 1230";
+  EXPECT_THAT(reader.read(line), ElementsAre(line));
+}
+
 TEST(QuietBanner, KeepsWhySomethingCouldNotStart) {
   BannerReader reader(true);
   EXPECT_EQ(read_all(reader, kNotFound), kNotFound);

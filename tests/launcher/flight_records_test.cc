@@ -1,9 +1,14 @@
 #include <kolo/launcher/flight_records.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 
 #include <kolo/core/base/error.h>
 
@@ -12,6 +17,8 @@
 namespace kolo::launcher {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -103,6 +110,91 @@ TEST(FlightRecords, RefuseAJobOfMoreRanksThanThereAre) {
     EXPECT_THAT([&] { read_flight_records({folder.path()}); },
                 ThrowsMessage<DataLossError>(HasSubstr("is no flight record: it is of rank")));
   }
+}
+
+// A folder in which jobs have left what their ranks wrote.
+class FlightFolder : public testing::Test {
+ protected:
+  void write(int rank, int size, double written, const std::string& job) {
+    const std::string of_job = job.empty() ? "" : fmt::format(R"(,"job":"{}")", job);
+    std::ofstream(file(rank)) << fmt::format(
+        R"({{"rank":{},"size":{},"host":"h"{},"reason":"","written":{},"operations":[]}})", rank, size,
+        of_job, written);
+  }
+  std::string file(int rank) const { return folder_ / fmt::format("kolo-flight.{}.json", rank); }
+  std::vector<int> ranks_read() const {
+    std::vector<int> ranks;
+    for (const auto& record : read_flight_records({folder_.path()}).records) ranks.push_back(record.rank);
+    return ranks;
+  }
+  const TemporaryDirectory folder_;
+};
+
+// Rank 1 of the first job was killed, rank 0 of the second.
+TEST_F(FlightFolder, GivesTheRecordsOfTheLastJobAndNamesTheOthers) {
+  write(0, 2, 100, "b7");
+  write(1, 2, 200, "a9");
+  EXPECT_THAT(ranks_read(), ElementsAre(1));
+  EXPECT_THAT(read_flight_records({folder_.path()}).left_out, ElementsAre(file(0)));
+}
+
+TEST_F(FlightFolder, GivesAllRecordsOfTheLastJobWheneverTheyWereWritten) {
+  write(0, 3, 100, "a9");
+  write(1, 3, 150, "b7");
+  write(2, 3, 200, "a9");
+  EXPECT_THAT(ranks_read(), ElementsAre(0, 2));
+}
+
+TEST_F(FlightFolder, MayHoldRecordsOfAnEarlierJobOfMoreRanks) {
+  write(0, 2, 200, "a9");
+  write(1, 2, 201, "a9");
+  write(2, 3, 100, "b7");
+  EXPECT_THAT(ranks_read(), ElementsAre(0, 1));
+}
+
+TEST_F(FlightFolder, TakesRecordsThatNameNoJobForOneJobs) {
+  write(0, 2, 100, "");
+  write(1, 2, 200, "");
+  EXPECT_THAT(ranks_read(), ElementsAre(0, 1));
+  write(1, 3, 200, "");
+  EXPECT_THAT([&] { ranks_read(); }, ThrowsMessage<InvalidArgumentError>(
+                                         AllOf(HasSubstr("of a job of 2 ranks"), HasSubstr(file(1)))));
+  write(1, 3, 200, "a9");
+  EXPECT_THAT(ranks_read(), ElementsAre(1));
+}
+
+// Root reads every folder.
+class AsNobody {
+ public:
+  AsNobody() {
+    if (geteuid() == 0 && seteuid(65534) != 0) throw std::runtime_error("seteuid failed");
+  }
+  ~AsNobody() {
+    if (seteuid(getuid()) != 0) std::abort();
+  }
+};
+
+TEST_F(FlightFolder, IsRefusedWithItsNameWhereItMayNotBeRead) {
+  chmod(folder_.path().c_str(), 0);
+  EXPECT_THAT(
+      [&] {
+        const AsNobody nobody;
+        ranks_read();
+      },
+      ThrowsMessage<FailedPreconditionError>(
+          fmt::format("cannot read {}: Permission denied", folder_.path())));
+  chmod(folder_.path().c_str(), 0700);
+}
+
+TEST_F(FlightFolder, IsRefusedWhereItsNameIsTooLong) {
+  EXPECT_THAT(
+      [&] { read_flight_records({std::string(300, 'x')}); },
+      ThrowsMessage<UnknownError>(AllOf(HasSubstr("cannot read xxx"), HasSubstr("File name too long"))));
+}
+
+TEST(FlightRecords, RefuseAFolderThatIsNotThere) {
+  EXPECT_THAT([&] { read_flight_records({"/no/such/folder"}); },
+              ThrowsMessage<NotFoundError>("/no/such/folder cannot be read"));
 }
 
 TEST(FlightRecords, RefuseAFolderWithoutRecords) {

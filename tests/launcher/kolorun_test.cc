@@ -237,6 +237,7 @@ TEST(Kolorun, EndsAtOnceOnASecondSignal) {
   program.signal(SIGTERM);
   program.signal(SIGINT);  // another number: two equal ones may be one by the time they are read
   EXPECT_EQ(program.finish(), 137);
+  EXPECT_THAT(program.err(), Not(HasSubstr("--stop-grace")));
   for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
 }
 
@@ -258,6 +259,17 @@ TEST(Kolorun, EndsTheJobWhenNobodyReadsIt) {
 TEST(QuietKolorun, LeavesOutMpirunsBanner) {
   EXPECT_THAT(run({"-n", "2", "--", "sh", "-c", "exit 3"}).err, HasSubstr("non-zero exit code"));
   EXPECT_EQ(run({"-q", "-n", "2", "--", "sh", "-c", "exit 3"}).err, "");
+}
+
+TEST(QuietKolorun, SaysThatTheGraceWasNotEnoughAndThatAlone) {
+  RunningProgram program(command({"-q", "-n", "2", "--stop-grace", "0.5"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGTERM);
+  EXPECT_GT(program.finish(), 0);
+  EXPECT_THAT(
+      lines_of(program.err()),
+      ElementsAre("kolorun: the ranks did not stop within 0.5 s (--stop-grace) and were ended; what was "
+                  "not saved is lost"));
 }
 
 class Restarts : public testing::Test {

@@ -156,8 +156,8 @@ TEST(Job, EndsTheEagerOperationsOfASetThatFailsOnAnotherRank) {
 // In a folder of their own, read by kolo-inspect as a user would.
 class FlightRecordsOfAJob : public testing::Test {
  protected:
-  kolo::Ended run_with_records(const std::string& how, const std::string& environment = "") {
-    return run(2, how, fmt::format("KOLO_FLIGHT_DIR={} {}", folder_.path(), environment));
+  kolo::Ended run_with_records(const std::string& how, const std::string& environment = "", int ranks = 2) {
+    return run(ranks, how, fmt::format("KOLO_FLIGHT_DIR={} {}", folder_.path(), environment));
   }
   std::string inspected() { return inspect_output(folder_.path()); }
   static std::string inspect_output(const std::string& path) {
@@ -172,6 +172,13 @@ TEST_F(FlightRecordsOfAJob, AreWrittenByASurvivorBeforeMpirunKillsIt) {
   EXPECT_EQ(ended.code, 137) << ended.output;
   EXPECT_THAT(inspected(), AllOf(HasSubstr("rank 0 on"), AnyOf(HasSubstr("SIGTERM"), HasSubstr(" is gone (")),
                                  HasSubstr("pending: "), HasSubstr("no record of ranks [1]")));
+}
+
+// Of the first job rank 1, a survivor, has left a record where the second job has none.
+TEST_F(FlightRecordsOfAJob, AreNotReadBesideThoseOfAnEarlierJobInTheFolder) {
+  for (const int ranks : {3, 2}) EXPECT_NE(run_with_records("killed", "", ranks).code, 0);
+  EXPECT_THAT(inspected(), AllOf(HasSubstr("rank 0 on"), HasSubstr("no record of ranks [1]"),
+                                 ContainsRegex("left out, of earlier jobs: [^ ]*kolo-flight.1.json\n")));
 }
 
 TEST_F(FlightRecordsOfAJob, AreWrittenOnSigusr2AndDoNotPartWhereAllIsWell) {

@@ -78,6 +78,15 @@ class Pages(unittest.TestCase):
                             self.assertIn(option, helps[name], f"{os.path.relpath(page, ROOT)}: {line}")
         self.assertGreater(checked, 10)
 
+    def test_samples_train_on_what_their_command_names(self):
+        found = 0
+        for page in pages():
+            for block in blocks(page, ""):
+                if "(generated digits)" in block:
+                    found += 1
+                    self.assertIn("--data generated", block, os.path.relpath(page, ROOT))
+        self.assertGreater(found, 0)
+
     def test_links_lead_to_files(self):
         checked = 0
         for page in pages():

@@ -55,6 +55,7 @@ class AnyThreads final : public Collective {
 
 class CommThreadTest : public testing::Test {
  protected:
+  CommThreadTest() { thread_.recorder().set_identity({.size = 2, .folder = folder_.path()}); }
   std::future<void> submit(int channel, std::shared_ptr<Gate> gate) {
     auto promise = std::make_shared<std::promise<void>>();
     auto over = promise->get_future();
@@ -69,6 +70,7 @@ class CommThreadTest : public testing::Test {
     thread_.call([] {});
   }
 
+  const TemporaryDirectory folder_;  // of flight records
   CommThread thread_;
   int a_ = thread_.open_channel();
   int b_ = thread_.open_channel();
@@ -135,13 +137,11 @@ class NoMail final : public Mailbox {
 
 // The program goes on without the group.
 TEST_F(CommThreadTest, RecordsTheFirstFailureOfAGroupAndThatOfTheJob) {
-  const TemporaryDirectory folder;
   NoMail mail;
-  const auto recorded = [&] { return bytes_of_file(folder.path() + "/kolo-flight.0.json"); };
+  const auto recorded = [&] { return bytes_of_file(folder_ / "kolo-flight.0.json"); };
   const auto fail = [&](int group, const std::string& text) {
     thread_.call([&] { thread_.fail(group, std::make_exception_ptr(UnavailableError("{}", text))); });
   };
-  thread_.recorder().set_identity({.size = 2, .folder = folder.path()});
   thread_.call([&] {
     thread_.set_watchdog(
         std::make_unique<Watchdog>(mail, 0, std::vector<std::string>{"a", "b"}, Watchdog::Limits{}));

@@ -61,17 +61,18 @@ TEST(FlightRecorder, ForgetsNothingItCountsWhenNewOperationsPushOldOnesOut) {
   EXPECT_THAT(names_in(recorder), ElementsAre("second"));
 }
 
-TEST(FlightRecorder, WritesItsRankAndReasonToTheFolder) {
+TEST(FlightRecorder, WritesItsRankItsJobAndTheReasonToTheFolder) {
   const TemporaryDirectory folder;
   FlightRecorder recorder;
   EXPECT_EQ(recorder.write("nothing to tell"), "");
-  recorder.set_identity({.rank = 3, .size = 4, .host = "node7", .folder = folder.path()});
+  recorder.set_identity({.rank = 3, .size = 4, .host = "node7", .folder = folder.path(), .job = "a9"});
   recorder.submitted(named("g"));
   EXPECT_EQ(recorder.write("SIGUSR2"), folder / "kolo-flight.3.json");
   const Json record = Json::parse(bytes_of_file(folder / "kolo-flight.3.json"));
   EXPECT_EQ(record["rank"], 3);
   EXPECT_EQ(record["size"], 4);
   EXPECT_EQ(record["host"], "node7");
+  EXPECT_EQ(record["job"], "a9");
   EXPECT_EQ(record["reason"], "SIGUSR2");
 }
 
