@@ -24,9 +24,9 @@ class Resume(ProgramTest):
             with self.subTest(model=model, ranks=ranks):
                 whole, parts = self.folder / f"{model}{ranks}-whole", self.folder / f"{model}{ranks}-parts"
                 train = ("kolo-train", "--model", model, "--data", "generated", "--threads", 1, "--json")
-                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", whole, ranks=ranks))
-                self.assert_ok(run(*train, "--steps", 100, "--checkpoint-dir", parts, ranks=ranks))
-                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", parts, ranks=ranks))
+                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", whole, ranks=ranks, deadline=360))
+                self.assert_ok(run(*train, "--steps", 100, "--checkpoint-dir", parts, ranks=ranks, deadline=360))
+                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", parts, ranks=ranks, deadline=360))
                 a, b = checkpoint_bytes(whole), checkpoint_bytes(parts)
                 for name in ("model.ckpt-200.safetensors", "model.ckpt-200.index.json"):
                     self.assertEqual(a[name], b[name], name)
