@@ -352,7 +352,7 @@ std::optional<CheckpointState> read_checkpoint_state(const std::string& director
                                                      const std::string& filename) {
   const std::string path = join(directory, filename);
   try {
-    const auto state = parse_checkpoint_state(InputFile(path).read_all(kMaxStateBytes));
+    auto state = parse_checkpoint_state(InputFile(path).read_all(kMaxStateBytes));
     if (!state) throw DataLossError("{}: it does not list checkpoints line by line", path);
     return state;
   } catch (const NotFoundError&) {
