@@ -16,8 +16,7 @@ struct AdadeltaOptions {
 /// that they list alone. One thread at a time, as Optimizer.
 class AdadeltaOptimizer : public RuleOptimizer {
  public:
-  explicit AdadeltaOptimizer(AdadeltaOptions options = {})
-      : RuleOptimizer("Adadelta"), options_(std::move(options)) {}
+  explicit AdadeltaOptimizer(AdadeltaOptions options = {}) : RuleOptimizer("Adadelta"), options_(options) {}
   explicit AdadeltaOptimizer(Hyperparameter learning_rate)
       : AdadeltaOptimizer(AdadeltaOptions{.learning_rate = learning_rate}) {}
 

@@ -20,7 +20,7 @@ const RegisterOptimizer adam_w("adamw", {.decays_weights = true},
                                [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                  AdamWOptions options{.learning_rate = settings.learning_rate};
                                  if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
-                                 return std::make_unique<AdamWOptimizer>(std::move(options));
+                                 return std::make_unique<AdamWOptimizer>(options);
                                });
 
 void check_beta(const std::string& optimizer, const char* name, const Hyperparameter& beta) {
@@ -31,7 +31,7 @@ void check_beta(const std::string& optimizer, const char* name, const Hyperparam
 }  // namespace
 
 AdamOptimizer::AdamOptimizer(std::string name, AdamOptions options)
-    : RuleOptimizer(std::move(name)), options_(std::move(options)) {
+    : RuleOptimizer(std::move(name)), options_(options) {
   check_beta(this->name(), "beta1", options_.beta1);
   check_beta(this->name(), "beta2", options_.beta2);
   if (const auto epsilon = options_.epsilon.number(); epsilon && !(*epsilon >= 0))

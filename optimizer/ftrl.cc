@@ -1,7 +1,6 @@
 #include <kolo/optimizer/ftrl.h>
 
 #include <memory>
-#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/training.h>
@@ -26,7 +25,7 @@ void check_not_negative(const char* name, const Hyperparameter& value) {
 
 }  // namespace
 
-FtrlOptimizer::FtrlOptimizer(FtrlOptions options) : RuleOptimizer("Ftrl"), options_(std::move(options)) {
+FtrlOptimizer::FtrlOptimizer(FtrlOptions options) : RuleOptimizer("Ftrl"), options_(options) {
   if (!(options_.initial_accumulator_value > 0))  // so written that it refuses NaN too
     throw InvalidArgumentError("initial_accumulator_value must be positive: {}",
                                options_.initial_accumulator_value);

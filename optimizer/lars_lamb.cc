@@ -20,14 +20,14 @@ const RegisterOptimizer lars("lars", {.learning_rate = 1, .decays_weights = true
                                LARSOptions options{.learning_rate = settings.learning_rate,
                                                    .momentum = settings.momentum};
                                if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
-                               return std::make_unique<LARSOptimizer>(std::move(options));
+                               return std::make_unique<LARSOptimizer>(options);
                              });
 
 const RegisterOptimizer lamb("lamb", {.learning_rate = 0.01, .decays_weights = true},
                              [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                LAMBOptions options{.learning_rate = settings.learning_rate};
                                if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
-                               return std::make_unique<LAMBOptimizer>(std::move(options));
+                               return std::make_unique<LAMBOptimizer>(options);
                              });
 
 // A range of the elements of another variable.

@@ -1,7 +1,6 @@
 #include <kolo/optimizer/lion.h>
 
 #include <memory>
-#include <utility>
 
 #include <kolo/core/ops/training.h>
 #include <kolo/optimizer/registry.h>
@@ -13,7 +12,7 @@ const RegisterOptimizer lion("lion", {.learning_rate = 0.0003, .decays_weights =
                              [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
                                LionOptions options{.learning_rate = settings.learning_rate};
                                if (settings.weight_decay) options.weight_decay = *settings.weight_decay;
-                               return std::make_unique<LionOptimizer>(std::move(options));
+                               return std::make_unique<LionOptimizer>(options);
                              });
 
 }  // namespace

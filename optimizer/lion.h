@@ -17,7 +17,7 @@ struct LionOptions {
 /// with a gradient of 0. One thread at a time, as Optimizer.
 class LionOptimizer : public RuleOptimizer {
  public:
-  explicit LionOptimizer(LionOptions options = {}) : RuleOptimizer("Lion"), options_(std::move(options)) {}
+  explicit LionOptimizer(LionOptions options = {}) : RuleOptimizer("Lion"), options_(options) {}
   explicit LionOptimizer(Hyperparameter learning_rate)
       : LionOptimizer(LionOptions{.learning_rate = learning_rate}) {}
 

@@ -20,8 +20,7 @@ struct RMSPropOptions {
 /// alone. One thread at a time, as Optimizer.
 class RMSPropOptimizer : public RuleOptimizer {
  public:
-  explicit RMSPropOptimizer(RMSPropOptions options = {})
-      : RuleOptimizer("RMSProp"), options_(std::move(options)) {}
+  explicit RMSPropOptimizer(RMSPropOptions options = {}) : RuleOptimizer("RMSProp"), options_(options) {}
   explicit RMSPropOptimizer(Hyperparameter learning_rate)
       : RMSPropOptimizer(RMSPropOptions{.learning_rate = learning_rate}) {}
 
