@@ -30,8 +30,7 @@ const std::vector<std::string> kLost = {kDashes,
 
 const std::vector<std::string> kLostInSending = {
     "[node1:01437] oob:tcp: send_msg: write failed: Connection timed out (110) [sd = 22]",
-    "[node1:01437] [[20213,0],0]-[[20213,0],2] mca_oob_tcp_peer_send_handler: unable to send message ON "
-    "SOCKET 22",
+    "[node1:01437] [[20213,0],0]-[[20213,0],2] mca_oob_tcp_peer_send_handler: unable to send message",
     kDashes,
     "An internal error has occurred in ORTE:",
     "",

@@ -20,7 +20,6 @@ namespace kolo {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::ElementsAreArray;

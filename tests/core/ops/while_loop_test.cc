@@ -17,7 +17,6 @@ using ::testing::AllOf;
 using testing::call;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
 Output number(const Scope& s, double value, DType dtype = DType::f64) {
@@ -206,8 +205,7 @@ TEST(WhileLoop, GoesByTheShapesThatAreFed) {
   Session session(graph);
   EXPECT_THAT(session.run(finals[0], {{x, Tensor::of<double>({2}, {{1.0, 2.0}})}}).span<double>(),
               ElementsAre(8, 16));
-  EXPECT_THAT(session.run(finals[0], {{x, Tensor::of<double>({1}, {{3.0}})}}).span<double>(),
-              ElementsAre(24));
+  EXPECT_THAT(session.run(finals[0], {{x, Tensor::of<double>({1}, {3.0})}}).span<double>(), ElementsAre(24));
 }
 
 class WhileLoopGradient : public ::testing::TestWithParam<int> {};
