@@ -27,7 +27,7 @@ using detail::MpiCommunicator;
 using testing::Each;
 using testing::ElementsAre;
 
-// MPI is used by the test's thread alone here; init() asked for MPI_THREAD_MULTIPLE.
+// MPI is used by the test's thread, and by the idle engine's: init() asked for MPI_THREAD_MULTIPLE.
 // Advances the operation, and lets other ranks run where there are more of them than cores.
 void run_alone(Collective& collective) {
   collective.start();
