@@ -49,9 +49,8 @@ po::options_description described_options() {
       "of adamw, lamb, lars and lion their own; for the others X times the weights is added to the gradient")(
       "schedule", text()->value_name("NAME"),
       "of the learning rate over all steps: constant|linear|cosine to 0|step, a tenth after 1/2 and after "
-      "3/4 "
-      "of them (default constant)")("warmup", text()->value_name("N"),
-                                    "steps in which the rate grows from 0 to what it is (default 0)")(
+      "3/4 of them (default constant)")("warmup", text()->value_name("N"),
+                                        "steps in which the rate grows from 0 to what it is (default 0)")(
       "clip-norm", text()->value_name("X"), "gradients together are no longer than this")(
       "backward-passes", text()->value_name("N"),
       "batches whose gradients are averaged on a rank before they are reduced: one step (default 1)")(
@@ -284,8 +283,7 @@ std::string train_help() {
           "  kolo-train --model lenet --checkpoint-dir ck --evaluate\n\n"
        << described_options()
        << "\nSIGTERM, SIGINT or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done, or "
-          "saved and "
-          "stopped on request;\n"
+          "saved and stopped on request;\n"
           "2: the command line is wrong; 1: everything else.\n";
   return text.str();
 }

@@ -82,6 +82,7 @@ TEST(Barrier, FinishesNowhereBeforeAllRanksHaveStartedIt) {
         operations.push_back(std::make_shared<Noted>(dissemination_barrier(network.end(rank)),
                                                      rank == late ? 50 : 1, started, ranks));
       network.run(operations);
+      EXPECT_EQ(started, ranks);
     }
   }
 }
