@@ -9,7 +9,7 @@
 #include <kolo/core/kernels/cpu/activation_loops.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
-#include <kolo/core/kernels/cpu/philox.h>
+#include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

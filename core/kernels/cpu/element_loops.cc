@@ -123,7 +123,7 @@ struct Exp {
   template <typename D, typename V>
   static V vector(D d, V x) {
     const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
-    const V inside = hn::Exp(d, hn::Min(x, hn::Set(d, 88.72f)));
+    const V inside = hn::Exp(d, hn::Min(x, hn::Set(d, 88.7228317f)));
     const V y = hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.7228317f)), infinity, inside);
     return hn::IfThenElse(hn::IsNaN(x), x, y);
   }

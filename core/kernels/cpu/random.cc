@@ -7,7 +7,7 @@
 
 #include <kolo/core/kernels/cpu/normal_quantile.h>
 #include <kolo/core/kernels/cpu/parallel.h>
-#include <kolo/core/kernels/cpu/philox.h>
+#include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,62 +18,28 @@ using detail::UpdatedRange;
 using detail::UpdateRule;
 
 template <typename T>
-detail::AdamRule<T> adam_rule(const T* s) {
-  const T one = 1;
-  return {.rate = s[2] * std::sqrt(one - s[1]) / (one - s[0]),
-          .one_minus_beta1 = one - s[3],
-          .one_minus_beta2 = one - s[4],
-          .epsilon = s[5],
-          .decay = 0};
-}
+using MakeRule = UpdateRule<T> (*)(const T* scalars);
 
-// A rule from its scalars, in the order of update_rules().
-template <typename T>
-using MakeRule = UpdateRule<T> (*)(const T* s);
+template <typename Rule, typename T>
+UpdateRule<T> rule_of(const T* scalars) {
+  return Rule::of(scalars);
+}
 
 template <typename T>
 MakeRule<T> rule_maker(const std::string& name) {
-  using namespace detail;
-  using Rule = UpdateRule<T>;
+  using namespace elements;
   static const std::map<std::string, MakeRule<T>> makers = {
-      {"Adadelta",
-       [](const T* s) -> Rule {
-         return AdadeltaRule<T>{.rate = s[0], .rho = s[1], .one_minus_rho = 1 - s[1], .epsilon = s[2]};
-       }},
-      {"Adagrad", [](const T* s) -> Rule { return AdagradRule<T>{.rate = s[0]}; }},
-      {"Adam", [](const T* s) -> Rule { return adam_rule(s); }},
-      {"AdamW",
-       [](const T* s) -> Rule {
-         AdamRule<T> rule = adam_rule(s);
-         rule.decay = s[2] * s[6];
-         return rule;
-       }},
-      {"CenteredRMSProp",
-       [](const T* s) -> Rule {
-         return CenteredRmsPropRule<T>{
-             .rate = s[0], .one_minus_decay = 1 - s[1], .momentum = s[2], .epsilon = s[3]};
-       }},
-      {"Ftrl",
-       [](const T* s) -> Rule {
-         return FtrlRule<T>{
-             .rate = s[0], .l1 = s[1], .two_l2 = 2 * s[2], .two_shrinkage = 2 * s[3], .power = -s[4]};
-       }},
-      {"GradientDescent", [](const T* s) -> Rule { return GradientDescentRule<T>{.rate = s[0]}; }},
-      {"Lion",
-       [](const T* s) -> Rule {
-         return LionRule<T>{.rate = s[0],
-                            .beta1 = s[1],
-                            .one_minus_beta1 = 1 - s[1],
-                            .beta2 = s[2],
-                            .one_minus_beta2 = 1 - s[2],
-                            .decay = s[3]};
-       }},
-      {"Momentum", [](const T* s) -> Rule { return MomentumRule<T>{.rate = s[0], .momentum = s[1]}; }},
-      {"Nesterov", [](const T* s) -> Rule { return NesterovRule<T>{.rate = s[0], .momentum = s[1]}; }},
-      {"RMSProp",
-       [](const T* s) -> Rule {
-         return RmsPropRule<T>{.rate = s[0], .one_minus_decay = 1 - s[1], .momentum = s[2], .epsilon = s[3]};
-       }},
+      {"Adadelta", rule_of<AdadeltaRule<T>>},
+      {"Adagrad", rule_of<AdagradRule<T>>},
+      {"Adam", rule_of<AdamRule<T>>},
+      {"AdamW", [](const T* scalars) -> UpdateRule<T> { return AdamRule<T>::with_decay(scalars); }},
+      {"CenteredRMSProp", rule_of<CenteredRmsPropRule<T>>},
+      {"Ftrl", rule_of<FtrlRule<T>>},
+      {"GradientDescent", rule_of<GradientDescentRule<T>>},
+      {"Lion", rule_of<LionRule<T>>},
+      {"Momentum", rule_of<MomentumRule<T>>},
+      {"Nesterov", rule_of<NesterovRule<T>>},
+      {"RMSProp", rule_of<RmsPropRule<T>>},
   };
   return makers.at(name);
 }

@@ -35,19 +35,19 @@ struct At {
 };
 
 template <typename T, typename D>
-void update(const GradientDescentRule<T>& rule, const At<T, D>& at) {
+void update(const elements::GradientDescentRule<T>& rule, const At<T, D>& at) {
   at.set_v(hn::Sub(at.v(), hn::Mul(at.gradient(), at.all(rule.rate))));
 }
 
 template <typename T, typename D>
-void update(const MomentumRule<T>& rule, const At<T, D>& at) {
+void update(const elements::MomentumRule<T>& rule, const At<T, D>& at) {
   const auto a = hn::Add(hn::Mul(at.slot(0), at.all(rule.momentum)), at.gradient());
   at.set_slot(0, a);
   at.set_v(hn::Sub(at.v(), hn::Mul(a, at.all(rule.rate))));
 }
 
 template <typename T, typename D>
-void update(const NesterovRule<T>& rule, const At<T, D>& at) {
+void update(const elements::NesterovRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient(), momentum = at.all(rule.momentum), rate = at.all(rule.rate);
   const auto a = hn::Add(hn::Mul(at.slot(0), momentum), g);
   at.set_slot(0, a);
@@ -55,7 +55,7 @@ void update(const NesterovRule<T>& rule, const At<T, D>& at) {
 }
 
 template <typename T, typename D>
-void update(const AdagradRule<T>& rule, const At<T, D>& at) {
+void update(const elements::AdagradRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient();
   const auto a = hn::Add(at.slot(0), hn::Mul(g, g));
   at.set_slot(0, a);
@@ -63,7 +63,7 @@ void update(const AdagradRule<T>& rule, const At<T, D>& at) {
 }
 
 template <typename T, typename D>
-void update(const RmsPropRule<T>& rule, const At<T, D>& at) {
+void update(const elements::RmsPropRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient();
   auto ms = at.slot(0);
   ms = hn::Add(ms, hn::Mul(hn::Sub(hn::Mul(g, g), ms), at.all(rule.one_minus_decay)));
@@ -75,7 +75,7 @@ void update(const RmsPropRule<T>& rule, const At<T, D>& at) {
 }
 
 template <typename T, typename D>
-void update(const CenteredRmsPropRule<T>& rule, const At<T, D>& at) {
+void update(const elements::CenteredRmsPropRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient(), part = at.all(rule.one_minus_decay);
   auto ms = at.slot(0), mg = at.slot(1);
   ms = hn::Add(ms, hn::Mul(hn::Sub(hn::Mul(g, g), ms), part));
@@ -90,7 +90,7 @@ void update(const CenteredRmsPropRule<T>& rule, const At<T, D>& at) {
 }
 
 template <typename T, typename D>
-void update(const AdamRule<T>& rule, const At<T, D>& at) {
+void update(const elements::AdamRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient();
   auto v = at.v(), m = at.slot(0), w = at.slot(1);
   m = hn::Add(m, hn::Mul(hn::Sub(g, m), at.all(rule.one_minus_beta1)));
@@ -103,7 +103,7 @@ void update(const AdamRule<T>& rule, const At<T, D>& at) {
 }
 
 template <typename T, typename D>
-void update(const AdadeltaRule<T>& rule, const At<T, D>& at) {
+void update(const elements::AdadeltaRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient(), rho = at.all(rule.rho), rest = at.all(rule.one_minus_rho);
   const auto epsilon = at.all(rule.epsilon), d = at.slot(1);
   const auto a = hn::Add(hn::Mul(at.slot(0), rho), hn::Mul(hn::Mul(g, g), rest));
@@ -123,7 +123,7 @@ hn::Vec<D> power(D d, hn::Vec<D> x, T exponent) {
 }
 
 template <typename T, typename D>
-void update(const FtrlRule<T>& rule, const At<T, D>& at) {
+void update(const elements::FtrlRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient(), a = at.slot(0), v = at.v(), rate = at.all(rule.rate), l1 = at.all(rule.l1);
   const auto n = hn::Add(a, hn::Mul(g, g));
   const auto new_power = power<T>(at.d, n, rule.power), old_power = power<T>(at.d, a, rule.power);
@@ -145,7 +145,7 @@ V sign(D d, V x) {
 }
 
 template <typename T, typename D>
-void update(const LionRule<T>& rule, const At<T, D>& at) {
+void update(const elements::LionRule<T>& rule, const At<T, D>& at) {
   const auto g = at.gradient(), m = at.slot(0), v = at.v();
   const auto c = hn::Add(hn::Mul(m, at.all(rule.beta1)), hn::Mul(g, at.all(rule.one_minus_beta1)));
   const auto direction = hn::Add(sign(at.d, c), hn::Mul(v, at.all(rule.decay)));

@@ -1,4 +1,4 @@
-#include <kolo/core/kernels/cpu/philox.h>
+#include <kolo/core/kernels/elements/philox.h>
 
 #include <gmock/gmock.h>
 

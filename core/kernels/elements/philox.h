@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 
+#include <kolo/core/kernels/elements/host_device.h>
+
 namespace kolo::detail {
 
 /// Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC'11; ten rounds.
-inline std::array<std::uint32_t, 4> philox_4x32_10(std::array<std::uint32_t, 4> counter,
-                                                   std::array<std::uint32_t, 2> key) {
+KOLO_HOST_DEVICE inline std::array<std::uint32_t, 4> philox_4x32_10(std::array<std::uint32_t, 4> counter,
+                                                                    std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t even = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t odd = std::uint64_t{0xCD9E8D57} * counter[2];
@@ -25,15 +27,17 @@ inline std::array<std::uint32_t, 4> philox_4x32_10(std::array<std::uint32_t, 4> 
 /// of the counter, so that no two ops of a graph share a block.
 class PhiloxBlocks {
  public:
-  PhiloxBlocks(std::uint64_t seed, std::uint64_t op_seed) : seed_(seed), op_seed_(op_seed) {}
-  std::array<std::uint32_t, 4> block(std::uint64_t position) const {
+  KOLO_HOST_DEVICE PhiloxBlocks(std::uint64_t seed, std::uint64_t op_seed) : seed_(seed), op_seed_(op_seed) {}
+  KOLO_HOST_DEVICE std::array<std::uint32_t, 4> block(std::uint64_t position) const {
     return philox_4x32_10({low(position), high(position), low(op_seed_), high(op_seed_)},
                           {low(seed_), high(seed_)});
   }
 
  private:
-  static std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-  static std::uint32_t high(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
+  KOLO_HOST_DEVICE static std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
+  KOLO_HOST_DEVICE static std::uint32_t high(std::uint64_t value) {
+    return static_cast<std::uint32_t>(value >> 32);
+  }
   std::uint64_t seed_;
   std::uint64_t op_seed_;
 };

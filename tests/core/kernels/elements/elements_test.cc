@@ -1,0 +1,335 @@
+// The functors that GPUs run, on the host, against the CPU's kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/element_loops.h>
+#include <kolo/core/kernels/cpu/reduce.h>
+#include <kolo/core/kernels/cpu/update_rules.h>
+#include <kolo/core/kernels/elements/binary.h>
+#include <kolo/core/kernels/elements/cast.h>
+#include <kolo/core/kernels/elements/folds.h>
+#include <kolo/core/kernels/elements/unary.h>
+#include <kolo/core/kernels/elements/update_rules.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/runtime/session.h>
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo::detail {
+namespace {
+
+constexpr std::size_t kRandom = 1 << 20;
+
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+template <typename T>
+std::vector<T> special_values() {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_integral_v<T>) return {0, 1, 2, 7, -1, -2, -7, Limits::max(), Limits::min()};
+  else
+    return {0,
+            -T(0),
+            1,
+            -1,
+            T(0.5),
+            T(-0.5),
+            T(1.5),
+            T(2.5),
+            T(-2.5),
+            Limits::quiet_NaN(),
+            Limits::infinity(),
+            -Limits::infinity(),
+            Limits::denorm_min(),
+            -Limits::denorm_min(),
+            Limits::min(),
+            Limits::max(),
+            Limits::lowest(),
+            T(88.8),
+            T(-104),
+            T(1e-30)};
+}
+
+// Any bits half of the time, numbers of everyday size else; behind them each special value with each other.
+template <typename T>
+std::pair<std::vector<T>, std::vector<T>> pairs() {
+  std::mt19937_64 random(20221122);
+  std::normal_distribution<double> everyday(0, 3);
+  const auto number = [&](std::size_t i) {
+    if (i % 2 == 0 || std::is_integral_v<T>) return std::bit_cast<T>(static_cast<BitsOf<T>>(random()));
+    return static_cast<T>(everyday(random));
+  };
+  std::pair<std::vector<T>, std::vector<T>> made;
+  for (std::size_t i = 0; i < kRandom; ++i) {
+    made.first.push_back(number(i));
+    made.second.push_back(number(i));
+  }
+  for (const T a : special_values<T>())
+    for (const T b : special_values<T>()) {
+      made.first.push_back(a);
+      made.second.push_back(b);
+    }
+  return made;
+}
+
+template <typename T>
+bool same_bits(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return (std::isnan(a) && std::isnan(b)) || std::bit_cast<BitsOf<T>>(a) == std::bit_cast<BitsOf<T>>(b);
+  else return a == b;
+}
+
+// How many numbers of the type lie between the two.
+template <typename T>
+double ulps(T a, T b) {
+  if (same_bits(a, b)) return 0;
+  if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
+  const T size = std::max({std::abs(a), std::abs(b), std::numeric_limits<T>::min()});
+  return std::abs(static_cast<double>(a) - static_cast<double>(b)) /
+         static_cast<double>(std::nextafter(size, std::numeric_limits<T>::infinity()) - size);
+}
+
+/// most_ulps: 0 asks for the same bits.
+template <typename T, typename Result, typename Op>
+void expect_like(const Op& op, BinaryLoop loop, const std::string& name, double most_ulps = 0) {
+  const auto [a, b] = pairs<T>();
+  std::vector<T> x = a, y = b;
+  if constexpr (std::is_integral_v<T>)  // what no kernel is given
+    std::replace(y.begin(), y.end(), T(0), T(3));
+  std::unique_ptr<Result[]> wanted(new Result[x.size()]);
+  loop(x.data(), 1, y.data(), 1, wanted.get(), static_cast<std::int64_t>(x.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Result got = op(x[i], y[i]);
+    if constexpr (std::is_floating_point_v<Result>) {
+      if (ulps(got, wanted[i]) <= most_ulps) continue;
+    } else if (got == wanted[i]) {
+      continue;
+    }
+    FAIL() << name << "(" << x[i] << ", " << y[i] << ") is " << got << ", on the CPU " << wanted[i];
+  }
+}
+
+template <typename T, typename Result, typename Op>
+void expect_like(const Op& op, UnaryLoop loop, const std::string& name, double most_ulps = 0) {
+  const std::vector<T> x = pairs<T>().first;
+  std::unique_ptr<Result[]> wanted(new Result[x.size()]);
+  loop(x.data(), wanted.get(), static_cast<std::int64_t>(x.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Result got = op(x[i]);
+    if constexpr (std::is_floating_point_v<Result>) {
+      if (ulps(got, wanted[i]) <= most_ulps) continue;
+    } else if (got == wanted[i]) {
+      continue;
+    }
+    FAIL() << name << "(" << x[i] << ") is " << got << ", on the CPU " << wanted[i];
+  }
+}
+
+template <typename T>
+class ElementFunctors : public ::testing::Test {
+ protected:
+  static constexpr DType kType = dtype_of<T>();
+};
+using Numbers = ::testing::Types<float, double, std::int32_t, std::int64_t>;
+TYPED_TEST_SUITE(ElementFunctors, Numbers);
+
+TYPED_TEST(ElementFunctors, OfTwoElementsGiveTheBitsOfTheCpu) {
+  using T = TypeParam;
+  const auto check = [this](const auto& op, BinaryOp name, const char* text) {
+    expect_like<T, T>(op, binary_loop(name, this->kType), text);
+  };
+  if (std::is_floating_point_v<T>) {  // signed sums and products of any bits overflow
+    check(elements::Add(), BinaryOp::add, "add");
+    check(elements::Sub(), BinaryOp::sub, "sub");
+    check(elements::Mul(), BinaryOp::mul, "mul");
+    check(elements::SquaredDifference(), BinaryOp::squared_difference, "squared_difference");
+  }
+  check(elements::Div(), BinaryOp::div, "div");
+  check(elements::Maximum(), BinaryOp::maximum, "maximum");
+  check(elements::Minimum(), BinaryOp::minimum, "minimum");
+  check(elements::FloorDiv(), BinaryOp::floor_div, "floor_div");
+  check(elements::FloorMod(), BinaryOp::floor_mod, "floor_mod");
+}
+
+TYPED_TEST(ElementFunctors, CompareAsTheCpuDoes) {
+  using T = TypeParam;
+  const auto check = [this](const auto& op, Comparison name, const char* text) {
+    expect_like<T, bool>(op, comparison_loop(name, this->kType), text);
+  };
+  check(elements::Equal(), Comparison::equal, "equal");
+  check(elements::NotEqual(), Comparison::not_equal, "not_equal");
+  check(elements::Less(), Comparison::less, "less");
+  check(elements::LessEqual(), Comparison::less_equal, "less_equal");
+  check(elements::Greater(), Comparison::greater, "greater");
+  check(elements::GreaterEqual(), Comparison::greater_equal, "greater_equal");
+}
+
+template <typename T>
+class RealFunctors : public ElementFunctors<T> {};
+using Reals = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(RealFunctors, Reals);
+
+TYPED_TEST(RealFunctors, OfOneElementGiveTheBitsOfTheCpu) {
+  using T = TypeParam;
+  const auto check = [this](const auto& op, UnaryOp name, const char* text) {
+    expect_like<T, T>(op, unary_loop(name, this->kType), text);
+  };
+  check(elements::Neg(), UnaryOp::neg, "neg");
+  check(elements::Abs(), UnaryOp::abs, "abs");
+  check(elements::Sign(), UnaryOp::sign, "sign");
+  check(elements::Square(), UnaryOp::square, "square");
+  check(elements::Sqrt(), UnaryOp::sqrt, "sqrt");
+  check(elements::Rsqrt(), UnaryOp::rsqrt, "rsqrt");
+  check(elements::Relu(), UnaryOp::relu, "relu");
+  check(elements::Floor(), UnaryOp::floor, "floor");
+  check(elements::Ceil(), UnaryOp::ceil, "ceil");
+  check(elements::Round(), UnaryOp::round, "round");
+  check(elements::Reciprocal(), UnaryOp::reciprocal, "reciprocal");
+}
+
+TYPED_TEST(RealFunctors, TellWhatIsNoNumberAsTheCpuDoes) {
+  using T = TypeParam;
+  const auto check = [this](const auto& op, UnaryOp name, const char* text) {
+    expect_like<T, bool>(op, unary_loop(name, this->kType), text);
+  };
+  check(elements::IsNan(), UnaryOp::is_nan, "is_nan");
+  check(elements::IsInf(), UnaryOp::is_inf, "is_inf");
+  check(elements::IsFinite(), UnaryOp::is_finite, "is_finite");
+}
+
+// The host's library here, Highway's there.
+TYPED_TEST(RealFunctors, OfTheLibraryAreWithinAFewUnitsOfTheCpu) {
+  using T = TypeParam;
+  const auto check = [this](const auto& op, UnaryOp name, const char* text, double most) {
+    expect_like<T, T>(op, unary_loop(name, this->kType), text, most);
+  };
+  check(elements::Exp(), UnaryOp::exp, "exp", 2);
+  check(elements::Log(), UnaryOp::log, "log", 2);
+  check(elements::Log1p(), UnaryOp::log1p, "log1p", 2);
+  check(elements::Expm1(), UnaryOp::expm1, "expm1", 2);
+  check(elements::Tanh(), UnaryOp::tanh, "tanh", 4);
+  check(elements::Sigmoid(), UnaryOp::sigmoid, "sigmoid", 4);
+  check(elements::Erf(), UnaryOp::erf, "erf", 2);
+  check(elements::Sin(), UnaryOp::sin, "sin", 2);
+  check(elements::Cos(), UnaryOp::cos, "cos", 2);
+}
+
+TYPED_TEST(RealFunctors, OfGradientsGiveTheBitsOfTheCpuWhereNothingIsContracted) {
+  using T = TypeParam;
+  expect_like<T, T>(elements::ReluGrad(), binary_loop(BinaryOp::relu_grad, this->kType), "relu_grad");
+  // 1 − y² is one rounding less where the CPU has fused multiply-add.
+  for (const T y : {T(0), T(0.25), T(-0.75), T(0.999), T(-1)}) {
+    const T dy = 3;
+    T tanh_grad = 0, sigmoid_grad = 0;
+    binary_loop(BinaryOp::tanh_grad, this->kType)(&dy, 1, &y, 1, &tanh_grad, 1);
+    binary_loop(BinaryOp::sigmoid_grad, this->kType)(&dy, 1, &y, 1, &sigmoid_grad, 1);
+    const T unit = 3 * 2 * std::numeric_limits<T>::epsilon();
+    EXPECT_NEAR(elements::TanhGrad()(dy, y), tanh_grad, unit);
+    EXPECT_NEAR(elements::SigmoidGrad()(dy, y), sigmoid_grad, unit);
+  }
+}
+
+// One rule, in the order of update_rules(); its scalars.
+template <typename Rule, typename T>
+void expect_updates_like(const Rule& rule, const char* name) {
+  std::vector<T> v = pairs<T>().first, g = pairs<T>().second;
+  std::vector<T> slots[kMaxSlots];
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> positive(0, 2);
+  for (std::vector<T>& slot : slots)
+    for (std::size_t i = 0; i < v.size(); ++i) slot.push_back(static_cast<T>(positive(random)));
+  std::vector<T> cpu_v = v, cpu_slots[kMaxSlots] = {slots[0], slots[1], slots[2]};
+  UpdatedRange<T> range{.v = cpu_v.data(),
+                        .slots = {cpu_slots[0].data(), cpu_slots[1].data(), cpu_slots[2].data()},
+                        .gradient = g.data(),
+                        .count = static_cast<std::int64_t>(v.size())};
+  apply_rule(UpdateRule<T>(rule), std::span<const UpdatedRange<T>>(&range, 1));
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    T own[kMaxSlots] = {slots[0][i], slots[1][i], slots[2][i]};
+    const T before = v[i];
+    rule(v[i], own, g[i]);
+    bool same = same_bits(v[i], cpu_v[i]);
+    for (int k = 0; k < Rule::kSlots; ++k) same &= same_bits(own[k], cpu_slots[k][i]);
+    ASSERT_TRUE(same) << name << ": v " << before << ", g " << g[i] << " gives " << v[i] << ", on the CPU "
+                      << cpu_v[i];
+  }
+}
+
+TYPED_TEST(RealFunctors, OfTheOptimizersGiveTheBitsOfTheCpu) {
+  using T = TypeParam;
+  const T s[] = {T(0.05), T(0.9), T(0.3), T(0.01), T(-0.5)};
+  const T adam[] = {T(0.9), T(0.999), T(0.01), T(0.9), T(0.999), T(1e-8), T(0.1)};
+  expect_updates_like<elements::GradientDescentRule<T>, T>(elements::GradientDescentRule<T>::of(s), "sgd");
+  expect_updates_like<elements::MomentumRule<T>, T>(elements::MomentumRule<T>::of(s), "momentum");
+  expect_updates_like<elements::NesterovRule<T>, T>(elements::NesterovRule<T>::of(s), "nesterov");
+  expect_updates_like<elements::AdagradRule<T>, T>(elements::AdagradRule<T>::of(s), "adagrad");
+  expect_updates_like<elements::RmsPropRule<T>, T>(elements::RmsPropRule<T>::of(s), "rmsprop");
+  expect_updates_like<elements::CenteredRmsPropRule<T>, T>(elements::CenteredRmsPropRule<T>::of(s),
+                                                           "centered");
+  expect_updates_like<elements::AdamRule<T>, T>(elements::AdamRule<T>::of(adam), "adam");
+  expect_updates_like<elements::AdamRule<T>, T>(elements::AdamRule<T>::with_decay(adam), "adamw");
+  expect_updates_like<elements::AdadeltaRule<T>, T>(elements::AdadeltaRule<T>::of(s), "adadelta");
+  expect_updates_like<elements::FtrlRule<T>, T>(elements::FtrlRule<T>::of(s), "ftrl");
+  expect_updates_like<elements::LionRule<T>, T>(elements::LionRule<T>::of(s), "lion");
+}
+
+template <typename To, typename From>
+void expect_casts_like() {
+  const std::vector<From> x = pairs<From>().first;
+  Graph graph;
+  const Scope s(graph);
+  const auto elements = static_cast<std::int64_t>(x.size());
+  const Output from = placeholder(s, dtype_of<From>(), {elements});
+  const Output to = cast(s, from, dtype_of<To>());
+  Session session(graph);
+  const Tensor wanted = session.run(to, {{from, Tensor::of<From>({elements}, std::span<const From>(x))}});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const To got = elements::Cast<To>()(x[i]), cpu = wanted.data<To>()[i];
+    bool same = got == cpu;
+    if constexpr (std::is_floating_point_v<To>) same = same_bits(got, cpu);
+    ASSERT_TRUE(same) << "cast of " << x[i] << " to " << name(dtype_of<To>()) << " is " << got
+                      << ", on the CPU " << cpu;
+  }
+}
+
+TYPED_TEST(ElementFunctors, CastAsTheCpuDoes) {
+  using T = TypeParam;
+  expect_casts_like<float, T>();
+  expect_casts_like<double, T>();
+  expect_casts_like<std::int32_t, T>();
+  expect_casts_like<std::int64_t, T>();
+  expect_casts_like<std::uint8_t, T>();
+  expect_casts_like<bool, T>();
+}
+
+template <typename Own, typename Cpu, typename T>
+void expect_folds_like(const char* name) {
+  using A = typename Own::template Accumulator<T>;
+  static_assert(std::is_same_v<A, typename Cpu::template Accumulator<T>>);
+  const auto [a, b] = pairs<T>();
+  EXPECT_TRUE(same_bits(Own::template start<T>(), Cpu::template start<T>())) << name;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const A left = static_cast<A>(a[i]), right = static_cast<A>(b[i]);
+    ASSERT_TRUE(same_bits(Own::join(left, right), Cpu::join(left, right)))
+        << name << " of " << left << " and " << right;
+  }
+}
+
+TYPED_TEST(RealFunctors, FoldAsTheCpuDoes) {
+  using T = TypeParam;
+  expect_folds_like<elements::SumFold, SumFold, T>("sum");
+  expect_folds_like<elements::ProductFold, ProductFold, T>("product");
+  expect_folds_like<elements::MaxFold, MaxFold, T>("maximum");
+  expect_folds_like<elements::MinFold, MinFold, T>("minimum");
+}
+
+}  // namespace
+}  // namespace kolo::detail
