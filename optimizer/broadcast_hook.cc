@@ -120,9 +120,11 @@ void broadcast_in(Group& group, const std::vector<int>& ranks, Session& session,
                       group.rank() == root_in_group ? missing_value(session, by_name) : "");
 
   std::vector<Tensor> values;
-  for (const Variable& variable : by_name) values.push_back(detail::storage_of(session, variable).value);
+  for (const Variable& variable : by_name)
+    values.push_back(detail::read_variable(detail::storage_of(session, variable)));
   group.broadcast(values, root_in_group);
-  for (const Variable& variable : by_name) detail::storage_of(session, variable).initialized = true;
+  for (std::size_t i = 0; i < by_name.size(); ++i)
+    detail::write_variable(detail::storage_of(session, by_name[i]), values[i]);
 }
 
 // All but those that are each rank's own; these at least have a value afterwards.

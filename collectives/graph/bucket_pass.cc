@@ -17,8 +17,10 @@
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/pipeline.h>
+#include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/step_vote.h>
 
 namespace kolo {
@@ -187,10 +189,12 @@ bool is_reduction(const StepNode& node) {
   return node.origin != nullptr && (op == "GroupAllReduce" || op == "AllReduce");
 }
 
-// True if the producer may write `value` straight into a bucket: it is memory of its own that nobody else
-// looks at. A reader beside the reduction would see the reduced gradient in the place of this rank's own.
-bool can_lie_in_bucket(const StepGraph& graph, StepValue value) {
+// True if the producer may write `value` straight into a bucket, in the host's memory: it is memory of its
+// own that nobody else looks at. A reader beside the reduction would see the reduced gradient in the place of
+// this rank's own.
+bool can_lie_in_bucket(const StepGraph& graph, StepValue value, const DeviceSet& devices) {
   const StepNode& producer = graph.nodes[value.node];
+  if (!devices.find(producer.device).has_host_memory()) return false;
   const std::string& op = producer.schema->name();
   if (graph.memory_root(value) != value || graph.placements.count(value) > 0) return false;
   if (producer.schema->is_variable_storage() || op == kFeedOp || op == "Const") return false;
@@ -278,7 +282,8 @@ void scatter_bucket(StepGraph& graph, int group, const std::vector<int>& before,
 }
 
 void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& before,
-                        const std::shared_ptr<Schedule>& schedule) {
+                        const std::shared_ptr<Schedule>& schedule, const DeviceSet& devices) {
+  const std::string host = host_of(graph, devices);
   const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
   for (std::size_t b = 0; b < schedule->buckets().size(); ++b) {
     const Bucket& bucket = schedule->buckets()[b];
@@ -288,10 +293,11 @@ void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& bef
     for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
       StepValue& slot = graph.nodes[group].inputs[order[bucket.gradients[k]]];
       StepValue gradient = slot;
-      if (!can_lie_in_bucket(graph, gradient)) {
+      if (!can_lie_in_bucket(graph, gradient, devices)) {
         const StepNode& producer = graph.nodes[gradient.node];
         gradient = {graph.add(kCopyOp, producer.name + "/into_bucket", {gradient}, {}, producer.order + 1),
                     0};
+        graph.nodes[gradient.node].device = host;
         graph.nodes[group].inputs[order[bucket.gradients[k]]] = gradient;
       }
       graph.placements[gradient] = {memory, static_cast<std::size_t>(bucket.offsets[k])};
@@ -334,7 +340,7 @@ void bucket_gradients(StepGraph& graph, PassContext& context) {
       for (std::size_t k = 0; k < inputs.size(); ++k) graph.replace_uses({i, static_cast<int>(k)}, inputs[k]);
     } else {
       const std::vector<int> before = graph.nodes[i].control_inputs;
-      split_into_buckets(graph, i, before, schedule);
+      split_into_buckets(graph, i, before, schedule, context.devices());
       gather_slices(graph, i, before, schedule);
     }
     graph.retire(i);

@@ -2,8 +2,6 @@
 // streams.
 #pragma once
 
-#include <exception>
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -17,8 +15,8 @@ namespace kolo {
 inline constexpr int kCpuPriority = 60;
 inline constexpr int kGpuPriority = 210;
 
-/// How a copy reports its end, once, from any thread.
-using CopyDone = std::function<void(std::exception_ptr error)>;
+/// How a copy reports its end.
+using CopyDone = Stream::Done;
 
 /// Lives as long as its session, or longer. Any thread.
 class Device {
@@ -43,13 +41,14 @@ class Device {
   virtual Allocator& allocator() = 0;
   /// Whether the host can read and write what the allocator gives, so that CPUs share it without a copy.
   virtual bool has_host_memory() const = 0;
-  /// Where its kernels run, in order; nullptr: on the threads of the executor.
+  /// Where its kernels run, in order, while the host goes on; nullptr: on the threads of the executor.
   virtual Stream* stream() { return nullptr; }
   /// Whether its nodes are computed by the kernels that are registered for CPUs.
   virtual bool runs_cpu_kernels() const = 0;
 
-  /// Copies `source`, of `from`'s memory, to `target`, of this device's, and returns at once: the copy is
-  /// done when `done` is called. Both tensors stay valid until then.
+  /// Copies `source`, of `from`'s memory, to `target`, of this device's, behind what both devices' streams
+  /// have been given so far, and returns at once: the copy is done when `done` is called. Both tensors stay
+  /// valid until then.
   virtual void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) = 0;
   /// The same in the other direction, for a host as the receiver. Called by CPU devices alone.
   virtual void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) = 0;

@@ -58,8 +58,7 @@ void add_gpus(const DeviceOptions& options, const std::shared_ptr<GpuPlatform>& 
   const int limit = count_of(options, "GPU", INT32_MAX);
   if (limit == 0) return;
   const std::string& list = options.gpu_options.visible_device_list;
-  const std::vector<int> of_environment =
-      platform ? gpus_of_environment(platform->count()) : std::vector<int>();
+  const std::vector<int> of_environment = platform ? visible_gpus(*platform) : std::vector<int>();
   if (of_environment.empty()) {
     if (!list.empty() && process().rank == 0)
       log_debug("there is no GPU in this process: visible_device_list \"{}\" is not looked at", list);
@@ -137,6 +136,10 @@ DeviceSet make_devices(const DeviceOptions& options, const std::shared_ptr<GpuPl
   return DeviceSet(std::move(devices));
 }
 
-DeviceSet make_devices(const DeviceOptions& options) { return make_devices(options, gpu_platform(options)); }
+DeviceSet make_devices(const DeviceOptions& options) {
+  // Who wants no GPU has none looked for: a driver takes a second to start where there are many.
+  const bool wanted = count_of(options, "GPU", INT32_MAX) > 0;
+  return make_devices(options, wanted ? gpu_platform(options) : nullptr);
+}
 
 }  // namespace kolo

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -11,17 +12,13 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/text.h>
+#include <kolo/core/device/plugin.h>
 
 namespace kolo {
 namespace {
 
 constexpr int kMaxVirtualGpus = 64;
 constexpr char kSpaces[] = " \t";
-
-std::function<std::shared_ptr<GpuPlatform>()>& registered() {
-  static std::function<std::shared_ptr<GpuPlatform>()> make;
-  return make;
-}
 
 // Without the spaces around them, as TensorFlow and CUDA read such lists.
 std::vector<std::string> entries(const std::string& list) {
@@ -52,17 +49,11 @@ std::string in_gib(std::int64_t bytes) {
 
 }  // namespace
 
-RegisterGpuPlatform::RegisterGpuPlatform(std::function<std::shared_ptr<GpuPlatform>()> make) {
-  registered() = std::move(make);
-}
-
 std::shared_ptr<GpuPlatform> gpu_platform(const DeviceOptions& options) {
   if (!options.virtual_gpus.empty()) return make_virtual_gpu_platform(options.virtual_gpus);
   static const std::vector<VirtualGpu> of_process = virtual_gpus_of_environment();
   static const auto virtual_platform = of_process.empty() ? nullptr : make_virtual_gpu_platform(of_process);
-  if (virtual_platform) return virtual_platform;
-  static const auto real_platform = registered() ? registered()() : nullptr;
-  return real_platform && real_platform->count() > 0 ? real_platform : nullptr;
+  return virtual_platform ? virtual_platform : plugin_platform();
 }
 
 std::vector<int> gpus_of_environment(int count) {
@@ -81,6 +72,13 @@ std::vector<int> gpus_of_environment(int count) {
   return gpus;
 }
 
+std::vector<int> visible_gpus(const GpuPlatform& platform) {
+  if (!platform.applies_environment()) return gpus_of_environment(platform.count());
+  std::vector<int> all(static_cast<std::size_t>(platform.count()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 std::vector<int> parse_visible_device_list(const std::string& list, int count) {
   std::vector<int> positions;
   if (list.empty())
@@ -91,8 +89,9 @@ std::vector<int> parse_visible_device_list(const std::string& list, int count) {
       throw InvalidArgumentError("Could not parse entry in 'visible_device_list': '{}'", entry);
     if (*position < 0 || *position >= count)
       throw InvalidArgumentError(
-          "'visible_device_list' listed an invalid GPU id '{}' but visible device count is {}", *position,
-          count);
+          "'visible_device_list' listed an invalid GPU id '{}' but visible device count is {}; where a "
+          "scheduler or CUDA_VISIBLE_DEVICES shows each rank GPUs of its own, the list counts these, from 0",
+          *position, count);
     positions.push_back(static_cast<int>(*position));
   }
   std::vector<int> sorted = positions;

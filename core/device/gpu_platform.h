@@ -1,7 +1,6 @@
 // Where GPUs come from: what a driver, or the pretence of one, tells of them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,11 +21,13 @@ struct GpuProperties {
   std::int64_t free_bytes = 0;
 };
 
-/// The GPUs of this machine, counted from 0 before CUDA_VISIBLE_DEVICES. One thread at a time.
+/// The GPUs of this machine, counted from 0. One thread at a time.
 class GpuPlatform {
  public:
   virtual ~GpuPlatform() = default;
   virtual int count() const = 0;
+  /// Whether those that CUDA_VISIBLE_DEVICES hides are not counted: CUDA itself has then applied it.
+  virtual bool applies_environment() const { return false; }
   virtual GpuProperties properties(int gpu) const = 0;
   virtual bool can_access_peer(int gpu, int peer) const = 0;
   /// Smaller compute capabilities are ignored.
@@ -36,18 +37,16 @@ class GpuPlatform {
                                               const GpuOptions& options) = 0;
 };
 
-/// A namespace-scope constant of the file that brings real GPUs. At most one; where it counts no GPU there is
-/// none.
-struct RegisterGpuPlatform {
-  explicit RegisterGpuPlatform(std::function<std::shared_ptr<GpuPlatform>()> make);
-};
-/// That of options.virtual_gpus; else of KOLO_VIRTUAL_GPUS, the same for the whole process; else the
-/// registered one; else nullptr. Throws InvalidArgumentError if KOLO_VIRTUAL_GPUS is malformed.
+/// That of options.virtual_gpus; else of KOLO_VIRTUAL_GPUS, the same for the whole process; else that of the
+/// plug-in (plugin.h), which has at least one GPU; else nullptr. Throws InvalidArgumentError if
+/// KOLO_VIRTUAL_GPUS is malformed.
 std::shared_ptr<GpuPlatform> gpu_platform(const DeviceOptions& options);
 
 /// The GPUs that CUDA_VISIBLE_DEVICES leaves of `count`, in its order: all if it is unset, none if it is
 /// empty; what is no GPU's number ends the list.
 std::vector<int> gpus_of_environment(int count);
+/// Those of the platform that a session may see: all where it applies the environment itself.
+std::vector<int> visible_gpus(const GpuPlatform& platform);
 /// Positions in the above for GPU:0, GPU:1, …; all of `count` for "". Throws InvalidArgumentError `Could not
 /// parse entry in 'visible_device_list': '<x>'`, `'visible_device_list' listed an invalid GPU id '<n>' but
 /// visible device count is <m>` and `visible_device_list contained a duplicate entry: <list>`.

@@ -11,6 +11,9 @@ class ThreadStream final : public Stream {
  public:
   explicit ThreadStream(const std::string& name) : thread_(name, 1) {}
   void enqueue(std::function<void()> work) override { thread_.schedule(std::move(work)); }
+  void when_done(Done done) override {
+    thread_.schedule([done = std::move(done)] { done(nullptr); });
+  }
 
  private:
   ThreadPool thread_;

@@ -61,12 +61,12 @@ struct PhysicalGpu {
       : virtual_gpu(properties),
         allocator(fmt::format("virtual GPU {}", number), std::make_unique<VirtualGpuMemory>(properties),
                   options),
-        kernels(make_thread_stream(fmt::format("kolo-gpu{}", number))),
-        copies(make_thread_stream(fmt::format("kolo-copy{}", number))) {}
+        copies(make_thread_stream(fmt::format("kolo-copy{}", number))),
+        kernels(make_thread_stream(fmt::format("kolo-gpu{}", number))) {}
   VirtualGpu virtual_gpu;
   DeviceAllocator allocator;
-  std::unique_ptr<Stream> kernels;
   std::unique_ptr<Stream> copies;
+  std::unique_ptr<Stream> kernels;  // hands on to `copies`
 };
 
 class VirtualGpuDevice final : public Device {
@@ -83,16 +83,21 @@ class VirtualGpuDevice final : public Device {
   Stream* stream() override { return gpu_->kernels.get(); }
   bool runs_cpu_kernels() const override { return true; }
 
-  void copy_from(Device&, const Tensor& source, const Tensor& target, CopyDone done) override {
-    copy(source, target, std::move(done));
+  // The kernels that wrote the source, and those that read what the target's memory held, come first. Later
+  // ones do not wait for the copy.
+  void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) override {
+    if (from.stream() == nullptr || from.stream() == stream())
+      return copy_to_host(source, target, std::move(done));
+    from.stream()->enqueue(
+        [this, &source, &target, done = std::move(done)] { copy_to_host(source, target, done); });
   }
   void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) override {
-    copy(source, target, std::move(done));
+    gpu_->kernels->enqueue([this, &source, &target, done = std::move(done)] { copy(source, target, done); });
   }
 
  private:
-  void copy(const Tensor& source, const Tensor& target, CopyDone done) {
-    gpu_->copies->enqueue([this, &source, &target, done = std::move(done)] {
+  void copy(const Tensor& source, const Tensor& target, const CopyDone& done) {
+    gpu_->copies->enqueue([this, &source, &target, done] {
       const auto start = std::chrono::steady_clock::now();
       std::exception_ptr error;
       try {

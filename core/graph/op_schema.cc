@@ -147,6 +147,11 @@ OpSchema& OpSchema::host_output(int i, std::vector<DType> types) {
   return *this;
 }
 
+OpSchema& OpSchema::host_input(int i) {
+  host_inputs_.push_back(i);
+  return *this;
+}
+
 OpSchema& OpSchema::metadata() {
   metadata_ = true;
   return *this;
@@ -158,6 +163,10 @@ bool OpSchema::is_host_output(int i, DType dtype) const {
   if (found == host_outputs_.end()) return false;
   const auto& types = found->second;
   return types.empty() || std::find(types.begin(), types.end(), dtype) != types.end();
+}
+
+bool OpSchema::is_host_input(int i) const {
+  return std::find(host_inputs_.begin(), host_inputs_.end(), i) != host_inputs_.end();
 }
 
 const OpSchema::InputSpec& OpSchema::input_spec(int i) const {

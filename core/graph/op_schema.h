@@ -127,6 +127,8 @@ class OpSchema {
   OpSchema& gpu_types(std::vector<DType> types);
   /// On a GPU, output `i` still lies in host memory (shapes, counts); with `types`, where it has one of them.
   OpSchema& host_output(int i, std::vector<DType> types = {});
+  /// On a GPU, input `i` is read in host memory (positions, what decides of a branch).
+  OpSchema& host_input(int i);
   /// Tells of its input's shape alone (Shape, Size, Rank): goes where its input is.
   OpSchema& metadata();
 
@@ -172,6 +174,7 @@ class OpSchema {
   /// Nothing: all but strings.
   const std::optional<std::vector<DType>>& types_on_gpu() const { return gpu_types_; }
   bool is_host_output(int i, DType dtype) const;
+  bool is_host_input(int i) const;
   bool is_metadata() const { return metadata_; }
   /// The spec of input `i` of a node, which for a variadic op lies beyond the list.
   const InputSpec& input_spec(int i) const;
@@ -200,6 +203,7 @@ class OpSchema {
   std::vector<int> in_place_;
   std::optional<std::vector<DType>> gpu_types_;
   std::map<int, std::vector<DType>> host_outputs_;  // by output: the types, none for all
+  std::vector<int> host_inputs_;
 };
 
 /// Calls the schema's shape function, or applies the default rule: the first (or the own variadic) input's.

@@ -1,9 +1,11 @@
 #include <kolo/core/kernels/kernel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/plugin.h>
 
 namespace kolo {
 namespace {
@@ -11,6 +13,16 @@ namespace {
 std::map<std::string, std::vector<KernelEntry>>& registry() {
   static std::map<std::string, std::vector<KernelEntry>> kernels;
   return kernels;
+}
+
+// What was registered for the devices of a plug-in joins the rest; from then on the table stays as it is,
+// since plans on other threads read it.
+std::atomic<bool> is_complete = false;  // set by complete_registry(), read by who comes too late
+
+bool complete_registry() {
+  if (const PluginContents* plugin = gpu_plugin())
+    for (const auto& register_kernel : plugin->kernels) register_kernel();
+  return is_complete = true;
 }
 
 class FunctionKernel final : public Kernel {
@@ -35,6 +47,9 @@ void AsyncKernel::compute(KernelContext&) {
 
 RegisterKernel::RegisterKernel(std::string op, std::string device_type, std::vector<DType> types,
                                KernelFactory make, int priority, SourceLine place) {
+  if (is_complete)
+    throw InternalError("the kernel of {} at {} was registered after a plan or placement had read the table",
+                        op, place.text());
   auto& entries = registry()[op];
   const auto behind = std::find_if(entries.begin(), entries.end(),
                                    [&](const KernelEntry& e) { return e.priority < priority; });
@@ -50,6 +65,7 @@ RegisterKernel::RegisterKernel(std::string op, std::string device_type, std::vec
 
 const std::vector<KernelEntry>& kernels_of(const std::string& op) {
   static const std::vector<KernelEntry> none;
+  [[maybe_unused]] static const bool complete = complete_registry();
   const auto found = registry().find(op);
   return found == registry().end() ? none : found->second;
 }

@@ -19,10 +19,14 @@
 
 namespace kolo {
 
-/// The memory of a variable; it lives as long as its session, at one address.
+class Device;
+
+/// The memory of a variable; it lives as long as its session, at one address. Where the device has its own
+/// memory the host reads and writes it through read_variable and write_variable (device_values.h) alone.
 struct VariableStorage {
   std::string name;
   Tensor value;
+  Device* device = nullptr;  // where it lies
   std::atomic<bool> initialized{false};
 };
 
@@ -77,6 +81,9 @@ class KernelInit {
     return std::static_pointer_cast<T>(resource_);
   }
   void set_resource(std::shared_ptr<void> resource) { resource_ = std::move(resource); }
+  /// That the node is placed on. A GPU's kernels take its libraries' handles from it.
+  Device& device() const { return *device_; }
+  void set_device(Device& device) { device_ = &device; }
   /// Threads that the kernel may use for one call.
   int threads() const { return threads_; }
 
@@ -95,6 +102,7 @@ class KernelInit {
   std::vector<Value> outputs_;
   int threads_;
   std::shared_ptr<void> resource_;
+  Device* device_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::string decline_reason_;
 };
@@ -113,7 +121,7 @@ class KernelContext {
   /// The storage behind input `i`, which is the output of a variable node.
   VariableStorage& variable(int i) const { return *variables[i]; }
   RandomState& random() const { return *random_state; }
-  /// At least the bytes that were asked for, aligned to 64.
+  /// At least the bytes that were asked for, aligned to 64; to 256 in a GPU's memory.
   std::byte* scratch() const { return scratch_memory; }
 
   std::span<const Tensor* const> inputs;
@@ -121,6 +129,9 @@ class KernelContext {
   std::span<VariableStorage* const> variables;  // one for each input, null where it is no variable
   RandomState* random_state = nullptr;
   std::byte* scratch_memory = nullptr;
+  /// The queue of a GPU, as its maker's functions take it: the kernel puts its work there and returns, never
+  /// waits. Null on CPUs.
+  void* native_stream = nullptr;
   /// Of this step: the node did not happen, and its outputs mean nothing. The executor sets it for each node;
   /// the kernel of an op that guards a branch sets it where the branch is not taken.
   bool skipped = false;

@@ -30,10 +30,29 @@ class RecvKernel final : public AsyncKernel {
   Completion done_;  // kept here: a closure that held it would be allocated at each step
 };
 
+class FenceKernel final : public AsyncKernel {
+ public:
+  explicit FenceKernel(KernelInit& init) : stream_(*init.device().stream()) {}
+
+  void start(KernelContext&, Completion done) override {
+    done_ = done;
+    stream_.when_done([this](std::exception_ptr error) {
+      // A copy: once it is called, the next step may have started this kernel again.
+      const Completion end = done_;
+      end(std::move(error));
+    });
+  }
+
+ private:
+  Stream& stream_;
+  Completion done_;  // kept here: a closure that held it would be allocated at each step
+};
+
 // Views have a kernel where their shape depends on values alone: it passes on what the input's kernel made.
 void pass_on(KernelContext& context) { context.set_output(0, context.input(0)); }
 
 std::unique_ptr<Kernel> make_recv(KernelInit& init) { return std::make_unique<RecvKernel>(init); }
+std::unique_ptr<Kernel> make_fence(KernelInit& init) { return std::make_unique<FenceKernel>(init); }
 
 const RegisterKernel kernels[] = {
     {"_Send", "CPU", {}, pass_on},
@@ -41,6 +60,8 @@ const RegisterKernel kernels[] = {
     {"_HostRecv", "CPU", {}, pass_on},
     {"_Recv", "CPU", {}, KernelFactory(make_recv)},
     {"_Recv", "GPU", {}, KernelFactory(make_recv)},
+    {"_Fence", "CPU", {}, KernelFactory(make_fence)},  // of a virtual GPU
+    {"_Fence", "GPU", {}, KernelFactory(make_fence)},
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ Shape common_shape(const Shape& a, const Shape& b) {
 }
 
 const RegisterOp guard_op(OpSchema("BranchGuard")
+                              .host_input(0)
                               .input("pred", {DType::boolean})
                               .required_attr("taken", true)
                               .guards_branch()

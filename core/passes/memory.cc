@@ -15,7 +15,13 @@ using Kind = ValueMemory::Kind;
 // Smaller buffers keep their place for the whole step: reusing them saves little and costs edges.
 constexpr std::size_t kSmallestReused = 4096;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+// GPUs' libraries take the fast way where memory begins at a multiple of this.
+constexpr std::size_t kGpuAlignment = 256;
+
+std::size_t aligned(std::size_t bytes, const std::string& device) {
+  const std::size_t alignment = device.find("/device:CPU:") != std::string::npos ? kAlignment : kGpuAlignment;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 // One stretch of an arena: a value with all its views and in-place successors, or a kernel's scratch.
 struct Block {
@@ -97,7 +103,8 @@ class Planner {
         const StepValue v{n, o};
         if (memory(v).root != v || !in_arena(v)) continue;
         const std::size_t bytes =
-            aligned(static_cast<std::size_t>(graph_.shape(v).elements()) * size_of(graph_.dtype(v)));
+            aligned(static_cast<std::size_t>(graph_.shape(v).elements()) * size_of(graph_.dtype(v)),
+                    plan_.arenas[arena_of(v)].device);
         count_unplanned(arena_of(v), bytes);
         const int reused = o == 0 ? block_to_overwrite(n, bytes) : -1;
         if (reused >= 0) extend(reused, v);
@@ -106,8 +113,9 @@ class Planner {
       scratch_block_.push_back(-1);
       if (scratch_bytes_[n] > 0) {
         scratch_block_.back() = static_cast<int>(blocks_.size());
-        count_unplanned(arena_on(node.device), aligned(scratch_bytes_[n]));
-        blocks_.push_back({.bytes = aligned(scratch_bytes_[n]),
+        const std::size_t bytes = aligned(scratch_bytes_[n], node.device);
+        count_unplanned(arena_on(node.device), bytes);
+        blocks_.push_back({.bytes = bytes,
                            .first = position_[n],
                            .last = position_[n],
                            .users = {n},

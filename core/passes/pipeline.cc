@@ -8,6 +8,7 @@
 #include <kolo/core/base/text.h>
 #include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/transfer.h>
+#include <kolo/core/passes/fences.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/passes/update_guards.h>
 
@@ -88,6 +89,8 @@ constexpr Entry kPipeline[] = {
      [](StepGraph& graph, PassContext& context) { join_devices(graph, context.devices()); }},
     {"order_updates", Kind::always, [](StepGraph& graph, PassContext&) { order_updates(graph); }},
     {"guard_updates", Kind::always, [](StepGraph& graph, PassContext&) { guard_updates(graph); }},
+    {"insert_fences", Kind::always,
+     [](StepGraph& graph, PassContext& context) { insert_fences(graph, context.devices()); }},
 };
 
 Registry<Pass>& registry() {

@@ -43,11 +43,17 @@ class Transfers {
       for (std::size_t k = 0; k < graph_.nodes[n].inputs.size(); ++k) {
         const StepNode& node = graph_.nodes[n];
         const StepValue in = node.inputs[k];
-        if (!must_travel(in, node.device)) continue;
+        const bool on_host = is_cpu(node.device) || node.schema->is_host_input(static_cast<int>(k));
+        if (!must_travel(in, node, on_host)) continue;
         if (node.schema->input_spec(static_cast<int>(k)).updated)
           throw InternalError("node \"{}\" on {} updates a variable on {}", node.name, node.device,
                               graph_.nodes[in.node].device);
-        const StepValue received = receive(in, node.device, node.order);
+        if (is_placed_copy(n)) {
+          receive_in_its_place(n);
+          continue;
+        }
+        const StepValue received =
+            receive(in, on_host && !is_cpu(node.device) ? host_ : node.device, node.order);
         graph_.nodes[n].inputs[k] = received;  // `node` may have moved
       }
     for (StepValue& fetch : graph_.fetches)
@@ -56,9 +62,32 @@ class Transfers {
   }
 
  private:
-  bool must_travel(StepValue v, const std::string& to) const {
-    // What a pass has placed lies where all who read it reach it.
-    return graph_.nodes[v.node].device != to && graph_.placements.count(graph_.memory_root(v)) == 0;
+  // on_host: that is where the reader looks for it.
+  bool must_travel(StepValue v, const StepNode& reader, bool on_host) const {
+    const bool lies_here = lies_on_host(graph_, v);
+    const bool same_device = graph_.nodes[v.node].device == reader.device;
+    if (!on_host) return lies_here ? !same_device || !reader.schema->is_view() : !same_device;
+    if (!lies_here) return true;
+    // What a pass has placed lies where all of the host reach it.
+    return is_cpu(reader.device) && !same_device && graph_.placements.count(graph_.memory_root(v)) == 0;
+  }
+
+  // A gradient of a GPU on its way into its bucket, say.
+  bool is_placed_copy(int n) const {
+    return graph_.nodes[n].schema->name() == kCopyOp && is_cpu(graph_.nodes[n].device) &&
+           graph_.placements.count({n, 0}) > 0 && !lies_on_host(graph_, graph_.nodes[n].inputs[0]);
+  }
+
+  // Nobody else may receive what is to lie there: it will be overwritten.
+  void receive_in_its_place(int n) {
+    const StepNode copy = graph_.nodes[n];  // nodes move
+    const StepValue received = add_pair(copy.inputs[0], copy.device, copy.order, copy.name);
+    graph_.nodes[received.node].control_inputs = copy.control_inputs;
+    graph_.placements[received] = graph_.placements.at({n, 0});
+    graph_.placements.erase({n, 0});
+    graph_.replace_uses({n, 0}, received);
+    graph_.nodes[n].inputs.clear();
+    graph_.retire(n);
   }
 
   // to: a copy, because nodes move when others are added.
@@ -66,17 +95,26 @@ class Transfers {
     // With the value and the device it says which transfer a reader takes.
     const std::int64_t update = versions_.last_seen_by(graph_, v, reader);
     const auto [found, is_new] = received_.try_emplace({v, to, update});
-    if (!is_new) return found->second;
-    const std::string from = graph_.nodes[v.node].device;
-    const std::int64_t order = std::max(graph_.nodes[v.node].order, update) + 1;
-    const std::string tensor = fmt::format("{}:{}", graph_.nodes[v.node].name, v.output);
-    const AttrMap key = {{"tensor_name", tensor}, {"send_device", from}, {"recv_device", to}};
-    const bool shared = is_cpu(to) && lies_on_host(graph_, v);
+    if (is_new) found->second = add_pair(v, to, std::max(graph_.nodes[v.node].order, update));
+    return found->second;
+  }
+
+  // behind: the order that both nodes come after. for_node: whose own pair it is; "" where readers share it.
+  StepValue add_pair(StepValue v, const std::string& to, std::int64_t behind,
+                     const std::string& for_node = "") {
+    const bool on_host = lies_on_host(graph_, v);
+    const std::string& device = graph_.nodes[v.node].device;
+    const std::string from = on_host && !is_cpu(device) ? host_ : device;
+    const std::int64_t order = behind + 1;
+    const std::string name = fmt::format("{}:{}", graph_.nodes[v.node].name, v.output);
+    const std::string tensor = for_node.empty() ? name : for_node;
+    const AttrMap key = {{"tensor_name", name}, {"send_device", from}, {"recv_device", to}};
+    const bool shared = is_cpu(to) && on_host;
     const int send = graph_.add(kSendOp, fmt::format("{}/_Send/{}", tensor, local(to)), {v}, key, order);
     const int recv = graph_.add(shared ? kHostRecvOp : kRecvOp, fmt::format("{}/_Recv/{}", tensor, local(to)),
                                 {{send, 0}}, key, order + 1);
     graph_.nodes[recv].device = to;
-    return found->second = {recv, 0};
+    return {recv, 0};
   }
 
   StepGraph& graph_;

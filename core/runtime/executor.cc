@@ -11,13 +11,18 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/runtime/node_error.h>
 #include <kolo/core/runtime/plan.h>
+#include <kolo/core/runtime/stream_kernels.h>
 
 namespace kolo {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Lane = StepMemory::Lane;
+
+// A GPU that hangs must not hold a step that has failed, or has been cancelled, for ever.
+constexpr std::chrono::seconds kLostAfter(10);
 
 // Whether the node at position `index`, which is_conditional(), happens in this run; notes it in its
 // context. To be asked when all that it waits for is done.
@@ -57,6 +62,7 @@ class Step final : public WorkSource {
         table_(plan.table()),
         frame_(frame),
         memory_(*frame.memory),
+        streams_(plan.streams()),
         options_(options),
         outer_(step_of_thread),
         deadline_(earlier(options.deadline, outer_ != nullptr ? outer_->deadline_ : std::nullopt)),
@@ -81,6 +87,7 @@ class Step final : public WorkSource {
       // From here on no kernel runs or is being started, but asynchronous ones may still be under way.
       if (failed_.load()) end_asynchronous_nodes();
       wait_for_asynchronous_nodes();
+      if (!streams_.empty()) end_streams();
     }
     if (failed_.load()) clean_up_and_throw();
   }
@@ -231,7 +238,8 @@ class Step final : public WorkSource {
 
   void compute(int index, const StepTable::Node& node, const Lane& lane) {
     Kernel& kernel = *frame_.kernels[index];
-    if (options_.trace != nullptr) {
+    // What stands in a stream is timed there, and cheap to put there.
+    if (options_.trace != nullptr && (node.flags & StepTable::kIsOnStream) == 0) {
       const auto start = Clock::now();
       kernel.compute(frame_.contexts[index]);
       record(index, fmt::format("{} thread {}", device_of(nodes_[index]), lane.number), start);
@@ -306,7 +314,9 @@ class Step final : public WorkSource {
 
   void complete(int index, std::exception_ptr error) {
     if (error) {
-      fail(described(index, std::move(error)));
+      // Of a device's work that nobody waited for: then it names the node that it comes from.
+      const std::exception_ptr earlier = frame_.stream_errors->first();
+      fail(earlier ? earlier : described(index, std::move(error)));
     } else {
       if (options_.trace != nullptr) record(index, nodes_[index].lane, started_at_[index]);
       for (const int successor : table_.successors(table_[index]))
@@ -343,6 +353,41 @@ class Step final : public WorkSource {
     while (!memory_.started.empty()) changed_.wait(mutex_);
   }
 
+  // What stands in the streams uses the frame's memory, whether the step failed or not.
+  void end_streams() {
+    const bool failed_before = failed_.load();
+    std::optional<Clock::time_point> failed_at;
+    const auto gives_up = [&] {
+      const auto now = Clock::now();
+      if (deadline_ && now >= *deadline_) fail(timed_out());
+      if (!failed_.load()) return false;
+      if (!failed_at) failed_at = now;
+      return now - *failed_at > kLostAfter;
+    };
+    try {
+      frame_.lost = !wait_for_streams(streams_, gives_up);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    if (frame_.lost)
+      log_error(
+          "a GPU has not finished what this step gave it {} s after the step failed: its memory is lost",
+          kLostAfter.count());
+    else if (std::exception_ptr error = frame_.stream_errors->take()) fail(std::move(error));
+    if (failed_.load() && !failed_before) end_asynchronous_nodes();  // none is left: the others are told
+    if (options_.trace != nullptr && !failed_.load()) record_streams();
+  }
+
+  void record_streams() {
+    MutexLock lock(mutex_);
+    for (int i = 0; i < table_.size(); ++i) {
+      if ((table_[i].flags & StepTable::kIsOnStream) == 0 || frame_.contexts[i].skipped) continue;
+      const auto times = times_on_stream(*frame_.kernels[i]);
+      options_.trace->events.push_back(
+          {nodes_[i].name, nodes_[i].op, nodes_[i].lane, times->start, times->end});
+    }
+  }
+
   [[noreturn]] void clean_up_and_throw() {
     while (memory_.shared.take() >= 0) {
     }
@@ -369,19 +414,7 @@ class Step final : public WorkSource {
   }
 
   std::exception_ptr described(int index, std::exception_ptr cause) const {
-    const PlanNode& node = nodes_[index];
-    try {
-      std::rethrow_exception(std::move(cause));
-    } catch (const std::exception& error) {
-      try {
-        throw_error(code_of(error),
-                    fmt::format("{} [node \"{}\", {} on {}]", error.what(), node.name, node.op, node.device));
-      } catch (...) {
-        return std::current_exception();
-      }
-    } catch (...) {
-      return std::current_exception();
-    }
+    return kolo::described(std::move(cause), nodes_[index].name, nodes_[index].op, nodes_[index].device);
   }
 
   static std::string device_of(const PlanNode& node) {
@@ -399,6 +432,7 @@ class Step final : public WorkSource {
   const StepTable& table_;
   Frame& frame_;
   StepMemory& memory_;
+  const std::vector<Stream*>& streams_;
   const StepOptions& options_;
   Step* const outer_;                                // that it is part of; null: none
   const std::optional<Clock::time_point> deadline_;  // its own, or the outer step's

@@ -10,9 +10,11 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/device_name.h>
+#include <kolo/core/device/device_values.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/core/passes/fences.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/session_devices.h>
 #include <kolo/core/runtime/step_kernels.h>
@@ -44,47 +46,52 @@ bool is_dynamic_view(const StepGraph& graph, int n) {
 
 Plan::Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const std::string& host)
     : graph_(std::move(graph)), environment_(environment), votes_(std::move(votes)) {
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  std::vector<std::size_t> scratch_bytes;
-  std::vector<KernelOfNode> chosen;
-  make_kernels(kernels, scratch_bytes, chosen);
-  memory_ = plan_memory(graph_, topological_order(graph_), scratch_bytes, host);
+  Kernels made = make_kernels();
+  memory_ = plan_memory(graph_, topological_order(graph_), made.scratch_bytes, host);
   order_ = topological_order(graph_);  // the memory plan has added edges, along its own order
   copy_constants();
-  build_nodes(kernels, chosen);
-  auto frame = make_frame(std::move(kernels));
+  build_nodes(made);
+  auto frame = make_frame(std::move(made));
   table_ = std::make_unique<StepTable>(nodes_, *frame);
   give_back(std::move(frame));
 }
 
-void Plan::make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels,
-                        std::vector<std::size_t>& scratch_bytes, std::vector<KernelOfNode>& chosen) {
+Plan::Kernels Plan::make_kernels() {
   set_intra_op_threads(environment_.intra_op_threads());  // primitives are made for a number of threads
-  kernels.resize(graph_.nodes.size());
-  scratch_bytes.assign(graph_.nodes.size(), 0);
-  chosen.resize(graph_.nodes.size());
-  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const StepNode& node = graph_.nodes[i];
-    if (is_dynamic_view(graph_, static_cast<int>(i))) kernels[i] = make_view(graph_, node);
-    else if (!is_name_only(node)) kernels[i] = make_kernel(node, scratch_bytes[i], chosen[i]);
+  Kernels made;
+  made.kernels.resize(graph_.nodes.size());
+  made.scratch_bytes.assign(graph_.nodes.size(), 0);
+  made.chosen.resize(graph_.nodes.size());
+  for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
+    if (is_dynamic_view(graph_, i)) made.kernels[i] = make_view(graph_, graph_.nodes[i]);
+    else if (!is_name_only(graph_.nodes[i])) make_kernel(i, made);
   }
+  return made;
 }
 
-std::unique_ptr<Kernel> Plan::make_kernel(const StepNode& node, std::size_t& scratch_bytes,
-                                          KernelOfNode& chosen) {
+void Plan::make_kernel(int index, Kernels& made) {
+  const StepNode& node = graph_.nodes[index];
+  Device& device = environment_.devices().find(node.device);
   std::vector<Shape> inputs;
   for (const StepValue in : node.inputs) inputs.push_back(graph_.shape(in));
-  auto kernel = make_kernel_for(node, inputs, node.shapes, scratch_bytes, chosen);
-  if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) return kernel;
+  auto kernel = make_kernel_for(node, inputs, node.shapes, made.scratch_bytes[index], made.chosen[index]);
+  if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) {
+    const bool of_streams = node.schema->name() == kRecvOp || node.schema->name() == kFenceOp;
+    made.kernels[index] = of_streams ? told_of_errors(std::move(kernel), made.errors) : std::move(kernel);
+    return;
+  }
   if (needs_shapes_of_the_step(graph_, node))
-    kernel = follow_shapes(std::move(kernel), graph_, node,
+    kernel = follow_shapes(std::move(kernel), graph_, node, device.allocator(),
                            [this, &node](const auto& in, const auto& out, std::size_t& scratch) {
                              KernelOfNode of_these_shapes;
                              return make_kernel_for(node, in, out, scratch, of_these_shapes);
                            });
-  Device& device = environment_.devices().find(node.device);
-  if (device.stream() == nullptr) return kernel;
-  return on_stream(std::move(kernel), *device.stream(), environment_.intra_op_threads());
+  if (Stream* const stream = device.stream()) {
+    const StreamPlace place{*stream, node, environment_.intra_op_threads(), made.errors};
+    const bool waits = stream->native() == nullptr && must_be_waited_for(graph_, node);
+    kernel = waits ? waited_on_stream(std::move(kernel), place) : on_stream(std::move(kernel), place);
+  }
+  made.kernels[index] = std::move(kernel);
 }
 
 std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
@@ -96,13 +103,14 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
   for (std::size_t o = 0; o < node.dtypes.size(); ++o) outputs.push_back({node.dtypes[o], output_shapes[o]});
   const bool has_type = !inputs.empty() || !outputs.empty();
   const DType type = !inputs.empty() ? inputs[0].dtype : has_type ? outputs[0].dtype : DType::f32;
-  const Device& device = environment_.devices().find(node.device);
+  Device& device = environment_.devices().find(node.device);
   const std::string device_type = device.runs_cpu_kernels() ? "CPU" : device.type();
   std::string& reasons = chosen.declined;
   for (const KernelEntry& entry : kernels_of(node.schema->name())) {
     if (entry.device_type != device_type || !accepts(entry, type, has_type)) continue;
     KernelInit init(node.name, node.attrs, inputs, outputs, environment_.intra_op_threads());
     init.set_resource(node.resource);
+    init.set_device(device);
     try {
       if (auto kernel = entry.make(init)) {
         scratch_bytes = init.scratch_bytes();
@@ -138,8 +146,7 @@ void Plan::copy_constants() {
   }
 }
 
-void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels,
-                       const std::vector<KernelOfNode>& chosen) {
+void Plan::build_nodes(const Kernels& made) {
   position_.resize(order_.size());
   for (std::size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = static_cast<int>(p);
   nodes_.resize(order_.size());
@@ -149,8 +156,11 @@ void Plan::build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels,
     node.name = source.name;
     node.op = source.schema->name();
     node.device = source.device;
-    node.kernel = chosen[order_[p]];
-    node.lane = lane(source, kernels[order_[p]].get());
+    node.kernel = made.chosen[order_[p]];
+    node.lane = lane(source, made.kernels[order_[p]].get());
+    Stream* const stream = environment_.devices().find(source.device).stream();
+    if (stream != nullptr && std::find(streams_.begin(), streams_.end(), stream) == streams_.end())
+      streams_.push_back(stream);
     node.first_value = num_values_;
     node.num_outputs = static_cast<int>(source.dtypes.size());
     num_values_ += node.num_outputs;
@@ -209,8 +219,9 @@ int Plan::feed_of_fetch(std::size_t i) const {
   return graph_.nodes[memory_of(i).root.node].attrs.at("feed").get<int>();
 }
 
-std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> kernels) {
+std::unique_ptr<Frame> Plan::make_frame(Kernels made) {
   auto frame = std::make_unique<Frame>();
+  frame->stream_errors = std::move(made.errors);
   for (const Arena& arena : memory_.arenas)
     frame->arenas.push_back(
         std::make_shared<Buffer>(environment_.devices().find(arena.device).allocator(), arena.bytes));
@@ -246,7 +257,7 @@ std::unique_ptr<Frame> Plan::make_frame(std::vector<std::unique_ptr<Kernel>> ker
     const auto seed = source.attrs.find("seed");
     if (seed != source.attrs.end())
       context.random_state = &environment_.random_state(source.name, seed->second.get<std::int64_t>());
-    frame->kernels[p] = std::move(kernels[order_[p]]);
+    frame->kernels[p] = std::move(made.kernels[order_[p]]);
     frame->async_kernels[p] = dynamic_cast<AsyncKernel*>(frame->kernels[p].get());
   }
   return frame;
@@ -286,14 +297,14 @@ std::unique_ptr<Frame> Plan::take_frame() {
       return frame;
     }
   }
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  std::vector<std::size_t> scratch_bytes;
-  std::vector<KernelOfNode> chosen;
-  make_kernels(kernels, scratch_bytes, chosen);
-  return make_frame(std::move(kernels));
+  return make_frame(make_kernels());
 }
 
 void Plan::give_back(std::unique_ptr<Frame> frame) {
+  if (frame->lost) {
+    static_cast<void>(frame.release());  // somebody may yet write there
+    return;
+  }
   // The caller's memory is not ours to keep.
   static const Tensor none;  // assigned by copy: the shape's memory stays for the next run
   for (const FedValue& fed : fed_values_) frame->values[fed.value] = none;
@@ -326,6 +337,7 @@ StepTable::StepTable(const std::vector<PlanNode>& nodes, const Frame& frame)
     if (source.is_conditional()) node.flags |= kIsConditional;
     if (frame.async_kernels[i] != nullptr) node.flags |= kIsAsynchronous;
     else if (source.runs_kernel) node.flags |= kRunsKernel;
+    if ((node.flags & kRunsKernel) != 0 && runs_on_stream(*frame.kernels[i])) node.flags |= kIsOnStream;
     if ((node.flags & kRunsKernel) != 0 && is_on_cpu(source)) node.cycles = kFirstEstimate;
   }
 }

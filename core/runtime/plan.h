@@ -18,6 +18,7 @@
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/ready_set.h>
 #include <kolo/core/runtime/step_vote.h>
+#include <kolo/core/runtime/stream_kernels.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
@@ -32,7 +33,8 @@ class StepTable {
     kRunsKernel = 1,
     kIsAsynchronous = 2,
     kChecksVariables = 4,
-    kIsConditional = 8
+    kIsConditional = 8,
+    kIsOnStream = 16  // done when it stands in its device's stream
   };
 
   struct Node {
@@ -152,6 +154,8 @@ struct Frame {
   std::vector<AsyncKernel*> async_kernels;       // by node, null for synchronous ones
   std::vector<std::shared_ptr<Buffer>> arenas;   // one for each device
   std::unique_ptr<bool[]> happened;              // backing store of the contexts
+  std::shared_ptr<StreamErrors> stream_errors;   // of the run under way
+  bool lost = false;                             // a device does not say that it is done with this memory
   std::unique_ptr<StepMemory> memory;            // the executor's own
 };
 
@@ -168,6 +172,8 @@ class Plan {
   const MemoryPlan& memory() const { return memory_; }
   /// The votes whose reductions are part of this step.
   const StepVotes& votes() const { return votes_; }
+  /// Those of the devices that have nodes: a run is over when they are done.
+  const std::vector<Stream*>& streams() const { return streams_; }
   /// Index into Frame::values for each fetch; −1 for an operation.
   const std::vector<int>& fetches() const { return fetches_; }
   /// Where fetch `i`, a value, lies: of Kind::feed in the tensor of feed_of_fetch(i), of Kind::variable in a
@@ -192,19 +198,24 @@ class Plan {
   }
 
  private:
-  /// By index in graph_. Changes nothing of the plan: runs that need a frame of their own do it at once.
-  void make_kernels(std::vector<std::unique_ptr<Kernel>>& kernels, std::vector<std::size_t>& scratch_bytes,
-                    std::vector<KernelOfNode>& chosen);
-  std::unique_ptr<Kernel> make_kernel(const StepNode& node, std::size_t& scratch_bytes, KernelOfNode& chosen);
+  /// One frame's, by index in graph_.
+  struct Kernels {
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    std::vector<std::size_t> scratch_bytes;
+    std::vector<KernelOfNode> chosen;
+    std::shared_ptr<StreamErrors> errors = std::make_shared<StreamErrors>();
+  };
+  /// Changes nothing of the plan: runs that need a frame of their own do it at once.
+  Kernels make_kernels();
+  void make_kernel(int index, Kernels& made);
   std::unique_ptr<Kernel> make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
                                           const std::vector<Shape>& output_shapes, std::size_t& scratch_bytes,
                                           KernelOfNode& chosen);
   std::string lane(const StepNode& node, const Kernel* kernel) const;
   void copy_constants();
-  void build_nodes(const std::vector<std::unique_ptr<Kernel>>& kernels,
-                   const std::vector<KernelOfNode>& chosen);
+  void build_nodes(const Kernels& made);
   void find_conditions(PlanNode& node, const StepNode& source);
-  std::unique_ptr<Frame> make_frame(std::vector<std::unique_ptr<Kernel>> kernels);
+  std::unique_ptr<Frame> make_frame(Kernels made);
   Tensor tensor_for(StepValue value, const Frame& frame);
   const ValueMemory& memory_of(std::size_t fetch) const {
     return memory_.values[graph_.fetches[fetch].node][graph_.fetches[fetch].output];
@@ -220,6 +231,7 @@ class Plan {
   std::vector<PlanNode> nodes_;             // by position
   std::unique_ptr<StepTable> table_;
   StepVotes votes_;
+  std::vector<Stream*> streams_;
   std::vector<int> fetches_;
   std::vector<int> fetched_nodes_;  // their positions
   struct FedValue {

@@ -1,7 +1,6 @@
 #include <kolo/core/runtime/session_devices.h>
 
 #include <cstdio>
-#include <future>
 #include <utility>
 #include <vector>
 
@@ -46,24 +45,10 @@ void SessionDevices::place(StepGraph& graph) {
   kolo::place(graph, placer_, placements_);
 }
 
-Tensor SessionDevices::make_variable(const Node& storage) {
+Device& SessionDevices::device_of(const Node& storage) {
   StepGraph alone = prune({.fetched = {Output()}, .targets = {&storage}, .fed = {}});
   place(alone);
-  const Tensor zeros = Tensor::zeros(storage.output_dtype(0), storage.output_shape(0));
-  return copy_to_device(zeros, devices_.find(alone.nodes[0].device));
-}
-
-Tensor copy_to_device(const Tensor& host_tensor, Device& device) {
-  if (device.has_host_memory()) return host_tensor;
-  Tensor copy(host_tensor.dtype(), host_tensor.shape(), device.allocator());
-  CpuDevice host(local_device_name("CPU", 0));
-  std::promise<void> copied;
-  device.copy_from(host, host_tensor, copy, [&](std::exception_ptr error) {
-    if (error) copied.set_exception(error);
-    else copied.set_value();
-  });
-  copied.get_future().get();
-  return copy;
+  return devices_.find(alone.nodes[0].device);
 }
 
 }  // namespace kolo

@@ -18,8 +18,8 @@ class SessionDevices {
   const DeviceSet& devices() const { return devices_; }
   /// Throws as kolo::place.
   void place(StepGraph& graph) KOLO_EXCLUDES(mutex_);
-  /// Zeros on the device where the variable is, or where it goes now if no step has needed it yet.
-  Tensor make_variable(const Node& storage) KOLO_EXCLUDES(mutex_);
+  /// Where the variable is, or where it goes now if no step has needed it yet.
+  Device& device_of(const Node& storage) KOLO_EXCLUDES(mutex_);
 
  private:
   DeviceSet devices_;
@@ -27,8 +27,5 @@ class SessionDevices {
   Mutex mutex_;
   Placements placements_ KOLO_GUARDED_BY(mutex_);
 };
-
-/// The tensor's elements in memory of `device`, which may be the host's.
-Tensor copy_to_device(const Tensor& host_tensor, Device& device);
 
 }  // namespace kolo

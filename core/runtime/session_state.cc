@@ -3,6 +3,7 @@
 #include <random>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/device/device_values.h>
 #include <kolo/core/ops/variables.h>
 
 namespace kolo::detail {
@@ -19,11 +20,15 @@ VariableStorage& SessionState::variable_locked(const Node& storage) {
   variable->name = storage.name();
   const Node& whole = whole_storage(storage);
   if (&whole == &storage) {
-    variable->value = devices_.make_variable(storage);
+    variable->device = &devices_.device_of(storage);
+    variable->value =
+        copy_to_device(Tensor::zeros(storage.output_dtype(0), storage.output_shape(0)), *variable->device);
   } else {
-    const Tensor& all = variable_locked(whole).value;
+    const VariableStorage& all = variable_locked(whole);
     const auto first = storage.attr<std::int64_t>("first");
-    variable->value = all.reshaped({all.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
+    variable->device = all.device;
+    variable->value =
+        all.value.reshaped({all.value.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
   }
   return *variable;
 }
@@ -87,6 +92,20 @@ void SessionState::clear() {
   MutexLock lock(mutex_);
   variables_.clear();
   votes_.clear();
+}
+
+Tensor read_variable(const VariableStorage& variable) {
+  return read_from_device(variable.value, *variable.device);
+}
+
+Tensor memory_for_value(const VariableStorage& variable) {
+  if (variable.device->has_host_memory()) return variable.value;
+  return Tensor(variable.value.dtype(), variable.value.shape());
+}
+
+void write_variable(VariableStorage& variable, const Tensor& value) {
+  write_to_device(value, variable.value, *variable.device);
+  variable.initialized = true;
 }
 
 }  // namespace kolo::detail

@@ -70,5 +70,15 @@ inline VariableStorage& storage_of(Session& session, const Variable& variable) {
   return state_of(session).variable(*variable.ref().node);
 }
 
+// Between runs, on any device.
+
+/// The value in the host's memory: the variable's own memory where it lies there, else a copy.
+Tensor read_variable(const VariableStorage& variable);
+/// Memory of the host for a new value, to be written and handed to write_variable: the variable's own where
+/// it lies there.
+Tensor memory_for_value(const VariableStorage& variable);
+/// value: in the host's memory, of the variable's type and shape. The variable is then initialized.
+void write_variable(VariableStorage& variable, const Tensor& value);
+
 }  // namespace detail
 }  // namespace kolo

@@ -4,8 +4,6 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/parallel.h>
-#include <kolo/core/tensor/allocator.h>
 
 namespace kolo {
 namespace {
@@ -29,9 +27,11 @@ std::vector<Shape> input_shapes(const KernelContext& context) {
 
 class ShapeKernel final : public Kernel {
  public:
-  ShapeKernel(std::unique_ptr<Kernel> kernel, const StepGraph& step, const StepNode& node, MakeForShapes make)
+  ShapeKernel(std::unique_ptr<Kernel> kernel, const StepGraph& step, const StepNode& node, Allocator& memory,
+              MakeForShapes make)
       : unshaped_(std::move(kernel)),
         node_(node),
+        memory_(memory),
         make_(std::move(make)),
         dtypes_(input_dtypes(step, node)) {}
 
@@ -41,7 +41,8 @@ class ShapeKernel final : public Kernel {
     if (shaped_ == nullptr) return unshaped_->compute(context);
     for (std::size_t o = 0; o < outputs_.size(); ++o)
       if (!node_.shapes[o].is_fully_known())
-        context.set_output(static_cast<int>(o), Tensor(node_.dtypes[o], outputs_[o]));
+        context.set_output(static_cast<int>(o),
+                           Tensor(node_.dtypes[o], outputs_[o], memory_of(static_cast<int>(o))));
     context.scratch_memory = scratch_ != nullptr ? scratch_->data() : nullptr;
     shaped_->compute(context);
   }
@@ -60,14 +61,19 @@ class ShapeKernel final : public Kernel {
     if (all_known(outputs_)) {
       std::size_t scratch_bytes = 0;
       shaped_ = make_(inputs, outputs_, scratch_bytes);
-      scratch_ = scratch_bytes > 0 ? std::make_unique<Buffer>(cpu_allocator(), scratch_bytes) : nullptr;
+      scratch_ = scratch_bytes > 0 ? std::make_unique<Buffer>(memory_, scratch_bytes) : nullptr;
     }
     inputs_ = std::move(inputs);
     is_made_ = true;
   }
 
+  Allocator& memory_of(int output) const {
+    return node_.schema->is_host_output(output, node_.dtypes[output]) ? cpu_allocator() : memory_;
+  }
+
   std::unique_ptr<Kernel> unshaped_;
   const StepNode& node_;
+  Allocator& memory_;
   MakeForShapes make_;
   std::vector<DType> dtypes_;
   bool is_made_ = false;
@@ -99,8 +105,8 @@ std::unique_ptr<Kernel> make_view(const StepGraph& step, const StepNode& node) {
 }
 
 std::unique_ptr<Kernel> follow_shapes(std::unique_ptr<Kernel> kernel, const StepGraph& step,
-                                      const StepNode& node, MakeForShapes make) {
-  return std::make_unique<ShapeKernel>(std::move(kernel), step, node, std::move(make));
+                                      const StepNode& node, Allocator& memory, MakeForShapes make) {
+  return std::make_unique<ShapeKernel>(std::move(kernel), step, node, memory, std::move(make));
 }
 
 bool needs_shapes_of_the_step(const StepGraph& step, const StepNode& node) {
@@ -111,47 +117,5 @@ bool needs_shapes_of_the_step(const StepGraph& step, const StepNode& node) {
   for (const StepValue in : node.inputs) shapes.push_back(step.shape(in));
   return !all_known(shapes);
 }
-
-namespace {
-
-class StreamKernel final : public AsyncKernel {
- public:
-  StreamKernel(std::unique_ptr<Kernel> kernel, Stream& stream, int threads)
-      : kernel_(std::move(kernel)), stream_(stream), threads_(threads) {}
-
-  void start(KernelContext& context, Completion done) override {
-    context_ = &context;
-    done_ = done;
-    stream_.enqueue([this] { run(); });
-  }
-
- private:
-  void run() {
-    set_intra_op_threads(threads_);
-    std::exception_ptr error;
-    try {
-      kernel_->compute(*context_);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    // A copy: once it is called, the next step may have started this kernel again.
-    const Completion done = done_;
-    done(std::move(error));
-  }
-
-  const std::unique_ptr<Kernel> kernel_;
-  Stream& stream_;
-  const int threads_;
-  KernelContext* context_ = nullptr;
-  Completion done_;
-};
-
-}  // namespace
-
-std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, Stream& stream, int threads) {
-  return std::make_unique<StreamKernel>(std::move(kernel), stream, threads);
-}
-
-bool runs_on_stream(const Kernel& kernel) { return dynamic_cast<const StreamKernel*>(&kernel) != nullptr; }
 
 }  // namespace kolo

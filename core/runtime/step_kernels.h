@@ -1,5 +1,4 @@
-// Kernels around kernels: of nodes whose shapes only a step tells, and of those that run on a device's stream
-// instead of the executor's threads.
+// Kernels around kernels, of nodes whose shapes only a step tells.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include <kolo/core/device/stream.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/step_graph.h>
+#include <kolo/core/tensor/allocator.h>
 
 namespace kolo {
 
@@ -20,20 +19,15 @@ using MakeForShapes = std::function<std::unique_ptr<Kernel>(
 /// A kernel that looks at its inputs before it computes: where the output shapes follow from theirs, it makes
 /// a kernel for those shapes (kept as long as they stay) and memory for the outputs. Elsewhere, as for an op
 /// that makes its outputs itself, `kernel`, made without knowing the shapes, computes. Inputs that do not fit
-/// each other throw what the op's shape function throws. `node` and `step` outlive it.
+/// each other throw what the op's shape function throws. Outputs and scratch come from `memory`, the node's
+/// device's. `node`, `step` and `memory` outlive it.
 std::unique_ptr<Kernel> follow_shapes(std::unique_ptr<Kernel> kernel, const StepGraph& step,
-                                      const StepNode& node, MakeForShapes make);
+                                      const StepNode& node, Allocator& memory, MakeForShapes make);
 /// Whether the node needs that: some shape is not known, and it neither joins branches, nor is a view, nor
 /// has a pass prepared its kernel.
 bool needs_shapes_of_the_step(const StepGraph& step, const StepNode& node);
 
 /// The kernel of a view (identity, reshape) of a tensor that another kernel makes.
 std::unique_ptr<Kernel> make_view(const StepGraph& step, const StepNode& node);
-
-/// As asynchronous to the executor as a reduction is: the node is done when its stream has run it.
-/// threads: what the kernel may use for one call. `stream` outlives the kernel.
-std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, Stream& stream, int threads);
-/// True of what on_stream has made.
-bool runs_on_stream(const Kernel& kernel);
 
 }  // namespace kolo

@@ -190,11 +190,13 @@ void broadcast_state(Group& group, Session& session, const std::vector<SavedStat
   for (const Variable& variable : global_variables(session.graph()))
     (states_of.of(variable).kind == RankState::Kind::shared ? variables : own).push_back(variable);
   if (!is_chief) run_initializers(session, own);
-  for (const Variable& variable : variables) values.push_back(detail::storage_of(session, variable).value);
+  for (const Variable& variable : variables)
+    values.push_back(detail::read_variable(detail::storage_of(session, variable)));
   if (!values.empty()) group.broadcast(values, kChief);
   share_failure(group, [&] {
     if (is_chief) return;
-    for (const Variable& variable : variables) detail::storage_of(session, variable).initialized = true;
+    for (std::size_t i = 0; i < variables.size(); ++i)
+      detail::write_variable(detail::storage_of(session, variables[i]), values[i]);
     session.set_random_positions(chiefs["random_positions"].get<std::map<std::string, std::uint64_t>>());
     for (const SavedState& state : states) state.restore(chiefs["states"][state.name].get<std::string>());
   });

@@ -6,7 +6,7 @@
 namespace kolo {
 
 std::int64_t read_global_step(Session& session, const Variable& step) {
-  const Tensor& value = detail::storage_of(session, step).value;
+  const Tensor value = detail::read_variable(detail::storage_of(session, step));
   return value.dtype() == DType::i32 ? value.value<std::int32_t>() : value.value<std::int64_t>();
 }
 

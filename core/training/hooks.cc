@@ -202,7 +202,7 @@ std::string in_variables(Session& session, const Nodes& nodes) {
   for (const Variable& variable : variables) {
     const VariableStorage& storage = detail::storage_of(session, variable);
     if (!storage.initialized || nodes.count(variable.ref().node) == 0) continue;
-    const std::string text = detail::non_finite_text(storage.value);
+    const std::string text = detail::non_finite_text(detail::read_variable(storage));
     if (!text.empty())
       return fmt::format("it comes from variable \"{}\", which holds {} since an earlier step",
                          variable.name(), text);

@@ -111,8 +111,9 @@ void load_initial_weights(Session& session, const InitialWeights& from) {
   check_fits(reader, pairs, file);
   for (const auto& [weight, name] : pairs) {
     VariableStorage& storage = detail::storage_of(session, weight);
-    reader.read(name, storage.value);
-    storage.initialized = true;
+    Tensor value = detail::memory_for_value(storage);
+    reader.read(name, value);
+    detail::write_variable(storage, value);
   }
   log_info("{} of {} weights were read from {}", pairs.size(), weights.size(), file);
 }

@@ -54,7 +54,7 @@ std::string non_finite_weight(Session& session) {
   for (const Variable& variable : trainable_variables(session.graph())) {
     const VariableStorage& storage = storage_of(session, variable);
     if (!storage.initialized) continue;
-    const std::string text = non_finite_text(storage.value);
+    const std::string text = non_finite_text(read_variable(storage));
     if (!text.empty()) return fmt::format("variable \"{}\" holds {}", variable.name(), text);
   }
   return "";

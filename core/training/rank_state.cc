@@ -318,8 +318,9 @@ void scatter_checkpoint(Group& group, Session& session, const RankLayout& layout
       if (is_root) parts = read_parts(*reader, layout[i]);
     });
     VariableStorage& storage = storage_of(session, layout[i].variable);
-    group.scatter(parts, storage.value, kRoot);
-    storage.initialized = true;
+    Tensor value = memory_for_value(storage);
+    group.scatter(parts, value, kRoot);
+    write_variable(storage, value);
   }
 }
 
@@ -345,7 +346,7 @@ void GatheredState::gather(Session& session, Group& group, const std::vector<det
       tensors_.merge(make_tensors(layout[i], parts[i]));
   });
   for (std::size_t i = 0; i < layout.size(); ++i)
-    group.gather(detail::storage_of(session, layout[i].variable).value, parts[i], kRoot);
+    group.gather(detail::read_variable(detail::storage_of(session, layout[i].variable)), parts[i], kRoot);
 }
 
 void GatheredState::refuse(const std::string& text, Group& group) {

@@ -50,7 +50,7 @@ Tensor initialized_value(Session& session, const Variable& variable) {
   const VariableStorage& storage = detail::storage_of(session, variable);
   if (!storage.initialized)
     throw FailedPreconditionError("Attempting to use uninitialized value {}", variable.name());
-  return storage.value;
+  return detail::read_variable(storage);
 }
 
 // A part as the whole that it is.
@@ -273,9 +273,10 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
       continue;
     }
     VariableStorage& storage = detail::storage_of(session, variable);
-    if (state.kind == Kind::part) read_part(reader, state, storage.value);
-    else reader.read(*name, storage.value);
-    storage.initialized = true;
+    Tensor value = detail::memory_for_value(storage);
+    if (state.kind == Kind::part) read_part(reader, state, value);
+    else reader.read(*name, value);
+    detail::write_variable(storage, value);
   }
   session.set_random_positions(reader.index().random_positions);
   return reader.index();

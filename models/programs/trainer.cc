@@ -68,12 +68,19 @@ void shared_errors(const Work& work) {
   }
 }
 
+// A scheduler may show each rank one GPU of its own, or a host fewer than it has ranks.
+std::string gpu_of_this_rank() {
+  const auto platform = gpu_platform(DeviceOptions());
+  const int visible = platform ? static_cast<int>(visible_gpus(*platform).size()) : 0;
+  return std::to_string(visible == 0 ? process().local_rank : process().local_rank % visible);
+}
+
 SessionConfig session_config(const TrainOptions& options) {
   SessionConfig config;
   config.intra_op_parallelism_threads = options.threads;
   config.inter_op_parallelism_threads = options.threads;
-  config.gpu_options.visible_device_list = std::to_string(process().local_rank);
   if (options.device == DeviceChoice::cpu) config.device_count["GPU"] = 0;
+  else config.gpu_options.visible_device_list = gpu_of_this_rank();
   return config;
 }
 

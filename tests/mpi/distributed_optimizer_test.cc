@@ -14,6 +14,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/registry.h>
+#include <tests/core/test_ops.h>
 
 namespace kolo {
 namespace {
@@ -45,9 +46,9 @@ TEST(DistributedOptimizer, AppliesTheSumOfAllRanksGradientsWhereAsked) {
 }
 
 // Variables of several sizes, pulled towards other numbers on each rank; their bytes after four steps.
-std::string trained_bytes(DistributedOptimizerOptions options) {
+std::string trained_bytes(DistributedOptimizerOptions options, const std::string& device = "/cpu:0") {
   Graph graph;
-  Scope s(graph);
+  Scope s = Scope(graph).device(device);
   const double mine = 0.1 * (rank() + 1);
   DistributedOptimizer optimizer(make_optimizer("adam", {.learning_rate = 0.01}), options);
   Output loss = constant(s, 0.0f);
@@ -57,7 +58,9 @@ std::string trained_bytes(DistributedOptimizerOptions options) {
     loss = add(s, loss, reduce_sum(s, square(s, distance)));
   }
   const Operation step = optimizer.minimize(s, loss);
-  Session session(graph);
+  SessionConfig config;
+  config.virtual_gpus = {{.total_bytes = std::int64_t{1} << 30}};
+  Session session(graph, config);
   session.run(global_variables_initializer(s));
   for (int i = 0; i < 4; ++i) session.run(step);
   std::string bytes;
@@ -71,6 +74,36 @@ std::string trained_bytes(DistributedOptimizerOptions options) {
 TEST(DistributedOptimizer, LeavesTheSameBitsOnAllRanks) {
   const std::string mine = trained_bytes({});
   for (const std::string& theirs : world_group().allgather(mine)) EXPECT_EQ(theirs, mine);
+}
+
+// Gradients come from the GPU into buckets in the host's memory, and go back to it from there.
+TEST(DistributedOptimizer, GivesTheBitsOfTheCpuWhereGpusMakeTheGradients) {
+  EXPECT_EQ(trained_bytes({}, "/gpu:0"), trained_bytes({}));
+}
+
+// A device that runs ahead tells of an error when the step is over, and every bucket with it.
+TEST(DistributedOptimizer, TellsTheOthersOfAGpuThatFailsBehindTheReductions) {
+  if (size() == 1) GTEST_SKIP() << "nobody is to be told";
+  Graph graph;
+  Scope s = Scope(graph).device("/gpu:0");
+  const Variable w(s.named("w"), constant(s, 1.0f));
+  DistributedOptimizer optimizer(make_optimizer("sgd", {.learning_rate = 0.1}));
+  const Operation step = optimizer.minimize(s, square(s, w));
+  const Output behind = testing::call(s.control_dependencies({step}), 7);
+  SessionConfig config;
+  config.virtual_gpus = {{.total_bytes = std::int64_t{1} << 30}};
+  Session session(graph, config);
+  session.run(global_variables_initializer(s));
+  int calls = 0;
+  testing::on_call = [&](std::int64_t) {
+    if (++calls == 3 && rank() == 0) throw DataLossError("bad luck");
+  };
+  const auto train = [&] {
+    for (int i = 0; i < 10; ++i) session.run(Operation(behind.node));
+  };
+  if (rank() == 0) EXPECT_THAT(train, ThrowsMessage<DataLossError>(HasSubstr("bad luck")));
+  else EXPECT_THAT(train, ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed")));
+  testing::on_call = [](std::int64_t) {};
 }
 
 TEST(DistributedOptimizer, GivesTheSameBitsHoweverGradientsAreBucketed) {

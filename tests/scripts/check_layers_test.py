@@ -115,6 +115,31 @@ class CheckLayers(unittest.TestCase):
         self.write("core/base/CMakeLists.txt", "kolo_library(base PUBLIC error.h gone.h)\n")
         self.expect_finding("core/base/gone.h", "no such file")
 
+    def write_the_plug_in(self, kernel):
+        self.write("CMakeLists.txt", SOUND["CMakeLists.txt"] + "add_subdirectory(core/kernels/cuda)\n")
+        self.write("core/kernels/cuda/CMakeLists.txt", "target_sources(kolo_cuda PRIVATE math.cu)\n")
+        self.write("core/kernels/cuda/launch.h", "#include <cuda_runtime_api.h>\n")
+        self.write("core/kernels/elements/binary.h", "")
+        self.write("core/kernels/cuda/math.cu", kernel)
+
+    def test_accepts_a_kernel_of_functors(self):
+        self.write_the_plug_in("#include <kolo/core/kernels/cuda/launch.h>\n#include <kolo/core/kernels/elements/binary.h>\n")
+        code, output = check(self.folder.name)
+        self.assertEqual(code, 0, output)
+
+    def test_finds_a_kernel_that_sees_more_of_kolo(self):
+        self.write_the_plug_in("#include <kolo/core/base/error.h>\n")
+        self.expect_finding("core/kernels/cuda/math.cu:1", "functors and launch.h")
+
+    def test_finds_cuda_outside_the_plug_in(self):
+        self.write("core/graph/graph.cc", "#include <cuda_runtime_api.h>\n")
+        self.expect_finding("core/graph/graph.cc:1", "name CUDA")
+
+    def test_finds_the_library_including_the_plug_in(self):
+        self.write_the_plug_in("")
+        self.write("core/passes/prune.h", "#include <kolo/core/kernels/cuda/launch.h>\n")
+        self.expect_finding("core/passes/prune.h:1", "room of the plug-in")
+
     def test_finds_a_circle_of_units(self):
         self.write("core/graph/node.h", "#include <kolo/core/graph/scope.h>\n")
         self.write("core/graph/scope.h", "")

@@ -10,7 +10,7 @@
 
 namespace kolo::testing {
 
-class FakeGpus final : public GpuPlatform {
+class FakeGpus : public GpuPlatform {
  public:
   explicit FakeGpus(std::vector<GpuProperties> gpus, std::pair<int, int> minimum = {0, 0})
       : gpus_(std::move(gpus)),

@@ -77,6 +77,23 @@ TEST(CudaVisibleDevices, EndsAtWhatIsNoGpu) {
   EXPECT_THAT(gpus_of_environment(4), ElementsAre(1));
 }
 
+class GpusThatCudaCounted final : public FakeGpus {
+ public:
+  using FakeGpus::FakeGpus;
+  bool applies_environment() const override { return true; }
+};
+
+// CUDA numbers what "2,3" leaves from 0: none of the two is number 2.
+TEST(CudaVisibleDevices, IsNotAppliedAgainToWhatCudaHasCounted) {
+  for (const char* list : {"2,3", "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6,1", "7,6"}) {
+    const EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", list);
+    EXPECT_THAT(visible_gpus(GpusThatCudaCounted({FakeGpus::k80(0), FakeGpus::k80(1)})), ElementsAre(0, 1))
+        << list;
+  }
+  const EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", "1");
+  EXPECT_THAT(visible_gpus(FakeGpus({FakeGpus::k80(0), FakeGpus::k80(1)})), ElementsAre(1));
+}
+
 TEST(VirtualGpusOfEnvironment, AreACountWithOrWithoutASize) {
   EXPECT_THAT(virtual_gpus_of_environment(), IsEmpty());
   for (const auto& [text, count, bytes] : {std::tuple("8", 8u, std::int64_t{2} << 30),

@@ -18,6 +18,8 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 TEST(Print, HandsItsInputOnAndWritesItsData) {
+  Graph nothing;
+  const Session first(nothing);  // of the process: it says which GPUs there are
   testing::internal::CaptureStderr();
   const Tensor y = run_op({Tensor::of<float>({2}, {1.5f, 2}), Tensor::of<std::int32_t>({4}, {4, 3, 2, 1})},
                           [](Scope& s, const Outputs& in) {

@@ -6,6 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/pipeline.h>
@@ -112,6 +113,54 @@ TEST(InsertTransfers, ReadWhatAGpuKeepsOnTheHostWithoutACopy) {
   const StepGraph step = with_transfers(step_for({call(s.device("/cpu:0"), 1, {n})}));
   EXPECT_EQ(count(step, "_HostRecv"), 1);
   EXPECT_EQ(count(step, "_Recv"), 0);
+}
+
+TEST(InsertTransfers, BringWhatAGpuKeepsOnTheHostIntoItsMemoryForItsKernels) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output n = constant(s, Tensor::scalar<std::int32_t>(3));
+  const StepGraph step = with_transfers(step_for({call(s, 1, {n})}));
+  const StepNode& recv = step.nodes[static_cast<std::size_t>(node_named(step, "call1").inputs[0].node)];
+  EXPECT_EQ(recv.schema->name(), "_Recv");
+  EXPECT_EQ(local(recv.device), "GPU:0");
+  EXPECT_EQ(local(recv.attrs.at("send_device").get<std::string>()), "CPU:0");
+}
+
+TEST(InsertTransfers, BringWhatDecidesOfABranchToTheHost) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output pred = less(s, call(s, 1), call(s, 2));
+  const Operation guard = s.add("BranchGuard", {pred}, {{"taken", true}}, "guard");
+  const StepGraph step = with_transfers(step_for({guard}));
+  const StepNode& recv = step.nodes[static_cast<std::size_t>(node_named(step, "guard").inputs[0].node)];
+  EXPECT_EQ(recv.schema->name(), "_Recv");
+  EXPECT_EQ(local(recv.device), "CPU:0");
+  EXPECT_EQ(local(node_named(step, "guard").device), "GPU:0");
+}
+
+// As the bucket pass asks for it: a gradient of a GPU, and where it is to lie.
+TEST(InsertTransfers, ReceiveAPlacedCopyInItsPlaceAndForNobodyElse) {
+  Graph graph;
+  const Scope s(graph);
+  const Output gradient = call(s.device("/gpu:0"), 1);
+  const Output reader = call(s.device("/cpu:0"), 2, {gradient});
+  StepGraph step = step_for({reader});
+  Placements placements;
+  place(step, local_placer({"CPU:0", "GPU:0"}), placements);
+  const int producer = node_named(step, "call2").inputs[0].node;
+  const int copy = step.add(kCopyOp, "into_bucket", {{producer, 0}}, {}, 1);
+  step.nodes[static_cast<std::size_t>(copy)].device = kHost;
+  step.placements[{copy, 0}] = {nullptr, 64};
+  const int user = step.add("NoOp", "user", {}, {}, 2);
+  step.nodes[static_cast<std::size_t>(user)].inputs = {{copy, 0}};
+  step.nodes[static_cast<std::size_t>(user)].device = kHost;
+  insert_transfers(step, kHost);
+  EXPECT_EQ(count(step, "_Recv"), 2) << "the reader's own value must not be overwritten";
+  EXPECT_EQ(count(step, kCopyOp), 0);
+  const StepValue placed = step.nodes[static_cast<std::size_t>(user)].inputs[0];
+  EXPECT_EQ(step.nodes[static_cast<std::size_t>(placed.node)].schema->name(), "_Recv");
+  EXPECT_EQ(step.placements.at(placed).offset, 64u);
+  EXPECT_NE(placed.node, node_named(step, "call2").inputs[0].node);
 }
 
 TEST(InsertTransfers, OfAVariableSeeTheUpdatesBeforeTheirReader) {

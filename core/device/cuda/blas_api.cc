@@ -1,0 +1,93 @@
+#include <kolo/core/device/cuda/blas_api.h>
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/device/cuda/gpu_libraries.h>
+#include <kolo/core/device/cuda/handles.h>
+#include <kolo/core/device/cuda/libraries.h>
+
+namespace kolo {
+namespace {
+
+struct Opened {
+  BlasApi api = {};
+  std::string why = {};  // not; "" where it serves
+};
+
+Opened open() {
+  const LibraryKind kind = cublas_lt_kind(CUDART_VERSION / 1000);
+  const FoundLibrary found =
+      find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
+  Opened opened;
+  std::string missing;
+  const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
+  BlasApi& api = opened.api;
+  take("cublasLtCreate", api.create);
+  take("cublasLtDestroy", api.destroy);
+  take("cublasLtMatmulDescCreate", api.matmul_desc_create);
+  take("cublasLtMatmulDescDestroy", api.matmul_desc_destroy);
+  take("cublasLtMatmulDescSetAttribute", api.matmul_desc_set_attribute);
+  take("cublasLtMatrixLayoutCreate", api.matrix_layout_create);
+  take("cublasLtMatrixLayoutDestroy", api.matrix_layout_destroy);
+  take("cublasLtMatrixLayoutSetAttribute", api.matrix_layout_set_attribute);
+  take("cublasLtMatmulPreferenceCreate", api.matmul_preference_create);
+  take("cublasLtMatmulPreferenceDestroy", api.matmul_preference_destroy);
+  take("cublasLtMatmulPreferenceSetAttribute", api.matmul_preference_set_attribute);
+  take("cublasLtMatmulAlgoGetHeuristic", api.matmul_algo_get_heuristic);
+  take("cublasLtMatmul", api.matmul);
+  opened.why = why_not(found, kind, missing);
+  if (!opened.why.empty())
+    log_warning("matrix products run on kolo's own kernel, which is many times slower than cuBLASLt: {}",
+                opened.why);
+  return opened;
+}
+
+const char* name_of(cublasStatus_t code) {
+  switch (code) {
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default: return "an error";
+  }
+}
+
+}  // namespace
+
+const BlasApi* blas_api(std::string* why) {
+  static const Opened opened = open();
+  if (why != nullptr) *why = opened.why;
+  return opened.why.empty() ? &opened.api : nullptr;
+}
+
+void check_blas(cublasStatus_t code, const char* call) {
+  if (code == CUBLAS_STATUS_SUCCESS) return;
+  if (code == CUBLAS_STATUS_ALLOC_FAILED)
+    throw ResourceExhaustedError("{}: {} ({})", call, name_of(code), static_cast<int>(code));
+  throw InternalError("{}: {} ({})", call, name_of(code), static_cast<int>(code));
+}
+
+BlasHandle* GpuLibraries::blas(std::string& why) {
+  const auto* const table = blas_api(&why);
+  if (table == nullptr) return nullptr;
+  const MutexLock lock(mutex_);
+  make_current(api_, gpu_);
+  if (blas_) return blas_.get();
+  try {
+    cublasLtHandle_t handle = nullptr;
+    check_blas(table->create(&handle), "cublasLtCreate");
+    blas_ = std::make_shared<BlasHandle>(*table, handle);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  return blas_.get();
+}
+
+}  // namespace kolo

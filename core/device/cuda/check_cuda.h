@@ -1,0 +1,29 @@
+// CUDA's codes as kolo's errors. Nobody else reads them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+namespace kolo {
+
+/// Returns where `code` is cudaSuccess. Throws ResourceExhaustedError where memory is short, which a caller
+/// may live with; UnavailableError where the machine's driver or its GPUs cannot be used; InternalError
+/// otherwise. call: "cudaMalloc", for the text.
+void check_cuda(cudaError_t code, const char* call);
+
+/// "out of memory (cudaErrorMemoryAllocation, 2)", with what to do about it where that is known.
+std::string describe_cuda(cudaError_t code);
+
+/// Whether the context is lost with it: every later call of the process fails, and nothing may be saved.
+bool is_sticky(cudaError_t code);
+
+/// 13000 is "13.0".
+std::string cuda_version_text(int version);
+/// Why a driver for CUDA `driver` (as 12020) does not serve this build; "" where it does, and for 0, which is
+/// what CUDA says where it has no driver.
+std::string driver_too_old(int driver);
+/// The oldest driver that serves this build: "580".
+std::string oldest_driver();
+
+}  // namespace kolo

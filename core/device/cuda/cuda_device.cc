@@ -1,0 +1,141 @@
+#include <kolo/core/device/cuda/cuda_device.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+// KOLO_CUDA_SYNC: errors then come from the call that made them, and nothing overlaps.
+bool waits_after_each() {
+  static const bool waits = env_choice("KOLO_CUDA_SYNC", "0", {"0", "1"}) == "1";
+  return waits;
+}
+
+class CudaMemorySource final : public MemorySource {
+ public:
+  CudaMemorySource(const CudaApi& api, int gpu) : api_(api), gpu_(gpu) {}
+
+  std::int64_t total_bytes() const override { return static_cast<std::int64_t>(asked().total); }
+  std::int64_t free_bytes() const override { return static_cast<std::int64_t>(asked().free); }
+
+  // cudaMalloc aligns to 256 bytes at least.
+  void* reserve(std::size_t bytes) override {
+    make_current(api_, gpu_);
+    void* region = nullptr;
+    const cudaError_t code = api_.malloc(&region, bytes);
+    if (code == cudaErrorMemoryAllocation) {
+      api_.get_last_error();  // else the next launch would report it as its own
+      return nullptr;
+    }
+    check_cuda(code, "cudaMalloc");
+    return region;
+  }
+
+  // At the end of a process the runtime may be gone before; its memory then goes with the context.
+  void release(void* region, std::size_t) noexcept override {
+    api_.set_device(gpu_);
+    api_.free(region);
+  }
+
+ private:
+  struct Memory {
+    std::size_t free = 0, total = 0;
+  };
+  Memory asked() const {
+    make_current(api_, gpu_);
+    Memory memory;
+    check_cuda(api_.mem_get_info(&memory.free, &memory.total), "cudaMemGetInfo");
+    return memory;
+  }
+
+  const CudaApi& api_;
+  const int gpu_;
+};
+
+CudaStream stream_of(const CudaApi& api, int gpu) {
+  make_current(api, gpu);
+  return CudaStream(api);
+}
+
+}  // namespace
+
+CudaQueue::CudaQueue(const CudaApi& api, int gpu, std::shared_ptr<EventThread> events)
+    : api_(api), gpu_(gpu), events_(std::move(events)), stream_(stream_of(api, gpu)) {}
+
+void CudaQueue::enqueue(std::function<void()> work) {
+  MutexLock lock(mutex_);
+  make_current(api_, gpu_);
+  work();
+  if (waits_after_each()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
+}
+
+void CudaQueue::when_done(Done done) {
+  make_current(api_, gpu_);
+  events_->when_done(gpu_, stream_.get(), std::move(done));
+}
+
+void CudaQueue::wait_for(CudaQueue& other) {
+  make_current(api_, other.gpu_);
+  const CudaEvent event(api_);  // CUDA keeps it until it has passed
+  check_cuda(api_.event_record(event.get(), other.stream_.get()), "cudaEventRecord");
+  make_current(api_, gpu_);
+  check_cuda(api_.stream_wait_event(stream_.get(), event.get(), 0), "cudaStreamWaitEvent");
+}
+
+PhysicalGpu::PhysicalGpu(const CudaApi& table, int number, std::string text,
+                         std::shared_ptr<EventThread> events, const GpuOptions& options)
+    : api(table),
+      gpu(number),
+      description(std::move(text)),
+      queue(api, gpu, std::move(events)),
+      allocator(fmt::format("GPU {}", gpu), std::make_unique<CudaMemorySource>(api, gpu), options),
+      libraries(api, gpu) {}
+
+void CudaDevice::copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) {
+  const auto* const other = dynamic_cast<const CudaDevice*>(&from);
+  const auto copy_here = [&](cudaStream_t stream) {
+    if (other != nullptr && other->gpu_ != gpu_) {
+      gpu_->queue.wait_for(other->gpu_->queue);
+      check_cuda(gpu_->api.memcpy_peer_async(target.raw(), gpu_->gpu, source.raw(), other->gpu_->gpu,
+                                             source.bytes(), stream),
+                 "cudaMemcpyPeerAsync");
+    } else {
+      check_cuda(gpu_->api.memcpy_async(
+                     target.raw(), source.raw(), source.bytes(),
+                     from.has_host_memory() ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream),
+                 "cudaMemcpyAsync to the GPU");
+    }
+  };
+  copy(source.bytes(), copy_here, done);
+}
+
+void CudaDevice::copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) {
+  const auto copy_here = [&](cudaStream_t stream) {
+    check_cuda(
+        gpu_->api.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToHost, stream),
+        "cudaMemcpyAsync from the GPU");
+  };
+  copy(source.bytes(), copy_here, done);
+}
+
+// An error of the device may be an earlier piece of work's: it comes with whatever is asked next.
+template <typename Copy>
+void CudaDevice::copy(std::size_t bytes, const Copy& copy, const CopyDone& done) {
+  std::exception_ptr error;
+  try {
+    if (bytes > 0) {
+      gpu_->queue.enqueue([&] { copy(static_cast<cudaStream_t>(gpu_->queue.native())); });
+      return gpu_->queue.when_done(done);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  done(error);
+}
+
+}  // namespace kolo

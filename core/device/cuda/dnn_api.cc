@@ -1,0 +1,78 @@
+#include <kolo/core/device/cuda/dnn_api.h>
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <memory>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/device/cuda/gpu_libraries.h>
+#include <kolo/core/device/cuda/handles.h>
+#include <kolo/core/device/cuda/libraries.h>
+
+namespace kolo {
+namespace {
+
+struct Opened {
+  DnnApi api = {};
+  std::string why = {};  // not; "" where it serves
+};
+
+Opened open() {
+  const LibraryKind kind = cudnn_kind();
+  const FoundLibrary found =
+      find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
+  Opened opened;
+  std::string missing;
+  const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
+  DnnApi& api = opened.api;
+  take("cudnnCreate", api.create);
+  take("cudnnDestroy", api.destroy);
+  take("cudnnSetStream", api.set_stream);
+  take("cudnnGetLastErrorString", api.get_last_error_string);
+  take("cudnnBackendCreateDescriptor", api.backend_create_descriptor);
+  take("cudnnBackendDestroyDescriptor", api.backend_destroy_descriptor);
+  take("cudnnBackendSetAttribute", api.backend_set_attribute);
+  take("cudnnBackendGetAttribute", api.backend_get_attribute);
+  take("cudnnBackendFinalize", api.backend_finalize);
+  take("cudnnBackendExecute", api.backend_execute);
+  opened.why = why_not(found, kind, missing);
+  if (!opened.why.empty())
+    log_warning("convolutions run on kolo's own kernels, which are many times slower than cuDNN: {}",
+                opened.why);
+  return opened;
+}
+
+}  // namespace
+
+const DnnApi* dnn_api(std::string* why) {
+  static const Opened opened = open();
+  if (why != nullptr) *why = opened.why;
+  return opened.why.empty() ? &opened.api : nullptr;
+}
+
+void check_dnn(const DnnApi& api, cudnnStatus_t code, const char* call) {
+  if (code == CUDNN_STATUS_SUCCESS) return;
+  std::array<char, 1024> text{};
+  api.get_last_error_string(text.data(), text.size());
+  throw InternalError("{}: error {} of cuDNN: {}", call, static_cast<int>(code), text.data());
+}
+
+DnnHandle* GpuLibraries::dnn(std::string& why) {
+  const auto* const table = dnn_api(&why);
+  if (table == nullptr) return nullptr;
+  const MutexLock lock(mutex_);
+  make_current(api_, gpu_);
+  if (dnn_) return dnn_.get();
+  try {
+    cudnnHandle_t handle = nullptr;
+    check_dnn(*table, table->create(&handle), "cudnnCreate");
+    dnn_ = std::make_shared<DnnHandle>(*table, handle);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  return dnn_.get();
+}
+
+}  // namespace kolo

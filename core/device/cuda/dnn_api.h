@@ -1,0 +1,47 @@
+// The functions of cuDNN that kolo calls, those of its backend, as a table: filled from the machine's
+// library, or by a test.
+#pragma once
+
+#include <cudnn_graph.h>
+
+#include <cstddef>
+#include <string>
+
+#include <kolo/core/base/mutex.h>
+
+namespace kolo {
+
+/// Named after cuDNN's functions: cudnnBackendFinalize is backend_finalize. A handle belongs to the GPU that
+/// was current when it was made, and is not for two threads at once.
+struct DnnApi {
+  decltype(&cudnnCreate) create;
+  decltype(&cudnnDestroy) destroy;
+  decltype(&cudnnSetStream) set_stream;
+  decltype(&cudnnGetLastErrorString) get_last_error_string;
+  decltype(&cudnnBackendCreateDescriptor) backend_create_descriptor;
+  decltype(&cudnnBackendDestroyDescriptor) backend_destroy_descriptor;
+  decltype(&cudnnBackendSetAttribute) backend_set_attribute;
+  decltype(&cudnnBackendGetAttribute) backend_get_attribute;
+  decltype(&cudnnBackendFinalize) backend_finalize;
+  decltype(&cudnnBackendExecute) backend_execute;
+};
+
+/// The machine's library, opened when it is first asked for. nullptr where there is none that serves; one
+/// warning a process then says so, with `why`, which is "" where there is one.
+const DnnApi* dnn_api(std::string* why = nullptr);
+
+/// Throws InternalError with the library's own words.
+void check_dnn(const DnnApi& api, cudnnStatus_t code, const char* call);
+
+struct DnnHandle {
+  DnnHandle(const DnnApi& table, cudnnHandle_t made) : api(table), handle(made) {}
+  ~DnnHandle() { api.destroy(handle); }
+  DnnHandle(const DnnHandle&) = delete;
+  DnnHandle& operator=(const DnnHandle&) = delete;
+
+  const DnnApi& api;
+  const cudnnHandle_t handle;
+  Mutex mutex;  // held by whoever plans or runs something with the handle
+};
+
+}  // namespace kolo

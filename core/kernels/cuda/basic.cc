@@ -1,0 +1,125 @@
+// Values that are there already: copies, views, shapes; and tensors of one number.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cpu/element_types.h>
+#include <kolo/core/kernels/cuda/cuda_kernel.h>
+
+namespace kolo::cuda {
+namespace {
+
+std::uint64_t first_bits(const Tensor& value) {
+  std::uint64_t bits = 0;  // little endian, as all hosts of NVIDIA's GPUs are
+  std::memcpy(&bits, value.raw(), size_of(value.dtype()));
+  return bits;
+}
+
+void fill(const KernelContext& context, const Tensor& target, std::uint64_t bits) {
+  check_cuda(launch_fill(stream_of(context), {.target = target.raw(),
+                                              .value_bits = bits,
+                                              .bytes_per_element = static_cast<int>(size_of(target.dtype())),
+                                              .elements = target.elements()}),
+             "fill");
+}
+
+// A placeholder that is fed never runs.
+class PlaceholderKernel final : public Kernel {
+ public:
+  explicit PlaceholderKernel(KernelInit& init)
+      : message_(fmt::format("You must feed a value for placeholder tensor '{}' with dtype {}", init.node(),
+                             tf_name(init.output_dtype(0)))) {
+    const Shape shape = init.attr<Shape>("shape");
+    if (shape.has_rank() && shape.rank() > 0) message_ += fmt::format(" and shape {}", shape);
+  }
+  void compute(KernelContext&) override { throw InvalidArgumentError("{}", message_); }
+
+ private:
+  std::string message_;
+};
+
+class FillKernel final : public Kernel {
+ public:
+  FillKernel(DType dtype, double value) {
+    const Tensor one(dtype, Shape());
+    detail::with_type(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      *one.data<T>() = static_cast<T>(static_cast<detail::Computed<T>>(value));
+    });
+    bits_ = first_bits(one);
+  }
+  void compute(KernelContext& context) override { fill(context, context.output(0), bits_); }
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+class CopyKernel final : public Kernel {
+ public:
+  explicit CopyKernel(KernelInit& init) : api_(gpu_of(init).api) {}
+  void compute(KernelContext& context) override {
+    const Tensor &source = context.input(0), &target = context.output(0);
+    if (target.raw() != source.raw() && source.bytes() > 0)
+      check_cuda(api_.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToDevice,
+                                   stream_of(context)),
+                 "cudaMemcpyAsync");
+  }
+
+ private:
+  const CudaApi& api_;
+};
+
+// Of views output 0 is input 0's memory already; NoOp is there for its control edges.
+void nothing(KernelContext&) {}
+
+// What tells of shapes lies on the host.
+void put(const Tensor& to, std::int64_t at, std::int64_t number) {
+  if (to.dtype() == DType::i64) {
+    to.data<std::int64_t>()[at] = number;
+    return;
+  }
+  if (number > std::numeric_limits<std::int32_t>::max())
+    throw InvalidArgumentError("{} does not fit in i32; ask for i64", number);
+  to.data<std::int32_t>()[at] = static_cast<std::int32_t>(number);
+}
+void shape(KernelContext& context) {
+  const Shape& x = context.input(0).shape();
+  for (int axis = 0; axis < x.rank(); ++axis) put(context.output(0), axis, x.dim(axis));
+}
+void size(KernelContext& context) { put(context.output(0), 0, context.input(0).elements()); }
+void rank(KernelContext& context) { put(context.output(0), 0, context.input(0).shape().rank()); }
+
+template <int kValue>
+std::unique_ptr<Kernel> make_like(KernelInit& init) {
+  return std::make_unique<FillKernel>(init.output_dtype(0), kValue);
+}
+
+const RegisterGpuKernel kernels[] = {
+    {"Placeholder", kAllButStrings, make_kernel<PlaceholderKernel>},
+    {"Const", kAllButStrings, nothing},  // the plan has copied it
+    {"Fill", kAllButStrings,
+     [](KernelInit& init) -> std::unique_ptr<Kernel> {
+       return std::make_unique<FillKernel>(init.output_dtype(0), init.attr<double>("value"));
+     }},
+    {"ZerosLike", kAllButStrings, make_like<0>},
+    {"OnesLike", kAllButStrings, make_like<1>},
+    {"Copy", kAllButStrings, make_kernel<CopyKernel>},
+    {"NoOp", {}, nothing},
+    {"Identity", kAllButStrings, nothing},
+    {"StopGradient", kAllButStrings, nothing},
+    {"Reshape", kAllButStrings, nothing},
+    {"ReshapeLike", kAllButStrings, nothing},
+    {"ExpandDims", kAllButStrings, nothing},
+    {"Squeeze", kAllButStrings, nothing},
+    {"Shape", kAllButStrings, shape},
+    {"Size", kAllButStrings, size},
+    {"Rank", kAllButStrings, rank},
+};
+
+}  // namespace
+}  // namespace kolo::cuda

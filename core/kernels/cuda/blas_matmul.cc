@@ -1,0 +1,182 @@
+// Matrix products by cuBLASLt, which stores matrices by columns: a row-major matrix is, to it, the transposed
+// one. So cᵀ = bᵀ · aᵀ is asked for, with b as its first operand, and nothing is copied.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/device/cuda/blas_api.h>
+#include <kolo/core/kernels/cuda/cuda_kernel.h>
+#include <kolo/core/kernels/cuda/launch_matmul.h>
+#include <kolo/core/kernels/cuda/products.h>
+
+namespace kolo::cuda {
+namespace {
+
+constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;
+// What is promised of operands. Tensors with memory of their own lie at multiples of 256 bytes; parts of them
+// may lie anywhere, and below this the plain kernel takes them.
+constexpr std::uint32_t kAlignment = 16;
+
+// A descriptor of cuBLASLt: an object that two functions of the table make and destroy.
+template <typename Pointer>
+class Described {
+ public:
+  Described(Pointer made, cublasStatus_t (*destroy)(Pointer)) : pointer_(made), destroy_(destroy) {}
+  Described(Described&& other) noexcept
+      : pointer_(std::exchange(other.pointer_, nullptr)), destroy_(other.destroy_) {}
+  Described& operator=(Described&& other) noexcept {
+    std::swap(pointer_, other.pointer_);
+    std::swap(destroy_, other.destroy_);
+    return *this;
+  }
+  ~Described() {
+    if (pointer_ != nullptr) destroy_(pointer_);
+  }
+  Pointer get() const { return pointer_; }
+
+ private:
+  Pointer pointer_;
+  cublasStatus_t (*destroy_)(Pointer);
+};
+
+using Operation = Described<cublasLtMatmulDesc_t>;
+using Layout = Described<cublasLtMatrixLayout_t>;
+using Preference = Described<cublasLtMatmulPreference_t>;
+
+Operation operation_of(const BlasApi& api, const Product& product) {
+  cublasLtMatmulDesc_t made = nullptr;
+  // Not TF32: f32 means 24 bits.
+  check_blas(api.matmul_desc_create(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  Operation operation(made, api.matmul_desc_destroy);
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposed) {
+    const std::int32_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check_blas(api.matmul_desc_set_attribute(made, attribute, &value, sizeof value),
+               "cublasLtMatmulDescSetAttribute");
+  };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a);
+  return operation;
+}
+
+// Of a matrix that is stored row-major as [rows, cols], `batch` times.
+Layout layout_of(const BlasApi& api, std::int64_t batch, std::int64_t rows, std::int64_t cols) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check_blas(api.matrix_layout_create(&made, CUDA_R_32F, static_cast<std::uint64_t>(cols),
+                                      static_cast<std::uint64_t>(rows), cols),
+             "cublasLtMatrixLayoutCreate");
+  Layout layout(made, api.matrix_layout_destroy);
+  if (batch == 1) return layout;
+  const auto count = static_cast<std::int32_t>(batch);
+  const std::int64_t elements = rows * cols;
+  check_blas(api.matrix_layout_set_attribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+             "cublasLtMatrixLayoutSetAttribute");
+  check_blas(api.matrix_layout_set_attribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &elements,
+                                             sizeof elements),
+             "cublasLtMatrixLayoutSetAttribute");
+  return layout;
+}
+
+Preference preference(const BlasApi& api) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check_blas(api.matmul_preference_create(&made), "cublasLtMatmulPreferenceCreate");
+  Preference preference(made, api.matmul_preference_destroy);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    check_blas(api.matmul_preference_set_attribute(made, attribute, &value, sizeof value),
+               "cublasLtMatmulPreferenceSetAttribute");
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+  // Not INPLACE: which part is added first would be a matter of luck, and so the last bits.
+  const std::uint32_t schemes =
+      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(attribute, kAlignment);
+  return preference;
+}
+
+bool is_aligned(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % kAlignment == 0; }
+
+class BlasMatmul final : public Kernel {
+ public:
+  BlasMatmul(const BlasHandle& blas, const Product& product)
+      : blas_(blas),
+        product_(product),
+        operation_(operation_of(blas.api, product)),
+        a_(product.transpose_a ? layout_of(blas.api, product.batch, product.inner, product.rows)
+                               : layout_of(blas.api, product.batch, product.rows, product.inner)),
+        b_(product.transpose_b ? layout_of(blas.api, product.batch, product.cols, product.inner)
+                               : layout_of(blas.api, product.batch, product.inner, product.cols)),
+        c_(layout_of(blas.api, product.batch, product.rows, product.cols)) {}
+
+  // The library's first choice. Returns why there is none, "" where there is one.
+  std::string choose() {
+    int found = 0;
+    const cublasStatus_t code =
+        blas_.api.matmul_algo_get_heuristic(blas_.handle, operation_.get(), b_.get(), a_.get(), c_.get(),
+                                            c_.get(), preference(blas_.api).get(), 1, &choice_, &found);
+    if (code == CUBLAS_STATUS_SUCCESS && found > 0 && choice_.state == CUBLAS_STATUS_SUCCESS) return "";
+    return fmt::format("cuBLASLt has no algorithm for it ({})", static_cast<int>(code));
+  }
+  std::size_t workspace_bytes() const { return choice_.workspaceSize; }
+
+  void compute(KernelContext& context) override {
+    const auto *const a = context.input(0).data<float>(), *const b = context.input(1).data<float>();
+    auto* const c = context.output(0).data<float>();
+    if (!is_aligned(a) || !is_aligned(b) || !is_aligned(c)) return compute_plain(context);
+    const float one = 1, zero = 0;
+    check_blas(blas_.api.matmul(blas_.handle, operation_.get(), &one, b, b_.get(), a, a_.get(), &zero, c,
+                                c_.get(), c, c_.get(), &choice_.algo, context.scratch(),
+                                choice_.workspaceSize, stream_of(context)),
+               "cublasLtMatmul");
+  }
+
+ private:
+  void compute_plain(const KernelContext& context) const {
+    check_cuda(launch_matmul(stream_of(context), {.a = context.input(0).data<float>(),
+                                                  .b = context.input(1).data<float>(),
+                                                  .c = context.output(0).data<float>(),
+                                                  .batch = product_.batch,
+                                                  .rows = product_.rows,
+                                                  .inner = product_.inner,
+                                                  .cols = product_.cols,
+                                                  .transpose_a = product_.transpose_a,
+                                                  .transpose_b = product_.transpose_b}),
+               "matmul");
+  }
+
+  const BlasHandle& blas_;
+  Product product_;
+  Operation operation_;
+  Layout a_, b_, c_;
+  cublasLtMatmulHeuristicResult_t choice_ = {};
+};
+
+std::unique_ptr<Kernel> make_blas_matmul(KernelInit& init) {
+  for (int i = 0; i < 2; ++i)
+    if (!init.input_shape(i).is_fully_known())
+      return init.decline("a shape depends on the values of the step");
+  const Product product = product_of(init);
+  if (product.batch * product.rows * product.inner * product.cols == 0)
+    return init.decline("there are no elements to multiply");
+  std::string why;
+  const BlasHandle* const blas = gpu_of(init).libraries.blas(why);
+  if (blas == nullptr) return init.decline(why);
+  auto kernel = std::make_unique<BlasMatmul>(*blas, product);
+  why = kernel->choose();
+  if (!why.empty()) return init.decline(why);
+  init.request_scratch(kernel->workspace_bytes());
+  return kernel;
+}
+
+const RegisterGpuKernel kernels[] = {
+    {"MatMul", {DType::f32}, make_blas_matmul, 1},
+    {"BatchMatMul", {DType::f32}, make_blas_matmul, 1},
+};
+
+}  // namespace
+}  // namespace kolo::cuda

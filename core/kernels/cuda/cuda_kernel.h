@@ -1,0 +1,67 @@
+// What the plug-in's kernels share: how they are registered, and where they find their GPU and its stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/device/cuda/cuda_device.h>
+#include <kolo/core/kernels/cpu/strided_index.h>
+#include <kolo/core/kernels/cuda/launch.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo::cuda {
+
+/// As RegisterKernel for "GPU", but noted in a list of the plug-in's own: it reaches kolo's table once
+/// libkolo has accepted the plug-in. A namespace-scope constant of a kernel's file.
+struct RegisterGpuKernel {
+  RegisterGpuKernel(std::string op, std::vector<DType> types, KernelFactory make, int priority = 0,
+                    SourceLine place = SourceLine::here());
+  /// A kernel without state of its own.
+  RegisterGpuKernel(std::string op, std::vector<DType> types, void (*compute)(KernelContext&),
+                    int priority = 0, SourceLine place = SourceLine::here());
+};
+/// Of all files of the plug-in.
+const std::vector<std::function<void()>>& registered_kernels();
+
+/// compute() is called under the GPU's lock, with the GPU current, and enqueues on this stream alone.
+inline cudaStream_t stream_of(const KernelContext& context) {
+  return static_cast<cudaStream_t>(context.native_stream);
+}
+
+/// The GPU that a kernel is made for; it outlives the kernel.
+inline PhysicalGpu& gpu_of(const KernelInit& init) {
+  return static_cast<CudaDevice&>(init.device()).physical();
+}
+
+/// All that a GPU's memory can hold.
+inline const std::vector<DType> kAllButStrings = {DType::f32, DType::f64,     DType::i32,
+                                                  DType::i64, DType::boolean, DType::u8,
+                                                  DType::i8,  DType::f16,     DType::bf16};
+
+/// Throws InternalError for a type that kernels do not know.
+ElementType element_type(DType dtype);
+
+/// Throws InvalidArgumentError for more than kMaxDims dimensions that cannot be seen as fewer.
+template <int Operands>
+Walk<Operands> walk_of(const detail::StridedIndex<Operands>& index);
+
+/// The factory of a kernel that knows its whole work when it is made: declines shapes that depend on the
+/// values of a step.
+template <typename K, typename... Arguments>
+KernelFactory planned(Arguments... arguments) {
+  return [arguments...](KernelInit& init) -> std::unique_ptr<Kernel> {
+    const auto is_known = [](const Shape& shape) { return shape.is_fully_known(); };
+    bool known = true;
+    for (int i = 0; i < init.num_inputs(); ++i) known &= is_known(init.input_shape(i));
+    for (int i = 0; i < init.num_outputs(); ++i) known &= is_known(init.output_shape(i));
+    if (!known) return init.decline("a shape depends on the values of the step");
+    return std::make_unique<K>(init, arguments...);
+  };
+}
+
+}  // namespace kolo::cuda

@@ -1,0 +1,102 @@
+// Convolutions by cuDNN: what is asked for becomes a graph of one operation, of which cuDNN's heuristics
+// choose an engine. Made once; run with as many pointers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/device/cuda/dnn_api.h>
+
+namespace kolo::cuda {
+
+/// What of images [N,C,H,W], weights [K,C/groups,R,S] and results [N,K,H',W'] is made of the other two.
+enum class ConvolutionPass { results, images, weights };
+
+/// All f32, row-major, correlation. Groups follow from the two numbers of channels.
+struct ConvolutionQuestion {
+  ConvolutionPass pass;
+  std::array<std::int64_t, 4> images;
+  std::array<std::int64_t, 4> weights;
+  std::array<std::int64_t, 4> results;
+  std::array<std::int64_t, 2> strides;     // rows, columns
+  std::array<std::int64_t, 2> pad_before;  // zeros
+  std::array<std::int64_t, 2> pad_after;   // at least 0
+};
+
+/// A descriptor of cuDNN's backend. Its functions throw as check_dnn.
+class DnnDescriptor {
+ public:
+  DnnDescriptor(const DnnApi& api, cudnnBackendDescriptorType_t type);
+  DnnDescriptor(DnnDescriptor&& other) noexcept
+      : api_(other.api_), pointer_(std::exchange(other.pointer_, nullptr)) {}
+  DnnDescriptor& operator=(DnnDescriptor&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(pointer_, other.pointer_);
+    return *this;
+  }
+  ~DnnDescriptor();
+
+  cudnnBackendDescriptor_t get() const { return pointer_; }
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+           const void* values);
+  void set(cudnnBackendAttributeName_t name, const DnnDescriptor& other);
+  /// After it nothing can be set.
+  void finalize();
+
+ private:
+  const DnnApi* api_;
+  cudnnBackendDescriptor_t pointer_ = nullptr;
+};
+
+/// What a plan is made for: a GPU by a handle of it, whose mutex is held; or one that is not there, by its
+/// properties (see of_json).
+struct DnnTarget {
+  cudnnHandle_t handle = nullptr;
+  cudnnBackendDescriptor_t properties = nullptr;
+
+  /// json: cuDNN's text of a GPU's properties. Throws as check_dnn where cuDNN does not take it.
+  static DnnDescriptor of_json(const DnnApi& api, const std::string& json);
+};
+
+class DnnPlan {
+ public:
+  /// The first of the engines that the heuristics name, and failing these of those that take everything,
+  /// which computes in f32 throughout (no tensor cores, no inputs of fewer bits), gives the same bits in each
+  /// run, was compiled beforehand and works with at most `most_workspace` bytes. Nothing, and why, where
+  /// there is none. Takes 30 to 100 ms.
+  static std::optional<DnnPlan> make(const DnnApi& api, const DnnTarget& target,
+                                     const ConvolutionQuestion& question, std::int64_t most_workspace,
+                                     std::string& why);
+
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// Enqueues it. All memory is aligned to kAlignment; what the pass makes is written. The handle's mutex is
+  /// held. Throws as check_dnn.
+  struct Operands {
+    const void* images;
+    const void* weights;
+    const void* results;
+    void* workspace;
+    bool operator==(const Operands&) const = default;
+  };
+  static constexpr std::int64_t kAlignment = 16;  // bytes
+  void run(cudnnHandle_t handle, cudaStream_t stream, const Operands& operands);
+
+ private:
+  DnnPlan(const DnnApi& api, DnnDescriptor plan, std::int64_t workspace_bytes)
+      : api_(&api), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
+
+  const DnnApi* api_;
+  DnnDescriptor plan_;
+  std::int64_t workspace_bytes_;
+  // Addresses are the same in every step.
+  std::optional<DnnDescriptor> pack_ = {};
+  Operands packed_ = {};
+};
+
+}  // namespace kolo::cuda

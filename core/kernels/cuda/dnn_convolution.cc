@@ -1,0 +1,148 @@
+// Convolutions by cuDNN.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <kolo/core/base/env.h>
+#include <kolo/core/kernels/cuda/cuda_kernel.h>
+#include <kolo/core/kernels/cuda/cudnn_graph.h>
+#include <kolo/core/kernels/cuda/launch_windows.h>
+#include <kolo/core/kernels/cuda/windows.h>
+#include <kolo/core/ops/convolution.h>
+
+namespace kolo::cuda {
+namespace {
+
+std::int64_t most_workspace() {
+  static const std::int64_t mib = env_int64("KOLO_WORKSPACE_MIB", 256, 0, 1 << 20);
+  return mib << 20;
+}
+
+// Which of the node's values is what; the one that is made is output 0.
+struct Roles {
+  ConvolutionPass pass;
+  int images;   // an input, or −1 for the output
+  int results;  // likewise; input 1 are the weights, but where they are made
+};
+constexpr Roles kForward = {ConvolutionPass::results, 0, -1};
+constexpr Roles kImagesGradient = {ConvolutionPass::images, -1, 2};
+// Its input is like the results of the convolution that it turns around.
+constexpr Roles kTranspose = {ConvolutionPass::images, -1, 0};
+constexpr Roles kWeightsGradient = {ConvolutionPass::weights, 0, 2};
+
+std::array<std::int64_t, 4> dims(const Shape& shape) {
+  return {shape.dim(0), shape.dim(1), shape.dim(2), shape.dim(3)};
+}
+
+ConvolutionQuestion question_of(const KernelInit& init, const Roles& roles) {
+  const Shape& images = roles.images < 0 ? init.output_shape(0) : init.input_shape(roles.images);
+  const Shape& results = roles.results < 0 ? init.output_shape(0) : init.input_shape(roles.results);
+  const Shape& weights = init.input_shape(1);
+  const RowsCols strides = rows_cols(init.attr<std::vector<std::int64_t>>("strides"), "strides");
+  const auto axes = window_axes(images, {weights.dim(2), weights.dim(3)}, strides,
+                                padding_from_name(init.attr<std::string>("padding")));
+  ConvolutionQuestion question{.pass = roles.pass,
+                               .images = dims(images),
+                               .weights = dims(weights),
+                               .results = dims(results),
+                               .strides = strides,
+                               .pad_before = {},
+                               .pad_after = {}};
+  for (std::size_t side = 0; side < 2; ++side) {
+    const WindowAxis& axis = axes[side];
+    question.pad_before[side] = axis.pad_before;
+    // Strides that jump over the image's end would need it negative; without it there are as many results.
+    question.pad_after[side] = std::max<std::int64_t>(
+        0, (axis.outputs - 1) * axis.stride + axis.window - axis.size - axis.pad_before);
+  }
+  return question;
+}
+
+bool is_aligned(const Tensor& tensor) {
+  return reinterpret_cast<std::uintptr_t>(tensor.raw()) % DnnPlan::kAlignment == 0;
+}
+
+class DnnConvolution final : public Kernel {
+ public:
+  DnnConvolution(KernelInit& init, const Roles& roles, DnnHandle& dnn, DnnPlan plan)
+      : roles_(roles),
+        dnn_(dnn),
+        plan_(std::move(plan)),
+        shape_(convolution_of(init, roles.images < 0 ? init.output_shape(0) : init.input_shape(roles.images),
+                              roles.results < 0 ? init.output_shape(0) : init.input_shape(roles.results))) {
+    init.request_scratch(static_cast<std::size_t>(plan_.workspace_bytes()));
+  }
+
+  void compute(KernelContext& context) override {
+    const Tensor& images = value(context, roles_.images);
+    const Tensor& weights = value(context, roles_.pass == ConvolutionPass::weights ? -1 : 1);
+    const Tensor& results = value(context, roles_.results);
+    // Parts of tensors may lie anywhere: the direct kernel takes them.
+    if (!is_aligned(images) || !is_aligned(weights) || !is_aligned(results))
+      return compute_direct(context, images, weights, results);
+    const MutexLock lock(dnn_.mutex);
+    plan_.run(dnn_.handle, stream_of(context),
+              {.images = images.raw(),
+               .weights = weights.raw(),
+               .results = results.raw(),
+               .workspace = plan_.workspace_bytes() == 0 ? nullptr : context.scratch()});
+  }
+
+ private:
+  static const Tensor& value(const KernelContext& context, int input) {
+    return input < 0 ? context.output(0) : context.input(input);
+  }
+
+  void compute_direct(const KernelContext& context, const Tensor& images, const Tensor& weights,
+                      const Tensor& results) const {
+    const cudaStream_t stream = stream_of(context);
+    const auto data = [](const Tensor& tensor) { return tensor.data<float>(); };
+    switch (roles_.pass) {
+      case ConvolutionPass::results:
+        return check_cuda(launch_convolution(stream, {shape_, data(images), data(weights), data(results)}),
+                          "conv2d");
+      case ConvolutionPass::images:
+        return check_cuda(
+            launch_convolution_images(stream, {shape_, data(weights), data(results), data(images)}),
+            "the gradient of conv2d's images");
+      case ConvolutionPass::weights:
+        return check_cuda(
+            launch_convolution_weights(stream, {shape_, data(images), data(results), data(weights)}),
+            "the gradient of conv2d's weights");
+    }
+  }
+
+  Roles roles_;
+  DnnHandle& dnn_;
+  DnnPlan plan_;
+  Convolution shape_;
+};
+
+template <const Roles& kRoles>
+std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
+  bool known = init.output_shape(0).is_fully_known(), empty = known && init.output_shape(0).elements() == 0;
+  for (int i = 0; i < init.num_inputs(); ++i) {
+    known &= init.input_shape(i).is_fully_known();
+    empty |= known && init.input_shape(i).elements() == 0;
+  }
+  if (!known) return init.decline("a shape depends on the values of the step");
+  if (empty) return init.decline("there are no elements");
+  std::string why;
+  DnnHandle* const dnn = gpu_of(init).libraries.dnn(why);
+  if (dnn == nullptr) return init.decline(why);
+  const MutexLock lock(dnn->mutex);
+  auto plan =
+      DnnPlan::make(dnn->api, {.handle = dnn->handle}, question_of(init, kRoles), most_workspace(), why);
+  if (!plan) return init.decline(why);
+  return std::make_unique<DnnConvolution>(init, kRoles, *dnn, std::move(*plan));
+}
+
+const RegisterGpuKernel kernels[] = {
+    {"Conv2D", {DType::f32}, make_dnn_convolution<kForward>, 1},
+    {"Conv2DBackpropInput", {DType::f32}, make_dnn_convolution<kImagesGradient>, 1},
+    {"Conv2DTranspose", {DType::f32}, make_dnn_convolution<kTranspose>, 1},
+    {"Conv2DBackpropFilter", {DType::f32}, make_dnn_convolution<kWeightsGradient>, 1},
+};
+
+}  // namespace
+}  // namespace kolo::cuda

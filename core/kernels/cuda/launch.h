@@ -1,0 +1,37 @@
+// How kernels of .cu files are started: plain functions that enqueue on a stream and return, here and in the
+// other launch_….h. Between them and the classes of the .cc files nothing else passes; tests put others in
+// their place. All memory lies on the device, aligned to its elements, unless something else is said; nothing
+// is launched for no elements. Each returns what the launch did, cudaErrorInvalidValue for a type, an op or a
+// size that it does not know.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kolo::cuda {
+
+/// kolo's DType, as far as kernels know it; a boolean is a byte of 0 or 1.
+enum class ElementType { f32, f64, i32, i64, u8, boolean };
+
+inline constexpr int kMaxDims = 8;
+
+/// How `Operands` dense tensors are walked together: dimensions, outermost first, and for each the number of
+/// elements by which each operand moves (0: it is repeated).
+template <int Operands>
+struct Walk {
+  int rank = 0;  // 0: one element
+  std::int64_t dims[kMaxDims] = {};
+  std::int64_t strides[Operands][kMaxDims] = {};
+};
+
+/// target[i] = value, whose bits are given: of 1, 2, 4 or 8 bytes each. Aligned to that.
+struct FillArguments {
+  void* target;
+  std::uint64_t value_bits;
+  int bytes_per_element;
+  std::int64_t elements;
+};
+cudaError_t launch_fill(cudaStream_t stream, const FillArguments& arguments);
+
+}  // namespace kolo::cuda

@@ -1,0 +1,45 @@
+// The optimizers' rules, over many variables in one launch. See launch.h.
+#pragma once
+
+#include <kolo/core/kernels/cuda/launch.h>
+
+namespace kolo::cuda {
+
+/// The functors of elements/update_rules.h; names, slots and scalars as in ops/training.h.
+enum class UpdateRule {
+  adadelta,
+  adagrad,
+  adam,
+  adam_w,
+  centered_rms_prop,
+  ftrl,
+  gradient_descent,
+  lion,
+  momentum,
+  nesterov,
+  rms_prop,
+};
+
+inline constexpr int kMaxUpdateSlots = 3;
+inline constexpr int kMaxUpdateScalars = 7;
+/// So many make the arguments of a kernel, which CUDA limits to 4 KiB.
+inline constexpr int kMaxUpdateRanges = 64;
+
+/// `elements` of a variable, of its slots in the order in which the rule names them, and of its gradient.
+struct UpdateRange {
+  float* variable;
+  float* slots[kMaxUpdateSlots];
+  const float* gradient;
+  std::int64_t elements;
+};
+
+/// Applies the rule to all ranges, which do not overlap.
+struct UpdateArguments {
+  UpdateRule rule;
+  const float* scalars[kMaxUpdateScalars];  // a number each, in device memory; the rule's, in its order
+  int ranges;                               // 1 … kMaxUpdateRanges
+  UpdateRange range[kMaxUpdateRanges];
+};
+cudaError_t launch_update(cudaStream_t stream, const UpdateArguments& arguments);
+
+}  // namespace kolo::cuda

@@ -1,0 +1,82 @@
+#include <kolo/core/kernels/cuda/launch_losses.h>
+
+#include <memory>
+#include <vector>
+
+#include <kolo/core/kernels/cuda/cuda_kernel.h>
+
+namespace kolo::cuda {
+namespace {
+
+Lines lines_of(const KernelInit& init) {
+  const Shape& x = init.input_shape(0);
+  auto axis = init.attr<std::int64_t>("axis");
+  if (axis < 0) axis += x.rank();
+  Lines lines{1, 1, 1};
+  for (int i = 0; i < x.rank(); ++i)
+    (i < axis ? lines.outer : i == axis ? lines.count : lines.inner) *= x.dim(i);
+  return lines;
+}
+
+class SoftmaxKernel final : public Kernel {
+ public:
+  SoftmaxKernel(KernelInit& init, bool log) : log_(log), lines_(lines_of(init)) {}
+  void compute(KernelContext& context) override {
+    check_cuda(launch_softmax(stream_of(context), {.log = log_,
+                                                   .x = context.input(0).data<float>(),
+                                                   .y = context.output(0).data<float>(),
+                                                   .lines = lines_}),
+               "softmax");
+  }
+
+ private:
+  bool log_;
+  Lines lines_;
+};
+
+class SoftmaxGradKernel final : public Kernel {
+ public:
+  SoftmaxGradKernel(KernelInit& init, bool log) : log_(log), lines_(lines_of(init)) {}
+  void compute(KernelContext& context) override {
+    check_cuda(launch_softmax_grad(stream_of(context), {.log = log_,
+                                                        .y = context.input(0).data<float>(),
+                                                        .dy = context.input(1).data<float>(),
+                                                        .dx = context.output(0).data<float>(),
+                                                        .lines = lines_}),
+               "the gradient of softmax");
+  }
+
+ private:
+  bool log_;
+  Lines lines_;
+};
+
+class CrossEntropyKernel final : public Kernel {
+ public:
+  explicit CrossEntropyKernel(KernelInit& init) : label_type_(element_type(init.input_dtype(1))) {}
+  void compute(KernelContext& context) override {
+    const Tensor& logits = context.input(0);
+    check_cuda(launch_cross_entropy(stream_of(context), {.logits = logits.data<float>(),
+                                                         .labels = context.input(1).raw(),
+                                                         .label_type = label_type_,
+                                                         .loss = context.output(0).data<float>(),
+                                                         .backprop = context.output(1).data<float>(),
+                                                         .rows = logits.shape().dim(0),
+                                                         .classes = logits.shape().dim(1)}),
+               "cross entropy");
+  }
+
+ private:
+  ElementType label_type_;
+};
+
+const RegisterGpuKernel kernels[] = {
+    {"Softmax", {DType::f32}, planned<SoftmaxKernel>(false)},
+    {"LogSoftmax", {DType::f32}, planned<SoftmaxKernel>(true)},
+    {"SoftmaxGrad", {DType::f32}, planned<SoftmaxGradKernel>(false)},
+    {"LogSoftmaxGrad", {DType::f32}, planned<SoftmaxGradKernel>(true)},
+    {"SparseSoftmaxCrossEntropyWithLogits", {DType::f32}, planned<CrossEntropyKernel>()},
+};
+
+}  // namespace
+}  // namespace kolo::cuda

@@ -1,0 +1,87 @@
+// The optimizers' updates: one launch for all variables of a node.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cuda/cuda_kernel.h>
+#include <kolo/core/kernels/cuda/launch_updates.h>
+#include <kolo/core/ops/training.h>
+
+namespace kolo::cuda {
+namespace {
+
+const std::map<std::string, UpdateRule> kRules = {
+    {"Adadelta", UpdateRule::adadelta},
+    {"Adagrad", UpdateRule::adagrad},
+    {"Adam", UpdateRule::adam},
+    {"AdamW", UpdateRule::adam_w},
+    {"CenteredRMSProp", UpdateRule::centered_rms_prop},
+    {"Ftrl", UpdateRule::ftrl},
+    {"GradientDescent", UpdateRule::gradient_descent},
+    {"Lion", UpdateRule::lion},
+    {"Momentum", UpdateRule::momentum},
+    {"Nesterov", UpdateRule::nesterov},
+    {"RMSProp", UpdateRule::rms_prop},
+};
+
+// The inputs: all variables each with its slots, the scalars, all gradients. Apply ops have one variable, the
+// ops that fuse_updates makes of them have more.
+class ApplyKernel final : public Kernel {
+ public:
+  ApplyKernel(const KernelInit& init, const UpdateRuleOps& rule)
+      : rule_(kRules.at(rule.name)),
+        slots_(static_cast<int>(rule.slots.size())),
+        scalars_(static_cast<int>(rule.scalars.size())),
+        variables_((init.num_inputs() - scalars_) / (2 + slots_)) {
+    if (slots_ > kMaxUpdateSlots || scalars_ > kMaxUpdateScalars)
+      throw InternalError("Apply{} has {} slots and {} scalars; GPU kernels take {} and {}", rule.name,
+                          slots_, scalars_, kMaxUpdateSlots, kMaxUpdateScalars);
+  }
+
+  // More variables than fit into a kernel's arguments take several launches.
+  void compute(KernelContext& context) override {
+    for (int first = 0; first < variables_; first += kMaxUpdateRanges)
+      update(context, first, std::min(kMaxUpdateRanges, variables_ - first));
+  }
+
+ private:
+  void update(const KernelContext& context, int first, int count) const {
+    const int first_scalar = variables_ * (1 + slots_), first_gradient = first_scalar + scalars_;
+    UpdateArguments arguments{.rule = rule_, .scalars = {}, .ranges = count, .range = {}};
+    for (int k = 0; k < scalars_; ++k) arguments.scalars[k] = context.input(first_scalar + k).data<float>();
+    for (int i = 0; i < count; ++i) {
+      const int input = (first + i) * (1 + slots_);
+      const Tensor& variable = context.variable(input).value;
+      UpdateRange& range = arguments.range[i];
+      range.variable = variable.data<float>();
+      for (int k = 0; k < slots_; ++k) range.slots[k] = context.variable(input + 1 + k).value.data<float>();
+      range.gradient = context.input(first_gradient + first + i).data<float>();
+      range.elements = variable.elements();
+    }
+    check_cuda(launch_update(stream_of(context), arguments), "an update");
+  }
+
+  UpdateRule rule_;
+  int slots_;
+  int scalars_;
+  int variables_;
+};
+
+const std::vector<RegisterGpuKernel> kernels = [] {
+  std::vector<RegisterGpuKernel> made;
+  for (const UpdateRuleOps& rule : update_rules()) {
+    if (kRules.count(rule.name) == 0) continue;
+    const KernelFactory make = [&rule](KernelInit& init) -> std::unique_ptr<Kernel> {
+      return std::make_unique<ApplyKernel>(init, rule);
+    };
+    made.emplace_back("Apply" + rule.name, std::vector<DType>{DType::f32}, make);
+    made.emplace_back("FusedApply" + rule.name, std::vector<DType>{DType::f32}, make);
+  }
+  return made;
+}();
+
+}  // namespace
+}  // namespace kolo::cuda

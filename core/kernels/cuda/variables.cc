@@ -1,0 +1,67 @@
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cuda/cuda_kernel.h>
+#include <kolo/core/kernels/cuda/launch_elementwise.h>
+
+namespace kolo::cuda {
+namespace {
+
+// The session holds the memory and the plan refers to it.
+void nothing(KernelContext&) {}
+
+// Input 0 is the variable, input 1 the value.
+void check_shapes(const KernelContext& context) {
+  const Shape& variable = context.variable(0).value.shape();
+  const Shape& value = context.input(1).shape();
+  if (variable != value)
+    throw InvalidArgumentError("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {}",
+                               variable, value);
+}
+
+class AssignKernel final : public Kernel {
+ public:
+  explicit AssignKernel(KernelInit& init) : api_(gpu_of(init).api) {}
+  void compute(KernelContext& context) override {
+    check_shapes(context);
+    VariableStorage& variable = context.variable(0);
+    const Tensor& value = context.input(1);
+    if (variable.value.raw() != value.raw() && value.bytes() > 0)
+      check_cuda(api_.memcpy_async(variable.value.raw(), value.raw(), value.bytes(), cudaMemcpyDeviceToDevice,
+                                   stream_of(context)),
+                 "cudaMemcpyAsync");
+    variable.initialized = true;  // whoever reads it does so behind the copy
+  }
+
+ private:
+  const CudaApi& api_;
+};
+
+template <BinaryOp kOp>
+void assign_update(KernelContext& context) {
+  check_shapes(context);
+  const Tensor& variable = context.variable(0).value;
+  BinaryArguments arguments{.op = kOp,
+                            .type = element_type(variable.dtype()),
+                            .a = variable.raw(),
+                            .b = context.input(1).raw(),
+                            .y = variable.raw(),
+                            .walk = {},
+                            .elements = variable.elements()};
+  detail::StridedIndex<2> index;
+  index.push(arguments.elements, {1, 1});
+  arguments.walk = walk_of(index);
+  check_cuda(launch_binary(stream_of(context), arguments), "assign");
+}
+
+const std::vector<DType> kAdded = {DType::f32, DType::i64};
+
+const RegisterGpuKernel kernels[] = {
+    // As TensorFlow 1 registers them: a whole number of 32 bits is a counter, which the host reads.
+    {"Variable", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, nothing},
+    {"VariablePart", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, nothing},
+    {"Assign", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, make_kernel<AssignKernel>},
+    {"AssignAdd", kAdded, assign_update<BinaryOp::add>},
+    {"AssignSub", kAdded, assign_update<BinaryOp::sub>},
+};
+
+}  // namespace
+}  // namespace kolo::cuda

@@ -1,0 +1,191 @@
+#include <kolo/core/runtime/stream_kernels.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/runtime/node_error.h>
+
+namespace kolo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One run at a time, as of every kernel.
+class QueuedKernel final : public Kernel {
+ public:
+  QueuedKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
+      : kernel_(std::move(kernel)), place_(std::move(place)) {}
+
+  void compute(KernelContext& context) override {
+    context_ = &context;
+    context.native_stream = place_.stream.native();
+    place_.stream.enqueue([this] { run(); });
+  }
+  const KernelTimes& times() const { return times_; }
+
+ private:
+  void run() {
+    if (place_.errors->first()) return;
+    set_intra_op_threads(place_.threads);
+    times_.start = Clock::now();
+    try {
+      kernel_->compute(*context_);
+    } catch (...) {
+      const StepNode& node = place_.node;
+      place_.errors->note(described(std::current_exception(), node.name, node.schema->name(), node.device));
+    }
+    times_.end = Clock::now();
+  }
+
+  const std::unique_ptr<Kernel> kernel_;
+  const StreamPlace place_;
+  KernelContext* context_ = nullptr;
+  KernelTimes times_;
+};
+
+class WaitedKernel final : public AsyncKernel {
+ public:
+  WaitedKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
+      : kernel_(std::move(kernel)), place_(std::move(place)) {}
+
+  void start(KernelContext& context, Completion done) override {
+    context_ = &context;
+    done_ = done;
+    place_.stream.enqueue([this] { run(); });
+  }
+
+ private:
+  void run() {
+    set_intra_op_threads(place_.threads);
+    std::exception_ptr error = place_.errors->first();
+    try {
+      if (!error) kernel_->compute(*context_);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    // A copy: once it is called, the next step may have started this kernel again.
+    const Completion done = done_;
+    done(std::move(error));
+  }
+
+  const std::unique_ptr<Kernel> kernel_;
+  const StreamPlace place_;
+  KernelContext* context_ = nullptr;
+  Completion done_;
+};
+
+class ToldKernel final : public AsyncKernel {
+ public:
+  ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors)
+      : kernel_(std::move(kernel)), errors_(std::move(errors)) {}
+
+  void start(KernelContext& context, Completion done) override {
+    done_ = done;
+    static_cast<AsyncKernel&>(*kernel_).start(context, {&ToldKernel::end, this, 0});
+  }
+
+ private:
+  static void end(void* kernel, int /*node*/, std::exception_ptr error) {
+    const ToldKernel& told = *static_cast<ToldKernel*>(kernel);
+    const Completion done = told.done_;
+    done(error ? std::move(error) : told.errors_->first());
+  }
+
+  const std::unique_ptr<Kernel> kernel_;
+  const std::shared_ptr<StreamErrors> errors_;
+  Completion done_;
+};
+
+// What remains of a wait when its caller has given up.
+struct Ends {
+  Mutex mutex;
+  CondVar changed;
+  std::size_t pending KOLO_GUARDED_BY(mutex) = 0;
+  std::exception_ptr error KOLO_GUARDED_BY(mutex);
+
+  void one_more(std::exception_ptr another) KOLO_EXCLUDES(mutex) {
+    MutexLock lock(mutex);
+    if (!error) error = std::move(another);
+    if (--pending == 0) changed.notify_all();
+  }
+};
+
+}  // namespace
+
+void StreamErrors::note(std::exception_ptr error) {
+  MutexLock lock(mutex_);
+  if (!error_) error_ = std::move(error);
+}
+
+std::exception_ptr StreamErrors::first() const {
+  MutexLock lock(mutex_);
+  return error_;
+}
+
+std::exception_ptr StreamErrors::take() {
+  MutexLock lock(mutex_);
+  return std::exchange(error_, nullptr);
+}
+
+std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place) {
+  return std::make_unique<QueuedKernel>(std::move(kernel), std::move(place));
+}
+
+std::optional<KernelTimes> times_on_stream(const Kernel& kernel) {
+  const auto* const queued = dynamic_cast<const QueuedKernel*>(&kernel);
+  return queued != nullptr ? std::optional(queued->times()) : std::nullopt;
+}
+
+bool must_be_waited_for(const StepGraph& graph, const StepNode& node) {
+  const OpSchema& schema = *node.schema;
+  if (schema.is_branch_guard() || schema.is_branch_join()) return true;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const int input = static_cast<int>(i);
+    if (schema.is_host_input(input) || schema.input_spec(input).initialized_by_op ||
+        !graph.shape(node.inputs[i]).is_fully_known())
+      return true;
+  }
+  for (std::size_t o = 0; o < node.dtypes.size(); ++o)
+    if (schema.is_host_output(static_cast<int>(o), node.dtypes[o]) || !node.shapes[o].is_fully_known())
+      return true;
+  return false;
+}
+
+std::unique_ptr<Kernel> waited_on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place) {
+  return std::make_unique<WaitedKernel>(std::move(kernel), std::move(place));
+}
+
+bool runs_on_stream(const Kernel& kernel) {
+  return dynamic_cast<const WaitedKernel*>(&kernel) != nullptr ||
+         dynamic_cast<const QueuedKernel*>(&kernel) != nullptr;
+}
+
+std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors) {
+  return std::make_unique<ToldKernel>(std::move(kernel), std::move(errors));
+}
+
+bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool()>& gives_up) {
+  constexpr auto kAskedEvery = std::chrono::milliseconds(20);
+  const auto ends = std::make_shared<Ends>();
+  {
+    MutexLock lock(ends->mutex);
+    ends->pending = streams.size();
+  }
+  for (Stream* const stream : streams) {
+    try {
+      stream->when_done([ends](std::exception_ptr error) { ends->one_more(std::move(error)); });
+    } catch (...) {
+      ends->one_more(std::current_exception());
+    }
+  }
+  MutexLock lock(ends->mutex);
+  while (ends->pending > 0) {
+    ends->changed.wait_until(ends->mutex, Clock::now() + kAskedEvery);
+    if (ends->pending > 0 && gives_up()) return false;
+  }
+  if (ends->error) std::rethrow_exception(ends->error);
+  return true;
+}
+
+}  // namespace kolo

@@ -1,0 +1,65 @@
+// Kernels of devices that run ahead of the host: their nodes are done, for the executor, once they stand in
+// the device's stream, whose order sees to the rest.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/device/stream.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/step_graph.h>
+
+namespace kolo {
+
+/// The first error of what a run of one frame has put on streams. Nobody waited for it: what comes behind it
+/// on the stream, or back from it, asks here. Any thread.
+class StreamErrors {
+ public:
+  void note(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
+  std::exception_ptr first() const KOLO_EXCLUDES(mutex_);
+  std::exception_ptr take() KOLO_EXCLUDES(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
+};
+
+/// What a kernel on a stream needs of its plan, which outlives it.
+struct StreamPlace {
+  Stream& stream;
+  const StepNode& node;
+  int threads;  // that the kernel may use for one call, where it runs on the stream's own thread
+  std::shared_ptr<StreamErrors> errors;  // of the frame
+};
+
+/// Puts the kernel on the stream and is done. After an error of the frame's it does nothing.
+std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
+/// When what on_stream has made ran last; nothing for other kernels. Of a native stream: when it was put
+/// there.
+struct KernelTimes {
+  std::chrono::steady_clock::time_point start, end;
+};
+std::optional<KernelTimes> times_on_stream(const Kernel& kernel);
+
+/// True where the host needs what the kernel finds out before it goes on (shapes, what happens next, that a
+/// variable has a value) or shares memory with it, so that a stream without native() must be waited for.
+bool must_be_waited_for(const StepGraph& graph, const StepNode& node);
+/// As asynchronous to the executor as a reduction is: the node is done when its stream has run it.
+std::unique_ptr<Kernel> waited_on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
+/// True of what either has made.
+bool runs_on_stream(const Kernel& kernel);
+
+/// Of an AsyncKernel that brings something back from a device, or waits for it: it ends with the error of
+/// what went before.
+std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors);
+
+/// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,
+/// says so: then false. Throws the error of a device that failed.
+bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool()>& gives_up);
+
+}  // namespace kolo

@@ -1,0 +1,229 @@
+// Devices that run ahead of the host, on virtual GPUs: what the host waits for, and what it need not wait
+// for.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/session.h>
+#include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/stream_kernels.h>
+#include <tests/core/test_ops.h>
+
+namespace kolo {
+namespace {
+
+using ::testing::AllOf;
+using testing::call;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+using namespace std::chrono_literals;
+
+SessionConfig with_gpus(int gpus) {
+  SessionConfig config;
+  config.virtual_gpus.assign(static_cast<std::size_t>(gpus), {.total_bytes = std::int64_t{1} << 30});
+  return config;
+}
+
+// The tags of the calls, in the order of their ends; call `slow` takes a while.
+class Calls {
+ public:
+  explicit Calls(std::int64_t slow) {
+    testing::on_call = [this, slow](std::int64_t tag) {
+      if (tag == slow) std::this_thread::sleep_for(30ms);
+      MutexLock lock(mutex_);
+      tags_.push_back(tag);
+    };
+  }
+  ~Calls() {
+    testing::on_call = [](std::int64_t) {};
+  }
+  std::vector<std::int64_t> tags() {
+    MutexLock lock(mutex_);
+    return tags_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::int64_t> tags_;
+};
+
+TEST(StreamsOfAStep, LetTheHostGoOnBesideAKernelOfAGpu) {
+  Graph graph;
+  const Scope s(graph);
+  const Output slow = call(s.device("/gpu:0"), 1), behind = call(s.device("/gpu:0"), 2, {slow});
+  const Output host = call(s.device("/cpu:0"), 3);
+  Session session(graph, with_gpus(1));
+  Calls calls(1);
+  session.run(std::vector<Fetch>{Operation(behind.node), Operation(host.node)});
+  EXPECT_THAT(calls.tags(), ElementsAre(3, 1, 2));
+}
+
+TEST(StreamsOfAStep, AreDoneWhenTheRunReturns) {
+  Graph graph;
+  const Output slow = call(Scope(graph).device("/gpu:0"), 1);
+  Session session(graph, with_gpus(1));
+  Calls calls(1);
+  for (int run = 1; run <= 3; ++run) {
+    session.run(Operation(slow.node));
+    EXPECT_EQ(calls.tags().size(), static_cast<std::size_t>(run));
+  }
+}
+
+TEST(StreamsOfAStep, AreWaitedForByAHostNodeThatComesAfterThem) {
+  Graph graph;
+  const Scope s(graph);
+  const Output slow = call(s.device("/gpu:0"), 1), other = call(s.device("/gpu:1"), 2);
+  const Scope after = s.device("/cpu:0").control_dependencies({Operation(slow.node), Operation(other.node)});
+  const Output host = call(after, 3);
+  Session session(graph, with_gpus(2));
+  Calls calls(1);
+  session.run(host);
+  EXPECT_THAT(calls.tags(), ElementsAre(2, 1, 3));
+}
+
+TEST(StreamsOfAStep, TellAnErrorAtTheEndAndDoNothingBehindIt) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output failing = call(s, 7), behind = call(s, 8, {failing});
+  const Variable v(s.named("v"), constant(s, 1.0f));
+  const Output update = assign_add(s.control_dependencies({Operation(behind.node)}), v, constant(s, 1.0f));
+  Session session(graph, with_gpus(1));
+  session.run(v.initializer());
+  std::atomic<bool> came_behind = false, fails = true;
+  testing::on_call = [&](std::int64_t tag) {
+    if (tag == 7 && fails) throw DataLossError("bad luck");
+    if (tag == 8) came_behind = true;
+  };
+  EXPECT_THAT([&] { session.run(Operation(update.node)); },
+              ThrowsMessage<DataLossError>(HasSubstr("bad luck [node \"call7\", TestCall on "
+                                                     "/job:localhost/replica:0/task:0/device:GPU:0]")));
+  EXPECT_FALSE(came_behind);
+  EXPECT_EQ(session.run(v.read()).value<float>(), 1) << "no update behind the error";
+  fails = false;
+  session.run(Operation(update.node));
+  EXPECT_TRUE(came_behind);
+  EXPECT_EQ(session.run(v.read()).value<float>(), 2) << "the session goes on";
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(StreamsOfAStep, GiveTheHostNoValueOfAStepThatFailedOnThem) {
+  Graph graph;
+  const Scope s(graph);
+  const Output failing = call(s.device("/gpu:0"), 7), reader = call(s.device("/cpu:0"), 8, {failing});
+  Session session(graph, with_gpus(1));
+  std::atomic<bool> was_read = false;
+  testing::on_call = [&](std::int64_t tag) {
+    if (tag == 7) throw DataLossError("bad luck");
+    was_read = true;
+  };
+  EXPECT_THAT(
+      [&] { session.run(reader); },
+      ThrowsMessage<DataLossError>(AllOf(HasSubstr("bad luck [node \"call7\""), Not(HasSubstr("_Recv")))));
+  EXPECT_FALSE(was_read);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(StreamsOfAStep, AreLeftWithNothingWhenTheHostFails) {
+  Graph graph;
+  const Scope s(graph);
+  const Output slow = call(s.device("/gpu:0"), 1), failing = call(s.device("/cpu:0"), 7);
+  Session session(graph, with_gpus(1));
+  std::atomic<bool> was_done = false;
+  testing::on_call = [&](std::int64_t tag) {
+    if (tag == 7) throw DataLossError("bad luck");
+    std::this_thread::sleep_for(30ms);
+    was_done = true;
+  };
+  // Two at a time: the GPU's node may or may not have been reached when the other fails.
+  for (int run = 0; run < 5; ++run) {
+    was_done = false;
+    EXPECT_THROW(session.run(std::vector<Fetch>{Operation(slow.node), Operation(failing.node)}),
+                 DataLossError);
+    const bool then = was_done;
+    std::this_thread::sleep_for(60ms);
+    EXPECT_EQ(was_done, then) << "something ran after the run had returned";
+  }
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(StreamsOfAStep, CountTowardsItsDeadline) {
+  Graph graph;
+  const Output slow = call(Scope(graph).device("/gpu:0"), 1);
+  Session session(graph, with_gpus(1));
+  Calls calls(1);
+  EXPECT_THROW(session.run(std::vector<Fetch>{Operation(slow.node)}, {}, {.timeout_in_ms = 10}),
+               DeadlineExceededError);
+  EXPECT_EQ(calls.tags().size(), 1u) << "a kernel that runs is not interrupted";
+  session.run(Operation(slow.node));
+}
+
+TEST(StreamsOfAStep, BringTheConditionOfABranchToTheHost) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output pred = placeholder(s, DType::boolean, {});
+  const Output chosen = cond(
+      s, pred, [](const Scope& inner) { return Outputs{call(inner, 1)}; },
+      [](const Scope& inner) { return Outputs{call(inner, 2)}; })[0];
+  Session session(graph, with_gpus(1));
+  EXPECT_EQ(session.run(chosen, {{pred, Tensor::scalar(true)}}).value<float>(), 1);
+  EXPECT_EQ(session.run(chosen, {{pred, Tensor::scalar(false)}}).value<float>(), 2);
+}
+
+TEST(StreamsOfAStep, SeeTheValueThatTheHostWritesIntoAVariable) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Variable v(s.named("v"), constant(s, Tensor::of<float>({2}, {1, 2})));
+  Session session(graph, with_gpus(1));
+  session.run(v.initializer());
+  VariableStorage& storage = detail::storage_of(session, v);
+  EXPECT_EQ(storage.device->local_name(), "GPU:0");
+  detail::write_variable(storage, Tensor::of<float>({2}, {5, 6}));
+  const Tensor read = detail::read_variable(storage);
+  EXPECT_NE(read.raw(), storage.value.raw()) << "a copy";
+  EXPECT_THAT(std::vector<float>(read.span<float>().begin(), read.span<float>().end()), ElementsAre(5, 6));
+  EXPECT_EQ(session.run(v.read()).span<float>()[1], 6);
+}
+
+// A stream whose end never comes, as that of a GPU that hangs.
+class SilentStream final : public Stream {
+ public:
+  void enqueue(std::function<void()>) override {}
+  void when_done(Done done) override { done_ = std::move(done); }
+  Done done_;
+};
+
+TEST(WaitForStreams, EndsWithoutThemWhenAsked) {
+  SilentStream silent;
+  Stream* const streams[] = {&silent};
+  int asked = 0;
+  EXPECT_FALSE(wait_for_streams(streams, [&] { return ++asked == 3; }));
+  silent.done_(nullptr);  // late, and of no harm
+}
+
+TEST(WaitForStreams, ThrowsWhatADeviceFailsWith) {
+  class FailingStream final : public Stream {
+   public:
+    void enqueue(std::function<void()>) override {}
+    void when_done(Done done) override {
+      done(std::make_exception_ptr(InternalError("an illegal memory access was encountered")));
+    }
+  } failing;
+  Stream* const streams[] = {&failing};
+  EXPECT_THAT([&] { wait_for_streams(streams, [] { return false; }); },
+              ThrowsMessage<InternalError>(HasSubstr("illegal memory access")));
+}
+
+}  // namespace
+}  // namespace kolo
