@@ -5,6 +5,9 @@ include(CMakePackageConfigHelpers)
 set(KOLO_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
 
 install(TARGETS kolo EXPORT koloTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(KOLO_HAS_CUDA)
+  install(TARGETS kolo_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 get_property(programs GLOBAL PROPERTY KOLO_PROGRAMS)
 if(programs)
   install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -27,3 +30,7 @@ configure_package_config_file(cmake/koloConfig.cmake.in ${CMAKE_BINARY_DIR}/kolo
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/koloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/koloConfig.cmake ${CMAKE_BINARY_DIR}/koloConfigVersion.cmake
         DESTINATION ${KOLO_PACKAGE_DIR})
+
+# One archive for machines where nothing of kolo is installed.
+add_custom_target(bundle COMMAND ${PROJECT_SOURCE_DIR}/scripts/make_bundle ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/kolo.tar.xz
+                  DEPENDS kolo-bench kolo-inspect kolo-train kolorun $<TARGET_NAME_IF_EXISTS:kolo_cuda> USES_TERMINAL)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
 # Usage: scripts/install_deps.sh [--dev] [--libtorch]
-#   --dev: also clang's tools and an ssh server, which .ci/run uses; --libtorch: also libtorch, for the example that trains with it
+#   --dev: also clang's tools and an ssh server, which .ci/run uses, and patchelf for the bundle; --libtorch: also libtorch, for the example that trains with it
 set -euo pipefail
 
 packages=(
@@ -22,7 +22,7 @@ die() {
 
 for option in "$@"; do
   case "$option" in
-    --dev) packages+=(clang clang-format clang-tidy openssh-server) ;;
+    --dev) packages+=(clang clang-format clang-tidy openssh-server patchelf) ;;
     --libtorch) packages+=(libtorch-dev) ;;
     --help | -h) sed -n '2,4s/^# //p' "$0"; exit 0 ;;
     *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev] [--libtorch]" 2 ;;

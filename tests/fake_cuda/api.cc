@@ -1,0 +1,277 @@
+// The table: devices whose memory is the host's, and whose streams wait until they are asked.
+#include <kolo/core/device/cuda/api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "calls.h"
+#include "launches.h"
+#include "memory.h"
+#include "streams.h"
+
+namespace kolo {
+namespace fake_cuda {
+namespace {
+
+bool exists(int gpu) { return gpu >= 0 && gpu < gpus(); }
+
+cudaError_t describe(cudaDeviceProp* found, int gpu) {
+  if (!exists(gpu)) return cudaErrorInvalidDevice;
+  *found = {};
+  std::strcpy(found->name, "Fake");
+  found->major = 9;
+  found->totalGlobalMem = kBytesOfGpu;
+  found->multiProcessorCount = 132;
+  found->warpSize = 32;
+  found->maxThreadsPerBlock = 1024;
+  found->uuid.bytes[0] = static_cast<char>(gpu);
+  return cudaSuccess;
+}
+
+cudaError_t attribute(int* value, cudaDeviceAttr attribute, int gpu) {
+  if (!exists(gpu)) return cudaErrorInvalidDevice;
+  switch (attribute) {
+    case cudaDevAttrMemoryClockRate: *value = 2'619'000; return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+cudaError_t pointer_attributes(cudaPointerAttributes* attributes, const void* memory) {
+  const Found found = find_memory(memory, 0);
+  *attributes = {};
+  attributes->type = found.place == Place::device   ? cudaMemoryTypeDevice
+                     : found.place == Place::pinned ? cudaMemoryTypeHost
+                                                    : cudaMemoryTypeUnregistered;
+  attributes->device = found.gpu;
+  return cudaSuccess;
+}
+
+// Of a copy's end that must be the host's.
+void check_host(const void* memory, std::size_t bytes, const char* end) {
+  if (find_memory(memory, bytes).place == Place::device)
+    report("the {} is device memory, not the host's", end);
+}
+
+void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStream_t stream) {
+  check_host(source, bytes, "source");
+  if (find_memory(source, bytes).place == Place::pinned)  // is read when its turn comes
+    return enqueue(stream, [=] { std::memcpy(target, source, bytes); });
+  const auto* const from = static_cast<const std::byte*>(source);
+  enqueue(stream, [target, staged = std::vector<std::byte>(from, from + bytes)] {
+    std::memcpy(target, staged.data(), staged.size());
+  });
+}
+
+// CUDA itself would wait where the target is not pinned; kolo shall not count on it.
+void to_host(void* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
+  check_host(target, bytes, "target");
+  std::memset(target, 0xff, bytes);
+  enqueue(stream, [=] { std::memcpy(target, source, bytes); });
+}
+
+void within_device(std::byte* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
+  if (target < source + bytes && source < target + bytes) report("source and target overlap");
+  enqueue(stream, [=] { std::memcpy(target, source, bytes); });
+}
+
+cudaError_t copy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
+                 cudaStream_t stream) {
+  const int gpu = current_gpu();
+  check_stream(stream);
+  switch (kind) {
+    case cudaMemcpyHostToDevice: to_device(on_host(gpu, target, bytes), source, bytes, stream); break;
+    case cudaMemcpyDeviceToHost: to_host(target, on_host(gpu, source, bytes), bytes, stream); break;
+    case cudaMemcpyDeviceToDevice:
+      within_device(on_host(gpu, target, bytes), on_host(gpu, source, bytes), bytes, stream);
+      break;
+    default: report("a copy of kind {}; kolo always says from where to where", static_cast<int>(kind));
+  }
+  return cudaSuccess;
+}
+
+cudaError_t create_stream(cudaStream_t* stream, unsigned flags) {
+  if (flags != cudaStreamNonBlocking) report("a stream that waits for the default stream");
+  *stream = make_stream(current_gpu());
+  return cudaSuccess;
+}
+
+// What is not done is told once and then done. CUDA keeps that answer as an error, too.
+template <typename Handle>
+cudaError_t ask(Handle handle, bool (*is_done)(Handle), void (*finish)(Handle)) {
+  if (is_done(handle)) return cudaSuccess;
+  finish(handle);
+  return cudaErrorNotReady;
+}
+
+CudaApi make_api() {
+  CudaApi api = {};
+  api.driver_get_version = [](int* version) {
+    return call("cudaDriverGetVersion", [&] { return *version = CUDART_VERSION, cudaSuccess; });
+  };
+  api.runtime_get_version = [](int* version) {
+    return call("cudaRuntimeGetVersion", [&] { return *version = CUDART_VERSION, cudaSuccess; });
+  };
+  api.get_device_count = [](int* count) {
+    return call("cudaGetDeviceCount", [&] { return *count = gpus(), cudaSuccess; });
+  };
+  api.get_device_properties = [](cudaDeviceProp* found, int gpu) {
+    return call("cudaGetDeviceProperties", [&] { return describe(found, gpu); });
+  };
+  api.device_get_attribute = [](int* value, cudaDeviceAttr wanted, int gpu) {
+    return call("cudaDeviceGetAttribute", [&] { return attribute(value, wanted, gpu); });
+  };
+  api.device_get_pci_bus_id = [](char* text, int bytes, int gpu) {
+    return call("cudaDeviceGetPCIBusId", [&] {
+      const std::string id = fmt::format("0000:{:02X}:00.0", 0x3b + gpu);
+      if (!exists(gpu) || static_cast<std::size_t>(bytes) <= id.size()) return cudaErrorInvalidValue;
+      return std::strcpy(text, id.c_str()), cudaSuccess;
+    });
+  };
+  api.device_can_access_peer = [](int* can, int, int) {
+    return call("cudaDeviceCanAccessPeer", [&] { return *can = 0, cudaSuccess; });
+  };
+  api.set_device = [](int gpu) {
+    return call("cudaSetDevice", [&] {
+      if (!exists(gpu)) return cudaErrorInvalidDevice;
+      return set_current_gpu(gpu), cudaSuccess;
+    });
+  };
+  api.get_device = [](int* gpu) {
+    return call("cudaGetDevice", [&] { return *gpu = current_gpu(), cudaSuccess; });
+  };
+  api.device_enable_peer_access = [](int, unsigned) {
+    return call("cudaDeviceEnablePeerAccess", [] { return cudaErrorPeerAccessUnsupported; });
+  };
+  api.get_last_error = take_last_error;
+
+  api.mem_get_info = [](std::size_t* free, std::size_t* total) {
+    return call("cudaMemGetInfo",
+                [&] { return *free = free_bytes(current_gpu()), *total = kBytesOfGpu, cudaSuccess; });
+  };
+  api.malloc = [](void** memory, std::size_t bytes) {
+    return call("cudaMalloc", [&] {
+      void* const taken = take_memory(current_gpu(), bytes);
+      if (taken == nullptr) return cudaErrorMemoryAllocation;
+      return *memory = taken, cudaSuccess;
+    });
+  };
+  api.free = [](void* memory) {
+    return giving_back("cudaFree", [&] {
+      finish_all(current_gpu());  // it waits for the device
+      give_back_memory(current_gpu(), memory);
+    });
+  };
+  api.host_alloc = [](void** memory, std::size_t bytes, unsigned) {
+    return call("cudaHostAlloc", [&] {
+      current_gpu();  // it makes a context
+      *memory = take_pinned(bytes);
+      return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+    });
+  };
+  api.free_host = [](void* memory) {
+    return giving_back("cudaFreeHost", [&] {
+      for (int gpu = 0; gpu < gpus(); ++gpu) finish_all(gpu);
+      give_back_pinned(memory);
+    });
+  };
+  api.pointer_get_attributes = [](cudaPointerAttributes* attributes, const void* memory) {
+    return call("cudaPointerGetAttributes", [&] { return pointer_attributes(attributes, memory); });
+  };
+  api.memcpy_async = [](void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
+                        cudaStream_t stream) {
+    return call("cudaMemcpyAsync", [&] { return copy(target, source, bytes, kind, stream); });
+  };
+  api.memcpy_peer_async = [](void* target, int target_gpu, const void* source, int source_gpu,
+                             std::size_t bytes, cudaStream_t stream) {
+    return call("cudaMemcpyPeerAsync", [&] {
+      within_device(on_host(target_gpu, target, bytes), on_host(source_gpu, source, bytes), bytes, stream);
+      return cudaSuccess;
+    });
+  };
+  api.memset_async = [](void* memory, int byte, std::size_t bytes, cudaStream_t stream) {
+    return call("cudaMemsetAsync", [&] {
+      std::byte* const host = on_host(current_gpu(), memory, bytes);
+      enqueue(stream, [=] { std::memset(host, byte, bytes); });
+      return cudaSuccess;
+    });
+  };
+
+  api.stream_create_with_flags = [](cudaStream_t* stream, unsigned flags) {
+    return call("cudaStreamCreateWithFlags", [&] { return create_stream(stream, flags); });
+  };
+  api.stream_create_with_priority = [](cudaStream_t* stream, unsigned flags, int) {
+    return call("cudaStreamCreateWithPriority", [&] { return create_stream(stream, flags); });
+  };
+  api.stream_destroy = [](cudaStream_t stream) {
+    return giving_back("cudaStreamDestroy", [&] { end_stream(stream); });
+  };
+  api.stream_query = [](cudaStream_t stream) {
+    return call("cudaStreamQuery", [&] { return ask(stream, is_idle, finish); });
+  };
+  api.stream_synchronize = [](cudaStream_t stream) {
+    return call("cudaStreamSynchronize", [&] { return finish(stream), cudaSuccess; });
+  };
+  api.stream_wait_event = [](cudaStream_t stream, cudaEvent_t event, unsigned) {
+    return call("cudaStreamWaitEvent", [&] { return wait_for(stream, event), cudaSuccess; });
+  };
+  api.event_create_with_flags = [](cudaEvent_t* event, unsigned) {
+    return call("cudaEventCreateWithFlags", [&] { return *event = make_event(current_gpu()), cudaSuccess; });
+  };
+  api.event_destroy = [](cudaEvent_t event) {
+    return giving_back("cudaEventDestroy", [&] { end_event(event); });
+  };
+  api.event_record = [](cudaEvent_t event, cudaStream_t stream) {
+    return call("cudaEventRecord", [&] { return record(event, stream), cudaSuccess; });
+  };
+  api.event_query = [](cudaEvent_t event) {
+    return call("cudaEventQuery", [&] { return ask(event, has_passed, finish_event); });
+  };
+  api.event_synchronize = [](cudaEvent_t event) {
+    return call("cudaEventSynchronize", [&] { return finish_event(event), cudaSuccess; });
+  };
+  api.event_elapsed_time = [](float* milliseconds, cudaEvent_t, cudaEvent_t) {
+    return call("cudaEventElapsedTime", [&] { return *milliseconds = 1, cudaSuccess; });
+  };
+  return api;
+}
+
+}  // namespace
+
+cudaError_t launch(const char* name, cudaStream_t stream, std::function<void()> work) {
+  const cudaError_t code = call(name, [&] { return enqueue(stream, std::move(work)), cudaSuccess; });
+  const cudaError_t last = take_last_error();
+  return code != cudaSuccess ? code : last;
+}
+
+}  // namespace fake_cuda
+
+const CudaApi& cuda_api() {
+  static const CudaApi api = fake_cuda::make_api();
+  return api;
+}
+
+}  // namespace kolo
+
+// The few functions that are called outside of the table. There is no other of CUDA's runtime in here: a call
+// past the table does not link.
+extern "C" {
+
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+
+const char* cudaGetErrorName(cudaError_t code) {
+  switch (code) {
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    default: return "cudaErrorOfSomeKind";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t) { return "a fake error"; }
+}

@@ -1,0 +1,125 @@
+#include "calls.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace kolo::fake_cuda {
+namespace {
+
+constexpr int kExitCode = 70;  // EX_SOFTWARE: none of kolo's
+
+thread_local const char* current_call = "outside of calls";
+thread_local int current_device = -1;
+thread_local cudaError_t last_error = cudaSuccess;
+
+bool is_sticky(int code) {
+  return code == 214 ||
+         (code >= 700 && code <= 720 && code != 701 && code != 704 && code != 705 && code != 712);
+}
+
+struct Calls {
+  long failing = 0;  // the number of the call that fails
+  cudaError_t code = cudaErrorIllegalAddress;
+  const char* log = std::getenv("KOLO_FAKE_CUDA_LOG");
+  std::vector<const char*> made;
+  bool lost = false;
+  int objects = 0;
+  std::vector<std::string (*)()> asked_at_the_end;
+  void (*finish)() = [] {};
+
+  Calls() {
+    const char* const wish = std::getenv("KOLO_FAKE_CUDA_FAIL");
+    if (wish == nullptr) return;
+    char* rest = nullptr;
+    failing = std::strtol(wish, &rest, 10);
+    if (*rest == ':') code = static_cast<cudaError_t>(std::atoi(rest + 1));
+  }
+};
+
+Calls& calls() {
+  static Calls all;
+  return all;
+}
+
+// At the end of the process, behind the destructors of all that was made since the plug-in was opened.
+struct AtExit {
+  AtExit() { calls(), state_mutex(); }
+  ~AtExit() {
+    MutexLock lock(state_mutex());
+    current_call = "at the end";
+    if (std::FILE* const file = calls().log == nullptr ? nullptr : std::fopen(calls().log, "w")) {
+      for (const char* name : calls().made) std::fprintf(file, "%s\n", name);
+      std::fclose(file);
+    }
+    if (calls().lost) return;  // with the context all is gone
+    std::string left = calls().objects == 0 ? "" : fmt::format(" {} objects of libraries", calls().objects);
+    for (const auto ask : calls().asked_at_the_end) left += ask();
+    if (!left.empty()) report("not given back:{}", left);
+  }
+};
+
+}  // namespace
+
+Mutex& state_mutex() {
+  static auto* const mutex = new Mutex;  // threads may outlive static objects
+  return *mutex;
+}
+
+void report(const std::string& what) {
+  std::fflush(nullptr);
+  const std::string line = fmt::format("fake_cuda: {}: {}\n", current_call, what);
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  _exit(kExitCode);
+}
+
+bool begins_failing(const char* name) {
+  static const AtExit at_exit;
+  current_call = name;
+  Calls& all = calls();
+  all.made.push_back(name);
+  if (static_cast<long>(all.made.size()) == all.failing) {
+    // What was to be copied to the host's memory is there, as it would be by now where that is not pinned: a
+    // caller that gives up may free it.
+    all.finish();
+    all.lost = is_sticky(all.code);
+    return true;
+  }
+  return all.lost;
+}
+
+bool ask_at_the_end(std::string (*left)()) {
+  calls().asked_at_the_end.push_back(left);
+  return true;
+}
+
+bool finish_before_failures(void (*finish)()) {
+  calls().finish = finish;
+  return true;
+}
+
+void count_object(int change) { calls().objects += change; }
+cudaError_t code_of_failure() { return calls().code; }
+bool context_is_lost() { return calls().lost; }
+
+cudaError_t remembered(cudaError_t code) {
+  if (code != cudaSuccess) last_error = code;
+  return code;
+}
+
+cudaError_t take_last_error() {
+  MutexLock lock(state_mutex());
+  return calls().lost ? calls().code : std::exchange(last_error, cudaSuccess);
+}
+
+int current_gpu() {
+  if (current_device < 0) report("this thread has made no device current, so it would work on GPU 0");
+  return current_device;
+}
+void set_current_gpu(int gpu) { current_device = gpu; }
+
+}  // namespace kolo::fake_cuda

@@ -1,0 +1,166 @@
+// The checker itself: what is wrong is reported, what is right is not.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include <kolo/core/device/cuda/api.h>
+
+#include "launches.h"
+
+namespace kolo::fake_cuda {
+namespace {
+
+using ::testing::ExitedWithCode;
+
+constexpr int kReported = 70;
+const int two_gpus = setenv("KOLO_FAKE_CUDA_GPUS", "2", 1);
+
+// GPU 0 is current, with a stream, an event and 16 bytes on it.
+class CheckerTest : public ::testing::Test {
+ protected:
+  CheckerTest() {
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // each begins a process of its own
+    api.set_device(0);
+    api.stream_create_with_flags(&stream, cudaStreamNonBlocking);
+    api.event_create_with_flags(&event, cudaEventDisableTiming);
+    void* memory = nullptr;
+    api.malloc(&memory, sizeof host);
+    device = static_cast<char*>(memory);
+  }
+  ~CheckerTest() override {
+    api.free(device);
+    api.event_destroy(event);
+    api.stream_destroy(stream);
+  }
+  void write(void* target, std::size_t bytes) const {
+    api.memcpy_async(target, host, bytes, cudaMemcpyHostToDevice, stream);
+  }
+
+  const CudaApi& api = cuda_api();
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  char* device = nullptr;
+  char host[16] = "fifteen letters";
+};
+using CheckerDeathTest = CheckerTest;
+
+TEST_F(CheckerDeathTest, ReportsAStreamOfAnotherGpuThanTheCurrentOne) {
+  api.set_device(1);
+  EXPECT_EXIT(write(device, 1), ExitedWithCode(kReported), "cudaMemcpyAsync: .*GPU 0, .*GPU 1");
+  api.set_device(0);
+}
+
+TEST_F(CheckerDeathTest, ReportsAThreadThatMadeNoDeviceCurrent) {
+  const auto forgets = [&] {
+    std::thread([&] {
+      void* memory = nullptr;
+      api.malloc(&memory, 1);
+    }).join();
+  };
+  EXPECT_EXIT(forgets(), ExitedWithCode(kReported), "cudaMalloc: this thread has made no device current");
+}
+
+TEST_F(CheckerDeathTest, ReportsMemoryThatWasGivenBack) {
+  const auto uses_freed = [&] {
+    api.free(device);
+    write(device, 1);
+  };
+  EXPECT_EXIT(uses_freed(), ExitedWithCode(kReported), "cudaMemcpyAsync: .* was given back");
+  const auto frees_twice = [&] { api.free(device), api.free(device); };
+  EXPECT_EXIT(frees_twice(), ExitedWithCode(kReported), "cudaFree: .* given back before");
+}
+
+TEST_F(CheckerDeathTest, ReportsWhatReachesBeyondAnAllocation) {
+  EXPECT_EXIT(write(device + 8, 9), ExitedWithCode(kReported), "reach 1 bytes beyond the allocation");
+  EXPECT_EXIT(device_read<char>(device, 17), ExitedWithCode(kReported),
+              "reach 1 bytes beyond the allocation");
+}
+
+TEST_F(CheckerDeathTest, ReportsAddressesOfTheWrongSide) {
+  EXPECT_EXIT(write(host, 1), ExitedWithCode(kReported), "is an address of the host");
+  EXPECT_EXIT(device_write<char>(host, 1), ExitedWithCode(kReported), "is an address of the host");
+  EXPECT_EXIT(api.memcpy_async(device, device, 1, cudaMemcpyHostToDevice, stream), ExitedWithCode(kReported),
+              "the source is device memory");
+}
+
+TEST_F(CheckerDeathTest, ReportsElementsThatAreNotAligned) {
+  EXPECT_EXIT(device_read<float>(device + 2, 1), ExitedWithCode(kReported), "not aligned to 4 bytes");
+}
+
+TEST_F(CheckerDeathTest, ReportsAHostThatReadsDeviceMemoryItself) {
+  EXPECT_EXIT(const_cast<volatile char*>(device)[0], ExitedWithCode(kReported),
+              "the host itself reads or writes");
+}
+
+TEST_F(CheckerDeathTest, ReportsAWaitForAnEventThatWasNeverRecorded) {
+  EXPECT_EXIT(api.event_synchronize(event), ExitedWithCode(kReported), "never recorded");
+  EXPECT_EXIT(api.stream_wait_event(stream, event, 0), ExitedWithCode(kReported), "never recorded");
+}
+
+TEST_F(CheckerDeathTest, ReportsHandlesThatWereDestroyed) {
+  const auto uses_it = [&] {
+    api.event_destroy(event);
+    api.event_record(event, stream);
+  };
+  EXPECT_EXIT(uses_it(), ExitedWithCode(kReported), "the event has been destroyed before");
+}
+
+TEST_F(CheckerDeathTest, ReportsWhatIsNotGivenBackByTheEnd) {
+  EXPECT_EXIT(std::exit(0), ExitedWithCode(kReported),
+              "not given back: 16 bytes of GPU 0 1 streams, 1 events");
+}
+
+TEST_F(CheckerTest, DoesNothingBeforeItIsAskedFor) {
+  char back[] = "as it was before";
+  write(device, 16);
+  api.memcpy_async(back, device, 16, cudaMemcpyDeviceToHost, stream);
+  api.event_record(event, stream);
+  EXPECT_EQ(back[0], '\xff') << "a reader that does not wait must find no result";
+  EXPECT_EQ(api.event_query(event), cudaErrorNotReady);
+  EXPECT_EQ(api.get_last_error(), cudaErrorNotReady);
+  EXPECT_EQ(api.event_query(event), cudaSuccess);
+  EXPECT_STREQ(back, host);
+}
+
+TEST_F(CheckerTest, WaitsForWhatAnEventWasRecordedForLastWhenTheWaitWasMade) {
+  cudaStream_t other = nullptr;
+  ASSERT_EQ(api.stream_create_with_flags(&other, cudaStreamNonBlocking), cudaSuccess);
+  int done = 0;
+  launch("first", stream, [&] { done = 1; });
+  api.event_record(event, stream);
+  api.stream_wait_event(other, event, 0);
+  launch("second", stream, [&] { done = 2; });
+  api.event_record(event, stream);
+  api.stream_synchronize(other);
+  EXPECT_EQ(done, 1);
+  api.event_synchronize(event);
+  EXPECT_EQ(done, 2);
+  api.stream_destroy(other);
+}
+
+TEST_F(CheckerTest, ReadsPageableMemoryWhenTheCopyIsAskedForAndPinnedMemoryLater) {
+  void* pinned = nullptr;
+  ASSERT_EQ(api.host_alloc(&pinned, 1, 0), cudaSuccess);
+  char pageable[1] = {'a'}, back[2] = {};
+  *static_cast<char*>(pinned) = 'a';
+  api.memcpy_async(device, pageable, 1, cudaMemcpyHostToDevice, stream);
+  api.memcpy_async(device + 1, pinned, 1, cudaMemcpyHostToDevice, stream);
+  pageable[0] = *static_cast<char*>(pinned) = 'b';
+  api.memcpy_async(back, device, 2, cudaMemcpyDeviceToHost, stream);
+  api.stream_synchronize(stream);
+  EXPECT_EQ(back[0], 'a');
+  EXPECT_EQ(back[1], 'b');
+  api.free_host(pinned);
+}
+
+TEST_F(CheckerTest, ALaunchTellsTheErrorThatAnEarlierCallHasLeftBehind) {
+  void* memory = nullptr;
+  EXPECT_EQ(api.malloc(&memory, 2 * kBytesOfGpu), cudaErrorMemoryAllocation);
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_EQ(launch("any", stream, [] {}), cudaErrorMemoryAllocation);
+  EXPECT_EQ(launch("any", stream, [] {}), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace kolo::fake_cuda

@@ -1,0 +1,41 @@
+// Memory of the fake GPUs. A device's address is one at which the host has no memory: whoever forgets that
+// and reads or writes there is told so at once, and memory that was given back never comes again.
+//
+// KOLO_FAKE_CUDA_GPUS  how many there are (1), each with a GiB
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace kolo::fake_cuda {
+
+// All are called under state_mutex().
+
+int gpus();
+inline constexpr std::size_t kBytesOfGpu = std::size_t{1} << 30;
+std::size_t free_bytes(int gpu);
+
+/// nullptr where there is no room. Filled with NaN, as far as that is cheap.
+void* take_memory(int gpu, std::size_t bytes);
+void give_back_memory(int gpu, void* memory);
+void* take_pinned(std::size_t bytes);
+void give_back_pinned(void* memory);
+
+enum class Place { pageable, pinned, device };
+struct Found {
+  Place place = Place::pageable;
+  int gpu = -1;
+};
+/// Reported where it lies among devices' addresses, but not in live memory, or reaches beyond it.
+Found find_memory(const void* memory, std::size_t bytes);
+/// Where the host finds device memory; reported if it is not live memory of that GPU or is not aligned.
+std::byte* on_host(int gpu, const void* memory, std::size_t bytes, std::size_t alignment = 1);
+
+/// What has not been given back; "" where all has.
+std::string memory_left();
+
+}  // namespace kolo::fake_cuda

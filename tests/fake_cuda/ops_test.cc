@@ -1,0 +1,107 @@
+// Ops on a GPU that is not there, in the shapes that libraries and kernels are easily wrong about, against
+// the CPU.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/convolution.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/pooling.h>
+#include <kolo/core/ops/reductions.h>
+#include <kolo/core/runtime/session.h>
+
+namespace kolo {
+namespace {
+
+Tensor random_tensor(const Shape& shape, unsigned seed) {
+  std::mt19937 bits(seed);
+  std::uniform_real_distribution<float> number(-1, 1);
+  std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
+  for (float& x : numbers) x = number(bits);
+  return Tensor::of<float>(shape, numbers);
+}
+
+using Build = std::function<Output(const Scope& s, const Outputs& inputs)>;
+
+void expect_cpu_result(const Build& build, const std::vector<Shape>& shapes, double per_element = 1e-6) {
+  Graph graph;
+  const Scope s(graph);
+  Outputs inputs;
+  Feeds feeds;
+  for (const Shape& shape : shapes) {
+    inputs.push_back(placeholder(s, DType::f32, shape));
+    feeds.push_back({inputs.back(), random_tensor(shape, static_cast<unsigned>(inputs.size()))});
+  }
+  const Output on_gpu = build(s.device("/gpu:0"), inputs), on_cpu = build(s.device("/cpu:0"), inputs);
+  SessionConfig config;
+  config.allow_soft_placement = false;
+  Session session(graph, config);
+  const auto results = session.run(std::vector<Fetch>{on_gpu, on_cpu}, feeds);
+  ASSERT_EQ(results[0].shape(), results[1].shape());
+  const auto gpu = results[0].span<float>(), cpu = results[1].span<float>();
+  for (std::size_t i = 0; i < cpu.size(); ++i)
+    ASSERT_NEAR(gpu[i], cpu[i], per_element * (1 + std::abs(cpu[i]))) << "element " << i;
+}
+
+TEST(OnAGpu, ProductsOfAllTransposesAndOddSizesAreTheCpus) {
+  struct Sizes {
+    std::int64_t rows, inner, cols;
+  };
+  for (const auto [rows, inner, cols] : {Sizes{1, 1, 1}, {3, 5, 7}, {17, 64, 1}, {1, 33, 128}, {31, 1, 9}})
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true}) {
+        SCOPED_TRACE(::testing::Message()
+                     << rows << " " << inner << " " << cols << " " << transpose_a << transpose_b);
+        const Shape a = transpose_a ? Shape{inner, rows} : Shape{rows, inner};
+        const Shape b = transpose_b ? Shape{cols, inner} : Shape{inner, cols};
+        const MatmulOptions options{.transpose_a = transpose_a, .transpose_b = transpose_b};
+        expect_cpu_result([&](const Scope& s, const Outputs& in) { return matmul(s, in[0], in[1], options); },
+                          {a, b}, 1e-5);
+      }
+}
+
+TEST(OnAGpu, BatchesOfProductsAreTheCpus) {
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      const Shape a = transpose_a ? Shape{4, 5, 3} : Shape{4, 3, 5};
+      const Shape b = transpose_b ? Shape{4, 7, 5} : Shape{4, 5, 7};
+      const MatmulOptions options{.transpose_a = transpose_a, .transpose_b = transpose_b};
+      expect_cpu_result(
+          [&](const Scope& s, const Outputs& in) { return batch_matmul(s, in[0], in[1], options); }, {a, b},
+          1e-5);
+    }
+}
+
+TEST(OnAGpu, ConvolutionsWithStridesGroupsAndPaddingAreTheCpus) {
+  expect_cpu_result([&](const Scope& s, const Outputs& in) { return conv2d(s, in[0], in[1], {.groups = 2}); },
+                    {{2, 4, 5, 6}, {6, 2, 3, 2}}, 1e-5);
+  for (const std::int64_t stride : {1, 2, 3})
+    for (const Padding padding : {Padding::same, Padding::valid})
+      expect_cpu_result(
+          [&](const Scope& s, const Outputs& in) {
+            return conv2d(s, in[0], in[1], {.strides = {stride, 1}, .padding = padding});
+          },
+          {{2, 3, 9, 7}, {4, 3, 3, 5}}, 1e-5);
+}
+
+TEST(OnAGpu, ReductionsAlongAnyAxesAreTheCpus) {
+  for (const std::vector<std::int64_t>& axes : {std::vector<std::int64_t>{0}, {1}, {2}, {0, 2}, {}})
+    expect_cpu_result(
+        [&](const Scope& s, const Outputs& in) { return reduce_mean(s, in[0], {.axes = axes}); },
+        {{5, 3, 4}});
+}
+
+TEST(OnAGpu, BroadcastOperandsAreTheCpus) {
+  const std::vector<std::vector<Shape>> pairs = {
+      {{4, 3}, {3}}, {{4, 3}, {4, 1}}, {{2, 1, 3}, {1, 5, 1}}, {{}, {7}}, {{6}, {6}}};
+  for (const std::vector<Shape>& shapes : pairs)
+    expect_cpu_result([](const Scope& s, const Outputs& in) { return sub(s, in[0], in[1]); }, shapes, 0);
+}
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,151 @@
+#include "streams.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "calls.h"
+#include "memory.h"
+
+namespace kolo::fake_cuda {
+namespace {
+
+struct FakeStream {
+  int gpu = 0;
+  bool alive = true;
+  std::deque<std::function<void()>> waiting = {};
+  std::uint64_t given = 0, done = 0;
+};
+
+// A place in a stream: what an event was recorded behind.
+struct Mark {
+  std::shared_ptr<FakeStream> stream;
+  std::uint64_t place = 0;
+};
+
+struct FakeEvent {
+  int gpu = 0;
+  bool alive = true;
+  std::optional<Mark> mark = {};
+};
+
+// Ended ones are kept: their address shall not be another's, so that later use is seen.
+struct All {
+  std::map<const void*, std::shared_ptr<FakeStream>> streams;
+  std::map<const void*, std::shared_ptr<FakeEvent>> events;
+};
+All& all() {
+  static auto* const made = new All;
+  return *made;
+}
+
+template <typename T>
+const std::shared_ptr<T>& alive(const std::map<const void*, std::shared_ptr<T>>& known, const void* handle,
+                                const char* kind) {
+  const auto found = known.find(handle);
+  if (found == known.end()) report("{} is no {}", handle, kind);
+  if (!found->second->alive) report("the {} has been destroyed before", kind);
+  return found->second;
+}
+template <typename T>
+const std::shared_ptr<T>& current(const std::shared_ptr<T>& handle, const char* kind) {
+  if (handle->gpu != current_gpu())
+    report("the {} is of GPU {}, but GPU {} is current", kind, handle->gpu, current_gpu());
+  return handle;
+}
+const std::shared_ptr<FakeStream>& stream_of(cudaStream_t stream) {
+  return current(alive(all().streams, stream, "stream"), "stream");
+}
+const std::shared_ptr<FakeEvent>& event_of(cudaEvent_t event) {
+  return current(alive(all().events, event, "event"), "event");
+}
+
+const Mark& mark_of(const FakeEvent& event) {
+  if (!event.mark) report("the event that is asked for was never recorded");
+  return *event.mark;
+}
+
+void run_to(FakeStream& stream, std::uint64_t place) {
+  while (stream.done < place) {
+    const auto work = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    if (!context_is_lost()) work();
+    ++stream.done;
+  }
+}
+
+void give(FakeStream& stream, std::function<void()> work) {
+  stream.waiting.push_back(std::move(work));
+  ++stream.given;
+}
+
+}  // namespace
+
+cudaStream_t make_stream(int gpu) {
+  const auto made = std::make_shared<FakeStream>(FakeStream{.gpu = gpu});
+  all().streams[made.get()] = made;
+  return reinterpret_cast<cudaStream_t>(made.get());
+}
+
+// The current device plays no part in the end of streams and events.
+void end_stream(cudaStream_t stream) {
+  const auto& ended = alive(all().streams, stream, "stream");
+  run_to(*ended, ended->given);
+  ended->alive = false;
+}
+
+void check_stream(cudaStream_t stream) { stream_of(stream); }
+void enqueue(cudaStream_t stream, std::function<void()> work) { give(*stream_of(stream), std::move(work)); }
+bool is_idle(cudaStream_t stream) { return stream_of(stream)->waiting.empty(); }
+void finish(cudaStream_t stream) { run_to(*stream_of(stream), stream_of(stream)->given); }
+void finish_all(int gpu) {
+  for (const auto& [handle, stream] : all().streams)
+    if (stream->gpu == gpu) run_to(*stream, stream->given);
+}
+
+cudaEvent_t make_event(int gpu) {
+  const auto made = std::make_shared<FakeEvent>(FakeEvent{.gpu = gpu});
+  all().events[made.get()] = made;
+  return reinterpret_cast<cudaEvent_t>(made.get());
+}
+
+// What waits for it keeps its mark.
+void end_event(cudaEvent_t event) { alive(all().events, event, "event")->alive = false; }
+
+void record(cudaEvent_t event, cudaStream_t stream) {
+  const auto& recorded = stream_of(stream);
+  event_of(event)->mark = {recorded, recorded->given};
+}
+
+bool has_passed(cudaEvent_t event) {
+  const Mark& mark = mark_of(*event_of(event));
+  return mark.stream->done >= mark.place;
+}
+
+void finish_event(cudaEvent_t event) {
+  const Mark& mark = mark_of(*event_of(event));
+  run_to(*mark.stream, mark.place);
+}
+
+void wait_for(cudaStream_t stream, cudaEvent_t event) {
+  const Mark& mark = mark_of(*alive(all().events, event, "event"));  // of any GPU
+  give(*stream_of(stream), [mark] { run_to(*mark.stream, mark.place); });
+}
+
+std::string streams_left() {
+  int streams = 0, events = 0;
+  for (const auto& [handle, stream] : all().streams) streams += stream->alive ? 1 : 0;
+  for (const auto& [handle, event] : all().events) events += event->alive ? 1 : 0;
+  return streams + events == 0 ? "" : fmt::format(" {} streams, {} events", streams, events);
+}
+
+namespace {
+[[maybe_unused]] const bool asked = ask_at_the_end(streams_left);
+[[maybe_unused]] const bool finishes = finish_before_failures([] {
+  for (int gpu = 0; gpu < gpus(); ++gpu) finish_all(gpu);
+});
+}  // namespace
+
+}  // namespace kolo::fake_cuda

@@ -1,0 +1,36 @@
+// Streams and events of the fake GPUs. Nothing is done when it is enqueued, only when somebody asks for it:
+// who reads a result without a wait finds what was there before.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <string>
+
+namespace kolo::fake_cuda {
+
+// All are called under state_mutex().
+
+cudaStream_t make_stream(int gpu);
+void end_stream(cudaStream_t stream);
+/// Reported where the stream is not alive, or not of this thread's current GPU.
+void check_stream(cudaStream_t stream);
+void enqueue(cudaStream_t stream, std::function<void()> work);
+bool is_idle(cudaStream_t stream);
+/// Does all that stands in the stream, and what that waits for.
+void finish(cudaStream_t stream);
+void finish_all(int gpu);
+
+cudaEvent_t make_event(int gpu);
+void end_event(cudaEvent_t event);
+void record(cudaEvent_t event, cudaStream_t stream);
+/// Reported where the event was never recorded.
+bool has_passed(cudaEvent_t event);
+void finish_event(cudaEvent_t event);
+/// Of what it was recorded for last.
+void wait_for(cudaStream_t stream, cudaEvent_t event);
+
+/// Streams and events that have not been given back; "" where all have.
+std::string streams_left();
+
+}  // namespace kolo::fake_cuda

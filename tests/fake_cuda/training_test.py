@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""kolo-train on GPUs that are not there: the plug-in's code as it is, over a table of CUDA's functions that checks each
+call and ends the process where one is wrong, or where something is not given back (exit code 70)."""
+import os
+import pathlib
+import random
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "programs"))
+from programs import ProgramTest, run  # noqa: E402
+
+FAKE = pathlib.Path(os.environ["KOLO_FAKE_CUDA"])
+DRIVER = os.environ["KOLO_FAKE_DRIVER"]  # the folder of a libcuda.so.1
+GPU = {
+    "KOLO_CUDA_PLUGIN": FAKE / "libkolo_cuda_fake.so",
+    "KOLO_CUDA_LIBRARIES": FAKE / "libraries",
+    "LD_LIBRARY_PATH": f"{DRIVER}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+}
+SMALL = ("--json", "--log-steps", 1, "--threads", 1, "--batch-size", 8)
+# Steps so small that the last bits of gradients, which are added in another order than the CPU's, stay last bits.
+CALM = ("--optimizer", "sgd", "--learning-rate", 0.001)
+MEMORY, ILLEGAL_ADDRESS, INVALID_VALUE = 2, 700, 1
+# What may fail without harm: something is given back, less memory is taken at a time, or another kernel.
+TOLERATED = ("cudaMalloc", "cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy", "cublasLt")
+
+
+def write_digits(folder, count=128):
+    """Images with a bright bar where the label says, and no test samples: host twins are slow to evaluate."""
+    chance = random.Random(1)
+    labels = bytes(chance.randrange(10) for _ in range(count))
+    pixels = (255 if i // 28 // 3 == label else chance.randrange(64) for label in labels for i in range(28 * 28))
+    (folder / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + labels)
+    (folder / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, count, 28, 28) + bytes(pixels))
+
+
+class FakeGpuTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        write_digits(self.folder)
+
+    def train(self, device, *args, ranks=1, **env):
+        gpu = GPU if device == "gpu" else {}
+        return run("kolo-train", "--data", self.folder, *SMALL, "--device", device, *args, ranks=ranks, **{**gpu, **env})
+
+    def losses(self, *args, **options):
+        result = self.assert_ok(self.train(*args, **options))
+        return {e["global_step"]: e["loss"] for e in result.events if e["event"] == "progress"}
+
+    def assert_close(self, ours, theirs):
+        self.assertEqual(ours.keys(), theirs.keys())
+        for step, loss in ours.items():
+            self.assertAlmostEqual(loss / theirs[step], 1, delta=1e-4, msg=f"step {step}")
+
+
+class Training(FakeGpuTest):
+    def test_losses_are_those_of_the_cpu(self):
+        for model in ("mlp", "lenet"):
+            with self.subTest(model=model):
+                args = ("--model", model, "--steps", 20, *CALM)
+                self.assert_close(self.losses("gpu", *args), self.losses("cpu", *args))
+
+    def test_optimizers_with_slots_update_as_on_the_cpu(self):
+        for optimizer, rate in (("momentum", 1e-3), ("adam", 1e-5), ("lion", 1e-6)):
+            with self.subTest(optimizer=optimizer):
+                args = ("--model", "mlp", "--steps", 10, "--optimizer", optimizer, "--learning-rate", rate)
+                self.assert_close(self.losses("gpu", *args), self.losses("cpu", *args))
+
+    def test_two_ranks_share_a_gpu(self):
+        args = ("--model", "lenet", "--steps", 10, *CALM)
+        self.assert_close(self.losses("gpu", *args, ranks=2), self.losses("cpu", *args, ranks=2))
+
+    def test_two_ranks_have_a_gpu_each(self):
+        args = ("--model", "mlp", "--steps", 10, *CALM)
+        gpu = self.losses("gpu", *args, ranks=2, KOLO_FAKE_CUDA_GPUS=2)
+        self.assert_close(gpu, self.losses("cpu", *args, ranks=2))
+
+    def test_checkpoints_go_from_gpu_to_cpu_and_back(self):
+        args = ("--model", "lenet", "--optimizer", "momentum", "--learning-rate", 0.001)
+        whole = self.losses("cpu", *args, "--steps", 12)
+        parts = {}
+        for steps, device in ((4, "gpu"), (8, "cpu"), (12, "gpu")):
+            parts.update(self.losses(device, *args, "--steps", steps, "--checkpoint-dir", self.folder / "checkpoints"))
+        self.assert_close(parts, whole)
+
+    def test_matrix_products_without_cublas_are_those_of_the_cpu(self):
+        args = ("--model", "mlp", "--steps", 5, *CALM)
+        self.assert_close(self.losses("gpu", *args, KOLO_CUDA_LIBRARIES=""), self.losses("cpu", *args))
+
+
+class Failures(FakeGpuTest):
+    """Each call fails once: one line says so, and nothing is left behind."""
+
+    def calls_of(self, **env):
+        log = self.folder / "calls"
+        result = self.train("gpu", "--model", "mlp", "--steps", 2, KOLO_FAKE_CUDA_LOG=log, **env)
+        return result, log.read_text().split("\n")[:-1]
+
+    def assert_failure_is_told(self, k, code):
+        result, calls = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k}:{code}")
+        name = calls[k - 1]
+        message = f"call {k}, {name}, fails with {code}: exit code {result.code}\n{result.err[-3000:]}"
+        only_gives_back = all(later.startswith((*TOLERATED, "cudaSetDevice")) for later in calls[k - 1:])
+        if result.code == 0 and (name.startswith(TOLERATED) or only_gives_back):
+            return
+        self.assertEqual(result.code, 1, message)
+        own = [line for line in result.err.splitlines() if line.startswith("kolo-train:")]
+        self.assertEqual(len(own), 1, message)
+        self.assertNotIn("terminate called", result.err, message)
+        self.assertNotIn("fake_cuda:", result.err, message)
+
+    def test_every_kind_of_call_may_fail_first_and_last(self):
+        result, calls = self.calls_of()
+        self.assert_ok(result)
+        places = {}
+        for k, name in enumerate(calls, 1):
+            places.setdefault(name, []).append(k)
+        for name, numbers in places.items():
+            for k in {numbers[0], numbers[-1]}:
+                with self.subTest(name=name, k=k):
+                    self.assert_failure_is_told(k, MEMORY if name == "cudaMalloc" else INVALID_VALUE)
+
+    def test_a_lost_context_ends_the_run_wherever_it_comes(self):
+        result, calls = self.calls_of()
+        self.assert_ok(result)
+        for k in range(1, len(calls), max(1, len(calls) // 12)):
+            with self.subTest(k=k):
+                self.assert_failure_is_told(k, ILLEGAL_ADDRESS)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,43 @@
+"""Each kernel of a .cu file fits into a GPU's registers: nvcc's report on it names no spill and no local memory.
+
+Usage: ptxas_test.py NVCC SOURCE_FOLDER INCLUDE_FOLDER ARCHITECTURE…
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+NVCC, ROOT, INCLUDE, *ARCHITECTURES = sys.argv[1:]
+# A multiprocessor has 65536 of them: with 40 a thread it holds 1536 threads, which hides the latency of memory.
+MOST_REGISTERS = 40
+# Kernels that compute more than they load, or that nobody runs where there is a library.
+MORE_REGISTERS = {"convolution.cu": 64, "elementwise.cu": 48, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "reductions.cu": 56}
+# As core/kernels/cuda/CMakeLists.txt has them.
+FLAGS = {"convolution.cu": [], "matmul.cu": [], "pooling.cu": []}
+
+
+class Ptxas(unittest.TestCase):
+    def test_kernels_use_registers_alone(self):
+        sources = sorted(glob.glob(os.path.join(ROOT, "core", "kernels", "cuda", "*.cu")))
+        self.assertTrue(sources)
+        for source in sources:
+            for architecture in ARCHITECTURES:
+                with self.subTest(source=os.path.relpath(source, ROOT), architecture=architecture):
+                    self.check(source, architecture)
+
+    def check(self, source, architecture):
+        command = [NVCC, "-std=c++20", "-O3", *FLAGS.get(os.path.basename(source), ["--fmad=false"]), "-I", INCLUDE, "-Xptxas=-v", f"-arch=sm_{architecture}", "-cubin", "-o", os.devnull, source]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = done.stdout + done.stderr
+        frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", report)
+        registers = [int(number) for number in re.findall(r"Used (\d+) registers", report)]
+        self.assertTrue(frames and len(frames) == len(registers), report)
+        self.assertEqual({number for frame in frames for number in frame}, {"0"}, report)
+        self.assertLessEqual(max(registers), MORE_REGISTERS.get(os.path.basename(source), MOST_REGISTERS), report)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
