@@ -17,8 +17,10 @@
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/pipeline.h>
+#include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/step_vote.h>
 
 namespace kolo {
@@ -106,9 +108,12 @@ struct Member {
 
 class Expansion {
  public:
-  Expansion(StepGraph& graph, int gather, const Node& group, const std::shared_ptr<Schedule>& schedule)
+  // host: the device whose memory buckets lie in.
+  Expansion(StepGraph& graph, int gather, const Node& group, const std::shared_ptr<Schedule>& schedule,
+            std::string host)
       : graph_(graph),
         gather_(gather),
+        host_(std::move(host)),
         group_(group),
         schedule_(schedule),
         group_parts_(own_parts(group)),
@@ -143,6 +148,7 @@ class Expansion {
                    {{"bucket", static_cast<std::int64_t>(bucket)}, {"offsets", offsets}, {"counts", counts}},
                    graph_.nodes[gather_].order);
     const auto& memory = schedule_->gather_memory(bucket);
+    graph_.nodes[node].device = host_;
     graph_.nodes[node].resource = schedule_;
     graph_.nodes[node].control_inputs = conditions(bucket);
     run_after_readers(graph_, node, memory);
@@ -167,6 +173,7 @@ class Expansion {
 
   StepGraph& graph_;
   const int gather_;
+  const std::string host_;
   const Node& group_;
   const std::shared_ptr<Schedule> schedule_;
   const std::vector<OwnedPart> group_parts_;
@@ -181,7 +188,7 @@ void expand_gathers(StepGraph& graph, PassContext& context) {
     const Node& group = detail::group_of_gather(*graph.nodes[i].origin);
     const auto schedule = std::dynamic_pointer_cast<Schedule>(context.vote(group));
     if (schedule != nullptr) {
-      Expansion(graph, i, group, schedule).run();
+      Expansion(graph, i, group, schedule, host_of(graph, context.devices())).run();
       continue;
     }
     // One rank, whose part is the whole.
