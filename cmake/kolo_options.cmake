@@ -26,8 +26,13 @@ if(KOLO_SANITIZE)
   target_link_options(kolo_build_flags INTERFACE -fsanitize=${KOLO_SANITIZE})
 endif()
 
-# What every test finds in its environment: one OpenMP thread, and the options of the build's sanitizer.
-set(KOLO_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
+# What every test finds in its environment: one OpenMP thread, and the options of the build's sanitizer. How many times
+# slower that makes a test, and so how much longer each of its deadlines is, tests written in Python find there too.
+set(KOLO_TEST_SLOWDOWN 1)
+if(KOLO_SANITIZE)
+  set(KOLO_TEST_SLOWDOWN 4)
+endif()
+set(KOLO_TEST_ENVIRONMENT OMP_NUM_THREADS=1 KOLO_TEST_SLOWDOWN=${KOLO_TEST_SLOWDOWN})
 get_filename_component(kolo_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(suppressions ${kolo_root}/tests/suppressions)
 if(KOLO_SANITIZE MATCHES address)

@@ -32,6 +32,7 @@ NETWORK = "10.77.0."
 SECOND_NETWORK = "10.77.1."
 SHARED = pathlib.Path("/run/shared")  # a folder that all hosts see and that ends with them, as over NFS
 START_S = 10
+SLOWDOWN = int(os.environ.get("KOLO_TEST_SLOWDOWN", 1))  # of a build with sanitizers
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build" / "release"
 BIN = pathlib.Path(os.environ.get("KOLO_BIN_DIR", BUILD / "bin"))
 PROBE = pathlib.Path(os.environ.get("KOLO_HOSTS_PROBE", BUILD / "tests" / "hosts_probe"))
@@ -41,7 +42,9 @@ IdentityFile /etc/ssh/key
 GlobalKnownHostsFile /etc/ssh/known_hosts
 StrictHostKeyChecking yes
 """
-SSHD_CONFIG = """
+# A rank that ssh starts has no environment of the test's.
+SANITIZERS = " ".join(f"{name}={value}" for name, value in os.environ.items() if name.endswith("SAN_OPTIONS"))
+SSHD_CONFIG = f"""
 HostKey /etc/ssh/key
 AuthorizedKeysFile /etc/ssh/key.pub
 PermitRootLogin prohibit-password
@@ -50,7 +53,7 @@ UsePAM no
 PidFile none
 UseDNS no
 MaxStartups 100
-SetEnv TMPDIR=/run/own KOLO_FLIGHT_DIR=/run/own
+SetEnv TMPDIR=/run/own KOLO_FLIGHT_DIR=/run/own {SANITIZERS}
 """
 # What only this host has: its name, and the folders where programs of one host meet. It then waits for its link.
 HOST_SCRIPT = """
@@ -213,11 +216,11 @@ class Result:
 
 def finish(process, deadline=60):
     try:
-        out, err = process.communicate(timeout=deadline)
+        out, err = process.communicate(timeout=deadline * SLOWDOWN)
     except subprocess.TimeoutExpired as late:
         process.kill()  # what it has started goes with its host
         said = [(text or b"").decode(errors="replace") for text in (late.stdout, late.stderr)]
-        raise AssertionError(f"not over within {deadline} s\n{Result(None, *said)}") from None
+        raise AssertionError(f"not over within {deadline * SLOWDOWN} s\n{Result(None, *said)}") from None
     return Result(process.returncode, out, err)
 
 

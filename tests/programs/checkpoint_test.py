@@ -9,14 +9,14 @@ import subprocess
 import time
 import unittest
 
-from programs import ProgramTest, command, environment, finish, kolorun, rank_processes, run, start
+from programs import DEADLINE_S, SLOWDOWN, ProgramTest, command, environment, finish, kolorun, rank_processes, run, start
 
 SMALL = ("--model", "mlp", "--data", "generated", "--json")
 ENDLESS = ("--steps", 10**7, "--save-steps", 20)
 
 
 def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * SLOWDOWN
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError("it did not come to that in time")
@@ -85,7 +85,7 @@ class Limits(Folder):
     def test_a_limit_of_file_sizes_is_an_error_and_leaves_the_old_checkpoint(self):
         self.assert_ok(run(*self.train, "--steps", 3))
         before = {p.name: p.read_bytes() for p in self.folder.iterdir()}
-        done = subprocess.run(command(*self.train, "--steps", 6), capture_output=True, text=True, timeout=120, env=environment(),
+        done = subprocess.run(command(*self.train, "--steps", 6), capture_output=True, text=True, timeout=DEADLINE_S * SLOWDOWN, env=environment(),
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("File too large", done.stderr)

@@ -11,6 +11,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ["KOLO_BIN_DIR"])
 DEADLINE_S = 120
+SLOWDOWN = int(os.environ["KOLO_TEST_SLOWDOWN"])  # of a build with sanitizers, else 1
 
 
 def environment(**changes):
@@ -50,7 +51,7 @@ class Result:
 
 
 def run(program, *args, ranks=1, deadline=DEADLINE_S, cwd=None, **env):
-    done = subprocess.run(command(program, *args, ranks=ranks), capture_output=True, text=True, timeout=deadline,
+    done = subprocess.run(command(program, *args, ranks=ranks), capture_output=True, text=True, timeout=deadline * SLOWDOWN,
                           stdin=subprocess.DEVNULL, env=environment(**env), cwd=cwd)
     return Result(done)
 
@@ -63,7 +64,7 @@ def start(program, *args, ranks=1, launcher=None, **env):
 
 def finish(process, deadline=DEADLINE_S):
     try:
-        out, err = process.communicate(timeout=deadline)
+        out, err = process.communicate(timeout=deadline * SLOWDOWN)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

@@ -9,7 +9,7 @@ import time
 
 import unittest
 
-from programs import ProgramTest, finish, kolorun, rank_processes, run, start
+from programs import SLOWDOWN, ProgramTest, finish, kolorun, rank_processes, run, start
 
 SMALL = ("--model", "mlp", "--data", "generated", "--json", "--log-steps", 1)
 
@@ -20,15 +20,16 @@ def checkpoint_bytes(folder):
 
 class Resume(ProgramTest):
     def test_a_run_in_two_parts_ends_in_the_same_bits(self):
+        half = 100 // SLOWDOWN**2
         for model, ranks in (("mlp", 1), ("mlp", 2), ("lenet", 2)):
             with self.subTest(model=model, ranks=ranks):
                 whole, parts = self.folder / f"{model}{ranks}-whole", self.folder / f"{model}{ranks}-parts"
                 train = ("kolo-train", "--model", model, "--data", "generated", "--threads", 1, "--json")
-                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", whole, ranks=ranks, deadline=360))
-                self.assert_ok(run(*train, "--steps", 100, "--checkpoint-dir", parts, ranks=ranks, deadline=360))
-                self.assert_ok(run(*train, "--steps", 200, "--checkpoint-dir", parts, ranks=ranks, deadline=360))
+                self.assert_ok(run(*train, "--steps", 2 * half, "--checkpoint-dir", whole, ranks=ranks, deadline=360))
+                self.assert_ok(run(*train, "--steps", half, "--checkpoint-dir", parts, ranks=ranks, deadline=360))
+                self.assert_ok(run(*train, "--steps", 2 * half, "--checkpoint-dir", parts, ranks=ranks, deadline=360))
                 a, b = checkpoint_bytes(whole), checkpoint_bytes(parts)
-                for name in ("model.ckpt-200.safetensors", "model.ckpt-200.index.json"):
+                for name in (f"model.ckpt-{2 * half}.safetensors", f"model.ckpt-{2 * half}.index.json"):
                     self.assertEqual(a[name], b[name], name)
 
     def test_inspect_prints_the_same_for_equal_states(self):
@@ -62,7 +63,7 @@ class StopOnRequest(ProgramTest):
         return finish(process), folder
 
     def wait_for_ranks(self, process, ranks, folder):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * SLOWDOWN
         while time.monotonic() < deadline and process.poll() is None:
             pids = rank_processes(process) if ranks > 1 else {0: process.pid}
             if len(pids) == ranks and (folder / "checkpoint").exists():
@@ -98,7 +99,7 @@ class DeadRank(ProgramTest):
     def test_kolorun_names_the_rank_its_host_and_the_last_step(self):
         folder = self.folder / "ck"
         process = start("kolo-train", *SMALL, "--steps", 10**7, "--save-steps", 20, "--checkpoint-dir", folder, launcher=kolorun(2))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * SLOWDOWN
         while len(list(folder.glob("model.ckpt-*.index.json"))) < 3 and time.monotonic() < deadline:
             time.sleep(0.05)
         killed = time.monotonic()
@@ -114,7 +115,7 @@ class DeadRank(ProgramTest):
         folder = self.folder / "ck"
         train = ("kolo-train", *SMALL, "--steps", 10**7, "--save-steps", 20, "--checkpoint-dir", folder)
         process = start(*train, ranks=3)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * SLOWDOWN
         while len(list(folder.glob("model.ckpt-*.index.json"))) < 3 and time.monotonic() < deadline:
             time.sleep(0.05)
         killed = time.monotonic()

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from programs import ProgramTest, command, environment, kolorun, run
+from programs import SLOWDOWN, ProgramTest, command, environment, kolorun, run
 
 SMALL = ("--model", "mlp", "--data", "generated", "--threads", 1)
 TOLD = (*SMALL, "--json", "--log-steps", 1)
@@ -24,7 +24,7 @@ def on_a_terminal(words, deadline=60, errors=False):
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal if errors else subprocess.DEVNULL,
                                env=environment())
     os.close(terminal)
-    text, end = b"", time.monotonic() + deadline
+    text, end = b"", time.monotonic() + deadline * SLOWDOWN
     while time.monotonic() < end:
         if select.select([reader], [], [], 0.1)[0]:
             try:
