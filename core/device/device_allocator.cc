@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -27,7 +28,12 @@ std::string short_size(std::size_t bytes) {
   return fmt::format("{}B", bytes);
 }
 
+thread_local std::string current_owner;
+
 }  // namespace
+
+MemoryOwner::MemoryOwner(std::string name) : outer_(std::exchange(current_owner, std::move(name))) {}
+MemoryOwner::~MemoryOwner() { current_owner = std::move(outer_); }
 
 std::int64_t memory_limit(std::int64_t total_bytes, std::int64_t free_bytes, double fraction) {
   if (!(fraction >= 0 && fraction <= 1))
@@ -61,9 +67,33 @@ void* DeviceAllocator::allocate(std::size_t bytes) {
   }
   throw ResourceExhaustedError(
       "{} is out of memory: {} bytes were asked for, {} bytes are in use of the limit of {} bytes ({} "
-      "reserved); "
+      "reserved){}{}; "
       "smaller batches or another gpu_options.per_process_gpu_memory_fraction would help",
-      device_, bytes, in_use_, limit_, reserved_);
+      device_, bytes, in_use_, limit_, reserved_, owners(), others());
+}
+
+std::string DeviceAllocator::owners() const {
+  constexpr std::size_t kNamed = 3;
+  std::map<std::string, std::size_t> of_owner;
+  for (const auto& [address, block] : blocks_)
+    if (!block.free && !block.owner.empty()) of_owner[block.owner] += block.bytes;
+  std::vector<std::pair<std::size_t, std::string>> largest;
+  for (const auto& [owner, bytes] : of_owner) largest.emplace_back(bytes, owner);
+  std::sort(largest.rbegin(), largest.rend());
+  if (largest.size() > kNamed) largest.resize(kNamed);
+  std::string text;
+  for (const auto& [bytes, owner] : largest)
+    text += fmt::format("{}{} for {}", text.empty() ? "; the most of it: " : ", ", short_size(bytes), owner);
+  return text;
+}
+
+std::string DeviceAllocator::others() const {
+  const std::int64_t total = memory_->total_bytes();
+  const std::int64_t taken = total - memory_->free_bytes() - reserved_;
+  if (taken < total / 20) return "";  // contexts, and what libraries have taken for this process
+  return fmt::format("; {} of the device's {} is what libraries and other processes have",
+                     short_size(static_cast<std::size_t>(taken)),
+                     short_size(static_cast<std::size_t>(total)));
 }
 
 void* DeviceAllocator::take(std::size_t bytes) {
@@ -77,6 +107,7 @@ void* DeviceAllocator::take(std::size_t bytes) {
     block->second.bytes = bytes;
   }
   block->second.free = false;
+  block->second.owner = current_owner;
   in_use_ += static_cast<std::int64_t>(bytes);
   return block->first;
 }
@@ -119,6 +150,7 @@ void DeviceAllocator::deallocate(void* block, std::size_t) noexcept {
 
 void DeviceAllocator::set_free(Blocks::iterator block) {
   block->second.free = true;
+  block->second.owner.clear();
   join_with_next(block);
   if (!block->second.begins_region) {
     const auto before = std::prev(block);

@@ -33,6 +33,18 @@ class MemorySource {
 /// Throws InvalidArgumentError unless fraction is in [0, 1].
 std::int64_t memory_limit(std::int64_t total_bytes, std::int64_t free_bytes, double fraction);
 
+/// While it lives, what this thread takes from DeviceAllocators bears this name where memory is short.
+class MemoryOwner {
+ public:
+  explicit MemoryOwner(std::string name);
+  ~MemoryOwner();
+  MemoryOwner(const MemoryOwner&) = delete;
+  MemoryOwner& operator=(const MemoryOwner&) = delete;
+
+ private:
+  std::string outer_;
+};
+
 /// Hands out blocks of regions that it reserves: all of its limit at the first use, or, with allow_growth,
 /// from 1 MiB on, doubled each time. Where the device refuses a region, it asks for 90 % of it, and so on,
 /// with one line in the log each. Freed blocks are used again; regions are never given back before its end.
@@ -44,7 +56,8 @@ class DeviceAllocator final : public Allocator {
   ~DeviceAllocator() override;
 
   std::string name() const override { return device_; }
-  /// Throws ResourceExhaustedError naming device, bytes asked for, in use and limit.
+  /// Throws ResourceExhaustedError naming device, bytes asked for, in use and limit, the three largest owners
+  /// and what other processes have of the device.
   void* allocate(std::size_t bytes) override KOLO_EXCLUDES(mutex_);
   void deallocate(void* block, std::size_t bytes) noexcept override KOLO_EXCLUDES(mutex_);
 
@@ -57,12 +70,15 @@ class DeviceAllocator final : public Allocator {
     std::size_t bytes;
     bool free;
     bool begins_region;
+    std::string owner = {};  // of one that is not free; "" where nobody has said
   };
   using Blocks = std::map<std::byte*, Block>;
   void* take(std::size_t bytes) KOLO_REQUIRES(mutex_);
   bool grow(std::size_t bytes) KOLO_REQUIRES(mutex_);
   std::size_t reserve_region(std::size_t wanted, std::size_t needed) KOLO_REQUIRES(mutex_);
   void set_free(Blocks::iterator block) KOLO_REQUIRES(mutex_);
+  std::string owners() const KOLO_REQUIRES(mutex_);
+  std::string others() const KOLO_REQUIRES(mutex_);
   void join_with_next(Blocks::iterator block) KOLO_REQUIRES(mutex_);
 
   const std::string device_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/device_allocator.h>
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/device/device_values.h>
 #include <kolo/core/kernels/cpu/parallel.h>
@@ -222,6 +223,8 @@ int Plan::feed_of_fetch(std::size_t i) const {
 std::unique_ptr<Frame> Plan::make_frame(Kernels made) {
   auto frame = std::make_unique<Frame>();
   frame->stream_errors = std::move(made.errors);
+  const MemoryOwner owner(fmt::format("a step of {} nodes up to \"{}\"", nodes_.size(),
+                                      nodes_.empty() ? "" : graph_.nodes[order_.back()].name));
   for (const Arena& arena : memory_.arenas)
     frame->arenas.push_back(
         std::make_shared<Buffer>(environment_.devices().find(arena.device).allocator(), arena.bytes));

@@ -1,8 +1,11 @@
 #include <kolo/core/runtime/session_state.h>
 
+#include <fmt/format.h>
+
 #include <random>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/device/device_allocator.h>
 #include <kolo/core/device/device_values.h>
 #include <kolo/core/ops/variables.h>
 
@@ -21,6 +24,7 @@ VariableStorage& SessionState::variable_locked(const Node& storage) {
   const Node& whole = whole_storage(storage);
   if (&whole == &storage) {
     variable->device = &devices_.device_of(storage);
+    const MemoryOwner owner(fmt::format("variable \"{}\"", storage.name()));
     variable->value =
         copy_to_device(Tensor::zeros(storage.output_dtype(0), storage.output_shape(0)), *variable->device);
   } else {

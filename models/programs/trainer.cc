@@ -68,26 +68,48 @@ void shared_errors(const Work& work) {
   }
 }
 
+// What kolo-train takes of this process's GPUs.
+struct OwnGpu {
+  std::string list = {};   // as visible_device_list has it; "" where there is none
+  std::string place = {};  // the same for ranks that share it; "" where it does not serve
+};
+
 // A scheduler may show each rank one GPU of its own, or a host fewer than it has ranks.
-std::string gpu_of_this_rank() {
+OwnGpu gpu_of_this_rank(DeviceChoice choice) {
+  if (choice == DeviceChoice::cpu) return {};  // none is looked for
   const auto platform = gpu_platform(DeviceOptions());
-  const int visible = platform ? static_cast<int>(visible_gpus(*platform).size()) : 0;
-  return std::to_string(visible == 0 ? process().local_rank : process().local_rank % visible);
+  const std::vector<int> visible = platform ? visible_gpus(*platform) : std::vector<int>();
+  OwnGpu own;
+  if (!visible.empty()) {
+    const auto chosen = static_cast<std::size_t>(process().local_rank) % visible.size();
+    own.list = std::to_string(chosen);
+    const GpuProperties gpu = platform->properties(visible[chosen]);
+    if (std::pair(gpu.major, gpu.minor) >= platform->minimum_capability())
+      own.place = process().hostname + " " + gpu.pci_bus_id;
+  }
+  if (choice == DeviceChoice::gpu && own.place.empty())
+    throw FailedPreconditionError(
+        "--device gpu was asked for, but there is no GPU in this process{}; use --device auto or cpu",
+        visible.empty() ? "" : " that kolo has code for");
+  return own;
 }
 
-SessionConfig session_config(const TrainOptions& options) {
+// Collective. Of ranks that share a GPU the first would take all that is free.
+double memory_fraction(const OwnGpu& own) {
+  constexpr double kOfSharedGpu = 0.9;
+  const auto places = world_group().allgather(own.place);
+  const auto sharing = std::count(places.begin(), places.end(), own.place);
+  return own.place.empty() || sharing == 1 ? 0 : kOfSharedGpu / static_cast<double>(sharing);
+}
+
+SessionConfig session_config(const TrainOptions& options, const OwnGpu& gpu) {
   SessionConfig config;
   config.intra_op_parallelism_threads = options.threads;
   config.inter_op_parallelism_threads = options.threads;
-  if (options.device == DeviceChoice::cpu) config.device_count["GPU"] = 0;
-  else config.gpu_options.visible_device_list = gpu_of_this_rank();
+  config.gpu_options.visible_device_list = gpu.list;
+  config.gpu_options.per_process_gpu_memory_fraction = memory_fraction(gpu);
+  if (gpu.list.empty()) config.device_count["GPU"] = 0;
   return config;
-}
-
-void check_device(const TrainOptions& options) {
-  if (options.device == DeviceChoice::gpu && gpu_platform({}) == nullptr)
-    throw FailedPreconditionError(
-        "--device gpu was asked for, but there is no GPU in this process; use --device auto or cpu");
 }
 
 struct Data {
@@ -152,12 +174,13 @@ std::map<std::string, std::string> names_from(const std::string& file) {
   }
 }
 
-MonitoredTrainingSessionOptions session_options(const TrainOptions& options, BatchSource& batches) {
+MonitoredTrainingSessionOptions session_options(const TrainOptions& options, const OwnGpu& gpu,
+                                                BatchSource& batches) {
   MonitoredTrainingSessionOptions session;
   session.checkpoint_dir = options.checkpoint_dir;
   if (options.save_steps) session.save_checkpoint_steps = options.save_steps;
   session.max_to_keep = options.keep;
-  session.config = session_config(options);
+  session.config = session_config(options, gpu);
   session.saved_state = {
       {.name = "data",
        .save = [&batches] { return to_json(batches.position()); },
@@ -170,8 +193,9 @@ MonitoredTrainingSessionOptions session_options(const TrainOptions& options, Bat
 void train(const TrainOptions& options) {
   std::string metrics_file;
   InitialWeights first_weights{.path = options.init_from};
+  OwnGpu gpu;
   Data data = on_all_ranks([&] {
-    check_device(options);
+    gpu = gpu_of_this_rank(options.device);
     metrics_file = log_file(options);
     if (process().rank == 0 && !options.init_names.empty())
       first_weights.names = names_from(options.init_names);
@@ -195,7 +219,7 @@ void train(const TrainOptions& options) {
   TrainingGraph net;
   shared_errors([&] { build(net, options, last_step); });
   TrainResult result;
-  MonitoredTrainingSessionOptions session_settings = session_options(options, batches);
+  MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
   session_settings.initial_weights = first_weights;
@@ -246,8 +270,9 @@ void train(const TrainOptions& options) {
 
 void evaluate(const TrainOptions& options) {
   std::string metrics_file;
+  OwnGpu gpu;
   const Data data = on_all_ranks([&] {
-    check_device(options);
+    gpu = gpu_of_this_rank(options.device);
     metrics_file = log_file(options);
     return load_data(options, false);
   });
@@ -258,7 +283,7 @@ void evaluate(const TrainOptions& options) {
   const Output logits = inference_form(s, find_model(options.model).build(s, images));
   const CorrectCount correct(s, logits, images, labels);
 
-  Session session(graph, session_config(options));
+  Session session(graph, session_config(options, gpu));
   TrainResult result;
   result.global_step = on_all_ranks([&]() -> std::int64_t {
     if (process().rank != 0) return 0;  // rank 0 alone touches the folder, and tells the step

@@ -22,12 +22,13 @@ cudaError_t describe(cudaDeviceProp* found, int gpu) {
   if (!exists(gpu)) return cudaErrorInvalidDevice;
   *found = {};
   std::strcpy(found->name, "Fake");
-  found->major = 9;
+  const char* const capability = std::getenv("KOLO_FAKE_CUDA_CAPABILITY");  // 9, its first number
+  found->major = capability == nullptr ? 9 : std::atoi(capability);
   found->totalGlobalMem = kBytesOfGpu;
   found->multiProcessorCount = 132;
   found->warpSize = 32;
   found->maxThreadsPerBlock = 1024;
-  found->uuid.bytes[0] = static_cast<char>(gpu);
+  found->uuid.bytes[0] = static_cast<char>(number_in_machine(gpu));
   return cudaSuccess;
 }
 
@@ -116,7 +117,8 @@ CudaApi make_api() {
     return call("cudaRuntimeGetVersion", [&] { return *version = CUDART_VERSION, cudaSuccess; });
   };
   api.get_device_count = [](int* count) {
-    return call("cudaGetDeviceCount", [&] { return *count = gpus(), cudaSuccess; });
+    return call("cudaGetDeviceCount",
+                [&] { return gpus() == 0 ? cudaErrorNoDevice : (*count = gpus(), cudaSuccess); });
   };
   api.get_device_properties = [](cudaDeviceProp* found, int gpu) {
     return call("cudaGetDeviceProperties", [&] { return describe(found, gpu); });
@@ -126,8 +128,9 @@ CudaApi make_api() {
   };
   api.device_get_pci_bus_id = [](char* text, int bytes, int gpu) {
     return call("cudaDeviceGetPCIBusId", [&] {
-      const std::string id = fmt::format("0000:{:02X}:00.0", 0x3b + gpu);
-      if (!exists(gpu) || static_cast<std::size_t>(bytes) <= id.size()) return cudaErrorInvalidValue;
+      if (!exists(gpu)) return cudaErrorInvalidValue;
+      const std::string id = fmt::format("0000:{:02X}:00.0", 0x3b + number_in_machine(gpu));
+      if (static_cast<std::size_t>(bytes) <= id.size()) return cudaErrorInvalidValue;
       return std::strcpy(text, id.c_str()), cudaSuccess;
     });
   };
@@ -266,6 +269,10 @@ const char* cudaGetErrorName(cudaError_t code) {
   switch (code) {
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorDevicesUnavailable: return "cudaErrorDevicesUnavailable";
+    case cudaErrorSystemNotReady: return "cudaErrorSystemNotReady";
+    case cudaErrorSystemDriverMismatch: return "cudaErrorSystemDriverMismatch";
+    case cudaErrorUnknown: return "cudaErrorUnknown";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
     case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";

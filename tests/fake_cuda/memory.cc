@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
+#include <sstream>
+#include <vector>
 
 #include "calls.h"
 
@@ -29,6 +32,39 @@ struct Memory {
   std::map<const char*, Block> blocks;  // by the program's address
 };
 
+int number_of(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// As the driver reads CUDA_VISIBLE_DEVICES: numbers, or what UUIDs begin with. What names no GPU ends the
+// list.
+std::vector<int> named_in(const char* list, int all) {
+  std::vector<int> named;
+  std::istringstream text(list);
+  for (std::string entry; std::getline(text, entry, ',');) {
+    char* rest = nullptr;
+    long gpu = std::strtol(entry.c_str(), &rest, 10);
+    if (entry.empty() || *rest != '\0') gpu = -1;
+    for (int i = 0; i < all && entry.size() > 4; ++i)
+      if (fmt::format("GPU-{:02x}000000-0000-0000-0000-000000000000", i).starts_with(entry)) gpu = i;
+    if (gpu < 0 || gpu >= all) break;
+    named.push_back(static_cast<int>(gpu));
+  }
+  return named;
+}
+
+const std::vector<int>& visible() {
+  static const std::vector<int> gpus = [] {
+    const int all = number_of("KOLO_FAKE_CUDA_GPUS", 1);
+    if (const char* const list = std::getenv("CUDA_VISIBLE_DEVICES")) return named_in(list, all);
+    std::vector<int> every(static_cast<std::size_t>(all));
+    std::iota(every.begin(), every.end(), 0);
+    return every;
+  }();
+  return gpus;
+}
+
 struct sigaction former;
 const char *first_address, *end_of_addresses;
 
@@ -44,7 +80,7 @@ void on_fault(int number, siginfo_t* fault, void* context) {
 Memory& memory() {
   static auto* const all = [] {
     auto* const made = new Memory;
-    const std::size_t bytes = kAddresses * static_cast<std::size_t>(gpus());
+    const std::size_t bytes = kAddresses * static_cast<std::size_t>(std::max(1, gpus()));
     void* const mapped = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) report("no addresses are left for {} GPUs", gpus());
     made->addresses = static_cast<char*>(mapped);
@@ -81,15 +117,13 @@ Block& block_to_free(int gpu, void* address) {
 
 }  // namespace
 
-int gpus() {
-  static const int count = [] {
-    const char* const wish = std::getenv("KOLO_FAKE_CUDA_GPUS");
-    return wish == nullptr ? 1 : std::atoi(wish);
-  }();
-  return count;
-}
+int gpus() { return static_cast<int>(visible().size()); }
+int number_in_machine(int gpu) { return visible()[static_cast<std::size_t>(gpu)]; }
 
-std::size_t free_bytes(int gpu) { return kBytesOfGpu - memory().taken[static_cast<std::size_t>(gpu)]; }
+std::size_t free_bytes(int gpu) {
+  static const std::size_t others = static_cast<std::size_t>(number_of("KOLO_FAKE_CUDA_TAKEN", 0)) << 20;
+  return kBytesOfGpu - others - memory().taken[static_cast<std::size_t>(gpu)];
+}
 
 void* take_memory(int gpu, std::size_t bytes) {
   Memory& all = memory();

@@ -1,7 +1,8 @@
 // Memory of the fake GPUs. A device's address is one at which the host has no memory: whoever forgets that
 // and reads or writes there is told so at once, and memory that was given back never comes again.
 //
-// KOLO_FAKE_CUDA_GPUS  how many there are (1), each with a GiB
+// KOLO_FAKE_CUDA_GPUS   how many the machine has (1), each with a GiB; CUDA_VISIBLE_DEVICES shows some of
+// them KOLO_FAKE_CUDA_TAKEN  MiB of each that another process has (0)
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +16,10 @@ namespace kolo::fake_cuda {
 
 // All are called under state_mutex().
 
+/// Those that are visible. They are counted anew from 0, as CUDA does.
 int gpus();
+/// What a visible one is in the machine: part of its UUID and of its place on the bus.
+int number_in_machine(int gpu);
 inline constexpr std::size_t kBytesOfGpu = std::size_t{1} << 30;
 std::size_t free_bytes(int gpu);
 

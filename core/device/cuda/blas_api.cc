@@ -18,6 +18,14 @@ struct Opened {
   std::string why = {};  // not; "" where it serves
 };
 
+// Said once a process, whatever the reason.
+void warn(const std::string& why) {
+  [[maybe_unused]] static const bool told =
+      (log_warning("matrix products run on kolo's own kernel, which is many times slower than cuBLASLt: {}",
+                   why),
+       true);
+}
+
 Opened open() {
   const LibraryKind kind = cublas_lt_kind(CUDART_VERSION / 1000);
   const FoundLibrary found =
@@ -40,9 +48,7 @@ Opened open() {
   take("cublasLtMatmulAlgoGetHeuristic", api.matmul_algo_get_heuristic);
   take("cublasLtMatmul", api.matmul);
   opened.why = why_not(found, kind, missing);
-  if (!opened.why.empty())
-    log_warning("matrix products run on kolo's own kernel, which is many times slower than cuBLASLt: {}",
-                opened.why);
+  if (!opened.why.empty()) warn(opened.why);
   return opened;
 }
 
@@ -85,7 +91,7 @@ BlasHandle* GpuLibraries::blas(std::string& why) {
     check_blas(table->create(&handle), "cublasLtCreate");
     blas_ = std::make_shared<BlasHandle>(*table, handle);
   } catch (const Error& error) {
-    why = error.what();
+    warn(why = error.what());
   }
   return blas_.get();
 }

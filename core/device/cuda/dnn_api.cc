@@ -19,6 +19,13 @@ struct Opened {
   std::string why = {};  // not; "" where it serves
 };
 
+// Said once a process, whatever the reason.
+void warn(const std::string& why) {
+  [[maybe_unused]] static const bool told =
+      (log_warning("convolutions run on kolo's own kernels, which are many times slower than cuDNN: {}", why),
+       true);
+}
+
 Opened open() {
   const LibraryKind kind = cudnn_kind();
   const FoundLibrary found =
@@ -38,9 +45,7 @@ Opened open() {
   take("cudnnBackendFinalize", api.backend_finalize);
   take("cudnnBackendExecute", api.backend_execute);
   opened.why = why_not(found, kind, missing);
-  if (!opened.why.empty())
-    log_warning("convolutions run on kolo's own kernels, which are many times slower than cuDNN: {}",
-                opened.why);
+  if (!opened.why.empty()) warn(opened.why);
   return opened;
 }
 
@@ -70,7 +75,7 @@ DnnHandle* GpuLibraries::dnn(std::string& why) {
     check_dnn(*table, table->create(&handle), "cudnnCreate");
     dnn_ = std::make_shared<DnnHandle>(*table, handle);
   } catch (const Error& error) {
-    why = error.what();
+    warn(why = error.what());
   }
   return dnn_.get();
 }

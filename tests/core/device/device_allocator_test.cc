@@ -118,6 +118,23 @@ TEST(DeviceAllocator, SaysWhatItHasWhereItHasNotEnough) {
   EXPECT_THROW(gpu.allocate(SIZE_MAX), ResourceExhaustedError);
 }
 
+TEST(DeviceAllocator, NamesItsLargestOwnersWhereItHasNotEnough) {
+  DeviceAllocator gpu = allocator(8 * kMiB, 4 * kMiB, {.per_process_gpu_memory_fraction = 0.5}, 4 * kMiB);
+  const auto take = [&](const char* name, std::int64_t bytes) {
+    const MemoryOwner owner(name);
+    return gpu.allocate(static_cast<std::size_t>(bytes));
+  };
+  const auto freed = static_cast<std::size_t>(kMiB);
+  gpu.deallocate(take("freed", kMiB), freed);
+  take("a step", kMiB / 2), take("small", kMiB / 8), take("a variable", kMiB), take("smallest", 1);
+  take("a step", kMiB);
+  gpu.allocate(100);
+  EXPECT_THAT([&] { gpu.allocate(3 * kMiB); },
+              ThrowsMessage<ResourceExhaustedError>(
+                  HasSubstr("(4194304 reserved); the most of it: 1.50M for a step, 1.00M for a variable, "
+                            "128.00K for small; ")));
+}
+
 TEST(DeviceAllocator, UsesFreedBlocksAgain) {
   DeviceAllocator gpu = allocator(kMiB, kMiB, {.per_process_gpu_memory_fraction = 1});
   void* a = gpu.allocate(kMiB / 4);
