@@ -3,15 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/device/plugin.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/passes/place.h>
+#include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/launcher/inspect_command.h>
 
@@ -20,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kUsage[] = "graph FILE [--json | --dot | --text | --kernels]";
+constexpr char kUsage[] = "graph FILE [--json | --dot | --text | --kernels | --device gpu]";
 
 // A text from a file may hold anything; JSON is UTF-8.
 std::string printable(const std::string& text) {
@@ -170,8 +175,78 @@ void print_kernels(const GraphDef& definition) {
                choice.declined.empty() ? "" : "  not " + choice.declined);
 }
 
+// Why the placer has put a node beside a GPU.
+std::string why_on_host(const StepNode& node, const std::vector<KernelSupport>& kernels,
+                        std::optional<DType> type) {
+  const bool any = std::any_of(kernels.begin(), kernels.end(),
+                               [](const KernelSupport& kernel) { return kernel.device_type == "GPU"; });
+  if (!any) return "no kernel for GPUs";
+  const bool fits = std::any_of(kernels.begin(), kernels.end(), [&](const KernelSupport& kernel) {
+    return kernel.device_type == "GPU" &&
+           (kernel.types.empty() || !type ||
+            std::find(kernel.types.begin(), kernel.types.end(), *type) != kernel.types.end());
+  });
+  if (!fits) return fmt::format("no kernel for GPUs takes {}", name(*type));
+  return node.origin->requested_device().empty() ? "it belongs to nodes that are" : "asked for";
+}
+
+// Needs the plug-in, but neither driver nor GPU.
+void print_host_nodes(const GraphDef& definition) {
+  Graph graph;
+  import_graph_def(Scope(graph), definition);
+  const PluginContents& plugin = installed_plugin();
+  if (gpu_plugin() == nullptr)  // else the table of kernels asks for them by itself
+    for (const auto& register_kernel : plugin.kernels) register_kernel();
+  std::vector<PlacerDevice> devices;
+  for (const char* type : {"CPU", "GPU"}) devices.push_back(PlacerDevice::named(local_device_name(type, 0)));
+  const std::string host = devices[0].name;
+  const Placer placer(std::move(devices), registered_kernel_table(false),
+                      {.allow_soft_placement = true, .log_placement = false, .default_device = host});
+
+  StepSignature signature;
+  for (const Fetch& end : ends_of(graph)) {
+    signature.fetched.emplace_back();
+    signature.targets.push_back(end.operation.node);
+  }
+  for (const auto& [output, zeros] : zeros_for_placeholders(graph))
+    signature.fed.emplace_back(output, zeros.shape());
+  StepGraph step = prune(signature);
+  Placements placements;
+  place(step, placer, placements);
+  std::vector<std::array<std::string, 3>> lines;
+  std::size_t nodes = 0, name_width = 0, op_width = 0;
+  for (const StepNode& node : step.nodes) {
+    if (node.origin == nullptr) continue;  // a fed value
+    ++nodes;
+    if (node.device != host) continue;
+    std::optional<DType> type;
+    if (!node.inputs.empty()) type = step.dtype(node.inputs[0]);
+    else if (!node.dtypes.empty()) type = node.dtypes[0];
+    lines.push_back(
+        {node.name, node.schema->name(), why_on_host(node, placer.kernels()(*node.schema), type)});
+    name_width = std::max(name_width, node.name.size());
+    op_width = std::max(op_width, node.schema->name().size());
+  }
+  fmt::print("{} of {} nodes would stay on the CPU beside a GPU\n", lines.size(), nodes);
+  for (const auto& [node, op, why] : lines)
+    fmt::print("{:<{}}  {:<{}}  {}\n", node, name_width, op, op_width, why);
+}
+
+// `--device gpu` without the last word, which parse_one_path would take for a path.
+std::vector<std::string> without_device(std::vector<std::string> words) {
+  const auto device = std::find(words.begin(), words.end(), "--device");
+  if (device == words.end()) return words;
+  const auto value = std::next(device);
+  if (value == words.end() || *value != "gpu")
+    throw CommandLineError(fmt::format("--device \"{}\" is not valid; it must be gpu; usage: kolo-inspect {}",
+                                       value == words.end() ? "" : *value, kUsage));
+  words.erase(value);
+  return words;
+}
+
 void inspect(const std::vector<std::string>& words) {
-  const OnePath options = parse_one_path(words, {"json", "dot", "text", "kernels"}, kUsage);
+  const OnePath options =
+      parse_one_path(without_device(words), {"json", "dot", "text", "kernels", "device"}, kUsage);
   if (options.help)
     return fmt::print(
         "Usage: kolo-inspect {}\n\n"
@@ -182,7 +257,10 @@ void inspect(const std::vector<std::string>& words) {
         "--text: the text form.\n"
         "--kernels: what would compute each node of a step of the whole graph on this machine, by the place "
         "where the\n"
-        "kernel is registered, and why not a faster one.\n",
+        "kernel is registered, and why not a faster one.\n"
+        "--device gpu: the nodes of such a step that would stay on the CPU on a machine with a GPU, and why. "
+        "Asks for the\n"
+        "plug-in (KOLO_CUDA), not for a GPU.\n",
         kUsage);
   if (options.flags.size() > 1)
     throw CommandLineError(fmt::format("--{} and --{} exclude each other; usage: kolo-inspect {}",
@@ -193,6 +271,7 @@ void inspect(const std::vector<std::string>& words) {
   else if (form == "dot") print_dot(graph);
   else if (form == "text") fmt::print("{}", graph_def_text(graph));
   else if (form == "kernels") print_kernels(graph);
+  else if (form == "device") print_host_nodes(graph);
   else print_list(graph);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 
@@ -101,6 +102,12 @@ void tell_no_gpu(const std::string& why, bool driver) {
 const char* build_id() { return kBuildId; }
 
 const PluginContents* gpu_plugin() { return opened().contents; }
+
+const PluginContents& installed_plugin() {
+  static const Opened installed = gpu_plugin() != nullptr ? opened() : open_plugin_file();
+  if (installed.contents == nullptr) throw FailedPreconditionError("{}", installed.refusal);
+  return *installed.contents;
+}
 
 std::shared_ptr<GpuPlatform> plugin_platform() {
   static const std::shared_ptr<GpuPlatform> platform = []() -> std::shared_ptr<GpuPlatform> {

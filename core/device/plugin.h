@@ -45,6 +45,10 @@ const char* build_id();
 /// kolo/ there. Any thread. Cost: below 1 ms without a driver.
 const PluginContents* gpu_plugin();
 
+/// The same whether there is a driver or not, to ask what it has kernels for. Throws FailedPreconditionError
+/// saying why there is none.
+const PluginContents& installed_plugin();
+
 /// Its GPUs; nullptr where none can be used. The first call says why, in one line of the log.
 /// Any thread.
 std::shared_ptr<GpuPlatform> plugin_platform();

@@ -5,6 +5,7 @@
 
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/training/rank_state.h>
@@ -48,6 +49,32 @@ TEST_F(InspectGraph, PrintsOneLineOfJson) {
   EXPECT_EQ(json["nodes"][2]["inputs"], nlohmann::json({"a", "^first"}));
   // The sum of the four bytes 00 00 80 3f.
   EXPECT_EQ(json["nodes"][0]["attrs"]["value"].dump(), R"({"crc32c":"dd54c4ab","dtype":"f32","shape":[]})");
+}
+
+// With a plug-in or, where the build has none, without.
+TEST_F(InspectGraph, ListsWhatWouldStayOnTheCpuBesideAGpu) {
+  Graph graph;
+  const Scope s(graph);
+  neg(s.named("on_gpu"), constant(s.named("one"), 1.0f));
+  const Output wide = constant(s.named("wide"), Tensor::zeros(DType::f64, {1, 1}));
+  matmul(s.named("product"), wide, wide);
+  neg(s.device("/cpu:0").named("pinned"), constant(s.device("/cpu:0").named("two"), 2.0f));
+  write_graph(graph, folder_ / "placed.pb");
+  if (inspect("graph --device gpu " + (folder_ / "placed.pb")) != 0) {
+    EXPECT_THAT(err_, HasSubstr("kolo-inspect: libkolo_cuda.so is neither in "));
+    return;
+  }
+  EXPECT_EQ(out_,
+            "4 of 6 nodes would stay on the CPU beside a GPU\n"
+            "wide     Const   it belongs to nodes that are\n"
+            "product  MatMul  no kernel for GPUs takes f64\n"
+            "two      Const   asked for\n"
+            "pinned   Neg     asked for\n");
+}
+
+TEST_F(InspectGraph, RefusesADeviceThatIsNoGpu) {
+  EXPECT_EQ(inspect("graph --device tpu " + (folder_ / "graph.pb")), 2);
+  EXPECT_THAT(err_, HasSubstr("--device \"tpu\" is not valid; it must be gpu"));
 }
 
 TEST_F(InspectGraph, DrawsDevicesAsBoxesAndControlEdgesDashed) {
