@@ -33,4 +33,5 @@ install(FILES ${CMAKE_BINARY_DIR}/koloConfig.cmake ${CMAKE_BINARY_DIR}/koloConfi
 
 # One archive for machines where nothing of kolo is installed.
 add_custom_target(bundle COMMAND ${PROJECT_SOURCE_DIR}/scripts/make_bundle ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/kolo.tar.xz
-                  DEPENDS kolo-bench kolo-inspect kolo-train kolorun $<TARGET_NAME_IF_EXISTS:kolo_cuda> USES_TERMINAL)
+                  DEPENDS kolo-bench kolo-inspect kolo-train kolorun $<TARGET_NAME_IF_EXISTS:kolo_cuda> $<TARGET_NAME_IF_EXISTS:gpu_numerics>
+                          $<TARGET_NAME_IF_EXISTS:gpu_probe> USES_TERMINAL)

@@ -1,0 +1,281 @@
+// gpu_numerics: every kernel of the plug-in on random data against the CPU in f64; --help says more. It uses
+// kolo's public face alone: what is compared is what programs get.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <bench/gpu/numeric_cases.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/device/gpu_platform.h>
+#include <kolo/core/graph/gradients.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/session.h>
+#include <kolo/optimizer/registry.h>
+
+namespace kolo::bench {
+namespace {
+
+constexpr double kOfProducts = 1e-5;  // of the sum of magnitudes
+constexpr double kOfOthers = 1e-6;    // of the largest element
+constexpr int kRepeats = 20;
+
+bool has_failed = false;
+
+void row(const std::string& test, const std::string& status, double value, const std::string& unit,
+         double ceiling) {
+  has_failed = has_failed || status == "failed";
+  const auto number = [](double x) { return std::isfinite(x) ? fmt::format("{:.3g}", x) : "null"; };
+  std::string words;
+  for (const char c : unit)
+    if (c >= ' ' && c != '"' && c != '\\') words += c;
+  fmt::print(R"({{"test":"numerics/{}","status":"{}","value":{},"unit":"{}","ceiling":{}}})"
+             "\n",
+             test, status, number(value), words, number(ceiling));
+  std::fflush(stdout);
+}
+
+Tensor random_tensor(const Shape& shape, std::mt19937& bits) {
+  std::uniform_real_distribution<float> number(-1, 1);
+  std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
+  for (float& x : numbers) x = number(bits);
+  return Tensor::of<float>(shape, std::span<const float>(numbers));
+}
+
+Tensor wide(const Tensor& narrow, bool magnitudes) {
+  std::vector<double> numbers;
+  for (const float x : narrow.span<float>()) numbers.push_back(magnitudes ? std::abs(x) : x);
+  return Tensor::of<double>(narrow.shape(), std::span<const double>(numbers));
+}
+
+SessionConfig config() {
+  SessionConfig made;
+  made.allow_soft_placement = false;
+  return made;
+}
+
+// The GPU's memory, as far as the next session will use it, holds NaN: what a kernel leaves out shows.
+void poison() {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output filled = fill(s, DType::f32, {1 << 21}, std::numeric_limits<double>::quiet_NaN());
+  Session(graph, config()).run(reduce_max(s, filled));
+}
+
+// The op and its gradients on one device, in one type.
+struct Branch {
+  Outputs inputs, results;  // inputs: the last is the weight of the results
+  Branch(const Scope& outer, const char* device, DType type, const Case& tested) {
+    Scope s = outer.device(device);
+    for (const Shape& shape : tested.inputs) inputs.push_back(placeholder(s, type, shape));
+    const Output y = tested.build(s, inputs);
+    results.push_back(y);
+    if (!tested.has_gradient) return;
+    const Outputs variables = inputs;
+    inputs.push_back(placeholder(s, type, y.shape()));
+    for (const Output& gradient : gradients(s, {y}, variables, {inputs.back()}))
+      if (gradient.node != nullptr) results.push_back(gradient);
+  }
+  std::vector<Tensor> run(Session& session, const std::vector<Tensor>& values) const {
+    Feeds feeds;
+    for (std::size_t i = 0; i < inputs.size(); ++i) feeds.push_back({inputs[i], values[i]});
+    return session.run(std::vector<Fetch>(results.begin(), results.end()), feeds);
+  }
+};
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// The largest error, as a part of the magnitude; NaN where one is.
+double error_of(const Tensor& gpu, const Tensor& exact, const Tensor& magnitudes, Judge judge) {
+  const auto ours = gpu.span<float>();
+  const auto right = exact.span<double>();
+  double largest = 1e-30, worst = 0;
+  for (const double x : right) largest = std::max(largest, std::abs(x));
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const double magnitude = judge == Judge::sums ? std::max(magnitudes.span<double>()[i], 1e-30) : largest;
+    const double error = std::abs(static_cast<double>(ours[i]) - right[i]) / magnitude;
+    if (!(error <= worst)) worst = error;  // NaN stays
+  }
+  return worst;
+}
+
+void check(const Case& tested) {
+  poison();
+  Graph graph;
+  const Scope s(graph);
+  const Branch gpu(s, "/gpu:0", DType::f32, tested);
+  const Branch exact(s, "/cpu:0", tested.judge == Judge::same ? DType::f32 : DType::f64, tested);
+  std::mt19937 bits(7);
+  std::vector<Tensor> values, wides, magnitudes;
+  for (const Output& input : gpu.inputs) {
+    values.push_back(random_tensor(input.shape(), bits));
+    wides.push_back(wide(values.back(), false));
+    magnitudes.push_back(wide(values.back(), true));
+  }
+  Session session(graph, config());
+  const std::vector<Tensor> first = gpu.run(session, values);
+  int differing = 0;
+  for (int i = 1; i < kRepeats; ++i) {
+    const std::vector<Tensor> again = gpu.run(session, values);
+    differing += !std::equal(first.begin(), first.end(), again.begin(), same_bits);
+  }
+  if (differing > 0) return row(tested.name, "failed", differing, "of 20 repeats have other bits", 0);
+  if (tested.judge == Judge::same) {
+    const std::vector<Tensor> cpu = exact.run(session, values);
+    const bool same = std::equal(first.begin(), first.end(), cpu.begin(), same_bits);
+    return row(tested.name, same ? "passed" : "failed", same ? 0 : 1, "other bits than the CPU's", 0);
+  }
+  const std::vector<Tensor> right = exact.run(session, wides), sums = exact.run(session, magnitudes);
+  double worst = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const double error = error_of(first[i], right[i], sums[i], tested.judge);
+    if (!(error <= worst)) worst = error;
+  }
+  const bool products = tested.judge == Judge::sums;
+  const double limit = products ? kOfProducts : kOfOthers;
+  row(tested.name, worst <= limit ? "passed" : "failed", worst,
+      products ? "of the sum of magnitudes" : "of the largest element", limit);
+}
+
+// Variables and slots after some updates.
+std::vector<Tensor> updated(const std::string& rule, const char* device) {
+  Graph graph;
+  Scope s = Scope(graph).device(device);
+  std::mt19937 bits(11);
+  const Variable v(s.named("v"), constant(s, random_tensor({37, 3}, bits)));
+  const Output gradient = placeholder(s, DType::f32, {37, 3});
+  const auto optimizer = make_optimizer(rule, {.learning_rate = optimizer_traits(rule).learning_rate});
+  const GradientPair pair{gradient, v};
+  const Operation update = optimizer->apply_gradients(s, std::span(&pair, 1));
+  const Operation first = global_variables_initializer(Scope(graph));
+  Session session(graph, config());
+  session.run(first);
+  for (int step = 0; step < 5; ++step) session.run(update, {{gradient, random_tensor({37, 3}, bits)}});
+  std::vector<Fetch> all;
+  for (const Variable& variable : global_variables(graph)) all.emplace_back(variable);
+  return session.run(all);
+}
+
+// Rules with powers or norms of whole tensors in them need not agree to the last bit.
+void check_update(const std::string& rule) {
+  poison();
+  const std::vector<Tensor> gpu = updated(rule, "/gpu:0"), cpu = updated(rule, "/cpu:0");
+  double error = std::equal(gpu.begin(), gpu.end(), cpu.begin(), same_bits) ? 0 : INFINITY;
+  const bool near = rule == "ftrl" || rule == "lamb" || rule == "lars";
+  if (near && error > 0) {
+    error = 0;
+    for (std::size_t i = 0; i < gpu.size(); ++i)
+      if (gpu[i].dtype() == DType::f32)
+        error = std::max(error, error_of(gpu[i], wide(cpu[i], false), cpu[i], Judge::near));
+  }
+  const double limit = near ? kOfProducts : 0;
+  row("update_" + rule, error <= limit ? "passed" : "failed", error,
+      near ? "of the largest element" : "other bits than the CPU's", limit);
+}
+
+// Each GPU has a part of the batch, the CPU adds the gradients up.
+void check_towers(int gpus) {
+  Graph graph;
+  Scope s(graph);
+  std::mt19937 bits(5);
+  const Tensor x = random_tensor({8 * gpus, 19}, bits), w = random_tensor({19, 10}, bits);
+  const auto gradient = [](Scope& tower, Output part, Output weights) {
+    const Output y = tanh(tower, matmul(tower, part, weights));
+    return gradients(tower, {reduce_sum(tower, square(tower, y))}, {weights})[0];
+  };
+  const Output all = placeholder(s, DType::f32, x.shape()), weights = placeholder(s, DType::f32, w.shape());
+  Outputs towers;
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    Scope tower = s.device(fmt::format("/gpu:{}", gpu));
+    const Output part = slice(s.device("/cpu:0"), all, {8 * gpu, 0}, {8, 19});
+    towers.push_back(gradient(tower, part, weights));
+  }
+  const Output sum = add_n(s.device("/cpu:0"), towers);
+  Scope cpu = s.device("/cpu:0");
+  const Output exact = gradient(cpu, cast(cpu, all, DType::f64), cast(cpu, weights, DType::f64));
+  Session session(graph, config());
+  const auto results = session.run(std::vector<Fetch>{sum, exact}, {{all, x}, {weights, w}});
+  const double error = error_of(results[0], results[1], results[1], Judge::near);
+  row(fmt::format("towers_{}", gpus), error <= kOfProducts ? "passed" : "failed", error,
+      "of the largest element", kOfProducts);
+}
+
+// More than there is: an error that says so, behind which the process goes on.
+void check_memory() {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output endless = reduce_max(s, fill(s, DType::f32, {std::int64_t{1} << 44}, 1));
+  const Output small = reduce_max(s, fill(s, DType::f32, {3}, 2));
+  Session session(graph, config());
+  std::string text = "more memory than there is was given";
+  try {
+    session.run(endless);
+  } catch (const ResourceExhaustedError& error) {
+    text = error.what();
+  }
+  const bool good =
+      text.find("is out of memory") != std::string::npos && session.run(small).value<float>() == 2;
+  row("memory", good ? "passed" : "failed", NAN, text, NAN);
+}
+
+int run(const std::string& only, bool large) {
+  const auto platform = gpu_platform(DeviceOptions());
+  if (platform == nullptr) return row("all", "skipped", NAN, "no CUDA device", NAN), 0;
+
+  const auto guarded = [&](const std::string& name, const std::function<void()>& work) {
+    if (!only.empty() && name.find(only) == std::string::npos) return;
+    try {
+      work();
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      const bool missing = text.starts_with("Cannot assign a device to node");
+      row(name, missing ? "skipped" : "failed", NAN, missing ? "there is no kernel for GPUs yet" : text, NAN);
+    }
+  };
+  for (const Case& tested : numeric_cases(large)) guarded(tested.name, [&] { check(tested); });
+  for (const std::string& rule : registered_optimizers())
+    guarded("update_" + rule, [&] { check_update(rule); });
+  guarded("memory", check_memory);
+  guarded("towers", [&] { check_towers(static_cast<int>(visible_gpus(*platform).size())); });
+  return has_failed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace kolo::bench
+
+int main(int argc, char** argv) {
+  using namespace kolo::bench;
+  std::string only;
+  bool large = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--large") large = true;
+    else if (word == "--only" && i + 1 < argc) only = argv[++i];
+    else {
+      fmt::print(
+          word == "--help" ? stdout : stderr,
+          "Usage: gpu_numerics [--large] [--only PART_OF_A_NAME]\n\n"
+          "Each kernel for GPUs, forward and backward, on random data in memory that held NaN before, beside "
+          "the CPU in f64:\nproducts and sums within {:.0e} of the sum of magnitudes, the rest within {:.0e} "
+          "of "
+          "the largest element, what IEEE 754\nsettles bit by bit; {} repeats give the same bits. --large: "
+          "sizes for a real GPU as well.\nA row of JSON each; exit 1 if one has failed.\n",
+          kOfProducts, kOfOthers, kRepeats);
+      return word == "--help" ? 0 : 2;
+    }
+  }
+  return run(only, large);
+}

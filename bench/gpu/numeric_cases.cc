@@ -1,0 +1,196 @@
+#include <bench/gpu/numeric_cases.h>
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include <kolo/core/ops/activations.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/convolution.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/losses.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/pooling.h>
+#include <kolo/core/ops/reductions.h>
+
+namespace kolo::bench {
+namespace {
+
+Build unary(Output (*op)(const Scope&, Output)) {
+  return [op](const Scope& s, const Outputs& x) { return op(s, x[0]); };
+}
+Build binary(Output (*op)(const Scope&, Output, Output)) {
+  return [op](const Scope& s, const Outputs& x) { return op(s, x[0], x[1]); };
+}
+// Of numbers in (0.5, 2.5).
+Build of_positive(Output (*op)(const Scope&, Output)) {
+  return [op](const Scope& s, const Outputs& x) {
+    const Output offset = cast(s, constant(s, 1.5f), x[0].dtype());
+    return op(s, add(s, x[0], offset));
+  };
+}
+Build reduced(Output (*op)(const Scope&, Output, ReduceOptions), std::vector<std::int64_t> axes) {
+  return
+      [op, axes = std::move(axes)](const Scope& s, const Outputs& x) { return op(s, x[0], {.axes = axes}); };
+}
+
+void add_products(std::vector<Case>& cases, bool large) {
+  struct Sizes {
+    std::int64_t rows, inner, cols;
+  };
+  std::vector<Sizes> sizes = {{1, 1, 1}, {3, 5, 7}, {17, 64, 1}, {1, 33, 128}, {31, 1, 9}, {64, 64, 64}};
+  if (large) sizes.insert(sizes.end(), {{1000, 1023, 1025}, {64, 3136, 1024}, {4096, 512, 4096}});
+  for (const auto [rows, inner, cols] : sizes)
+    for (const int transposes : {0, 1, 2, 3}) {
+      const bool a = (transposes & 1) != 0, b = (transposes & 2) != 0;
+      cases.push_back(
+          {fmt::format("matmul_{}x{}x{}{}{}", rows, inner, cols, a ? "_ta" : "", b ? "_tb" : ""),
+           Judge::sums,
+           {a ? Shape{inner, rows} : Shape{rows, inner}, b ? Shape{cols, inner} : Shape{inner, cols}},
+           [a, b](const Scope& s, const Outputs& x) {
+             return matmul(s, x[0], x[1], {.transpose_a = a, .transpose_b = b});
+           }});
+    }
+  cases.push_back({"batch_matmul", Judge::sums, {{4, 3, 5}, {4, 5, 7}}, [](const Scope& s, const Outputs& x) {
+                     return batch_matmul(s, x[0], x[1]);
+                   }});
+  std::vector<std::pair<Shape, Shape>> images = {
+      {{2, 1, 28, 28}, {4, 1, 5, 5}}, {{2, 3, 9, 7}, {4, 3, 3, 5}}, {{3, 5, 6, 6}, {7, 5, 1, 1}}};
+  if (large)
+    images.insert(images.end(), {{{64, 32, 14, 14}, {64, 32, 5, 5}}, {{32, 64, 57, 55}, {128, 64, 3, 3}}});
+  for (const auto& [image, filter] : images)
+    for (const std::int64_t stride : {1, 2})
+      for (const Padding padding : {Padding::same, Padding::valid})
+        cases.push_back({fmt::format("conv2d_{}c{}_{}f{}_s{}{}", image.dim(2), image.dim(1), filter.dim(2),
+                                     filter.dim(0), stride, padding == Padding::same ? "" : "_valid"),
+                         Judge::sums,
+                         {image, filter},
+                         [stride, padding](const Scope& s, const Outputs& x) {
+                           return conv2d(s, x[0], x[1], {.strides = {stride, stride}, .padding = padding});
+                         }});
+  cases.push_back({"bias_add", Judge::sums, {{3, 5, 7, 2}, {5}}, [](const Scope& s, const Outputs& x) {
+                     return bias_add(s, x[0], x[1]);
+                   }});
+  for (const auto& [name, axes] : {std::pair<const char*, std::vector<std::int64_t>>{"all", {}},
+                                   {"first", {0}},
+                                   {"middle", {1}},
+                                   {"last", {2}},
+                                   {"outer", {0, 2}}}) {
+    cases.push_back(
+        {fmt::format("reduce_sum_{}", name), Judge::sums, {{33, 5, 129}}, reduced(reduce_sum, axes)});
+    cases.push_back(
+        {fmt::format("reduce_mean_{}", name), Judge::sums, {{33, 5, 129}}, reduced(reduce_mean, axes)});
+    cases.push_back(
+        {fmt::format("reduce_max_{}", name), Judge::same, {{33, 5, 129}}, reduced(reduce_max, axes), false});
+    cases.push_back(
+        {fmt::format("reduce_min_{}", name), Judge::same, {{33, 5, 129}}, reduced(reduce_min, axes), false});
+  }
+  cases.push_back({"reduce_prod", Judge::near, {{7, 5}}, reduced(reduce_prod, {1}), false});
+  cases.push_back({"add_n", Judge::same, {{9, 11}, {9, 11}, {9, 11}}, [](const Scope& s, const Outputs& x) {
+                     return add_n(s, x);
+                   }});
+}
+
+struct Unary {
+  const char* name;
+  Output (*op)(const Scope&, Output);
+  bool has_gradient = true;
+};
+struct Binary {
+  const char* name;
+  Output (*op)(const Scope&, Output, Output);
+};
+
+void add_elementwise(std::vector<Case>& cases, bool large) {
+  const std::vector<Shape> one = {large ? Shape{1025, 1023} : Shape{33, 31}};
+  const std::vector<Shape> two = {one[0], one[0]};
+  for (const Unary& u : {Unary{"neg", neg},
+                         {"abs", abs},
+                         {"sign", sign, false},
+                         {"square", square},
+                         {"relu", relu},
+                         {"floor", floor, false},
+                         {"ceil", ceil, false},
+                         {"round", round, false}})
+    cases.push_back({u.name, Judge::same, one, unary(u.op), u.has_gradient});
+  for (const Unary& u :
+       {Unary{"exp", exp}, {"expm1", expm1}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"erf", erf}})
+    cases.push_back({u.name, Judge::near, one, unary(u.op)});
+  for (const Unary& u :
+       {Unary{"sqrt", sqrt}, {"rsqrt", rsqrt}, {"log", log}, {"log1p", log1p}, {"reciprocal", reciprocal}})
+    cases.push_back({u.name, Judge::near, one, of_positive(u.op)});
+  for (const Binary& b : {Binary{"add", add},
+                          {"sub", sub},
+                          {"mul", mul},
+                          {"maximum", maximum},
+                          {"minimum", minimum},
+                          {"squared_difference", squared_difference}}) {
+    cases.push_back({b.name, Judge::same, two, binary(b.op)});
+    cases.push_back(
+        {fmt::format("{}_broadcast", b.name), Judge::same, {{9, 1, 7}, {5, 1}}, binary(b.op), false});
+  }
+  for (const Binary& b : {Binary{"equal", equal},
+                          {"not_equal", not_equal},
+                          {"less", less},
+                          {"less_equal", less_equal},
+                          {"greater", greater},
+                          {"greater_equal", greater_equal}})
+    cases.push_back({b.name, Judge::same, two, binary(b.op), false});
+  cases.push_back({"div", Judge::same, two, binary(div), false});
+  cases.push_back({"select", Judge::same, two, [](const Scope& s, const Outputs& x) {
+                     return select(s, less(s, x[0], x[1]), x[0], x[1]);
+                   }});
+  cases.push_back({"cast_to_i32", Judge::same, one,
+                   [](const Scope& s, const Outputs& x) { return cast(s, x[0], DType::i32); }, false});
+  cases.push_back({"argmax",
+                   Judge::same,
+                   {{17, 10}},
+                   [](const Scope& s, const Outputs& x) { return argmax(s, x[0]); },
+                   false});
+}
+
+void add_layers(std::vector<Case>& cases) {
+  for (const Shape& shape : {Shape{5, 10}, Shape{3, 1000}}) {
+    const auto width = shape.dim(1);
+    cases.push_back(
+        {fmt::format("softmax_{}", width), Judge::near, {shape}, [](const Scope& s, const Outputs& x) {
+           return softmax(s, x[0]);
+         }});
+    cases.push_back(
+        {fmt::format("log_softmax_{}", width), Judge::near, {shape}, [](const Scope& s, const Outputs& x) {
+           return log_softmax(s, x[0]);
+         }});
+    cases.push_back(
+        {fmt::format("sparse_softmax_cross_entropy_{}", width),
+         Judge::near,
+         {shape},
+         [rows = shape.dim(0)](const Scope& s, const Outputs& x) {
+           std::vector<std::int32_t> labels;
+           for (std::int64_t i = 0; i < rows; ++i) labels.push_back(static_cast<std::int32_t>(3 * i % 10));
+           return sparse_softmax_cross_entropy_with_logits(
+               s, x[0], constant(s, Tensor::of<std::int32_t>({rows}, std::span<const std::int32_t>(labels))));
+         }});
+  }
+  for (const Padding padding : {Padding::same, Padding::valid})
+    for (const std::int64_t stride : {1, 2})
+      cases.push_back(
+          {fmt::format("max_pool_s{}{}", stride, padding == Padding::same ? "" : "_valid"),
+           Judge::near,
+           {{2, 3, 9, 7}},
+           [=](const Scope& s, const Outputs& x) {
+             return max_pool(s, x[0], {.window = {3, 2}, .strides = {stride, stride}, .padding = padding});
+           }});
+}
+
+}  // namespace
+
+std::vector<Case> numeric_cases(bool large) {
+  std::vector<Case> cases;
+  add_products(cases, large);
+  add_elementwise(cases, large);
+  add_layers(cases);
+  return cases;
+}
+
+}  // namespace kolo::bench
