@@ -3,14 +3,15 @@
 table of CUDA's functions plays the driver's answers."""
 import ctypes
 import glob
+import json
 import os
 import pathlib
 import re
 import subprocess
 import unittest
 
-from fake_gpu import CALM, FAKE, GPU, SMALL, FakeGpuTest
-from programs import BIN, Result, environment, finish, kolorun, run, start
+from fake_gpu import CALM, FAKE, GPU, SMALL, FakeGpuTest, write_digits
+from programs import BIN, SOURCE, Result, environment, finish, kolorun, run, start
 
 TESTS = FAKE.parent
 MLP = ("--model", "mlp", "--steps", 2)
@@ -153,8 +154,46 @@ class Node(FakeGpuTest):
                               env=environment(**GPU, KOLO_FAKE_CUDA_GPUS=8))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\nCUDA: built with .*; here: driver .*\(CUDA [\d.]+\), 8 GPUs: Fake, sm_90, 1\.0 GiB\n")
-        self.assertIn(f"cuBLASLt: built with ", done.stdout)
         self.assertIn(f"here: {FAKE}/libraries/libcublasLt.so.", done.stdout)
+
+
+class GpuCheck(FakeGpuTest):
+    """scripts/gpu_check: what can be asked of a GPU that is not there."""
+
+    def check(self, *args, **env):
+        done = subprocess.run([SOURCE / "scripts" / "gpu_check", *args, "--out", self.folder / "rows"], capture_output=True, text=True,
+                              timeout=120, env=environment(PATH=f"{BIN}:{os.environ['PATH']}", KOLO_DATA_DIR=self.folder, **env))
+        self.assertEqual((self.folder / "rows").read_text() if done.returncode == 0 else "", done.stdout)
+        return done
+
+    @unittest.skipIf(has_driver(), "there is a driver")
+    def test_without_a_gpu_every_row_says_so(self):
+        done = self.check()
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertGreater(len(rows), 10)
+        self.assertEqual({(row["status"], row["unit"]) for row in rows}, {("skipped", "no CUDA device")})
+
+    def test_rows_of_a_gpu_are_judged(self):
+        rows = [json.loads(line) for line in self.check("--only", "memory", **GPU).stdout.splitlines()]
+        self.assertEqual([(row["test"], row["status"]) for row in rows], [("numerics/memory", "passed")])
+        self.assertIn("is out of memory", rows[0]["unit"])
+
+    def test_one_of_two_ranks_is_killed(self):
+        (self.folder / "mnist").mkdir()
+        write_digits(self.folder / "mnist")
+        rows = [json.loads(line) for line in self.check("--only", "kill", **GPU).stdout.splitlines()]
+        self.assertEqual([(row["test"], row["status"]) for row in rows], [("kill", "passed")], (self.folder / "rows.log").read_text())
+
+    def test_a_part_that_fails_or_has_no_time_says_so(self):
+        for part, seconds, status, word in (("losses", "60", "failed", "no MNIST data"), ("ranks", "5", "skipped", "no time is left")):
+            with self.subTest(part=part):
+                rows = [json.loads(line) for line in self.check("--only", part, "--seconds", seconds, **GPU).stdout.splitlines()]
+                self.assertEqual([(row["test"], row["status"]) for row in rows], [(part, status)])
+                self.assertIn(word, rows[0]["unit"])
+
+    def test_a_part_that_there_is_not_is_refused(self):
+        done = self.check("--only", "nothing")
+        self.assertEqual((done.returncode, done.stderr), (2, 'gpu_check: there is no part "nothing"; --help lists them\n'))
 
 
 class Libraries(FakeGpuTest):
