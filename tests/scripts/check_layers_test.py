@@ -135,6 +135,12 @@ class CheckLayers(unittest.TestCase):
         self.write("core/graph/graph.cc", "#include <cuda_runtime_api.h>\n")
         self.expect_finding("core/graph/graph.cc:1", "name CUDA")
 
+    def test_finds_a_name_of_cuda_outside_the_plug_in_but_not_in_words(self):
+        self.write("core/graph/graph.cc", 'const char* text = "cudaMalloc";  // cudaFree is elsewhere\n')
+        self.assertEqual(check(self.folder.name)[0], 0)
+        self.write("core/graph/graph.cc", "void f() { cudnnCreate(nullptr); }\n")
+        self.expect_finding("core/graph/graph.cc:1", "uses cudnnCreate")
+
     def test_finds_the_library_including_the_plug_in(self):
         self.write_the_plug_in("")
         self.write("core/passes/prune.h", "#include <kolo/core/kernels/cuda/launch.h>\n")
