@@ -25,7 +25,9 @@ std::string allreduce_name(const std::string& fallback) {
   for (const auto& name : built)
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) allowed.push_back(name);
   std::string name = env_choice("KOLO_ALLREDUCE", fallback, allowed);
-  if (name == "auto" || std::find(built.begin(), built.end(), name) != built.end()) return name;
+  // Whether it can be is known when ranks compare their training step; all else goes as with "auto".
+  if (name == "auto" || name == "nccl" || std::find(built.begin(), built.end(), name) != built.end())
+    return name;
   throw InvalidArgumentError("KOLO_ALLREDUCE=\"{}\" is not in this build of kolo; it has auto, {}", name,
                              fmt::join(built, ", "));
 }
@@ -61,6 +63,8 @@ EngineOptions EngineOptions::from_environment() {
   o.stall_warning =
       decltype(o.stall_warning)(env_double("KOLO_STALL_WARNING_S", o.stall_warning.count(), 0, kYear));
   o.stall_abort = decltype(o.stall_abort)(env_double("KOLO_STALL_ABORT_S", o.stall_abort.count(), 0, kYear));
+  o.nccl_init_timeout = decltype(o.nccl_init_timeout)(
+      env_double("KOLO_NCCL_INIT_TIMEOUT_S", o.nccl_init_timeout.count(), 0.001, kYear));
   o.log_level = kolo::log_level();
   if (env_string("KOLO_COMM_THREAD_CORE"))
     o.comm_thread_core = static_cast<int>(env_int64("KOLO_COMM_THREAD_CORE", 0, 0, 4095));
@@ -71,13 +75,31 @@ EngineOptions EngineOptions::from_environment() {
 }
 
 const std::vector<std::string>& known_variables() {
-  static const std::vector<std::string> names = {
-      "KOLO_ALLREDUCE",      "KOLO_AUTOTUNE",           "KOLO_AUTOTUNE_LOG",     "KOLO_BUCKET_BYTES",
-      "KOLO_CACHE_CAPACITY", "KOLO_CHUNK_BYTES",        "KOLO_COMM_THREAD_CORE", "KOLO_CUDA_LIBRARIES",
-      "KOLO_CUDA_PLUGIN",    "KOLO_CUDA_SYNC",          "KOLO_CYCLE_TIME_MS",    "KOLO_DATA_DIR",
-      "KOLO_F32_WIRE",       "KOLO_FIRST_BUCKET_BYTES", "KOLO_FLIGHT_DIR",       "KOLO_FUSION_BYTES",
-      "KOLO_LAUNCHER",       "KOLO_LOG_LEVEL",          "KOLO_STALL_ABORT_S",    "KOLO_STALL_WARNING_S",
-      "KOLO_TERMINAL",       "KOLO_TIMELINE",           "KOLO_VIRTUAL_GPUS",     "KOLO_WORKSPACE_MIB"};
+  static const std::vector<std::string> names = {"KOLO_ALLREDUCE",
+                                                 "KOLO_AUTOTUNE",
+                                                 "KOLO_AUTOTUNE_LOG",
+                                                 "KOLO_BUCKET_BYTES",
+                                                 "KOLO_CACHE_CAPACITY",
+                                                 "KOLO_CHUNK_BYTES",
+                                                 "KOLO_COMM_THREAD_CORE",
+                                                 "KOLO_CUDA_LIBRARIES",
+                                                 "KOLO_CUDA_PLUGIN",
+                                                 "KOLO_CUDA_SYNC",
+                                                 "KOLO_CYCLE_TIME_MS",
+                                                 "KOLO_DATA_DIR",
+                                                 "KOLO_F32_WIRE",
+                                                 "KOLO_FIRST_BUCKET_BYTES",
+                                                 "KOLO_FLIGHT_DIR",
+                                                 "KOLO_FUSION_BYTES",
+                                                 "KOLO_LAUNCHER",
+                                                 "KOLO_LOG_LEVEL",
+                                                 "KOLO_NCCL_INIT_TIMEOUT_S",
+                                                 "KOLO_STALL_ABORT_S",
+                                                 "KOLO_STALL_WARNING_S",
+                                                 "KOLO_TERMINAL",
+                                                 "KOLO_TIMELINE",
+                                                 "KOLO_VIRTUAL_GPUS",
+                                                 "KOLO_WORKSPACE_MIB"};
   return names;
 }
 

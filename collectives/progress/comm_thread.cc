@@ -356,7 +356,7 @@ void CommThread::finish(Channel& channel, std::exception_ptr error) {
   if (timeline_) draw(channel, Clock::now());
   channel.phase = nullptr;
   const Submission front = channel.queue.pop();
-  if (error && channel.started) abandoned_.push_back(front.operation);
+  if (error && channel.started && !front.operation->give_up(error)) abandoned_.push_back(front.operation);
   channel.started = false;
   if (!error) finished_[front.channel].ticket = front.ticket;
   recorder_.finished(front.record, error != nullptr);

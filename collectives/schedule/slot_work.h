@@ -26,11 +26,16 @@ class SlotWork : public Collective {
   SlotWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> communicator,
            std::string label);
   const std::string& label() const { return label_; }
+  /// `text` with what it happened to in front: the rank, its step, the slot.
+  std::string described(const std::string& text) const;
   virtual OperationDetails details() const = 0;
 
   void start() final;
   Progress progress() final;
   const char* phase() const final;
+  bool give_up(const std::exception_ptr& error) final {
+    return stage_ == Stage::voting && give_up_voting(error);
+  }
 
  protected:
   Communicator& communicator() const { return *communicator_; }
@@ -40,6 +45,7 @@ class SlotWork : public Collective {
   virtual void start_voting(const StepFlags& own) = 0;
   virtual Progress advance_voting() = 0;
   virtual StepFlags votes() const = 0;
+  virtual bool give_up_voting(const std::exception_ptr& /*error*/) { return false; }
   /// What is left to do in a step that is not void. start_rest: false if nothing is.
   virtual bool start_rest() { return false; }
   virtual Progress advance_rest() { return Progress::finished; }
@@ -62,10 +68,12 @@ struct BucketMemory {
   std::shared_ptr<Buffer> buffer;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
+  std::byte* host_flags = nullptr;  // where the buffer is a GPU's: what stands for the flags in it
 
   TypedBuffer data() const { return {buffer->data(), elements, dtype}; }
   TypedBuffer flags() const {
-    return {buffer->data() + elements * static_cast<std::int64_t>(size_of(dtype)), kStepFlags, dtype};
+    std::byte* const behind = buffer->data() + elements * static_cast<std::int64_t>(size_of(dtype));
+    return {host_flags != nullptr ? host_flags : behind, kStepFlags, dtype};
   }
 };
 
@@ -95,6 +103,9 @@ class BucketWork final : public SlotWork {
   void start_voting(const StepFlags& own) override;
   Progress advance_voting() override;
   StepFlags votes() const override;
+  bool give_up_voting(const std::exception_ptr& error) override {
+    return exchange_.collective->give_up(error);
+  }
   const char* phase_of_work() const override { return exchange_.collective->phase(); }
 
   const BucketMemory memory_;

@@ -16,6 +16,8 @@
 
 namespace kolo {
 
+class Device;
+
 /// Rows of a tensor: each rank gives those that it has, every rank gets all.
 struct RowGatherSpec {
   std::string name;
@@ -43,6 +45,7 @@ struct ScheduleSpec {
   std::vector<ShardSpec> shards = {};
   detail::NamedTexts options = {};  // further values that must agree on all ranks
   ProcessSet process_set = {};      // the ranks that share the schedule
+  std::vector<Device*> gpus = {};   // of the session that makes the gradients; they outlive the schedule
 };
 
 namespace detail {

@@ -27,7 +27,7 @@ using ::testing::Key;
 
 // A step that ranks share.
 const RegisterOp step_op(OpSchema("TestGatheredStep").stateful().no_gradient());
-const RegisterVote step_vote("TestGatheredStep", [](const Node&) -> std::shared_ptr<StepVote> {
+const RegisterVote step_vote("TestGatheredStep", [](const Node&, const DeviceSet&) -> std::shared_ptr<StepVote> {
   return std::make_shared<testing::StubVote>();
 });
 
