@@ -191,7 +191,7 @@ std::shared_ptr<StepVote> make_schedule(const Node& group, const DeviceSet& devi
         describe(group), compared.size(), values.size());
   for (std::size_t i = 0; i < compared.size(); ++i) spec.options.emplace_back(compared[i], values[i]);
   spec.limits = detail::bucket_limits(group);
-  spec.gpus = gpus_of(group, devices);
+  if (group.op() == "GroupAllReduce") spec.gpus = gpus_of(group, devices);
   return std::make_shared<Schedule>(std::move(spec));
 }
 

@@ -103,8 +103,10 @@ class NcclReduction final : public DeviceReduction {
     const std::chrono::duration<double> waited = Clock::now() - started_, limit = communicator_->limit();
     if (limit.count() > 0 && waited > limit)
       throw DeadlineExceededError(
-          "NCCL has not finished after {:.1f} s; the limit KOLO_STALL_ABORT_S is {} s", waited.count(),
-          limit.count());
+          "NCCL has not finished after {:.1f} s, though all ranks have come to it; KOLO_STALL_ABORT_S says "
+          "for how "
+          "long to wait",
+          waited.count());
     return Progress::none;
   }
 

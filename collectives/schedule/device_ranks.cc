@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -29,6 +30,11 @@ struct Joined {
 Joined& joined() {
   static Joined only;
   return only;
+}
+
+// The watchdog is to find first which ranks have not come to a reduction, if any.
+std::chrono::duration<double> limit_of(std::chrono::duration<double> stall_abort) {
+  return stall_abort.count() > 0 ? stall_abort + std::chrono::seconds(1) : stall_abort;
 }
 
 bool is_busy() {
@@ -88,10 +94,11 @@ void share(const std::string& library, const std::optional<Error>& own) {
                         fmt::join(ranks, ", "));
   throw_error(
       *first,
-      fmt::format("{} does not connect the ranks' GPUs before step 1: {}. NCCL_DEBUG=INFO shows what it "
-                  "does; NCCL_P2P_DISABLE=1 avoids broken access between GPUs; containers need a "
-                  "/dev/shm of 1 GiB; KOLO_ALLREDUCE=mpi does without it",
-                  library, list));
+      fmt::format(
+          "{} does not connect the ranks' GPUs before the first step: {}. NCCL_DEBUG=INFO shows what it "
+          "does; NCCL_P2P_DISABLE=1 avoids broken access between GPUs; containers need a "
+          "/dev/shm of 1 GiB; KOLO_ALLREDUCE=mpi does without it",
+          library, list));
 }
 
 }  // namespace
@@ -135,7 +142,7 @@ std::shared_ptr<DeviceCollectives> detail::join_devices(Runtime& runtime, std::s
                                      .size = group.size(),
                                      .id = id,
                                      .timeout = runtime.options().nccl_init_timeout,
-                                     .limit = runtime.options().stall_abort,
+                                     .limit = limit_of(runtime.options().stall_abort),
                                      .check_ranks = [&runtime] { throw_if_broken(runtime); }});
     });
   share(library.name(), failure);

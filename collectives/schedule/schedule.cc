@@ -223,9 +223,9 @@ Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(sp
 bool Schedule::may_lie_on_gpu() const {
   const bool sums = spec_.reduction.op == ReduceOp::sum || spec_.reduction.op == ReduceOp::average;
   const auto runtime = detail::current_runtime();
-  return runtime && runtime->has_peers() && !spec_.gpus.empty() && !spec_.gpus[0]->runs_cpu_kernels() &&
-         device_library() != nullptr && sums && !spec_.reduction.is_scaled() && spec_.shards.empty() &&
-         spec_.process_set == ProcessSet() &&
+  return runtime && runtime->has_peers() && spec_.gpus && !spec_.gpus->empty() &&
+         !spec_.gpus->front()->runs_cpu_kernels() && device_library() != nullptr && sums &&
+         !spec_.reduction.is_scaled() && spec_.shards.empty() && spec_.process_set == ProcessSet() &&
          std::all_of(buckets_.begin(), buckets_.end(), [](const Bucket& b) { return b.dtype == DType::f32; });
 }
 
@@ -347,10 +347,10 @@ void Schedule::compare() {
 void Schedule::join_gpus() {
   const std::string& asked = core_->runtime->options().allreduce;
   if (may_lie_on_gpu() && !buckets_.empty() && (asked == "auto" || asked == "nccl"))
-    core_->gpus = detail::join_devices(*core_->runtime, spec_.gpus);
-  else if (asked == "nccl" && spec_.gpus.empty() && !buckets_.empty())
+    core_->gpus = detail::join_devices(*core_->runtime, *spec_.gpus);
+  else if (asked == "nccl" && spec_.gpus && spec_.gpus->empty())
     throw FailedPreconditionError(
-        "KOLO_ALLREDUCE=nccl was asked for, but no rank makes the gradients of \"{}\" on a GPU", spec_.name);
+        "KOLO_ALLREDUCE=nccl was asked for, but no rank makes its gradients on a GPU");
   if (core_->gpus == nullptr && memory_.size() > 0 && memory_[0] == nullptr) allocate(bucket_allocator());
   if (core_->gpus == nullptr) return;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -360,7 +360,7 @@ void Schedule::join_gpus() {
   }
 }
 
-Device* Schedule::device() const { return core_->gpus == nullptr ? nullptr : spec_.gpus[0]; }
+Device* Schedule::device() const { return core_->gpus == nullptr ? nullptr : spec_.gpus->front(); }
 
 void Schedule::make_works() {
   const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketExchange exchange,

@@ -46,7 +46,7 @@ NamedTexts described(const ScheduleSpec& spec) {
   texts.emplace_back("the bucket limit", std::to_string(spec.limits.bytes));
   texts.emplace_back("the first bucket's limit", std::to_string(spec.limits.first_bytes));
   texts.emplace_back("the sharding", describe_shards(spec.shards));
-  texts.emplace_back("the kind of device", spec.gpus.empty() ? "CPU" : "GPU");
+  texts.emplace_back("the kind of device", spec.gpus && !spec.gpus->empty() ? "GPU" : "CPU");
   return texts;
 }
 

@@ -45,7 +45,8 @@ struct ScheduleSpec {
   std::vector<ShardSpec> shards = {};
   detail::NamedTexts options = {};  // further values that must agree on all ranks
   ProcessSet process_set = {};      // the ranks that share the schedule
-  std::vector<Device*> gpus = {};   // of the session that makes the gradients; they outlive the schedule
+  // Of a training step: the GPUs of its session, which outlive the schedule; none where it computes on CPUs.
+  std::optional<std::vector<Device*>> gpus = {};
 };
 
 namespace detail {

@@ -13,7 +13,7 @@ FIRST = 2  # the first sum of a training; that before it tries the connections
 BY_NCCL = "gradients are reduced by NCCL 2.28.9 on the GPUs"
 STAGED = "gradients travel through the host's memory"
 # A machine that does something else as well needs 3 s for a step now and then; nothing of kolo's is to hang longer than that.
-LIMITS = {"KOLO_NCCL_INIT_TIMEOUT_S": 3, "KOLO_STALL_ABORT_S": 3}
+LIMITS = {"KOLO_NCCL_INIT_TIMEOUT_S": 3 * SLOWDOWN, "KOLO_STALL_ABORT_S": 3 * SLOWDOWN}
 DEADLINE_S = 40
 
 
@@ -114,11 +114,11 @@ class Faults(NcclTest):
         self.assert_told(f"kill:1:{FIRST + 3}", r"rank 1 on .* is gone \(last step \d+\)")
 
     def test_init_never_ends(self):
-        self.assert_told("hang_in_init:1", r"does not connect the ranks' GPUs before step 1: no connection within 3 s .* on ranks 0, 1")
+        self.assert_told("hang_in_init:1", r"does not connect the ranks' GPUs before the first step: no connection within \d+ s .* on ranks 0, 1")
 
     def test_a_first_sum_never_comes_or_is_wrong(self):
-        self.assert_told("hang:1:1", "before step 1: a first sum has not come within 3 s", ranks=(2,))
-        self.assert_told("wrong:1", "before step 1: a first sum is wrong: element 0 is .* on rank 1", ranks=(2,))
+        self.assert_told("hang:1:1", r"before the first step: a first sum has not come within \d+ s", ranks=(2,))
+        self.assert_told("wrong:1", "before the first step: a first sum is wrong: element 0 is .* on rank 1", ranks=(2,))
 
     def test_a_bucket_never_comes(self):
         self.assert_told(f"hang:1:{FIRST + 4}", r"rank \d in step \d+, bucket \d of the training step .*NCCL has not finished")
