@@ -3,8 +3,6 @@
 // it.
 #pragma once
 
-#include <exception>
-
 #include <kolo/collectives/reduce/reduction.h>
 
 namespace kolo {
@@ -21,9 +19,6 @@ class Collective {
   /// Does what can be done without waiting. `finished` is said once; an exception ends the operation as well,
   /// and may leave messages behind that still refer to its memory.
   virtual Progress progress() = 0;
-  /// It was started and will not be advanced any more, because of `error`, its own or another's. False:
-  /// something on its way may still refer to its memory, so that it must be kept.
-  virtual bool give_up(const std::exception_ptr& /*error*/) { return false; }
   /// What it is at, for a timeline: a literal such as "all-gather"; nullptr where it has no phases.
   virtual const char* phase() const { return nullptr; }
   /// False: it makes no call that belongs to the communication thread (MPI's), so a thread that would only

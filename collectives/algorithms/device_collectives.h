@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/collectives/algorithms/collective.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -18,7 +19,7 @@ namespace kolo {
 class Device;
 
 /// Elements in a GPU's memory that are summed over all ranks, in place, once a step.
-class DeviceReduction : public Collective {
+class DeviceReduction : public Collective, public Abortable {
  public:
   /// The elements and, behind them, the tail's. Zeros at first. It outlives the session's devices.
   virtual const std::shared_ptr<Buffer>& memory() const = 0;

@@ -52,8 +52,6 @@ EngineOptions EngineOptions::from_environment() {
   o.stall_warning =
       decltype(o.stall_warning)(env_double("KOLO_STALL_WARNING_S", o.stall_warning.count(), 0, kYear));
   o.stall_abort = decltype(o.stall_abort)(env_double("KOLO_STALL_ABORT_S", o.stall_abort.count(), 0, kYear));
-  o.nccl_init_timeout = decltype(o.nccl_init_timeout)(
-      env_double("KOLO_NCCL_INIT_TIMEOUT_S", o.nccl_init_timeout.count(), 0.001, kYear));
   o.log_level = kolo::log_level();
   if (env_string("KOLO_COMM_THREAD_CORE"))
     o.comm_thread_core = static_cast<int>(env_int64("KOLO_COMM_THREAD_CORE", 0, 0, 4095));

@@ -31,7 +31,6 @@ struct EngineOptions {
   std::string timeline;                             // KOLO_TIMELINE: a file, "" for none
   std::chrono::duration<double> stall_warning{60};  // KOLO_STALL_WARNING_S: 0 = never
   std::chrono::duration<double> stall_abort{600};   // KOLO_STALL_ABORT_S: 0 = never
-  std::chrono::duration<double> nccl_init_timeout{60};  // KOLO_NCCL_INIT_TIMEOUT_S: until ranks are connected
   LogLevel log_level = LogLevel::info;              // KOLO_LOG_LEVEL: debug|info|warning|error|off
   std::optional<int> comm_thread_core;              // KOLO_COMM_THREAD_CORE: left out = not pinned
   std::string flight_dir;  // KOLO_FLIGHT_DIR: where flight records go; "": see FlightRecorder::write

@@ -111,7 +111,7 @@ class NcclReduction final : public DeviceReduction {
   }
 
   // Afterwards nothing is on its way that refers to it.
-  bool give_up(const std::exception_ptr& error) override {
+  bool abort(const std::exception_ptr& error) override {
     communicator_->abort(error);
     gpu_.api.set_device(gpu_.gpu);
     of_gpu_.reset();
@@ -192,7 +192,7 @@ class NcclCollectives final : public DeviceCollectives {
     try {
       check_pattern(first, join);
     } catch (...) {
-      first.give_up(std::current_exception());  // before anything of it is freed
+      first.abort(std::current_exception());  // before anything of it is freed
       throw;
     }
   }

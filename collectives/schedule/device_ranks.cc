@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
@@ -30,6 +31,10 @@ struct Joined {
 Joined& joined() {
   static Joined only;
   return only;
+}
+
+std::chrono::duration<double> init_timeout() {
+  return std::chrono::duration<double>(env_double("KOLO_NCCL_INIT_TIMEOUT_S", 60, 0.001, 86400));
 }
 
 // The watchdog is to find first which ranks have not come to a reduction, if any.
@@ -141,7 +146,7 @@ std::shared_ptr<DeviceCollectives> detail::join_devices(Runtime& runtime, std::s
       made = library.join(*gpus[0], {.rank = group.rank(),
                                      .size = group.size(),
                                      .id = id,
-                                     .timeout = runtime.options().nccl_init_timeout,
+                                     .timeout = init_timeout(),
                                      .limit = limit_of(runtime.options().stall_abort),
                                      .check_ranks = [&runtime] { throw_if_broken(runtime); }});
     });

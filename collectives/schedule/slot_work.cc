@@ -135,6 +135,11 @@ Progress BucketWork::advance_voting() {
     throw_error(error.code(), described(error.what()));
   }
 }
+bool BucketWork::abort(const std::exception_ptr& error) {
+  auto* const abortable = dynamic_cast<Abortable*>(exchange_.collective.get());
+  return is_voting() && abortable != nullptr && abortable->abort(error);
+}
+
 StepFlags BucketWork::votes() const { return read_flags(memory_.dtype, memory_.flags().bytes); }
 
 RowsWork::RowsWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> ranks,

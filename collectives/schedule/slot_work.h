@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/collectives/algorithms/communicator.h>
 #include <kolo/collectives/algorithms/text_exchange.h>
 #include <kolo/collectives/progress/flight_recorder.h>
@@ -33,19 +34,16 @@ class SlotWork : public Collective {
   void start() final;
   Progress progress() final;
   const char* phase() const final;
-  bool give_up(const std::exception_ptr& error) final {
-    return stage_ == Stage::voting && give_up_voting(error);
-  }
 
  protected:
   Communicator& communicator() const { return *communicator_; }
+  bool is_voting() const { return stage_ == Stage::voting; }
 
  private:
   /// Starts what brings the flags of all ranks; advances it; reads them when it has finished.
   virtual void start_voting(const StepFlags& own) = 0;
   virtual Progress advance_voting() = 0;
   virtual StepFlags votes() const = 0;
-  virtual bool give_up_voting(const std::exception_ptr& /*error*/) { return false; }
   /// What is left to do in a step that is not void. start_rest: false if nothing is.
   virtual bool start_rest() { return false; }
   virtual Progress advance_rest() { return Progress::finished; }
@@ -93,19 +91,17 @@ BucketExchange gathered(Communicator& communicator, const BucketMemory& memory,
                         std::span<const std::int64_t> counts);
 
 /// The flags come behind the data, so that what they let through is there.
-class BucketWork final : public SlotWork {
+class BucketWork final : public SlotWork, public Abortable {
  public:
   BucketWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> communicator,
              BucketMemory memory, BucketExchange exchange, std::string label);
   OperationDetails details() const override;
+  bool abort(const std::exception_ptr& error) override;
 
  private:
   void start_voting(const StepFlags& own) override;
   Progress advance_voting() override;
   StepFlags votes() const override;
-  bool give_up_voting(const std::exception_ptr& error) override {
-    return exchange_.collective->give_up(error);
-  }
   const char* phase_of_work() const override { return exchange_.collective->phase(); }
 
   const BucketMemory memory_;
