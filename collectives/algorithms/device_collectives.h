@@ -72,8 +72,7 @@ class DeviceLibrary {
   virtual std::shared_ptr<DeviceCollectives> join(Device& device, const DeviceJoin& join) const = 0;
 };
 
-/// The one that the plug-in has brought; nullptr where it has not. Set while the plug-in registers its
-/// kernels.
+/// The one that the plug-in has brought, with its kernels; nullptr where it has not.
 const DeviceLibrary* device_library();
 void set_device_library(const DeviceLibrary* library);
 

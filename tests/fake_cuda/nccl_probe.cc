@@ -62,8 +62,9 @@ int swap_on(int swapping, DeviceCollectives& gpus) {
 int main(int argc, char** argv) {
   init(&argc, &argv);
   kernels_of("Add");  // brings the plug-in
-  const DeviceSet devices =
-      make_devices({.gpu_options = {.visible_device_list = std::to_string(local_rank())}});
+  DeviceOptions options;
+  options.gpu_options.visible_device_list = std::to_string(local_rank());
+  const DeviceSet devices = make_devices(options);
   Device& gpu = devices.find("GPU:0");
   const std::string id = world_group().broadcast(rank() == 0 ? device_library()->make_id() : "", 0);
   const auto gpus = device_library()->join(gpu, {.rank = rank(), .size = size(), .id = id});
