@@ -32,7 +32,7 @@ SlotWork::SlotWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<C
       reasons_(*communicator_) {}
 
 std::string SlotWork::described(const std::string& text) const {
-  return fmt::format("rank {} in step {}, {}: {}", communicator_->rank(), slots_->step(), label_, text);
+  return fmt::format("step {}, {}: {}", slots_->step(), label_, text);
 }
 
 void SlotWork::start() {

@@ -27,7 +27,7 @@ class SlotWork : public Collective {
   SlotWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> communicator,
            std::string label);
   const std::string& label() const { return label_; }
-  /// `text` with what it happened to in front: the rank, its step, the slot.
+  /// `text` with what it happened to in front: the step, the slot.
   std::string described(const std::string& text) const;
   virtual OperationDetails details() const = 0;
 

@@ -1,15 +1,20 @@
 // Reductions by NCCL without a training step around them: `nccl_probe sums` compares them with closed forms,
-// `nccl_probe swap RANK` starts two in the other order on that rank.
+// `nccl_probe end` lets rank 1 run out of data in the second step, `nccl_probe swap RANK` starts two in the
+// other order on that rank.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <exception>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <kolo/collectives/algorithms/device_collectives.h>
 #include <kolo/collectives/job/init.h>
+#include <kolo/collectives/schedule/schedule.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/device/device_set.h>
 #include <kolo/core/device/device_values.h>
 #include <kolo/core/kernels/kernel.h>
@@ -57,6 +62,31 @@ int swap_on(int swapping, DeviceCollectives& gpus) {
   return 0;
 }
 
+// What became of the bucket: "" if it was reduced.
+std::string submit(Schedule& schedule) {
+  std::promise<std::exception_ptr> over;
+  schedule.begin();
+  schedule.submit(0, [&](std::exception_ptr error) { over.set_value(std::move(error)); });
+  const auto error = over.get_future().get();
+  schedule.end();
+  return error ? message_of(error) : "";
+}
+
+int end_of_data(Device& gpu) {
+  Schedule schedule({.name = "probe",
+                     .reduction = ReduceOp::average,
+                     .gradients = {{.name = "w", .shape = {1000}}},
+                     .gpus = std::vector<Device*>{&gpu}});
+  schedule.compare();
+  if (schedule.device() != &gpu) return 2;
+  const Tensor gradient(DType::f32, {1000}, schedule.memory(0), 0);
+  write_to_device(Tensor::zeros(DType::f32, {1000}), gradient, gpu);
+  if (const std::string error = submit(schedule); !error.empty()) return 3;
+  if (rank() == 1) schedule.leave(StepFlag::end_of_data, "");
+  else if (submit(schedule) != "end of data on rank 1") return 4;
+  return schedule.take_outcome().has(StepFlag::end_of_data) ? 0 : 5;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -66,6 +96,7 @@ int main(int argc, char** argv) {
   options.gpu_options.visible_device_list = std::to_string(local_rank());
   const DeviceSet devices = make_devices(options);
   Device& gpu = devices.find("GPU:0");
+  if (argv[1] == std::string("end")) return end_of_data(gpu);
   const std::string id = world_group().broadcast(rank() == 0 ? device_library()->make_id() : "", 0);
   const auto gpus = device_library()->join(gpu, {.rank = rank(), .size = size(), .id = id});
   if (argc == 3) return swap_on(std::atoi(argv[2]), *gpus);
