@@ -76,7 +76,13 @@ void CudaQueue::enqueue(std::function<void()> work) {
 
 void CudaQueue::when_done(Done done) {
   make_current(api_, gpu_);
-  events_->when_done(gpu_, stream_.get(), std::move(done));
+  try {
+    events_->when_done(gpu_, stream_.get(), std::move(done));
+  } catch (...) {
+    // The caller takes this for the end, and gives back memory that what is queued still uses.
+    api_.stream_synchronize(stream_.get());
+    throw;
+  }
 }
 
 void CudaQueue::wait_for(CudaQueue& other) {
