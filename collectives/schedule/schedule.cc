@@ -334,6 +334,8 @@ void Schedule::compare() {
       throw FailedPreconditionError("Ranks disagree on the training step: {}",
                                     detail::words_of(*difference, core_->members));
     join_gpus();
+    // Before the ranks connect: who waits for them then waits in MPI.
+    detail::share_failure(group, [&] { make_memory(); });
     if (core_->num_slots() > 0) {
       core_->connect();
       make_works();
@@ -343,7 +345,6 @@ void Schedule::compare() {
   core_->compared = true;
 }
 
-// Without a GPU, or where NCCL does not serve, buckets lie in the host's memory.
 void Schedule::join_gpus() {
   const std::string& asked = core_->runtime->options().allreduce;
   if (may_lie_on_gpu() && !buckets_.empty() && (asked == "auto" || asked == "nccl"))
@@ -351,8 +352,14 @@ void Schedule::join_gpus() {
   else if (asked == "nccl" && spec_.gpus && spec_.gpus->empty())
     throw FailedPreconditionError(
         "KOLO_ALLREDUCE=nccl was asked for, but no rank makes its gradients on a GPU");
-  if (core_->gpus == nullptr && memory_.size() > 0 && memory_[0] == nullptr) allocate(bucket_allocator());
-  if (core_->gpus == nullptr) return;
+}
+
+// Without a GPU, or where NCCL does not serve, buckets lie in the host's memory.
+void Schedule::make_memory() {
+  if (core_->gpus == nullptr) {
+    if (!memory_.empty() && memory_[0] == nullptr) allocate(bucket_allocator());
+    return;
+  }
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     core_->on_gpu.push_back(core_->gpus->make_reduction(elements_of(buckets_[b]), kStepFlags,
                                                         spec_.reduction.op == ReduceOp::average));

@@ -121,6 +121,7 @@ class Schedule final : public StepVote {
   void allocate(Allocator& allocator);
   void plan_shards(Allocator& allocator);
   void join_gpus();
+  void make_memory();
   const GatheredBucket& gathered_bucket(int bucket) const;
   void make_works();
   void end_data();

@@ -66,8 +66,8 @@ void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStr
   });
 }
 
-// CUDA itself would wait where the target is not pinned; kolo shall not count on it. Pinned memory may be what
-// the stream has still to read.
+// CUDA itself would wait where the target is not pinned; kolo shall not count on it. Pinned memory may be
+// what the stream has still to read.
 void to_host(void* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
   check_host(target, bytes, "target");
   if (find_memory(target, bytes).place == Place::pageable) std::memset(target, 0xff, bytes);
