@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 from fake_gpu import CALM, FAKE, GPU, SMALL, FakeGpuTest, write_digits
-from programs import BIN, SOURCE, Result, environment, finish, kolorun, run, start
+from programs import BIN, SOURCE, Result, environment, finish, kolorun, mpirun, run, start
 
 TESTS = FAKE.parent
 MLP = ("--model", "mlp", "--steps", 2)
@@ -204,13 +204,13 @@ class Libraries(FakeGpuTest):
         if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
             self.skipTest("folders can be hidden by root alone, where the kernel lets it")
 
-    def train_without(self, *args, **env):
+    def train_without(self, *args, ranks=1, **env):
         cache = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
         files = re.findall(r"lib(?:cudnn|cublasLt|nccl)\.so\S* .*=> (\S+)", cache) + glob.glob("/usr/local/cuda*/lib64/libc*.so")
         hidden = sorted({os.path.dirname(os.path.realpath(file)) for file in files})
         script = 'for d in $HIDDEN; do mount -t tmpfs none "$d" || exit; done; exec "$0" "$@"'
         return finish(start("kolo-train", "--data", self.folder, *SMALL, *CALM, "--device", "gpu", *args,
-                            launcher=["unshare", "--mount", "sh", "-c", script],
+                            launcher=["unshare", "--mount", "sh", "-c", script, *(mpirun(ranks) if ranks > 1 else [])],
                             **{**GPU, "HIDDEN": " ".join(hidden), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/", **env}))
 
     def warnings(self, result):
@@ -227,6 +227,14 @@ class Libraries(FakeGpuTest):
                                            r"/nowhere/libcublasLt")
         ours = {e["global_step"]: e["loss"] for e in result.events if e["event"] == "progress"}
         self.assert_close(ours, self.losses("cpu", *args, *CALM))
+
+    def test_without_nccl_gradients_travel_through_the_hosts_memory(self):
+        result = self.assert_ok(self.train_without(*MLP, ranks=2, KOLO_FAKE_CUDA_GPUS=2, KOLO_CUDA_LIBRARIES="/nowhere"))
+        lines = [line for line in result.err.splitlines() if "without NCCL" in line]
+        self.assertEqual(len(lines), 1, result.err)
+        self.assertRegex(lines[0], r"rank 0 on \S+: libnccl\.so\.2 does not open: /nowhere/libnccl\.so\.2: cannot open")
+        ours = {e["global_step"]: e["loss"] for e in result.events if e["event"] == "progress"}
+        self.assert_close(ours, self.losses("cpu", *MLP, *CALM, ranks=2))
 
     def test_those_of_another_cuda_are_passed_over(self):
         lines = self.warnings(self.train_without("--model", "lenet", "--steps", 1, KOLO_CUDA_LIBRARIES=TESTS / "libraries_12"))

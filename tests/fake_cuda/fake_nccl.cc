@@ -33,7 +33,7 @@ constexpr int kRanks = 8;
 constexpr std::size_t kBytes = std::size_t{64} << 20;  // of the largest sum; sparse
 
 struct OfRank {
-  std::atomic<int> gpu{0};  // its number, from 1: the rank has come
+  std::atomic<int> gpu{0};  // its number in the machine, from 1: the rank has come
   std::atomic<std::uint64_t> given{0}, taken{0};
   std::size_t count = 0;  // of the sum that was given last
 };
@@ -93,7 +93,7 @@ struct ncclComm {
   }
   bool is_alone_on_its_gpu() const {
     return std::count_if(shared->ranks, shared->ranks + size,
-                         [&](const OfRank& r) { return r.gpu == gpu + 1; }) == 1;
+                         [&](const OfRank& r) { return r.gpu == number_in_machine(gpu) + 1; }) == 1;
   }
   // What is to be done of sum `number`: this rank's part is copied in when all have taken the one before, and
   // the sum is taken when all parts are there. In the order of the ranks: the same bits on all of them.
@@ -172,7 +172,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
     if (shared == nullptr || ranks > kRanks) return ncclSystemError;
     *comm = new ncclComm{.shared = shared, .rank = rank, .size = ranks, .gpu = current_gpu()};
     count_object(1);
-    if (!wished("hang_in_init")) shared->ranks[rank].gpu = current_gpu() + 1;
+    if (!wished("hang_in_init")) shared->ranks[rank].gpu = number_in_machine(current_gpu()) + 1;
     return ncclInProgress;
   });
 }

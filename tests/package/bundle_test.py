@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The archive of scripts/make_bundle in a root that holds a C library and /bin/sh, and nothing else.
 
-Usage: tests/package/bundle_test.py BUILD_FOLDER
+Usage: tests/package/bundle_test.py BUILD_FOLDER [FOLDER]     FOLDER: of the C library to take, else this machine's
 Skipped (77) without patchelf, or where it may not change its root or mount /proc there.
 """
 import json, os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv.pop(1))
+C_LIBRARY = sys.argv.pop(1) if len(sys.argv) > 1 and pathlib.Path(sys.argv[1]).is_dir() else None
 LIBRARIES = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libmvec.so.1", "libdl.so.2", "librt.so.1", "libpthread.so.0",
              "libutil.so.1", "libresolv.so.2"]
 
@@ -25,7 +26,7 @@ class Bundle(unittest.TestCase):
         found = dict(re.findall(r"(\S+) \(libc6,x86-64.*\) => (\S+)", subprocess.run(["/sbin/ldconfig", "-p"], check=True,
                                                                                    capture_output=True, text=True).stdout))
         for name in LIBRARIES:
-            shutil.copy(os.path.realpath(found[name]), cls.root / ("lib64" if name.startswith("ld-") else "lib") / name)
+            shutil.copy(os.path.realpath(os.path.join(C_LIBRARY, name) if C_LIBRARY else found[name]), cls.root / ("lib64" if name.startswith("ld-") else "lib") / name)
         subprocess.run(["tar", "-C", cls.root / "opt", "-xJf", cls.archive], check=True)
 
     @classmethod
