@@ -1,8 +1,7 @@
 // Ops that bring elements to other places: parts of tensors, tensors joined, turned, repeated; rows by
 // number.
-#include <algorithm>
-#include <cstring>
-#include <functional>
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -305,6 +304,22 @@ class OneHotKernel final : public Kernel {
   OneHotArguments arguments_;
 };
 
+// Each row of the result looks at all indices: sums then have an order, and no two threads write to one
+// place. The host, which can sort them, is faster where there are very many of both.
+template <int (*kAxis)(const KernelInit& init)>
+std::unique_ptr<Kernel> make_sum_of_rows(KernelInit& init) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const Shape &indices = init.input_shape(1), &sums = init.output_shape(0);
+  if (indices.is_fully_known() && sums.is_fully_known()) {
+    const std::int64_t rows = sums.dim(kAxis(init)), count = indices.elements();
+    if (count > 0 && rows > kMost / count)
+      return init.decline(fmt::format("{} rows of {} are too many for one look each", count, rows));
+  }
+  return planned<SumOfRowsKernel>(kAxis)(init);
+}
+int axis_attr(const KernelInit& init) { return init.attr<int>("axis"); }
+int first_axis(const KernelInit&) { return 0; }
+
 RegisterGpuKernel block(const char* op, BlockKernel::Make make) {
   return {op, kAllButStrings, planned<BlockKernel>(make)};
 }
@@ -323,11 +338,9 @@ const RegisterGpuKernel kernels[] = {
     {"ConcatGrad", kAllButStrings, planned<PartsKernel>(false)},
     {"Split", kAllButStrings, planned<PartsKernel>(false)},
     {"Gather", kAllButStrings, planned<GatherKernel>()},
-    {"GatherGrad", {DType::f32}, planned<SumOfRowsKernel>([](const KernelInit& init) {
-       return init.attr<int>("axis");
-     })},
-    {"UnsortedSegmentSum", {DType::f32}, planned<SumOfRowsKernel>([](const KernelInit&) { return 0; })},
-    {"SlicesToDense", {DType::f32}, planned<SumOfRowsKernel>([](const KernelInit&) { return 0; })},
+    {"GatherGrad", {DType::f32}, make_sum_of_rows<axis_attr>},
+    {"UnsortedSegmentSum", {DType::f32}, make_sum_of_rows<first_axis>},
+    {"SlicesToDense", {DType::f32}, make_sum_of_rows<first_axis>},
     {"ScatterAdd", {DType::f32}, planned<ScatterKernel>(Scatter::add)},
     {"ScatterSub", {DType::f32}, planned<ScatterKernel>(Scatter::sub)},
     {"ScatterUpdate", kAllButStrings, planned<ScatterKernel>(Scatter::update)},
