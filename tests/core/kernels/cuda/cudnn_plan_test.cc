@@ -8,12 +8,15 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <kolo/core/kernels/cuda/cudnn_graph.h>
 #include <tests/support/paths.h>
 
 namespace kolo::cuda {
 namespace {
+
+using ::testing::IsEmpty;
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
 
@@ -60,28 +63,37 @@ class CudnnPlan : public ::testing::TestWithParam<const char*> {
                               std::string& why) const {
     return DnnPlan::make(*api_, {.properties = properties_->get()}, question, most_workspace, why);
   }
-  void expect_plans(ConvolutionPass pass) {
+  // The layers for which there is none, so that kolo's own kernel computes them.
+  std::vector<std::string> layers_without_plan(ConvolutionPass pass) {
+    std::vector<std::string> without;
     for (const Layer& layer : kZoo) {
       const std::string name = fmt::format("{}_to_{}_of_{}x{}_on_{}_by_{}", layer.channels, layer.filters,
                                            layer.kernel, layer.kernel, layer.side, layer.stride);
-      SCOPED_TRACE(name);
       std::string why;
       const auto made = plan(question_of(pass, layer), 256 * kMib, why);
-      ASSERT_TRUE(made.has_value()) << why;
-      EXPECT_LE(made->workspace_bytes(), 256 * kMib);
+      if (!made) {
+        without.push_back(name);
+        continue;
+      }
+      EXPECT_LE(made->workspace_bytes(), 256 * kMib) << name;
       RecordProperty(name, fmt::format("engine {}, workspace {}", made->engine(), made->workspace_bytes()));
     }
+    return without;
   }
 
   const DnnApi* api_ = nullptr;
   std::optional<DnnDescriptor> properties_;
 };
 
-// In f32, without tensor cores: none of them needs kolo's own kernel.
-TEST_P(CudnnPlan, IsFoundForTheResultsOfAllLayersOfTheZoo) { expect_plans(ConvolutionPass::results); }
-TEST_P(CudnnPlan, IsFoundForTheImagesGradientsOfAllLayersOfTheZoo) { expect_plans(ConvolutionPass::images); }
+// In f32, without tensor cores.
+TEST_P(CudnnPlan, IsFoundForTheResultsOfAllLayersOfTheZoo) {
+  EXPECT_THAT(layers_without_plan(ConvolutionPass::results), IsEmpty());
+}
+TEST_P(CudnnPlan, IsFoundForTheImagesGradientsOfAllLayersOfTheZoo) {
+  EXPECT_THAT(layers_without_plan(ConvolutionPass::images), IsEmpty());
+}
 TEST_P(CudnnPlan, IsFoundForTheWeightsGradientsOfAllLayersOfTheZoo) {
-  expect_plans(ConvolutionPass::weights);
+  EXPECT_THAT(layers_without_plan(ConvolutionPass::weights), IsEmpty());
 }
 
 TEST_P(CudnnPlan, TakesAnEngineForTensorCoresWhereTf32IsAllowed) {
