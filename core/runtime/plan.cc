@@ -76,7 +76,8 @@ void Plan::make_kernel(int index, Kernels& made) {
   for (const StepValue in : node.inputs) inputs.push_back(graph_.shape(in));
   auto kernel = make_kernel_for(node, inputs, node.shapes, made.scratch_bytes[index], made.chosen[index]);
   if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) {
-    const bool of_streams = node.schema->name() == kRecvOp || node.schema->name() == kFenceOp;
+    const bool is_native = device.stream() != nullptr && device.stream()->native() != nullptr;
+    const bool of_streams = is_native || node.schema->name() == kRecvOp || node.schema->name() == kFenceOp;
     made.kernels[index] = of_streams ? told_of_errors(std::move(kernel), made.errors) : std::move(kernel);
     return;
   }

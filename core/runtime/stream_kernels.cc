@@ -95,6 +95,7 @@ class ToldKernel final : public AsyncKernel {
       : kernel_(std::move(kernel)), errors_(std::move(errors)) {}
 
   void start(KernelContext& context, Completion done) override {
+    if (auto error = errors_->first()) return done(std::move(error));
     done_ = done;
     static_cast<AsyncKernel&>(*kernel_).start(context, {&ToldKernel::end, this, 0});
   }

@@ -65,8 +65,8 @@ std::unique_ptr<Kernel> waited_on_stream(std::unique_ptr<Kernel> kernel, StreamP
 /// True of what either has made.
 bool runs_on_stream(const Kernel& kernel);
 
-/// Of an AsyncKernel that brings something back from a device, or waits for it: it ends with the error of
-/// what went before.
+/// Of an AsyncKernel that brings something back from a device, waits for it, or sends what it has made: it
+/// ends with the error of what went before, at once where that is known when it starts.
 std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors);
 
 /// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,

@@ -54,6 +54,7 @@ class CudaDevice final : public Device {
       : Device(name, kGpuPriority), gpu_(std::move(gpu)), allow_tf32_(allow_tf32) {}
 
   PhysicalGpu& physical() const { return *gpu_; }
+  const std::shared_ptr<PhysicalGpu>& shared() const { return gpu_; }
   /// Of the session: see GpuOptions.
   bool allow_tf32() const { return allow_tf32_; }
   std::string physical_description() const override { return gpu_->description; }
