@@ -43,6 +43,7 @@ PlacerNode placer_node(const StepGraph& graph, const StepNode& node, const Place
   made.colocation_groups = node.origin->colocation_groups();
   made.in_groups = !loop;
   if (const std::string* device = placements.find(*node.origin)) made.assigned_device = *device;
+  made.refused_type = placements.refused_type(*node.origin);
   return made;
 }
 
@@ -106,6 +107,19 @@ void Placements::add(const Node& node, const std::string& device, bool with_grou
       groups_.emplace(group.substr(sizeof(kGroupPrefix) - 1), device);
     }
   if (!in_group) groups_.emplace(node.name(), device);
+}
+
+bool Placements::refuse(const Node& node, const std::string& device_type) {
+  if (!refused_.emplace(node.id(), device_type).second) return false;
+  devices_.erase(node.id());
+  groups_.erase(node.name());
+  return true;
+}
+
+const std::string& Placements::refused_type(const Node& node) const {
+  static const std::string none;
+  const auto found = refused_.find(node.id());
+  return found == refused_.end() ? none : found->second;
 }
 
 const std::vector<const Node*>& Placements::updaters_of(const Node& storage) {

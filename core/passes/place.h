@@ -18,12 +18,18 @@ class Placements {
   /// Where groups of colocated nodes are, by the name behind "loc:@".
   const std::map<std::string, std::string>& group_devices() const { return groups_; }
   void add(const Node& node, const std::string& device, bool with_groups);
+  /// The node has no place any more and will not get one on that type of device; false where that is so
+  /// already.
+  bool refuse(const Node& node, const std::string& device_type);
+  /// "" where there is none.
+  const std::string& refused_type(const Node& node) const;
   /// The nodes of the graph that update the variable, as far as the graph has grown.
   const std::vector<const Node*>& updaters_of(const Node& storage);
 
  private:
   std::map<int, std::string> devices_;  // by node id
   std::map<std::string, std::string> groups_;
+  std::map<int, std::string> refused_;                // types of devices, by node id
   std::map<int, std::vector<const Node*>> updaters_;  // by the storage's id
   int scanned_ = 0;                                   // nodes of the graph that updaters_ knows of
 };

@@ -104,6 +104,8 @@ void Colocation::add(int index) {
   const PlacerNode& node = nodes_[index];
   Group& group = groups_[index];
   group.types = supported_types(node);
+  if (!node.refused_type.empty())
+    std::erase_if(group.types, [&](const SupportedType& own) { return own.type == node.refused_type; });
   if (!node.assigned_device.empty()) return add_assigned(index);
   const auto spec = parse_device_spec(node.requested_device);
   if (node.constraint_only && (group.types.empty() || !spec)) {

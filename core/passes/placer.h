@@ -33,6 +33,7 @@ struct PlacerNode {
   std::vector<int> control_inputs = {};
   const AttrMap* attrs = nullptr;    // for messages
   std::string assigned_device = {};  // kept where it is set; where it is not, place() sets it
+  std::string refused_type = {};     // a type of device that cannot run it, whatever the table says
   /// Not to be placed now: its wishes count as far as they fit, for the sake of the nodes it belongs to.
   bool constraint_only = false;
 };

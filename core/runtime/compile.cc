@@ -1,5 +1,6 @@
 #include <kolo/core/runtime/compile.h>
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -34,9 +35,7 @@ class Compilation final : public PassContext {
   PlanEnvironment& environment_;
 };
 
-}  // namespace
-
-std::unique_ptr<Plan> compile_plan(const StepSignature& signature, PlanEnvironment& environment) {
+std::unique_ptr<Plan> compile_as_placed(const StepSignature& signature, PlanEnvironment& environment) {
   StepGraph graph = prune(signature);
   Compilation compilation(environment);
   rewrite_step(graph, compilation);
@@ -47,6 +46,25 @@ std::unique_ptr<Plan> compile_plan(const StepSignature& signature, PlanEnvironme
       node.resource = std::move(loop);
   const std::string host = host_of(graph, environment.devices());
   return std::make_unique<Plan>(std::move(graph), environment, std::move(compilation.votes), host);
+}
+
+}  // namespace
+
+// What a kernel can take may depend on more than the placer asks for: shapes, say.
+std::unique_ptr<Plan> compile_plan(const StepSignature& signature, PlanEnvironment& environment) {
+  std::exception_ptr declined;
+  while (true) {
+    try {
+      return compile_as_placed(signature, environment);
+    } catch (const NoKernelError& error) {
+      if (error.origin == nullptr || !environment.place_elsewhere(*error.origin, error.device_type)) throw;
+      declined = std::current_exception();
+    } catch (const InvalidArgumentError&) {
+      // No other device may have it; then that is not what is to be told.
+      if (declined) std::rethrow_exception(declined);
+      throw;
+    }
+  }
 }
 
 }  // namespace kolo

@@ -126,8 +126,10 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
     reasons +=
         fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", entry.place.text(), init.decline_reason());
   }
-  throw UnimplementedError("no kernel takes node \"{}\", {} of {} on {}{}{}", node.name, node.schema->name(),
-                           type, node.device, reasons.empty() ? "" : ": ", reasons);
+  throw NoKernelError(
+      fmt::format("no kernel takes node \"{}\", {} of {} on {}{}{}", node.name, node.schema->name(), type,
+                  node.device, reasons.empty() ? "" : ": ", reasons),
+      node.origin, device.type());
 }
 
 std::string Plan::lane(const StepNode& node, const Kernel* kernel) const {

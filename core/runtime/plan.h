@@ -107,12 +107,24 @@ class PlanEnvironment {
   virtual const DeviceSet& devices() const = 0;
   /// Gives each node of the step its device.
   virtual void place(StepGraph& graph) = 0;
+  /// For a node whose kernels on that type of device have all declined it: false, unless it may have a place
+  /// on another one. Its place is forgotten then.
+  virtual bool place_elsewhere(const Node& node, const std::string& device_type) = 0;
   virtual int intra_op_threads() const = 0;
   virtual GraphOptions graph_options() const = 0;
   virtual VariableStorage& variable(const Node& storage) = 0;
   virtual RandomState& random_state(const std::string& node, std::int64_t op_seed) = 0;
   /// See PassContext::vote.
   virtual std::shared_ptr<StepVote> vote(const Node& node) = 0;
+};
+
+/// Every kernel of the node's op and type, on the type of device where it is, has declined it.
+class NoKernelError final : public UnimplementedError {
+ public:
+  NoKernelError(const std::string& message, const Node* origin, std::string device_type)
+      : UnimplementedError("{}", message), origin(origin), device_type(std::move(device_type)) {}
+  const Node* origin;  // null for a node that a pass has made
+  std::string device_type;
 };
 
 /// Which of a node's kernels took it, and why not one that was asked before.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <kolo/core/base/log.h>
+#include <kolo/core/graph/graph.h>
 #include <kolo/core/passes/prune.h>
 
 namespace kolo {
@@ -43,6 +44,14 @@ SessionDevices::SessionDevices(const SessionConfig& config)
 void SessionDevices::place(StepGraph& graph) {
   MutexLock lock(mutex_);
   kolo::place(graph, placer_, placements_);
+}
+
+// A request for a type of device is heeded to the letter unless placement is soft.
+bool SessionDevices::place_elsewhere(const Node& node, const std::string& device_type) {
+  const auto asked = parse_device_spec(node.requested_device());
+  if (!placer_.options().allow_soft_placement && asked && asked->type) return false;
+  MutexLock lock(mutex_);
+  return placements_.refuse(node, device_type);
 }
 
 Device& SessionDevices::device_of(const Node& storage) {

@@ -18,6 +18,8 @@ class SessionDevices {
   const DeviceSet& devices() const { return devices_; }
   /// Throws as kolo::place.
   void place(StepGraph& graph) KOLO_EXCLUDES(mutex_);
+  /// As PlanEnvironment has it.
+  bool place_elsewhere(const Node& node, const std::string& device_type) KOLO_EXCLUDES(mutex_);
   /// Where the variable is, or where it goes now if no step has needed it yet.
   Device& device_of(const Node& storage) KOLO_EXCLUDES(mutex_);
 

@@ -30,6 +30,9 @@ class SessionState final : public PlanEnvironment {
 
   const DeviceSet& devices() const override { return devices_.devices(); }
   void place(StepGraph& graph) override { devices_.place(graph); }
+  bool place_elsewhere(const Node& node, const std::string& device_type) override {
+    return devices_.place_elsewhere(node, device_type);
+  }
   GraphOptions graph_options() const override { return config_.graph_options; }
   int intra_op_threads() const override { return intra_op_threads_; }
   /// The storage of the variable whose node is `storage`; made at the first use, uninitialised. For savers

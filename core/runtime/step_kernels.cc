@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/kernels/deferred_check.h>
 
 namespace kolo {
 namespace {
@@ -25,7 +26,7 @@ std::vector<Shape> input_shapes(const KernelContext& context) {
   return shapes;
 }
 
-class ShapeKernel final : public Kernel {
+class ShapeKernel final : public Kernel, public DeferredCheck {
  public:
   ShapeKernel(std::unique_ptr<Kernel> kernel, const StepGraph& step, const StepNode& node, Allocator& memory,
               MakeForShapes make)
@@ -45,6 +46,10 @@ class ShapeKernel final : public Kernel {
                            Tensor(node_.dtypes[o], outputs_[o], memory_of(static_cast<int>(o))));
     context.scratch_memory = scratch_ != nullptr ? scratch_->data() : nullptr;
     shaped_->compute(context);
+  }
+
+  void check() override {
+    if (auto* const found = dynamic_cast<DeferredCheck*>(shaped_.get())) found->check();
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/deferred_check.h>
 #include <kolo/core/runtime/node_error.h>
 
 namespace kolo {
@@ -15,7 +16,10 @@ using Clock = std::chrono::steady_clock;
 class QueuedKernel final : public Kernel {
  public:
   QueuedKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
-      : kernel_(std::move(kernel)), place_(std::move(place)) {}
+      : kernel_(std::move(kernel)), place_(std::move(place)) {
+    if (auto* const found = dynamic_cast<DeferredCheck*>(kernel_.get()))
+      place_.errors->watch([this, found] { with_name([found] { found->check(); }); });
+  }
 
   void compute(KernelContext& context) override {
     context_ = &context;
@@ -26,16 +30,26 @@ class QueuedKernel final : public Kernel {
 
  private:
   void run() {
-    if (place_.errors->first()) return;
+    if (place_.errors->noted()) return;
     set_intra_op_threads(place_.threads);
     times_.start = Clock::now();
     try {
-      kernel_->compute(*context_);
+      with_name([this] { kernel_->compute(*context_); });
     } catch (...) {
-      const StepNode& node = place_.node;
-      place_.errors->note(described(std::current_exception(), node.name, node.schema->name(), node.device));
+      place_.errors->note(std::current_exception());
     }
     times_.end = Clock::now();
+  }
+
+  template <typename Work>
+  void with_name(const Work& work) const {
+    try {
+      work();
+    } catch (...) {
+      const StepNode& node = place_.node;
+      std::rethrow_exception(
+          described(std::current_exception(), node.name, node.schema->name(), node.device));
+    }
   }
 
   const std::unique_ptr<Kernel> kernel_;
@@ -119,14 +133,37 @@ void StreamErrors::note(std::exception_ptr error) {
   if (!error_) error_ = std::move(error);
 }
 
-std::exception_ptr StreamErrors::first() const {
+void StreamErrors::watch(std::function<void()> check) {
   MutexLock lock(mutex_);
+  checks_.push_back(std::move(check));
+}
+
+std::exception_ptr StreamErrors::noted() const {
+  MutexLock lock(mutex_);
+  return error_;
+}
+
+std::exception_ptr StreamErrors::first() {
+  MutexLock lock(mutex_);
+  if (!error_) ask();
   return error_;
 }
 
 std::exception_ptr StreamErrors::take() {
   MutexLock lock(mutex_);
+  ask();
   return std::exchange(error_, nullptr);
+}
+
+// All of them: each forgets what it tells.
+void StreamErrors::ask() {
+  for (const auto& check : checks_) {
+    try {
+      check();
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+    }
+  }
 }
 
 std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/device/stream.h>
@@ -21,12 +22,22 @@ namespace kolo {
 class StreamErrors {
  public:
   void note(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
-  std::exception_ptr first() const KOLO_EXCLUDES(mutex_);
+  /// `check` throws what its kernel has found so far, and forgets it. Of several the first watched is asked
+  /// first.
+  void watch(std::function<void()> check) KOLO_EXCLUDES(mutex_);
+  /// What has been noted.
+  std::exception_ptr noted() const KOLO_EXCLUDES(mutex_);
+  /// That, or what those who are watched have found.
+  std::exception_ptr first() KOLO_EXCLUDES(mutex_);
+  /// The same, at the end of a run: forgotten.
   std::exception_ptr take() KOLO_EXCLUDES(mutex_);
 
  private:
+  void ask() KOLO_REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> checks_ KOLO_GUARDED_BY(mutex_);
 };
 
 /// What a kernel on a stream needs of its plan, which outlives it.

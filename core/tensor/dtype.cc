@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <bit>
-#include <cstring>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/tensor/small_float.h>
 
 namespace kolo {
 namespace {
@@ -55,42 +54,10 @@ DType dtype_from_name(std::string_view text) {
   throw InvalidArgumentError("\"{}\" is not a data type; known: {}", text, known);
 }
 
-// Round to nearest even by way of the float's bits; subnormals, infinities and NaN included.
-Half::Half(float value) {
-  const std::uint32_t f = std::bit_cast<std::uint32_t>(value);
-  const std::uint16_t sign = static_cast<std::uint16_t>(f >> 16 & 0x8000);
-  const std::uint32_t magnitude = f & 0x7fffffff;
-  if (magnitude > 0x7f800000) {
-    bits = sign | 0x7e00;
-  } else if (magnitude >= 0x477ff000) {  // 65520 and more round to infinity
-    bits = sign | 0x7c00;
-  } else if (magnitude >= 0x38800000) {
-    const std::uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
-    bits = static_cast<std::uint16_t>(sign | ((rounded - 0x38000000) >> 13));
-  } else {
-    // Subnormal: adding 0.5 lets the float unit round at the right place.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    bits = static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000));
-  }
-}
-
-Half::operator float() const {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
-  const std::uint32_t exponent = bits >> 10 & 0x1f;
-  const std::uint32_t mantissa = bits & 0x3ff;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000 | mantissa << 13);
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-  const float subnormal = static_cast<float>(mantissa) * 0x1p-24f;
-  return sign == 0 ? subnormal : -subnormal;
-}
-
-BFloat16::BFloat16(float value) {
-  const std::uint32_t f = std::bit_cast<std::uint32_t>(value);
-  const bool nan = (f & 0x7fffffff) > 0x7f800000;
-  bits = static_cast<std::uint16_t>(nan ? (f >> 16 | 0x40) : (f + 0x7fff + (f >> 16 & 1)) >> 16);
-}
-
-BFloat16::operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+Half::Half(float value) : bits(detail::half_bits(value)) {}
+Half::operator float() const { return detail::float_of_half(bits); }
+BFloat16::BFloat16(float value) : bits(detail::bfloat16_bits(value)) {}
+BFloat16::operator float() const { return detail::float_of_bfloat16(bits); }
 
 }  // namespace kolo
 

@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Handle {
 };
 
 struct Operation {
+  bool rounds = false;  // to TF32's 10 bits
   bool transpose_a = false, transpose_b = false;
 };
 
@@ -111,13 +113,16 @@ const float* operand(const void* memory, const Matrix& matrix, std::uint32_t ali
 void multiply(const Choice& problem, const float* a, const float* b, float* c, float alpha, float beta) {
   const auto& [operation, la, lb, lc, alignment] = problem;
   const std::int64_t inner = operation.transpose_a ? la.rows : la.cols;
+  const auto taken = [rounds = operation.rounds](float x) {
+    return rounds ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000) : x;
+  };
   for (std::int64_t n = 0; n < lc.batch; ++n)
     for (std::int64_t row = 0; row < lc.rows; ++row)
       for (std::int64_t col = 0; col < lc.cols; ++col) {
         float sum = 0;
         for (std::int64_t k = 0; k < inner; ++k)
-          sum += a[n * la.batch_step + (operation.transpose_a ? la.at(k, row) : la.at(row, k))] *
-                 b[n * lb.batch_step + (operation.transpose_b ? lb.at(col, k) : lb.at(k, col))];
+          sum += taken(a[n * la.batch_step + (operation.transpose_a ? la.at(k, row) : la.at(row, k))]) *
+                 taken(b[n * lb.batch_step + (operation.transpose_b ? lb.at(col, k) : lb.at(k, col))]);
         float& result = c[n * lc.batch_step + lc.at(row, col)];
         result = alpha * sum + (beta == 0 ? 0 : beta * result);
       }
@@ -139,8 +144,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return destroy<Handle>
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
-  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  return create("cublasLtMatmulDescCreate", made, Operation());
+  const bool rounds = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  if ((compute != CUBLAS_COMPUTE_32F && !rounds) || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return create("cublasLtMatmulDescCreate", made, Operation{.rounds = rounds});
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made) {
   return destroy<Operation>("cublasLtMatmulDescDestroy", made);

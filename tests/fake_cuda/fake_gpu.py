@@ -43,7 +43,7 @@ class FakeGpuTest(ProgramTest):
         result = self.assert_ok(self.train(*args, **options))
         return {e["global_step"]: e["loss"] for e in result.events if e["event"] == "progress"}
 
-    def assert_close(self, ours, theirs):
+    def assert_close(self, ours, theirs, delta=1e-4):
         self.assertEqual(ours.keys(), theirs.keys())
         for step, loss in ours.items():
-            self.assertAlmostEqual(loss / theirs[step], 1, delta=1e-4, msg=f"step {step}")
+            self.assertAlmostEqual(loss / theirs[step], 1, delta=delta, msg=f"step {step}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """kolo-train on GPUs that are not there."""
+import json
 import unittest
 
 from fake_gpu import CALM, FakeGpuTest
@@ -43,9 +44,47 @@ class Training(FakeGpuTest):
             parts.update(self.losses(device, *args, "--steps", steps, "--checkpoint-dir", self.folder / "checkpoints"))
         self.assert_close(parts, whole)
 
+    def test_residual_networks_train_as_on_the_cpu(self):
+        # Normalization over eight small images makes more of last bits than other layers do.
+        args = ("--model", "resnet20", "--steps", 20, "--optimizer", "sgd", "--learning-rate", 0.0001)
+        self.assert_close(self.losses("gpu", *args), self.losses("cpu", *args), delta=1e-3)
+
+    def test_shortened_accumulated_and_scheduled_gradients_are_those_of_the_cpu(self):
+        args = ("--model", "mlp", "--steps", 6, "--optimizer", "lamb", "--learning-rate", 1e-4, "--weight-decay", 0.01,
+                "--clip-norm", 0.5, "--backward-passes", 2, "--schedule", "cosine", "--warmup", 2)
+        self.assert_close(self.losses("gpu", *args), self.losses("cpu", *args))
+
+    def test_gradients_travel_in_fewer_bits_as_those_of_the_cpu(self):
+        for compression in ("fp16", "bf16", "powersgd:2", "topk:0.1"):
+            with self.subTest(compression=compression):
+                args = ("--model", "mlp", "--steps", 4, *CALM, "--compression", compression)
+                self.assert_close(self.losses("gpu", *args, ranks=2), self.losses("cpu", *args, ranks=2))
+
     def test_matrix_products_without_cublas_are_those_of_the_cpu(self):
         args = ("--model", "mlp", "--steps", 5, *CALM)
         self.assert_close(self.losses("gpu", *args, KOLO_CUDA_LIBRARIES=""), self.losses("cpu", *args))
+
+
+class Placement(FakeGpuTest):
+    """What a model trains with has a kernel for GPUs, but for what decides and what talks to other ranks."""
+
+    ON_THE_HOST = {"_Recv", "_Fence", "BranchGuard", "BucketAllReduce", "reduce", "NoOp", "CosineDecay"}
+
+    def ops_on_the_host(self, *args, ranks=1):
+        trace = self.folder / "trace.json"
+        self.assert_ok(self.train("gpu", "--steps", 3, "--trace", trace, *args, ranks=ranks))
+        events = json.loads(trace.read_text())["traceEvents"]
+        lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        return {e["cat"] for e in events if e["ph"] == "X" and not lanes[e["tid"]].endswith("stream")}
+
+    def test_all_of_a_step_is_on_the_gpu(self):
+        for args in (("--model", "lenet"), ("--model", "resnet20"), ("--model", "mlp", "--optimizer", "lamb", "--clip-norm", 1),
+                     ("--model", "mlp", "--optimizer", "lars", "--backward-passes", 2, "--schedule", "cosine")):
+            with self.subTest(args=args):
+                self.assertLessEqual(self.ops_on_the_host(*args), self.ON_THE_HOST)
+
+    def test_compression_is_on_the_gpu(self):
+        self.assertLessEqual(self.ops_on_the_host("--model", "mlp", "--compression", "fp16", ranks=2), self.ON_THE_HOST)
 
 
 class Failures(FakeGpuTest):

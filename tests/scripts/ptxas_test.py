@@ -28,7 +28,7 @@ class Ptxas(unittest.TestCase):
                     self.check(source, architecture)
 
     def check(self, source, architecture):
-        command = [NVCC, "-std=c++20", "-O3", *FLAGS.get(os.path.basename(source), ["--fmad=false"]), "-I", INCLUDE, "-Xptxas=-v", f"-arch=sm_{architecture}", "-cubin", "-o", os.devnull, source]
+        command = [NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", *FLAGS.get(os.path.basename(source), ["--fmad=false"]), "-I", INCLUDE, "-Xptxas=-v", f"-arch=sm_{architecture}", "-cubin", "-o", os.devnull, source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = done.stdout + done.stderr

@@ -50,11 +50,13 @@ struct PhysicalGpu {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(const std::string& name, std::shared_ptr<PhysicalGpu> gpu)
-      : Device(name, kGpuPriority), gpu_(std::move(gpu)) {}
+  CudaDevice(const std::string& name, std::shared_ptr<PhysicalGpu> gpu, bool allow_tf32)
+      : Device(name, kGpuPriority), gpu_(std::move(gpu)), allow_tf32_(allow_tf32) {}
 
   PhysicalGpu& physical() const { return *gpu_; }
   const std::shared_ptr<PhysicalGpu>& shared() const { return gpu_; }
+  /// Of the session: see GpuOptions.
+  bool allow_tf32() const { return allow_tf32_; }
   std::string physical_description() const override { return gpu_->description; }
   Allocator& allocator() override { return gpu_->allocator; }
   bool has_host_memory() const override { return false; }
@@ -69,6 +71,7 @@ class CudaDevice final : public Device {
   void copy(std::size_t bytes, const Copy& copy, const CopyDone& done);
 
   const std::shared_ptr<PhysicalGpu> gpu_;
+  const bool allow_tf32_;
 };
 
 }  // namespace kolo

@@ -64,7 +64,7 @@ class CudaPlatform final : public GpuPlatform {
     MutexLock lock(mutex_);
     auto& used = used_.at(static_cast<std::size_t>(gpu));
     if (!used) used = std::make_shared<PhysicalGpu>(api_, gpu, description(gpu), events_, options);
-    return std::make_unique<CudaDevice>(name, used);
+    return std::make_unique<CudaDevice>(name, used, options.allow_tf32);
   }
 
  private:

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include <kolo/core/base/process.h>
 #include <kolo/core/kernels/cpu/activation_loops.h>
+#include <kolo/core/kernels/cpu/dropout.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/elements/philox.h>
@@ -241,13 +241,6 @@ const RegisterKernel kernels[] = {
     plain<BackwardKernel, double>("LogSoftmaxGrad", DType::f64, log_softmax_grad_line<double>),
 };
 
-// Ranks have samples of their own, and drop elements of their own: a mask that all share would be one draw
-// for the whole batch. Nothing of it is kept beside the position in the stream, so a training that is
-// restored with as many ranks goes on with the same masks. Rank 0 draws what one rank alone would.
-std::uint64_t seed_of_rank(std::uint64_t op_seed) {
-  return op_seed ^ (static_cast<std::uint64_t>(process().rank) * 0x9E3779B97F4A7C15);
-}
-
 // One word of a block of four for each element: element i of a call comes from block (position of the call) +
 // i / 4, whichever thread makes it.
 template <typename T>
@@ -255,7 +248,7 @@ class Dropout final : public Kernel {
  public:
   explicit Dropout(const KernelInit& init)
       : scale_(static_cast<T>(1 / (1 - init.attr<double>("rate")))),
-        first_kept_(static_cast<std::uint64_t>(std::llround(std::ldexp(init.attr<double>("rate"), 32)))) {}
+        first_kept_(detail::first_kept_word(init.attr<double>("rate"))) {}
 
   void compute(KernelContext& context) override {
     const T* x = context.input(0).data<T>();
@@ -264,7 +257,7 @@ class Dropout final : public Kernel {
     const std::int64_t elements = context.input(0).elements(), blocks = (elements + 3) / 4;
     RandomState& state = context.random();
     const std::uint64_t first = state.reserve(static_cast<std::uint64_t>(blocks));
-    const detail::PhiloxBlocks philox(state.seed(), seed_of_rank(state.op_seed()));
+    const detail::PhiloxBlocks philox(state.seed(), detail::dropout_seed(state.op_seed()));
     parallel_for(blocks, 1024, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {
         const auto words = philox.block(first + static_cast<std::uint64_t>(block));
@@ -279,7 +272,7 @@ class Dropout final : public Kernel {
 
  private:
   T scale_;
-  std::uint64_t first_kept_;  // a word from here on keeps its element; 2³² · rate
+  std::uint64_t first_kept_;
 };
 
 template <typename T>

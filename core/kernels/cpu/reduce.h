@@ -4,65 +4,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
 #include <vector>
 
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/strided_index.h>
+#include <kolo/core/kernels/elements/folds.h>
 #include <kolo/core/tensor/shape.h>
 
 namespace kolo::detail {
 
-// Sums are kept in the wide type: the error of a float sum then does not grow with its length.
-template <typename T>
-using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
-
-template <typename T>
-bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(x);
-  else return false;
-}
-
-// clang-format off
-struct SumFold {
-  template <typename T> using Accumulator = Wide<T>;
-  template <typename T> static Wide<T> start() { return 0; }
-  template <typename A> static A join(A a, A b) { return a + b; }
-};
-struct ProductFold {
-  template <typename T> using Accumulator = Wide<T>;
-  template <typename T> static Wide<T> start() { return 1; }
-  template <typename A> static A join(A a, A b) { return a * b; }
-};
-struct MaxFold {
-  template <typename T> using Accumulator = T;
-  template <typename T> static T start() {
-    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-  }
-  // A NaN stays: it must not be hidden.
-  template <typename A> static A join(A a, A b) { return b > a || is_nan(b) ? b : a; }
-};
-struct MinFold {
-  template <typename T> using Accumulator = T;
-  template <typename T> static T start() {
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  }
-  template <typename A> static A join(A a, A b) { return b < a || is_nan(b) ? b : a; }
-};
-struct AnyFold {
-  template <typename T> using Accumulator = bool;
-  template <typename T> static bool start() { return false; }
-  static bool join(bool a, bool b) { return a || b; }
-};
-struct AllFold {
-  template <typename T> using Accumulator = bool;
-  template <typename T> static bool start() { return true; }
-  static bool join(bool a, bool b) { return a && b; }
-};
-// clang-format on
+using elements::AllFold;
+using elements::AnyFold;
+using elements::MaxFold;
+using elements::MinFold;
+using elements::ProductFold;
+using elements::SumFold;
+using elements::Wide;
 
 /// The dimensions of a dense tensor in two groups: those that stay and those that are folded away.
 struct FoldIndex {

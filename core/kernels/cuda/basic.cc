@@ -28,6 +28,13 @@ void fill(const KernelContext& context, const Tensor& target, std::uint64_t bits
              "fill");
 }
 
+void copy(const CudaApi& api, const KernelContext& context, const Tensor& source, const Tensor& target) {
+  if (target.raw() != source.raw() && source.bytes() > 0)
+    check_cuda(api.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToDevice,
+                                stream_of(context)),
+               "cudaMemcpyAsync");
+}
+
 // A placeholder that is fed never runs.
 class PlaceholderKernel final : public Kernel {
  public:
@@ -62,16 +69,55 @@ class FillKernel final : public Kernel {
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(KernelInit& init) : api_(gpu_of(init).api) {}
-  void compute(KernelContext& context) override {
-    const Tensor &source = context.input(0), &target = context.output(0);
-    if (target.raw() != source.raw() && source.bytes() > 0)
-      check_cuda(api_.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToDevice,
-                                   stream_of(context)),
-                 "cudaMemcpyAsync");
-  }
+  void compute(KernelContext& context) override { copy(api_, context, context.input(0), context.output(0)); }
 
  private:
   const CudaApi& api_;
+};
+
+// The condition is a host input.
+class GuardKernel final : public Kernel {
+ public:
+  explicit GuardKernel(KernelInit& init) : taken_(init.attr<bool>("taken")) {}
+  void compute(KernelContext& context) override {
+    context.skipped = context.input(0).value<bool>() != taken_;
+  }
+
+ private:
+  bool taken_;
+};
+
+// The one of two branches that happened, which the host knows when it puts the copy on the stream.
+class JoinKernel : public Kernel {
+ public:
+  explicit JoinKernel(KernelInit& init)
+      : gpu_(gpu_of(init)), is_planned_(init.output_shape(0).is_fully_known()) {}
+  void compute(KernelContext& context) override {
+    pass_on(context, context.input(context.happened[0] ? 0 : 1));
+  }
+
+ protected:
+  void make_output(const KernelContext& context, const Tensor& like) const {
+    if (!is_planned_) context.set_output(0, Tensor(like.dtype(), like.shape(), gpu_.allocator));
+  }
+  void pass_on(const KernelContext& context, const Tensor& value) const {
+    make_output(context, value);
+    copy(gpu_.api, context, value, context.output(0));
+  }
+
+ private:
+  PhysicalGpu& gpu_;
+  bool is_planned_;  // the output's memory
+};
+
+class TakenOrZerosKernel final : public JoinKernel {
+ public:
+  using JoinKernel::JoinKernel;
+  void compute(KernelContext& context) override {
+    if (context.happened[0]) return pass_on(context, context.input(0));
+    make_output(context, context.input(1));
+    fill(context, context.output(0), 0);
+  }
 };
 
 // Of views output 0 is input 0's memory already; NoOp is there for its control edges.
@@ -109,6 +155,9 @@ const RegisterGpuKernel kernels[] = {
     {"ZerosLike", kAllButStrings, make_like<0>},
     {"OnesLike", kAllButStrings, make_like<1>},
     {"Copy", kAllButStrings, make_kernel<CopyKernel>},
+    {"BranchGuard", {}, make_kernel<GuardKernel>},
+    {"BranchJoin", kAllButStrings, make_kernel<JoinKernel>},
+    {"TakenOrZeros", kAllButStrings, make_kernel<TakenOrZerosKernel>},
     {"NoOp", {}, nothing},
     {"Identity", kAllButStrings, nothing},
     {"StopGradient", kAllButStrings, nothing},

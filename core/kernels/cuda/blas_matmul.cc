@@ -46,10 +46,11 @@ using Operation = Described<cublasLtMatmulDesc_t>;
 using Layout = Described<cublasLtMatrixLayout_t>;
 using Preference = Described<cublasLtMatmulPreference_t>;
 
-Operation operation_of(const BlasApi& api, const Product& product) {
+Operation operation_of(const BlasApi& api, const Product& product, bool allow_tf32) {
   cublasLtMatmulDesc_t made = nullptr;
-  // Not TF32: f32 means 24 bits.
-  check_blas(api.matmul_desc_create(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  check_blas(api.matmul_desc_create(&made, allow_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                    CUDA_R_32F),
+             "cublasLtMatmulDescCreate");
   Operation operation(made, api.matmul_desc_destroy);
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposed) {
     const std::int32_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -103,10 +104,10 @@ bool is_aligned(const void* memory) { return reinterpret_cast<std::uintptr_t>(me
 
 class BlasMatmul final : public Kernel {
  public:
-  BlasMatmul(const BlasHandle& blas, const Product& product)
+  BlasMatmul(const BlasHandle& blas, const Product& product, bool allow_tf32)
       : blas_(blas),
         product_(product),
-        operation_(operation_of(blas.api, product)),
+        operation_(operation_of(blas.api, product, allow_tf32)),
         a_(product.transpose_a ? layout_of(blas.api, product.batch, product.inner, product.rows)
                                : layout_of(blas.api, product.batch, product.rows, product.inner)),
         b_(product.transpose_b ? layout_of(blas.api, product.batch, product.cols, product.inner)
@@ -166,7 +167,7 @@ std::unique_ptr<Kernel> make_blas_matmul(KernelInit& init) {
   std::string why;
   const BlasHandle* const blas = gpu_of(init).libraries.blas(why);
   if (blas == nullptr) return init.decline(why);
-  auto kernel = std::make_unique<BlasMatmul>(*blas, product);
+  auto kernel = std::make_unique<BlasMatmul>(*blas, product, allows_tf32(init));
   why = kernel->choose();
   if (!why.empty()) return init.decline(why);
   init.request_scratch(kernel->workspace_bytes());

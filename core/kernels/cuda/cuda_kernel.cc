@@ -1,6 +1,9 @@
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 
+#include <new>
+
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/cuda/handles.h>
 
 namespace kolo::cuda {
 namespace {
@@ -26,22 +29,45 @@ RegisterWithKernels::RegisterWithKernels(void (*work)()) { list().emplace_back(w
 
 const std::vector<std::function<void()>>& registered_kernels() { return list(); }
 
+// Host and GPU have the same address for it.
+BadValueWord::BadValueWord(const KernelInit& init) : api_(gpu_of(init).api) {
+  make_current(api_, gpu_of(init).gpu);
+  void* memory = nullptr;
+  check_cuda(
+      api_.host_alloc(&memory, sizeof(elements::BadValue), cudaHostAllocPortable | cudaHostAllocMapped),
+      "cudaHostAlloc");
+  word_ = new (memory) elements::BadValue;
+}
+
+std::optional<elements::BadValue> BadValueWord::take() {
+  const auto load = [](const std::uint64_t& half) { return __atomic_load_n(&half, __ATOMIC_RELAXED); };
+  elements::BadValue found;
+  found.low = load(word_->low), found.high = load(word_->high);
+  if (!found.is_found()) return std::nullopt;
+  *word_ = {};
+  return found;
+}
+
 ElementType element_type(DType dtype) {
   switch (dtype) {
     case DType::f32: return ElementType::f32;
     case DType::f64: return ElementType::f64;
     case DType::i32: return ElementType::i32;
     case DType::i64: return ElementType::i64;
-    case DType::u8: return ElementType::u8;
     case DType::boolean: return ElementType::boolean;
-    default: throw InternalError("a kernel for GPUs was given a tensor of {}", dtype);
+    case DType::u8: return ElementType::u8;
+    case DType::i8: return ElementType::i8;
+    case DType::f16: return ElementType::f16;
+    case DType::bf16: return ElementType::bf16;
+    case DType::string: break;
   }
+  throw InternalError("a kernel for GPUs was given a tensor of {}", dtype);
 }
 
 template <int Operands>
 Walk<Operands> walk_of(const detail::StridedIndex<Operands>& index) {
   if (index.rank() > kMaxDims)
-    throw InvalidArgumentError(
+    throw TooManyDimensions(
         "a tensor has {} dimensions that cannot be seen as fewer; GPU kernels take at most {}", index.rank(),
         kMaxDims);
   Walk<Operands> walk;

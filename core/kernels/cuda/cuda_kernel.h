@@ -5,13 +5,17 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/cuda_device.h>
 #include <kolo/core/kernels/cpu/strided_index.h>
 #include <kolo/core/kernels/cuda/launch.h>
+#include <kolo/core/kernels/deferred_check.h>
+#include <kolo/core/kernels/elements/bad_value.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo::cuda {
@@ -42,6 +46,28 @@ inline PhysicalGpu& gpu_of(const KernelInit& init) {
   return static_cast<CudaDevice&>(init.device()).physical();
 }
 
+inline bool allows_tf32(const KernelInit& init) {
+  return static_cast<CudaDevice&>(init.device()).allow_tf32();
+}
+
+/// Where a kernel's work notes a bad value: memory of the host that the GPU writes to.
+class BadValueWord {
+ public:
+  /// Throws as check_cuda.
+  explicit BadValueWord(const KernelInit& init);
+  ~BadValueWord() { api_.free_host(word_); }
+  BadValueWord(const BadValueWord&) = delete;
+  BadValueWord& operator=(const BadValueWord&) = delete;
+
+  elements::BadValue* get() const { return word_; }
+  /// The one noted since it was last asked; nothing where there is none.
+  std::optional<elements::BadValue> take();
+
+ private:
+  const CudaApi& api_;
+  elements::BadValue* word_ = nullptr;
+};
+
 /// All that a GPU's memory can hold.
 inline const std::vector<DType> kAllButStrings = {DType::f32, DType::f64,     DType::i32,
                                                   DType::i64, DType::boolean, DType::u8,
@@ -50,7 +76,11 @@ inline const std::vector<DType> kAllButStrings = {DType::f32, DType::f64,     DT
 /// Throws InternalError for a type that kernels do not know.
 ElementType element_type(DType dtype);
 
-/// Throws InvalidArgumentError for more than kMaxDims dimensions that cannot be seen as fewer.
+/// More than kMaxDims dimensions that cannot be seen as fewer: kernels made by planned() are declined then.
+struct TooManyDimensions : InvalidArgumentError {
+  using CodedError::CodedError;
+};
+/// Throws TooManyDimensions.
 template <int Operands>
 Walk<Operands> walk_of(const detail::StridedIndex<Operands>& index);
 
@@ -64,7 +94,11 @@ KernelFactory planned(Arguments... arguments) {
     for (int i = 0; i < init.num_inputs(); ++i) known &= is_known(init.input_shape(i));
     for (int i = 0; i < init.num_outputs(); ++i) known &= is_known(init.output_shape(i));
     if (!known) return init.decline("a shape depends on the values of the step");
-    return std::make_unique<K>(init, arguments...);
+    try {
+      return std::make_unique<K>(init, arguments...);
+    } catch (const TooManyDimensions& error) {
+      return init.decline(error.what());
+    }
   };
 }
 

@@ -153,7 +153,9 @@ bool is_known_to_vary(ConvolutionPass pass, std::int64_t engine) {
          (engine == 0 || (pass == ConvolutionPass::weights && engine == 3));
 }
 
-bool is_exact_and_ready(const DnnApi& api, const DnnDescriptor& configuration, ConvolutionPass pass) {
+// The number of a configuration's engine, if that is exact, repeats and is compiled.
+std::optional<std::int64_t> exact_and_ready(const DnnApi& api, const DnnDescriptor& configuration,
+                                            const ConvolutionQuestion& question) {
   const DnnDescriptor engine(api, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
   std::int64_t count = 0, number = 0;
@@ -165,20 +167,23 @@ bool is_exact_and_ready(const DnnApi& api, const DnnDescriptor& configuration, C
             api.backend_get_attribute(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
                                       &count, &number),
             "the number of an engine");
-  if (is_known_to_vary(pass, number)) return false;
+  if (is_known_to_vary(question.pass, number)) return std::nullopt;
   const auto numbers =
       notes_of<cudnnBackendNumericalNote_t>(api, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                             CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  for (const auto note : numbers)
-    if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-        note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
+  for (const auto note : numbers) {
+    const bool of_tf32 =
+        note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    if ((of_tf32 && !question.allow_tf32) || note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
         note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
-      return false;
+      return std::nullopt;
+  }
   // These compile while a step is planned, by NVRTC, which the machine may lack.
   const auto behaviour = notes_of<cudnnBackendBehaviorNote_t>(
       api, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
-  return std::find(behaviour.begin(), behaviour.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) ==
-         behaviour.end();
+  const bool compiles_late = std::find(behaviour.begin(), behaviour.end(),
+                                       CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviour.end();
+  return compiles_late ? std::nullopt : std::optional(number);
 }
 
 }  // namespace
@@ -219,7 +224,8 @@ std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
       for (const DnnDescriptor& configuration : configurations(api, target, graph, mode)) {
         ++engines;
-        if (!is_exact_and_ready(api, configuration, question.pass)) continue;
+        const auto engine = exact_and_ready(api, configuration, question);
+        if (!engine) continue;
         DnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
         if (target.handle != nullptr)
@@ -236,7 +242,7 @@ std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
                   api.backend_get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                             CUDNN_TYPE_INT64, 1, &count, &bytes),
                   "the workspace of a plan");
-        if (bytes <= most_workspace) return DnnPlan(api, std::move(plan), bytes);
+        if (bytes <= most_workspace) return DnnPlan(api, std::move(plan), *engine, bytes);
         ++too_large;
       }
     why = fmt::format(

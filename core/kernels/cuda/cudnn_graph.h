@@ -26,6 +26,7 @@ struct ConvolutionQuestion {
   std::array<std::int64_t, 2> strides;     // rows, columns
   std::array<std::int64_t, 2> pad_before;  // zeros
   std::array<std::int64_t, 2> pad_after;   // at least 0
+  bool allow_tf32 = false;                 // products of 10 bits, on tensor cores; sums are f32 all the same
 };
 
 /// A descriptor of cuDNN's backend. Its functions throw as check_dnn.
@@ -66,14 +67,16 @@ struct DnnTarget {
 class DnnPlan {
  public:
   /// The first of the engines that the heuristics name, and failing these of those that take everything,
-  /// which computes in f32 throughout (no tensor cores, no inputs of fewer bits), gives the same bits in each
-  /// run, was compiled beforehand and works with at most `most_workspace` bytes. Nothing, and why, where
-  /// there is none. Takes 30 to 100 ms.
+  /// which computes in f32 throughout (no tensor cores, no inputs of fewer bits, unless TF32 is allowed),
+  /// gives the same bits in each run, was compiled beforehand and works with at most `most_workspace` bytes.
+  /// Nothing, and why, where there is none. Takes 30 to 100 ms.
   static std::optional<DnnPlan> make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
                                      std::string& why);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  /// Its number, by which cuDNN's documentation and logs call it.
+  std::int64_t engine() const { return engine_; }
 
   /// Enqueues it. All memory is aligned to kAlignment; what the pass makes is written. The handle's mutex is
   /// held. Throws as check_dnn.
@@ -88,11 +91,12 @@ class DnnPlan {
   void run(cudnnHandle_t handle, cudaStream_t stream, const Operands& operands);
 
  private:
-  DnnPlan(const DnnApi& api, DnnDescriptor plan, std::int64_t workspace_bytes)
-      : api_(&api), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
+  DnnPlan(const DnnApi& api, DnnDescriptor plan, std::int64_t engine, std::int64_t workspace_bytes)
+      : api_(&api), plan_(std::move(plan)), engine_(engine), workspace_bytes_(workspace_bytes) {}
 
   const DnnApi* api_;
   DnnDescriptor plan_;
+  std::int64_t engine_;
   std::int64_t workspace_bytes_;
   // Addresses are the same in every step.
   std::optional<DnnDescriptor> pack_ = {};

@@ -47,7 +47,8 @@ ConvolutionQuestion question_of(const KernelInit& init, const Roles& roles) {
                                .results = dims(results),
                                .strides = strides,
                                .pad_before = {},
-                               .pad_after = {}};
+                               .pad_after = {},
+                               .allow_tf32 = allows_tf32(init)};
   for (std::size_t side = 0; side < 2; ++side) {
     const WindowAxis& axis = axes[side];
     question.pad_before[side] = axis.pad_before;

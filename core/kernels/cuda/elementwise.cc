@@ -138,13 +138,55 @@ class CastKernel final : public Kernel {
   ElementType to_;
 };
 
-// A kernel is found by the type of its input.
 std::unique_ptr<Kernel> make_cast(KernelInit& init) {
-  const DType to = init.output_dtype(0);
-  if (to == DType::i8 || to == DType::f16 || to == DType::bf16)
-    return init.decline(fmt::format("there is no cast to {} for GPUs", to));
+  if (init.output_dtype(0) == DType::string) return init.decline("there is no text in a GPU's memory");
   return planned<CastKernel>()(init);
 }
+std::unique_ptr<Kernel> make_select(KernelInit& init) {
+  if (init.output_dtype(0) == DType::string) return init.decline("there is no text in a GPU's memory");
+  return planned<SelectKernel>()(init);
+}
+
+class ActivationKernel final : public Kernel {
+ public:
+  ActivationKernel(KernelInit& init, Activation activation)
+      : activation_(activation), alpha_(static_cast<float>(init.attr<double>("alpha"))) {}
+  void compute(KernelContext& context) override {
+    check_cuda(launch_activation(stream_of(context), {.activation = activation_,
+                                                      .alpha = alpha_,
+                                                      .x = context.input(0).data<float>(),
+                                                      .y = context.output(0).data<float>(),
+                                                      .elements = context.input(0).elements()}),
+               "an activation");
+  }
+
+ private:
+  Activation activation_;
+  float alpha_;
+};
+
+class ActivationGradKernel final : public Kernel {
+ public:
+  ActivationGradKernel(KernelInit& init, Activation activation)
+      : activation_(activation),
+        alpha_(static_cast<float>(init.attr<double>("alpha"))),
+        walk_(walk_of(broadcast(init))) {}
+  void compute(KernelContext& context) override {
+    check_cuda(launch_activation_grad(stream_of(context), {.activation = activation_,
+                                                           .alpha = alpha_,
+                                                           .a = context.input(0).data<float>(),
+                                                           .b = context.input(1).data<float>(),
+                                                           .y = context.output(0).data<float>(),
+                                                           .walk = walk_,
+                                                           .elements = context.output(0).elements()}),
+               "the gradient of an activation");
+  }
+
+ private:
+  Activation activation_;
+  float alpha_;
+  Walk<2> walk_;
+};
 
 // The sum grows in the output, two inputs at a time: the CPU's order.
 class AddNKernel final : public Kernel {
@@ -197,6 +239,12 @@ RegisterGpuKernel binary(const char* op, const std::vector<DType>& types, Binary
 RegisterGpuKernel comparison(const char* op, const std::vector<DType>& types, CompareOp kernel) {
   return {op, types, planned<CompareKernel>(kernel)};
 }
+RegisterGpuKernel activation(const char* op, Activation kernel) {
+  return {op, kReal, planned<ActivationKernel>(kernel)};
+}
+RegisterGpuKernel activation_grad(const char* op, Activation kernel) {
+  return {op, kReal, planned<ActivationGradKernel>(kernel)};
+}
 
 const RegisterGpuKernel kernels[] = {
     unary("Neg", kArithmetic, UnaryOp::neg),
@@ -216,6 +264,8 @@ const RegisterGpuKernel kernels[] = {
     unary("Ceil", kReal, UnaryOp::ceil),
     unary("Round", kReal, UnaryOp::round),
     unary("Reciprocal", kReal, UnaryOp::reciprocal),
+    unary("Sin", kReal, UnaryOp::sin),
+    unary("Cos", kReal, UnaryOp::cos),
     unary("Erf", kReal, UnaryOp::erf),
     unary("IsNan", kReal, UnaryOp::is_nan),
     unary("IsInf", kReal, UnaryOp::is_inf),
@@ -247,9 +297,25 @@ const RegisterGpuKernel kernels[] = {
     comparison("GreaterEqual", kComparable, CompareOp::greater_equal),
     comparison("LogicalAnd", kLogical, CompareOp::logical_and),
     comparison("LogicalOr", kLogical, CompareOp::logical_or),
-    {"Select", {DType::boolean}, planned<SelectKernel>()},
+    activation("Gelu", Activation::gelu),
+    activation_grad("GeluGrad", Activation::gelu),
+    activation("GeluTanh", Activation::gelu_tanh),
+    activation_grad("GeluTanhGrad", Activation::gelu_tanh),
+    activation("Swish", Activation::swish),
+    activation_grad("SwishGrad", Activation::swish),
+    activation("Elu", Activation::elu),
+    activation_grad("EluGrad", Activation::elu),
+    activation("Selu", Activation::selu),
+    activation_grad("SeluGrad", Activation::selu),
+    activation("LeakyRelu", Activation::leaky_relu),
+    activation_grad("LeakyReluGrad", Activation::leaky_relu),
+    activation("Softplus", Activation::softplus),
+    activation_grad("SoftplusGrad", Activation::softplus),
+    activation("Relu6", Activation::relu6),
+    activation_grad("Relu6Grad", Activation::relu6),
+    {"Select", {DType::boolean}, make_select},
     {"AddN", kArithmetic, planned<AddNKernel>()},
-    {"Cast", {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}, make_cast},
+    {"Cast", kAllButStrings, make_cast},
 };
 
 }  // namespace

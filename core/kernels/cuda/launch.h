@@ -9,21 +9,15 @@
 
 #include <cstdint>
 
+#include <kolo/core/kernels/elements/walk.h>
+
 namespace kolo::cuda {
 
-/// kolo's DType, as far as kernels know it; a boolean is a byte of 0 or 1.
-enum class ElementType { f32, f64, i32, i64, u8, boolean };
+using elements::kMaxDims;
+using elements::Walk;
 
-inline constexpr int kMaxDims = 8;
-
-/// How `Operands` dense tensors are walked together: dimensions, outermost first, and for each the number of
-/// elements by which each operand moves (0: it is repeated).
-template <int Operands>
-struct Walk {
-  int rank = 0;  // 0: one element
-  std::int64_t dims[kMaxDims] = {};
-  std::int64_t strides[Operands][kMaxDims] = {};
-};
+/// kolo's DType, but for strings; a boolean is a byte of 0 or 1.
+enum class ElementType { f32, f64, i32, i64, boolean, u8, i8, f16, bf16 };
 
 /// target[i] = value, whose bits are given: of 1, 2, 4 or 8 bytes each. Aligned to that.
 struct FillArguments {

@@ -9,7 +9,7 @@ namespace kolo::cuda {
 // clang-format off
 enum class UnaryOp {
   neg, abs, sign, square, relu,
-  sqrt, rsqrt, exp, log, log1p, expm1, tanh, sigmoid, floor, ceil, round, reciprocal, erf,
+  sqrt, rsqrt, exp, log, log1p, expm1, tanh, sigmoid, floor, ceil, round, reciprocal, sin, cos, erf,
   is_nan, is_inf, is_finite,  // the result is boolean
   logical_not,
 };
@@ -20,6 +20,8 @@ enum class BinaryOp {
 };
 /// Of booleans: equal, not_equal and the logical ones.
 enum class CompareOp { equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or };
+/// The functors of elements/activations.h.
+enum class Activation { gelu, gelu_tanh, swish, elu, selu, leaky_relu, softplus, relu6 };
 // clang-format on
 
 /// y[i] = op(x[i]); y may be x. f32, i64, boolean.
@@ -68,6 +70,28 @@ struct SelectArguments {
   std::int64_t elements;  // of y
 };
 cudaError_t launch_select(cudaStream_t stream, const SelectArguments& arguments);
+
+/// y[i] = f(x[i], alpha); y may be x.
+struct ActivationArguments {
+  Activation activation;
+  float alpha;
+  const float* x;
+  float* y;
+  std::int64_t elements;
+};
+cudaError_t launch_activation(cudaStream_t stream, const ActivationArguments& arguments);
+
+/// y[i] = a · f′(b): of the gradient a and the activation's input b. y may be either.
+struct ActivationGradArguments {
+  Activation activation;
+  float alpha;
+  const float* a;
+  const float* b;
+  float* y;
+  Walk<2> walk;  // as BinaryArguments has it
+  std::int64_t elements;
+};
+cudaError_t launch_activation_grad(cudaStream_t stream, const ActivationGradArguments& arguments);
 
 /// y[i] = x[i] in another type, as elements/cast.h has it. All types.
 struct CastArguments {

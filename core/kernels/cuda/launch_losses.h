@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kolo/core/kernels/cuda/launch.h>
+#include <kolo/core/kernels/elements/bad_value.h>
 
 namespace kolo::cuda {
 
@@ -32,8 +33,8 @@ struct SoftmaxGradArguments {
 cudaError_t launch_softmax_grad(cudaStream_t stream, const SoftmaxGradArguments& arguments);
 
 /// For each row of logits [rows, classes]: loss = log(Σ exp(x − max)) − (x[label] − max) and backprop =
-/// softmax(x) − one_hot(label). A label outside [0, classes) makes its loss and its row of backprop NaN: a
-/// kernel cannot throw. labels: i32 or i64.
+/// softmax(x) − one_hot(label). A label outside [0, classes) is noted in `bad`, which may not be null; its
+/// loss and its row of backprop are NaN. labels: i32 or i64.
 struct CrossEntropyArguments {
   const float* logits;
   const void* labels;
@@ -42,6 +43,7 @@ struct CrossEntropyArguments {
   float* backprop;  // [rows, classes]
   std::int64_t rows;
   std::int64_t classes;
+  elements::BadValue* bad;
 };
 cudaError_t launch_cross_entropy(cudaStream_t stream, const CrossEntropyArguments& arguments);
 

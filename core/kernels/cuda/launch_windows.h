@@ -16,31 +16,50 @@ struct WindowSide {
   int pad_before;
 };
 
+/// Windows over images [planes, rows.size, cols.size]; results are [planes, rows.outputs, cols.outputs].
+struct Windows {
+  std::int64_t planes;  // N · C
+  WindowSide rows;
+  WindowSide cols;
+};
+
 /// y is the largest element under each window, `cells` its number there (row · columns + column, counted in
 /// the whole window), the first of equals. A NaN is kept where it stands first, and passed over behind a
 /// number, as on the CPU.
 struct MaxPoolArguments {
-  const float* x;  // [planes, rows.size, cols.size]
-  float* y;        // [planes, rows.outputs, cols.outputs]
-  void* cells;     // the same, u8 or i32
+  Windows of;
+  const float* x;
+  float* y;
+  void* cells;  // as y, u8 or i32
   ElementType cell_type;
-  std::int64_t planes;  // N · C
-  WindowSide rows;
-  WindowSide cols;
 };
 cudaError_t launch_max_pool(cudaStream_t stream, const MaxPoolArguments& arguments);
 
 /// dx = the sum of dy of those windows that chose the element, in the order of the windows.
 struct MaxPoolGradArguments {
+  Windows of;
   const void* cells;
   ElementType cell_type;
   const float* dy;
   float* dx;
-  std::int64_t planes;
-  WindowSide rows;
-  WindowSide cols;
 };
 cudaError_t launch_max_pool_grad(cudaStream_t stream, const MaxPoolGradArguments& arguments);
+
+/// y is the mean of the elements under each window, padding left out.
+struct AvgPoolArguments {
+  Windows of;
+  const float* x;
+  float* y;
+};
+cudaError_t launch_avg_pool(cudaStream_t stream, const AvgPoolArguments& arguments);
+
+/// dx = the sum of the shares of those windows that cover the element, in the order of the windows.
+struct AvgPoolGradArguments {
+  Windows of;
+  const float* dy;
+  float* dx;
+};
+cudaError_t launch_avg_pool_grad(cudaStream_t stream, const AvgPoolGradArguments& arguments);
 
 /// images [batch, groups · channels, rows.size, cols.size], weights [filters, channels, rows.window,
 /// cols.window], results [batch, filters, rows.outputs, cols.outputs]. Filter f sees the `channels` channels

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 
 namespace kolo::cuda {
@@ -51,23 +52,36 @@ class SoftmaxGradKernel final : public Kernel {
   Lines lines_;
 };
 
-class CrossEntropyKernel final : public Kernel {
+class CrossEntropyKernel final : public Kernel, public DeferredCheck {
  public:
-  explicit CrossEntropyKernel(KernelInit& init) : label_type_(element_type(init.input_dtype(1))) {}
+  explicit CrossEntropyKernel(KernelInit& init)
+      : label_type_(element_type(init.input_dtype(1))),
+        rows_(init.input_shape(0).dim(0)),
+        classes_(init.input_shape(0).dim(1)),
+        bad_label_(init) {}
   void compute(KernelContext& context) override {
-    const Tensor& logits = context.input(0);
-    check_cuda(launch_cross_entropy(stream_of(context), {.logits = logits.data<float>(),
+    check_cuda(launch_cross_entropy(stream_of(context), {.logits = context.input(0).data<float>(),
                                                          .labels = context.input(1).raw(),
                                                          .label_type = label_type_,
                                                          .loss = context.output(0).data<float>(),
                                                          .backprop = context.output(1).data<float>(),
-                                                         .rows = logits.shape().dim(0),
-                                                         .classes = logits.shape().dim(1)}),
+                                                         .rows = rows_,
+                                                         .classes = classes_,
+                                                         .bad = bad_label_.get()}),
                "cross entropy");
+  }
+  void check() override {
+    if (const auto bad = bad_label_.take())
+      throw InvalidArgumentError(
+          "Received a label value of {} which is outside the valid range of [0, {}): label {} of {}",
+          bad->value(), classes_, bad->place(), rows_);
   }
 
  private:
   ElementType label_type_;
+  std::int64_t rows_;
+  std::int64_t classes_;
+  BadValueWord bad_label_;
 };
 
 const RegisterGpuKernel kernels[] = {

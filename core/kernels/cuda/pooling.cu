@@ -1,11 +1,13 @@
+#include <type_traits>
+
 #include <kolo/core/kernels/cuda/launch_windows.h>
-#include <kolo/core/kernels/cuda/grid.cuh>
+#include <kolo/core/kernels/elements/walk.h>
+#include <kolo/core/kernels/cuda/run.cuh>
 
 namespace kolo::cuda {
 namespace {
 
-__device__ int highest(int a, int b) { return a > b ? a : b; }
-__device__ int lowest(int a, int b) { return a < b ? a : b; }
+using elements::divide;
 
 // A place in a plane of `cols` columns.
 struct Place {
@@ -13,96 +15,163 @@ struct Place {
   int row;
   int col;
 };
-__device__ Place place_of(std::int64_t element, int rows, int cols) {
+KOLO_HOST_DEVICE Place place_of(std::int64_t element, int rows, int cols) {
   const auto [line, col] = divide(element, cols);
   const auto [plane, row] = divide(line, rows);
   return {plane, static_cast<int>(row), static_cast<int>(col)};
 }
 
-// A thread for each result.
+struct Range {
+  int begin;
+  int end;
+  KOLO_HOST_DEVICE int size() const { return end - begin; }
+};
+// Of the image, under the window at a position.
+KOLO_HOST_DEVICE Range under(const WindowSide& side, int position) {
+  const int first = position * side.stride - side.pad_before, end = first + side.window;
+  return {first > 0 ? first : 0, end < side.size ? end : side.size};
+}
+// The positions whose windows cover an element of the image.
+KOLO_HOST_DEVICE Range covering(const WindowSide& side, int element) {
+  const int padded = element + side.pad_before, before = padded - side.window + side.stride;
+  const int end = padded / side.stride + 1;
+  return {before > 0 ? before / side.stride : 0, end < side.outputs ? end : side.outputs};
+}
+
+KOLO_HOST_DEVICE std::int64_t image(const Windows& of) { return std::int64_t{of.rows.size} * of.cols.size; }
+KOLO_HOST_DEVICE std::int64_t results(const Windows& of) {
+  return std::int64_t{of.rows.outputs} * of.cols.outputs;
+}
+
+// For each result.
 template <typename Cell>
-__global__ __launch_bounds__(kThreads) void max_pool_kernel(
-    const __grid_constant__ MaxPoolArguments arguments) {
-  const WindowSide &rows = arguments.rows, &cols = arguments.cols;
-  const std::int64_t results = arguments.planes * rows.outputs * cols.outputs;
-  for_each_element(results, [&](std::int64_t result) {
-    const Place place = place_of(result, rows.outputs, cols.outputs);
-    const float* const x = arguments.x + place.plane * rows.size * cols.size;
-    const int first_row = place.row * rows.stride - rows.pad_before;
-    const int first_col = place.col * cols.stride - cols.pad_before;
-    const int row_end = lowest(first_row + rows.window, rows.size);
-    const int col_end = lowest(first_col + cols.window, cols.size);
+struct MaxPoolWork : MaxPoolArguments {
+  Cell* cell_of;
+
+  KOLO_HOST_DEVICE void operator()(std::int64_t result) const {
+    const Place place = place_of(result, of.rows.outputs, of.cols.outputs);
+    const Range rows = under(of.rows, place.row), cols = under(of.cols, place.col);
+    const float* const plane = x + place.plane * image(of);
     bool first = true;
     float largest = 0;
     int cell = 0;
-    for (int row = highest(first_row, 0); row < row_end; ++row)
-      for (int col = highest(first_col, 0); col < col_end; ++col) {
-        const float value = x[std::int64_t{row} * cols.size + col];
+    for (int row = rows.begin; row < rows.end; ++row)
+      for (int col = cols.begin; col < cols.end; ++col) {
+        const float value = plane[std::int64_t{row} * of.cols.size + col];
         if (!first && !(value > largest)) continue;
         first = false;
         largest = value;
-        cell = (row - first_row) * cols.window + col - first_col;
+        cell = (row - place.row * of.rows.stride + of.rows.pad_before) * of.cols.window + col -
+               place.col * of.cols.stride + of.cols.pad_before;
       }
-    arguments.y[result] = largest;
-    static_cast<Cell*>(arguments.cells)[result] = static_cast<Cell>(cell);
-  });
-}
+    y[result] = largest;
+    cell_of[result] = static_cast<Cell>(cell);
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(x, of.planes * image(of));
+    visit(y, of.planes * results(of));
+    visit(cell_of, of.planes * results(of));
+  }
+};
 
-// A thread for each element of the image asks the windows that it lies in, in their order: nothing is added
-// to one place by two threads.
+// Each element of the image asks the windows that it lies in, in their order: nothing is added to one place
+// by two threads.
 template <typename Cell>
-__global__ __launch_bounds__(kThreads) void max_pool_grad_kernel(
-    const __grid_constant__ MaxPoolGradArguments arguments) {
-  const WindowSide &rows = arguments.rows, &cols = arguments.cols;
-  for_each_element(arguments.planes * rows.size * cols.size, [&](std::int64_t element) {
-    const Place place = place_of(element, rows.size, cols.size);
-    const std::int64_t results = place.plane * rows.outputs * cols.outputs;
-    const auto* const cells = static_cast<const Cell*>(arguments.cells) + results;
-    const float* const dy = arguments.dy + results;
-    const int row = place.row + rows.pad_before, col = place.col + cols.pad_before;
-    const int y_end = lowest(row / rows.stride + 1, rows.outputs);
-    const int x_end = lowest(col / cols.stride + 1, cols.outputs);
+struct MaxPoolGradWork : MaxPoolGradArguments {
+  const Cell* cell_of;
+
+  KOLO_HOST_DEVICE void operator()(std::int64_t element) const {
+    const Place place = place_of(element, of.rows.size, of.cols.size);
+    const Range rows = covering(of.rows, place.row), cols = covering(of.cols, place.col);
+    const int row = place.row + of.rows.pad_before, col = place.col + of.cols.pad_before;
     float sum = 0;
-    for (int y = highest(row - rows.window + rows.stride, 0) / rows.stride; y < y_end; ++y)
-      for (int x = highest(col - cols.window + cols.stride, 0) / cols.stride; x < x_end; ++x) {
-        const std::int64_t result = std::int64_t{y} * cols.outputs + x;
-        const int cell = (row - y * rows.stride) * cols.window + col - x * cols.stride;
-        if (static_cast<int>(cells[result]) == cell) sum += dy[result];
+    for (int y = rows.begin; y < rows.end; ++y)
+      for (int x = cols.begin; x < cols.end; ++x) {
+        const std::int64_t result = place.plane * results(of) + std::int64_t{y} * of.cols.outputs + x;
+        const int cell = (row - y * of.rows.stride) * of.cols.window + col - x * of.cols.stride;
+        if (static_cast<int>(cell_of[result]) == cell) sum += dy[result];
       }
-    arguments.dx[element] = sum;
-  });
-}
+    dx[element] = sum;
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(cell_of, of.planes * results(of));
+    visit(dy, of.planes * results(of));
+    visit(dx, of.planes * image(of));
+  }
+};
+
+struct AvgPoolWork : AvgPoolArguments {
+  KOLO_HOST_DEVICE void operator()(std::int64_t result) const {
+    const Place place = place_of(result, of.rows.outputs, of.cols.outputs);
+    const Range rows = under(of.rows, place.row), cols = under(of.cols, place.col);
+    const float* const plane = x + place.plane * image(of);
+    float sum = 0;
+    for (int row = rows.begin; row < rows.end; ++row)
+      for (int col = cols.begin; col < cols.end; ++col) sum += plane[std::int64_t{row} * of.cols.size + col];
+    y[result] = sum / static_cast<float>(rows.size() * cols.size());
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(x, of.planes * image(of));
+    visit(y, of.planes * results(of));
+  }
+};
+
+struct AvgPoolGradWork : AvgPoolGradArguments {
+  KOLO_HOST_DEVICE void operator()(std::int64_t element) const {
+    const Place place = place_of(element, of.rows.size, of.cols.size);
+    const Range rows = covering(of.rows, place.row), cols = covering(of.cols, place.col);
+    float sum = 0;
+    for (int y = rows.begin; y < rows.end; ++y)
+      for (int x = cols.begin; x < cols.end; ++x)
+        sum += dy[place.plane * results(of) + std::int64_t{y} * of.cols.outputs + x] /
+               static_cast<float>(under(of.rows, y).size() * under(of.cols, x).size());
+    dx[element] = sum;
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(dy, of.planes * results(of));
+    visit(dx, of.planes * image(of));
+  }
+};
 
 }  // namespace
 
 cudaError_t launch_max_pool(cudaStream_t stream, const MaxPoolArguments& arguments) {
-  const std::int64_t results = arguments.planes * arguments.rows.outputs * arguments.cols.outputs;
-  if (results == 0) return cudaSuccess;  // a grid of no blocks is an error
+  const auto run = [&](auto* cells) {
+    using Cell = std::remove_pointer_t<decltype(cells)>;
+    return run_each("max_pool", stream, arguments.of.planes * results(arguments.of),
+                    MaxPoolWork<Cell>{arguments, cells});
+  };
   switch (arguments.cell_type) {
-    case ElementType::u8:
-      max_pool_kernel<std::uint8_t><<<blocks_for(results), kThreads, 0, stream>>>(arguments);
-      break;
-    case ElementType::i32:
-      max_pool_kernel<std::int32_t><<<blocks_for(results), kThreads, 0, stream>>>(arguments);
-      break;
+    case ElementType::u8: return run(static_cast<std::uint8_t*>(arguments.cells));
+    case ElementType::i32: return run(static_cast<std::int32_t*>(arguments.cells));
     default: return cudaErrorInvalidValue;
   }
-  return cudaGetLastError();
 }
 
 cudaError_t launch_max_pool_grad(cudaStream_t stream, const MaxPoolGradArguments& arguments) {
-  const std::int64_t elements = arguments.planes * arguments.rows.size * arguments.cols.size;
-  if (elements == 0) return cudaSuccess;
+  const auto run = [&](const auto* cells) {
+    using Cell = std::remove_const_t<std::remove_pointer_t<decltype(cells)>>;
+    return run_each("max_pool_grad", stream, arguments.of.planes * image(arguments.of),
+                    MaxPoolGradWork<Cell>{arguments, cells});
+  };
   switch (arguments.cell_type) {
-    case ElementType::u8:
-      max_pool_grad_kernel<std::uint8_t><<<blocks_for(elements), kThreads, 0, stream>>>(arguments);
-      break;
-    case ElementType::i32:
-      max_pool_grad_kernel<std::int32_t><<<blocks_for(elements), kThreads, 0, stream>>>(arguments);
-      break;
+    case ElementType::u8: return run(static_cast<const std::uint8_t*>(arguments.cells));
+    case ElementType::i32: return run(static_cast<const std::int32_t*>(arguments.cells));
     default: return cudaErrorInvalidValue;
   }
-  return cudaGetLastError();
+}
+
+cudaError_t launch_avg_pool(cudaStream_t stream, const AvgPoolArguments& arguments) {
+  return run_each("avg_pool", stream, arguments.of.planes * results(arguments.of), AvgPoolWork{arguments});
+}
+
+cudaError_t launch_avg_pool_grad(cudaStream_t stream, const AvgPoolGradArguments& arguments) {
+  return run_each("avg_pool_grad", stream, arguments.of.planes * image(arguments.of),
+                  AvgPoolGradWork{arguments});
 }
 
 }  // namespace kolo::cuda

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/error.h>
@@ -48,6 +49,18 @@ FoldIndex but_channels(const KernelInit& init) {
   const Shape& x = init.input_shape(0);
   const int channels = x.rank() == 4 && init.attr<std::string>("data_format") == "NCHW" ? 1 : x.rank() - 1;
   return FoldIndex(x, [&](int axis) { return axis != channels; });
+}
+
+// Of the gradient of a tiled tensor the repetitions, each beside the dimension that it repeats.
+FoldIndex repetitions(const KernelInit& init) {
+  const Shape& dx = init.output_shape(0);
+  const auto multiples = init.attr<std::vector<std::int64_t>>("multiples");
+  std::vector<std::int64_t> pairs;
+  for (int axis = 0; axis < dx.rank(); ++axis) {
+    pairs.push_back(multiples[static_cast<std::size_t>(axis)]);
+    pairs.push_back(dx.dim(axis));
+  }
+  return FoldIndex(Shape(std::move(pairs)), [](int axis) { return axis % 2 == 0; });
 }
 
 // What broadcasting had repeated to make input 0 of the output.
@@ -205,6 +218,7 @@ const RegisterGpuKernel kernels[] = {
     {"ReduceSumGrad", {DType::f32}, planned<SumGradKernel>()},
     {"SumLike", kNumbers, planned<SumLikeKernel>()},
     {"BiasAddGrad", {DType::f32}, planned<ReduceKernel>(Fold::sum, but_channels)},
+    {"TileGrad", {DType::f32}, planned<ReduceKernel>(Fold::sum, repetitions)},
     {"ArgMax", kNumbers, planned<PositionKernel>(false)},
     {"ArgMin", kNumbers, planned<PositionKernel>(true)},
 };

@@ -2,11 +2,7 @@
 // compiler for the host. They include nothing of CUDA's and nothing of kolo's but each other.
 #pragma once
 
-#if defined(__CUDACC__)
-#define KOLO_HOST_DEVICE __host__ __device__
-#else
-#define KOLO_HOST_DEVICE
-#endif
+#include <kolo/core/base/host_device.h>
 
 namespace kolo::elements {
 

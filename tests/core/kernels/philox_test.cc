@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include <kolo/core/kernels/cpu/normal_quantile.h>
+#include <kolo/core/kernels/elements/normal_quantile.h>
 
 namespace kolo::detail {
 namespace {

@@ -11,79 +11,15 @@ using fake_cuda::device_read;
 using fake_cuda::device_write;
 using fake_cuda::launch;
 
-// Calls work(place in the image, cell of the window) for the elements of a plane under the window at (y, x),
-// in their order.
-template <typename Work>
-void for_each_cell(const WindowSide& rows, const WindowSide& cols, int y, int x, const Work& work) {
-  for (int r = 0; r < rows.window; ++r)
-    for (int c = 0; c < cols.window; ++c) {
-      const int row = y * rows.stride - rows.pad_before + r, col = x * cols.stride - cols.pad_before + c;
-      if (row >= 0 && row < rows.size && col >= 0 && col < cols.size)
-        work(std::int64_t{row} * cols.size + col, r * cols.window + c);
-    }
-}
-// Calls work(result, y, x) for the windows of a plane.
-template <typename Work>
-void for_each_window(const WindowSide& rows, const WindowSide& cols, const Work& work) {
-  for (int y = 0; y < rows.outputs; ++y)
-    for (int x = 0; x < cols.outputs; ++x) work(std::int64_t{y} * cols.outputs + x, y, x);
-}
-
 std::int64_t image(const WindowSide& rows, const WindowSide& cols) {
   return std::int64_t{rows.size} * cols.size;
-}
-std::int64_t results(const WindowSide& rows, const WindowSide& cols) {
-  return std::int64_t{rows.outputs} * cols.outputs;
-}
-
-template <typename Cell>
-cudaError_t max_pool(cudaStream_t stream, const MaxPoolArguments& arguments) {
-  const auto [all_x, all_y, all_cells, type, planes, rows, cols] = arguments;
-  const std::int64_t in = image(rows, cols), out = results(rows, cols);
-  const float* const x0 = device_read<float>(all_x, planes * in);
-  float* const y0 = device_write<float>(all_y, planes * out);
-  Cell* const cells0 = device_write<Cell>(all_cells, planes * out);
-  return launch("max_pool", stream, [=, planes = planes, rows = rows, cols = cols] {
-    for (std::int64_t plane = 0; plane < planes; ++plane)
-      for_each_window(rows, cols, [&](std::int64_t result, int y, int x) {
-        bool first = true;
-        float largest = 0;
-        int chosen = 0;
-        for_each_cell(rows, cols, y, x, [&](std::int64_t place, int cell) {
-          const float value = x0[plane * in + place];
-          if (!first && !(value > largest)) return;
-          first = false, largest = value, chosen = cell;
-        });
-        y0[plane * out + result] = largest;
-        cells0[plane * out + result] = static_cast<Cell>(chosen);
-      });
-  });
-}
-
-template <typename Cell>
-cudaError_t max_pool_grad(cudaStream_t stream, const MaxPoolGradArguments& arguments) {
-  const auto [all_cells, type, all_dy, all_dx, planes, rows, cols] = arguments;
-  const std::int64_t in = image(rows, cols), out = results(rows, cols);
-  const Cell* const cells = device_read<Cell>(all_cells, planes * out);
-  const float* const dy = device_read<float>(all_dy, planes * out);
-  float* const dx = device_write<float>(all_dx, planes * in);
-  return launch("max_pool_grad", stream, [=, planes = planes, rows = rows, cols = cols] {
-    std::fill_n(dx, planes * in, 0.0f);
-    for (std::int64_t plane = 0; plane < planes; ++plane)
-      for_each_window(rows, cols, [&](std::int64_t result, int y, int x) {
-        for_each_cell(rows, cols, y, x, [&](std::int64_t place, int cell) {
-          if (static_cast<int>(cells[plane * out + result]) == cell)
-            dx[plane * in + place] += dy[plane * out + result];
-        });
-      });
-  });
 }
 
 struct Sizes {
   explicit Sizes(const Convolution& c)
       : images(c.batch * c.groups * c.channels * image(c.rows, c.cols)),
         weights(std::int64_t{c.filters} * c.channels * c.rows.window * c.cols.window),
-        results(c.batch * c.filters * cuda::results(c.rows, c.cols)) {}
+        results(c.batch * c.filters * c.rows.outputs * c.cols.outputs) {}
   std::int64_t images, weights, results;  // elements
 };
 
@@ -122,24 +58,6 @@ void for_each_run(const Convolution& c, const Work& work) {
 }
 
 }  // namespace
-
-cudaError_t launch_max_pool(cudaStream_t stream, const MaxPoolArguments& arguments) {
-  if (arguments.planes * results(arguments.rows, arguments.cols) == 0) return cudaSuccess;
-  switch (arguments.cell_type) {
-    case ElementType::u8: return max_pool<std::uint8_t>(stream, arguments);
-    case ElementType::i32: return max_pool<std::int32_t>(stream, arguments);
-    default: return cudaErrorInvalidValue;
-  }
-}
-
-cudaError_t launch_max_pool_grad(cudaStream_t stream, const MaxPoolGradArguments& arguments) {
-  if (arguments.planes * image(arguments.rows, arguments.cols) == 0) return cudaSuccess;
-  switch (arguments.cell_type) {
-    case ElementType::u8: return max_pool_grad<std::uint8_t>(stream, arguments);
-    case ElementType::i32: return max_pool_grad<std::int32_t>(stream, arguments);
-    default: return cudaErrorInvalidValue;
-  }
-}
 
 cudaError_t launch_convolution(cudaStream_t stream, const ConvolutionArguments& arguments) {
   const Sizes sizes(arguments.shape);

@@ -1,11 +1,14 @@
 // cuDNN plans convolutions for GPUs that are not there, from their properties.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <kolo/core/kernels/cuda/cudnn_graph.h>
 #include <tests/support/paths.h>
@@ -13,18 +16,34 @@
 namespace kolo::cuda {
 namespace {
 
+using ::testing::IsEmpty;
+
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
 
-// "same" padding and stride 1, as LeNet has them.
-ConvolutionQuestion same(ConvolutionPass pass, std::int64_t channels, std::int64_t filters,
-                         std::int64_t side) {
+// "same" padding, as all of the zoo have.
+struct Layer {
+  std::int64_t channels, filters, kernel, side, stride = 1;
+};
+constexpr Layer kZoo[] = {
+    {1, 32, 5, 28},     {32, 64, 5, 14},                                       // LeNet
+    {1, 16, 3, 28},     {16, 16, 3, 28}, {16, 32, 3, 28, 2}, {32, 32, 3, 14},  // ResNet-20 on digits
+    {32, 64, 3, 14, 2}, {64, 64, 3, 7},  {16, 32, 1, 28, 2}, {32, 64, 1, 14, 2},
+    {3, 16, 3, 32},     {16, 16, 3, 32}, {16, 32, 3, 32, 2}, {32, 32, 3, 16},  // and on CIFAR
+    {32, 64, 3, 16, 2}, {64, 64, 3, 8},  {16, 32, 1, 32, 2}, {32, 64, 1, 16, 2},
+};
+
+ConvolutionQuestion question_of(ConvolutionPass pass, const Layer& layer) {
+  const std::int64_t results = (layer.side + layer.stride - 1) / layer.stride;
+  // TensorFlow's rule: the odd zero goes behind the image.
+  const std::int64_t padding =
+      std::max<std::int64_t>(0, (results - 1) * layer.stride + layer.kernel - layer.side);
   return {.pass = pass,
-          .images = {64, channels, side, side},
-          .weights = {filters, channels, 5, 5},
-          .results = {64, filters, side, side},
-          .strides = {1, 1},
-          .pad_before = {2, 2},
-          .pad_after = {2, 2}};
+          .images = {64, layer.channels, layer.side, layer.side},
+          .weights = {layer.filters, layer.channels, layer.kernel, layer.kernel},
+          .results = {64, layer.filters, results, results},
+          .strides = {layer.stride, layer.stride},
+          .pad_before = {padding / 2, padding / 2},
+          .pad_after = {padding - padding / 2, padding - padding / 2}};
 }
 
 // By the name of a file of properties.
@@ -44,47 +63,51 @@ class CudnnPlan : public ::testing::TestWithParam<const char*> {
                               std::string& why) const {
     return DnnPlan::make(*api_, {.properties = properties_->get()}, question, most_workspace, why);
   }
-  void expect_plan(const ConvolutionQuestion& question) const {
-    std::string why;
-    const auto made = plan(question, 256 * kMib, why);
-    ASSERT_TRUE(made.has_value()) << why;
-    EXPECT_LE(made->workspace_bytes(), 256 * kMib);
+  // The layers for which there is none, so that kolo's own kernel computes them.
+  std::vector<std::string> layers_without_plan(ConvolutionPass pass) {
+    std::vector<std::string> without;
+    for (const Layer& layer : kZoo) {
+      const std::string name = fmt::format("{}_to_{}_of_{}x{}_on_{}_by_{}", layer.channels, layer.filters,
+                                           layer.kernel, layer.kernel, layer.side, layer.stride);
+      std::string why;
+      const auto made = plan(question_of(pass, layer), 256 * kMib, why);
+      if (!made) {
+        without.push_back(name);
+        continue;
+      }
+      EXPECT_LE(made->workspace_bytes(), 256 * kMib) << name;
+      RecordProperty(name, fmt::format("engine {}, workspace {}", made->engine(), made->workspace_bytes()));
+    }
+    return without;
   }
 
   const DnnApi* api_ = nullptr;
   std::optional<DnnDescriptor> properties_;
 };
 
-TEST_P(CudnnPlan, IsFoundForTheResultsOfLenet) {
-  expect_plan(same(ConvolutionPass::results, 1, 32, 28));
-  expect_plan(same(ConvolutionPass::results, 32, 64, 14));
+// In f32, without tensor cores.
+TEST_P(CudnnPlan, IsFoundForTheResultsOfAllLayersOfTheZoo) {
+  EXPECT_THAT(layers_without_plan(ConvolutionPass::results), IsEmpty());
+}
+TEST_P(CudnnPlan, IsFoundForTheImagesGradientsOfAllLayersOfTheZoo) {
+  EXPECT_THAT(layers_without_plan(ConvolutionPass::images), IsEmpty());
+}
+TEST_P(CudnnPlan, IsFoundForTheWeightsGradientsOfAllLayersOfTheZoo) {
+  EXPECT_THAT(layers_without_plan(ConvolutionPass::weights), IsEmpty());
 }
 
-TEST_P(CudnnPlan, IsFoundForTheImagesGradientOfLenet) {
-  expect_plan(same(ConvolutionPass::images, 1, 32, 28));
-  expect_plan(same(ConvolutionPass::images, 32, 64, 14));
-}
-
-TEST_P(CudnnPlan, IsFoundForTheWeightsGradientOfLenet) {
-  expect_plan(same(ConvolutionPass::weights, 1, 32, 28));
-  expect_plan(same(ConvolutionPass::weights, 32, 64, 14));
-}
-
-// ResNet's steps between stages: TensorFlow's rule puts the odd zero behind the image.
-TEST_P(CudnnPlan, IsFoundForPaddingThatDiffersAtBothEnds) {
-  ConvolutionQuestion question = same(ConvolutionPass::results, 16, 32, 32);
-  question.weights = {32, 16, 3, 3};
-  question.results = {64, 32, 16, 16};
-  question.strides = {2, 2};
-  question.pad_before = {0, 0};
-  question.pad_after = {1, 1};
-  expect_plan(question);
-  question.pass = ConvolutionPass::weights;
-  expect_plan(question);
+TEST_P(CudnnPlan, TakesAnEngineForTensorCoresWhereTf32IsAllowed) {
+  ConvolutionQuestion question = question_of(ConvolutionPass::results, {64, 64, 3, 8});
+  std::string why;
+  const auto exact = plan(question, 256 * kMib, why);
+  question.allow_tf32 = true;
+  const auto fast = plan(question, 256 * kMib, why);
+  ASSERT_TRUE(exact.has_value() && fast.has_value()) << why;
+  EXPECT_NE(exact->engine(), fast->engine());
 }
 
 TEST_P(CudnnPlan, SaysWhatDoesNotFitTogether) {
-  ConvolutionQuestion question = same(ConvolutionPass::results, 32, 64, 14);
+  ConvolutionQuestion question = question_of(ConvolutionPass::results, {32, 64, 5, 14});
   question.results[2] = 15;
   std::string why;
   EXPECT_FALSE(plan(question, 256 * kMib, why).has_value());

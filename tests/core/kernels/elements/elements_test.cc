@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/kernels/cpu/activation_loops.h>
 #include <kolo/core/kernels/cpu/element_loops.h>
-#include <kolo/core/kernels/cpu/reduce.h>
 #include <kolo/core/kernels/cpu/update_rules.h>
+#include <kolo/core/kernels/elements/activations.h>
 #include <kolo/core/kernels/elements/binary.h>
 #include <kolo/core/kernels/elements/cast.h>
 #include <kolo/core/kernels/elements/folds.h>
+#include <kolo/core/kernels/elements/small_float.h>
 #include <kolo/core/kernels/elements/unary.h>
 #include <kolo/core/kernels/elements/update_rules.h>
 #include <kolo/core/ops/basic.h>
@@ -310,25 +312,88 @@ TYPED_TEST(ElementFunctors, CastAsTheCpuDoes) {
   expect_casts_like<bool, T>();
 }
 
-template <typename Own, typename Cpu, typename T>
-void expect_folds_like(const char* name) {
-  using A = typename Own::template Accumulator<T>;
-  static_assert(std::is_same_v<A, typename Cpu::template Accumulator<T>>);
-  const auto [a, b] = pairs<T>();
-  EXPECT_TRUE(same_bits(Own::template start<T>(), Cpu::template start<T>())) << name;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const A left = static_cast<A>(a[i]), right = static_cast<A>(b[i]);
-    ASSERT_TRUE(same_bits(Own::join(left, right), Cpu::join(left, right)))
-        << name << " of " << left << " and " << right;
+// A NaN on either side stays, whatever else is folded.
+TYPED_TEST(RealFunctors, FoldsKeepANan) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  for (const T x : special_values<T>()) {
+    EXPECT_TRUE(std::isnan(elements::MaxFold::join(x, nan)) && std::isnan(elements::MaxFold::join(nan, x)));
+    EXPECT_TRUE(std::isnan(elements::MinFold::join(x, nan)) && std::isnan(elements::MinFold::join(nan, x)));
+    if (std::isnan(x)) continue;
+    EXPECT_EQ(elements::MaxFold::join(elements::MaxFold::start<T>(), x), x);
+    EXPECT_EQ(elements::MinFold::join(elements::MinFold::start<T>(), x), x);
   }
 }
 
-TYPED_TEST(RealFunctors, FoldAsTheCpuDoes) {
-  using T = TypeParam;
-  expect_folds_like<elements::SumFold, SumFold, T>("sum");
-  expect_folds_like<elements::ProductFold, ProductFold, T>("product");
-  expect_folds_like<elements::MaxFold, MaxFold, T>("maximum");
-  expect_folds_like<elements::MinFold, MinFold, T>("minimum");
+// Where a function cancels (1 + erf, 1 − t²) or is small beside its terms, what counts is their size.
+template <typename Function>
+void expect_activation_like(Activation activation, const char* name) {
+  const std::vector<float> x = pairs<float>().first;
+  const auto count = static_cast<std::int64_t>(x.size());
+  const float alpha = 0.75f;
+  std::vector<float> values(x.size()), slopes(x.size()), ones(x.size(), 1);
+  activation_loop(activation, DType::f32)(x.data(), alpha, values.data(), count);
+  activation_grad_loop(activation, DType::f32)(ones.data(), x.data(), alpha, slopes.data(), count);
+  const auto check = [&](float got, float cpu, float at, const char* what) {
+    if (same_bits(got, cpu)) return;
+    const float size = std::max({1.0f, std::abs(cpu), std::min(std::abs(at), 10.0f)});
+    ASSERT_NEAR(got, cpu, 1e-6f * size) << name << what << "(" << at << ")";
+  };
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    check(elements::Activate<Function>{alpha}(x[i]), values[i], x[i], "");
+    check(elements::ActivateGrad<Function>{alpha}(1, x[i]), slopes[i], x[i], "'");
+  }
+}
+
+TEST(ActivationFunctors, AreNearTheCpus) {
+  expect_activation_like<elements::Gelu>(Activation::gelu, "gelu");
+  expect_activation_like<elements::GeluTanh>(Activation::gelu_tanh, "gelu_tanh");
+  expect_activation_like<elements::Swish>(Activation::swish, "swish");
+  expect_activation_like<elements::Elu>(Activation::elu, "elu");
+  expect_activation_like<elements::Selu>(Activation::selu, "selu");
+  expect_activation_like<elements::LeakyRelu>(Activation::leaky_relu, "leaky_relu");
+  expect_activation_like<elements::Softplus>(Activation::softplus, "softplus");
+  expect_activation_like<elements::Relu6>(Activation::relu6, "relu6");
+}
+
+// By the compiler's own f16: each number, and what lies between two neighbours, halfway and beside it.
+TEST(SmallFloatFunctors, RoundEveryHalfAsTheCompilerDoes) {
+  const auto check = [](float x) {
+    const auto wanted = std::bit_cast<std::uint16_t>(static_cast<_Float16>(x));
+    const std::uint16_t got = elements::Cast<elements::F16>()(x).bits;
+    if (std::isnan(x)) ASSERT_TRUE((got & 0x7c00) == 0x7c00 && (got & 0x3ff) != 0) << x;
+    else ASSERT_EQ(got, wanted) << x;
+  };
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const elements::F16 half = std::bit_cast<elements::F16>(static_cast<std::uint16_t>(bits));
+    const auto value = static_cast<float>(half);
+    const auto wanted = static_cast<float>(std::bit_cast<_Float16>(static_cast<std::uint16_t>(bits)));
+    ASSERT_TRUE(same_bits(value, wanted)) << bits;
+    check(value);
+    if (!std::isfinite(value) || (bits & 0x7fff) == 0x7bff) continue;
+    const auto next = std::bit_cast<elements::F16>(static_cast<std::uint16_t>(bits + 1));
+    const float middle = value + (static_cast<float>(next) - value) / 2;
+    for (const float x : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 2 * middle)}) check(x);
+  }
+  for (const float x : pairs<float>().first) check(x);
+}
+
+TEST(SmallFloatFunctors, RoundEveryBfloat16ToTheNearestEven) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto value = static_cast<float>(std::bit_cast<elements::Bf16>(static_cast<std::uint16_t>(bits)));
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(value), bits << 16);
+    if (std::isnan(value)) {
+      ASSERT_TRUE(std::isnan(static_cast<float>(elements::Cast<elements::Bf16>()(value))));
+      continue;
+    }
+    if (!std::isfinite(value)) continue;
+    const auto round = [&](std::uint32_t low) {
+      return elements::Cast<elements::Bf16>()(std::bit_cast<float>(bits << 16 | low)).bits;
+    };
+    for (const std::uint32_t low : {0u, 1u, 0x7fffu}) ASSERT_EQ(round(low), bits) << low;
+    for (const std::uint32_t low : {0x8001u, 0xffffu}) ASSERT_EQ(round(low), bits + 1) << low;
+    ASSERT_EQ(round(0x8000u), bits + (bits & 1)) << bits;
+  }
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <cmath>
 
+#include <kolo/core/kernels/elements/host_device.h>
+
 namespace kolo::detail {
 
 /// x with Φ(x) = p, for p in [Φ(−2), Φ(2)]; relative error about 1e-16.
 /// Wichura: "Algorithm AS 241: The percentage points of the normal distribution", Applied Statistics 37
 /// (1988), PPND16, without its branch for the far tails.
-inline double normal_quantile_within_two(double p) {
+KOLO_HOST_DEVICE inline double normal_quantile_within_two(double p) {
   const double q = p - 0.5;
   if (std::abs(q) <= 0.425) {
     const double r = 0.180625 - q * q;

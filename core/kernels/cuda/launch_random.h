@@ -1,0 +1,50 @@
+// Random numbers: the CPU's, for the same seeds and position. See launch.h.
+#pragma once
+
+#include <kolo/core/kernels/cuda/launch.h>
+
+namespace kolo::cuda {
+
+/// Of a sequence of blocks of four numbers: that of a graph's op, from block `position` on.
+struct RandomSequence {
+  std::uint64_t seed;
+  std::uint64_t op_seed;
+  std::uint64_t position;
+};
+
+enum class Distribution { uniform, normal, truncated_normal };
+
+/// y[i] is number i % 4 of block i / 4.
+struct RandomArguments {
+  RandomSequence of;
+  Distribution distribution;
+  double first;   // the lowest number, or the mean
+  double second;  // the limit, or the standard deviation
+  float* y;
+  std::int64_t elements;
+};
+cudaError_t launch_random(cudaStream_t stream, const RandomArguments& arguments);
+
+/// kept[i] = the word is not below first_kept; y[i] = kept ? x[i] · scale : 0. y may be x.
+struct DropoutArguments {
+  RandomSequence of;
+  std::uint64_t first_kept;
+  float scale;
+  const float* x;
+  float* y;
+  std::uint8_t* kept;
+  std::int64_t elements;
+};
+cudaError_t launch_dropout(cudaStream_t stream, const DropoutArguments& arguments);
+
+/// dx[i] = kept[i] ? dy[i] · scale : 0. dx may be dy.
+struct DropoutGradArguments {
+  float scale;
+  const float* dy;
+  const std::uint8_t* kept;
+  float* dx;
+  std::int64_t elements;
+};
+cudaError_t launch_dropout_grad(cudaStream_t stream, const DropoutGradArguments& arguments);
+
+}  // namespace kolo::cuda

@@ -1,0 +1,82 @@
+#include <kolo/core/kernels/cuda/launch_random.h>
+#include <kolo/core/kernels/elements/philox.h>
+#include <kolo/core/kernels/elements/random.h>
+#include <kolo/core/kernels/cuda/run.cuh>
+
+namespace kolo::cuda {
+namespace {
+
+KOLO_HOST_DEVICE std::array<std::uint32_t, 4> block_of(const RandomSequence& of, std::int64_t block) {
+  return detail::PhiloxBlocks(of.seed, of.op_seed).block(of.position + static_cast<std::uint64_t>(block));
+}
+constexpr int kPerBlock = 4;
+std::int64_t blocks(std::int64_t elements) { return (elements + kPerBlock - 1) / kPerBlock; }
+
+template <typename Numbers>
+struct RandomWork : RandomArguments {
+  KOLO_HOST_DEVICE void operator()(std::int64_t block) const {
+    float values[kPerBlock];
+    Numbers{first, second}.fill(block_of(of, block), values);
+    for (int k = 0; k < kPerBlock; ++k)
+      if (kPerBlock * block + k < elements) y[kPerBlock * block + k] = values[k];
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(y, elements);
+  }
+};
+
+struct DropoutWork : DropoutArguments {
+  KOLO_HOST_DEVICE void operator()(std::int64_t block) const {
+    const std::array<std::uint32_t, 4> words = block_of(of, block);
+    for (int k = 0; k < kPerBlock; ++k) {
+      const std::int64_t i = kPerBlock * block + k;
+      if (i >= elements) break;
+      const bool is_kept = words[static_cast<std::size_t>(k)] >= first_kept;
+      kept[i] = is_kept ? 1 : 0;
+      y[i] = is_kept ? x[i] * scale : 0;
+    }
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(x, elements);
+    visit(y, elements);
+    visit(kept, elements);
+  }
+};
+
+struct DropoutGradWork : DropoutGradArguments {
+  KOLO_HOST_DEVICE void operator()(std::int64_t i) const { dx[i] = kept[i] != 0 ? dy[i] * scale : 0; }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(dy, elements);
+    visit(kept, elements);
+    visit(dx, elements);
+  }
+};
+
+template <typename Numbers>
+cudaError_t random(cudaStream_t stream, const RandomArguments& arguments) {
+  return run_each("random", stream, blocks(arguments.elements), RandomWork<Numbers>{arguments});
+}
+
+}  // namespace
+
+cudaError_t launch_random(cudaStream_t stream, const RandomArguments& arguments) {
+  switch (arguments.distribution) {
+    case Distribution::uniform: return random<elements::Uniform>(stream, arguments);
+    case Distribution::normal: return random<elements::Normal>(stream, arguments);
+    case Distribution::truncated_normal: return random<elements::TruncatedNormal>(stream, arguments);
+  }
+  return cudaErrorInvalidValue;
+}
+
+cudaError_t launch_dropout(cudaStream_t stream, const DropoutArguments& arguments) {
+  return run_each("dropout", stream, blocks(arguments.elements), DropoutWork{arguments});
+}
+
+cudaError_t launch_dropout_grad(cudaStream_t stream, const DropoutGradArguments& arguments) {
+  return run_each("dropout_grad", stream, arguments.elements, DropoutGradWork{arguments});
+}
+
+}  // namespace kolo::cuda

@@ -1,0 +1,66 @@
+// How a piece of work is spread over a GPU. A .cu file that starts its kernels by these two functions alone
+// is plain C++: the tests compile it for the host, where they have functions of these names, in place of
+// this.
+//
+// A Work holds what it works on, and names it: operands(visit) calls visit(pointer, elements) for each piece
+// of device memory, with a reference to the pointer.
+#pragma once
+
+#if defined(__CUDACC__)
+#include <kolo/core/kernels/cuda/warps.cuh>
+
+namespace kolo::cuda {
+
+/// The 32 threads of a warp, as work for a row sees them: each takes the elements lane(), lane() + lanes(), …
+class Warp {
+ public:
+  KOLO_HOST_DEVICE int lane() const {
+#if defined(__CUDA_ARCH__)
+    return cuda::lane();
+#else
+    return 0;
+#endif
+  }
+  KOLO_HOST_DEVICE static constexpr int lanes() { return kWarp; }
+  /// What the lanes' values fold to, for each of them.
+  template <typename Fold, typename A>
+  KOLO_HOST_DEVICE A fold(A value) const {
+#if defined(__CUDA_ARCH__)
+    return fold_warp<Fold>(value);
+#else
+    return value;
+#endif
+  }
+};
+
+template <typename Work>
+__global__ __launch_bounds__(kThreads) void each_kernel(const __grid_constant__ Work work,
+                                                        std::int64_t elements) {
+  for_each_element(elements, [&](std::int64_t i) { work(i); });
+}
+
+template <typename Work>
+__global__ __launch_bounds__(kThreads) void rows_kernel(const __grid_constant__ Work work,
+                                                        std::int64_t rows) {
+  const std::int64_t row = warp_unit();
+  if (row < rows) work(Warp(), row);
+}
+
+/// work(i) for each i below `elements`, in any order.
+template <typename Work>
+cudaError_t run_each(const char* /*name*/, cudaStream_t stream, std::int64_t elements, const Work& work) {
+  if (elements == 0) return cudaSuccess;  // a grid of no blocks is an error
+  each_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(work, elements);
+  return cudaGetLastError();
+}
+
+/// work(team, row) for each row below `rows`, in any order, by teams that are a warp each.
+template <typename Work>
+cudaError_t run_rows(const char* /*name*/, cudaStream_t stream, std::int64_t rows, const Work& work) {
+  if (rows == 0) return cudaSuccess;
+  rows_kernel<<<blocks_for_warps(rows), kThreads, 0, stream>>>(work, rows);
+  return cudaGetLastError();
+}
+
+}  // namespace kolo::cuda
+#endif

@@ -1,0 +1,46 @@
+// What core/kernels/cuda/run.cuh has, for the host: a .cu file that is included behind this is its own twin.
+#pragma once
+
+#include <type_traits>
+
+#include "launches.h"
+
+namespace kolo::cuda {
+
+/// Where a work's operands lie for the host; reported as device_read does.
+struct OnHost {
+  template <typename T>
+  void operator()(T*& memory, std::int64_t count) const {
+    memory = const_cast<T*>(fake_cuda::device_read<std::remove_const_t<T>>(memory, count));
+  }
+};
+
+/// A team of one.
+struct OneThread {
+  static int lane() { return 0; }
+  static int lanes() { return 1; }
+  template <typename Fold, typename A>
+  static A fold(A value) {
+    return value;
+  }
+};
+
+template <typename Work>
+cudaError_t run_each(const char* name, cudaStream_t stream, std::int64_t elements, Work work) {
+  if (elements == 0) return cudaSuccess;
+  work.operands(OnHost());
+  return fake_cuda::launch(name, stream, [=] {
+    for (std::int64_t i = 0; i < elements; ++i) work(i);
+  });
+}
+
+template <typename Work>
+cudaError_t run_rows(const char* name, cudaStream_t stream, std::int64_t rows, Work work) {
+  if (rows == 0) return cudaSuccess;
+  work.operands(OnHost());
+  return fake_cuda::launch(name, stream, [=] {
+    for (std::int64_t row = 0; row < rows; ++row) work(OneThread(), row);
+  });
+}
+
+}  // namespace kolo::cuda
