@@ -31,16 +31,16 @@ std::atomic<OrderLog*>& current() {
 OrderLog* OrderLog::active() {
   static const bool asked = [] {
     if (const auto file = env_string("KOLO_CUDA_LOG"); file && !file->empty())
-      begin(process().size > 1 ? fmt::format("{}.{}", *file, process().rank) : *file);
+      open(process().size > 1 ? fmt::format("{}.{}", *file, process().rank) : *file);
     return true;
   }();
   static_cast<void>(asked);
   return current().load();
 }
 
-void OrderLog::begin(const std::string& file) { current().store(new OrderLog(file)); }
+void OrderLog::open(const std::string& file) { current().store(new OrderLog(file)); }
 
-void OrderLog::end() { delete current().exchange(nullptr); }
+void OrderLog::close() { delete current().exchange(nullptr); }
 
 std::string OrderLog::this_thread() {
   static std::atomic<int> threads{0};
@@ -64,6 +64,10 @@ void OrderLog::record(const std::string& actor, const std::string& token) {
 
 void OrderLog::wait(const std::string& actor, const std::string& tokens) {
   write(fmt::format("wait\t{}\t{}\n", actor, tokens));
+}
+
+void OrderLog::begin(const std::string& tokens) {
+  write(fmt::format("begin\t{}\t{}\n", this_thread(), tokens));
 }
 
 void OrderLog::free(Range range) { write(fmt::format("free\t{}\t{}\n", this_thread(), text_of({range}))); }

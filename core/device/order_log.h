@@ -1,10 +1,11 @@
 // What was put on streams and what waits for what, written to a file that tests/support/order_checker.h
 // judges: KOLO_CUDA_LOG=FILE (FILE.RANK where there are several ranks). A line each, its fields apart by
 // tabs:
-//   use     actor, thread, name, ranges read, ranges written    by a stream: at its turn; a range:
-//   ADDRESS+BYTES record  actor, token      the token stands for all that the actor has done, or been given,
-//   so far wait    actor, tokens     what the actor does from now on comes behind what they stand for free
-//   thread, range
+//   use     actor, thread, name, ranges read, ranges written   a range: ADDRESS+BYTES
+//   record  actor, token    the token stands for all that the actor has done, or been given, so far
+//   wait    actor, tokens   what the actor does from now on comes behind what they stand for
+//   begin   thread, tokens  the same, and behind nothing else: what the thread did before was chance
+//   free    thread, range
 // An actor is a stream or a thread of the host.
 #pragma once
 
@@ -26,12 +27,12 @@ class OrderLog {
     std::size_t bytes;
   };
 
-  /// nullptr, unless KOLO_CUDA_LOG names a file or a test has begun one.
+  /// nullptr, unless KOLO_CUDA_LOG names a file or a test has opened one.
   static OrderLog* active();
-  /// From now on to `file`, until end(). Of sessions that are made meanwhile. Throws NotFoundError where it
+  /// From now on to `file`, until close(). Of sessions that are made meanwhile. Throws NotFoundError where it
   /// cannot be written.
-  static void begin(const std::string& file);
-  static void end();
+  static void open(const std::string& file);
+  static void close();
 
   /// The calling thread.
   static std::string this_thread();
@@ -41,6 +42,7 @@ class OrderLog {
            const std::vector<Range>& writes);
   void record(const std::string& actor, const std::string& token);
   void wait(const std::string& actor, const std::string& tokens);
+  void begin(const std::string& tokens);
   void free(Range range);
 
  private:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -12,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "programs")
 from programs import ProgramTest, run  # noqa: E402
 
 FAKE = pathlib.Path(os.environ["KOLO_FAKE_CUDA"])
+CHECKER = os.environ["KOLO_ORDER_CHECKER"]
 DRIVER = os.environ["KOLO_FAKE_DRIVER"]  # the folder of a libcuda.so.1
 GPU = {
     "KOLO_CUDA_PLUGIN": FAKE / "libkolo_cuda_fake.so",
@@ -127,6 +129,36 @@ class Failures(FakeGpuTest):
         for k in range(1, len(calls), max(1, len(calls) // 12)):
             with self.subTest(k=k):
                 self.assert_failure_is_told(k, ILLEGAL_ADDRESS)
+
+
+class Bugs(FakeGpuTest):
+    """What the checker is for is found on the first run."""
+
+    def assert_is_reported(self, bug, words):
+        result = self.train("gpu", "--model", "mlp", "--steps", 2, KOLO_FAKE_CUDA_BREAK=bug)
+        self.assertEqual(result.code, 70, result.err)
+        self.assertIn(words, result.err)
+
+    def test_a_device_that_is_not_made_current_is_reported(self):
+        self.assert_is_reported("current", "this thread has made no device current")
+
+    def test_a_wrong_transpose_flag_is_reported(self):
+        self.assert_is_reported("transpose", "is not [")
+
+
+class Order(FakeGpuTest):
+    def test_the_log_of_streams_has_no_conflict(self):
+        log = self.folder / "order"
+        self.assert_ok(self.train("gpu", "--model", "lenet", "--steps", 3, KOLO_CUDA_LOG=log))
+        checked = subprocess.run([CHECKER, log], capture_output=True, text=True, timeout=60)
+        self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+        lines = log.read_text().splitlines()
+        without = self.folder / "without"
+        waits = [i for i, line in enumerate(lines) if line.startswith("wait\tGPU")]
+        self.assertGreater(len(waits), 0)
+        for i in waits:
+            without.write_text("\n".join(lines[:i] + lines[i + 1:]))
+            self.assertEqual(subprocess.run([CHECKER, without], capture_output=True, timeout=60).returncode, 1, lines[i])
 
 
 if __name__ == "__main__":

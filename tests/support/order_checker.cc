@@ -49,6 +49,7 @@ class Checker {
       const auto& f = line.fields;
       if (line.kind == "record") tokens_[f[1]] = clock_of(f[0]);
       else if (line.kind == "wait") wait(clock_of(f[0]), f[1]);
+      else if (line.kind == "begin") wait(clock_of(f[0]) = {}, f[1]);
       else if (line.kind == "free") free(f[0], f[1]);
       else use(f[0], f[1], f[2], f[3], f[4]);
     }
@@ -58,7 +59,7 @@ class Checker {
  private:
   std::size_t index_of(const std::string& actor) {
     const auto [at, is_new] = actors_.emplace(actor, actors_.size());
-    if (is_new) names_.push_back(actor), clocks_.emplace_back();
+    if (is_new) names_.push_back(actor), clocks_.emplace_back(), uses_.push_back(0);
     return at->second;
   }
   Clock& clock_of(const std::string& actor) { return clocks_[index_of(actor)]; }
@@ -72,7 +73,8 @@ class Checker {
     const std::size_t index = index_of(actor);
     Clock& clock = clocks_[index];
     clock.resize(std::max(clock.size(), index + 1));
-    return {index, ++clock[index], &name, writes};
+    clock[index] = ++uses_[index];
+    return {index, clock[index], &name, writes};
   }
 
   void use(const std::string& actor, const std::string& thread, const std::string& name,
@@ -83,7 +85,7 @@ class Checker {
     Use use = next_use(actor, name, false);
     for_each_stretch(reads, [&](Address begin, Stretch& stretch) {
       check(stretch.writer, use, begin, stretch.end);
-      std::erase_if(stretch.readers, [&](const Use& r) { return r.actor == use.actor; });
+      std::erase_if(stretch.readers, [&](const Use& r) { return comes_before(r, use); });
       stretch.readers.push_back(use);
     });
     use.writes = true;
@@ -101,10 +103,13 @@ class Checker {
     for_each_stretch(range, [](Address, Stretch& stretch) { stretch.writer = {}; });
   }
 
-  void check(const Use& before, const Use& now, Address begin, Address end) {
+  bool comes_before(const Use& before, const Use& now) const {
     const Clock& clock = clocks_[now.actor];
-    if (before.number == 0 || (before.actor == now.actor && before.number <= now.number)) return;
-    if (before.actor < clock.size() && clock[before.actor] >= before.number) return;
+    return before.actor < clock.size() && clock[before.actor] >= before.number;
+  }
+
+  void check(const Use& before, const Use& now, Address begin, Address end) {
+    if (before.number == 0 || comes_before(before, now)) return;
     const auto& [first, second] = std::pair(names_[before.actor], names_[now.actor]);
     if (!told_.insert({*before.name, first, *now.name, second}).second) return;
     const auto word = [](const Use& use) { return use.writes ? "writes" : "reads"; };
@@ -146,6 +151,7 @@ class Checker {
   std::map<std::string, std::size_t> actors_;
   std::vector<std::string> names_;
   std::vector<Clock> clocks_;
+  std::vector<std::uint64_t> uses_;
   std::map<std::string, Clock> tokens_;
   std::map<Address, Stretch> memory_;  // by where it begins
   std::set<std::vector<std::string>> told_;
@@ -156,7 +162,7 @@ class Checker {
 
 Log read_log(std::istream& lines) {
   static const std::map<std::string, std::size_t> kinds = {
-      {"use", 5}, {"record", 2}, {"wait", 2}, {"free", 2}};
+      {"use", 5}, {"record", 2}, {"wait", 2}, {"begin", 2}, {"free", 2}};
   Log log;
   for (std::string line; std::getline(lines, line);) {
     auto fields = split(line, '\t');

@@ -122,6 +122,22 @@ TEST(OrderChecker, KeepsThreadsApartUntilOneHandsOnToTheOther) {
   EXPECT_THAT(with("record one n\nwait two n\n"), IsEmpty());
 }
 
+TEST(OrderChecker, DoesNotCountOnWhatAThreadHappensToHaveDoneBefore) {
+  constexpr const char* kLog = R"(
+    use in main a - 0x100+4
+    record in e
+    wait main e
+    begin main %
+    use compute main b 0x100+4 -
+  )";
+  const auto with = [&](const std::string& tokens) {
+    std::string text = kLog;
+    return conflicts(log_of(text.replace(text.find('%'), 1, tokens)));
+  };
+  EXPECT_THAT(with("none"), SizeIs(1));
+  EXPECT_THAT(with("none,e"), IsEmpty());
+}
+
 TEST(OrderChecker, OrdersWhatAStreamIsGivenBehindWhatItsThreadHasDone) {
   EXPECT_THAT(conflicts(log_of(R"(
     use main main write - 0x100+4

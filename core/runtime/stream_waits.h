@@ -1,0 +1,24 @@
+// For which nodes of other streams a node has to wait: as few as keep the plan's order.
+#pragma once
+
+#include <vector>
+
+namespace kolo {
+
+class Stream;
+
+/// A node of a plan, by position: what it comes behind stands before it.
+struct OrderedNode {
+  std::vector<int> before;         // by edges of any kind
+  const Stream* stream = nullptr;  // that it stands in; nullptr: the host runs it
+  bool runs_ahead = false;         // it is done, for the executor, once it stands there
+  bool is_name = false;            // it runs nothing: who comes behind it comes behind what it comes behind
+  bool can_be_skipped = false;     // then who comes behind it comes behind what it comes behind, too
+};
+
+/// By position, the nodes whose end in another stream a node in a stream has to wait for there. Left out are
+/// those that come before another node that it comes behind. Makes `before` what it means: nodes that run
+/// something.
+std::vector<std::vector<int>> stream_waits(std::vector<OrderedNode>& nodes);
+
+}  // namespace kolo
