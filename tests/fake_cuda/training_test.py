@@ -78,6 +78,10 @@ class Training(FakeGpuTest):
         gpu = self.losses("gpu", *args, ranks=2, KOLO_FAKE_CUDA_GPUS=2)
         self.assert_close(gpu, self.losses("cpu", *args, ranks=2))
 
+    def test_ranks_that_share_the_updates_gather_them_by_the_host(self):
+        args = ("--model", "mlp", "--steps", 5, *CALM, "--sharded")
+        self.assert_close(self.losses("gpu", *args, ranks=2), self.losses("cpu", *args, ranks=2))
+
     def test_checkpoints_go_from_gpu_to_cpu_and_back(self):
         args = ("--model", "lenet", "--optimizer", "momentum", "--learning-rate", 0.001)
         whole = self.losses("cpu", *args, "--steps", 12)
@@ -122,6 +126,13 @@ class Failures(FakeGpuTest):
             for k in {numbers[0], numbers[-1]}:
                 with self.subTest(name=name, k=k):
                     self.assert_failure_is_told(k, MEMORY if name == "cudaMalloc" else INVALID_VALUE)
+
+    def test_memory_that_is_short_is_asked_for_once_more(self):
+        result, calls = self.calls_of()
+        self.assert_ok(result)
+        k = calls.index("cudaMalloc") + 1
+        result, _ = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k}:{MEMORY}")
+        self.assertIn("failed to allocate", self.assert_ok(result).err)
 
     def test_a_lost_context_ends_the_run_wherever_it_comes(self):
         result, calls = self.calls_of()

@@ -11,7 +11,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ["KOLO_BIN_DIR"])
 DEADLINE_S = 120
-SLOWDOWN = int(os.environ["KOLO_TEST_SLOWDOWN"])  # of a build with sanitizers, else 1
+SLOWDOWN = int(os.environ["TEST_SLOWDOWN"])  # of a build with sanitizers, else 1
 
 
 def environment(**changes):

@@ -91,7 +91,13 @@ std::unique_ptr<StreamEvent> CudaQueue::make_event() {
 
 void CudaQueue::put_end(Done done) {
   make_current(api_, gpu_);
-  events_->when_done(gpu_, stream_.get(), std::move(done));
+  try {
+    events_->when_done(gpu_, stream_.get(), std::move(done));
+  } catch (...) {
+    // The caller takes this for the end, and gives back memory that what is queued still uses.
+    api_.stream_synchronize(stream_.get());
+    throw;
+  }
 }
 
 void CudaQueue::put_record(StreamEvent& event) {

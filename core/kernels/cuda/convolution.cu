@@ -29,7 +29,7 @@ __global__ __launch_bounds__(kThreads) void forward_kernel(
       for (int r = 0; r < rows.window; ++r) {
         const int row = first_row + r;
         if (row < 0 || row >= rows.size) continue;
-#pragma unroll 1  // else ptxas trades the registers that it saves for local memory
+#pragma unroll 1  // unrolled, ptxas keeps to 32 registers and takes local memory for the rest
         for (int q = 0; q < cols.window; ++q) {
           const int col = first_col + q;
           if (col < 0 || col >= cols.size) continue;
@@ -71,6 +71,7 @@ __global__ __launch_bounds__(kThreads, 4) void images_kernel(
       for (int r = 0; r < rows.window; ++r) {
         const int y = position_over(rows, static_cast<int>(row), r);
         if (y < 0) continue;
+#pragma unroll 1  // as above
         for (int q = 0; q < cols.window; ++q) {
           const int x = position_over(cols, static_cast<int>(col), q);
           if (x >= 0) sum += weights[r * cols.window + q] * dy[std::int64_t{y} * cols.outputs + x];
