@@ -114,9 +114,14 @@ void Stream::record(StreamEvent& event) {
   if (OrderLog* const log = OrderLog::active()) log->record(name_, token_of(event));
 }
 
-void Stream::wait_for(std::span<StreamEvent* const> events) {
+void Stream::comes_behind(const StreamEvent& event) {
+  for (const auto& [stream, records] : event.behind_) behind_[stream] = std::max(behind_[stream], records);
+}
+
+void Stream::wait_for(std::span<StreamEvent* const> events, std::span<StreamEvent* const> passed) {
   if (events.empty()) return;
   MutexLock lock(order_mutex_);
+  for (const StreamEvent* const event : passed) comes_behind(*event);
   for (StreamEvent* const event : events) {
     const auto comes_before = [&](const std::map<std::uint64_t, std::uint64_t>& behind) {
       return records_of(behind, event->stream_) >= records_of(event->behind_, event->stream_);
@@ -128,7 +133,7 @@ void Stream::wait_for(std::span<StreamEvent* const> events) {
     if (follows) continue;
     put_wait(*event);
     if (OrderLog* const log = OrderLog::active()) log->wait(name_, token_of(*event));
-    for (const auto& [stream, records] : event->behind_) behind_[stream] = std::max(behind_[stream], records);
+    comes_behind(*event);
   }
 }
 

@@ -55,13 +55,15 @@ class Stream {
   void record(StreamEvent& event) KOLO_EXCLUDES(order_mutex_);
   /// What is enqueued from now on is done behind what the events stand for, of this stream or others. What
   /// another wait has seen to, of this stream or of one that it has waited for, is not waited for again, nor
-  /// is what was never recorded.
-  void wait_for(std::span<StreamEvent* const> events) KOLO_EXCLUDES(order_mutex_);
+  /// is what was never recorded, nor what comes before `passed`, events that the host knows to have passed.
+  void wait_for(std::span<StreamEvent* const> events, std::span<StreamEvent* const> passed = {})
+      KOLO_EXCLUDES(order_mutex_);
 
  private:
   virtual void put_end(Done done) = 0;
   virtual void put_record(StreamEvent& event) = 0;
   virtual void put_wait(StreamEvent& event) = 0;
+  void comes_behind(const StreamEvent& event) KOLO_REQUIRES(order_mutex_);
 
   const std::string name_;
   const std::uint64_t number_;  // from 1, of all streams of the process

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/dynamic_bitset.hpp>
 #include <map>
 #include <memory>
 #include <set>
@@ -26,13 +27,18 @@ using Streams = std::set<Stream*, ByName>;
 class Fences {
  public:
   Fences(StepGraph& graph, const DeviceSet& devices)
-      : graph_(graph), devices_(devices), behind_(graph.nodes.size()) {}
+      : graph_(graph),
+        devices_(devices),
+        skipped_(can_be_skipped(graph)),
+        behind_(graph.nodes.size()),
+        earlier_(graph.nodes.size()) {}
 
   void run() {
     const std::vector<int> order = topological_order(graph_);
     for (const int n : order) {
       Stream* const own = stream_of(graph_.nodes[n], devices_);
       Waits waits;
+      find_earlier(n);
       if (is_there_before(n)) continue;
       if (own == nullptr) {
         for (const StepValue in : graph_.nodes[n].inputs) add(waits, in.node, nullptr);
@@ -46,6 +52,7 @@ class Fences {
             add(waits, graph_.nodes[n].inputs[i].node, own);
         behind_[n].insert(own);
       }
+      leave_out_implied(waits);
       for (auto& [stream, nodes] : waits) {
         const int before = fence(stream, std::move(nodes));  // nodes move when one is added
         graph_.nodes[n].after.push_back(before);
@@ -60,6 +67,26 @@ class Fences {
   bool is_there_before(int n) const {
     const OpSchema& schema = *graph_.nodes[n].schema;
     return schema.is_variable_storage() || schema.name() == "Const" || schema.name() == kFeedOp;
+  }
+
+  void find_earlier(int n) {
+    earlier_[n].resize(earlier_.size());
+    const auto comes_behind = [&](int before) { earlier_[n].set(before), earlier_[n] |= earlier_[before]; };
+    for (const StepValue in : graph_.nodes[n].inputs) comes_behind(in.node);
+    for (const int before : graph_.nodes[n].control_inputs) comes_behind(before);
+    for (const int before : graph_.nodes[n].after) comes_behind(before);
+  }
+
+  // A node that comes behind another, in whichever streams the two are, is done after it.
+  void leave_out_implied(Waits& waits) const {
+    std::set<int> all;
+    for (const auto& [stream, nodes] : waits) all.insert(nodes.begin(), nodes.end());
+    for (auto& [stream, nodes] : waits)
+      std::erase_if(nodes, [&](int b) {
+        return std::any_of(all.begin(), all.end(),
+                           [&](int other) { return !skipped_[other] && earlier_[other].test(b); });
+      });
+    std::erase_if(waits, [](const auto& wait) { return wait.second.empty(); });
   }
 
   void add(Waits& waits, int before, const Stream* own) const {
@@ -92,7 +119,9 @@ class Fences {
 
   StepGraph& graph_;
   const DeviceSet& devices_;
-  std::vector<Streams> behind_;  // by node: what its readers on the host have to wait for
+  const std::vector<bool> skipped_;
+  std::vector<Streams> behind_;                   // by node: what its readers on the host have to wait for
+  std::vector<boost::dynamic_bitset<>> earlier_;  // by node: what it comes behind, however indirectly
   std::map<std::pair<Stream*, std::set<int>>, int> fences_;
 };
 

@@ -15,7 +15,8 @@ Stream* stream_of(const StepNode& node, const DeviceSet& devices);
 
 /// Lets each node of the host wait for the streams of those that it comes behind, by an edge of any kind:
 /// they count as done once they stand there. One fence serves a stream; nodes that come behind the same ones
-/// share it. Nodes of a GPU that read the host's memory wait likewise. To be called when nodes and their
+/// share it, and nobody waits for what another wait implies. Nodes of a GPU that read the host's memory wait
+/// likewise. To be called when nodes and their
 /// edges are complete but for those of the memory plan, which sees to itself.
 void insert_fences(StepGraph& graph, const DeviceSet& devices);
 

@@ -77,8 +77,9 @@ void Plan::make_kernel(int index, Kernels& made) {
   for (const StepValue in : node.inputs) inputs.push_back(graph_.shape(in));
   auto kernel = make_kernel_for(node, inputs, node.shapes, made.scratch_bytes[index], made.chosen[index]);
   if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) {
-    const bool is_fence = node.schema->name() == kFenceOp;
-    made.kernels[index] = is_fence ? told_of_errors(std::move(kernel), made.errors) : std::move(kernel);
+    auto* const fence = node.schema->name() == kFenceOp ? static_cast<Stream*>(node.resource.get()) : nullptr;
+    made.kernels[index] =
+        fence != nullptr ? told_of_errors(std::move(kernel), made.errors, fence) : std::move(kernel);
     return;
   }
   if (needs_shapes_of_the_step(graph_, node))

@@ -236,7 +236,7 @@ class Plan {
   StepVotes votes_;
   std::vector<Stream*> streams_;
   std::vector<OrderedNode> ordered_;     // by position; empty where no node stands in a stream
-  std::vector<std::vector<int>> waits_;  // by position: for whom it waits in its stream
+  std::vector<StreamWaits> waits_;       // by position
   std::vector<int> fetches_;
   std::vector<int> fetched_nodes_;  // their positions
   struct FedValue {

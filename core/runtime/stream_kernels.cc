@@ -26,7 +26,7 @@ class QueuedKernel final : public Kernel, public StreamKernel {
     Stream& stream = place_.stream;
     context_ = &context;
     context.native_stream = stream.native();
-    stream.wait_for(before_);
+    stream.wait_for(before_, passed_);
     if (log_) log_->use(stream.name(), context);
     stream.enqueue([this] { run(); });
     if (end_) stream.record(*end_);
@@ -65,7 +65,7 @@ class WaitedKernel final : public AsyncKernel, public StreamKernel {
     }
     context_ = &context;
     done_ = done;
-    place_.stream.wait_for(before_);
+    place_.stream.wait_for(before_, passed_);
     place_.stream.enqueue([this] { run(); });
   }
 
@@ -101,12 +101,17 @@ class WaitedKernel final : public AsyncKernel, public StreamKernel {
 
 class ToldKernel final : public AsyncKernel {
  public:
-  ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors)
-      : kernel_(std::move(kernel)), errors_(std::move(errors)) {}
+  ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors, Stream* fence)
+      : kernel_(std::move(kernel)), errors_(std::move(errors)), fence_(fence) {}
 
   void start(KernelContext& context, Completion done) override {
     done_ = done;
+    if (passed_) fence_->record(*passed_);
     static_cast<AsyncKernel&>(*kernel_).start(context, {&ToldKernel::end, this, 0});
+  }
+  StreamEvent& passed() {
+    if (!passed_) passed_ = fence_->make_event();
+    return *passed_;
   }
 
  private:
@@ -118,6 +123,8 @@ class ToldKernel final : public AsyncKernel {
 
   const std::unique_ptr<Kernel> kernel_;
   const std::shared_ptr<StreamErrors> errors_;
+  Stream* const fence_;
+  std::unique_ptr<StreamEvent> passed_;  // where another comes behind it
   Completion done_;
 };
 
@@ -185,12 +192,17 @@ void StreamKernel::comes_behind(StreamKernel& other) {
   before_.push_back(other.end_.get());
 }
 
+void StreamKernel::comes_behind_fence(Kernel& fence) {
+  passed_.push_back(&static_cast<ToldKernel&>(fence).passed());
+}
+
 void StreamKernel::set_log(NodeLog log) { log_ = std::make_shared<const NodeLog>(std::move(log)); }
 
 StreamKernel* stream_kernel(Kernel* kernel) { return dynamic_cast<StreamKernel*>(kernel); }
 
-std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors) {
-  return std::make_unique<ToldKernel>(std::move(kernel), std::move(errors));
+std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors,
+                                       Stream* fence) {
+  return std::make_unique<ToldKernel>(std::move(kernel), std::move(errors), fence);
 }
 
 bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool()>& gives_up) {

@@ -49,11 +49,14 @@ class StreamKernel {
   Stream& stream() const { return place_.stream; }
   /// In each run behind `other`, of the same frame and another stream, which is put there before this one.
   void comes_behind(StreamKernel& other);
+  /// Likewise behind a fence, which is over when this one is put there: what that has waited for needs no
+  /// other wait.
+  void comes_behind_fence(Kernel& fence);
   void set_log(NodeLog log);
 
  protected:
   StreamPlace place_;
-  std::vector<StreamEvent*> before_;
+  std::vector<StreamEvent*> before_, passed_;
   std::unique_ptr<StreamEvent> end_;  // where another comes behind it
   std::shared_ptr<const NodeLog> log_;
 };
@@ -76,7 +79,9 @@ bool must_be_waited_for(const StepGraph& graph, const StepNode& node);
 std::unique_ptr<Kernel> waited_on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
 
 /// Of an AsyncKernel that waits for a device: it ends with the error of what went before.
-std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors);
+/// fence: the stream that it waits for, if it is a fence.
+std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors,
+                                       Stream* fence);
 
 /// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,
 /// says so: then false. Throws the error of a device that failed.

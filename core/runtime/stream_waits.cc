@@ -6,9 +6,9 @@
 
 namespace kolo {
 
-std::vector<std::vector<int>> stream_waits(std::vector<OrderedNode>& nodes) {
+std::vector<StreamWaits> stream_waits(std::vector<OrderedNode>& nodes) {
   std::vector<boost::dynamic_bitset<>> earlier(nodes.size());  // all that must have ended, however indirectly
-  std::vector<std::vector<int>> waits(nodes.size());
+  std::vector<StreamWaits> waits(nodes.size());
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     OrderedNode& node = nodes[n];
     std::set<int> before;
@@ -25,8 +25,12 @@ std::vector<std::vector<int>> stream_waits(std::vector<OrderedNode>& nodes) {
       const bool is_implied = std::any_of(node.before.begin(), node.before.end(), [&](int other) {
         return !nodes[other].can_be_skipped && earlier[other].test(b);
       });
-      if (nodes[b].runs_ahead && nodes[b].stream != node.stream && !is_implied) waits[n].push_back(b);
+      if (nodes[b].runs_ahead && nodes[b].stream != node.stream && !is_implied)
+        waits[n].ends.push_back(b);
     }
+    if (waits[n].ends.empty()) continue;
+    for (std::size_t b = 0; b < n; ++b)
+      if (nodes[b].is_fence && earlier[n].test(b)) waits[n].fences.push_back(static_cast<int>(b));
   }
   return waits;
 }

@@ -13,12 +13,17 @@ struct OrderedNode {
   const Stream* stream = nullptr;  // that it stands in; nullptr: the host runs it
   bool runs_ahead = false;         // it is done, for the executor, once it stands there
   bool is_name = false;            // it runs nothing: who comes behind it comes behind what it comes behind
+  bool is_fence = false;
   bool can_be_skipped = false;     // then who comes behind it comes behind what it comes behind, too
 };
 
-/// By position, the nodes whose end in another stream a node in a stream has to wait for there. Left out are
-/// those that come before another node that it comes behind. Makes `before` what it means: nodes that run
-/// something.
-std::vector<std::vector<int>> stream_waits(std::vector<OrderedNode>& nodes);
+struct StreamWaits {
+  std::vector<int> ends;    // of nodes of other streams, to be waited for in the node's own
+  std::vector<int> fences;  // where there are such: the fences that are over when the node is put there
+};
+
+/// By position. Left out are nodes that come before another one that the node comes behind. Makes `before`
+/// what it means: nodes that run something.
+std::vector<StreamWaits> stream_waits(std::vector<OrderedNode>& nodes);
 
 }  // namespace kolo

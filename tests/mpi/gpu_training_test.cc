@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include <tests/models/gpu_training.h>
+#include <tests/core/training/temporary_directory.h>
+#include <tests/mpi/gpu_training.h>
 
 namespace kolo {
 namespace {
@@ -34,7 +35,8 @@ TEST_P(GpuTrainingOf, GivesTheSameBitsHoweverItsStreamsFallBehind) {
 
 TEST_P(GpuTrainingOf, ResumesAsIfItHadNotStopped) {
   if (size() > 1) GTEST_SKIP() << "checkpoints of several ranks have tests of their own";
-  const std::string prefix = ::testing::TempDir() + "gpu_training_" + GetParam();
+  const TemporaryDirectory folder;
+  const std::string prefix = folder / "model";
   trained({.model = GetParam(), .steps = 2, .saved = prefix});
   EXPECT_TRUE(trained({.model = GetParam(), .steps = 2, .restored = prefix}) ==
               trained({.model = GetParam(), .steps = 4}));

@@ -19,7 +19,9 @@ class CountingStream final : public Stream {
   CountingStream() : Stream("counting") {}
   void enqueue(std::function<void()>) override {}
   std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<StreamEvent>(); }
-  void wait(std::vector<StreamEvent*> events) { wait_for(events); }
+  void wait(std::vector<StreamEvent*> events, std::vector<StreamEvent*> passed = {}) {
+    wait_for(events, passed);
+  }
   std::vector<const StreamEvent*> waits;
 
  private:
@@ -62,6 +64,14 @@ TEST_F(Waits, AreLeftOutForWhatWasWaitedForThroughAnotherStream) {
   out.wait({&second});
   out.wait({&first});
   EXPECT_THAT(out.waits, ElementsAre(&second));
+}
+
+TEST_F(Waits, AreLeftOutForWhatComesBeforeAnEventThatHasPassed) {
+  in.record(first);
+  compute.wait({&first});
+  compute.record(second);
+  out.wait({&first}, {&second});
+  EXPECT_THAT(out.waits, IsEmpty());
 }
 
 TEST_F(Waits, ComeAgainForAnEventThatWasRecordedAgain) {

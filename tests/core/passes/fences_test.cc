@@ -72,6 +72,17 @@ TEST(InsertFences, PutsOneForEachStreamBeforeAHostNodeThatComesAfterIt) {
   EXPECT_THAT(waited_for, ElementsAre(UnorderedElementsAre("call1", "call2"), ElementsAre("call3")));
 }
 
+TEST(InsertFences, LeavesOutWhatAnotherImplies) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s.device("/gpu:0"), 1), b = call(s.device("/gpu:1"), 2, {a});
+  const Scope after = s.device("/cpu:0").control_dependencies({Operation(a.node), Operation(b.node)});
+  const StepGraph step = with_fences(step_for({call(after, 3)}));
+  const auto fences = fences_before(step, "call3");
+  ASSERT_THAT(fences, SizeIs(1));
+  EXPECT_THAT(names(step, fences[0]->after), ElementsAre("call2"));
+}
+
 TEST(InsertFences, PutsNoneBetweenNodesOfOneDevice) {
   Graph graph;
   const Scope s = Scope(graph).device("/gpu:0");

@@ -19,7 +19,11 @@ OrderedNode on(int number, std::vector<int> before) {
 OrderedNode on_host(std::vector<int> before) { return {.before = std::move(before)}; }
 OrderedNode name_for(std::vector<int> before) { return {.before = std::move(before), .is_name = true}; }
 
-std::vector<std::vector<int>> waits(std::vector<OrderedNode> nodes) { return stream_waits(nodes); }
+std::vector<std::vector<int>> waits(std::vector<OrderedNode> nodes) {
+  std::vector<std::vector<int>> ends;
+  for (const StreamWaits& of_node : stream_waits(nodes)) ends.push_back(of_node.ends);
+  return ends;
+}
 
 TEST(StreamWaits, JoinNodesOfDifferentStreams) {
   EXPECT_THAT(waits({on(1, {}), on(2, {0}), on(1, {1})}),
@@ -40,7 +44,7 @@ TEST(StreamWaits, AreNotNeededForANodeThatIsDoneWhenTheNextStarts) {
 
 TEST(StreamWaits, SeeThroughNames) {
   std::vector<OrderedNode> nodes = {on(1, {}), name_for({0}), name_for({1}), on(2, {2})};
-  EXPECT_THAT(stream_waits(nodes)[3], ElementsAre(0));
+  EXPECT_THAT(stream_waits(nodes)[3].ends, ElementsAre(0));
   EXPECT_THAT(nodes[3].before, ElementsAre(0));
 }
 
@@ -58,6 +62,16 @@ TEST(StreamWaits, StayWhereTheNodeBetweenMayBeSkipped) {
   between.can_be_skipped = true;
   EXPECT_THAT(waits({on(1, {}), between, on(3, {0, 1})})[2], ElementsAre(0, 1));
   EXPECT_THAT(waits({on(1, {}), between, on(3, {1})})[2], ElementsAre(0, 1)) << "also without an edge";
+}
+
+TEST(StreamWaits, KnowTheFencesThatAreOverBefore) {
+  OrderedNode fence = on_host({0}), beside = on_host({0});
+  fence.is_fence = beside.is_fence = true;
+  std::vector<OrderedNode> nodes = {on(1, {}), fence, beside, on_host({1}), on(3, {}), on(2, {3, 4}), on(2, {3})};
+  const std::vector<StreamWaits> waits = stream_waits(nodes);
+  EXPECT_THAT(waits[5].ends, ElementsAre(4));
+  EXPECT_THAT(waits[5].fences, ElementsAre(1));
+  EXPECT_THAT(waits[6].fences, IsEmpty()) << "it waits for no stream";
 }
 
 }  // namespace
