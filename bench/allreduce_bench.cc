@@ -83,8 +83,9 @@ std::optional<double> predicted_us(const std::optional<CostModel>& costs, std::i
   const auto runtime = detail::current_runtime();
   const Topology& topology = runtime->world().topology();
   const std::string& asked = runtime->options().allreduce;
-  return predicted_seconds(*costs, asked == "auto" ? fastest_allreduce(*costs, topology, bytes) : asked,
-                           topology, bytes) *
+  const bool chooses = asked == "auto" || asked == "nccl";
+  return predicted_seconds(*costs, chooses ? fastest_allreduce(*costs, topology, bytes) : asked, topology,
+                           bytes) *
          1e6;
 }
 

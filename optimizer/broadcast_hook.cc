@@ -116,15 +116,19 @@ void broadcast_in(Group& group, const std::vector<int>& ranks, Session& session,
   }
   const int root_in_group = static_cast<int>(place - ranks.begin());
 
-  throw_if_any_failed(group, Code::failed_precondition,
-                      group.rank() == root_in_group ? missing_value(session, by_name) : "");
-
+  // Whose device fails, all fail with: else the others wait for it.
   std::vector<Tensor> values;
-  for (const Variable& variable : by_name)
-    values.push_back(detail::read_variable(detail::storage_of(session, variable)));
+  detail::share_failure(group, [&] {
+    const std::string missing = group.rank() == root_in_group ? missing_value(session, by_name) : "";
+    if (!missing.empty()) throw FailedPreconditionError("{}", missing);
+    for (const Variable& variable : by_name)
+      values.push_back(detail::read_variable(detail::storage_of(session, variable)));
+  });
   group.broadcast(values, root_in_group);
-  for (std::size_t i = 0; i < by_name.size(); ++i)
-    detail::write_variable(detail::storage_of(session, by_name[i]), values[i]);
+  detail::share_failure(group, [&] {
+    for (std::size_t i = 0; i < by_name.size(); ++i)
+      detail::write_variable(detail::storage_of(session, by_name[i]), values[i]);
+  });
 }
 
 // All but those that are each rank's own; these at least have a value afterwards.

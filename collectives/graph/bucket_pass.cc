@@ -126,6 +126,7 @@ const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
   return std::make_unique<BucketKernel>(init.resource<Schedule>(), init.attr<int>("bucket"));
 };
 const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
+const RegisterKernel gpu_bucket_kernel("BucketAllReduce", "GPU", {}, kMakeBucketKernel);
 const RegisterKernel scatter_kernel("BucketReduceScatter", "CPU", {}, kMakeBucketKernel);
 
 Reduction reduction_of(const Node& group, int ranks) {
@@ -135,7 +136,19 @@ Reduction reduction_of(const Node& group, int ranks) {
   return {ReduceOp::sum, 1 / factor, factor / ranks};
 }
 
-std::shared_ptr<StepVote> make_schedule(const Node& group) {
+// Of the session, unless a gradient is asked to be computed elsewhere.
+std::vector<Device*> gpus_of(const Node& group, const DeviceSet& devices) {
+  for (int i = 0; i < detail::num_gradients(group); ++i) {
+    const auto asked = parse_device_spec(group.input(i).node->requested_device());
+    if (asked && asked->type && *asked->type != "GPU") return {};
+  }
+  std::vector<Device*> gpus;
+  for (const auto& device : devices.devices())
+    if (device->type() == "GPU") gpus.push_back(device.get());
+  return gpus;
+}
+
+std::shared_ptr<StepVote> make_schedule(const Node& group, const DeviceSet& devices) {
   const auto set = detail::ProcessSetAccess::of_id(group.attr<int>("process_set"));
   const bool of_all = set == ProcessSet();
   const int size = of_all ? process().size : set.size();
@@ -178,6 +191,7 @@ std::shared_ptr<StepVote> make_schedule(const Node& group) {
         describe(group), compared.size(), values.size());
   for (std::size_t i = 0; i < compared.size(); ++i) spec.options.emplace_back(compared[i], values[i]);
   spec.limits = detail::bucket_limits(group);
+  if (group.op() == "GroupAllReduce") spec.gpus = gpus_of(group, devices);
   return std::make_shared<Schedule>(std::move(spec));
 }
 
@@ -189,12 +203,13 @@ bool is_reduction(const StepNode& node) {
   return node.origin != nullptr && (op == "GroupAllReduce" || op == "AllReduce");
 }
 
-// True if the producer may write `value` straight into a bucket, in the host's memory: it is memory of its
-// own that nobody else looks at. A reader beside the reduction would see the reduced gradient in the place of
-// this rank's own.
-bool can_lie_in_bucket(const StepGraph& graph, StepValue value, const DeviceSet& devices) {
+// True if the producer may write `value` straight into a bucket, in the memory of `gpu` or, for nullptr, of
+// the host: it is memory of its own that nobody else looks at. A reader beside the reduction would see the
+// reduced gradient in the place of this rank's own.
+bool can_lie_in_bucket(const StepGraph& graph, StepValue value, const DeviceSet& devices, const Device* gpu) {
   const StepNode& producer = graph.nodes[value.node];
-  if (!devices.find(producer.device).has_host_memory()) return false;
+  const Device& device = devices.find(producer.device);
+  if (gpu != nullptr ? &device != gpu : !device.has_host_memory()) return false;
   const std::string& op = producer.schema->name();
   if (graph.memory_root(value) != value || graph.placements.count(value) > 0) return false;
   if (producer.schema->is_variable_storage() || op == kFeedOp || op == "Const") return false;
@@ -214,8 +229,13 @@ int add_bucket_node(StepGraph& graph, const char* op, int group, const std::vect
                              std::move(attrs), order);
   graph.nodes[node].resource = schedule;
   graph.nodes[node].control_inputs = before;
+  if (schedule->device() != nullptr) graph.nodes[node].device = schedule->device()->name();
   graph.nodes[group].control_inputs.push_back(node);
   return node;
+}
+
+Placement place_in_bucket(const Schedule& schedule, int bucket, std::int64_t offset) {
+  return {schedule.memory(bucket), static_cast<std::size_t>(offset), schedule.device() == nullptr};
 }
 
 void reduce_bucket(StepGraph& graph, int group, const std::vector<int>& before,
@@ -226,7 +246,7 @@ void reduce_bucket(StepGraph& graph, int group, const std::vector<int>& before,
   const int node = add_bucket_node(graph, "BucketAllReduce", group, before, schedule, b, inputs, {}, written);
   for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
     const StepValue reduced{node, static_cast<int>(k)};
-    graph.placements[reduced] = {schedule->memory(b), static_cast<std::size_t>(bucket.offsets[k])};
+    graph.placements[reduced] = place_in_bucket(*schedule, b, bucket.offsets[k]);
     graph.replace_uses({group, order[bucket.gradients[k]]}, reduced);
   }
 }
@@ -283,24 +303,24 @@ void scatter_bucket(StepGraph& graph, int group, const std::vector<int>& before,
 
 void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& before,
                         const std::shared_ptr<Schedule>& schedule, const DeviceSet& devices) {
-  const std::string host = host_of(graph, devices);
+  const Device* const gpu = schedule->device();
+  const std::string home = gpu != nullptr ? gpu->name() : host_of(graph, devices);
   const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
   for (std::size_t b = 0; b < schedule->buckets().size(); ++b) {
     const Bucket& bucket = schedule->buckets()[b];
-    const auto& memory = schedule->memory(static_cast<int>(b));
     std::vector<StepValue> inputs;
     std::int64_t last_written = 0;
     for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
       StepValue& slot = graph.nodes[group].inputs[order[bucket.gradients[k]]];
       StepValue gradient = slot;
-      if (!can_lie_in_bucket(graph, gradient, devices)) {
+      if (!can_lie_in_bucket(graph, gradient, devices, gpu)) {
         const StepNode& producer = graph.nodes[gradient.node];
         gradient = {graph.add(kCopyOp, producer.name + "/into_bucket", {gradient}, {}, producer.order + 1),
                     0};
-        graph.nodes[gradient.node].device = host;
+        graph.nodes[gradient.node].device = home;
         graph.nodes[group].inputs[order[bucket.gradients[k]]] = gradient;
       }
-      graph.placements[gradient] = {memory, static_cast<std::size_t>(bucket.offsets[k])};
+      graph.placements[gradient] = place_in_bucket(*schedule, static_cast<int>(b), bucket.offsets[k]);
       last_written = std::max(last_written, graph.nodes[gradient.node].order);
       inputs.push_back(gradient);
     }

@@ -145,7 +145,8 @@ void Runtime::find_peers(const MpiComm& comm) {
 
   node_ = connect_node_memory(comm.get(), topology);
   thread_->set_crowded(process_.local_size > sysconf(_SC_NPROCESSORS_ONLN));
-  world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), topology, options_.allreduce,
+  world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), topology,
+                                             options_.allreduce == "nccl" ? "auto" : options_.allreduce,
                                              options_.chunk_bytes, node_);
   mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
   thread_->set_watchdog(std::make_unique<Watchdog>(

@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/text.h>
@@ -65,6 +66,11 @@ void set_up_thread(std::optional<int> core) {
   CPU_SET(*core, &cores);
   if (pthread_setaffinity_np(pthread_self(), sizeof cores, &cores) != 0)
     log_warning("KOLO_COMM_THREAD_CORE: the communication thread cannot be bound to core {}", *core);
+}
+
+bool is_aborted(Collective& operation, const std::exception_ptr& error) {
+  auto* const abortable = dynamic_cast<Abortable*>(&operation);
+  return abortable != nullptr && abortable->abort(error);
 }
 
 }  // namespace
@@ -356,7 +362,7 @@ void CommThread::finish(Channel& channel, std::exception_ptr error) {
   if (timeline_) draw(channel, Clock::now());
   channel.phase = nullptr;
   const Submission front = channel.queue.pop();
-  if (error && channel.started) abandoned_.push_back(front.operation);
+  if (error && channel.started && !is_aborted(*front.operation, error)) abandoned_.push_back(front.operation);
   channel.started = false;
   if (!error) finished_[front.channel].ticket = front.ticket;
   recorder_.finished(front.record, error != nullptr);

@@ -7,12 +7,15 @@
 #include <optional>
 #include <utility>
 
+#include <kolo/collectives/algorithms/device_collectives.h>
 #include <kolo/collectives/engine/engine.h>
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/schedule/device_ranks.h>
 #include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/device/device.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/trace.h>
@@ -115,6 +118,9 @@ class Schedule::Core {
   std::shared_ptr<Communicator> communicator;
   std::vector<std::shared_ptr<detail::SlotWork>> works;  // by slot
   std::vector<std::shared_ptr<detail::RowsWork>> gathers;
+  // By bucket, where a GPU reduces them; and what they are made by.
+  std::vector<std::shared_ptr<DeviceReduction>> on_gpu;
+  std::shared_ptr<DeviceCollectives> gpus;
 
  private:
   void send(const detail::StepSlots::Submitted& buckets);
@@ -139,6 +145,7 @@ void Schedule::Core::connect() {
 }
 
 void Schedule::Core::submit(int bucket, Done done) {
+  if (static_cast<std::size_t>(bucket) < on_gpu.size()) on_gpu[bucket]->mark_written();
   detail::StepSlots::Submitted submitted;
   {
     // Two threads that have completed neighbouring buckets must not overtake each other here.
@@ -202,17 +209,33 @@ Allocator& bucket_allocator() {
 Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(spec)) {
   check(spec_);
   buckets_ = make_buckets(spec_.gradients, spec_.limits);
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
     for (const auto offset : buckets_[b].offsets) place_.emplace_back(static_cast<int>(b), offset);
-    const auto flag_bytes = kStepFlags * size_of(buckets_[b].dtype);
-    memory_.push_back(
-        std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes));
-    std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
-  }
+  memory_.resize(buckets_.size());
+  if (!may_lie_on_gpu()) allocate(allocator);
   plan_shards(allocator);
   core_ = std::make_unique<Core>(detail::current_runtime(),
                                  static_cast<int>(buckets_.size() + spec_.gathers.size() + gathered_.size()),
                                  spec_.process_set);
+}
+
+// Alike on all ranks, once their specifications are: what GPUs reduce themselves.
+bool Schedule::may_lie_on_gpu() const {
+  const bool sums = spec_.reduction.op == ReduceOp::sum || spec_.reduction.op == ReduceOp::average;
+  const auto runtime = detail::current_runtime();
+  return runtime && runtime->has_peers() && spec_.gpus && !spec_.gpus->empty() &&
+         !spec_.gpus->front()->runs_cpu_kernels() && device_library() != nullptr && sums &&
+         !spec_.reduction.is_scaled() && spec_.shards.empty() && spec_.process_set == ProcessSet() &&
+         std::all_of(buckets_.begin(), buckets_.end(), [](const Bucket& b) { return b.dtype == DType::f32; });
+}
+
+void Schedule::allocate(Allocator& allocator) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const auto flag_bytes = kStepFlags * size_of(buckets_[b].dtype);
+    memory_[b] =
+        std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes);
+    std::memset(memory_[b]->data(), 0, memory_[b]->bytes());
+  }
 }
 
 void Schedule::plan_shards(Allocator& allocator) {
@@ -276,6 +299,7 @@ std::int64_t Schedule::offset_of_gathered(int gradient) const {
 Schedule::~Schedule() {
   if (!core_->communicator) return;
   core_->runtime->thread().call([this] {
+    core_->on_gpu.clear();
     core_->works.clear();
     core_->gathers.clear();
     core_->communicator.reset();
@@ -309,6 +333,9 @@ void Schedule::compare() {
     if (const auto difference = detail::compare_ranks(group, texts))
       throw FailedPreconditionError("Ranks disagree on the training step: {}",
                                     detail::words_of(*difference, core_->members));
+    join_gpus();
+    // Before the ranks connect: who waits for them then waits in MPI.
+    detail::share_failure(group, [&] { make_memory(); });
     if (core_->num_slots() > 0) {
       core_->connect();
       make_works();
@@ -317,6 +344,30 @@ void Schedule::compare() {
   if (core_->has_peers()) slots_of_process().add(core_->slots, core_->set);
   core_->compared = true;
 }
+
+void Schedule::join_gpus() {
+  const std::string& asked = core_->runtime->options().allreduce;
+  if (may_lie_on_gpu() && !buckets_.empty() && (asked == "auto" || asked == "nccl"))
+    core_->gpus = detail::join_devices(*core_->runtime, *spec_.gpus);
+  else if (asked == "nccl" && spec_.gpus && spec_.gpus->empty())
+    throw FailedPreconditionError(
+        "KOLO_ALLREDUCE=nccl was asked for, but no rank makes its gradients on a GPU");
+}
+
+// Without a GPU, or where NCCL does not serve, buckets lie in the host's memory.
+void Schedule::make_memory() {
+  if (core_->gpus == nullptr) {
+    if (!memory_.empty() && memory_[0] == nullptr) allocate(bucket_allocator());
+    return;
+  }
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    core_->on_gpu.push_back(core_->gpus->make_reduction(elements_of(buckets_[b]), kStepFlags,
+                                                        spec_.reduction.op == ReduceOp::average));
+    memory_[b] = core_->on_gpu[b]->memory();
+  }
+}
+
+Device* Schedule::device() const { return core_->gpus == nullptr ? nullptr : spec_.gpus->front(); }
 
 void Schedule::make_works() {
   const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketExchange exchange,
@@ -328,7 +379,12 @@ void Schedule::make_works() {
   Communicator& ranks = *core_->communicator;
   for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
     const Bucket& bucket = buckets_[static_cast<std::size_t>(b)];
-    const detail::BucketMemory memory{memory_[b], bucket.dtype, elements_of(bucket)};
+    detail::BucketMemory memory{memory_[b], bucket.dtype, elements_of(bucket)};
+    if (device() != nullptr) {
+      memory.host_flags = core_->on_gpu[b]->tail();
+      add(b, b, memory, {core_->on_gpu[b], "allreduce"}, "");
+      continue;
+    }
     add(b, b, memory,
         scatters(b) ? detail::scattered(ranks, memory, shard_counts(bucket, ranks.size()), spec_.reduction)
                     : detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)),
@@ -403,7 +459,9 @@ void Schedule::end_data_in_step(const std::string& text) {
 }
 
 void Schedule::join_with_zeros() {
-  for (const auto& memory : memory_) std::memset(memory->data(), 0, memory->bytes());
+  for (const auto& reduction : core_->on_gpu) reduction->clear();
+  if (core_->on_gpu.empty())
+    for (const auto& memory : memory_) std::memset(memory->data(), 0, memory->bytes());
   core_->submit_missing();
   // The watchdog ends a wait for ranks that do not come.
   while (!core_->slots->wait_until(std::chrono::steady_clock::now() + std::chrono::hours(1))) {

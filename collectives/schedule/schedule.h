@@ -56,8 +56,12 @@ class Schedule final : public StepVote {
   std::pair<Tensor, Tensor> gathered_rows(int gather) const;
   /// The gradients of a bucket and, behind them, a few elements of the schedule's own. Zero at first; what
   /// lies between the gradients must stay zero. Gradients are written here before submit() and read after
-  /// done.
+  /// done. Where device() is a GPU it is that one's memory, which is there after compare(), and what its
+  /// stream has been given before submit() counts as written.
   const std::shared_ptr<Buffer>& memory(int bucket) const { return memory_.at(bucket); }
+  /// The GPU in whose memory the buckets lie, and which reduces them with those of the other ranks; nullptr:
+  /// they lie in the host's. The same kind on all ranks. Known after compare().
+  Device* device() const;
   int bucket_of(int gradient) const { return place_.at(gradient).first; }
   /// In bytes, within the bucket's memory.
   std::int64_t offset(int gradient) const { return place_.at(gradient).second; }
@@ -113,7 +117,11 @@ class Schedule final : public StepVote {
     std::shared_ptr<Buffer> memory;
   };
 
+  bool may_lie_on_gpu() const;
+  void allocate(Allocator& allocator);
   void plan_shards(Allocator& allocator);
+  void join_gpus();
+  void make_memory();
   const GatheredBucket& gathered_bucket(int bucket) const;
   void make_works();
   void end_data();

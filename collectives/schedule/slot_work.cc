@@ -1,11 +1,14 @@
 #include <kolo/collectives/schedule/slot_work.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include <kolo/collectives/algorithms/stages.h>
 #include <kolo/collectives/reduce/reduce.h>
+#include <kolo/core/base/error.h>
 
 namespace kolo::detail {
 namespace {
@@ -27,6 +30,10 @@ SlotWork::SlotWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<C
       communicator_(std::move(communicator)),
       label_(std::move(label)),
       reasons_(*communicator_) {}
+
+std::string SlotWork::described(const std::string& text) const {
+  return fmt::format("step {}, {}: {}", slots_->step(), label_, text);
+}
 
 void SlotWork::start() {
   StepFlags flags;
@@ -119,7 +126,20 @@ void BucketWork::start_voting(const StepFlags& own) {
   exchange_.collective->start();
 }
 
-Progress BucketWork::advance_voting() { return exchange_.collective->progress(); }
+// What a GPU's library says of an error names neither rank nor step.
+Progress BucketWork::advance_voting() {
+  if (memory_.host_flags == nullptr) return exchange_.collective->progress();
+  try {
+    return exchange_.collective->progress();
+  } catch (const Error& error) {
+    throw_error(error.code(), described(error.what()));
+  }
+}
+bool BucketWork::abort(const std::exception_ptr& error) {
+  auto* const abortable = dynamic_cast<Abortable*>(exchange_.collective.get());
+  return is_voting() && abortable != nullptr && abortable->abort(error);
+}
+
 StepFlags BucketWork::votes() const { return read_flags(memory_.dtype, memory_.flags().bytes); }
 
 RowsWork::RowsWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> ranks,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/collectives/algorithms/communicator.h>
 #include <kolo/collectives/algorithms/text_exchange.h>
 #include <kolo/collectives/progress/flight_recorder.h>
@@ -26,6 +27,8 @@ class SlotWork : public Collective {
   SlotWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> communicator,
            std::string label);
   const std::string& label() const { return label_; }
+  /// `text` with what it happened to in front: the step, the slot.
+  std::string described(const std::string& text) const;
   virtual OperationDetails details() const = 0;
 
   void start() final;
@@ -34,6 +37,7 @@ class SlotWork : public Collective {
 
  protected:
   Communicator& communicator() const { return *communicator_; }
+  bool is_voting() const { return stage_ == Stage::voting; }
 
  private:
   /// Starts what brings the flags of all ranks; advances it; reads them when it has finished.
@@ -62,10 +66,12 @@ struct BucketMemory {
   std::shared_ptr<Buffer> buffer;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
+  std::byte* host_flags = nullptr;  // where the buffer is a GPU's: what stands for the flags in it
 
   TypedBuffer data() const { return {buffer->data(), elements, dtype}; }
   TypedBuffer flags() const {
-    return {buffer->data() + elements * static_cast<std::int64_t>(size_of(dtype)), kStepFlags, dtype};
+    std::byte* const behind = buffer->data() + elements * static_cast<std::int64_t>(size_of(dtype));
+    return {host_flags != nullptr ? host_flags : behind, kStepFlags, dtype};
   }
 };
 
@@ -85,11 +91,12 @@ BucketExchange gathered(Communicator& communicator, const BucketMemory& memory,
                         std::span<const std::int64_t> counts);
 
 /// The flags come behind the data, so that what they let through is there.
-class BucketWork final : public SlotWork {
+class BucketWork final : public SlotWork, public Abortable {
  public:
   BucketWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> communicator,
              BucketMemory memory, BucketExchange exchange, std::string label);
   OperationDetails details() const override;
+  bool abort(const std::exception_ptr& error) override;
 
  private:
   void start_voting(const StepFlags& own) override;

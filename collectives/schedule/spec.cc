@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <kolo/collectives/algorithms/device_collectives.h>
+#include <kolo/core/device/device.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -19,6 +22,13 @@ std::string describe_shards(const std::vector<ShardSpec>& shards) {
     text += fmt::format(" {}{}", shard.part_only ? "parts" : "whole",
                         shard.gathered ? fmt::format(":{}", numpy_name(*shard.gathered)) : "");
   return text;
+}
+
+// Ranks of one kind join the same exchanges when they connect.
+std::string kind_of_device(const ScheduleSpec& spec) {
+  const bool on_gpu = spec.gpus && !spec.gpus->empty() && !spec.gpus->front()->runs_cpu_kernels();
+  if (!on_gpu) return "CPU";
+  return device_library() != nullptr ? "GPU" : "GPU, of a build without its collectives,";
 }
 
 }  // namespace
@@ -46,6 +56,7 @@ NamedTexts described(const ScheduleSpec& spec) {
   texts.emplace_back("the bucket limit", std::to_string(spec.limits.bytes));
   texts.emplace_back("the first bucket's limit", std::to_string(spec.limits.first_bytes));
   texts.emplace_back("the sharding", describe_shards(spec.shards));
+  texts.emplace_back("the kind of device", kind_of_device(spec));
   return texts;
 }
 

@@ -16,6 +16,8 @@
 
 namespace kolo {
 
+class Device;
+
 /// Rows of a tensor: each rank gives those that it has, every rank gets all.
 struct RowGatherSpec {
   std::string name;
@@ -43,6 +45,8 @@ struct ScheduleSpec {
   std::vector<ShardSpec> shards = {};
   detail::NamedTexts options = {};  // further values that must agree on all ranks
   ProcessSet process_set = {};      // the ranks that share the schedule
+  // Of a training step: the GPUs of its session, which outlive the schedule; none where it computes on CPUs.
+  std::optional<std::vector<Device*>> gpus = {};
 };
 
 namespace detail {

@@ -135,6 +135,11 @@ std::int64_t StepSlots::ticket(int slot) const {
   return begun_steps_ * static_cast<std::int64_t>(slots_.size()) + slot;
 }
 
+std::int64_t StepSlots::step() const {
+  MutexLock lock(mutex_);
+  return step_;
+}
+
 void StepSlots::raise(StepFlag flag, const std::string& text) {
   MutexLock lock(mutex_);
   votes_.raise(flag, text);

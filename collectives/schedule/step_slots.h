@@ -56,6 +56,8 @@ class StepSlots {
   Submitted submit_missing();
   /// Grows from step to step and from slot to slot, in the same way on all ranks.
   std::int64_t ticket(int slot) const;
+  /// The number that errors name.
+  std::int64_t step() const;
 
   void raise(StepFlag flag, const std::string& text = {});
   /// For the step that has begun; false if some slot has left already.

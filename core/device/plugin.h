@@ -24,7 +24,8 @@ struct PluginContents {
   std::function<std::string()> why_no_gpu;
   /// Called once, where why_no_gpu() has said "".
   std::function<std::shared_ptr<GpuPlatform>()> make_platform;
-  /// Each registers one kernel; kernels_of calls them before it answers for the first time.
+  /// Each registers one kernel, or a library of collectives; kernels_of calls them before it answers for the
+  /// first time.
   std::vector<std::function<void()>> kernels;
   /// What it was built with, and what of it is here. no_driver: why no driver can be asked, "" where one can.
   std::function<std::vector<BuildLine>(const std::string& no_driver)> build_lines;

@@ -41,9 +41,7 @@ class Fences {
       find_earlier(n);
       if (is_there_before(n)) continue;
       if (own == nullptr) {
-        for (const StepValue in : graph_.nodes[n].inputs) add(waits, in.node, nullptr);
-        for (const int before : graph_.nodes[n].control_inputs) add(waits, before, nullptr);
-        for (const int before : graph_.nodes[n].after) add(waits, before, nullptr);
+        for_each_before(n, [&](int before) { add(waits, before, nullptr); });
       } else if (graph_.nodes[n].schema->is_view()) {
         pass_on(n);
       } else {
@@ -52,7 +50,7 @@ class Fences {
             add(waits, graph_.nodes[n].inputs[i].node, own);
         behind_[n].insert(own);
       }
-      leave_out_implied(waits);
+      leave_out_implied(n, waits);
       for (auto& [stream, nodes] : waits) {
         const int before = fence(stream, std::move(nodes));  // nodes move when one is added
         graph_.nodes[n].after.push_back(before);
@@ -69,17 +67,24 @@ class Fences {
     return schema.is_variable_storage() || schema.name() == "Const" || schema.name() == kFeedOp;
   }
 
-  void find_earlier(int n) {
-    earlier_[n].resize(earlier_.size());
-    const auto comes_behind = [&](int before) { earlier_[n].set(before), earlier_[n] |= earlier_[before]; };
-    for (const StepValue in : graph_.nodes[n].inputs) comes_behind(in.node);
-    for (const int before : graph_.nodes[n].control_inputs) comes_behind(before);
-    for (const int before : graph_.nodes[n].after) comes_behind(before);
+  template <typename Visit>
+  void for_each_before(int n, const Visit& visit) const {
+    for (const StepValue in : graph_.nodes[n].inputs) visit(in.node);
+    for (const int before : graph_.nodes[n].control_inputs) visit(before);
+    for (const int before : graph_.nodes[n].after) visit(before);
   }
 
-  // A node that comes behind another, in whichever streams the two are, is done after it.
-  void leave_out_implied(Waits& waits) const {
+  void find_earlier(int n) {
+    earlier_[n].resize(earlier_.size());
+    for_each_before(n, [&](int before) { earlier_[n].set(before), earlier_[n] |= earlier_[before]; });
+  }
+
+  // A node that comes behind another, in whichever streams the two are or on the host, is done after it.
+  void leave_out_implied(int n, Waits& waits) const {
     std::set<int> all;
+    for_each_before(n, [&](int before) {
+      if (stream_of(graph_.nodes[before], devices_) == nullptr) all.insert(before);
+    });
     for (const auto& [stream, nodes] : waits) all.insert(nodes.begin(), nodes.end());
     for (auto& [stream, nodes] : waits)
       std::erase_if(nodes, [&](int b) {
@@ -96,10 +101,8 @@ class Fences {
 
   // A view of a GPU's is done with what it waits for.
   void pass_on(int n) {
-    const auto merge = [&](int before) { behind_[n].insert(behind_[before].begin(), behind_[before].end()); };
-    for (const StepValue in : graph_.nodes[n].inputs) merge(in.node);
-    for (const int before : graph_.nodes[n].control_inputs) merge(before);
-    for (const int before : graph_.nodes[n].after) merge(before);
+    for_each_before(n,
+                    [&](int before) { behind_[n].insert(behind_[before].begin(), behind_[before].end()); });
   }
 
   int fence(Stream* stream, std::set<int> nodes) {

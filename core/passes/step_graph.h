@@ -49,6 +49,7 @@ inline constexpr std::int64_t kOrderStep = 256;
 struct Placement {
   std::shared_ptr<Buffer> buffer;
   std::size_t offset = 0;
+  bool on_host = true;  // else on the device of the node that writes there
 };
 
 struct StepGraph {

@@ -133,7 +133,9 @@ std::string host_of(const StepGraph& graph, const DeviceSet& devices) {
 bool lies_on_host(const StepGraph& graph, StepValue value) {
   const StepValue root = graph.memory_root(value);
   const StepNode& node = graph.nodes[root.node];
-  return is_cpu(node.device) || graph.placements.count(root) > 0 ||
+  const auto placement = graph.placements.find(root);
+  if (placement != graph.placements.end() && !placement->second.on_host) return false;
+  return is_cpu(node.device) || placement != graph.placements.end() ||
          node.schema->is_host_output(root.output, node.dtypes[root.output]);
 }
 

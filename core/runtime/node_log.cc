@@ -24,7 +24,6 @@ class LoggedKernel final : public Kernel {
   const NodeLog log_;
 };
 
-// Uses its memory until it ends: that is when it is written down.
 class LoggedAsyncKernel final : public AsyncKernel, public Cancellable {
  public:
   LoggedAsyncKernel(std::unique_ptr<Kernel> kernel, NodeLog log)
@@ -33,8 +32,7 @@ class LoggedAsyncKernel final : public AsyncKernel, public Cancellable {
   void start(KernelContext& context, Completion done) override {
     context_ = &context;
     done_ = done;
-    log_.begin();
-    log_.log.record(OrderLog::this_thread(), log_.token + "/start");
+    log_.begin_asynchronous();
     static_cast<AsyncKernel&>(*kernel_).start(context, {&LoggedAsyncKernel::end, this, 0});
   }
   void cancel() override {
@@ -44,9 +42,7 @@ class LoggedAsyncKernel final : public AsyncKernel, public Cancellable {
  private:
   static void end(void* kernel, int /*node*/, std::exception_ptr error) {
     const auto& [log, done, context] = static_cast<LoggedAsyncKernel*>(kernel)->parts();
-    log.log.wait(OrderLog::this_thread(), log.token + "/start");
-    log.use(OrderLog::this_thread(), *context);
-    log.end();
+    log.end_asynchronous(*context);
     done(std::move(error));
   }
   struct Parts {
@@ -74,6 +70,17 @@ void NodeLog::use(const std::string& actor, const KernelContext& context) const 
   for (const Tensor& output : context.outputs) writes.push_back(range(output));
   writes.push_back({context.scratch_memory, scratch_bytes});
   log.use(actor, node.name, reads, writes);
+}
+
+void NodeLog::begin_asynchronous() const {
+  begin();
+  log.record(OrderLog::this_thread(), token + "/start");
+}
+
+void NodeLog::end_asynchronous(const KernelContext& context) const {
+  log.wait(OrderLog::this_thread(), token + "/start");
+  use(OrderLog::this_thread(), context);
+  end();
 }
 
 std::unique_ptr<Kernel> logged(std::unique_ptr<Kernel> kernel, NodeLog log) {

@@ -26,6 +26,10 @@ struct NodeLog {
   void begin() const { log.begin(before); }
   void use(const std::string& actor, const KernelContext& context) const;
   void end() const { log.record(OrderLog::this_thread(), token); }
+  /// Of a kernel that uses its memory until it ends, perhaps on another thread: that is when it is written
+  /// down.
+  void begin_asynchronous() const;
+  void end_asynchronous(const KernelContext& context) const;
 };
 
 /// Of a kernel that the host runs.

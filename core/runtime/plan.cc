@@ -78,8 +78,12 @@ void Plan::make_kernel(int index, Kernels& made) {
   auto kernel = make_kernel_for(node, inputs, node.shapes, made.scratch_bytes[index], made.chosen[index]);
   if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) {
     auto* const fence = node.schema->name() == kFenceOp ? static_cast<Stream*>(node.resource.get()) : nullptr;
-    made.kernels[index] =
-        fence != nullptr ? told_of_errors(std::move(kernel), made.errors, fence) : std::move(kernel);
+    Stream* const own = stream_of(node, environment_.devices());
+    if (fence != nullptr) kernel = told_of_errors(std::move(kernel), made.errors, *fence);
+    else if (own != nullptr && own->native() != nullptr)
+      kernel =
+          sent_from_stream(std::move(kernel), {*own, node, environment_.intra_op_threads(), made.errors});
+    made.kernels[index] = std::move(kernel);
     return;
   }
   if (needs_shapes_of_the_step(graph_, node))
@@ -139,7 +143,10 @@ std::string Plan::lane(const StepNode& node, Kernel* kernel) const {
     const Device& from = std::static_pointer_cast<TransferEnds>(node.resource)->from;
     return fmt::format("{} to {}", from.local_name(), device.local_name());
   }
-  return stream_kernel(kernel) != nullptr ? device.local_name() + " stream" : "communication";
+  const StreamKernel* const on_stream = stream_kernel(kernel);
+  const bool sends = on_stream != nullptr && on_stream->stream().native() != nullptr &&
+                     dynamic_cast<AsyncKernel*>(kernel) != nullptr;
+  return on_stream != nullptr && !sends ? device.local_name() + " stream" : "communication";
 }
 
 void Plan::copy_constants() {

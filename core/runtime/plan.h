@@ -235,8 +235,8 @@ class Plan {
   std::unique_ptr<StepTable> table_;
   StepVotes votes_;
   std::vector<Stream*> streams_;
-  std::vector<OrderedNode> ordered_;     // by position; empty where no node stands in a stream
-  std::vector<StreamWaits> waits_;       // by position
+  std::vector<OrderedNode> ordered_;  // by position; empty where no node stands in a stream
+  std::vector<StreamWaits> waits_;    // by position
   std::vector<int> fetches_;
   std::vector<int> fetched_nodes_;  // their positions
   struct FedValue {

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include <kolo/core/passes/fences.h>
 #include <kolo/core/runtime/node_log.h>
 
 namespace kolo {

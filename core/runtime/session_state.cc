@@ -76,7 +76,7 @@ void SessionState::set_random_positions(const std::map<std::string, std::uint64_
 std::shared_ptr<StepVote> SessionState::vote(const Node& node) {
   MutexLock lock(mutex_);
   auto& vote = votes_[node.id()];
-  if (!vote) vote = vote_factory(node.op())(node);
+  if (!vote) vote = vote_factory(node.op())(node, devices());
   return vote;
 }
 

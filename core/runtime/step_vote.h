@@ -20,6 +20,8 @@
 
 namespace kolo {
 
+class DeviceSet;
+
 /// What one rank says and all ranks of a schedule learn with a step.
 enum class StepFlag {
   stop,         // all stop after the step, which was applied
@@ -86,9 +88,9 @@ class StepVote {
 
 using StepVotes = std::vector<std::shared_ptr<StepVote>>;
 
-/// Makes the vote of a node of a session; collectives registers one for each of its grouped ops. nullptr:
-/// this rank has nobody to agree with.
-using VoteFactory = std::shared_ptr<StepVote> (*)(const Node& node);
+/// Makes the vote of a node of a session with these devices; collectives registers one for each of its
+/// grouped ops. nullptr: this rank has nobody to agree with.
+using VoteFactory = std::shared_ptr<StepVote> (*)(const Node& node, const DeviceSet& devices);
 struct RegisterVote {
   RegisterVote(const std::string& op, VoteFactory make, SourceLine place = SourceLine::here());
 };

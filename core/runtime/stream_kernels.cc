@@ -59,10 +59,7 @@ class WaitedKernel final : public AsyncKernel, public StreamKernel {
       : StreamKernel(std::move(place)), kernel_(std::move(kernel)) {}
 
   void start(KernelContext& context, Completion done) override {
-    if (log_) {
-      log_->begin();
-      log_->log.record(OrderLog::this_thread(), log_->token + "/start");
-    }
+    if (log_) log_->begin_asynchronous();
     context_ = &context;
     done_ = done;
     place_.stream.wait_for(before_, passed_);
@@ -101,16 +98,17 @@ class WaitedKernel final : public AsyncKernel, public StreamKernel {
 
 class ToldKernel final : public AsyncKernel {
  public:
-  ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors, Stream* fence)
+  ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors, Stream& fence)
       : kernel_(std::move(kernel)), errors_(std::move(errors)), fence_(fence) {}
 
   void start(KernelContext& context, Completion done) override {
+    if (auto error = errors_->first()) return done(std::move(error));
     done_ = done;
-    if (passed_) fence_->record(*passed_);
+    if (passed_) fence_.record(*passed_);
     static_cast<AsyncKernel&>(*kernel_).start(context, {&ToldKernel::end, this, 0});
   }
   StreamEvent& passed() {
-    if (!passed_) passed_ = fence_->make_event();
+    if (!passed_) passed_ = fence_.make_event();
     return *passed_;
   }
 
@@ -123,8 +121,35 @@ class ToldKernel final : public AsyncKernel {
 
   const std::unique_ptr<Kernel> kernel_;
   const std::shared_ptr<StreamErrors> errors_;
-  Stream* const fence_;
+  Stream& fence_;
   std::unique_ptr<StreamEvent> passed_;  // where another comes behind it
+  Completion done_;
+};
+
+class SentKernel final : public AsyncKernel, public StreamKernel {
+ public:
+  SentKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
+      : StreamKernel(std::move(place)), kernel_(std::move(kernel)) {}
+
+  void start(KernelContext& context, Completion done) override {
+    if (log_) log_->begin_asynchronous();
+    context_ = &context;
+    done_ = done;
+    if (auto error = place_.errors->first()) return end(this, 0, std::move(error));
+    place_.stream.wait_for(before_, passed_);
+    static_cast<AsyncKernel&>(*kernel_).start(context, {&SentKernel::end, this, 0});
+  }
+
+ private:
+  static void end(void* kernel, int /*node*/, std::exception_ptr error) {
+    const SentKernel& sent = *static_cast<SentKernel*>(kernel);
+    const Completion done = sent.done_;
+    if (sent.log_) sent.log_->end_asynchronous(*sent.context_);
+    done(error ? std::move(error) : sent.place_.errors->first());
+  }
+
+  const std::unique_ptr<Kernel> kernel_;
+  KernelContext* context_ = nullptr;
   Completion done_;
 };
 
@@ -201,8 +226,12 @@ void StreamKernel::set_log(NodeLog log) { log_ = std::make_shared<const NodeLog>
 StreamKernel* stream_kernel(Kernel* kernel) { return dynamic_cast<StreamKernel*>(kernel); }
 
 std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors,
-                                       Stream* fence) {
+                                       Stream& fence) {
   return std::make_unique<ToldKernel>(std::move(kernel), std::move(errors), fence);
+}
+
+std::unique_ptr<Kernel> sent_from_stream(std::unique_ptr<Kernel> kernel, StreamPlace place) {
+  return std::make_unique<SentKernel>(std::move(kernel), std::move(place));
 }
 
 bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool()>& gives_up) {

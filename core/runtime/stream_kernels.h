@@ -78,10 +78,12 @@ bool must_be_waited_for(const StepGraph& graph, const StepNode& node);
 /// As asynchronous to the executor as a reduction is: the node is done when its stream has run it.
 std::unique_ptr<Kernel> waited_on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
 
-/// Of an AsyncKernel that waits for a device: it ends with the error of what went before.
-/// fence: the stream that it waits for, if it is a fence.
+/// Of an AsyncKernel that waits for `fence`: it ends with the error of what went before.
 std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors,
-                                       Stream* fence);
+                                       Stream& fence);
+/// Of an AsyncKernel that sends what the stream, a native one, has been given so far: it ends with the error
+/// of what went before, at once where that is known when it starts.
+std::unique_ptr<Kernel> sent_from_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
 
 /// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,
 /// says so: then false. Throws the error of a device that failed.

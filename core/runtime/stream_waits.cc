@@ -25,8 +25,7 @@ std::vector<StreamWaits> stream_waits(std::vector<OrderedNode>& nodes) {
       const bool is_implied = std::any_of(node.before.begin(), node.before.end(), [&](int other) {
         return !nodes[other].can_be_skipped && earlier[other].test(b);
       });
-      if (nodes[b].runs_ahead && nodes[b].stream != node.stream && !is_implied)
-        waits[n].ends.push_back(b);
+      if (nodes[b].runs_ahead && nodes[b].stream != node.stream && !is_implied) waits[n].ends.push_back(b);
     }
     if (waits[n].ends.empty()) continue;
     for (std::size_t b = 0; b < n; ++b)

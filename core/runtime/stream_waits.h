@@ -14,7 +14,7 @@ struct OrderedNode {
   bool runs_ahead = false;         // it is done, for the executor, once it stands there
   bool is_name = false;            // it runs nothing: who comes behind it comes behind what it comes behind
   bool is_fence = false;
-  bool can_be_skipped = false;     // then who comes behind it comes behind what it comes behind, too
+  bool can_be_skipped = false;  // then who comes behind it comes behind what it comes behind, too
 };
 
 struct StreamWaits {

@@ -189,9 +189,12 @@ void broadcast_state(Group& group, Session& session, const std::vector<SavedStat
   const RankStates states_of(session.graph());
   for (const Variable& variable : global_variables(session.graph()))
     (states_of.of(variable).kind == RankState::Kind::shared ? variables : own).push_back(variable);
-  if (!is_chief) run_initializers(session, own);
-  for (const Variable& variable : variables)
-    values.push_back(detail::read_variable(detail::storage_of(session, variable)));
+  // A device may fail where a variable of it is read.
+  share_failure(group, [&] {
+    if (!is_chief) run_initializers(session, own);
+    for (const Variable& variable : variables)
+      values.push_back(detail::read_variable(detail::storage_of(session, variable)));
+  });
   if (!values.empty()) group.broadcast(values, kChief);
   share_failure(group, [&] {
     if (is_chief) return;

@@ -183,7 +183,7 @@ class MonitoredTrainingSession::Impl {
     rendezvous_->agree_on_saving(
         std::move(layout),
         std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); }));
-    note_step();
+    detail::share_failure(group_, [&] { note_step(); });
     const auto gathered = rendezvous_->gather_at_ends();
     call_after_create_session(0, chief_hooks_, restored, gathered.get());
     call_after_create_session(chief_hooks_, hooks_.size(), restored, gathered.get());

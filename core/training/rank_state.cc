@@ -318,9 +318,9 @@ void scatter_checkpoint(Group& group, Session& session, const RankLayout& layout
       if (is_root) parts = read_parts(*reader, layout[i]);
     });
     VariableStorage& storage = storage_of(session, layout[i].variable);
-    Tensor value = memory_for_value(storage);
+    const Tensor value = memory_for_value(storage);
     group.scatter(parts, value, kRoot);
-    write_variable(storage, value);
+    share_failure(group, [&] { write_variable(storage, value); });
   }
 }
 
@@ -341,12 +341,14 @@ GatheredState::GatheredState(Session& session, Group& group, const std::vector<d
 void GatheredState::gather(Session& session, Group& group, const std::vector<detail::RankTensor>& layout) {
   const bool is_root = group.rank() == kRoot;
   std::vector<std::vector<Tensor>> parts(layout.size());
+  std::vector<Tensor> own;
   detail::share_failure(group, [&] {
     for (std::size_t i = 0; is_root && i < layout.size(); ++i)
       tensors_.merge(make_tensors(layout[i], parts[i]));
+    for (const detail::RankTensor& tensor : layout)
+      own.push_back(detail::read_variable(detail::storage_of(session, tensor.variable)));
   });
-  for (std::size_t i = 0; i < layout.size(); ++i)
-    group.gather(detail::read_variable(detail::storage_of(session, layout[i].variable)), parts[i], kRoot);
+  for (std::size_t i = 0; i < layout.size(); ++i) group.gather(own[i], parts[i], kRoot);
 }
 
 void GatheredState::refuse(const std::string& text, Group& group) {

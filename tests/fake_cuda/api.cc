@@ -66,10 +66,11 @@ void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStr
   });
 }
 
-// CUDA itself would wait where the target is not pinned; kolo shall not count on it.
+// CUDA itself would wait where the target is not pinned; kolo shall not count on it. Pinned memory may be
+// what the stream has still to read.
 void to_host(void* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
   check_host(target, bytes, "target");
-  std::memset(target, 0xff, bytes);
+  if (find_memory(target, bytes).place == Place::pageable) std::memset(target, 0xff, bytes);
   enqueue(stream, [=] { std::memcpy(target, source, bytes); });
 }
 
@@ -99,11 +100,11 @@ cudaError_t create_stream(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 
-// What is not done is told once and then done. CUDA keeps that answer as an error, too.
+// What is not done is told once and then done, if it can be. CUDA keeps that answer as an error, too.
 template <typename Handle>
-cudaError_t ask(Handle handle, bool (*is_done)(Handle), void (*finish)(Handle)) {
+cudaError_t ask(Handle handle, bool (*is_done)(Handle), void (*advance)(Handle)) {
   if (is_done(handle)) return cudaSuccess;
-  finish(handle);
+  advance(handle);
   return cudaErrorNotReady;
 }
 
@@ -211,7 +212,7 @@ CudaApi make_api() {
     return giving_back("cudaStreamDestroy", [&] { end_stream(stream); });
   };
   api.stream_query = [](cudaStream_t stream) {
-    return call("cudaStreamQuery", [&] { return ask(stream, is_idle, finish); });
+    return call("cudaStreamQuery", [&] { return ask(stream, is_idle, advance); });
   };
   api.stream_synchronize = [](cudaStream_t stream) {
     return call("cudaStreamSynchronize", [&] { return finish(stream), cudaSuccess; });
@@ -229,7 +230,7 @@ CudaApi make_api() {
     return call("cudaEventRecord", [&] { return record(event, stream), cudaSuccess; });
   };
   api.event_query = [](cudaEvent_t event) {
-    return call("cudaEventQuery", [&] { return ask(event, has_passed, finish_event); });
+    return call("cudaEventQuery", [&] { return ask(event, has_passed, advance_to); });
   };
   api.event_synchronize = [](cudaEvent_t event) {
     return call("cudaEventSynchronize", [&] { return finish_event(event), cudaSuccess; });

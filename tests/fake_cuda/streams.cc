@@ -1,10 +1,12 @@
 #include "streams.h"
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "calls.h"
 #include "memory.h"
@@ -15,7 +17,7 @@ namespace {
 struct FakeStream {
   int gpu = 0;
   bool alive = true;
-  std::deque<std::function<void()>> waiting = {};
+  std::deque<std::function<bool()>> waiting = {};  // false: not done yet
   std::uint64_t given = 0, done = 0;
 };
 
@@ -67,16 +69,27 @@ const Mark& mark_of(const FakeEvent& event) {
   return *event.mark;
 }
 
-void run_to(FakeStream& stream, std::uint64_t place) {
+// False where others must help first.
+bool advance_to(FakeStream& stream, std::uint64_t place) {
   while (stream.done < place) {
-    const auto work = std::move(stream.waiting.front());
+    if (!context_is_lost() && !stream.waiting.front()()) return false;
     stream.waiting.pop_front();
-    if (!context_is_lost()) work();
     ++stream.done;
+  }
+  return true;
+}
+
+// As CUDA does, for as long as it takes; other threads may go on meanwhile.
+KOLO_THREAD_ANNOTATION(no_thread_safety_analysis)
+void run_to(const std::shared_ptr<FakeStream>& stream, std::uint64_t place) {
+  while (!advance_to(*stream, place)) {
+    state_mutex().unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    state_mutex().lock();
   }
 }
 
-void give(FakeStream& stream, std::function<void()> work) {
+void give(FakeStream& stream, std::function<bool()> work) {
   stream.waiting.push_back(std::move(work));
   ++stream.given;
 }
@@ -91,18 +104,24 @@ cudaStream_t make_stream(int gpu) {
 
 // The current device plays no part in the end of streams and events.
 void end_stream(cudaStream_t stream) {
-  const auto& ended = alive(all().streams, stream, "stream");
-  run_to(*ended, ended->given);
+  const auto ended = alive(all().streams, stream, "stream");
+  run_to(ended, ended->given);
   ended->alive = false;
 }
 
 void check_stream(cudaStream_t stream) { stream_of(stream); }
-void enqueue(cudaStream_t stream, std::function<void()> work) { give(*stream_of(stream), std::move(work)); }
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  give(*stream_of(stream), [work = std::move(work)] { return work(), true; });
+}
+void enqueue_until(cudaStream_t stream, std::function<bool()> work) {
+  give(*stream_of(stream), std::move(work));
+}
 bool is_idle(cudaStream_t stream) { return stream_of(stream)->waiting.empty(); }
-void finish(cudaStream_t stream) { run_to(*stream_of(stream), stream_of(stream)->given); }
+void advance(cudaStream_t stream) { advance_to(*stream_of(stream), stream_of(stream)->given); }
+void finish(cudaStream_t stream) { run_to(stream_of(stream), stream_of(stream)->given); }
 void finish_all(int gpu) {
   for (const auto& [handle, stream] : all().streams)
-    if (stream->gpu == gpu) run_to(*stream, stream->given);
+    if (stream->gpu == gpu) run_to(stream, stream->given);
 }
 
 cudaEvent_t make_event(int gpu) {
@@ -124,14 +143,19 @@ bool has_passed(cudaEvent_t event) {
   return mark.stream->done >= mark.place;
 }
 
-void finish_event(cudaEvent_t event) {
+void advance_to(cudaEvent_t event) {
   const Mark& mark = mark_of(*event_of(event));
-  run_to(*mark.stream, mark.place);
+  advance_to(*mark.stream, mark.place);
+}
+
+void finish_event(cudaEvent_t event) {
+  const Mark mark = mark_of(*event_of(event));
+  run_to(mark.stream, mark.place);
 }
 
 void wait_for(cudaStream_t stream, cudaEvent_t event) {
   const Mark& mark = mark_of(*alive(all().events, event, "event"));  // of any GPU
-  give(*stream_of(stream), [mark] { run_to(*mark.stream, mark.place); });
+  give(*stream_of(stream), [mark] { return advance_to(*mark.stream, mark.place); });
 }
 
 std::string streams_left() {
@@ -144,7 +168,7 @@ std::string streams_left() {
 namespace {
 [[maybe_unused]] const bool asked = ask_at_the_end(streams_left);
 [[maybe_unused]] const bool finishes = finish_before_failures([] {
-  for (int gpu = 0; gpu < gpus(); ++gpu) finish_all(gpu);
+  for (const auto& [handle, stream] : all().streams) advance_to(*stream, stream->given);
 });
 }  // namespace
 

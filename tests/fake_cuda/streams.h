@@ -16,7 +16,11 @@ void end_stream(cudaStream_t stream);
 /// Reported where the stream is not alive, or not of this thread's current GPU.
 void check_stream(cudaStream_t stream);
 void enqueue(cudaStream_t stream, std::function<void()> work);
+/// What others must help with: `work` is called until it says that it is done.
+void enqueue_until(cudaStream_t stream, std::function<bool()> work);
 bool is_idle(cudaStream_t stream);
+/// Does what stands in the stream as far as that needs nobody else.
+void advance(cudaStream_t stream);
 /// Does all that stands in the stream, and what that waits for.
 void finish(cudaStream_t stream);
 void finish_all(int gpu);
@@ -26,6 +30,7 @@ void end_event(cudaEvent_t event);
 void record(cudaEvent_t event, cudaStream_t stream);
 /// Reported where the event was never recorded.
 bool has_passed(cudaEvent_t event);
+void advance_to(cudaEvent_t event);
 void finish_event(cudaEvent_t event);
 /// Of what it was recorded for last.
 void wait_for(cudaStream_t stream, cudaEvent_t event);

@@ -56,6 +56,7 @@ class CudaDevice final : public Device {
       : Device(name, kGpuPriority), gpu_(std::move(gpu)) {}
 
   PhysicalGpu& physical() const { return *gpu_; }
+  const std::shared_ptr<PhysicalGpu>& shared() const { return gpu_; }
   std::string physical_description() const override { return gpu_->description; }
   Allocator& allocator() override { return gpu_->allocator; }
   bool has_host_memory() const override { return false; }

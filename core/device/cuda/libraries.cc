@@ -7,7 +7,10 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <kolo/core/base/env.h>
@@ -64,6 +67,18 @@ std::string path_of(void* library, const std::string& asked) {
   return known ? loaded->l_name : asked;
 }
 
+// It has no function that tells, but the line that NCCL_DEBUG=VERSION prints, "NCCL version 2.28.9+cuda13.0",
+// in front of its code for GPUs.
+int cuda_major_of_nccl(void* library) {
+  constexpr std::size_t kInFront = std::size_t{8} << 20;
+  constexpr std::string_view kMark = "+cuda";
+  std::ifstream file(path_of(library, ""), std::ios::binary);
+  std::string bytes(kInFront, '\0');
+  bytes.resize(static_cast<std::size_t>(file.read(bytes.data(), kInFront).gcount()));
+  const auto at = bytes.find(kMark);
+  return at == std::string::npos ? 0 : std::atoi(bytes.c_str() + at + kMark.size());
+}
+
 }  // namespace
 
 LibraryKind cublas_lt_kind(int cuda_major) {
@@ -103,7 +118,7 @@ LibraryKind nccl_kind() {
                            ? ""
                            : version_of_five_digits(static_cast<std::size_t>(version));
               },
-          .cuda_major = [](void*) { return 0; }};  // it brings its own runtime and does not tell
+          .cuda_major = cuda_major_of_nccl};
 }
 
 void* FoundLibrary::function(const char* name) const {

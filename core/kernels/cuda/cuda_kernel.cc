@@ -22,6 +22,8 @@ RegisterGpuKernel::RegisterGpuKernel(std::string op, std::vector<DType> types,
   list().push_back([=] { RegisterKernel(op, "GPU", types, compute, priority, place); });
 }
 
+RegisterWithKernels::RegisterWithKernels(void (*work)()) { list().emplace_back(work); }
+
 const std::vector<std::function<void()>>& registered_kernels() { return list(); }
 
 ElementType element_type(DType dtype) {

@@ -25,6 +25,10 @@ struct RegisterGpuKernel {
   RegisterGpuKernel(std::string op, std::vector<DType> types, void (*compute)(KernelContext&),
                     int priority = 0, SourceLine place = SourceLine::here());
 };
+/// What else is to be done then.
+struct RegisterWithKernels {
+  explicit RegisterWithKernels(void (*work)());
+};
 /// Of all files of the plug-in.
 const std::vector<std::function<void()>>& registered_kernels();
 

@@ -83,6 +83,17 @@ TEST(InsertFences, LeavesOutWhatAnotherImplies) {
   EXPECT_THAT(names(step, fences[0]->after), ElementsAre("call2"));
 }
 
+TEST(InsertFences, LeavesOutWhatANodeOfTheHostHasWaitedFor) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s.device("/gpu:0"), 1);
+  const Scope host = s.device("/cpu:0").control_dependencies({Operation(a.node)});
+  const Output b = call(host, 2);
+  const StepGraph step = with_fences(step_for({call(host.control_dependencies({Operation(b.node)}), 3)}));
+  EXPECT_THAT(fences_before(step, "call2"), SizeIs(1));
+  EXPECT_THAT(fences_before(step, "call3"), IsEmpty());
+}
+
 TEST(InsertFences, PutsNoneBetweenNodesOfOneDevice) {
   Graph graph;
   const Scope s = Scope(graph).device("/gpu:0");

@@ -163,6 +163,24 @@ TEST(InsertTransfers, ReceiveAPlacedCopyInItsPlaceAndForNobodyElse) {
   EXPECT_NE(placed.node, node_named(step, "call2").inputs[0].node);
 }
 
+TEST(InsertTransfers, LeaveWhatIsPlacedInAGpusMemoryToItsKernels) {
+  Graph graph;
+  const Scope s(graph);
+  const Output gradient = call(s.device("/gpu:0"), 1);
+  const Output on_gpu = call(s.device("/gpu:0"), 2, {gradient}),
+               on_cpu = call(s.device("/cpu:0"), 3, {gradient});
+  StepGraph step = step_for({on_gpu, on_cpu});
+  Placements placements;
+  place(step, local_placer({"CPU:0", "GPU:0"}), placements);
+  step.placements[node_named(step, "call2").inputs[0]] = {.buffer = nullptr, .on_host = false};
+  insert_transfers(step, kHost);
+  const auto maker_of = [&](const char* reader) {
+    return step.nodes[static_cast<std::size_t>(node_named(step, reader).inputs[0].node)].schema->name();
+  };
+  EXPECT_NE(maker_of("call2"), "_Recv");
+  EXPECT_EQ(maker_of("call3"), "_Recv");
+}
+
 TEST(InsertTransfers, OfAVariableSeeTheUpdatesBeforeTheirReader) {
   Graph graph;
   const Scope s(graph);

@@ -187,7 +187,7 @@ const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).outpu
 const RegisterKernel shared_kernel("TestShared", "CPU", {}, KernelFactory([](KernelInit&) {
                                      return std::make_unique<SharedKernel>();
                                    }));
-const RegisterVote shared_vote("TestShared", [](const Node&) -> std::shared_ptr<StepVote> {
+const RegisterVote shared_vote("TestShared", [](const Node&, const DeviceSet&) -> std::shared_ptr<StepVote> {
   return std::make_shared<SharedVote>();
 });
 

@@ -168,7 +168,7 @@ const RegisterOp shared_op(OpSchema("TestShared").input("x", {DType::f32}).outpu
 const RegisterKernel shared_kernel("TestShared", "CPU", {DType::f32}, [](KernelContext& context) {
   context.output(0).copy_from(context.input(0));
 });
-const RegisterVote shared_vote("TestShared", [](const Node&) -> std::shared_ptr<StepVote> {
+const RegisterVote shared_vote("TestShared", [](const Node&, const DeviceSet&) -> std::shared_ptr<StepVote> {
   return std::make_shared<RecordingVote>();
 });
 

@@ -67,7 +67,8 @@ TEST(StreamWaits, StayWhereTheNodeBetweenMayBeSkipped) {
 TEST(StreamWaits, KnowTheFencesThatAreOverBefore) {
   OrderedNode fence = on_host({0}), beside = on_host({0});
   fence.is_fence = beside.is_fence = true;
-  std::vector<OrderedNode> nodes = {on(1, {}), fence, beside, on_host({1}), on(3, {}), on(2, {3, 4}), on(2, {3})};
+  std::vector<OrderedNode> nodes = {on(1, {}), fence,         beside,    on_host({1}),
+                                    on(3, {}), on(2, {3, 4}), on(2, {3})};
   const std::vector<StreamWaits> waits = stream_waits(nodes);
   EXPECT_THAT(waits[5].ends, ElementsAre(4));
   EXPECT_THAT(waits[5].fences, ElementsAre(1));

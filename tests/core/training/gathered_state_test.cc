@@ -27,9 +27,10 @@ using ::testing::Key;
 
 // A step that ranks share.
 const RegisterOp step_op(OpSchema("TestGatheredStep").stateful().no_gradient());
-const RegisterVote step_vote("TestGatheredStep", [](const Node&) -> std::shared_ptr<StepVote> {
-  return std::make_shared<testing::StubVote>();
-});
+const RegisterVote step_vote("TestGatheredStep",
+                             [](const Node&, const DeviceSet&) -> std::shared_ptr<StepVote> {
+                               return std::make_shared<testing::StubVote>();
+                             });
 
 // Rank r holds the elements [begins[r], begins[r + 1]) of "w/Adam", of shape [2,5] and 0, 1, … 9.
 struct Sharded {

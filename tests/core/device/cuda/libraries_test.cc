@@ -49,6 +49,16 @@ TEST(FindLibrary, KnowsCublasLtByItsNameAlone) {
   EXPECT_EQ(found.version, "");  // it has no such function
 }
 
+TEST(FindLibrary, ReadsForWhichCudaNcclIsInTheLineThatItPrints) {
+  const std::string path = std::filesystem::temp_directory_path() / "kolo_libnccl.so.2";
+  std::filesystem::copy_file(kOfCuda13, path, std::filesystem::copy_options::overwrite_existing);
+  std::ofstream(path, std::ios::app) << "NCCL version 2.28.9+cuda12.9";
+  const FoundLibrary found = find_library(nccl_kind(), 13, {path});
+  std::filesystem::remove(path);
+  EXPECT_EQ(found.library, nullptr);
+  EXPECT_THAT(found.tried, ElementsAre(path + ": for CUDA 12, 13 is asked for"));
+}
+
 TEST(FoundLibrary, GivesNullForAFunctionThatItLacks) {
   const FoundLibrary found = find_library(cudnn_kind(), 12, {kOfCuda12});
   EXPECT_NE(found.function("cudnnGetVersion"), nullptr);
