@@ -118,13 +118,15 @@ set(KOLO_ONEDNN_SETS ONEDNN_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=AVX ONEDNN_MAX_
                      ONEDNN_MAX_CPU_ISA=AVX512_CORE)
 
 # kolo_test(graph_test.cc [SOURCES more.cc …] [DEPENDS …] [RANKS 1 2 3 4] [TIMEOUT seconds] [CHECKS_OPS]
-#           [INSTRUCTION_SETS HIGHWAY ONEDNN] [READS_GRAPH_DEFS])
+#           [INSTRUCTION_SETS HIGHWAY ONEDNN] [READS_GRAPH_DEFS] [ON_VIRTUAL_GPU filter])
 # One program per file, named after its path below tests/. With RANKS: once under mpirun for each number of ranks.
 # With INSTRUCTION_SETS: once more for each of these that kernels of the library are compiled, or generated, for.
+# With ON_VIRTUAL_GPU: those tests that GoogleTest's filter leaves once more with what nobody placed on a virtual GPU,
+# whose memory the host cannot touch; of several numbers of ranks with 2.
 # With READS_GRAPH_DEFS: not run under TSan, where libprotobuf's map, which is not instrumented, crashes in itself.
 # With CHECKS_OPS, which all of tests/core/ops have: core.ops.coverage_test counts the checks of ops that it makes.
 function(kolo_test source)
-  cmake_parse_arguments(ARG "CHECKS_OPS;READS_GRAPH_DEFS" "TIMEOUT" "DEPENDS;RANKS;SOURCES;INSTRUCTION_SETS" ${ARGN})
+  cmake_parse_arguments(ARG "CHECKS_OPS;READS_GRAPH_DEFS" "TIMEOUT;ON_VIRTUAL_GPU" "DEPENDS;RANKS;SOURCES;INSTRUCTION_SETS" ${ARGN})
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   string(REGEX REPLACE "\\.cc$" "" name ${name})
   string(REPLACE "/" "." name ${name})
@@ -136,6 +138,7 @@ function(kolo_test source)
     set(disabled ON)
   endif()
   math(EXPR ARG_TIMEOUT "${KOLO_TEST_SLOWDOWN} * ${ARG_TIMEOUT}")
+  set(virtual_gpu "KOLO_VIRTUAL_GPUS=1x1GiB;GTEST_FILTER=${ARG_ON_VIRTUAL_GPU};${KOLO_TEST_ENVIRONMENT}")
   add_executable(${name} ${source} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -148,6 +151,10 @@ function(kolo_test source)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} DISABLED ${disabled}
                          ENVIRONMENT "${KOLO_TEST_ENVIRONMENT}")
+    if(ARG_ON_VIRTUAL_GPU)
+      add_test(NAME ${name}.virtual_gpu COMMAND ${name})
+      set_tests_properties(${name}.virtual_gpu PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${virtual_gpu}")
+    endif()
     if(ARG_CHECKS_OPS OR CMAKE_CURRENT_SOURCE_DIR STREQUAL "${CMAKE_SOURCE_DIR}/tests/core/ops")
       set_tests_properties(${name} PROPERTIES FIXTURES_SETUP op_checks)
       set_property(GLOBAL APPEND PROPERTY KOLO_OP_TESTS ${name})
@@ -179,4 +186,9 @@ function(kolo_test source)
     set_tests_properties(${name}.${ranks} PROPERTIES TIMEOUT ${ARG_TIMEOUT} PROCESSORS 2 DISABLED ${disabled}
                          ENVIRONMENT "${KOLO_TEST_ENVIRONMENT};MPIRUN_TEST_SECONDS=${job_seconds}")
   endforeach()
+  if(ARG_ON_VIRTUAL_GPU)
+    add_test(NAME ${name}.virtual_gpu COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun_test 2 $<TARGET_FILE:${name}>)
+    set_tests_properties(${name}.virtual_gpu PROPERTIES TIMEOUT ${ARG_TIMEOUT} PROCESSORS 2
+                         ENVIRONMENT "${virtual_gpu};MPIRUN_TEST_SECONDS=${job_seconds}")
+  endif()
 endfunction()

@@ -25,7 +25,8 @@ OpSchema reducing(const char* op) {
       .attr("postscale", 1.0)
       .attr("process_set", 0)
       .output("y")
-      .stateful();
+      .stateful()
+      .cpu_only();  // the engine takes the host's memory
 }
 
 void refuse_unless_linear(const Node& op) {
@@ -84,6 +85,7 @@ const RegisterOp allgather_op(OpSchema("AllGather")
                                   .output("rows")
                                   .output("counts", DType::i64)
                                   .stateful()
+                                  .cpu_only()
                                   .shape(rows_and_counts)
                                   .gradient([](Scope& s, const Node& op, Output dy) {
                                     const Output back = sent_back(s, op, dy);
@@ -102,7 +104,8 @@ OpSchema rooted(const char* op) {
       .required_attr("root", 0)
       .attr("process_set", 0)
       .output("y")
-      .stateful();
+      .stateful()
+      .cpu_only();  // the engine takes the host's memory
 }
 
 const RegisterOp broadcast_op(
@@ -128,6 +131,7 @@ const RegisterOp alltoall_op(OpSchema("AllToAll")
                                  .output("rows")
                                  .output("received_splits", DType::i64)
                                  .stateful()
+                                 .cpu_only()
                                  .shape(rows_and_counts)
                                  .gradient([](Scope& s, const Node& op, Output dy) {
                                    return Outputs{sent_back(s, op, dy), Output()};

@@ -7,6 +7,7 @@
 
 #include <kolo/collectives/nccl/nccl_communicator.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/order_log.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_elementwise.h>
 
@@ -67,13 +68,14 @@ class NcclReduction final : public DeviceReduction {
   std::byte* tail() const override { return of_gpu_->tail.data(); }
 
   void mark_written() override {
-    gpu_.queue.enqueue([this] { record_written(); });
+    gpu_.compute.enqueue([this] { record_written(); });
   }
   void clear() override {
-    gpu_.queue.enqueue([this] {
+    gpu_.compute.enqueue([this] {
       check_cuda(gpu_.api.memset_async(memory_->data(), 0, static_cast<std::size_t>(elements_ * kBytes),
                                        compute_stream()),
                  "cudaMemsetAsync");
+      if (OrderLog* const log = OrderLog::active()) log->use(gpu_.compute.name(), "clear", {}, {range()});
       record_written();
     });
   }
@@ -83,6 +85,11 @@ class NcclReduction final : public DeviceReduction {
     started_ = Clock::now();
     stage_ = Stage::accepting;
     check_cuda(gpu_.api.stream_wait_event(stream(), of_gpu_->written.get(), 0), "cudaStreamWaitEvent");
+    if (OrderLog* const log = OrderLog::active()) {
+      log->wait(actor(), token("written"));
+      log->use(actor(), "NCCL", {}, {range()});
+      log->record(actor(), token("done"));
+    }
     copy_tail(tail_in_memory(), tail(), cudaMemcpyHostToDevice);
     communicator_->sum(memory_->data(), static_cast<std::size_t>(elements_ + tail_elements_));
   }
@@ -127,12 +134,18 @@ class NcclReduction final : public DeviceReduction {
   };
 
   cudaStream_t stream() const { return communicator_->stream(); }
-  cudaStream_t compute_stream() const { return static_cast<cudaStream_t>(gpu_.queue.native()); }
+  cudaStream_t compute_stream() const { return static_cast<cudaStream_t>(gpu_.compute.native()); }
   std::byte* tail_in_memory() const { return memory_->data() + elements_ * kBytes; }
 
+  // Of the order checker's log.
+  std::string actor() const { return fmt::format("GPU {} NCCL", gpu_.gpu); }
+  std::string token(const char* what) const { return fmt::format("{}:{}", what, fmt::ptr(this)); }
+  OrderLog::Range range() const { return {memory_->data(), memory_->bytes()}; }
+
   void record_written() {
-    if (of_gpu_)
-      check_cuda(gpu_.api.event_record(of_gpu_->written.get(), compute_stream()), "cudaEventRecord");
+    if (!of_gpu_) return;
+    check_cuda(gpu_.api.event_record(of_gpu_->written.get(), compute_stream()), "cudaEventRecord");
+    if (OrderLog* const log = OrderLog::active()) log->record(gpu_.compute.name(), token("written"));
   }
   void copy_tail(std::byte* to, const std::byte* from, cudaMemcpyKind kind) {
     check_cuda(
@@ -163,6 +176,7 @@ class NcclReduction final : public DeviceReduction {
       return false;
     }
     check_cuda(code, "cudaEventQuery");
+    if (OrderLog* const log = OrderLog::active()) log->wait(OrderLog::this_thread(), token("done"));
     return true;
   }
 

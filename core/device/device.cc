@@ -14,14 +14,4 @@ Device::Device(const std::string& name, int priority) : name_(name), priority_(p
 
 std::string Device::local_name() const { return fmt::format("{}:{}", type(), *spec_.index); }
 
-void CpuDevice::copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) {
-  std::exception_ptr error;
-  try {
-    target.copy_from(source);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  done(error);
-}
-
 }  // namespace kolo

@@ -2,8 +2,8 @@
 // streams.
 #pragma once
 
+#include <cstddef>
 #include <string>
-#include <utility>
 
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/device/stream.h>
@@ -15,8 +15,8 @@ namespace kolo {
 inline constexpr int kCpuPriority = 60;
 inline constexpr int kGpuPriority = 210;
 
-/// How a copy reports its end.
-using CopyDone = Stream::Done;
+/// The queues of a device that runs ahead of the host: its kernels, copies to it, copies from it to the host.
+enum class StreamKind { compute, in, out };
 
 /// Lives as long as its session, or longer. Any thread.
 class Device {
@@ -41,17 +41,23 @@ class Device {
   virtual Allocator& allocator() = 0;
   /// Whether the host can read and write what the allocator gives, so that CPUs share it without a copy.
   virtual bool has_host_memory() const = 0;
-  /// Where its kernels run, in order, while the host goes on; nullptr: on the threads of the executor.
-  virtual Stream* stream() { return nullptr; }
+  /// What is put there is done in order, while the host goes on; nullptr: its nodes run on the threads of the
+  /// executor.
+  virtual Stream* stream(StreamKind) { return nullptr; }
   /// Whether its nodes are computed by the kernels that are registered for CPUs.
   virtual bool runs_cpu_kernels() const = 0;
 
-  /// Copies `source`, of `from`'s memory, to `target`, of this device's, behind what both devices' streams
-  /// have been given so far, and returns at once: the copy is done when `done` is called. Both tensors stay
-  /// valid until then.
-  virtual void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) = 0;
+  /// Where kernels that are registered for CPUs find what lies at `address`, a range of the device's memory:
+  /// through an alias that can be written only if asked for. nullptr: it lies elsewhere.
+  virtual std::byte* alias(const void* /*address*/, std::size_t /*bytes*/, bool /*writable*/) {
+    return nullptr;
+  }
+
+  /// Copies `source`, of `from`'s memory, to `target`, of this device's: called by work of copy_stream(), if
+  /// there is one, and with native() done when the stream comes to it. Throws what the copy fails with.
+  virtual void copy_from(Device& from, const Tensor& source, const Tensor& target) = 0;
   /// The same in the other direction, for a host as the receiver. Called by CPU devices alone.
-  virtual void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) = 0;
+  virtual void copy_to_host(const Tensor& source, const Tensor& target) = 0;
 
  private:
   std::string name_;
@@ -66,10 +72,16 @@ class CpuDevice final : public Device {
   Allocator& allocator() override { return cpu_allocator(); }
   bool has_host_memory() const override { return true; }
   bool runs_cpu_kernels() const override { return true; }
-  void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) override {
-    from.copy_to_host(source, target, std::move(done));
+  void copy_from(Device& from, const Tensor& source, const Tensor& target) override {
+    from.copy_to_host(source, target);
   }
-  void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) override;
+  void copy_to_host(const Tensor& source, const Tensor& target) override { target.copy_from(source); }
 };
+
+/// Where copies between the two stand; nullptr where both are CPUs.
+inline Stream* copy_stream(Device& from, Device& to) {
+  Stream* const in = to.stream(StreamKind::in);
+  return in != nullptr ? in : from.stream(StreamKind::out);
+}
 
 }  // namespace kolo

@@ -7,6 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/device/order_log.h>
 
 namespace kolo {
 namespace {
@@ -145,6 +146,7 @@ void DeviceAllocator::deallocate(void* block, std::size_t) noexcept {
   MutexLock lock(mutex_);
   const auto found = blocks_.find(static_cast<std::byte*>(block));
   in_use_ -= static_cast<std::int64_t>(found->second.bytes);
+  if (OrderLog* const log = OrderLog::active()) log->free({block, found->second.bytes});
   set_free(found);
 }
 

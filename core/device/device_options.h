@@ -15,6 +15,7 @@ struct VirtualGpu {
   std::int64_t free_bytes = -1;                   // what others have left of it; negative: all
   std::chrono::microseconds transfer_latency{0};  // each copy to or from it takes at least so long
   double transfer_bytes_per_second = 0;           // and no more than this; 0: as fast as memory is
+  std::uint64_t delay_seed = 0;  // other than 0: its streams fall behind one another at random, as it has it
 };
 
 struct GpuOptions {

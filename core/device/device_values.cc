@@ -1,18 +1,39 @@
 #include <kolo/core/device/device_values.h>
 
+#include <fmt/format.h>
+
+#include <exception>
 #include <future>
+#include <string>
+
+#include <kolo/core/device/order_log.h>
 
 namespace kolo {
 namespace {
 
-template <typename Copy>
-void wait_for(const Copy& copy) {
-  std::promise<void> copied;
-  copy([&](std::exception_ptr error) {
-    if (error) copied.set_exception(error);
-    else copied.set_value();
+void copy_and_wait(const Tensor& source, Device& from, const Tensor& target, Device& to) {
+  Stream& stream = *copy_stream(from, to);
+  if (OrderLog* const log = OrderLog::active())
+    log->use(stream.name(), "copy", {{source.raw(), source.bytes()}}, {{target.raw(), target.bytes()}});
+  std::exception_ptr error;
+  std::promise<void> done;
+  stream.enqueue([&] {
+    try {
+      to.copy_from(from, source, target);
+    } catch (...) {
+      error = std::current_exception();
+    }
   });
-  copied.get_future().get();
+  if (stream.native() != nullptr && error) std::rethrow_exception(error);
+  const std::string token = fmt::format("copy:{}", fmt::ptr(&done));
+  stream.when_done([&](std::exception_ptr of_stream) {
+    if (OrderLog* const log = OrderLog::active()) log->record(OrderLog::this_thread(), token);
+    if (of_stream) done.set_exception(of_stream);
+    else done.set_value();
+  });
+  done.get_future().get();
+  if (OrderLog* const log = OrderLog::active()) log->wait(OrderLog::this_thread(), token);
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace
@@ -26,14 +47,16 @@ Tensor copy_to_device(const Tensor& host_tensor, Device& device) {
 
 void write_to_device(const Tensor& source, const Tensor& target, Device& device) {
   if (source.raw() == target.raw()) return;
+  if (device.has_host_memory()) return target.copy_from(source);
   CpuDevice host(local_device_name("CPU", 0));
-  wait_for([&](const CopyDone& done) { device.copy_from(host, source, target, done); });
+  copy_and_wait(source, host, target, device);
 }
 
 Tensor read_from_device(const Tensor& tensor, Device& device) {
   if (device.has_host_memory()) return tensor;
+  CpuDevice host(local_device_name("CPU", 0));
   Tensor copy(tensor.dtype(), tensor.shape());
-  wait_for([&](const CopyDone& done) { device.copy_to_host(tensor, copy, done); });
+  copy_and_wait(tensor, device, copy, host);
   return copy;
 }
 

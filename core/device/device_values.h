@@ -12,8 +12,8 @@ Tensor copy_to_device(const Tensor& host_tensor, Device& device);
 /// `source`, in the host's memory, to `target`, in that of `device`; of one type and shape. Does nothing
 /// where both are the same memory.
 void write_to_device(const Tensor& source, const Tensor& target, Device& device);
-/// The elements of a tensor of `device`'s, behind all that its stream has been given so far: the tensor
-/// itself where it lies in the host's memory, else a copy.
+/// The elements of a tensor of `device`'s, when no run is under way: the tensor itself where it lies in the
+/// host's memory, else a copy.
 Tensor read_from_device(const Tensor& tensor, Device& device);
 
 }  // namespace kolo

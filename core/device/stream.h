@@ -1,12 +1,31 @@
 // A queue of work that a device does in order, behind the back of the executor's threads.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 
+#include <kolo/core/base/mutex.h>
+
 namespace kolo {
+
+/// What a stream had been given when the event was recorded last. One thread at a time records it.
+class StreamEvent {
+ public:
+  StreamEvent() = default;
+  virtual ~StreamEvent() = default;
+  StreamEvent(const StreamEvent&) = delete;
+  StreamEvent& operator=(const StreamEvent&) = delete;
+
+ private:
+  friend class Stream;
+  std::uint64_t stream_ = 0;
+  std::map<std::uint64_t, std::uint64_t> behind_;  // by stream: how many of its records have passed with it
+};
 
 /// Any thread. The destructor waits for what is still queued.
 class Stream {
@@ -14,19 +33,48 @@ class Stream {
   /// How the end of what was queued is told, once, from any thread; with the error of a device that failed.
   using Done = std::function<void(std::exception_ptr error)>;
 
+  /// name: as logs have it.
+  explicit Stream(std::string name);
   virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  const std::string& name() const { return name_; }
+
   /// Does `work` after all that was enqueued before it. Without native(), on a thread of the stream's own: it
   /// returns at once, and `work` must not throw nor wait for later work of the same stream. With native(),
   /// before it returns, one caller at a time, with the device current: `work` puts there what is to be done.
   virtual void enqueue(std::function<void()> work) = 0;
   /// Calls `done` when all that was enqueued before is done. `done` must not throw nor wait for the stream.
-  virtual void when_done(Done done) = 0;
+  void when_done(Done done);
   /// The queue as its maker's functions take it; nullptr where kernels are what the stream runs.
   virtual void* native() const { return nullptr; }
+
+  /// For record(). It outlives what waits for it.
+  virtual std::unique_ptr<StreamEvent> make_event() = 0;
+  /// The event stands for all that was enqueued so far.
+  void record(StreamEvent& event) KOLO_EXCLUDES(order_mutex_);
+  /// What is enqueued from now on is done behind what the events stand for, of this stream or others. What
+  /// another wait has seen to, of this stream or of one that it has waited for, is not waited for again, nor
+  /// is what was never recorded, nor what comes before `passed`, events that the host knows to have passed.
+  void wait_for(std::span<StreamEvent* const> events, std::span<StreamEvent* const> passed = {})
+      KOLO_EXCLUDES(order_mutex_);
+
+ private:
+  virtual void put_end(Done done) = 0;
+  virtual void put_record(StreamEvent& event) = 0;
+  virtual void put_wait(StreamEvent& event) = 0;
+  void comes_behind(const StreamEvent& event) KOLO_REQUIRES(order_mutex_);
+
+  const std::string name_;
+  const std::uint64_t number_;  // from 1, of all streams of the process
+  Mutex order_mutex_;           // records stand in the stream as they are counted
+  std::map<std::uint64_t, std::uint64_t> behind_ KOLO_GUARDED_BY(order_mutex_);  // its own records, too
 };
 
-/// A stream that is one thread of the host, named `name` (cut to 15 letters).
+/// A stream that is one thread of the host, named `thread` (cut to 15 letters). delay_seed: other than 0, it
+/// falls behind by up to 0.2 ms now and then, as the seed has it.
 /// Throws ResourceExhaustedError if the system gives no thread.
-std::unique_ptr<Stream> make_thread_stream(const std::string& name);
+std::unique_ptr<Stream> make_thread_stream(const std::string& name, const std::string& thread,
+                                           std::uint64_t delay_seed = 0);
 
 }  // namespace kolo

@@ -1,9 +1,11 @@
-// A GPU made of the host's memory and a thread: what a machine without GPUs tests device placement on.
+// A GPU made of the host's memory and threads: what a machine without GPUs tests device placement on.
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -19,26 +21,23 @@ namespace {
 
 std::string bus_id(int gpu) { return fmt::format("0000:{:02x}:00.0", gpu); }
 
-// One range of addresses for each GPU. The host gives pages to it as they are written.
+// One range of addresses for each GPU, without rights: a host that reads or writes there ends as it would by
+// a real GPU's addresses. Two more ranges see the same memory, one of them for reading alone. The host gives
+// pages to it as they are written.
 class VirtualGpuMemory final : public MemorySource {
  public:
   explicit VirtualGpuMemory(const VirtualGpu& gpu)
       : total_(gpu.total_bytes), free_(gpu.free_bytes < 0 ? total_ : std::min(gpu.free_bytes, total_)) {}
   ~VirtualGpuMemory() override {
-    if (base_ != nullptr) munmap(base_, static_cast<std::size_t>(total_));
+    for (std::byte* const range : {base_, readable_, writable_})
+      if (range != nullptr) munmap(range, static_cast<std::size_t>(total_));
   }
 
   std::int64_t total_bytes() const override { return total_; }
   std::int64_t free_bytes() const override { return free_; }
 
   void* reserve(std::size_t bytes) override {
-    if (static_cast<std::int64_t>(bytes) > free_) return nullptr;
-    if (base_ == nullptr) {
-      void* range = mmap(nullptr, static_cast<std::size_t>(total_), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (range == MAP_FAILED) return nullptr;
-      base_ = static_cast<std::byte*>(range);
-    }
+    if (static_cast<std::int64_t>(bytes) > free_ || (base_ == nullptr && !map())) return nullptr;
     void* region = base_ + taken_;
     taken_ += bytes;
     free_ -= static_cast<std::int64_t>(bytes);
@@ -48,25 +47,55 @@ class VirtualGpuMemory final : public MemorySource {
   // Regions go back at the end alone, with the whole range.
   void release(void*, std::size_t bytes) noexcept override { free_ += static_cast<std::int64_t>(bytes); }
 
+  // Of memory that has been reserved.
+  std::byte* alias(const void* address, std::size_t bytes, bool writable) const {
+    const auto offset = static_cast<const std::byte*>(address) - base_;
+    if (base_ == nullptr || offset < 0 || offset + static_cast<std::int64_t>(bytes) > total_) return nullptr;
+    return (writable ? writable_ : readable_) + offset;
+  }
+
  private:
+  bool map() {
+    const auto bytes = static_cast<std::size_t>(total_);
+    const int file = memfd_create("virtual GPU", MFD_CLOEXEC);
+    if (file < 0) return false;
+    const auto range = [&](int rights) -> std::byte* {
+      void* const mapped = mmap(nullptr, bytes, rights, MAP_SHARED | MAP_NORESERVE, file, 0);
+      return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+    };
+    if (ftruncate(file, total_) == 0) {
+      base_ = range(PROT_NONE);
+      readable_ = range(PROT_READ);
+      writable_ = range(PROT_READ | PROT_WRITE);
+    }
+    close(file);
+    return base_ != nullptr && readable_ != nullptr && writable_ != nullptr;
+  }
+
   const std::int64_t total_;
   std::int64_t free_;
-  std::byte* base_ = nullptr;
+  std::byte *base_ = nullptr, *readable_ = nullptr, *writable_ = nullptr;
   std::size_t taken_ = 0;
 };
 
-/// What sessions share of one GPU: its memory, its queue of kernels and its queue of copies.
+/// What sessions share of one GPU: its memory and its queues.
 struct PhysicalGpu {
   PhysicalGpu(int number, const VirtualGpu& properties, const GpuOptions& options)
+      : PhysicalGpu(number, properties, options, std::make_unique<VirtualGpuMemory>(properties)) {}
+  PhysicalGpu(int number, const VirtualGpu& properties, const GpuOptions& options,
+              std::unique_ptr<VirtualGpuMemory> source)
       : virtual_gpu(properties),
-        allocator(fmt::format("virtual GPU {}", number), std::make_unique<VirtualGpuMemory>(properties),
-                  options),
-        copies(make_thread_stream(fmt::format("kolo-copy{}", number))),
-        kernels(make_thread_stream(fmt::format("kolo-gpu{}", number))) {}
+        memory(*source),
+        allocator(fmt::format("virtual GPU {}", number), std::move(source), options) {
+    for (const char* kind : {"compute", "in", "out"})
+      streams.push_back(
+          make_thread_stream(fmt::format("GPU {} {}", number, kind), fmt::format("kolo-{}{}", kind, number),
+                             properties.delay_seed == 0 ? 0 : properties.delay_seed + streams.size()));
+  }
   VirtualGpu virtual_gpu;
+  const VirtualGpuMemory& memory;  // the allocator's
   DeviceAllocator allocator;
-  std::unique_ptr<Stream> copies;
-  std::unique_ptr<Stream> kernels;  // hands on to `copies`
+  std::vector<std::unique_ptr<Stream>> streams;  // by kind
 };
 
 class VirtualGpuDevice final : public Device {
@@ -80,34 +109,30 @@ class VirtualGpuDevice final : public Device {
   Allocator& allocator() override { return gpu_->allocator; }
   // The kernels could read the host's memory; that they do not is what a virtual GPU is for.
   bool has_host_memory() const override { return false; }
-  Stream* stream() override { return gpu_->kernels.get(); }
+  Stream* stream(StreamKind kind) override { return gpu_->streams.at(static_cast<std::size_t>(kind)).get(); }
   bool runs_cpu_kernels() const override { return true; }
 
-  // The kernels that wrote the source, and those that read what the target's memory held, come first. Later
-  // ones do not wait for the copy.
-  void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) override {
-    if (from.stream() == nullptr || from.stream() == stream())
-      return copy_to_host(source, target, std::move(done));
-    from.stream()->enqueue(
-        [this, &source, &target, done = std::move(done)] { copy_to_host(source, target, done); });
+  std::byte* alias(const void* address, std::size_t bytes, bool writable) override {
+    return gpu_->memory.alias(address, bytes, writable);
   }
-  void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) override {
-    gpu_->kernels->enqueue([this, &source, &target, done = std::move(done)] { copy(source, target, done); });
+
+  void copy_from(Device& from, const Tensor& source, const Tensor& target) override {
+    const std::byte* const sent = from.alias(source.raw(), source.bytes(), false);
+    copy(sent != nullptr ? sent : source.raw(), alias(target.raw(), target.bytes(), true), source.bytes());
+  }
+  void copy_to_host(const Tensor& source, const Tensor& target) override {
+    copy(alias(source.raw(), source.bytes(), false), target.raw(), source.bytes());
   }
 
  private:
-  void copy(const Tensor& source, const Tensor& target, const CopyDone& done) {
-    gpu_->copies->enqueue([this, &source, &target, done] {
-      const auto start = std::chrono::steady_clock::now();
-      std::exception_ptr error;
-      try {
-        target.copy_from(source);
-        wait_for_the_bus(start, source.bytes());
-      } catch (...) {
-        error = std::current_exception();
-      }
-      done(error);
-    });
+  void copy(const std::byte* source, std::byte* target, std::size_t bytes) const {
+    if (bytes == 0) return;
+    if (source == nullptr || target == nullptr)
+      throw InternalError("a copy of {} bytes to or from {} has an end that is not its memory", bytes,
+                          name());
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(target, source, bytes);
+    wait_for_the_bus(start, bytes);
   }
 
   // The pretended bus is the only thing waited for: there is nobody to be notified by.

@@ -8,31 +8,28 @@
 namespace kolo {
 namespace {
 
-// Runs on the copy stream of the device that is no CPU; the executor's threads go on meanwhile.
-class RecvKernel final : public AsyncKernel {
+// In its turn of the stream of copies between the two devices.
+class RecvKernel final : public Kernel {
  public:
   explicit RecvKernel(KernelInit& init)
       : ends_(init.resource<TransferEnds>()), has_shape_(init.output_shape(0).is_fully_known()) {}
 
-  void start(KernelContext& context, Completion done) override {
+  void compute(KernelContext& context) override {
     if (!has_shape_) {
       const Tensor& sent = context.input(0);
       context.set_output(0, Tensor(sent.dtype(), sent.shape(), ends_->to.allocator()));
     }
-    done_ = done;
-    ends_->to.copy_from(ends_->from, context.input(0), context.output(0),
-                        [this](std::exception_ptr error) { done_(std::move(error)); });
+    ends_->to.copy_from(ends_->from, context.input(0), context.output(0));
   }
 
  private:
   std::shared_ptr<TransferEnds> ends_;
   bool has_shape_;
-  Completion done_;  // kept here: a closure that held it would be allocated at each step
 };
 
 class FenceKernel final : public AsyncKernel {
  public:
-  explicit FenceKernel(KernelInit& init) : stream_(*init.device().stream()) {}
+  explicit FenceKernel(KernelInit& init) : stream_(*init.resource<Stream>()) {}
 
   void start(KernelContext&, Completion done) override {
     done_ = done;
@@ -60,8 +57,8 @@ const RegisterKernel kernels[] = {
     {"_HostRecv", "CPU", {}, pass_on},
     {"_Recv", "CPU", {}, KernelFactory(make_recv)},
     {"_Recv", "GPU", {}, KernelFactory(make_recv)},
-    {"_Fence", "CPU", {}, KernelFactory(make_fence)},  // of a virtual GPU
-    {"_Fence", "GPU", {}, KernelFactory(make_fence)},
+    {"_Fence", "CPU", {}, KernelFactory(make_fence)},
+    {"_Fence", "GPU", {}, KernelFactory(make_fence)},  // of a session without a CPU
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where the host must wait for a device that runs ahead of it.
+// Which stream a node stands in, and where the host must wait for one.
 #pragma once
 
 #include <kolo/core/device/device_set.h>
@@ -6,13 +6,18 @@
 
 namespace kolo {
 
-/// Done when all that stands in the stream of its device is done.
+/// Done when all that its stream, the node's resource, has been given is done.
 inline constexpr char kFenceOp[] = "_Fence";
 
-/// Puts one in the way of each edge without a value that leads from a device with a stream to a node
-/// elsewhere: the first counts as done once it stands in the stream. One fence serves all edges from a device
-/// to a node. (Values come by transfers, which end when they are there.) To be called when nodes and their
-/// edges are complete but for those of the memory plan, which join nodes of one device alone.
+/// Where the node's kernel is put; nullptr: the host runs it. A device's nodes stand in its compute stream,
+/// copies in a stream of their own.
+Stream* stream_of(const StepNode& node, const DeviceSet& devices);
+
+/// Lets each node of the host wait for the streams of those that it comes behind, by an edge of any kind:
+/// they count as done once they stand there. One fence serves a stream; nodes that come behind the same ones
+/// share it, and nobody waits for what another wait implies. Nodes of a GPU that read the host's memory wait
+/// likewise. To be called when nodes and their
+/// edges are complete but for those of the memory plan, which sees to itself.
 void insert_fences(StepGraph& graph, const DeviceSet& devices);
 
 }  // namespace kolo

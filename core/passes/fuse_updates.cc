@@ -22,25 +22,6 @@ using Key = std::tuple<std::string, std::string, std::vector<StepValue>, int>;
 
 int slots_of(const UpdateRuleOps& rule) { return static_cast<int>(rule.slots.size()); }
 
-// Nodes that a step may skip: those of branches, and what waits for them.
-std::vector<bool> can_be_skipped(const StepGraph& graph) {
-  std::vector<bool> skipped(graph.nodes.size(), false);
-  const bool branches = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                    [](const StepNode& node) { return node.schema->is_branch_guard(); });
-  if (!branches) return skipped;
-  for (const int i : topological_order(graph)) {
-    const StepNode& node = graph.nodes[i];
-    const auto is_skipped = [&](StepValue in) { return bool(skipped[in.node]); };
-    const bool by_inputs = node.schema->is_branch_join()
-                               ? std::all_of(node.inputs.begin(), node.inputs.end(), is_skipped)
-                               : std::any_of(node.inputs.begin(), node.inputs.end(), is_skipped);
-    skipped[i] = node.schema->is_branch_guard() || by_inputs ||
-                 std::any_of(node.control_inputs.begin(), node.control_inputs.end(),
-                             [&](int before) { return bool(skipped[before]); });
-  }
-  return skipped;
-}
-
 std::map<Key, Members> groups_of(const StepGraph& graph) {
   std::map<Key, Members> groups;
   const std::vector<bool> skipped = can_be_skipped(graph);

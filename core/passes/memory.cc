@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include <kolo/core/passes/transfer.h>
 #include <kolo/core/tensor/allocator.h>
 
 namespace kolo {
@@ -18,8 +19,10 @@ constexpr std::size_t kSmallestReused = 4096;
 // GPUs' libraries take the fast way where memory begins at a multiple of this.
 constexpr std::size_t kGpuAlignment = 256;
 
+bool is_cpu(const std::string& device) { return device.find("/device:CPU:") != std::string::npos; }
+
 std::size_t aligned(std::size_t bytes, const std::string& device) {
-  const std::size_t alignment = device.find("/device:CPU:") != std::string::npos ? kAlignment : kGpuAlignment;
+  const std::size_t alignment = is_cpu(device) ? kAlignment : kGpuAlignment;
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
@@ -148,7 +151,16 @@ class Planner {
     b.users.push_back(v.node);
     b.last = std::max(b.last, position_[v.node]);
     for (const int user : users_[v]) b.users.push_back(user), b.last = std::max(b.last, position_[user]);
-    if (fetched_.count(v) > 0) b.last = static_cast<int>(order_.size());
+    if (fetched_.count(v) > 0 || is_sent(users_[v], plan_.arenas[b.arena].device))
+      b.last = static_cast<int>(order_.size());
+  }
+
+  // Copies to a GPU count as done before they have read the host's memory, and who writes there in this step
+  // does not wait for streams.
+  bool is_sent(const std::vector<int>& users, const std::string& device) const {
+    return is_cpu(device) && std::any_of(users.begin(), users.end(), [&](int user) {
+             return graph_.nodes[user].schema->name() == kRecvOp && !is_cpu(graph_.nodes[user].device);
+           });
   }
 
   // The block of an input that node `n` may write its output over: nobody reads it later, so the others that

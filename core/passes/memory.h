@@ -45,7 +45,8 @@ struct MemoryPlan {
 /// that keeps what nodes of a GPU leave in host memory.
 /// Adds control edges to `graph` where a buffer takes the place of another, from the readers of the old to
 /// the writer of the new, so that the plan is safe under any schedule that keeps to the edges, on any number
-/// of threads.
+/// of threads. Where the nodes stand in streams, they wait along these edges as along the others; none leads
+/// from a stream to a node of the host.
 MemoryPlan plan_memory(StepGraph& graph, const std::vector<int>& order,
                        const std::vector<std::size_t>& scratch_bytes, const std::string& host = "");
 

@@ -164,4 +164,22 @@ std::vector<int> topological_order(const StepGraph& graph) {
   return order;
 }
 
+std::vector<bool> can_be_skipped(const StepGraph& graph) {
+  std::vector<bool> skipped(graph.nodes.size(), false);
+  const bool branches = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                    [](const StepNode& node) { return node.schema->is_branch_guard(); });
+  if (!branches) return skipped;
+  for (const int i : topological_order(graph)) {
+    const StepNode& node = graph.nodes[i];
+    const auto is_skipped = [&](StepValue in) { return bool(skipped[in.node]); };
+    const bool by_inputs = node.schema->is_branch_join()
+                               ? std::all_of(node.inputs.begin(), node.inputs.end(), is_skipped)
+                               : std::any_of(node.inputs.begin(), node.inputs.end(), is_skipped);
+    skipped[i] = node.schema->is_branch_guard() || by_inputs ||
+                 std::any_of(node.control_inputs.begin(), node.control_inputs.end(),
+                             [&](int before) { return bool(skipped[before]); });
+  }
+  return skipped;
+}
+
 }  // namespace kolo

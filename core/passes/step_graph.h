@@ -86,5 +86,7 @@ void infer_outputs(StepGraph& graph, int node);
 /// Node indices such that inputs and control inputs come first; among those that could come, the one of least
 /// `order`. Throws InternalError on a cycle.
 std::vector<int> topological_order(const StepGraph& graph);
+/// By node: whether a step may skip it, a node of a branch or one that waits for such.
+std::vector<bool> can_be_skipped(const StepGraph& graph);
 
 }  // namespace kolo

@@ -9,6 +9,7 @@
 #include <kolo/core/base/cycles.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/device/order_log.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/runtime/node_error.h>
@@ -75,6 +76,7 @@ class Step final : public WorkSource {
   }
 
   void run() {
+    if (!streams_.empty()) log_begin();
     {
       const PartOf outer(*this);
       const StepListener listener(options_.cancellation,
@@ -87,7 +89,7 @@ class Step final : public WorkSource {
       // From here on no kernel runs or is being started, but asynchronous ones may still be under way.
       if (failed_.load()) end_asynchronous_nodes();
       wait_for_asynchronous_nodes();
-      if (!streams_.empty()) end_streams();
+      if (!streams_.empty()) end_streams(), log_end();
     }
     if (failed_.load()) clean_up_and_throw();
   }
@@ -367,7 +369,8 @@ class Step final : public WorkSource {
     try {
       frame_.lost = !wait_for_streams(streams_, gives_up);
     } catch (...) {
-      fail(std::current_exception());
+      const std::exception_ptr earlier = frame_.stream_errors->take();  // names the node that it comes from
+      fail(earlier ? earlier : std::current_exception());
     }
     if (frame_.lost)
       log_error(
@@ -376,6 +379,20 @@ class Step final : public WorkSource {
     else if (std::exception_ptr error = frame_.stream_errors->take()) fail(std::move(error));
     if (failed_.load() && !failed_before) end_asynchronous_nodes();  // none is left: the others are told
     if (options_.trace != nullptr && !failed_.load()) record_streams();
+  }
+
+  // For the order checker: nodes come behind the start of their run, and what the caller does behind their
+  // ends.
+  void log_begin() const {
+    if (OrderLog* const log = OrderLog::active())
+      log->record(OrderLog::this_thread(), fmt::format("node:{}:-1", fmt::ptr(&frame_)));
+  }
+  void log_end() const {
+    OrderLog* const log = OrderLog::active();
+    if (log == nullptr) return;
+    std::string tokens;
+    for (int i = -1; i < table_.size(); ++i) tokens += fmt::format("node:{}:{} ", fmt::ptr(&frame_), i);
+    log->wait(OrderLog::this_thread(), tokens);
   }
 
   void record_streams() {

@@ -17,6 +17,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/fences.h>
 #include <kolo/core/passes/transfer.h>
+#include <kolo/core/runtime/aliased_kernel.h>
 #include <kolo/core/runtime/session_devices.h>
 #include <kolo/core/runtime/step_kernels.h>
 
@@ -77,9 +78,13 @@ void Plan::make_kernel(int index, Kernels& made) {
   for (const StepValue in : node.inputs) inputs.push_back(graph_.shape(in));
   auto kernel = make_kernel_for(node, inputs, node.shapes, made.scratch_bytes[index], made.chosen[index]);
   if (dynamic_cast<AsyncKernel*>(kernel.get()) != nullptr) {
-    const bool is_native = device.stream() != nullptr && device.stream()->native() != nullptr;
-    const bool of_streams = is_native || node.schema->name() == kRecvOp || node.schema->name() == kFenceOp;
-    made.kernels[index] = of_streams ? told_of_errors(std::move(kernel), made.errors) : std::move(kernel);
+    auto* const fence = node.schema->name() == kFenceOp ? static_cast<Stream*>(node.resource.get()) : nullptr;
+    Stream* const own = stream_of(node, environment_.devices());
+    if (fence != nullptr) kernel = told_of_errors(std::move(kernel), made.errors, *fence);
+    else if (own != nullptr && own->native() != nullptr)
+      kernel =
+          sent_from_stream(std::move(kernel), {*own, node, environment_.intra_op_threads(), made.errors});
+    made.kernels[index] = std::move(kernel);
     return;
   }
   if (needs_shapes_of_the_step(graph_, node))
@@ -88,7 +93,7 @@ void Plan::make_kernel(int index, Kernels& made) {
                              KernelOfNode of_these_shapes;
                              return make_kernel_for(node, in, out, scratch, of_these_shapes);
                            });
-  if (Stream* const stream = device.stream()) {
+  if (Stream* const stream = stream_of(node, environment_.devices())) {
     const StreamPlace place{*stream, node, environment_.intra_op_threads(), made.errors};
     const bool waits = stream->native() == nullptr && must_be_waited_for(graph_, node);
     kernel = waits ? waited_on_stream(std::move(kernel), place) : on_stream(std::move(kernel), place);
@@ -117,7 +122,10 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
       if (auto kernel = entry.make(init)) {
         scratch_bytes = init.scratch_bytes();
         chosen.place = entry.place.text();
-        return kernel;
+        const bool is_virtual = device.runs_cpu_kernels() && !device.has_host_memory();
+        const bool computes =
+            node.schema->name() != kRecvOp && dynamic_cast<AsyncKernel*>(kernel.get()) == nullptr;
+        return is_virtual && computes ? with_aliases(std::move(kernel), node, device) : std::move(kernel);
       }
     } catch (const Error& error) {
       throw_error(error.code(), fmt::format("{} [node \"{}\", {} on {}]", error.what(), node.name,
@@ -132,13 +140,16 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
       node.origin, device.type());
 }
 
-std::string Plan::lane(const StepNode& node, const Kernel* kernel) const {
+std::string Plan::lane(const StepNode& node, Kernel* kernel) const {
   const Device& device = environment_.devices().find(node.device);
   if (node.schema->name() == kRecvOp) {
     const Device& from = std::static_pointer_cast<TransferEnds>(node.resource)->from;
     return fmt::format("{} to {}", from.local_name(), device.local_name());
   }
-  return kernel != nullptr && runs_on_stream(*kernel) ? device.local_name() + " stream" : "communication";
+  const StreamKernel* const on_stream = stream_kernel(kernel);
+  const bool sends = on_stream != nullptr && on_stream->stream().native() != nullptr &&
+                     dynamic_cast<AsyncKernel*>(kernel) != nullptr;
+  return on_stream != nullptr && !sends ? device.local_name() + " stream" : "communication";
 }
 
 void Plan::copy_constants() {
@@ -162,9 +173,9 @@ void Plan::build_nodes(const Kernels& made) {
     node.device = source.device;
     node.kernel = made.chosen[order_[p]];
     node.lane = lane(source, made.kernels[order_[p]].get());
-    Stream* const stream = environment_.devices().find(source.device).stream();
-    if (stream != nullptr && std::find(streams_.begin(), streams_.end(), stream) == streams_.end())
-      streams_.push_back(stream);
+    if (StreamKernel* const kernel = stream_kernel(made.kernels[order_[p]].get()))
+      if (std::find(streams_.begin(), streams_.end(), &kernel->stream()) == streams_.end())
+        streams_.push_back(&kernel->stream());
     node.first_value = num_values_;
     node.num_outputs = static_cast<int>(source.dtypes.size());
     num_values_ += node.num_outputs;
@@ -194,6 +205,7 @@ void Plan::build_nodes(const Kernels& made) {
                                graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
     }
   }
+  if (!streams_.empty()) order_streams(made);
   for (const StepValue fetch : graph_.fetches) {
     fetches_.push_back(fetch.node < 0 ? -1 : value_index(fetch));
     fetched_nodes_.push_back(fetch.node < 0 ? -1 : position_[fetch.node]);
@@ -264,8 +276,10 @@ std::unique_ptr<Frame> Plan::make_frame(Kernels made) {
     if (seed != source.attrs.end())
       context.random_state = &environment_.random_state(source.name, seed->second.get<std::int64_t>());
     frame->kernels[p] = std::move(made.kernels[order_[p]]);
-    frame->async_kernels[p] = dynamic_cast<AsyncKernel*>(frame->kernels[p].get());
   }
+  if (!streams_.empty()) join_streams(*frame, made.scratch_bytes);
+  for (std::size_t p = 0; p < nodes_.size(); ++p)
+    frame->async_kernels[p] = dynamic_cast<AsyncKernel*>(frame->kernels[p].get());
   return frame;
 }
 
@@ -343,8 +357,10 @@ StepTable::StepTable(const std::vector<PlanNode>& nodes, const Frame& frame)
     if (source.is_conditional()) node.flags |= kIsConditional;
     if (frame.async_kernels[i] != nullptr) node.flags |= kIsAsynchronous;
     else if (source.runs_kernel) node.flags |= kRunsKernel;
-    if ((node.flags & kRunsKernel) != 0 && runs_on_stream(*frame.kernels[i])) node.flags |= kIsOnStream;
-    if ((node.flags & kRunsKernel) != 0 && is_on_cpu(source)) node.cycles = kFirstEstimate;
+    if ((node.flags & kRunsKernel) != 0 && stream_kernel(frame.kernels[i].get()) != nullptr)
+      node.flags |= kIsOnStream;
+    if ((node.flags & (kRunsKernel | kIsOnStream)) == kRunsKernel && is_on_cpu(source))
+      node.cycles = kFirstEstimate;
   }
 }
 

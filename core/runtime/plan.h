@@ -19,6 +19,7 @@
 #include <kolo/core/runtime/ready_set.h>
 #include <kolo/core/runtime/step_vote.h>
 #include <kolo/core/runtime/stream_kernels.h>
+#include <kolo/core/runtime/stream_waits.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
@@ -184,7 +185,7 @@ class Plan {
   const MemoryPlan& memory() const { return memory_; }
   /// The votes whose reductions are part of this step.
   const StepVotes& votes() const { return votes_; }
-  /// Those of the devices that have nodes: a run is over when they are done.
+  /// Those in which nodes stand: a run is over when they are done.
   const std::vector<Stream*>& streams() const { return streams_; }
   /// Index into Frame::values for each fetch; −1 for an operation.
   const std::vector<int>& fetches() const { return fetches_; }
@@ -223,10 +224,12 @@ class Plan {
   std::unique_ptr<Kernel> make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
                                           const std::vector<Shape>& output_shapes, std::size_t& scratch_bytes,
                                           KernelOfNode& chosen);
-  std::string lane(const StepNode& node, const Kernel* kernel) const;
+  std::string lane(const StepNode& node, Kernel* kernel) const;
   void copy_constants();
   void build_nodes(const Kernels& made);
   void find_conditions(PlanNode& node, const StepNode& source);
+  void order_streams(const Kernels& made);
+  void join_streams(Frame& frame, const std::vector<std::size_t>& scratch_bytes) const;
   std::unique_ptr<Frame> make_frame(Kernels made);
   Tensor tensor_for(StepValue value, const Frame& frame);
   const ValueMemory& memory_of(std::size_t fetch) const {
@@ -244,6 +247,8 @@ class Plan {
   std::unique_ptr<StepTable> table_;
   StepVotes votes_;
   std::vector<Stream*> streams_;
+  std::vector<OrderedNode> ordered_;  // by position; empty where no node stands in a stream
+  std::vector<StreamWaits> waits_;    // by position
   std::vector<int> fetches_;
   std::vector<int> fetched_nodes_;  // their positions
   struct FedValue {

@@ -1,11 +1,15 @@
 #include <kolo/core/runtime/stream_kernels.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/deferred_check.h>
 #include <kolo/core/runtime/node_error.h>
+#include <kolo/core/runtime/node_log.h>
 
 namespace kolo {
 namespace {
@@ -13,18 +17,24 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // One run at a time, as of every kernel.
-class QueuedKernel final : public Kernel {
+class QueuedKernel final : public Kernel, public StreamKernel {
  public:
   QueuedKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
-      : kernel_(std::move(kernel)), place_(std::move(place)) {
+      : StreamKernel(std::move(place)), kernel_(std::move(kernel)) {
     if (auto* const found = dynamic_cast<DeferredCheck*>(kernel_.get()))
       place_.errors->watch([this, found] { with_name([found] { found->check(); }); });
   }
 
   void compute(KernelContext& context) override {
+    if (log_) log_->begin();
+    Stream& stream = place_.stream;
     context_ = &context;
-    context.native_stream = place_.stream.native();
-    place_.stream.enqueue([this] { run(); });
+    context.native_stream = stream.native();
+    stream.wait_for(before_, passed_);
+    if (log_) log_->use(stream.name(), context);
+    stream.enqueue([this] { run(); });
+    if (end_) stream.record(*end_);
+    if (log_) log_->end();
   }
   const KernelTimes& times() const { return times_; }
 
@@ -53,19 +63,20 @@ class QueuedKernel final : public Kernel {
   }
 
   const std::unique_ptr<Kernel> kernel_;
-  const StreamPlace place_;
   KernelContext* context_ = nullptr;
   KernelTimes times_;
 };
 
-class WaitedKernel final : public AsyncKernel {
+class WaitedKernel final : public AsyncKernel, public StreamKernel {
  public:
   WaitedKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
-      : kernel_(std::move(kernel)), place_(std::move(place)) {}
+      : StreamKernel(std::move(place)), kernel_(std::move(kernel)) {}
 
   void start(KernelContext& context, Completion done) override {
+    if (log_) log_->begin_asynchronous();
     context_ = &context;
     done_ = done;
+    place_.stream.wait_for(before_, passed_);
     place_.stream.enqueue([this] { run(); });
   }
 
@@ -73,31 +84,46 @@ class WaitedKernel final : public AsyncKernel {
   void run() {
     set_intra_op_threads(place_.threads);
     std::exception_ptr error = place_.errors->first();
+    if (log_) log_->log.begin(log_->token + "/start");
     try {
       if (!error) kernel_->compute(*context_);
     } catch (...) {
       error = std::current_exception();
     }
+    if (log_) log_end();
     // A copy: once it is called, the next step may have started this kernel again.
     const Completion done = done_;
     done(std::move(error));
   }
 
+  // What it has written was known to nobody before; the stream's thread tells of its end.
+  void log_end() const {
+    const std::string& stream = place_.stream.name();
+    log_->use(stream, *context_);
+    log_->log.record(stream, log_->token);
+    log_->log.wait(OrderLog::this_thread(), log_->token);
+    log_->end();
+  }
+
   const std::unique_ptr<Kernel> kernel_;
-  const StreamPlace place_;
   KernelContext* context_ = nullptr;
   Completion done_;
 };
 
 class ToldKernel final : public AsyncKernel {
  public:
-  ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors)
-      : kernel_(std::move(kernel)), errors_(std::move(errors)) {}
+  ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors, Stream& fence)
+      : kernel_(std::move(kernel)), errors_(std::move(errors)), fence_(fence) {}
 
   void start(KernelContext& context, Completion done) override {
     if (auto error = errors_->first()) return done(std::move(error));
     done_ = done;
+    if (passed_) fence_.record(*passed_);
     static_cast<AsyncKernel&>(*kernel_).start(context, {&ToldKernel::end, this, 0});
+  }
+  StreamEvent& passed() {
+    if (!passed_) passed_ = fence_.make_event();
+    return *passed_;
   }
 
  private:
@@ -109,6 +135,35 @@ class ToldKernel final : public AsyncKernel {
 
   const std::unique_ptr<Kernel> kernel_;
   const std::shared_ptr<StreamErrors> errors_;
+  Stream& fence_;
+  std::unique_ptr<StreamEvent> passed_;  // where another comes behind it
+  Completion done_;
+};
+
+class SentKernel final : public AsyncKernel, public StreamKernel {
+ public:
+  SentKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
+      : StreamKernel(std::move(place)), kernel_(std::move(kernel)) {}
+
+  void start(KernelContext& context, Completion done) override {
+    if (log_) log_->begin_asynchronous();
+    context_ = &context;
+    done_ = done;
+    if (auto error = place_.errors->first()) return end(this, 0, std::move(error));
+    place_.stream.wait_for(before_, passed_);
+    static_cast<AsyncKernel&>(*kernel_).start(context, {&SentKernel::end, this, 0});
+  }
+
+ private:
+  static void end(void* kernel, int /*node*/, std::exception_ptr error) {
+    const SentKernel& sent = *static_cast<SentKernel*>(kernel);
+    const Completion done = sent.done_;
+    if (sent.log_) sent.log_->end_asynchronous(*sent.context_);
+    done(error ? std::move(error) : sent.place_.errors->first());
+  }
+
+  const std::unique_ptr<Kernel> kernel_;
+  KernelContext* context_ = nullptr;
   Completion done_;
 };
 
@@ -194,13 +249,26 @@ std::unique_ptr<Kernel> waited_on_stream(std::unique_ptr<Kernel> kernel, StreamP
   return std::make_unique<WaitedKernel>(std::move(kernel), std::move(place));
 }
 
-bool runs_on_stream(const Kernel& kernel) {
-  return dynamic_cast<const WaitedKernel*>(&kernel) != nullptr ||
-         dynamic_cast<const QueuedKernel*>(&kernel) != nullptr;
+void StreamKernel::comes_behind(StreamKernel& other) {
+  if (!other.end_) other.end_ = other.place_.stream.make_event();
+  before_.push_back(other.end_.get());
 }
 
-std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors) {
-  return std::make_unique<ToldKernel>(std::move(kernel), std::move(errors));
+void StreamKernel::comes_behind_fence(Kernel& fence) {
+  passed_.push_back(&static_cast<ToldKernel&>(fence).passed());
+}
+
+void StreamKernel::set_log(NodeLog log) { log_ = std::make_shared<const NodeLog>(std::move(log)); }
+
+StreamKernel* stream_kernel(Kernel* kernel) { return dynamic_cast<StreamKernel*>(kernel); }
+
+std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors,
+                                       Stream& fence) {
+  return std::make_unique<ToldKernel>(std::move(kernel), std::move(errors), fence);
+}
+
+std::unique_ptr<Kernel> sent_from_stream(std::unique_ptr<Kernel> kernel, StreamPlace place) {
+  return std::make_unique<SentKernel>(std::move(kernel), std::move(place));
 }
 
 bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool()>& gives_up) {
@@ -210,9 +278,14 @@ bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool
     MutexLock lock(ends->mutex);
     ends->pending = streams.size();
   }
-  for (Stream* const stream : streams) {
+  OrderLog* const log = OrderLog::active();
+  const auto token_of = [&](std::size_t i) { return fmt::format("step:{}:{}", fmt::ptr(ends.get()), i); };
+  for (std::size_t i = 0; i < streams.size(); ++i) {
     try {
-      stream->when_done([ends](std::exception_ptr error) { ends->one_more(std::move(error)); });
+      streams[i]->when_done([ends, log, token = log != nullptr ? token_of(i) : ""](std::exception_ptr error) {
+        if (log != nullptr) log->record(OrderLog::this_thread(), token);
+        ends->one_more(std::move(error));
+      });
     } catch (...) {
       ends->one_more(std::current_exception());
     }
@@ -222,6 +295,8 @@ bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool
     ends->changed.wait_until(ends->mutex, Clock::now() + kAskedEvery);
     if (ends->pending > 0 && gives_up()) return false;
   }
+  if (log != nullptr)
+    for (std::size_t i = 0; i < streams.size(); ++i) log->wait(OrderLog::this_thread(), token_of(i));
   if (ends->error) std::rethrow_exception(ends->error);
   return true;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
@@ -48,6 +49,30 @@ struct StreamPlace {
   std::shared_ptr<StreamErrors> errors;  // of the frame
 };
 
+struct NodeLog;
+
+/// What both kinds of kernels on streams have in common.
+class StreamKernel {
+ public:
+  explicit StreamKernel(StreamPlace place) : place_(std::move(place)) {}
+  virtual ~StreamKernel() = default;
+  Stream& stream() const { return place_.stream; }
+  /// In each run behind `other`, of the same frame and another stream, which is put there before this one.
+  void comes_behind(StreamKernel& other);
+  /// Likewise behind a fence, which is over when this one is put there: what that has waited for needs no
+  /// other wait.
+  void comes_behind_fence(Kernel& fence);
+  void set_log(NodeLog log);
+
+ protected:
+  StreamPlace place_;
+  std::vector<StreamEvent*> before_, passed_;
+  std::unique_ptr<StreamEvent> end_;  // where another comes behind it
+  std::shared_ptr<const NodeLog> log_;
+};
+/// nullptr: the host runs it.
+StreamKernel* stream_kernel(Kernel* kernel);
+
 /// Puts the kernel on the stream and is done. After an error of the frame's it does nothing.
 std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
 /// When what on_stream has made ran last; nothing for other kernels. Of a native stream: when it was put
@@ -62,12 +87,13 @@ std::optional<KernelTimes> times_on_stream(const Kernel& kernel);
 bool must_be_waited_for(const StepGraph& graph, const StepNode& node);
 /// As asynchronous to the executor as a reduction is: the node is done when its stream has run it.
 std::unique_ptr<Kernel> waited_on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
-/// True of what either has made.
-bool runs_on_stream(const Kernel& kernel);
 
-/// Of an AsyncKernel that brings something back from a device, waits for it, or sends what it has made: it
-/// ends with the error of what went before, at once where that is known when it starts.
-std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors);
+/// Of an AsyncKernel that waits for `fence`: it ends with the error of what went before.
+std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors,
+                                       Stream& fence);
+/// Of an AsyncKernel that sends what the stream, a native one, has been given so far: it ends with the error
+/// of what went before, at once where that is known when it starts.
+std::unique_ptr<Kernel> sent_from_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
 
 /// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,
 /// says so: then false. Throws the error of a device that failed.

@@ -141,7 +141,8 @@ CudaApi make_api() {
   api.set_device = [](int gpu) {
     return call("cudaSetDevice", [&] {
       if (!exists(gpu)) return cudaErrorInvalidDevice;
-      return set_current_gpu(gpu), cudaSuccess;
+      if (!breaks("current")) set_current_gpu(gpu);
+      return cudaSuccess;
     });
   };
   api.get_device = [](int* gpu) {

@@ -77,6 +77,11 @@ void report(const std::string& what) {
   _exit(kExitCode);
 }
 
+bool breaks(std::string_view what) {
+  static const char* const wish = std::getenv("KOLO_FAKE_CUDA_BREAK");
+  return wish != nullptr && wish == what;
+}
+
 bool begins_failing(const char* name) {
   static const AtExit at_exit;
   current_call = name;

@@ -3,12 +3,15 @@
 //
 // KOLO_FAKE_CUDA_FAIL=k[:code]  call k, the first is 1, fails with this code of CUDA (700)
 // KOLO_FAKE_CUDA_LOG=file       the names of all calls, one a line, written when the process ends
+// KOLO_FAKE_CUDA_BREAK=what     as if kolo had a bug: "current", no device is made current; "transpose", the
+//                               first matrix of a product has the wrong flag
 #pragma once
 
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <kolo/core/base/mutex.h>
@@ -25,6 +28,8 @@ template <typename... Arguments>
   report(fmt::vformat(format, fmt::make_format_args(arguments...)));
 }
 
+/// Whether KOLO_FAKE_CUDA_BREAK asks for it.
+bool breaks(std::string_view what);
 /// True where the call is the one that shall fail. The name is kept for report().
 bool begins_failing(const char* name);
 /// As cudaGetLastError has it: kept for this thread until asked for; a sticky one is every later call's.

@@ -158,7 +158,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made,
     Operation& operation = *reinterpret_cast<Operation*>(made);
     switch (attribute) {
       case CUBLASLT_MATMUL_DESC_TRANSA:
-        operation.transpose_a = value_of<std::int32_t>(value, bytes) == CUBLAS_OP_T;
+        operation.transpose_a = (value_of<std::int32_t>(value, bytes) == CUBLAS_OP_T) != breaks("transpose");
         break;
       case CUBLASLT_MATMUL_DESC_TRANSB:
         operation.transpose_b = value_of<std::int32_t>(value, bytes) == CUBLAS_OP_T;

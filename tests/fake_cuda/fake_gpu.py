@@ -4,12 +4,14 @@ import os
 import pathlib
 import random
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "programs"))
 from programs import ProgramTest, run  # noqa: E402
 
 FAKE = pathlib.Path(os.environ["KOLO_FAKE_CUDA"])
+CHECKER = os.environ["KOLO_ORDER_CHECKER"]
 DRIVER = os.environ["KOLO_FAKE_DRIVER"]  # the folder of a libcuda.so.1
 GPU = {
     "KOLO_CUDA_PLUGIN": FAKE / "libkolo_cuda_fake.so",
@@ -47,3 +49,18 @@ class FakeGpuTest(ProgramTest):
         self.assertEqual(ours.keys(), theirs.keys())
         for step, loss in ours.items():
             self.assertAlmostEqual(loss / theirs[step], 1, delta=delta, msg=f"step {step}")
+
+    def assert_ordered(self, log):
+        """The order checker finds nothing in the log, and something where a wait is taken away."""
+        checked = subprocess.run([CHECKER, log], capture_output=True, text=True, timeout=60)
+        self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+        lines = log.read_text().splitlines()
+        waits = [i for i, line in enumerate(lines) if line.startswith("wait\tGPU")]
+        fences = [i for i, line in enumerate(lines) if line.startswith("begin") and "\tend:" in line
+                  and lines[i + 1].startswith("wait")]
+        self.assertGreater(min(len(waits), len(fences)), 0)
+        without = self.folder / "without"
+        for i in waits + fences:
+            nothing = [lines[i].rpartition("\t")[0] + "\tnothing"] if i in fences else []
+            without.write_text("\n".join(lines[:i] + nothing + lines[i + 1:]))
+            self.assertEqual(subprocess.run([CHECKER, without], capture_output=True, timeout=60).returncode, 1, lines[i])

@@ -62,6 +62,12 @@ class Training(NcclTest):
         self.assertNotIn("NCCL", log)
         self.assert_close(ours, self.staged_losses(2, *MLP))
 
+    def test_the_log_of_streams_has_no_conflict_and_needs_each_wait(self):
+        log = self.folder / "order"
+        self.losses_of(2, "--model", "lenet", "--steps", 2, *CALM, KOLO_CUDA_LOG=log)
+        for rank in range(2):
+            self.assert_ordered(self.folder / f"order.{rank}")
+
     def test_sums_and_averages_are_exact(self):
         for ranks in (2, 3, 4):
             self.assert_ok(run("../tests/nccl_probe", "sums", ranks=ranks, **GPU, KOLO_FAKE_CUDA_GPUS=ranks))

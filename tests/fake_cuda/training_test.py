@@ -134,5 +134,27 @@ class Failures(FakeGpuTest):
                 self.assert_failure_is_told(k, ILLEGAL_ADDRESS)
 
 
+class Bugs(FakeGpuTest):
+    """What the checker is for is found on the first run."""
+
+    def assert_is_reported(self, bug, words):
+        result = self.train("gpu", "--model", "mlp", "--steps", 2, KOLO_FAKE_CUDA_BREAK=bug)
+        self.assertEqual(result.code, 70, result.err)
+        self.assertIn(words, result.err)
+
+    def test_a_device_that_is_not_made_current_is_reported(self):
+        self.assert_is_reported("current", "this thread has made no device current")
+
+    def test_a_wrong_transpose_flag_is_reported(self):
+        self.assert_is_reported("transpose", "is not [")
+
+
+class Order(FakeGpuTest):
+    def test_the_log_of_streams_has_no_conflict_and_needs_each_wait(self):
+        log = self.folder / "order"
+        self.assert_ok(self.train("gpu", "--model", "lenet", "--steps", 3, KOLO_CUDA_LOG=log))
+        self.assert_ordered(log)
+
+
 if __name__ == "__main__":
     unittest.main()

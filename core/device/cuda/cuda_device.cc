@@ -57,6 +57,11 @@ class CudaMemorySource final : public MemorySource {
   const int gpu_;
 };
 
+struct CudaStreamEvent final : StreamEvent {
+  explicit CudaStreamEvent(const CudaApi& api) : event(api) {}
+  CudaEvent event;
+};
+
 CudaStream stream_of(const CudaApi& api, int gpu) {
   make_current(api, gpu);
   return CudaStream(api);
@@ -64,8 +69,13 @@ CudaStream stream_of(const CudaApi& api, int gpu) {
 
 }  // namespace
 
-CudaQueue::CudaQueue(const CudaApi& api, int gpu, std::shared_ptr<EventThread> events)
-    : api_(api), gpu_(gpu), events_(std::move(events)), stream_(stream_of(api, gpu)) {}
+CudaQueue::CudaQueue(const CudaApi& api, int gpu, const std::string& kind,
+                     std::shared_ptr<EventThread> events)
+    : Stream(fmt::format("GPU {} {}", gpu, kind)),
+      api_(api),
+      gpu_(gpu),
+      events_(std::move(events)),
+      stream_(stream_of(api, gpu)) {}
 
 void CudaQueue::enqueue(std::function<void()> work) {
   MutexLock lock(mutex_);
@@ -74,7 +84,12 @@ void CudaQueue::enqueue(std::function<void()> work) {
   if (waits_after_each()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
 }
 
-void CudaQueue::when_done(Done done) {
+std::unique_ptr<StreamEvent> CudaQueue::make_event() {
+  make_current(api_, gpu_);
+  return std::make_unique<CudaStreamEvent>(api_);
+}
+
+void CudaQueue::put_end(Done done) {
   make_current(api_, gpu_);
   try {
     events_->when_done(gpu_, stream_.get(), std::move(done));
@@ -85,12 +100,16 @@ void CudaQueue::when_done(Done done) {
   }
 }
 
-void CudaQueue::wait_for(CudaQueue& other) {
-  make_current(api_, other.gpu_);
-  const CudaEvent event(api_);  // CUDA keeps it until it has passed
-  check_cuda(api_.event_record(event.get(), other.stream_.get()), "cudaEventRecord");
+void CudaQueue::put_record(StreamEvent& event) {
   make_current(api_, gpu_);
-  check_cuda(api_.stream_wait_event(stream_.get(), event.get(), 0), "cudaStreamWaitEvent");
+  check_cuda(api_.event_record(static_cast<CudaStreamEvent&>(event).event.get(), stream_.get()),
+             "cudaEventRecord");
+}
+
+void CudaQueue::put_wait(StreamEvent& event) {
+  make_current(api_, gpu_);
+  check_cuda(api_.stream_wait_event(stream_.get(), static_cast<CudaStreamEvent&>(event).event.get(), 0),
+             "cudaStreamWaitEvent");
 }
 
 PhysicalGpu::PhysicalGpu(const CudaApi& table, int number, std::string text,
@@ -98,50 +117,36 @@ PhysicalGpu::PhysicalGpu(const CudaApi& table, int number, std::string text,
     : api(table),
       gpu(number),
       description(std::move(text)),
-      queue(api, gpu, std::move(events)),
+      compute(api, gpu, "compute", events),
+      in(api, gpu, "in", events),
+      out(api, gpu, "out", std::move(events)),
       allocator(fmt::format("GPU {}", gpu), std::make_unique<CudaMemorySource>(api, gpu), options),
       libraries(api, gpu) {}
 
-void CudaDevice::copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) {
+Stream* CudaDevice::stream(StreamKind kind) {
+  return kind == StreamKind::in ? &gpu_->in : kind == StreamKind::out ? &gpu_->out : &gpu_->compute;
+}
+
+void CudaDevice::copy_from(Device& from, const Tensor& source, const Tensor& target) {
+  if (source.bytes() == 0) return;
+  auto* const stream = static_cast<cudaStream_t>(gpu_->in.native());
   const auto* const other = dynamic_cast<const CudaDevice*>(&from);
-  const auto copy_here = [&](cudaStream_t stream) {
-    if (other != nullptr && other->gpu_ != gpu_) {
-      gpu_->queue.wait_for(other->gpu_->queue);
-      check_cuda(gpu_->api.memcpy_peer_async(target.raw(), gpu_->gpu, source.raw(), other->gpu_->gpu,
-                                             source.bytes(), stream),
-                 "cudaMemcpyPeerAsync");
-    } else {
-      check_cuda(gpu_->api.memcpy_async(
-                     target.raw(), source.raw(), source.bytes(),
-                     from.has_host_memory() ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream),
-                 "cudaMemcpyAsync to the GPU");
-    }
-  };
-  copy(source.bytes(), copy_here, done);
-}
-
-void CudaDevice::copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) {
-  const auto copy_here = [&](cudaStream_t stream) {
+  if (other != nullptr && other->gpu_ != gpu_)
+    check_cuda(gpu_->api.memcpy_peer_async(target.raw(), gpu_->gpu, source.raw(), other->gpu_->gpu,
+                                           source.bytes(), stream),
+               "cudaMemcpyPeerAsync");
+  else
     check_cuda(
-        gpu_->api.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToHost, stream),
-        "cudaMemcpyAsync from the GPU");
-  };
-  copy(source.bytes(), copy_here, done);
+        gpu_->api.memcpy_async(target.raw(), source.raw(), source.bytes(),
+                               other == nullptr ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream),
+        "cudaMemcpyAsync to the GPU");
 }
 
-// An error of the device may be an earlier piece of work's: it comes with whatever is asked next.
-template <typename Copy>
-void CudaDevice::copy(std::size_t bytes, const Copy& copy, const CopyDone& done) {
-  std::exception_ptr error;
-  try {
-    if (bytes > 0) {
-      gpu_->queue.enqueue([&] { copy(static_cast<cudaStream_t>(gpu_->queue.native())); });
-      return gpu_->queue.when_done(done);
-    }
-  } catch (...) {
-    error = std::current_exception();
-  }
-  done(error);
+void CudaDevice::copy_to_host(const Tensor& source, const Tensor& target) {
+  if (source.bytes() > 0)
+    check_cuda(gpu_->api.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToHost,
+                                      static_cast<cudaStream_t>(gpu_->out.native())),
+               "cudaMemcpyAsync from the GPU");
 }
 
 }  // namespace kolo

@@ -1,6 +1,7 @@
 // One GPU as the device of a session.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,20 +14,21 @@
 
 namespace kolo {
 
-/// The stream of a GPU on which all its work is put: kernels and copies, in the order in which they are
-/// given.
+/// One of a GPU's streams.
 class CudaQueue final : public Stream {
  public:
   /// With its GPU's context. api outlives it.
-  CudaQueue(const CudaApi& api, int gpu, std::shared_ptr<EventThread> events);
+  CudaQueue(const CudaApi& api, int gpu, const std::string& kind, std::shared_ptr<EventThread> events);
 
   void enqueue(std::function<void()> work) override KOLO_EXCLUDES(mutex_);
-  void when_done(Done done) override;
   void* native() const override { return stream_.get(); }
-  /// What is enqueued from now on comes behind what `other`, perhaps of another GPU, has been given so far.
-  void wait_for(CudaQueue& other);
+  std::unique_ptr<StreamEvent> make_event() override;
 
  private:
+  void put_end(Done done) override;
+  void put_record(StreamEvent& event) override;
+  void put_wait(StreamEvent& event) override;
+
   const CudaApi& api_;
   const int gpu_;
   const std::shared_ptr<EventThread> events_;
@@ -43,7 +45,7 @@ struct PhysicalGpu {
   const CudaApi& api;
   const int gpu;
   const std::string description;
-  CudaQueue queue;
+  CudaQueue compute, in, out;
   DeviceAllocator allocator;
   GpuLibraries libraries;
 };
@@ -60,16 +62,13 @@ class CudaDevice final : public Device {
   std::string physical_description() const override { return gpu_->description; }
   Allocator& allocator() override { return gpu_->allocator; }
   bool has_host_memory() const override { return false; }
-  Stream* stream() override { return &gpu_->queue; }
+  Stream* stream(StreamKind kind) override;
   bool runs_cpu_kernels() const override { return false; }
   /// Memory of the host that is not pinned makes the caller wait while it is staged.
-  void copy_from(Device& from, const Tensor& source, const Tensor& target, CopyDone done) override;
-  void copy_to_host(const Tensor& source, const Tensor& target, CopyDone done) override;
+  void copy_from(Device& from, const Tensor& source, const Tensor& target) override;
+  void copy_to_host(const Tensor& source, const Tensor& target) override;
 
  private:
-  template <typename Copy>
-  void copy(std::size_t bytes, const Copy& copy, const CopyDone& done);
-
   const std::shared_ptr<PhysicalGpu> gpu_;
   const bool allow_tf32_;
 };

@@ -187,9 +187,13 @@ struct OnDevice : ::testing::Test {
 
 TEST_F(OnDevice, MemoryCanBeWrittenToItsLastByte) {
   const auto gpu = device({.total_bytes = 8 * kMiB}, {.per_process_gpu_memory_fraction = 1});
-  auto* block = static_cast<unsigned char*>(gpu->allocator().allocate(8 * kMiB));
-  std::memset(block, 1, 8 * kMiB);
-  EXPECT_EQ(std::count(block, block + 8 * kMiB, 1), 8 * kMiB);
+  void* const block = gpu->allocator().allocate(8 * kMiB);
+  std::byte* const written = gpu->alias(block, 8 * kMiB, true);
+  const std::byte* const read = gpu->alias(block, 8 * kMiB, false);
+  ASSERT_NE(written, nullptr);
+  std::memset(written, 1, 8 * kMiB);
+  EXPECT_EQ(std::count(read, read + 8 * kMiB, std::byte{1}), 8 * kMiB);
+  EXPECT_EQ(gpu->alias(block, 8 * kMiB + 1, true), nullptr);
   gpu->allocator().deallocate(block, 8 * kMiB);
 }
 

@@ -16,9 +16,11 @@ namespace {
 
 using testing::call;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::local_placer;
 using testing::node_named;
+using ::testing::SizeIs;
 using testing::step_for;
 using ::testing::UnorderedElementsAre;
 
@@ -48,7 +50,16 @@ int count(const StepGraph& step, const std::string& op) {
                                         [&](const StepNode& node) { return node.schema->name() == op; }));
 }
 
-TEST(InsertFences, PutsOneForEachDeviceBeforeAHostNodeThatComesAfterIt) {
+// The fences that a node waits for.
+std::vector<const StepNode*> fences_before(const StepGraph& step, const char* name) {
+  std::vector<const StepNode*> fences;
+  for (const int n : node_named(step, name).after)
+    if (const StepNode& node = step.nodes[static_cast<std::size_t>(n)]; node.schema->name() == kFenceOp)
+      fences.push_back(&node);
+  return fences;
+}
+
+TEST(InsertFences, PutsOneForEachStreamBeforeAHostNodeThatComesAfterIt) {
   Graph graph;
   const Scope s(graph);
   const Output a = call(s.device("/gpu:0"), 1), b = call(s.device("/gpu:0"), 2),
@@ -56,16 +67,31 @@ TEST(InsertFences, PutsOneForEachDeviceBeforeAHostNodeThatComesAfterIt) {
   const Scope after =
       s.device("/cpu:0").control_dependencies({Operation(a.node), Operation(b.node), Operation(c.node)});
   const StepGraph step = with_fences(step_for({call(after, 4)}));
-  ASSERT_EQ(count(step, kFenceOp), 2);
   std::vector<std::vector<std::string>> waited_for;
-  for (const int n : node_named(step, "call4").control_inputs) {
-    const StepNode& fence = step.nodes[static_cast<std::size_t>(n)];
-    EXPECT_EQ(fence.schema->name(), kFenceOp);
-    for (const int before : fence.control_inputs)
-      EXPECT_EQ(step.nodes[static_cast<std::size_t>(before)].device, fence.device);
-    waited_for.push_back(names(step, fence.control_inputs));
-  }
-  EXPECT_THAT(waited_for, UnorderedElementsAre(UnorderedElementsAre("call1", "call2"), ElementsAre("call3")));
+  for (const StepNode* fence : fences_before(step, "call4")) waited_for.push_back(names(step, fence->after));
+  EXPECT_THAT(waited_for, ElementsAre(UnorderedElementsAre("call1", "call2"), ElementsAre("call3")));
+}
+
+TEST(InsertFences, LeavesOutWhatAnotherImplies) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s.device("/gpu:0"), 1), b = call(s.device("/gpu:1"), 2, {a});
+  const Scope after = s.device("/cpu:0").control_dependencies({Operation(a.node), Operation(b.node)});
+  const StepGraph step = with_fences(step_for({call(after, 3)}));
+  const auto fences = fences_before(step, "call3");
+  ASSERT_THAT(fences, SizeIs(1));
+  EXPECT_THAT(names(step, fences[0]->after), ElementsAre("call2"));
+}
+
+TEST(InsertFences, LeavesOutWhatANodeOfTheHostHasWaitedFor) {
+  Graph graph;
+  const Scope s(graph);
+  const Output a = call(s.device("/gpu:0"), 1);
+  const Scope host = s.device("/cpu:0").control_dependencies({Operation(a.node)});
+  const Output b = call(host, 2);
+  const StepGraph step = with_fences(step_for({call(host.control_dependencies({Operation(b.node)}), 3)}));
+  EXPECT_THAT(fences_before(step, "call2"), SizeIs(1));
+  EXPECT_THAT(fences_before(step, "call3"), IsEmpty());
 }
 
 TEST(InsertFences, PutsNoneBetweenNodesOfOneDevice) {
@@ -85,15 +111,27 @@ TEST(InsertFences, PutsNoneBehindTheHost) {
   EXPECT_EQ(count(step, kFenceOp), 0);
 }
 
-TEST(InsertFences, PutsNoneWhereAValueTravels) {
+TEST(InsertFences, PutsOneBehindACopyToTheHostForAllItsReaders) {
   Graph graph;
   const Scope s(graph);
-  const StepGraph step = with_fences(step_for({call(s.device("/cpu:0"), 2, {call(s.device("/gpu:0"), 1)})}));
+  const Output sent = call(s.device("/gpu:0"), 1);
+  const StepGraph step =
+      with_fences(step_for({call(s.device("/cpu:0"), 2, {sent}), call(s.device("/cpu:0"), 3, {sent})}));
   EXPECT_EQ(count(step, kRecvOp), 1);
+  EXPECT_EQ(count(step, kFenceOp), 1);
+  ASSERT_THAT(fences_before(step, "call2"), SizeIs(1));
+  EXPECT_EQ(fences_before(step, "call3"), fences_before(step, "call2"));
+  EXPECT_THAT(names(step, fences_before(step, "call2")[0]->after), ElementsAre(HasSubstr("_Recv")));
+}
+
+TEST(InsertFences, PutsNoneBehindACopyToAGpu) {
+  Graph graph;
+  const Scope s(graph);
+  const StepGraph step = with_fences(step_for({call(s.device("/gpu:1"), 2, {call(s.device("/gpu:0"), 1)})}));
   EXPECT_EQ(count(step, kFenceOp), 0);
 }
 
-TEST(InsertFences, ServesEdgesOfSkippedNodesApart) {
+TEST(InsertFences, LetsTheHostWaitForNodesThatMayBeSkipped) {
   Graph graph;
   const Scope s(graph);
   const Output a = call(s.device("/gpu:0"), 1), b = call(s.device("/cpu:0"), 2);
@@ -103,11 +141,9 @@ TEST(InsertFences, ServesEdgesOfSkippedNodesApart) {
   };
   step.nodes[static_cast<std::size_t>(index("call2"))].after = {index("call1")};
   const StepGraph fenced = with_fences(std::move(step));
-  const StepNode& reader = node_named(fenced, "call2");
-  EXPECT_THAT(reader.control_inputs, IsEmpty());
-  ASSERT_EQ(reader.after.size(), 1u);
-  EXPECT_THAT(names(fenced, fenced.nodes[static_cast<std::size_t>(reader.after[0])].after),
-              ElementsAre("call1"));
+  EXPECT_THAT(node_named(fenced, "call2").control_inputs, IsEmpty());
+  ASSERT_THAT(fences_before(fenced, "call2"), SizeIs(1));
+  EXPECT_THAT(fences_before(fenced, "call2")[0]->control_inputs, IsEmpty());
 }
 
 }  // namespace

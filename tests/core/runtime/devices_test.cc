@@ -131,8 +131,9 @@ TEST(DevicesOfASession, KeepAVariableInItsDevicesMemory) {
   const Output update = assign_add(s, v, constant(s, Tensor::of<float>({2}, {10, 10})));
   EXPECT_THAT(values(session.run(update)), ElementsAre(11, 12));
   EXPECT_THAT(values(session.run(v.read())), ElementsAre(11, 12));
-  const Tensor& storage = detail::storage_of(session, v).value;
-  EXPECT_THAT(values(storage), ElementsAre(11, 12));
+  const VariableStorage& storage = detail::storage_of(session, v);
+  EXPECT_EQ(storage.device->local_name(), "GPU:0");
+  EXPECT_THAT(values(detail::read_variable(storage)), ElementsAre(11, 12));
 }
 
 TEST(DevicesOfASession, ReadAVariableForAnotherDeviceBeforeOrAfterItsUpdateAsItWasCreated) {

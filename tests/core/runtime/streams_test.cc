@@ -196,16 +196,22 @@ TEST(StreamsOfAStep, SeeTheValueThatTheHostWritesIntoAVariable) {
   EXPECT_EQ(session.run(v.read()).span<float>()[1], 6);
 }
 
-// A stream whose end never comes, as that of a GPU that hangs.
-class SilentStream final : public Stream {
+// A stream whose end comes as a test has it.
+class EndlessStream : public Stream {
  public:
+  EndlessStream() : Stream("endless") {}
   void enqueue(std::function<void()>) override {}
-  void when_done(Done done) override { done_ = std::move(done); }
+  std::unique_ptr<StreamEvent> make_event() override { return nullptr; }
   Done done_;
+
+ private:
+  void put_end(Done done) override { done_ = std::move(done); }
+  void put_record(StreamEvent&) override {}
+  void put_wait(StreamEvent&) override {}
 };
 
 TEST(WaitForStreams, EndsWithoutThemWhenAsked) {
-  SilentStream silent;
+  EndlessStream silent;
   Stream* const streams[] = {&silent};
   int asked = 0;
   EXPECT_FALSE(wait_for_streams(streams, [&] { return ++asked == 3; }));
@@ -213,10 +219,8 @@ TEST(WaitForStreams, EndsWithoutThemWhenAsked) {
 }
 
 TEST(WaitForStreams, ThrowsWhatADeviceFailsWith) {
-  class FailingStream final : public Stream {
-   public:
-    void enqueue(std::function<void()>) override {}
-    void when_done(Done done) override {
+  class FailingStream final : public EndlessStream {
+    void put_end(Done done) override {
       done(std::make_exception_ptr(InternalError("an illegal memory access was encountered")));
     }
   } failing;

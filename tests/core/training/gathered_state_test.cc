@@ -41,10 +41,10 @@ struct Sharded {
                    {.kind = RankState::Kind::part, .whole = {"w/Adam", {2, 5}}, .range = {.first = first}});
   }
   void set_values() {
-    VariableStorage& storage = detail::storage_of(session, slot);
+    Tensor values(DType::f32, slot.shape());
     for (std::int64_t i = 0; i < slot.shape().elements(); ++i)
-      storage.value.data<float>()[i] = static_cast<float>(first + i);
-    storage.initialized = true;
+      values.data<float>()[i] = static_cast<float>(first + i);
+    detail::write_variable(detail::storage_of(session, slot), values);
   }
   std::vector<float> values() {
     const Tensor value = session.run(slot.read());
@@ -135,9 +135,7 @@ struct Compressed {
     if (with_step) s.add("TestGatheredStep", {});
   }
   void set_error(float value) {
-    VariableStorage& storage = detail::storage_of(session, error);
-    storage.value.data<float>()[0] = value;
-    storage.initialized = true;
+    detail::write_variable(detail::storage_of(session, error), Tensor::of<float>({}, {value}));
   }
   float error_value() { return session.run(error.read()).value<float>(); }
 

@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <future>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/cuda_platform.h>
+#include <kolo/core/device/device_values.h>
 
 namespace kolo {
 namespace {
@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 
 constexpr std::size_t kMemory = std::size_t{1} << 20;
 cudaError_t malloc_code, wait_code;  // what the next calls return
-int cleared_errors;
+int cleared_errors, waits;
 
 CudaApi make_fake_api() {
   CudaApi api = {};
@@ -43,11 +43,12 @@ CudaApi make_fake_api() {
   };
   api.free = [](void* memory) { return std::free(memory), cudaSuccess; };
   api.memcpy_async = [](void* target, const void* source, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
-    return std::memcpy(target, source, bytes), cudaSuccess;
+    return bytes == 0 ? cudaErrorInvalidValue : (std::memcpy(target, source, bytes), cudaSuccess);
   };
   api.stream_create_with_flags = [](cudaStream_t*, unsigned) { return cudaSuccess; };
   api.event_create_with_flags = [](cudaEvent_t*, unsigned) { return cudaSuccess; };
   api.event_record = [](cudaEvent_t, cudaStream_t) { return cudaSuccess; };
+  api.stream_wait_event = [](cudaStream_t, cudaEvent_t, unsigned) { return ++waits, cudaSuccess; };
   api.event_synchronize = [](cudaEvent_t) { return wait_code; };
   return api;
 }
@@ -59,28 +60,17 @@ const CudaApi& fake_api() {
 
 class CudaDeviceTest : public ::testing::Test {
  protected:
-  CudaDeviceTest() { malloc_code = wait_code = cudaSuccess, cleared_errors = 0; }
+  CudaDeviceTest() { malloc_code = wait_code = cudaSuccess, cleared_errors = waits = 0; }
   std::unique_ptr<Device> device() {
     return make_cuda_platform(fake_api())
         ->make_device(0, local_device_name("GPU", 0), {.per_process_gpu_memory_fraction = 1});
   }
-  // What a copy reports.
-  template <typename Copy>
-  static std::exception_ptr error_of(const Copy& copy) {
-    std::promise<std::exception_ptr> reported;
-    copy([&](std::exception_ptr error) { reported.set_value(error); });
-    return reported.get_future().get();
-  }
-  CpuDevice cpu_{local_device_name("CPU", 0)};
 };
 
 TEST_F(CudaDeviceTest, CopiesToTheGpuAndBack) {
   const auto gpu = device();
-  const Tensor source = Tensor::of<float>({3}, {1, 2, 3}), back = Tensor::zeros(DType::f32, {3});
-  const Tensor there(DType::f32, {3}, gpu->allocator());
-  EXPECT_EQ(error_of([&](const CopyDone& done) { gpu->copy_from(cpu_, source, there, done); }), nullptr);
-  EXPECT_EQ(error_of([&](const CopyDone& done) { cpu_.copy_from(*gpu, there, back, done); }), nullptr);
-  EXPECT_THAT(back.span<float>(), ElementsAre(1, 2, 3));
+  const Tensor there = copy_to_device(Tensor::of<float>({3}, {1, 2, 3}), *gpu);
+  EXPECT_THAT(read_from_device(there, *gpu).span<float>(), ElementsAre(1, 2, 3));
 }
 
 TEST_F(CudaDeviceTest, ReportsAnErrorThatCameWhileACopyWasWaitedFor) {
@@ -88,16 +78,24 @@ TEST_F(CudaDeviceTest, ReportsAnErrorThatCameWhileACopyWasWaitedFor) {
   const Tensor source = Tensor::of<float>({1}, {1});
   const Tensor there(DType::f32, {1}, gpu->allocator());
   wait_code = cudaErrorIllegalAddress;
-  const auto error = error_of([&](const CopyDone& done) { gpu->copy_from(cpu_, source, there, done); });
-  ASSERT_NE(error, nullptr);
-  EXPECT_THROW(std::rethrow_exception(error), InternalError);
+  EXPECT_THROW(write_to_device(source, there, *gpu), InternalError);
 }
 
 TEST_F(CudaDeviceTest, HandsNothingOfAnEmptyTensorToCuda) {
   const auto gpu = device();
-  const Tensor empty = Tensor::zeros(DType::f32, {0});
-  wait_code = cudaErrorIllegalAddress;
-  EXPECT_EQ(error_of([&](const CopyDone& done) { gpu->copy_from(cpu_, empty, empty, done); }), nullptr);
+  EXPECT_EQ(read_from_device(copy_to_device(Tensor::zeros(DType::f32, {0}), *gpu), *gpu).elements(), 0);
+}
+
+TEST_F(CudaDeviceTest, LetsAStreamWaitForAnEventOfAnother) {
+  const auto gpu = device();
+  Stream &in = *gpu->stream(StreamKind::in), &compute = *gpu->stream(StreamKind::compute);
+  const auto event = in.make_event();
+  StreamEvent* const events[] = {event.get()};
+  compute.wait_for(events);
+  EXPECT_EQ(waits, 0) << "it was never recorded";
+  in.record(*event);
+  compute.wait_for(events);
+  EXPECT_EQ(waits, 1);
 }
 
 TEST_F(CudaDeviceTest, TakesMemoryThatIsShortForAnAnswerAndClearsTheError) {
