@@ -124,10 +124,12 @@ struct AvgPoolGradWork : AvgPoolGradArguments {
     const Place place = place_of(element, of.rows.size, of.cols.size);
     const Range rows = covering(of.rows, place.row), cols = covering(of.cols, place.col);
     float sum = 0;
-    for (int y = rows.begin; y < rows.end; ++y)
+    for (int y = rows.begin; y < rows.end; ++y) {
+      const int height = under(of.rows, y).size();
+      const float* const row = dy + place.plane * results(of) + std::int64_t{y} * of.cols.outputs;
       for (int x = cols.begin; x < cols.end; ++x)
-        sum += dy[place.plane * results(of) + std::int64_t{y} * of.cols.outputs + x] /
-               static_cast<float>(under(of.rows, y).size() * under(of.cols, x).size());
+        sum += row[x] / static_cast<float>(height * under(of.cols, x).size());
+    }
     dx[element] = sum;
   }
   template <typename Visit>

@@ -90,8 +90,7 @@ TEST_P(CudnnPlan, IsFoundForTheResultsOfAllLayersOfTheZoo) {
   EXPECT_THAT(layers_without_plan(ConvolutionPass::results), IsEmpty());
 }
 TEST_P(CudnnPlan, IsFoundForTheImagesGradientsOfAllLayersOfTheZoo) {
-  // Strides of 2 with a zero behind the image alone: 9.19 has an exact engine for sm_90, elsewhere kolo's own
-  // kernel computes them.
+  // But for these, of which cuDNN 9.19 has exact engines that repeat for sm_90 alone: kolo's own kernel.
   EXPECT_THAT(layers_without_plan(ConvolutionPass::images),
               ::testing::IsSubsetOf({"16_to_32_of_3x3_on_28_by_2", "32_to_64_of_3x3_on_14_by_2",
                                      "16_to_32_of_3x3_on_32_by_2", "32_to_64_of_3x3_on_16_by_2"}));
