@@ -25,9 +25,10 @@ class DeviceReduction : public Collective, public Abortable {
   virtual const std::shared_ptr<Buffer>& memory() const = 0;
   /// In the host's memory: what start() adds behind the elements and, once it has finished, their sums.
   virtual std::byte* tail() const = 0;
-  /// What the GPU's stream has been given so far comes before what the next start() reduces. Any thread.
+  /// What the GPU's compute stream has been given so far comes before what the next start() reduces. Any
+  /// thread.
   virtual void mark_written() = 0;
-  /// Zeros in the place of the elements, marked as written.
+  /// Zeros in the place of the elements, marked as written. Returns when they are there.
   virtual void clear() = 0;
 };
 

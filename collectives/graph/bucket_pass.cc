@@ -331,7 +331,7 @@ void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& bef
 }
 
 void gather_slices(StepGraph& graph, int group, const std::vector<int>& before,
-                   const std::shared_ptr<Schedule>& schedule) {
+                   const std::shared_ptr<Schedule>& schedule, const DeviceSet& devices) {
   const int first = detail::num_gradients(*graph.nodes[group].origin);
   const auto rows = graph.nodes[group].origin->attr<std::vector<std::int64_t>>("slice_rows");
   for (int g = 0; g < schedule->num_gathers(); ++g) {
@@ -344,6 +344,7 @@ void gather_slices(StepGraph& graph, int group, const std::vector<int>& before,
     graph.nodes[node].resource = schedule;
     graph.nodes[node].device.clear();  // the host's, wherever the rows are made: ranks exchange them there
     graph.nodes[node].control_inputs = before;
+    graph.nodes[node].device = host_of(graph, devices);  // rows are looked at before they are sent
     graph.replace_uses({group, first + 2 * g}, {node, 0});
     graph.replace_uses({group, first + 2 * g + 1}, {node, 1});
     graph.nodes[group].control_inputs.push_back(node);
@@ -362,7 +363,7 @@ void bucket_gradients(StepGraph& graph, PassContext& context) {
     } else {
       const std::vector<int> before = graph.nodes[i].control_inputs;
       split_into_buckets(graph, i, before, schedule, context.devices());
-      gather_slices(graph, i, before, schedule);
+      gather_slices(graph, i, before, schedule, context.devices());
     }
     graph.retire(i);
   }

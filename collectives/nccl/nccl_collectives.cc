@@ -7,6 +7,7 @@
 
 #include <kolo/collectives/nccl/nccl_communicator.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/device_values.h>
 #include <kolo/core/device/order_log.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_elementwise.h>
@@ -78,6 +79,7 @@ class NcclReduction final : public DeviceReduction {
       if (OrderLog* const log = OrderLog::active()) log->use(gpu_.compute.name(), "clear", {}, {range()});
       record_written();
     });
+    wait_until_done(gpu_.compute);  // before any other stream of the GPU is given something of it
   }
 
   void start() override {

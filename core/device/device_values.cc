@@ -16,7 +16,6 @@ void copy_and_wait(const Tensor& source, Device& from, const Tensor& target, Dev
   if (OrderLog* const log = OrderLog::active())
     log->use(stream.name(), "copy", {{source.raw(), source.bytes()}}, {{target.raw(), target.bytes()}});
   std::exception_ptr error;
-  std::promise<void> done;
   stream.enqueue([&] {
     try {
       to.copy_from(from, source, target);
@@ -25,18 +24,23 @@ void copy_and_wait(const Tensor& source, Device& from, const Tensor& target, Dev
     }
   });
   if (stream.native() != nullptr && error) std::rethrow_exception(error);
-  const std::string token = fmt::format("copy:{}", fmt::ptr(&done));
-  stream.when_done([&](std::exception_ptr of_stream) {
-    if (OrderLog* const log = OrderLog::active()) log->record(OrderLog::this_thread(), token);
-    if (of_stream) done.set_exception(of_stream);
-    else done.set_value();
-  });
-  done.get_future().get();
-  if (OrderLog* const log = OrderLog::active()) log->wait(OrderLog::this_thread(), token);
+  wait_until_done(stream);
   if (error) std::rethrow_exception(error);
 }
 
 }  // namespace
+
+void wait_until_done(Stream& stream) {
+  std::promise<void> done;
+  const std::string token = fmt::format("done:{}", fmt::ptr(&done));
+  stream.when_done([&](std::exception_ptr error) {
+    if (OrderLog* const log = OrderLog::active()) log->record(OrderLog::this_thread(), token);
+    if (error) done.set_exception(error);
+    else done.set_value();
+  });
+  done.get_future().get();
+  if (OrderLog* const log = OrderLog::active()) log->wait(OrderLog::this_thread(), token);
+}
 
 Tensor copy_to_device(const Tensor& host_tensor, Device& device) {
   if (device.has_host_memory()) return host_tensor;

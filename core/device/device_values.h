@@ -16,4 +16,7 @@ void write_to_device(const Tensor& source, const Tensor& target, Device& device)
 /// host's memory, else a copy.
 Tensor read_from_device(const Tensor& tensor, Device& device);
 
+/// Returns when the stream has done what it has been given so far. Throws the error of a device that failed.
+void wait_until_done(Stream& stream);
+
 }  // namespace kolo
