@@ -342,7 +342,6 @@ void gather_slices(StepGraph& graph, int group, const std::vector<int>& before,
         graph.add("GatherRows", fmt::format("{}/rows_{}", graph.nodes[group].name, g), {values, indices},
                   {{"gather", static_cast<std::int64_t>(g)}, {"rows", rows.at(g)}}, order);
     graph.nodes[node].resource = schedule;
-    graph.nodes[node].device.clear();  // the host's, wherever the rows are made: ranks exchange them there
     graph.nodes[node].control_inputs = before;
     graph.nodes[node].device = host_of(graph, devices);  // rows are looked at before they are sent
     graph.replace_uses({group, first + 2 * g}, {node, 0});
