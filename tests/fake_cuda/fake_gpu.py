@@ -21,6 +21,7 @@ GPU = {
 SMALL = ("--json", "--log-steps", 1, "--threads", 1, "--batch-size", 8)
 # Steps so small that the last bits of gradients, which are added in another order than the CPU's, stay last bits.
 CALM = ("--optimizer", "sgd", "--learning-rate", 0.001)
+HOSTS_RATE = ("--schedule", "cosine")  # which the host computes of the GPU's step: a fence waits for that
 
 
 def write_digits(folder, count=128):

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from fake_gpu import CALM, FakeGpuTest
+from fake_gpu import CALM, HOSTS_RATE, FakeGpuTest
 
 MEMORY, ILLEGAL_ADDRESS, INVALID_VALUE = 2, 700, 1
 # What may fail without harm: something is given back, less memory is taken at a time, or another kernel.
@@ -152,7 +152,7 @@ class Bugs(FakeGpuTest):
 class Order(FakeGpuTest):
     def test_the_log_of_streams_has_no_conflict_and_needs_each_wait(self):
         log = self.folder / "order"
-        self.assert_ok(self.train("gpu", "--model", "lenet", "--steps", 3, KOLO_CUDA_LOG=log))
+        self.assert_ok(self.train("gpu", *HOSTS_RATE, "--model", "lenet", "--steps", 3, KOLO_CUDA_LOG=log))
         self.assert_ordered(log)
 
 
