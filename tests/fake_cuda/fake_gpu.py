@@ -51,17 +51,21 @@ class FakeGpuTest(ProgramTest):
         for step, loss in ours.items():
             self.assertAlmostEqual(loss / theirs[step], 1, delta=delta, msg=f"step {step}")
 
-    def assert_ordered(self, log):
+    def assert_ordered(self, log, fences):
         """The order checker finds nothing in the log, and something where a wait is taken away."""
         checked = subprocess.run([CHECKER, log], capture_output=True, text=True, timeout=60)
         self.assertEqual((checked.returncode, checked.stdout), (0, ""))
         lines = log.read_text().splitlines()
-        waits = [i for i, line in enumerate(lines) if line.startswith("wait\tGPU")]
-        fences = [i for i, line in enumerate(lines) if line.startswith("begin") and "\tend:" in line
-                  and lines[i + 1].startswith("wait")]
-        self.assertGreater(min(len(waits), len(fences)), 0)
+        waits, is_cleared = [], {}  # who clears waits for that
+        for i, (kind, actor, token) in enumerate((line.split("\t") + [""])[:3] for line in lines):
+            if kind == "record": is_cleared[token] = "\tclear\t" in lines[i - 1]
+            if kind == "wait" and actor.startswith("GPU") and not is_cleared.get(token): waits.append(i)
+        of_fences = [i for i, line in enumerate(lines) if line.startswith("begin") and "\tend:" in line
+                     and lines[i + 1].startswith("wait")]
+        self.assertGreater(len(waits), 0)
+        self.assertEqual(len(of_fences) > 0, fences)
         without = self.folder / "without"
-        for i in waits + fences:
-            nothing = [lines[i].rpartition("\t")[0] + "\tnothing"] if i in fences else []
+        for i in waits + of_fences:
+            nothing = [lines[i].rpartition("\t")[0] + "\tnothing"] if i in of_fences else []
             without.write_text("\n".join(lines[:i] + nothing + lines[i + 1:]))
             self.assertEqual(subprocess.run([CHECKER, without], capture_output=True, timeout=60).returncode, 1, lines[i])

@@ -153,7 +153,7 @@ class Order(FakeGpuTest):
     def test_the_log_of_streams_has_no_conflict_and_needs_each_wait(self):
         log = self.folder / "order"
         self.assert_ok(self.train("gpu", *HOSTS_RATE, "--model", "lenet", "--steps", 3, KOLO_CUDA_LOG=log))
-        self.assert_ordered(log)
+        self.assert_ordered(log, fences=True)
 
 
 if __name__ == "__main__":
