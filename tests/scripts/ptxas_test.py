@@ -27,15 +27,20 @@ class Ptxas(unittest.TestCase):
                 with self.subTest(source=os.path.relpath(source, ROOT), architecture=architecture):
                     self.check(source, architecture)
 
+    @staticmethod
+    def is_known(kernel, frame, *spilled):
+        """CUDA's sine and cosine of more than 105,615 multiply by 2/pi in words that they index."""
+        return bool(re.search(r"8elements3(Sin|Cos)E", kernel)) and (frame, *spilled) == ("32", "0", "0")
+
     def check(self, source, architecture):
         command = [NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", *FLAGS.get(os.path.basename(source), ["--fmad=false"]), "-I", INCLUDE, "-Xptxas=-v", f"-arch=sm_{architecture}", "-cubin", "-o", os.devnull, source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = done.stdout + done.stderr
-        frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", report)
+        frames = re.findall(r"Function properties for (\S+)\n *(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", report)
         registers = [int(number) for number in re.findall(r"Used (\d+) registers", report)]
         self.assertTrue(frames and len(frames) == len(registers), report)
-        self.assertEqual({number for frame in frames for number in frame}, {"0"}, report)
+        self.assertEqual([frame for frame in frames if frame[1:] != ("0", "0", "0") and not self.is_known(*frame)], [])
         self.assertLessEqual(max(registers), MORE_REGISTERS.get(os.path.basename(source), MOST_REGISTERS), report)
 
 
