@@ -279,13 +279,16 @@ bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool
     ends->pending = streams.size();
   }
   OrderLog* const log = OrderLog::active();
-  const auto token_of = [&](std::size_t i) { return fmt::format("step:{}:{}", fmt::ptr(ends.get()), i); };
-  for (std::size_t i = 0; i < streams.size(); ++i) {
+  const auto token_of = [&](Stream* stream) {
+    return fmt::format("step:{}:{}", fmt::ptr(ends.get()), stream->name());
+  };
+  for (Stream* const stream : streams) {
     try {
-      streams[i]->when_done([ends, log, token = log != nullptr ? token_of(i) : ""](std::exception_ptr error) {
-        if (log != nullptr) log->record(OrderLog::this_thread(), token);
-        ends->one_more(std::move(error));
-      });
+      stream->when_done(
+          [ends, log, token = log != nullptr ? token_of(stream) : ""](std::exception_ptr error) {
+            if (log != nullptr) log->record(OrderLog::this_thread(), token);
+            ends->one_more(std::move(error));
+          });
     } catch (...) {
       ends->one_more(std::current_exception());
     }
@@ -296,7 +299,7 @@ bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool
     if (ends->pending > 0 && gives_up()) return false;
   }
   if (log != nullptr)
-    for (std::size_t i = 0; i < streams.size(); ++i) log->wait(OrderLog::this_thread(), token_of(i));
+    for (Stream* const stream : streams) log->wait(OrderLog::this_thread(), token_of(stream));
   if (ends->error) std::rethrow_exception(ends->error);
   return true;
 }
