@@ -280,7 +280,7 @@ bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool
   }
   OrderLog* const log = OrderLog::active();
   const auto token_of = [&](Stream* stream) {
-    return fmt::format("step:{}:{}", fmt::ptr(ends.get()), stream->name());
+    return fmt::format("step:{}:{}", fmt::ptr(ends.get()), fmt::ptr(stream));
   };
   for (Stream* const stream : streams) {
     try {
