@@ -28,7 +28,7 @@ class DeviceReduction : public Collective, public Abortable {
   /// What the GPU's compute stream has been given so far comes before what the next start() reduces. Any
   /// thread.
   virtual void mark_written() = 0;
-  /// Zeros in the place of the elements, marked as written. Returns when they are there.
+  /// Zeros in the place of the elements. Returns when they are there.
   virtual void clear() = 0;
 };
 

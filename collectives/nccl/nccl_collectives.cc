@@ -69,7 +69,12 @@ class NcclReduction final : public DeviceReduction {
   std::byte* tail() const override { return of_gpu_->tail.data(); }
 
   void mark_written() override {
-    gpu_.compute.enqueue([this] { record_written(); });
+    gpu_.compute.enqueue([this] {
+      if (!of_gpu_) return;
+      check_cuda(gpu_.api.event_record(of_gpu_->written.get(), compute_stream()), "cudaEventRecord");
+      if (OrderLog* const log = OrderLog::active()) log->record(gpu_.compute.name(), token("written"));
+    });
+    is_marked_ = true;
   }
   void clear() override {
     gpu_.compute.enqueue([this] {
@@ -77,18 +82,19 @@ class NcclReduction final : public DeviceReduction {
                                        compute_stream()),
                  "cudaMemsetAsync");
       if (OrderLog* const log = OrderLog::active()) log->use(gpu_.compute.name(), "clear", {}, {range()});
-      record_written();
     });
     wait_until_done(gpu_.compute);  // before any other stream of the GPU is given something of it
+    is_marked_ = false;
   }
 
   void start() override {
     make_current(gpu_.api, gpu_.gpu);
     started_ = Clock::now();
     stage_ = Stage::accepting;
-    check_cuda(gpu_.api.stream_wait_event(stream(), of_gpu_->written.get(), 0), "cudaStreamWaitEvent");
+    if (is_marked_)
+      check_cuda(gpu_.api.stream_wait_event(stream(), of_gpu_->written.get(), 0), "cudaStreamWaitEvent");
     if (OrderLog* const log = OrderLog::active()) {
-      log->wait(actor(), token("written"));
+      if (is_marked_) log->wait(actor(), token("written"));
       log->use(actor(), "NCCL", {}, {range()});
       log->record(actor(), token("done"));
     }
@@ -144,11 +150,6 @@ class NcclReduction final : public DeviceReduction {
   std::string token(const char* what) const { return fmt::format("{}:{}", what, fmt::ptr(this)); }
   OrderLog::Range range() const { return {memory_->data(), memory_->bytes()}; }
 
-  void record_written() {
-    if (!of_gpu_) return;
-    check_cuda(gpu_.api.event_record(of_gpu_->written.get(), compute_stream()), "cudaEventRecord");
-    if (OrderLog* const log = OrderLog::active()) log->record(gpu_.compute.name(), token("written"));
-  }
   void copy_tail(std::byte* to, const std::byte* from, cudaMemcpyKind kind) {
     check_cuda(
         gpu_.api.memcpy_async(to, from, static_cast<std::size_t>(tail_elements_ * kBytes), kind, stream()),
@@ -188,6 +189,7 @@ class NcclReduction final : public DeviceReduction {
   const std::shared_ptr<Buffer> divisor_;
   std::shared_ptr<Buffer> memory_;
   std::optional<OfGpu> of_gpu_;  // until it is given up
+  bool is_marked_ = false;       // else nothing was written since it was cleared
   Stage stage_ = Stage::idle;
   Clock::time_point started_;
 };

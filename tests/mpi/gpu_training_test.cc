@@ -9,7 +9,6 @@
 namespace kolo {
 namespace {
 
-using testing::GpuTraining;
 using testing::trained;
 
 class GpuTrainingOf : public ::testing::TestWithParam<const char*> {};
