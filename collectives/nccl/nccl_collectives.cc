@@ -47,6 +47,18 @@ std::shared_ptr<Buffer> memory_on(const std::shared_ptr<PhysicalGpu>& gpu, std::
   return {memory, &memory->buffer};
 }
 
+// A division, as the CPU's: ncclAvg multiplies by 1/R, which gives other bits for most R.
+void divide(cudaStream_t stream, void* values, std::int64_t count, const void* divisor) {
+  check_cuda(cuda::launch_binary(stream, {.op = cuda::BinaryOp::div,
+                                          .type = cuda::ElementType::f32,
+                                          .a = values,
+                                          .b = divisor,
+                                          .y = values,
+                                          .walk = {.rank = 1, .dims = {count}, .strides = {{1}, {0}}},
+                                          .elements = count}),
+             "the division of a bucket");
+}
+
 class NcclReduction final : public DeviceReduction {
  public:
   // divisor: in the GPU's memory; nullptr: none.
@@ -156,18 +168,8 @@ class NcclReduction final : public DeviceReduction {
         "cudaMemcpyAsync");
   }
 
-  // A division, as the CPU's: ncclAvg multiplies by 1/R, which gives other bits for most R.
   void put_rest() {
-    if (divisor_ && elements_ > 0)
-      check_cuda(
-          cuda::launch_binary(stream(), {.op = cuda::BinaryOp::div,
-                                         .type = cuda::ElementType::f32,
-                                         .a = memory_->data(),
-                                         .b = divisor_->data(),
-                                         .y = memory_->data(),
-                                         .walk = {.rank = 1, .dims = {elements_}, .strides = {{1}, {0}}},
-                                         .elements = elements_}),
-          "the division of a bucket");
+    if (divisor_ && elements_ > 0) divide(stream(), memory_->data(), elements_, divisor_->data());
     copy_tail(tail(), tail_in_memory(), cudaMemcpyDeviceToHost);
     check_cuda(gpu_.api.event_record(of_gpu_->done.get(), stream()), "cudaEventRecord");
   }
@@ -203,9 +205,11 @@ class NcclCollectives final : public DeviceCollectives {
  public:
   NcclCollectives(const NcclApi& api, const std::shared_ptr<PhysicalGpu>& gpu, const DeviceJoin& join)
       : deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(join.timeout)),
-        communicator_(std::make_shared<NcclCommunicator>(api, gpu, join)) {
-    divisor_ = memory_on(gpu, 1);
-    upload_divisor(static_cast<float>(join.size));
+        communicator_(std::make_shared<NcclCommunicator>(api, gpu, join)),
+        ranks_(static_cast<float>(join.size)),
+        divisor_(memory_on(gpu, 1)),
+        spare_(memory_on(gpu, 1)) {
+    prepare_division();
     NcclReduction first(communicator_, 0, kPatternElements, nullptr);
     try {
       check_pattern(first, join);
@@ -221,12 +225,17 @@ class NcclCollectives final : public DeviceCollectives {
   }
 
  private:
-  void upload_divisor(float ranks) {
+  // The first launch loads the kernel, for which CUDA may wait until the GPU has nothing to do: never, where
+  // a sum waits for a rank that is gone.
+  void prepare_division() {
     const PhysicalGpu& gpu = communicator_->gpu();
     make_current(gpu.api, gpu.gpu);
-    check_cuda(gpu.api.memcpy_async(divisor_->data(), &ranks, sizeof ranks, cudaMemcpyHostToDevice,
+    check_cuda(gpu.api.memcpy_async(divisor_->data(), &ranks_, sizeof ranks_, cudaMemcpyHostToDevice,
                                     communicator_->stream()),
                "cudaMemcpyAsync");
+    check_cuda(gpu.api.memset_async(spare_->data(), 0, sizeof ranks_, communicator_->stream()),
+               "cudaMemsetAsync");
+    divide(communicator_->stream(), spare_->data(), 1, divisor_->data());
   }
 
   // The first reduction makes the connections, and shows whether GPUs really reach each other's memory.
@@ -245,7 +254,8 @@ class NcclCollectives final : public DeviceCollectives {
 
   const Clock::time_point deadline_;
   const std::shared_ptr<NcclCommunicator> communicator_;
-  std::shared_ptr<Buffer> divisor_;
+  const float ranks_;
+  const std::shared_ptr<Buffer> divisor_, spare_;
 };
 
 std::string text_of(const cudaUUID_t& uuid) {

@@ -495,7 +495,11 @@ void Schedule::fail(const std::string& text) {
     core_->submit_missing();
     if (!slots.wait_until(deadline)) break;
   }
-  slots.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+  const auto error = std::make_exception_ptr(AbortedError("this rank failed: {}", text));
+  // A sum that waits for the others on the GPU would hold whoever frees memory of it, and with him the end.
+  if (!core_->on_gpu.empty())
+    core_->runtime->thread().call([&] { core_->runtime->thread().fail(core_->set.id(), error); });
+  slots.break_off(error);
 }
 
 std::vector<Schedule::Timing> Schedule::last_step_timings() const { return core_->slots->timings(); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/mutex.h>
 #include <kolo/core/kernels/deferred_check.h>
 
 namespace kolo {
@@ -48,7 +49,8 @@ class ShapeKernel final : public Kernel, public DeferredCheck {
     shaped_->compute(context);
   }
 
-  void check() override {
+  void check() override KOLO_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     if (auto* const found = dynamic_cast<DeferredCheck*>(shaped_.get())) found->check();
   }
 
@@ -62,14 +64,20 @@ class ShapeKernel final : public Kernel, public DeferredCheck {
       if (!outputs_[o].is_compatible_with(node_.shapes[o]))
         throw InvalidArgumentError("output {} would have the shape {}; {} was expected", o, outputs_[o],
                                    node_.shapes[o]);
-    shaped_.reset();
+    replace_shaped(nullptr);  // before the other takes memory
     if (all_known(outputs_)) {
       std::size_t scratch_bytes = 0;
-      shaped_ = make_(inputs, outputs_, scratch_bytes);
+      replace_shaped(make_(inputs, outputs_, scratch_bytes));
       scratch_ = scratch_bytes > 0 ? std::make_unique<Buffer>(memory_, scratch_bytes) : nullptr;
     }
     inputs_ = std::move(inputs);
     is_made_ = true;
+  }
+
+  // Behind a fence another thread may be asking it at this moment.
+  void replace_shaped(std::unique_ptr<Kernel> shaped) KOLO_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    std::swap(shaped_, shaped);
   }
 
   Allocator& memory_of(int output) const {
@@ -84,7 +92,8 @@ class ShapeKernel final : public Kernel, public DeferredCheck {
   bool is_made_ = false;
   std::vector<Shape> inputs_;
   std::vector<Shape> outputs_;
-  std::unique_ptr<Kernel> shaped_;
+  Mutex mutex_;
+  std::unique_ptr<Kernel> shaped_;  // read without mutex_ by compute() alone, which is who replaces it
   std::unique_ptr<Buffer> scratch_;
 };
 

@@ -179,6 +179,7 @@ CudaApi make_api() {
   };
   api.free_host = [](void* memory) {
     return giving_back("cudaFreeHost", [&] {
+      current_gpu();
       for (int gpu = 0; gpu < gpus(); ++gpu) finish_all(gpu);
       give_back_pinned(memory);
     });
@@ -283,4 +284,6 @@ const char* cudaGetErrorName(cudaError_t code) {
 }
 
 const char* cudaGetErrorString(cudaError_t) { return "a fake error"; }
+
+cudaError_t cudaGetLastError() { return kolo::fake_cuda::take_last_error(); }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <deque>
 #include <vector>
 
 #include "launches.h"
@@ -138,9 +139,11 @@ extern "C" {
 std::size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  return create("cublasLtCreate", handle, Handle{current_gpu()});
+  return blas_call("cublasLtCreate", [&] {
+    static std::deque<Handle> made;  // kolo keeps them to the end of the process
+    *handle = reinterpret_cast<cublasLtHandle_t>(&made.emplace_back(Handle{current_gpu()}));
+  });
 }
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return destroy<Handle>("cublasLtDestroy", handle); }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
                                         cudaDataType_t scale) {

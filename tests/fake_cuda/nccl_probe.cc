@@ -1,6 +1,7 @@
 // Reductions by NCCL without a training step around them: `nccl_probe sums` compares them with closed forms,
 // `nccl_probe end` lets rank 1 run out of data in the second step, `nccl_probe swap RANK` starts two in the
-// other order on that rank.
+// other order on that rank, `nccl_probe fail` lets rank 0 fail in a step to which rank 1 does not come.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -72,11 +73,30 @@ std::string submit(Schedule& schedule) {
   return error ? message_of(error) : "";
 }
 
+ScheduleSpec one_bucket(Device& gpu) {
+  return {.name = "probe",
+          .reduction = ReduceOp::average,
+          .gradients = {{.name = "w", .shape = {1000}}},
+          .gpus = std::vector<Device*>{&gpu}};
+}
+
+[[noreturn]] void fail_alone(Device& gpu) {
+  Schedule schedule(one_bucket(gpu));
+  schedule.compare();
+  if (rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(20));
+  std::promise<std::exception_ptr> over;
+  schedule.begin();
+  schedule.submit(0, [&](std::exception_ptr error) { over.set_value(std::move(error)); });
+  schedule.leave(StepFlag::failed, "of a test");
+  auto of_bucket = over.get_future();
+  if (of_bucket.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    std::printf("the bucket: %s\n", message_of(of_bucket.get()).c_str());
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
 int end_of_data(Device& gpu) {
-  Schedule schedule({.name = "probe",
-                     .reduction = ReduceOp::average,
-                     .gradients = {{.name = "w", .shape = {1000}}},
-                     .gpus = std::vector<Device*>{&gpu}});
+  Schedule schedule(one_bucket(gpu));
   schedule.compare();
   if (schedule.device() != &gpu) return 2;
   const Tensor gradient(DType::f32, {1000}, schedule.memory(0), 0);
@@ -97,6 +117,7 @@ int main(int argc, char** argv) {
   const DeviceSet devices = make_devices(options);
   Device& gpu = devices.find("GPU:0");
   if (argv[1] == std::string("end")) return end_of_data(gpu);
+  if (argv[1] == std::string("fail")) fail_alone(gpu);
   const std::string id = world_group().broadcast(rank() == 0 ? device_library()->make_id() : "", 0);
   const auto gpus = device_library()->join(gpu, {.rank = rank(), .size = size(), .id = id});
   if (argc == 3) return swap_on(std::atoi(argv[2]), *gpus);

@@ -76,6 +76,10 @@ class Training(NcclTest):
         for ranks in (2, 4):
             self.assert_ok(run("../tests/nccl_probe", "end", ranks=ranks, **GPU, KOLO_FAKE_CUDA_GPUS=ranks))
 
+    def test_a_rank_that_fails_alone_takes_its_sum_back(self):
+        result = run("../tests/nccl_probe", "fail", ranks=2, **GPU, KOLO_FAKE_CUDA_GPUS=2)
+        self.assertIn("the bucket: this rank failed: of a test", result.out)
+
     def test_a_rank_that_leaves_the_order_is_seen(self):
         result = run("../tests/nccl_probe", "swap", 1, ranks=2, **GPU, KOLO_FAKE_CUDA_GPUS=2)
         self.assertIn("another order", result.err)

@@ -289,6 +289,27 @@ TEST(BadValuesOnAGpu, OfIndicesAndNumbersAreToldToo) {
   EXPECT_EQ(check(1, 2), "");
 }
 
+TEST(BadValuesOnAGpu, AreToldOfRowsWithoutElementsToo) {
+  OneGpu gpu;
+  const Scope s = gpu.s.device("/gpu:0");
+  const Output indices = placeholder(gpu.s, DType::i32, {2});
+  const Output narrow = gather(s, constant(s, Tensor(DType::f32, {4, 0})), indices);
+  const Output none = unsorted_segment_sum(s, constant(s, Tensor::zeros(DType::f32, {2, 3})), indices, 0);
+  Session session(gpu.graph, gpu.config);
+  const auto feeds = [&](std::vector<std::int32_t> values) {
+    return Feeds{{indices, Tensor::of<std::int32_t>({2}, values)}};
+  };
+  EXPECT_EQ(error_of([&] { session.run(narrow, feeds({3, 0})); }), "");
+  EXPECT_THAT(error_of([&] {
+                session.run(narrow, feeds({3, 9}));
+              }),
+              HasSubstr("Index 9 at offset 1 in indices is out of range: there are 4 rows"));
+  EXPECT_THAT(error_of([&] {
+                session.run(none, feeds({0, 0}));
+              }),
+              HasSubstr("Index 0 at offset 0 in indices is out of range: there are 0 rows"));
+}
+
 // What the host computes from it does not hide where it comes from.
 TEST(BadValuesOnAGpu, AreToldBeforeWhatFollowsOnTheHost) {
   OneGpu gpu;

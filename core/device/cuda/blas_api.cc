@@ -35,7 +35,6 @@ Opened open() {
   const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
   BlasApi& api = opened.api;
   take("cublasLtCreate", api.create);
-  take("cublasLtDestroy", api.destroy);
   take("cublasLtMatmulDescCreate", api.matmul_desc_create);
   take("cublasLtMatmulDescDestroy", api.matmul_desc_destroy);
   take("cublasLtMatmulDescSetAttribute", api.matmul_desc_set_attribute);
@@ -89,7 +88,7 @@ BlasHandle* GpuLibraries::blas(std::string& why) {
   try {
     cublasLtHandle_t handle = nullptr;
     check_blas(table->create(&handle), "cublasLtCreate");
-    blas_ = std::make_shared<BlasHandle>(*table, handle);
+    blas_ = std::make_shared<BlasHandle>(BlasHandle{*table, handle});
   } catch (const Error& error) {
     warn(why = error.what());
   }

@@ -13,7 +13,6 @@ namespace kolo {
 /// several threads; it belongs to the GPU that was current when it was made.
 struct BlasApi {
   decltype(&cublasLtCreate) create;
-  decltype(&cublasLtDestroy) destroy;
   decltype(&cublasLtMatmulDescCreate) matmul_desc_create;
   decltype(&cublasLtMatmulDescDestroy) matmul_desc_destroy;
   decltype(&cublasLtMatmulDescSetAttribute) matmul_desc_set_attribute;
@@ -35,11 +34,6 @@ const BlasApi* blas_api(std::string* why = nullptr);
 void check_blas(cublasStatus_t code, const char* call);
 
 struct BlasHandle {
-  BlasHandle(const BlasApi& table, cublasLtHandle_t made) : api(table), handle(made) {}
-  ~BlasHandle() { api.destroy(handle); }
-  BlasHandle(const BlasHandle&) = delete;
-  BlasHandle& operator=(const BlasHandle&) = delete;
-
   const BlasApi& api;
   const cublasLtHandle_t handle;
 };

@@ -70,9 +70,10 @@ bool is_of_the_machine(cudaError_t code) {
 
 void check_cuda(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
+  cudaGetLastError();  // told here: the next launch is not to tell it as its own
   const std::string text = describe_cuda(code);
   if (code == cudaErrorMemoryAllocation) throw ResourceExhaustedError("{}: {}", call, text);
-  if (is_of_the_machine(code)) throw UnavailableError("{}: {}", call, text);
+  if (is_of_the_machine(code)) throw FailedPreconditionError("{}: {}", call, text);
   throw InternalError("{}: {}", call, text);
 }
 

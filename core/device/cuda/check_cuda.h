@@ -8,8 +8,8 @@
 namespace kolo {
 
 /// Returns where `code` is cudaSuccess. Throws ResourceExhaustedError where memory is short, which a caller
-/// may live with; UnavailableError where the machine's driver or its GPUs cannot be used; InternalError
-/// otherwise. call: "cudaMalloc", for the text.
+/// may live with; FailedPreconditionError where the machine's driver or its GPUs cannot be used, as another
+/// session of the process will find; InternalError otherwise. call: "cudaMalloc", for the text.
 void check_cuda(cudaError_t code, const char* call);
 
 /// "out of memory (cudaErrorMemoryAllocation, 2)", with what to do about it where that is known.

@@ -35,7 +35,6 @@ Opened open() {
   const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
   DnnApi& api = opened.api;
   take("cudnnCreate", api.create);
-  take("cudnnDestroy", api.destroy);
   take("cudnnSetStream", api.set_stream);
   take("cudnnGetLastErrorString", api.get_last_error_string);
   take("cudnnBackendCreateDescriptor", api.backend_create_descriptor);

@@ -15,7 +15,6 @@ namespace kolo {
 /// was current when it was made, and is not for two threads at once.
 struct DnnApi {
   decltype(&cudnnCreate) create;
-  decltype(&cudnnDestroy) destroy;
   decltype(&cudnnSetStream) set_stream;
   decltype(&cudnnGetLastErrorString) get_last_error_string;
   decltype(&cudnnBackendCreateDescriptor) backend_create_descriptor;
@@ -35,9 +34,6 @@ void check_dnn(const DnnApi& api, cudnnStatus_t code, const char* call);
 
 struct DnnHandle {
   DnnHandle(const DnnApi& table, cudnnHandle_t made) : api(table), handle(made) {}
-  ~DnnHandle() { api.destroy(handle); }
-  DnnHandle(const DnnHandle&) = delete;
-  DnnHandle& operator=(const DnnHandle&) = delete;
 
   const DnnApi& api;
   const cudnnHandle_t handle;

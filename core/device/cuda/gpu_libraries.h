@@ -12,12 +12,12 @@ namespace kolo {
 struct BlasHandle;  // blas_api.h
 struct DnnHandle;   // dnn_api.h
 
-/// Made when they are first asked for: they take memory of the GPU. Any thread.
+/// Made when they are first asked for: they take memory of the GPU. Never given back: at the end of a process
+/// the libraries' own static objects go first, and what destroys a handle then may crash. Any thread.
 class GpuLibraries {
  public:
   /// api outlives it. gpu: as CUDA counts.
   GpuLibraries(const CudaApi& api, int gpu) : api_(api), gpu_(gpu) {}
-  ~GpuLibraries();
   GpuLibraries(const GpuLibraries&) = delete;
   GpuLibraries& operator=(const GpuLibraries&) = delete;
 

@@ -30,13 +30,19 @@ RegisterWithKernels::RegisterWithKernels(void (*work)()) { list().emplace_back(w
 const std::vector<std::function<void()>>& registered_kernels() { return list(); }
 
 // Host and GPU have the same address for it.
-BadValueWord::BadValueWord(const KernelInit& init) : api_(gpu_of(init).api) {
-  make_current(api_, gpu_of(init).gpu);
+BadValueWord::BadValueWord(const KernelInit& init) : api_(gpu_of(init).api), gpu_(gpu_of(init).gpu) {
+  make_current(api_, gpu_);
   void* memory = nullptr;
   check_cuda(
       api_.host_alloc(&memory, sizeof(elements::BadValue), cudaHostAllocPortable | cudaHostAllocMapped),
       "cudaHostAlloc");
   word_ = new (memory) elements::BadValue;
+}
+
+// On a thread that has made none current CUDA would start the first GPU.
+BadValueWord::~BadValueWord() {
+  api_.set_device(gpu_);
+  api_.free_host(word_);
 }
 
 std::optional<elements::BadValue> BadValueWord::take() {

@@ -55,7 +55,7 @@ class BadValueWord {
  public:
   /// Throws as check_cuda.
   explicit BadValueWord(const KernelInit& init);
-  ~BadValueWord() { api_.free_host(word_); }
+  ~BadValueWord();
   BadValueWord(const BadValueWord&) = delete;
   BadValueWord& operator=(const BadValueWord&) = delete;
 
@@ -65,6 +65,7 @@ class BadValueWord {
 
  private:
   const CudaApi& api_;
+  const int gpu_;
   elements::BadValue* word_ = nullptr;
 };
 

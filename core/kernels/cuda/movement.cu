@@ -160,6 +160,22 @@ struct RowNumbers {
   }
 };
 
+// Of rows without elements, whose indices no other work looks at.
+template <typename Index>
+struct NoteWork {
+  RowNumbers<Index> numbers;
+
+  KOLO_HOST_DEVICE void operator()(std::int64_t i) const { numbers.note(i); }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(numbers.indices, numbers.count);
+  }
+};
+template <typename Index>
+cudaError_t note_rows(cudaStream_t stream, const Rows& rows) {
+  return run_each("note_rows", stream, rows.count, NoteWork<Index>{RowNumbers<Index>(rows)});
+}
+
 template <typename Index, typename Bits>
 struct GatherWork {
   RowNumbers<Index> numbers;
@@ -237,6 +253,7 @@ cudaError_t scatter(cudaStream_t stream, const ScatterArguments& arguments) {
   const Rows& rows = arguments.rows;
   return with_index(rows.index_type, [&](auto index) {
     using Index = typename decltype(index)::type;
+    if (rows.outer * rows.rows == 0) return note_rows<Index>(stream, rows);
     return run_rows("scatter", stream, rows.outer * rows.rows,
                     ScatterWork<Join, Index, T>{RowNumbers<Index>(rows), static_cast<const T*>(arguments.x),
                                                 static_cast<T*>(arguments.y), rows.outer, rows.inner});
@@ -329,6 +346,7 @@ cudaError_t launch_gather(cudaStream_t stream, const GatherArguments& arguments)
     return with_bits(arguments.bytes_per_element, [&](auto tag) {
       using Index = typename decltype(index)::type;
       using Bits = typename decltype(tag)::type;
+      if (rows.outer * rows.inner == 0) return note_rows<Index>(stream, rows);
       return run_each("gather", stream, rows.outer * rows.count * rows.inner,
                       GatherWork<Index, Bits>{RowNumbers<Index>(rows), static_cast<const Bits*>(arguments.x),
                                               static_cast<Bits*>(arguments.y), rows.outer, rows.inner});

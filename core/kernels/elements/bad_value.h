@@ -23,7 +23,9 @@ struct BadValue {
 
 KOLO_HOST_DEVICE inline void note_smaller(std::uint64_t* word, std::uint64_t value) {
 #if defined(__CUDA_ARCH__)
-  atomicMin(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
+  // Most of very many bad values read only: an atomic goes to the host's memory for each of them.
+  if (value < *static_cast<volatile std::uint64_t*>(word))
+    atomicMin(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
 #else
   if (value < *word) __atomic_store_n(word, value, __ATOMIC_RELAXED);
 #endif

@@ -38,7 +38,7 @@ TEST(CheckCuda, SaysWhatKeepsAMachinesGpusFromBeingUsed) {
                                     {cudaErrorNoDevice, "CUDA_VISIBLE_DEVICES"},
                                     {cudaErrorStubLibrary, "the toolkit's stub"}})
     EXPECT_THAT([code = code] { check_cuda(code, "cudaSetDevice"); },
-                ThrowsMessage<UnavailableError>(HasSubstr(words)));
+                ThrowsMessage<FailedPreconditionError>(HasSubstr(words)));
 }
 
 TEST(CheckCuda, NamesWhatShowsTheCodeOfABuildWhereThereIsNoneForAGpu) {
