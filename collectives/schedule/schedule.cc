@@ -12,6 +12,7 @@
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/device_ranks.h>
+#include <kolo/collectives/schedule/live_slots.h>
 #include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
@@ -47,43 +48,6 @@ void check(const ScheduleSpec& spec) {
       throw InvalidArgumentError(
           "schedule \"{}\": the gradient of \"{}\" is {}; only floating types are reduced", spec.name,
           gradient.name, numpy_name(gradient.dtype));
-}
-
-// The schedules of this process that its ranks have compared. Any thread.
-class LiveSlots {
- public:
-  void add(const std::shared_ptr<detail::StepSlots>& state, const ProcessSet& set) KOLO_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    std::erase_if(known_, [](const auto& known) { return known.state.expired(); });
-    known_.push_back({state, set});
-  }
-  /// Of those that all ranks of `set` share.
-  template <typename Predicate>
-  bool any_other(const detail::StepSlots& than, const ProcessSet& set, const Predicate& predicate) const
-      KOLO_EXCLUDES(mutex_) {
-    std::vector<std::shared_ptr<detail::StepSlots>> others;
-    {
-      MutexLock lock(mutex_);
-      for (const auto& known : known_)
-        if (auto state = known.state.lock();
-            state && state.get() != &than && (known.set == set || known.set == ProcessSet()))
-          others.push_back(std::move(state));
-    }
-    return std::any_of(others.begin(), others.end(), [&](const auto& other) { return predicate(*other); });
-  }
-
- private:
-  struct Known {
-    std::weak_ptr<detail::StepSlots> state;
-    ProcessSet set;
-  };
-  mutable Mutex mutex_;
-  std::vector<Known> known_ KOLO_GUARDED_BY(mutex_);
-};
-
-LiveSlots& slots_of_process() {
-  static LiveSlots states;
-  return states;
 }
 
 std::int64_t elements_of(const Bucket& bucket) {
@@ -341,7 +305,7 @@ void Schedule::compare() {
       make_works();
     }
   }
-  if (core_->has_peers()) slots_of_process().add(core_->slots, core_->set);
+  if (core_->has_peers()) detail::slots_of_process().add(core_->slots, core_->set);
   core_->compared = true;
 }
 
@@ -451,8 +415,8 @@ void Schedule::end_data_in_step(const std::string& text) {
   if (slots.error()) return;  // all ranks have it
   // Of a step with several schedules one is enough: all ranks leave it.
   const auto begun = slots.begun_at();
-  if (slots_of_process().any_other(slots, core_->set,
-                                   [&](const auto& other) { return other.is_void_since(begun); }))
+  if (detail::slots_of_process().any_other(slots, core_->set,
+                                           [&](const auto& other) { return other.is_void_since(begun); }))
     return;
   if (slots.raise_end_of_data_in_step()) join_with_zeros();
   else fail(text);
@@ -476,11 +440,11 @@ void Schedule::fail(const std::string& text) {
   // The others come to save, not to another step: whoever takes the save tells them there.
   if (slots.outcome().has(StepFlag::save)) return;
   // Of a step with several schedules the one that the other ranks are in tells them.
-  const bool known =
-      slots_of_process().any_other(slots, core_->set, [](const auto& other) { return other.is_broken(); });
+  const bool known = detail::slots_of_process().any_other(
+      slots, core_->set, [](const auto& other) { return other.is_broken(); });
   if (known) return slots.break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
-  if (!slots.is_under_way() &&
-      slots_of_process().any_other(slots, core_->set, [](const auto& other) { return other.is_under_way(); }))
+  if (!slots.is_under_way() && detail::slots_of_process().any_other(
+                                   slots, core_->set, [](const auto& other) { return other.is_under_way(); }))
     return;
   slots.raise(StepFlag::failed, text);
   if (core_->runtime->thread().is_current()) {  // it must go on for anybody to hear of this

@@ -46,6 +46,8 @@ class Stream {
   virtual void enqueue(std::function<void()> work) = 0;
   /// Calls `done` when all that was enqueued before is done. `done` must not throw nor wait for the stream.
   void when_done(Done done);
+  /// Throws the error of a device that has failed, as far as that is known by now. Does not wait.
+  virtual void check() {}
   /// The queue as its maker's functions take it; nullptr where kernels are what the stream runs.
   virtual void* native() const { return nullptr; }
 

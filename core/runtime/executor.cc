@@ -9,10 +9,10 @@
 #include <kolo/core/base/cycles.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/device/order_log.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/runtime/node_error.h>
+#include <kolo/core/runtime/node_log.h>
 #include <kolo/core/runtime/plan.h>
 #include <kolo/core/runtime/stream_kernels.h>
 
@@ -24,6 +24,9 @@ using Lane = StepMemory::Lane;
 
 // A GPU that hangs must not hold a step that has failed, or has been cancelled, for ever.
 constexpr std::chrono::seconds kLostAfter(10);
+// How often a caller that has nothing to run asks GPUs whether they have failed: nobody else does before the
+// step's end, which may wait for a node of the host that has nothing to do with them.
+constexpr std::chrono::seconds kStreamsAskedEvery(1);
 
 // Whether the node at position `index`, which is_conditional(), happens in this run; notes it in its
 // context. To be asked when all that it waits for is done.
@@ -66,6 +69,7 @@ class Step final : public WorkSource {
         streams_(plan.streams()),
         options_(options),
         outer_(step_of_thread),
+        asks_streams_(!streams_.empty() || (outer_ != nullptr && outer_->asks_streams_)),
         deadline_(earlier(options.deadline, outer_ != nullptr ? outer_->deadline_ : std::nullopt)),
         pool_(options.pool != nullptr && options.pool->size() > 0 ? options.pool : nullptr),
         remaining_(table_.size()) {
@@ -76,9 +80,11 @@ class Step final : public WorkSource {
   }
 
   void run() {
-    if (!streams_.empty()) log_begin();
+    if (!streams_.empty()) log_begin(frame_);
     {
       const PartOf outer(*this);
+      const StreamErrorListener of_streams(streams_.empty() ? nullptr : frame_.stream_errors.get(),
+                                           [this](std::exception_ptr error) { fail(std::move(error)); });
       const StepListener listener(options_.cancellation,
                                   [this](std::exception_ptr error) { fail(std::move(error)); });
       const int shared_sources = insert_sources();
@@ -87,9 +93,11 @@ class Step final : public WorkSource {
       take_part_as_caller();
       if (pool_ != nullptr) pool_->withdraw(*this);
       // From here on no kernel runs or is being started, but asynchronous ones may still be under way.
-      if (failed_.load()) end_asynchronous_nodes();
+      const bool failed = failed_.load();
+      if (failed && !streams_.empty()) skip_what_streams_have();
+      if (failed) end_asynchronous_nodes();
       wait_for_asynchronous_nodes();
-      if (!streams_.empty()) end_streams(), log_end();
+      if (!streams_.empty()) end_streams(failed), log_end(frame_, table_.size());
     }
     if (failed_.load()) clean_up_and_throw();
   }
@@ -161,7 +169,7 @@ class Step final : public WorkSource {
     while (true) {
       work(*memory_.lanes[0]);
       if (remaining_.load() == 0 || failed_.load()) return;
-      wait_for_work();
+      if (!wait_for_work()) ask_streams();
     }
   }
 
@@ -189,18 +197,35 @@ class Step final : public WorkSource {
     return own >= 0 ? own : memory_.shared.take();
   }
 
-  void wait_for_work() {
+  // False where there is none yet, and the streams are to be asked.
+  bool wait_for_work() {
+    const auto asked_at = asks_streams_ ? std::optional(Clock::now() + kStreamsAskedEvery) : std::nullopt;
+    const auto until = earlier(deadline_, asked_at);
+    bool is_time = false;
     MutexLock lock(mutex_);
-    while (true) {
+    while (!is_time) {
       caller_sleeps_.store(true);  // before it looks: whoever adds work later will see it
       if (!memory_.shared.empty() || remaining_.load() == 0 || failed_.load()) break;
-      if (!deadline_) {
+      if (!until) {
         changed_.wait(mutex_);
-      } else if (!changed_.wait_until(mutex_, *deadline_) && Clock::now() >= *deadline_) {
-        note_failure(timed_out());
+      } else if (!changed_.wait_until(mutex_, *until)) {
+        const auto now = Clock::now();
+        if (deadline_ && now >= *deadline_) note_failure(timed_out());
+        else is_time = now >= *until;
       }
     }
     caller_sleeps_.store(false);
+    return !is_time;
+  }
+
+  void ask_streams() {
+    if (outer_ != nullptr) outer_->ask_streams();  // whose own caller may be the one that sleeps here
+    try {
+      if (std::exception_ptr error = frame_.stream_errors->first()) return fail(std::move(error));
+      for (Stream* const stream : streams_) stream->check();
+    } catch (...) {
+      fail(std::current_exception());
+    }
   }
 
   static std::exception_ptr timed_out() {
@@ -333,12 +358,11 @@ class Step final : public WorkSource {
   }
 
   void end_asynchronous_nodes() {
+    const std::exception_ptr error = first_error();
     std::vector<int> started;
-    std::exception_ptr error;
     {
       MutexLock lock(mutex_);
       started = memory_.started;
-      error = error_;
     }
     try {
       for (const int node : started)
@@ -355,15 +379,17 @@ class Step final : public WorkSource {
     while (!memory_.started.empty()) changed_.wait(mutex_);
   }
 
+  // What has not begun there does not begin.
+  void skip_what_streams_have() { frame_.stream_errors->note(first_error()); }
+
   // What stands in the streams uses the frame's memory, whether the step failed or not.
-  void end_streams() {
-    const bool failed_before = failed_.load();
+  void end_streams(bool failed_before) {
     std::optional<Clock::time_point> failed_at;
     const auto gives_up = [&] {
       const auto now = Clock::now();
       if (deadline_ && now >= *deadline_) fail(timed_out());
       if (!failed_.load()) return false;
-      if (!failed_at) failed_at = now;
+      if (!failed_at) failed_at = now, skip_what_streams_have();
       return now - *failed_at > kLostAfter;
     };
     try {
@@ -381,20 +407,6 @@ class Step final : public WorkSource {
     if (options_.trace != nullptr && !failed_.load()) record_streams();
   }
 
-  // For the order checker: nodes come behind the start of their run, and what the caller does behind their
-  // ends.
-  void log_begin() const {
-    if (OrderLog* const log = OrderLog::active())
-      log->record(OrderLog::this_thread(), fmt::format("node:{}:-1", fmt::ptr(&frame_)));
-  }
-  void log_end() const {
-    OrderLog* const log = OrderLog::active();
-    if (log == nullptr) return;
-    std::string tokens;
-    for (int i = -1; i < table_.size(); ++i) tokens += fmt::format("node:{}:{} ", fmt::ptr(&frame_), i);
-    log->wait(OrderLog::this_thread(), tokens);
-  }
-
   void record_streams() {
     MutexLock lock(mutex_);
     for (int i = 0; i < table_.size(); ++i) {
@@ -405,6 +417,11 @@ class Step final : public WorkSource {
     }
   }
 
+  std::exception_ptr first_error() {
+    MutexLock lock(mutex_);
+    return error_;
+  }
+
   [[noreturn]] void clean_up_and_throw() {
     while (memory_.shared.take() >= 0) {
     }
@@ -413,8 +430,7 @@ class Step final : public WorkSource {
       while (lane->ready.take() >= 0) {
       }
     }
-    MutexLock lock(mutex_);
-    std::rethrow_exception(error_);
+    std::rethrow_exception(first_error());
   }
 
   void fail(std::exception_ptr error) {
@@ -452,6 +468,7 @@ class Step final : public WorkSource {
   const std::vector<Stream*>& streams_;
   const StepOptions& options_;
   Step* const outer_;                                // that it is part of; null: none
+  const bool asks_streams_;                          // its own, or an outer step's
   const std::optional<Clock::time_point> deadline_;  // its own, or the outer step's
   ThreadPool* const pool_;                           // null: the caller alone
   std::vector<Clock::time_point> started_at_;        // of asynchronous nodes, while tracing

@@ -28,7 +28,9 @@ struct StepOptions {
 
 /// Returns when every node has run, or, after the first failure, when nothing is under way any more; then
 /// throws the first error with the node's name, op and device added. A kernel that runs is not interrupted;
-/// asynchronous ones that are Cancellable are asked to end. Allocates nothing on the way unless it traces.
+/// asynchronous ones that are Cancellable are asked to end. What fails in a stream fails the step as soon as
+/// it is known there: at once, or, of a device that fails by itself, within a second. Allocates nothing on
+/// the way unless it traces.
 ///
 /// A step that a kernel runs, as a loop does for each iteration, is part of the kernel's own step: it has its
 /// deadline, and is cancelled when that fails.

@@ -1,5 +1,7 @@
 #include <kolo/core/runtime/node_log.h>
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include <kolo/core/kernels/cancellable.h>
@@ -59,6 +61,22 @@ class LoggedAsyncKernel final : public AsyncKernel, public Cancellable {
 };
 
 }  // namespace
+
+std::string node_token(const Frame& frame, int position) {
+  return fmt::format("node:{}:{}", fmt::ptr(&frame), position);
+}
+
+void log_begin(const Frame& frame) {
+  if (OrderLog* const log = OrderLog::active()) log->record(OrderLog::this_thread(), node_token(frame, -1));
+}
+
+void log_end(const Frame& frame, int nodes) {
+  OrderLog* const log = OrderLog::active();
+  if (log == nullptr) return;
+  std::string tokens;
+  for (int i = -1; i < nodes; ++i) tokens.append(node_token(frame, i)).append(" ");
+  log->wait(OrderLog::this_thread(), tokens);
+}
 
 void NodeLog::use(const std::string& actor, const KernelContext& context) const {
   std::vector<OrderLog::Range> reads = controls, writes = {mark};

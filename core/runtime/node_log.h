@@ -12,6 +12,8 @@
 
 namespace kolo {
 
+struct Frame;
+
 /// One node of one frame. A token stands for its end, for the executor; who comes behind it waits for that.
 struct NodeLog {
   OrderLog& log;
@@ -31,6 +33,12 @@ struct NodeLog {
   void begin_asynchronous() const;
   void end_asynchronous(const KernelContext& context) const;
 };
+
+/// The token of the node at `position`; of −1: of the start of the frame's run.
+std::string node_token(const Frame& frame, int position);
+/// The start of a run, which its nodes come behind, and its end: what the caller does comes behind theirs.
+void log_begin(const Frame& frame);
+void log_end(const Frame& frame, int nodes);
 
 /// Of a kernel that the host runs.
 std::unique_ptr<Kernel> logged(std::unique_ptr<Kernel> kernel, NodeLog log);

@@ -1,8 +1,6 @@
 // How the nodes of a plan wait for each other's streams. Contract: plan.h.
 #include <kolo/core/runtime/plan.h>
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include <kolo/core/passes/fences.h>
@@ -34,7 +32,6 @@ void Plan::join_streams(Frame& frame, const std::vector<std::size_t>& scratch_by
   }
   OrderLog* const log = OrderLog::active();
   if (log == nullptr) return;
-  const auto token = [&](int p) { return fmt::format("node:{}:{}", fmt::ptr(&frame), p); };
   for (std::size_t p = 0; p < nodes_.size(); ++p) {
     std::unique_ptr<Kernel>& kernel = frame.kernels[p];
     if (kernel == nullptr || ordered_[p].is_name) continue;
@@ -43,8 +40,8 @@ void Plan::join_streams(Frame& frame, const std::vector<std::size_t>& scratch_by
     NodeLog of_node{.log = *log,
                     .node = graph_.nodes[graph_node],
                     .scratch_bytes = scratch_bytes[graph_node],
-                    .token = token(static_cast<int>(p)),
-                    .before = token(-1),
+                    .token = node_token(frame, static_cast<int>(p)),
+                    .before = node_token(frame, -1),
                     .mark = mark(static_cast<int>(p)),
                     .controls = {}};
     for (const int control : of_node.node.control_inputs) {
@@ -53,7 +50,7 @@ void Plan::join_streams(Frame& frame, const std::vector<std::size_t>& scratch_by
       else
         for (const int b : ordered_[c].before) of_node.controls.push_back(mark(b));
     }
-    for (const int b : ordered_[p].before) of_node.before.append(" ").append(token(b));
+    for (const int b : ordered_[p].before) of_node.before.append(" ").append(node_token(frame, b));
     if (StreamKernel* const on_stream = stream_kernel(kernel.get())) on_stream->set_log(std::move(of_node));
     else kernel = logged(std::move(kernel), std::move(of_node));
   }

@@ -185,7 +185,9 @@ struct Ends {
 
 void StreamErrors::note(std::exception_ptr error) {
   MutexLock lock(mutex_);
-  if (!error_) error_ = std::move(error);
+  if (error_) return;
+  error_ = std::move(error);
+  if (told_) told_(error_);
 }
 
 void StreamErrors::watch(std::function<void()> check) {
@@ -219,6 +221,19 @@ void StreamErrors::ask() {
       if (!error_) error_ = std::current_exception();
     }
   }
+}
+
+StreamErrorListener::StreamErrorListener(StreamErrors* errors, std::function<void(std::exception_ptr)> told)
+    : errors_(errors) {
+  if (errors_ == nullptr) return;
+  MutexLock lock(errors_->mutex_);
+  errors_->told_ = std::move(told);
+}
+
+StreamErrorListener::~StreamErrorListener() {
+  if (errors_ == nullptr) return;
+  MutexLock lock(errors_->mutex_);
+  errors_->told_ = nullptr;
 }
 
 std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, StreamPlace place) {

@@ -19,7 +19,7 @@
 namespace kolo {
 
 /// The first error of what a run of one frame has put on streams. Nobody waited for it: what comes behind it
-/// on the stream, or back from it, asks here. Any thread.
+/// on the stream, or back from it, asks here; the run itself listens. Any thread.
 class StreamErrors {
  public:
   void note(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
@@ -34,11 +34,26 @@ class StreamErrors {
   std::exception_ptr take() KOLO_EXCLUDES(mutex_);
 
  private:
+  friend class StreamErrorListener;
   void ask() KOLO_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
+  std::function<void(std::exception_ptr)> told_ KOLO_GUARDED_BY(mutex_);  // of what is noted
   std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> checks_ KOLO_GUARDED_BY(mutex_);
+};
+
+/// Tells of an error as soon as it is noted, while it lives.
+class StreamErrorListener {
+ public:
+  /// errors: null where no stream is used. told: called at most once, under a lock; does not wait.
+  StreamErrorListener(StreamErrors* errors, std::function<void(std::exception_ptr)> told);
+  ~StreamErrorListener();
+  StreamErrorListener(const StreamErrorListener&) = delete;
+  StreamErrorListener& operator=(const StreamErrorListener&) = delete;
+
+ private:
+  StreamErrors* errors_;
 };
 
 /// What a kernel on a stream needs of its plan, which outlives it.

@@ -23,7 +23,8 @@ bool is_sticky(int code) {
 }
 
 struct Calls {
-  long failing = 0;  // the number of the call that fails
+  long failing = 0;  // the number of the call that fails; 0: the one of the name
+  std::string_view name;
   cudaError_t code = cudaErrorIllegalAddress;
   const char* log = std::getenv("KOLO_FAKE_CUDA_LOG");
   std::vector<const char*> made;
@@ -37,6 +38,7 @@ struct Calls {
     if (wish == nullptr) return;
     char* rest = nullptr;
     failing = std::strtol(wish, &rest, 10);
+    if (failing == 0) name = wish;
     if (*rest == ':') code = static_cast<cudaError_t>(std::atoi(rest + 1));
   }
 };
@@ -87,7 +89,8 @@ bool begins_failing(const char* name) {
   current_call = name;
   Calls& all = calls();
   all.made.push_back(name);
-  if (static_cast<long>(all.made.size()) == all.failing) {
+  const bool fails = all.failing == 0 ? all.name == name : static_cast<long>(all.made.size()) == all.failing;
+  if (fails) {
     // What was to be copied to the host's memory is there, as it would be by now where that is not pinned: a
     // caller that gives up may free it.
     all.finish();

@@ -160,9 +160,9 @@ class Node(FakeGpuTest):
 class GpuCheck(FakeGpuTest):
     """scripts/gpu_check: what can be asked of a GPU that is not there."""
 
-    def check(self, *args, **env):
+    def check(self, *args, programs=BIN, **env):
         done = subprocess.run([SOURCE / "scripts" / "gpu_check", *args, "--out", self.folder / "rows"], capture_output=True, text=True,
-                              timeout=120, env=environment(PATH=f"{BIN}:{os.environ['PATH']}", KOLO_DATA_DIR=self.folder, **env))
+                              timeout=120, env=environment(PATH=f"{programs}:{os.environ['PATH']}", KOLO_DATA_DIR=self.folder, **env))
         self.assertEqual((self.folder / "rows").read_text() if done.returncode == 0 else "", done.stdout)
         return done
 
@@ -185,11 +185,35 @@ class GpuCheck(FakeGpuTest):
         self.assertEqual([(row["test"], row["status"]) for row in rows], [("kill", "passed")], (self.folder / "rows.log").read_text())
 
     def test_a_part_that_fails_or_has_no_time_says_so(self):
-        for part, seconds, status, word in (("losses", "60", "failed", "no MNIST data"), ("ranks", "5", "skipped", "no time is left")):
+        for part, seconds, status, word in (("losses", "60", "failed", "no MNIST data"), ("ranks", "5", "skipped", "not run: no time left")):
             with self.subTest(part=part):
                 rows = [json.loads(line) for line in self.check("--only", part, "--seconds", seconds, **GPU).stdout.splitlines()]
                 self.assertEqual([(row["test"], row["status"]) for row in rows], [(part, status)])
                 self.assertIn(word, rows[0]["unit"])
+
+    def check_where_all_hangs(self, *args):
+        """test, status, unit of each row, on a machine that has a driver and programs that do not end."""
+        programs = self.folder / "programs"
+        programs.mkdir()
+        for name in ("gpu_probe", "gpu_numerics", "kolo-train", "kolorun", "kolo-bench", "check_order", "compute-sanitizer"):
+            (programs / name).write_text("#!/bin/sh\nexec sleep 500\n")
+        (programs / "kolo-inspect").write_text("#!/bin/sh\necho 'CUDA: here: driver'\n")
+        for program in programs.iterdir():
+            program.chmod(0o755)
+        rows = [json.loads(line) for line in self.check(*args, programs=programs).stdout.splitlines()]
+        return [(row["test"], row["status"], re.sub(r"after \d s", "after N s", row["unit"])) for row in rows]
+
+    def test_all_parts_together_have_a_deadline(self):
+        """Their own ones are of more than a minute each."""
+        cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")
+        rows = self.check_where_all_hangs("--seconds", "7")
+        self.assertEqual(rows[:2], [("build", "passed", ""), ("probe", *cut)])
+        self.assertEqual([row[1:] for row in rows[2:]], 10 * [none])
+
+    def test_what_follows_in_a_part_that_is_cut_off_is_not_run(self):
+        cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")
+        self.assertEqual(self.check_where_all_hangs("--only", "sanitizer", "--seconds", "7"),
+                         [("sanitizer_memcheck", *cut), ("sanitizer_racecheck", *none), ("sanitizer_initcheck", *none)])
 
     def test_a_part_that_there_is_not_is_refused(self):
         done = self.check("--only", "nothing")

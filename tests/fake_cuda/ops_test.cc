@@ -2,6 +2,8 @@
 // the CPU.
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include <kolo/core/ops/basic.h>
@@ -10,6 +12,8 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/reductions.h>
+
+#include <tests/core/test_ops.h>
 
 #include "on_a_gpu.h"
 
@@ -69,6 +73,22 @@ TEST(OnAGpu, BroadcastOperandsAreTheCpus) {
       {{4, 3}, {3}}, {{4, 3}, {4, 1}}, {{2, 1, 3}, {1, 5, 1}}, {{}, {7}}, {{6}, {6}}};
   for (const std::vector<Shape>& shapes : pairs)
     expect_cpu_result([](const Scope& s, const Outputs& in) { return sub(s, in[0], in[1]); }, shapes, 0);
+}
+
+// Asked by the thread that launches the second addition: CUDA keeps what it has answered as an error.
+TEST(OnAGpu, AStreamThatIsAskedBeforeItIsDoneGoesOn) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {2});
+  const Output first = add(s.device("/gpu:0"), x, x);
+  const Scope host = s.device("/cpu:0");
+  const Output slow = host.add("TestAsync", {constant(host, 1.0f)}, {{"tag", std::int64_t{1}}});
+  const Output second = add(s.device("/gpu:0").control_dependencies({Operation(slow.node)}), first, x);
+  testing::on_call = [](std::int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1300)); };
+  Session session(graph);
+  const Tensor sum = session.run(second, {{x, Tensor::of<float>({2}, {1, 2})}});
+  EXPECT_EQ(sum.span<float>()[1], 6);
+  testing::on_call = [](std::int64_t) {};
 }
 
 }  // namespace

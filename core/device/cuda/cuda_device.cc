@@ -84,6 +84,13 @@ void CudaQueue::enqueue(std::function<void()> work) {
   if (waits_after_each()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
 }
 
+void CudaQueue::check() {
+  make_current(api_, gpu_);
+  const cudaError_t code = api_.stream_query(stream_.get());
+  if (code == cudaErrorNotReady) api_.get_last_error();  // else the next launch would report it as its own
+  else check_cuda(code, "cudaStreamQuery");
+}
+
 std::unique_ptr<StreamEvent> CudaQueue::make_event() {
   make_current(api_, gpu_);
   return std::make_unique<CudaStreamEvent>(api_);

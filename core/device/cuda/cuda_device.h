@@ -21,6 +21,7 @@ class CudaQueue final : public Stream {
   CudaQueue(const CudaApi& api, int gpu, const std::string& kind, std::shared_ptr<EventThread> events);
 
   void enqueue(std::function<void()> work) override KOLO_EXCLUDES(mutex_);
+  void check() override;
   void* native() const override { return stream_.get(); }
   std::unique_ptr<StreamEvent> make_event() override;
 

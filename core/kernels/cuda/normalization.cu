@@ -50,14 +50,8 @@ KOLO_HOST_DEVICE float mean_of(const Team& team, const BatchNormArguments& of, s
   return static_cast<float>(sum_of_parts(team, of.of, of.partial, channel) / divisor_of(of.of));
 }
 
-struct SumsWork : BatchNormArguments {
-  template <typename Team>
-  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t unit) const {
-    double sum = 0;
-    for_part(team, of, unit, [&](std::int64_t i) { sum += x[i]; });
-    sum = team.template fold<SumFold>(sum);
-    if (team.lane() == 0) partial[unit] = sum;
-  }
+// Of a channel's parts.
+struct PartsWork : BatchNormArguments {
   template <typename Visit>
   void operands(const Visit& visit) {
     visit(x, elements_of(of));
@@ -65,8 +59,18 @@ struct SumsWork : BatchNormArguments {
   }
 };
 
+struct SumsWork : PartsWork {
+  template <typename Team>
+  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t unit) const {
+    double sum = 0;
+    for_part(team, of, unit, [&](std::int64_t i) { sum += x[i]; });
+    sum = team.template fold<SumFold>(sum);
+    if (team.lane() == 0) partial[unit] = sum;
+  }
+};
+
 // Of the differences from the mean.
-struct SquaresWork : BatchNormArguments {
+struct SquaresWork : PartsWork {
   template <typename Team>
   KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t unit) const {
     const float center = mean_of(team, *this, divide(unit, of.parts).quotient);
@@ -77,11 +81,6 @@ struct SquaresWork : BatchNormArguments {
     });
     sum = team.template fold<SumFold>(sum);
     if (team.lane() == 0) partial[of.channels * of.parts + unit] = sum;
-  }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(x, elements_of(of));
-    visit(partial, 2 * of.channels * of.parts);
   }
 };
 
@@ -297,9 +296,9 @@ struct ColumnsWork : LayerNormGradArguments {
 
 cudaError_t launch_batch_norm(cudaStream_t stream, const BatchNormArguments& arguments) {
   const Channels& of = arguments.of;
-  cudaError_t code = run_rows("batch_norm", stream, of.channels * of.parts, SumsWork{arguments});
+  cudaError_t code = run_rows("batch_norm", stream, of.channels * of.parts, SumsWork{{arguments}});
   if (code == cudaSuccess)
-    code = run_rows("batch_norm", stream, of.channels * of.parts, SquaresWork{arguments});
+    code = run_rows("batch_norm", stream, of.channels * of.parts, SquaresWork{{arguments}});
   if (code == cudaSuccess) code = run_rows("batch_norm", stream, of.channels, MomentsWork{arguments});
   if (code != cudaSuccess) return code;
   return launch_batch_norm_inference(

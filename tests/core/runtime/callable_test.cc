@@ -144,6 +144,8 @@ TEST_F(CallableStep, RefusesValuesThatDoNotFitTheSignature) {
 class CallableMemory : public CallableStep, public ::testing::WithParamInterface<int> {};
 
 TEST_P(CallableMemory, AllocatesNothingInAStepAfterTheFirst) {
+  if (std::getenv("KOLO_VIRTUAL_GPUS") != nullptr)
+    GTEST_SKIP() << "a virtual GPU's kernels are told their memory's other addresses anew in each step";
   Output sum = x;
   for (int i = 0; i < 50; ++i) sum = add(s, sum, add(s, x, sum));
   Session own(graph, {.inter_op_parallelism_threads = GetParam(), .use_per_session_threads = true});

@@ -7,13 +7,13 @@
 #include <thread>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <tests/core/counted_loop.h>
 #include <tests/core/test_ops.h>
+#include <tests/core/wait_op.h>
 
 namespace kolo {
 namespace {
@@ -21,35 +21,9 @@ namespace {
 using testing::call;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-// An asynchronous kernel that completes only when it is cancelled, or released by the test.
-struct Waiting {
-  std::atomic<int> started{0};
-  std::atomic<int> cancelled{0};
-} waiting;
-
-class WaitKernel final : public AsyncKernel, public Cancellable {
- public:
-  void start(KernelContext&, Completion done) override {
-    done_ = done;
-    ++waiting.started;
-  }
-  void cancel() override {
-    ++waiting.cancelled;
-    done_(std::make_exception_ptr(CancelledError("the wait was cancelled")));
-  }
-
- private:
-  Completion done_;
-};
-const RegisterOp wait_op(OpSchema("TestWait").input("x", {DType::f32}).output("y").stateful());
-const RegisterKernel wait_kernel("TestWait", "CPU", {},
-                                 KernelFactory([](KernelInit&) { return std::make_unique<WaitKernel>(); }));
-
-void wait_until_started(int count) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (waiting.started < count && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-}
+using testing::wait_in;
+using testing::wait_until_started;
+using testing::waiting;
 
 SessionConfig own_threads(int threads) {
   return {.inter_op_parallelism_threads = threads, .use_per_session_threads = true};
@@ -60,7 +34,10 @@ class SessionLimits : public ::testing::Test {
   SessionLimits() { waiting.started = waiting.cancelled = 0; }
   Graph graph;
   const Scope s{graph};
-  const Output endless = s.add("TestWait", {constant(s, 1.0f)});
+  // Where a test's nodes wait for each other, or count threads: a GPU's stream has one, for one after the
+  // other.
+  const Scope on_threads = s.device("/cpu:0");
+  const Output endless = wait_in(s);
 };
 
 TEST_F(SessionLimits, EndsARunWhoseTimeIsOver) {
@@ -117,8 +94,6 @@ Output nested_loops(const Scope& s, const std::function<Operation(const Scope&)>
       s, 1000, [&](const Scope& outer) -> Operation { return testing::counted_loop(outer, 1000, effect); });
 }
 
-Operation wait_in(const Scope& s) { return s.add("TestWait", {constant(s, 1.0f)}); }
-
 TEST_F(SessionLimits, EndsAKernelThatWaitsInALoopWhenTheTimeIsOver) {
   const Output loop = nested_loops(s, wait_in);
   Session session(graph);
@@ -164,7 +139,8 @@ TEST_F(SessionLimits, EndsAKernelThatWaitsInALoopWhenANodeBesideTheLoopFails) {
     wait_until_started(2);
     throw DataLossError("bad luck");
   };
-  const Output failing = call(s, 1), first = nested_loops(s, wait_in), second = nested_loops(s, wait_in);
+  const Output failing = call(on_threads, 1);
+  const Output first = nested_loops(s, wait_in), second = nested_loops(s, wait_in);
   Session session(graph, own_threads(3));
   EXPECT_THAT(
       [&] {
@@ -227,7 +203,7 @@ TEST_F(SessionLimits, RunOnTheCallersThreadAloneWhereTheyAreToldTo) {
     ids.push_back(std::this_thread::get_id());
   };
   Outputs values;
-  for (int i = 0; i < 20; ++i) values.push_back(call(s, i));
+  for (int i = 0; i < 20; ++i) values.push_back(call(on_threads, i));
   Session negative(graph, {.inter_op_parallelism_threads = -1});
   negative.run(values);
   Session pooled(graph, own_threads(3));
@@ -240,7 +216,7 @@ TEST_F(SessionLimits, RunOnTheCallersThreadAloneWhereTheyAreToldTo) {
 TEST_F(SessionLimits, PicksOneOfItsPoolsForEachRun) {
   Session session(graph, {.session_inter_op_thread_pool = {{.num_threads = 1}, {.num_threads = 2}}});
   EXPECT_EQ(session.inter_op_threads(), 1);
-  const Output a = call(s, 1), b = call(s, 2);
+  const Output a = call(on_threads, 1), b = call(on_threads, 2);
   // Each node waits for the other: pool 1 has the threads for that.
   std::atomic<int> started{0};
   testing::on_call = [&](std::int64_t) {

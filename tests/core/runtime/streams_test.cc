@@ -17,7 +17,9 @@
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/runtime/stream_kernels.h>
+#include <tests/core/counted_loop.h>
 #include <tests/core/test_ops.h>
+#include <tests/core/wait_op.h>
 
 namespace kolo {
 namespace {
@@ -115,6 +117,74 @@ TEST(StreamsOfAStep, TellAnErrorAtTheEndAndDoNothingBehindIt) {
   session.run(Operation(update.node));
   EXPECT_TRUE(came_behind);
   EXPECT_EQ(session.run(v.read()).value<float>(), 2) << "the session goes on";
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(StreamsOfAStep, EndItWhereTheHostWaitsForSomethingElse) {
+  Graph graph;
+  const Scope s(graph);
+  const Output failing = call(s.device("/gpu:0"), 7), endless = testing::wait_in(s.device("/cpu:0"));
+  Session session(graph, with_gpus(1));
+  testing::waiting.started = testing::waiting.cancelled = 0;
+  testing::on_call = [](std::int64_t) {
+    testing::wait_until_started(1);
+    throw DataLossError("bad luck");
+  };
+  for (int run = 1; run <= 2; ++run) {
+    testing::waiting.started = 0;
+    EXPECT_THAT(
+        [&] {
+          session.run(std::vector<Fetch>{Operation(failing.node), endless});
+        },
+        ThrowsMessage<DataLossError>(HasSubstr("bad luck [node \"call7\"")));
+    EXPECT_EQ(testing::waiting.cancelled, run);
+  }
+  testing::on_call = [](std::int64_t) {};
+}
+
+// The caller's thread is in the loop, whose own steps have no stream to ask.
+TEST(StreamsOfAStep, EndALoopOfTheHostBesideThem) {
+  Graph graph;
+  const Scope s(graph);
+  const Output failing = call(s.device("/gpu:0"), 7);
+  const Output loop = testing::counted_loop(
+      s.device("/cpu:0"), 1000, [](const Scope& body) -> Operation { return testing::wait_in(body); });
+  SessionConfig config = with_gpus(1);
+  config.inter_op_parallelism_threads = -1;
+  Session session(graph, config);
+  testing::waiting.started = 0;
+  testing::on_call = [](std::int64_t) {
+    testing::wait_until_started(1);
+    throw DataLossError("bad luck");
+  };
+  EXPECT_THAT(
+      [&] {
+        session.run(std::vector<Fetch>{Operation(failing.node), loop});
+      },
+      ThrowsMessage<DataLossError>(HasSubstr("bad luck [node \"call7\"")));
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(StreamsOfAStep, DoNotBeginWhatIsLeftWhenTheHostFails) {
+  Graph graph;
+  const Scope s(graph);
+  Output x = call(s.device("/gpu:0"), 0);
+  for (int i = 1; i < 100; ++i) x = call(s.device("/gpu:0"), 1, {x});
+  const Output failing = call(s.device("/cpu:0"), 7);
+  Session session(graph, with_gpus(1));
+  std::atomic<int> calls = 0;
+  std::atomic<bool> fails = true;
+  testing::on_call = [&](std::int64_t tag) {
+    if (tag == 7 && fails) throw DataLossError("bad luck");
+    ++calls;
+    if (fails) std::this_thread::sleep_for(5ms);
+  };
+  EXPECT_THROW(session.run(std::vector<Fetch>{Operation(x.node), Operation(failing.node)}), DataLossError);
+  EXPECT_LT(calls, 100);
+  fails = false;
+  calls = 0;
+  session.run(std::vector<Fetch>{Operation(x.node), Operation(failing.node)});
+  EXPECT_EQ(calls, 101) << "the session goes on";
   testing::on_call = [](std::int64_t) {};
 }
 
