@@ -1,8 +1,10 @@
 #include <kolo/core/kernels/transfer.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
+#include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {
@@ -27,21 +29,28 @@ class RecvKernel final : public Kernel {
   bool has_shape_;
 };
 
-class FenceKernel final : public AsyncKernel {
+class FenceKernel final : public AsyncKernel, public Cancellable {
  public:
   explicit FenceKernel(KernelInit& init) : stream_(*init.resource<Stream>()) {}
 
   void start(KernelContext&, Completion done) override {
     done_ = done;
-    stream_.when_done([this](std::exception_ptr error) {
-      // A copy: once it is called, the next step may have started this kernel again.
-      const Completion end = done_;
-      end(std::move(error));
-    });
+    is_waiting_.store(true);
+    stream_.when_done([this](std::exception_ptr error) { end(std::move(error)); });
   }
+  // A GPU may have ceased to answer. The end of the step waits for its streams, for a while.
+  void cancel() override { end(nullptr); }
 
  private:
+  void end(std::exception_ptr error) {
+    if (!is_waiting_.exchange(false)) return;
+    // A copy: once it is called, the next step may have started this kernel again.
+    const Completion done = done_;
+    done(std::move(error));
+  }
+
   Stream& stream_;
+  std::atomic<bool> is_waiting_{false};
   Completion done_;  // kept here: a closure that held it would be allocated at each step
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/deferred_check.h>
 #include <kolo/core/runtime/node_error.h>
@@ -110,7 +111,7 @@ class WaitedKernel final : public AsyncKernel, public StreamKernel {
   Completion done_;
 };
 
-class ToldKernel final : public AsyncKernel {
+class ToldKernel final : public AsyncKernel, public Cancellable {
  public:
   ToldKernel(std::unique_ptr<Kernel> kernel, std::shared_ptr<StreamErrors> errors, Stream& fence)
       : kernel_(std::move(kernel)), errors_(std::move(errors)), fence_(fence) {}
@@ -120,6 +121,9 @@ class ToldKernel final : public AsyncKernel {
     done_ = done;
     if (passed_) fence_.record(*passed_);
     static_cast<AsyncKernel&>(*kernel_).start(context, {&ToldKernel::end, this, 0});
+  }
+  void cancel() override {
+    if (auto* const waiting = dynamic_cast<Cancellable*>(kernel_.get())) waiting->cancel();
   }
   StreamEvent& passed() {
     if (!passed_) passed_ = fence_.make_event();

@@ -239,6 +239,18 @@ TEST(StreamsOfAStep, CountTowardsItsDeadline) {
   session.run(Operation(slow.node));
 }
 
+// A fetch puts a fence behind the kernel. What the step holds is lost: the kernel may still write to it.
+TEST(StreamsOfAStep, EndThoughAGpuNoLongerAnswers) {
+  Graph graph;
+  const Output hung = call(Scope(graph).device("/gpu:0"), 1);
+  Session session(graph, with_gpus(1));
+  std::promise<void> answer;
+  testing::on_call = [waits = answer.get_future().share()](std::int64_t) { waits.wait(); };
+  EXPECT_THROW(session.run(hung, {}, {.timeout_in_ms = 50}), DeadlineExceededError);
+  answer.set_value();
+  testing::on_call = [](std::int64_t) {};
+}
+
 TEST(StreamsOfAStep, BringTheConditionOfABranchToTheHost) {
   Graph graph;
   const Scope s = Scope(graph).device("/gpu:0");
