@@ -5,7 +5,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/partitioned_variables.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/optimizer/momentum.h>
 
 namespace kolo {
 namespace {
@@ -25,6 +27,10 @@ class DeviceSetter : public ::testing::Test {
 
   static Variable variable(const Scope& s, const Shape& shape = {2}, VariableOptions options = {}) {
     return Variable(s.named("v"), zeros(s, DType::f32, shape), options);
+  }
+  // The third variable.
+  static Variable variable_of_step(const Scope& s) {
+    return Variable(s.named("step"), zeros(s, DType::i64, {}), {.trainable = false});
   }
   static std::string device_of(const Operation& op) { return op.node->requested_device(); }
   static std::string device_of(const Variable& v) { return device_of(Operation(v.ref().node)); }
@@ -69,6 +75,39 @@ TEST_F(DeviceSetter, LetsInitialiserAndReadFollowTheirVariable) {
 TEST_F(DeviceSetter, LeavesLocalVariablesToTheWorker) {
   EXPECT_EQ(device_of(variable(s_, {}, {.trainable = false, .local = true})), "/job:worker");
   EXPECT_EQ(device_of(variable(s_)), "/job:ps/task:0");
+}
+
+// Row 23.
+TEST_F(DeviceSetter, TakesEachPartOfAVariableForOne) {
+  const Variable a = variable(s_);
+  const PartitionedVariable e = partitioned_variable(
+      s_.named("e"), {11, 4}, [](const Scope& s, const Shape& part) { return zeros(s, DType::f32, part); },
+      fixed_size(3));
+  const Variable b = variable(s_), local = variable(s_, {2}, {.trainable = false, .local = true}),
+                 c = variable(s_);
+  EXPECT_EQ(device_of(a), "/job:ps/task:0");
+  std::vector<std::string> devices;
+  std::vector<std::int64_t> rows;
+  for (const Variable& part : e.parts()) {
+    devices.push_back(device_of(part));
+    rows.push_back(part.shape().dim(0));
+    EXPECT_EQ(part.name(), "e/part_" + std::to_string(rows.size() - 1));
+  }
+  EXPECT_THAT(devices, ElementsAre("/job:ps/task:1", "/job:ps/task:0", "/job:ps/task:1"));
+  EXPECT_THAT(rows, ElementsAre(4, 4, 3));
+  EXPECT_EQ(device_of(b), "/job:ps/task:0");
+  EXPECT_EQ(device_of(local), "/job:worker");
+  EXPECT_EQ(device_of(c), "/job:ps/task:1");
+}
+
+TEST_F(DeviceSetter, LetsSlotsAndUpdatesFollowTheirVariable) {
+  const Variable v = variable(s_), w = variable(s_);
+  MomentumOptimizer momentum(0.1, 0.9);
+  Scope s = s_;
+  momentum.minimize(s, square(s, add(s, v, w)), {.global_step = variable_of_step(s)});
+  EXPECT_EQ(device_of(momentum.find_slot(v, "momentum")), "/job:ps/task:0");
+  EXPECT_EQ(device_of(momentum.find_slot(w, "momentum")), "/job:ps/task:1");
+  EXPECT_EQ(device_of(variable(s_)), "/job:ps/task:1");
 }
 
 TEST_F(DeviceSetter, TakesOtherDevicesOpsAndStrategies) {
