@@ -60,17 +60,17 @@ void dynamic_partition(KernelContext& context) {
   });
 }
 
+constexpr std::int64_t kMostRows = std::int64_t{1} << 48;  // of elements that any shape may have
+
 std::int64_t rows_named(const KernelContext& context, int parts) {
   std::int64_t rows = 0;
-  for (int k = 0; k < parts; ++k)
-    with_numbers(context.input(parts + k), [&](const auto* numbers) {
-      for (std::int64_t i = 0; i < context.input(parts + k).elements(); ++i) {
-        if (numbers[i] < 0)
-          throw InvalidArgumentError("Index {} at offset {} in indices is out of range: it is negative",
-                                     numbers[i], i);
-        rows = std::max<std::int64_t>(rows, std::int64_t{numbers[i]} + 1);
-      }
+  for (int k = 0; k < parts; ++k) {
+    const std::int64_t count = context.input(parts + k).elements();
+    detail::with_row_numbers(context.input(parts + k), kMostRows, [&](const auto* numbers) {
+      for (std::int64_t i = 0; i < count; ++i)
+        rows = std::max<std::int64_t>(rows, numbers[i] + std::int64_t{1});
     });
+  }
   return rows;
 }
 

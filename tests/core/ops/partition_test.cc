@@ -128,7 +128,9 @@ TEST(DynamicStitch, KeepsTheLastOfSeveral) {
   EXPECT_THAT(y.span<float>(), ElementsAre(7, 8, 20, 21));
 }
 
-TEST(DynamicStitch, NamesANegativeIndex) {
+TEST(DynamicStitch, NamesAnIndexThatNoTensorHas) {
+  EXPECT_THAT([] { stitched({kRows.rows(0, 1)}, {Tensor::of<std::int64_t>({1}, {INT64_MAX})}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("at offset 0 in indices is out of range")));
   EXPECT_THAT(
       [] {
         stitched({kRows.rows(0, 2)}, {numbers({0, -3})});
