@@ -90,6 +90,26 @@ function(kolo_shared_library)
   set_target_properties(kolo PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
+# kolo_part(cluster SOURCES … PUBLIC … PRIVATE …)
+# A shared library beside libkolo, kolo::cluster, for what brings libraries that other programs shall not load. Who links
+# it includes <kolo/cluster.h>; kolo.h does not bring its headers.
+function(kolo_part name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  set(target kolo_${name})
+  add_library(${target} SHARED ${ARG_SOURCES})
+  add_library(kolo::${name} ALIAS ${target})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  list(TRANSFORM ARG_PUBLIC PREPEND ${folder}/)
+  set_property(GLOBAL APPEND PROPERTY KOLO_APART_HEADERS ${ARG_PUBLIC})
+  kolo_bringing_header(${name} "${ARG_PUBLIC}")
+  target_link_libraries(${target} PUBLIC kolo PRIVATE ${ARG_PRIVATE})
+  target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:kolo_build_flags,INTERFACE_COMPILE_OPTIONS>)
+  target_link_options(${target} PRIVATE $<TARGET_PROPERTY:kolo_build_flags,INTERFACE_LINK_OPTIONS>)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
+                        SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
+  set_property(GLOBAL APPEND PROPERTY KOLO_PARTS ${name})
+endfunction()
+
 # Sanitizers name the code of a leak or race when the process ends: by then Open MPI has unloaded its plug-ins.
 function(kolo_keep_plugins_loaded program)
   if(KOLO_SANITIZE)

@@ -3,6 +3,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/partitioned_variables.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/optimizer_internal.h>
 
@@ -115,7 +116,12 @@ Variable RuleOptimizer::create_slot(const Scope& s, const Variable& variable, co
   const std::string name = variable.name() + "/" + this->name();
   const Output initial =
       fill(beside.named(name + "/initial_value"), variable.dtype(), variable.shape(), initial_value);
-  return made = state_variable(beside.named(name), initial);
+  made = state_variable(beside.named(name), initial);
+  if (auto slice = variable_slice(variable)) {  // the slot of a part is that part of the whole's slot
+    slice->whole += made.name().substr(variable.name().size());
+    set_variable_slice(s.graph(), made, *slice);
+  }
+  return made;
 }
 
 Variable RuleOptimizer::create_scalar(const Scope& s, const Variable& neighbour, const std::string& name,

@@ -63,13 +63,34 @@ EngineOptions EngineOptions::from_environment() {
 
 const std::vector<std::string>& known_variables() {
   static const std::vector<std::string> names = {
-      "KOLO_ALLREDUCE",      "KOLO_AUTOTUNE",        "KOLO_AUTOTUNE_LOG",       "KOLO_BUCKET_BYTES",
-      "KOLO_CACHE_CAPACITY", "KOLO_CHUNK_BYTES",     "KOLO_COMM_THREAD_CORE",   "KOLO_CUDA_LIBRARIES",
-      "KOLO_CUDA_LOG",       "KOLO_CUDA_PLUGIN",     "KOLO_CUDA_SYNC",          "KOLO_CYCLE_TIME_MS",
-      "KOLO_DATA_DIR",       "KOLO_F32_WIRE",        "KOLO_FIRST_BUCKET_BYTES", "KOLO_FLIGHT_DIR",
-      "KOLO_FUSION_BYTES",   "KOLO_LAUNCHER",        "KOLO_LOG_LEVEL",          "KOLO_NCCL_INIT_TIMEOUT_S",
-      "KOLO_STALL_ABORT_S",  "KOLO_STALL_WARNING_S", "KOLO_TERMINAL",           "KOLO_TIMELINE",
-      "KOLO_VIRTUAL_GPUS",   "KOLO_WORKSPACE_MIB"};
+      "KOLO_ALLREDUCE",
+      "KOLO_AUTOTUNE",
+      "KOLO_AUTOTUNE_LOG",
+      "KOLO_BUCKET_BYTES",
+      "KOLO_CACHE_CAPACITY",
+      "KOLO_CHUNK_BYTES",
+      "KOLO_CLUSTER",
+      "KOLO_COMM_THREAD_CORE",
+      "KOLO_CUDA_LIBRARIES",
+      "KOLO_CUDA_LOG",
+      "KOLO_CUDA_PLUGIN",
+      "KOLO_CUDA_SYNC",
+      "KOLO_CYCLE_TIME_MS",
+      "KOLO_DATA_DIR",
+      "KOLO_F32_WIRE",
+      "KOLO_FIRST_BUCKET_BYTES",
+      "KOLO_FLIGHT_DIR",
+      "KOLO_FUSION_BYTES",
+      "KOLO_LAUNCHER",
+      "KOLO_LOG_LEVEL",
+      "KOLO_NCCL_INIT_TIMEOUT_S",
+      "KOLO_STALL_ABORT_S",
+      "KOLO_STALL_WARNING_S",
+      "KOLO_TERMINAL",
+      "KOLO_TIMELINE",
+      "KOLO_VIRTUAL_GPUS",
+      "KOLO_WORKSPACE_MIB",
+  };
   return names;
 }
 

@@ -34,6 +34,7 @@ Scope Scope::device(std::string_view spec) const {
 }
 
 Scope Scope::device(DeviceFunction choose) const {
+  if (!choose) return device(nullptr);
   Scope inner = *this;
   inner.device_stack_.insert(inner.device_stack_.begin(), std::move(choose));
   return inner;

@@ -29,7 +29,7 @@ class Scope {
   /// <spec>`, `Unknown attribute: '<k>' in '<spec>'` or `Malformed device specification '<spec>'`.
   Scope device(std::string_view spec) const;
   Scope device(const char* spec) const { return device(std::string_view(spec)); }
-  /// `choose` sees each node as it is made; what it returns replaces the node's device.
+  /// `choose` sees each node as it is made; its answer replaces the node's device. Empty: as nullptr.
   Scope device(DeviceFunction choose) const;
   /// Outer device scopes have no effect inside.
   Scope device(std::nullptr_t) const;

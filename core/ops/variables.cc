@@ -23,6 +23,7 @@ const std::vector<DType> kGpuVariables = {DType::f32, DType::f64, DType::f16, DT
 const RegisterOp variable_op(OpSchema("Variable")
                                  .required_attr("dtype", DType::f32)
                                  .required_attr("shape", Shape())
+                                 .attr("local", false)
                                  .output("ref", "dtype")
                                  .shape([](ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); })
                                  .variable_storage()
@@ -83,7 +84,8 @@ Variable::Variable(const Scope& s, Output initial_value, VariableOptions options
   // Control dependencies are for what runs in a step; waiting for one would make initialisation run half the
   // graph.
   const Scope free = s.without_control_dependencies();
-  storage_ = free.add("Variable", {}, {{"dtype", initial_value.dtype()}, {"shape", shape}}, wished).node;
+  AttrMap attrs = {{"dtype", initial_value.dtype()}, {"shape", shape}, {"local", options.local}};
+  storage_ = free.add("Variable", {}, std::move(attrs), wished).node;
   // Full names: the storage's is unique, so these are.
   const Scope at_storage = Scope(s.graph()).colocate_with(storage_);
   assign_ = at_storage.add("Assign", {ref(), initial_value}, {}, name() + "/Assign").node;

@@ -32,10 +32,11 @@ bool is_name_only(const StepNode& node) {
          node.schema->name() == kFeedOp;
 }
 
-// A view of what a kernel makes: bound anew in each step.
+// A view of what a kernel makes, or of a shape that only a step tells: bound anew in each step.
 bool is_dynamic_view(const StepGraph& graph, int n) {
   const StepNode& node = graph.nodes[n];
   if (!node.schema->is_view()) return false;
+  if (!node.shapes[0].is_fully_known()) return true;
   const StepValue root = graph.memory_root({n, 0});
   const StepNode& maker = graph.nodes[root.node];
   if (maker.schema->is_variable_storage() || maker.schema->name() == "Const" ||
@@ -200,7 +201,7 @@ void Plan::build_nodes(const Kernels& made) {
     // Fed tensors change from run to run: what is a view of one is bound anew with it.
     for (int o = 0; o < node.num_outputs; ++o) {
       const ValueMemory& memory = memory_.values[order_[p]][o];
-      if (memory.kind == Kind::feed && source.schema->is_view())
+      if (memory.kind == Kind::feed && source.schema->is_view() && source.shapes[o].is_fully_known())
         fed_values_.push_back({node.first_value + o,
                                graph_.nodes[memory.root.node].attrs.at("feed").get<int>(), source.shapes[o]});
     }
@@ -288,6 +289,7 @@ Tensor Plan::tensor_for(StepValue value, const Frame& frame) {
   const Shape& shape = graph_.shape(value);
   const DType dtype = graph_.dtype(value);
   const StepNode& root = graph_.nodes[memory.root.node];
+  if (!shape.is_fully_known()) return Tensor();  // made, or bound, by the kernel
   switch (memory.kind) {
     case Kind::arena: return Tensor(dtype, shape, frame.arenas[memory.arena], memory.offset);
     case Kind::placed: {

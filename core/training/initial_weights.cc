@@ -16,6 +16,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state_internal.h>
 #include <kolo/core/training/safetensors.h>
+#include <kolo/core/training/variable_slices.h>
 
 namespace kolo {
 namespace {
@@ -62,7 +63,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 void check_names(const std::vector<Variable>& weights, const InitialWeights& from) {
   std::vector<std::string> known;
-  for (const Variable& weight : weights) known.push_back(weight.name());
+  for (const Variable& weight : weights) known.push_back(detail::in_file(weight).whole);
   for (const auto& [variable, tensor] : from.names)
     if (std::find(known.begin(), known.end(), variable) == known.end())
       throw InvalidArgumentError("initial weights: \"{}\" is no weight of the model{}", variable,
@@ -74,8 +75,9 @@ using Pairs = std::vector<std::pair<Variable, std::string>>;  // with the tensor
 Pairs pairs_of(const std::vector<Variable>& weights, const InitialWeights& from) {
   Pairs pairs;
   for (const Variable& weight : weights) {
-    const auto other = from.names.find(weight.name());
-    const std::string& name = other == from.names.end() ? weight.name() : other->second;
+    const std::string own = detail::in_file(weight).whole;
+    const auto other = from.names.find(own);
+    const std::string& name = other == from.names.end() ? own : other->second;
     if (!name.empty()) pairs.emplace_back(weight, name);
   }
   return pairs;
@@ -84,7 +86,8 @@ Pairs pairs_of(const std::vector<Variable>& weights, const InitialWeights& from)
 void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::string& file) {
   std::vector<std::string> missing, held;
   for (const auto& [weight, name] : pairs)
-    if (reader.entries().count(name) == 0) missing.push_back(name);
+    if (reader.entries().count(name) == 0 && (missing.empty() || missing.back() != name))
+      missing.push_back(name);
   for (const auto& [name, entry] : reader.entries()) held.push_back(name);
   if (!missing.empty())
     throw NotFoundError(
@@ -93,10 +96,10 @@ void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::
         file, listed(missing), held.empty() ? "nothing" : listed(held));
   for (const auto& [weight, name] : pairs) {
     const SafetensorsEntry& entry = reader.entries().at(name);
-    if (entry.dtype != weight.dtype() || entry.shape != weight.shape())
+    const VariableSlice held = detail::in_file(weight);
+    if (entry.dtype != weight.dtype() || entry.shape != held.shape)
       throw InvalidArgumentError("initial weights: \"{}\" is {} {} in {}; variable \"{}\" is {} {}", name,
-                                 entry.dtype, entry.shape, file, weight.name(), weight.dtype(),
-                                 weight.shape());
+                                 entry.dtype, entry.shape, file, held.whole, weight.dtype(), held.shape);
   }
 }
 
@@ -109,10 +112,12 @@ void load_initial_weights(Session& session, const InitialWeights& from) {
   SafetensorsReader reader(file);
   const Pairs pairs = pairs_of(weights, from);
   check_fits(reader, pairs, file);
+  detail::WholeReader wholes([&](const auto& name, const Tensor& into) { reader.read(name, into); });
   for (const auto& [weight, name] : pairs) {
     VariableStorage& storage = detail::storage_of(session, weight);
     Tensor value = detail::memory_for_value(storage);
-    reader.read(name, value);
+    if (const auto slice = variable_slice(weight)) wholes.read(name, *slice, value);
+    else reader.read(name, value);
     detail::write_variable(storage, value);
   }
   log_info("{} of {} weights were read from {}", pairs.size(), weights.size(), file);

@@ -15,6 +15,7 @@
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/core/training/rank_state_internal.h>
+#include <kolo/core/training/variable_slices.h>
 
 namespace kolo {
 namespace {
@@ -38,12 +39,12 @@ bool has_a_file(const std::string& prefix) {
 }
 
 // Under which a checkpoint of one rank holds the variable.
-const std::string& saved_name(const Variable& variable, const RankState& state) {
-  return state.kind == Kind::part ? state.whole.name : variable.name();
+std::string saved_name(const Variable& variable, const RankState& state) {
+  return state.kind == Kind::part ? state.whole.name : detail::in_file(variable).whole;
 }
 
-const Shape& saved_shape(const Variable& variable, const RankState& state) {
-  return state.kind == Kind::part ? state.whole.shape : variable.shape();
+Shape saved_shape(const Variable& variable, const RankState& state) {
+  return state.kind == Kind::part ? state.whole.shape : detail::in_file(variable).shape;
 }
 
 Tensor initialized_value(Session& session, const Variable& variable) {
@@ -98,6 +99,8 @@ std::map<std::string, Tensor> gathered_value(Session& session, const Variable& v
 
 std::optional<std::string> name_of(const CheckpointIndex& index, const Variable& variable,
                                    const RankState& state) {
+  if (const auto slice = variable_slice(variable); slice && state.kind == Kind::shared)
+    return index.tensors.count(slice->whole) > 0 ? std::optional(slice->whole) : std::nullopt;
   return detail::name_in_checkpoint(index, variable, state, world_group().rank(), world_group().size());
 }
 
@@ -114,6 +117,11 @@ void tell_of_other_ranks(const CheckpointIndex& index, const std::vector<Variabl
   }
 }
 
+// What is said of one part of a variable is said of the others, too.
+void add_once(std::vector<std::string>& complaints, std::string complaint) {
+  if (complaints.empty() || complaints.back() != complaint) complaints.push_back(std::move(complaint));
+}
+
 // Another model has all of its variables to complain of.
 std::string first_of(const std::vector<std::string>& complaints) {
   constexpr std::size_t kMost = 5;
@@ -121,6 +129,15 @@ std::string first_of(const std::vector<std::string>& complaints) {
   for (std::size_t i = 0; i < std::min(complaints.size(), kMost); ++i) text += " " + complaints[i];
   if (complaints.size() > kMost) text += fmt::format(" And {} more.", complaints.size() - kMost);
   return text;
+}
+
+// Parts of one variable follow each other.
+std::multimap<std::string, Variable> by_saved_name(const std::vector<Variable>& variables,
+                                                   const detail::RankStates& states) {
+  std::multimap<std::string, Variable> sorted;
+  for (const Variable& variable : variables)
+    sorted.emplace(saved_name(variable, states.of(variable)), variable);
+  return sorted;
 }
 
 void read_part(CheckpointReader& reader, const RankState& state, const Tensor& destination) {
@@ -139,16 +156,19 @@ Saver::Saver(std::vector<Variable> variables, SaverOptions options)
   if (options_.max_to_keep < 0)
     throw InvalidArgumentError("max_to_keep is {}; it must be at least 0", options_.max_to_keep);
   const detail::RankStates states(variables_.front().ref().node->graph());
-  std::set<std::string> names;
+  std::set<std::string> names, wholes;
   for (const Variable& variable : variables_) {
     const RankState& state = states.of(variable);
-    const std::string& name = saved_name(variable, state);
-    if (state.kind != Kind::scratch && !names.insert(name).second)
+    const std::string name = saved_name(variable, state);
+    const bool is_known = variable_slice(variable) && wholes.count(name) > 0;
+    if (variable_slice(variable)) wholes.insert(name);
+    if (state.kind != Kind::scratch && !is_known && !names.insert(name).second)
       throw InvalidArgumentError("At least two variables have the same name: {}", name);
     if (variable.dtype() == DType::string)
       throw InvalidArgumentError("variable \"{}\" has type string, which a checkpoint cannot hold",
                                  variable.name());
   }
+  detail::check_wholes(variables_);
 }
 
 std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step,
@@ -193,6 +213,12 @@ std::map<std::string, Tensor> Saver::tensors_of(Session& session, const Gathered
   for (const Variable& variable : variables_) {
     const RankState& state = states.of(variable);
     if (state.kind == Kind::scratch) continue;
+    if (const auto slice = variable_slice(variable); slice && state.kind == Kind::shared) {
+      Tensor& whole = tensors[slice->whole];
+      if (!whole) whole = Tensor(variable.dtype(), slice->shape);
+      detail::copy_in(initialized_value(session, variable), *slice, whole);
+      continue;
+    }
     std::map<std::string, Tensor> values;
     if (is_spread && state.kind != Kind::shared) values = gathered_value(session, variable, state, gathered);
     else values[saved_name(variable, state)] = whole_value(session, variable, state);
@@ -235,17 +261,18 @@ void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& s
     const auto name = name_of(index, variable, state);
     if (!name && (state.optional || state.kind == Kind::scratch)) continue;
     if (!name) {
-      missing.push_back(fmt::format("Key {} not found in checkpoint.", saved_name(variable, state)));
+      add_once(missing, fmt::format("Key {} not found in checkpoint.", saved_name(variable, state)));
       continue;
     }
     const CheckpointIndex::TensorEntry& found = index.tensors.at(*name);
-    const Shape& shape = saved_shape(variable, state);
+    const Shape shape = saved_shape(variable, state);
     if (found.shape != shape)
-      mismatched.push_back(
+      add_once(
+          mismatched,
           fmt::format("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")",
                       shape, found.shape, *name));
     else if (found.dtype != variable.dtype())
-      mismatched.push_back(fmt::format("\"{}\" is {} in the graph but {} in the checkpoint.", *name,
+      add_once(mismatched, fmt::format("\"{}\" is {} in the graph but {} in the checkpoint.", *name,
                                        variable.dtype(), found.dtype));
   }
   const std::string place = fmt::format(" (checkpoint {})", path);
@@ -265,7 +292,8 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
   check_fits(reader.index(), states, path);
   reader.verify();
   tell_of_other_ranks(reader.index(), variables_, states, path);
-  for (const Variable& variable : variables_) {
+  detail::WholeReader wholes([&](const auto& name, const Tensor& into) { reader.read(name, into); });
+  for (const auto& [saved, variable] : by_saved_name(variables_, states)) {
     const RankState& state = states.of(variable);
     const auto name = name_of(reader.index(), variable, state);
     if (!name) {
@@ -274,7 +302,9 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
     }
     VariableStorage& storage = detail::storage_of(session, variable);
     Tensor value = detail::memory_for_value(storage);
+    const auto slice = variable_slice(variable);
     if (state.kind == Kind::part) read_part(reader, state, value);
+    else if (slice) wholes.read(*name, *slice, value);
     else reader.read(*name, value);
     detail::write_variable(storage, value);
   }

@@ -27,9 +27,10 @@ struct SaverOptions {
 /// One process writes a folder. One thread, between runs of the session.
 class Saver {
  public:
-  /// Over the graph's global variables as they are now; scratch (rank_state.h) is left out. Throws
-  /// InvalidArgumentError `No variables to save`, `At least two variables have the same name: <n>`, or for a
-  /// variable of strings.
+  /// Over the graph's global variables as they are now; scratch (rank_state.h) is left out. The parts of a
+  /// partitioned variable are one tensor in a checkpoint, and any number of parts is restored from it. Throws
+  /// InvalidArgumentError `No variables to save`, `At least two variables have the same name: <n>`, for a
+  /// variable of strings, or for some of the parts of a variable without the others.
   explicit Saver(const Graph& graph, SaverOptions options = {});
   explicit Saver(std::vector<Variable> variables, SaverOptions options = {});
 

@@ -8,6 +8,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/partitioned_variables.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/distributed_optimizer.h>
@@ -133,6 +134,38 @@ TEST(SparseGradients, ManyStepsGiveTheSameTableAsWholeOnes) {
     b = whole.step(rows, value);
   }
   for (std::int64_t i = 0; i < a.elements(); ++i) EXPECT_NEAR(a.data<float>()[i], b.data<float>()[i], 1e-4);
+}
+
+// How many rows of a part a rank uses, none perhaps, only the step tells.
+TEST(SparseGradients, OfATableInPartsAreThoseOfAWholeOne) {
+  for (const std::int64_t rows : {1000, 10}) {
+    Table whole(rows, "momentum");
+    Graph graph;
+    Scope s(graph);
+    const PartitionedVariable table = partitioned_variable(
+        s.named("table"), {rows, 2},
+        [](const Scope& in, const Shape& part) { return zeros(in, DType::f32, part); }, fixed_size(3));
+    const Output ids = placeholder(s, DType::i32, {-1}), factors = placeholder(s, DType::f32, {-1, 2});
+    const Output found = embedding_lookup(s, table, ids, PartitionStrategy::div), value = table.read(s);
+    DistributedOptimizer optimizer(make_optimizer("momentum", {.learning_rate = 1.0, .momentum = 0.5}));
+    const Operation train = optimizer.minimize(s, mul(s, found, factors));
+    const Operation initializer = global_variables_initializer(s);
+    Session session(graph);
+    session.run(initializer);
+    for (const std::vector<std::int32_t>& used :
+         {std::vector<std::int32_t>{rank(), 9, 9}, std::vector<std::int32_t>{9, 5},
+          std::vector<std::int32_t>{}}) {
+      const Tensor expected = whole.step(used, static_cast<float>(rank() + 1));
+      const std::vector<float> values(2 * used.size(), static_cast<float>(rank() + 1));
+      session.run(train,
+                  {{ids, tensor_of(used)},
+                   {factors, tensor_of(values).reshaped({static_cast<std::int64_t>(used.size()), 2})}});
+      const std::vector<float> found_values = elements<float>(session.run(value));
+      for (std::int64_t i = 0; i < expected.elements(); ++i)
+        ASSERT_NEAR(found_values[static_cast<std::size_t>(i)], expected.data<float>()[i], 1e-5)
+            << i << " of " << rows;
+    }
+  }
 }
 
 TEST(SparseGradients, OfTablesThatDifferAreFoundBeforeTheFirstStep) {

@@ -26,6 +26,10 @@ expect "step 1, loss 2.302585"
 # Ops of core and of collectives: none of the registering files was lost by a linker.
 for op in Const Variable MatMul Conv2D SparseSoftmaxCrossEntropyWithLogits ApplyAdagrad GroupAllReduce BucketAllReduce; do expect "op $op"; done
 
+output=$("$work/outside/clustered")
+expect "ClusterSpec({'ps': ['p:1']})"
+if ldd "$work/outside/outside" | grep kolo_cluster; then echo "outside loads what it does not use" >&2; exit 1; fi
+
 # The longest C++ block is the program.
 mkdir "$work/readme"
 block() {  # LANGUAGE

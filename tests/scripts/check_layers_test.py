@@ -78,6 +78,11 @@ class CheckLayers(unittest.TestCase):
         self.write("collectives/reduce/reduce.h", "")
         self.expect_finding("collectives/transport/copy.h:1")
 
+    def test_finds_the_library_including_the_room_above_it(self):
+        self.write("core/cluster/server.h", "")
+        self.write("optimizer/sync.h", "#include <kolo/core/cluster/server.h>\n")
+        self.expect_finding("optimizer/sync.h:1", "<kolo/core/cluster/server.h>", "against the arrows")
+
     def test_finds_a_room_that_has_no_floor(self):
         self.write("collectives/ring.h", "#include <kolo/collectives/algorithms/ring.h>\n")
         self.expect_finding("collectives/ring.h:1")

@@ -96,6 +96,10 @@ TEST_F(DeviceScope, OfNullptrHidesAllOuterOnes) {
   EXPECT_EQ(device_of(none.device("/gpu:0")), "/device:GPU:0");
 }
 
+TEST_F(DeviceScope, OfAnEmptyFunctionHidesAllOuterOnes) {
+  EXPECT_EQ(device_of(s.device("/job:worker").device(DeviceFunction())), "");
+}
+
 TEST_F(DeviceScope, OfAnOuterFunctionBeatsAnInnerText) {
   const Scope overwriting = s.device([](const Node&) { return "/job:overwrite"; });
   EXPECT_EQ(device_of(overwriting.device("/job:ps")), "/job:overwrite");

@@ -49,6 +49,8 @@ const std::map<std::string, const char*> kExempt = {
     {"Placeholder value", "has none: it is fed"},
     {"ShardOf shape", "has none"},
     {"ShardOf value", "has none: it is a note, never run"},
+    {"SliceOf shape", "has none"},
+    {"SliceOf value", "has none: it is a note, never run"},
     {"Variable value", "is a place, read through Identity"},
     {"VariablePart value", "is a place, read through Identity"},
     {"_Fence shape", "has none"},

@@ -81,14 +81,14 @@ TEST(Place, HasNoGpuKernelForWholeNumberVariables) {
   const Variable v(s.named("v"), constant(s, Tensor::scalar<std::int32_t>(1)));
   Placements placements;
   StepGraph step = step_for({v.initializer()});
-  EXPECT_THAT(
-      [&] { place(step, local_placer(kCpuAndGpus), placements); },
-      ThrowsMessage<InvalidArgumentError>(
-          AllOf(HasSubstr("Cannot assign a device to node 'v': Could not satisfy explicit device "
-                          "specification '/device:GPU:0' because no supported kernel for GPU devices is "
-                          "available."),
-                HasSubstr("Colocation Debug Info:"), HasSubstr("Variable: CPU "),
-                HasSubstr("[[Node: v = Variable[dtype=DT_INT32, shape=[], _device=\"/device:GPU:0\"]()]]"))));
+  EXPECT_THAT([&] { place(step, local_placer(kCpuAndGpus), placements); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(
+                  HasSubstr("Cannot assign a device to node 'v': Could not satisfy explicit device "
+                            "specification '/device:GPU:0' because no supported kernel for GPU devices is "
+                            "available."),
+                  HasSubstr("Colocation Debug Info:"), HasSubstr("Variable: CPU "),
+                  HasSubstr("[[Node: v = Variable[dtype=DT_INT32, local=false, shape=[], "
+                            "_device=\"/device:GPU:0\"]()]]"))));
   place(step, local_placer(kCpuAndGpus, kSoft), placements);
   EXPECT_EQ(local(node_named(step, "v").device), "CPU:0");
   EXPECT_EQ(local(node_named(step, "v/Assign").device), "CPU:0");

@@ -8,6 +8,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {
@@ -66,6 +67,20 @@ TEST_F(UnknownShapes, AreSeenThroughViews) {
   const Output known = reshape(s_, x_, {2, 3});
   EXPECT_THAT(run(neg(s_, known), true).span<float>(), ElementsAre(-1, -2, -3, -1, -2, -3));
   EXPECT_THAT([&] { run(known, false); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("3 elements")));
+}
+
+TEST_F(UnknownShapes, AreGivenToValuesOfKnownShapes) {
+  const Tensor six = Tensor::of<float>({6}, {1, 2, 3, 4, 5, 6});
+  const Output fed = placeholder(s_, DType::f32, {6}), fixed = constant(s_, six);
+  const Variable variable(s_.named("v"), fixed);
+  session_.run(variable.initializer());
+  for (const Output& known : {fixed, fed, variable.read(), neg(s_, neg(s_, fed))})
+    for (const Output& shaped :
+         {reshape_like(s_, known, x_), neg(s_, reshape_like(s_, neg(s_, known), x_))}) {
+      const Tensor value = session_.run(shaped, {{two_, Tensor::scalar(true)}, {fed, six}});
+      EXPECT_EQ(value.shape(), (Shape{2, 3}));
+      EXPECT_THAT(value.span<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+    }
 }
 
 TEST_F(UnknownShapes, ThatDoNotFitAreAnErrorThatNamesTheNode) {
