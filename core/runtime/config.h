@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ struct RunOptions {
   std::int64_t timeout_in_ms = 0;  // 0: the session's. When it passes, the run is cancelled and throws
                                    // DeadlineExceededError `Timed out waiting for notification`
   int inter_op_thread_pool = 0;    // of the session's pools; −1: the caller's thread alone
+  /// A stop request cancels the run, as close() does: CancelledError `The run was stopped by its stop_token.`
+  std::stop_token stop_token = {};
 };
 
 }  // namespace kolo

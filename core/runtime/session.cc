@@ -38,7 +38,8 @@ Session::Impl::Run::Run(Impl& session, const RunOptions& options)
     : session_(session),
       options_(options),
       pool_(session.pools_.at(options.inter_op_thread_pool)),
-      deadline_(deadline_of(options, session.state_.config())) {
+      deadline_(deadline_of(options, session.state_.config())),
+      on_stop_(options.stop_token, Cancel{cancellation_}) {
   MutexLock lock(session_.mutex_);
   if (session_.reset_) throw CancelledError("{}", kSessionReset);
   if (session_.closed_) throw FailedPreconditionError("Attempted to use a closed Session.");
@@ -52,6 +53,10 @@ Session::Impl::Run::~Run() {
   if (next_ != nullptr) next_->previous_ = previous_;
   (previous_ != nullptr ? previous_->next_ : session_.runs_) = next_;
   if (session_.runs_ == nullptr) session_.idle_.notify_all();
+}
+
+void Session::Impl::Run::Cancel::operator()() const {
+  cancellation.cancel(std::make_exception_ptr(CancelledError("The run was stopped by its stop_token.")));
 }
 
 void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata) {

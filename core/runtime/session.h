@@ -48,8 +48,8 @@ class Session {
   /// Throws what the first failing kernel threw, with the node's name, op and device added; the rest of the
   /// step is cancelled. TensorFlow's texts for what cannot be run: InvalidArgumentError for feeds and fetches
   /// that do not fit the graph, NotFoundError for names that are not in it, FailedPreconditionError for a
-  /// closed session or an empty graph, CancelledError when close() ends the run, DeadlineExceededError when
-  /// its time is over.
+  /// closed session or an empty graph, CancelledError when close() or a stop token ends the run,
+  /// DeadlineExceededError when its time is over.
   std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds = {},
                           const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
     return run_step(fetches, feeds, {}, options, metadata);

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
@@ -59,6 +60,11 @@ class Session::Impl {
     ThreadPool* pool_;
     std::optional<std::chrono::steady_clock::time_point> deadline_;
     StepCancellation cancellation_;
+    struct Cancel {
+      StepCancellation& cancellation;
+      void operator()() const;
+    };
+    const std::stop_callback<Cancel> on_stop_;
     Run* next_ = nullptr;  // in the session's list
     Run* previous_ = nullptr;
   };

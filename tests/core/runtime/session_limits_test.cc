@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <stop_token>
 #include <thread>
 
 #include <kolo/core/base/error.h>
@@ -86,6 +87,45 @@ TEST_F(SessionLimits, CancelsRunsUnderWayWhenItIsClosed) {
   session.close();
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(cancelled, 2);
+}
+
+TEST_F(SessionLimits, EndsTheRunWhoseTokenIsAskedToStop) {
+  Session session(graph);
+  std::stop_source stop;
+  std::atomic<bool> other_ended{false};
+  std::thread other([&] {
+    EXPECT_THAT([&] { session.run(endless); }, ThrowsMessage<CancelledError>(HasSubstr("Session::close()")));
+    other_ended = true;
+  });
+  std::thread stopping([&] {
+    wait_until_started(2);
+    stop.request_stop();
+  });
+  EXPECT_THAT([&] { session.run({endless}, {}, {.stop_token = stop.get_token()}); },
+              ThrowsMessage<CancelledError>(HasSubstr("The run was stopped by its stop_token.")));
+  stopping.join();
+  EXPECT_FALSE(other_ended);
+  session.close();
+  other.join();
+}
+
+TEST_F(SessionLimits, StartsNothingOfARunWhoseTokenHasBeenAskedToStop) {
+  Session session(graph);
+  std::stop_source stop;
+  const Callable callable = session.make_callable({.fetches = {endless}}, {.stop_token = stop.get_token()});
+  stop.request_stop();
+  EXPECT_THROW(session.run({endless}, {}, {.stop_token = stop.get_token()}), CancelledError);
+  EXPECT_THROW(callable(), CancelledError);
+  EXPECT_EQ(waiting.started, 0);
+}
+
+TEST_F(SessionLimits, OutlivesTheTokenOfARunThatIsOver) {
+  Session session(graph);
+  std::stop_source stop;
+  const Output two = call(s, 2);
+  EXPECT_EQ(session.run({two}, {}, {.stop_token = stop.get_token()})[0].value<float>(), 2);
+  stop.request_stop();
+  EXPECT_EQ(session.run(two).value<float>(), 2);
 }
 
 // A loop in a loop, in whose iterations `effect` happens.
