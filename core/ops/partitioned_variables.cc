@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -255,7 +256,9 @@ Output embedding_lookup(const Scope& s, const std::vector<Variable>& parts, Outp
   for (const Variable& part : parts) rows += part.shape().dim(0);
   const auto count = static_cast<int>(parts.size());
   const Scope inside = s.name_scope(s.wished_name("embedding_lookup"));
-  const Output flat = reshape(inside, ids, {-1});
+  // The arithmetic of their places counts all rows.
+  const bool is_large = rows > std::numeric_limits<std::int32_t>::max();
+  const Output flat = reshape(inside, is_large ? cast(inside, ids, DType::i64) : ids, {-1});
   const Output positions = cumsum(inside, ones_like(inside, flat), 0, {.exclusive = true});
   const Places places = places_of(inside, flat, rows, count, strategy);
   const Outputs own_rows = dynamic_partition(inside, places.rows, places.parts, count);

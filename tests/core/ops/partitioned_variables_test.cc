@@ -257,6 +257,16 @@ TEST_F(PartitionedVariables, AreLookedUpWithMorePartsThanRows) {
     EXPECT_THAT(run(embedding_lookup(s_, parts, ids, strategy)).span<float>(), ElementsAre(1, 0));
 }
 
+// Variables without memory: nothing is run.
+TEST_F(PartitionedVariables, OfMoreRowsThan32BitsCountAreLookedUpWith64) {
+  const PartitionedVariable e =
+      partitioned_variable(s_.named("e"), {std::int64_t{3} << 30, 1}, kZeros, fixed_size(2));
+  const Output found =
+      embedding_lookup(s_.named("find"), e, placeholder(s_, DType::i32, {4}), PartitionStrategy::div);
+  EXPECT_EQ(found.shape(), (Shape{4, 1}));
+  EXPECT_EQ(graph_.find_node("find/DynamicPartition")->input(0).dtype(), DType::i64);
+}
+
 TEST_F(PartitionedVariables, AreNoTableWhereTheirRowsAreCutOrUneven) {
   const Output ids = constant(s_, Tensor::of<std::int32_t>({1}, {0}));
   const PartitionedVariable columns = numbered({2, 5}, fixed_size(2, 1), 1);
