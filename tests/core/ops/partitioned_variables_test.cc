@@ -174,6 +174,7 @@ TEST_F(PartitionedVariables, RefuseWhatDoesNotFit) {
   refuses(
       {4}, [](const Scope& s, const Shape& part) { return zeros(s, DType::f64, part); }, fixed_size(2),
       "made f64 [2]");
+  EXPECT_EQ(global_variables(graph_).size(), 0U);
 }
 
 TEST_F(PartitionedVariables, SayOfWhatTheyAreSlices) {
