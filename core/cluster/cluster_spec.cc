@@ -78,6 +78,15 @@ ClusterSpec::ClusterSpec(const std::map<std::string, Tasks>& jobs) {
   check();
 }
 
+ClusterSpec::ClusterSpec(const std::map<std::string, std::vector<std::string>>& jobs) {
+  for (const auto& [job, tasks] : jobs) jobs_[job] = Tasks(tasks).by_index();
+  check();
+}
+
+ClusterSpec::ClusterSpec(std::map<std::string, std::map<int, std::string>> jobs) : jobs_(std::move(jobs)) {
+  check();
+}
+
 void ClusterSpec::check() const {
   std::map<std::string, std::string> tasks_at;  // by address, in the one form that each has
   for (const auto& [job, tasks] : jobs_) {

@@ -42,6 +42,8 @@ class ClusterSpec {
   /// with which each task listens somewhere else).
   ClusterSpec(std::initializer_list<std::pair<const std::string, Tasks>> jobs);
   explicit ClusterSpec(const std::map<std::string, Tasks>& jobs);
+  explicit ClusterSpec(const std::map<std::string, std::vector<std::string>>& jobs);
+  explicit ClusterSpec(std::map<std::string, std::map<int, std::string>> jobs);
 
   /// `{"ps": ["p:1", "q:2"], "eval": {"7": "x:70"}}`. Throws InvalidArgumentError as the constructor does,
   /// `The tasks for job '<j>' must be a list or a dictionary from integers to strings.`, and for what is no

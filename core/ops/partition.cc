@@ -48,12 +48,17 @@ Output flattened(const Scope& s, Output x) {
   return x.shape().has_rank() && x.shape().rank() == 1 ? x : reshape(s, x, {-1});
 }
 
+// dys, with zeros where nothing depends on an output.
+Outputs all_of(Scope& s, const Node& op, const Outputs& dys) {
+  Outputs all;
+  for (int k = 0; k < op.num_outputs(); ++k) all.push_back(dys[k] ? dys[k] : zeros_like(s, op.output(k)));
+  return all;
+}
+
 Outputs partition_gradient(Scope& s, const Node& op, const Outputs& dy) {
   const Output partitions = flattened(s, op.input(1));
   const Outputs positions = dynamic_partition(s, positions_of(s, partitions), partitions, op.num_outputs());
-  Outputs parts;
-  for (int k = 0; k < op.num_outputs(); ++k) parts.push_back(dy[k] ? dy[k] : zeros_like(s, op.output(k)));
-  return {reshape_like(s, dynamic_stitch(s, positions, parts), op.input(0)), Output()};
+  return {reshape_like(s, dynamic_stitch(s, positions, all_of(s, op, dy)), op.input(0)), Output()};
 }
 
 const RegisterOp partition_op(OpSchema("DynamicPartition")
@@ -108,6 +113,21 @@ const RegisterOp stitch_op(
           return dx;
         }));
 
+void stitch_grad_shape(ShapeContext& c) {
+  const auto parts = c.attr<std::int64_t>("parts");
+  if (parts != c.num_inputs() - 1)
+    throw InvalidArgumentError("{} parts need as many indices; these are {}", parts, c.num_inputs() - 1);
+  const Shape& dy = c.input(0);
+  if (!dy.has_rank()) return;
+  if (dy.rank() == 0) throw InvalidArgumentError("dy is a scalar; it has no rows");
+  for (int k = 1; k < c.num_inputs(); ++k) {
+    if (!c.input(k).has_rank()) continue;
+    Dims dims = c.input(k).dims();
+    dims.insert(dims.end(), dy.dims().begin() + 1, dy.dims().end());
+    c.set_output(k - 1, Shape(std::move(dims)));
+  }
+}
+
 // Of each tensor's rows those of dy that came from it; 0 for one that a later row has written over.
 const RegisterOp stitch_grad_op(OpSchema("DynamicStitchGrad")
                                     .input("dy", kNumeric)
@@ -115,21 +135,13 @@ const RegisterOp stitch_grad_op(OpSchema("DynamicStitchGrad")
                                     .required_attr("parts", 1)
                                     .output("dx", "parts")
                                     .cpu_only()
-                                    .shape([](ShapeContext& c) {
-                                      if (c.attr<std::int64_t>("parts") != c.num_inputs() - 1)
-                                        throw InvalidArgumentError(
-                                            "{} parts need as many indices; these are {}",
-                                            c.attr<std::int64_t>("parts"), c.num_inputs() - 1);
-                                      const Shape& dy = c.input(0);
-                                      if (!dy.has_rank()) return;
-                                      if (dy.rank() == 0)
-                                        throw InvalidArgumentError("dy is a scalar; it has no rows");
-                                      for (int k = 1; k < c.num_inputs(); ++k) {
-                                        if (!c.input(k).has_rank()) continue;
-                                        Dims dims = c.input(k).dims();
-                                        dims.insert(dims.end(), dy.dims().begin() + 1, dy.dims().end());
-                                        c.set_output(k - 1, Shape(std::move(dims)));
-                                      }
+                                    .shape(stitch_grad_shape)
+                                    .gradient([](Scope& s, const Node& op, const Outputs& ddx) {
+                                      const Outputs indices(op.inputs().begin() + 1, op.inputs().end());
+                                      const Output rows = dynamic_stitch(s, indices, all_of(s, op, ddx));
+                                      Outputs gradients(op.inputs().size());
+                                      gradients[0] = reshape_like(s, rows, op.input(0));
+                                      return gradients;
                                     }));
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -104,6 +105,11 @@ std::int64_t share_of(std::int64_t size, std::int64_t parts, std::int64_t k) {
   return size / parts + (k < size % parts ? 1 : 0);
 }
 
+Shape part_of(const Shape& shape, const Cut& cut, std::int64_t k) {
+  if (shape.rank() == 0) return shape;
+  return shape.with_dim(cut.axis, share_of(shape.dim(cut.axis), cut.parts, k));
+}
+
 Output first_value(const Scope& s, const Shape& shape, const PartInitializer& initializer, DType dtype) {
   const Output value = initializer(s, shape);
   if (!value || value.shape() != shape || value.dtype() != dtype)
@@ -128,21 +134,22 @@ PartitionedVariable partitioned_variable(const Scope& s, const Shape& shape,
   if (!initializer) throw InvalidArgumentError("variable \"{}\": the initializer must be callable", wished);
   const Scope inside = s.name_scope(wished);
   const Scope free = inside.name_scope("initial_value").device(nullptr).without_control_dependencies();
+  Outputs values;  // all of them before any variable: one that is refused leaves none behind
+  for (std::int64_t k = 0; k < cut.parts; ++k)
+    values.push_back(first_value(free, part_of(shape, cut, k), initializer, options.dtype));
   PartitionedVariable made;
   made.shape_ = shape;
   made.axis_ = cut.axis;
   std::int64_t first = 0;
-  for (std::int64_t k = 0; k < cut.parts; ++k) {
-    const std::int64_t size = shape.rank() == 0 ? 0 : share_of(shape.dim(cut.axis), cut.parts, k);
-    const Shape own = shape.rank() == 0 ? shape : shape.with_dim(cut.axis, size);
-    const std::string part = fmt::format("part_{}", k);
-    const Variable variable(inside.named(part), first_value(free, own, initializer, options.dtype),
+  for (const Output& value : values) {
+    const std::string part = fmt::format("part_{}", made.parts_.size());
+    const Variable variable(inside.named(part), value,
                             {.trainable = options.trainable, .local = options.local});
     made.name_ = variable.name().substr(0, variable.name().size() - part.size() - 1);
     set_variable_slice(s.graph(), variable,
                        {.whole = made.name_, .shape = shape, .axis = cut.axis, .first = first});
     made.parts_.push_back(variable);
-    first += size;
+    if (shape.rank() > 0) first += variable.shape().dim(cut.axis);
   }
   return made;
 }
@@ -255,7 +262,9 @@ Output embedding_lookup(const Scope& s, const std::vector<Variable>& parts, Outp
   for (const Variable& part : parts) rows += part.shape().dim(0);
   const auto count = static_cast<int>(parts.size());
   const Scope inside = s.name_scope(s.wished_name("embedding_lookup"));
-  const Output flat = reshape(inside, ids, {-1});
+  // The arithmetic of their places counts all rows.
+  const bool is_large = rows > std::numeric_limits<std::int32_t>::max();
+  const Output flat = reshape(inside, is_large ? cast(inside, ids, DType::i64) : ids, {-1});
   const Output positions = cumsum(inside, ones_like(inside, flat), 0, {.exclusive = true});
   const Places places = places_of(inside, flat, rows, count, strategy);
   const Outputs own_rows = dynamic_partition(inside, places.rows, places.parts, count);

@@ -14,6 +14,7 @@
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state_internal.h>
+#include <kolo/core/training/variable_slices.h>
 
 namespace kolo::detail {
 namespace {
@@ -85,12 +86,12 @@ void tell_of_changes(const CheckpointIndex& index, const Graph& graph, const std
   std::vector<std::string> anew, dropped;
   for (const Variable& variable : global_variables(graph)) {
     const RankState& state = states.of(variable);
-    const std::string& name = state.kind == Kind::part ? state.whole.name : variable.name();
-    used.insert(name);
+    const std::string name = state.kind == Kind::part ? state.whole.name : in_file(variable).whole;
+    const bool is_first = used.insert(name).second;  // of the parts of one whole
     for (int rank = 0; state.kind == Kind::own && rank < ranks_in_checkpoint(index, name); ++rank)
       used.insert(name_of_rank(name, rank));
     const bool told_of = state.optional && (state.kind == Kind::shared || state.kind == Kind::part);
-    if (told_of && index.tensors.count(name) == 0) anew.push_back(name);
+    if (told_of && is_first && index.tensors.count(name) == 0) anew.push_back(name);
   }
   for (const auto& [name, entry] : index.tensors)
     if (used.count(name) == 0) dropped.push_back(name);

@@ -10,6 +10,7 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/optimizer/registry.h>
 
@@ -18,8 +19,9 @@
 namespace kolo {
 namespace {
 
-using testing::ElementsAreArray;
 using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Not;
 using testing::Pointwise;
 
 const Shape kShape = {7, 2};
@@ -123,6 +125,24 @@ TEST(PartitionedVariables, GoOnFromACheckpointWithAnotherNumberOfParts) {
             << name;
       }
     }
+}
+
+TEST(PartitionedVariables, AreNoOtherTrainingWithAnotherNumberOfParts) {
+  const TemporaryDirectory folder;
+  for (const auto& [optimizer, parts, text] : {std::tuple{"momentum", 3, ""},
+                                               {"momentum", 2, ""},
+                                               {"momentum", 0, ""},
+                                               {"adagrad", 3, "1 variable (\"e/Adagrad\") not in it"}}) {
+    Training training(optimizer, parts, true);
+    testing::internal::CaptureStderr();
+    {
+      MonitoredTrainingSession session(training.graph, {.checkpoint_dir = folder.path()});
+      session.run(training.train, {{training.ids, Tensor::of<std::int32_t>({1}, {3})}});
+    }
+    const std::string log = testing::internal::GetCapturedStderr();
+    if (*text == '\0') EXPECT_THAT(log, Not(HasSubstr("is of another training step")));
+    else EXPECT_THAT(log, HasSubstr(text));
+  }
 }
 
 TEST(PartitionedVariables, KeepTheirSlotsInOneTensor) {

@@ -59,6 +59,21 @@ TEST(ClusterSpec, IsFalseWithoutAnyJob) {
   EXPECT_TRUE(ClusterSpec({{"idle", {}}}));
 }
 
+TEST(ClusterSpec, IsMadeOfMaps) {
+  const ClusterSpec spec({{"ps", {"p:1", "q:2"}}, {"idle", {}}});
+  const std::map<std::string, std::vector<std::string>> lists = {{"ps", {"p:1", "q:2"}}, {"idle", {}}};
+  const std::map<std::string, ClusterSpec::Tasks> mixed = {{"ps", {{0, "p:1"}, {1, "q:2"}}},
+                                                           {"idle", std::vector<std::string>()}};
+  EXPECT_EQ(ClusterSpec(lists), spec);
+  EXPECT_EQ(ClusterSpec(mixed), spec);
+  EXPECT_EQ(ClusterSpec(spec.as_map()), spec);
+  expect_refused(
+      [] {
+        ClusterSpec(std::map<std::string, std::map<int, std::string>>{{"ps", {{-1, "p:1"}}}});
+      },
+      "Invalid task index -1 in job 'ps'");
+}
+
 TEST(ClusterSpec, IsReadFromItsText) {
   const ClusterSpec spec = ClusterSpec::from_text("ps|p:1;q:2,worker|w:3");
   const ClusterSpec map({{"worker", {{0, "w:3"}}}, {"ps", {{1, "q:2"}, {0, "p:1"}}}});

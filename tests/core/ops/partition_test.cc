@@ -171,6 +171,14 @@ TEST(DynamicStitch, GradientGoesToTheRowThatStayed) {
                      {.known_shapes = known_shapes});
 }
 
+TEST(DynamicStitch, GradientCanBeDifferentiatedAgain) {
+  for (const int part : {0, 1})
+    expect_gradients({test_numbers({4, 2})}, [&](Scope& s, const Outputs& x) -> Output {
+      const Outputs inputs = {square(s, x[0]), constant(s, numbers({0, 3, 3})), constant(s, numbers({2, 0}))};
+      return s.add("DynamicStitchGrad", inputs, {{"parts", 2}}).output(part);
+    });
+}
+
 TEST(DynamicStitch, GradientKnowsItsShape) {
   expect_shape({{-1, 3}, {{2, -1}, DType::i32}},
                [](Scope& s, const Outputs& x) -> Output {

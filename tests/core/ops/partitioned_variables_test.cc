@@ -174,6 +174,7 @@ TEST_F(PartitionedVariables, RefuseWhatDoesNotFit) {
   refuses(
       {4}, [](const Scope& s, const Shape& part) { return zeros(s, DType::f64, part); }, fixed_size(2),
       "made f64 [2]");
+  EXPECT_EQ(global_variables(graph_).size(), 0U);
 }
 
 TEST_F(PartitionedVariables, SayOfWhatTheyAreSlices) {
@@ -255,6 +256,16 @@ TEST_F(PartitionedVariables, AreLookedUpWithMorePartsThanRows) {
   const Output ids = constant(s_, Tensor::of<std::int32_t>({2}, {1, 0}));
   for (const PartitionStrategy strategy : {PartitionStrategy::mod, PartitionStrategy::div})
     EXPECT_THAT(run(embedding_lookup(s_, parts, ids, strategy)).span<float>(), ElementsAre(1, 0));
+}
+
+// Variables without memory: nothing is run.
+TEST_F(PartitionedVariables, OfMoreRowsThan32BitsCountAreLookedUpWith64) {
+  const PartitionedVariable e =
+      partitioned_variable(s_.named("e"), {std::int64_t{3} << 30, 1}, kZeros, fixed_size(2));
+  const Output found =
+      embedding_lookup(s_.named("find"), e, placeholder(s_, DType::i32, {4}), PartitionStrategy::div);
+  EXPECT_EQ(found.shape(), (Shape{4, 1}));
+  EXPECT_EQ(graph_.find_node("find/DynamicPartition")->input(0).dtype(), DType::i64);
 }
 
 TEST_F(PartitionedVariables, AreNoTableWhereTheirRowsAreCutOrUneven) {
