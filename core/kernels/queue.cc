@@ -24,10 +24,11 @@ std::string shapes_of(const ElementSpec& spec) {
 }
 
 template <typename T>
-void check_same(const std::string& queue, const char* what, const T& has, const T& requested) {
+void check_same(const std::string& queue, const char* what, const T& has, const char* verb,
+                const T& requested) {
   if (has != requested)
-    throw InvalidArgumentError("Shared queue '{}' has {} {} but requested {} was {}", queue, what, has, what,
-                               requested);
+    throw InvalidArgumentError("Shared queue '{}' has {} {} but requested {} {} {}", queue, what, has, what,
+                               verb, requested);
 }
 
 std::exception_ptr cancelled(const char* what) {
@@ -39,9 +40,9 @@ std::exception_ptr cancelled(const char* what) {
 void QueueState::check_shared_by(const Node& node) const {
   const ElementSpec spec = element_spec(node.attr<std::vector<std::string>>("component_types"),
                                         node.attr<std::vector<std::int64_t>>("shapes"));
-  check_same(name_, "capacity", capacity_, node.attr<std::int64_t>("capacity"));
-  check_same(name_, "component types", types_of(spec_), types_of(spec));
-  check_same(name_, "component shapes", shapes_of(spec_), shapes_of(spec));
+  check_same(name_, "capacity", capacity_, "was", node.attr<std::int64_t>("capacity"));
+  check_same(name_, "component types", types_of(spec_), "were", types_of(spec));
+  check_same(name_, "component shapes", shapes_of(spec_), "were", shapes_of(spec));
 }
 
 void QueueState::tell(const Finished& finished) {

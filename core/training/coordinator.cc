@@ -38,9 +38,6 @@ class Coordinator::Impl {
 
   void start(const std::string& name, std::function<void(std::stop_token)> body) {
     MutexLock lock(mutex_);
-    if (stop_.stop_requested())
-      throw FailedPreconditionError("thread \"{}\" was to be started after the coordinator was stopped",
-                                    name);
     threads_.push_back({.name = name, .running = true, .thread = {}});
     const std::size_t number = threads_.size() - 1;
     try {

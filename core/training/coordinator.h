@@ -22,8 +22,8 @@ class Coordinator {
 
   /// Runs `body` on a thread of its own, with the token of the stop: a body that waits in a run of a session
   /// gives it to RunOptions::stop_token. What it throws is an error of the training; CancelledError after a
-  /// stop request is none. Throws FailedPreconditionError after a stop request, and ResourceExhaustedError if
-  /// the system gives no thread.
+  /// stop request is none. After a stop request it begins all the same, so that the error of one thread is
+  /// not hidden by the start of the next. Throws ResourceExhaustedError if the system gives no thread.
   void start(const std::string& name, std::function<void(std::stop_token)> body);
   /// The threads are to end. The first call with an error, if no stop was asked for before, is an error of
   /// the training; later ones are logged.

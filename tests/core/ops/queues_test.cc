@@ -309,10 +309,10 @@ TEST(SharedQueues, MustBeOfOneKind) {
                   HasSubstr("Shared queue 'q' has capacity 2 but requested capacity was 3")));
   EXPECT_THAT([&] { session.run(whole); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr(
-                  "Shared queue 'q' has component types float but requested component types was int32")));
+                  "Shared queue 'q' has component types float but requested component types were int32")));
   EXPECT_THAT([&] { session.run(shapeless); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr(
-                  "Shared queue 'q' has component shapes [[3]] but requested component shapes was []")));
+                  "Shared queue 'q' has component shapes [[3]] but requested component shapes were []")));
 }
 
 TEST_F(BoundedQueues, CloseLetsPendingPutsFinish) {
