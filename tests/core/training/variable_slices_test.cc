@@ -15,7 +15,6 @@ namespace kolo {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::Not;
