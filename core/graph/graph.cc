@@ -44,6 +44,13 @@ void complete_attrs(const OpSchema& schema, AttrMap& attrs, const std::string& n
   }
 }
 
+void check_container(const OpSchema& schema, const AttrMap& attrs) {
+  if (!schema.is_contained()) return;
+  const auto container = attrs.at("container").get<std::string>();
+  if (!container.empty() && !is_valid_node_name(container))
+    throw InvalidArgumentError("container contains invalid characters: {}", container);
+}
+
 std::string list(const std::vector<DType>& dtypes) {
   std::string text;
   for (const DType dtype : dtypes) text += (text.empty() ? "" : ", ") + std::string(name(dtype));
@@ -98,6 +105,7 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
   node->attrs_ = std::move(attrs);
   node->colocation_groups_ = place.colocation_groups;
   complete_attrs(schema, node->attrs_, wished);
+  check_container(schema, node->attrs_);
   check_inputs(*node);
   infer_outputs(*node);
   for (const Node* before : place.control_inputs) {
@@ -152,6 +160,10 @@ void Graph::check_inputs(const Node& node) const {
     if (spec.updated && !in.node->schema().is_variable_storage())
       throw InvalidArgumentError("{}: input \"{}\" must be a variable; {} is the output of {}",
                                  describe(node), spec.name, in.name(), in.node->op());
+    if (!spec.handle_of.empty() &&
+        std::find(spec.handle_of.begin(), spec.handle_of.end(), in.node->op()) == spec.handle_of.end())
+      throw InvalidArgumentError("{}: input \"{}\" must be the handle of a {}; {} is the output of {}",
+                                 describe(node), spec.name, spec.handle_of.front(), in.name(), in.node->op());
     // The input whose type this one must share: a named one, or the first of the variadic ones.
     int like = -1;
     for (std::size_t j = 0; j < schema.inputs().size(); ++j)
@@ -167,14 +179,18 @@ void Graph::check_inputs(const Node& node) const {
 
 void Graph::infer_outputs(Node& node) const {
   const OpSchema& schema = node.schema();
-  // An input; a DType attribute; or a whole number, which says how many outputs of the first input's type
-  // there are.
+  // An input; a DType attribute; a list of types' names; or a whole number, which says how many outputs of
+  // the first input's type there are.
   const auto add_like = [&](const std::string& like) {
     for (std::size_t i = 0; i < schema.inputs().size(); ++i)
       if (schema.inputs()[i].name == like)
         return node.output_dtypes_.push_back(node.input(static_cast<int>(i)).dtype());
     const AttrValue& attr = node.attr(like);
     if (std::holds_alternative<DType>(attr.value())) return node.output_dtypes_.push_back(attr.get<DType>());
+    if (const auto* types = std::get_if<std::vector<std::string>>(&attr.value())) {
+      for (const std::string& type : *types) node.output_dtypes_.push_back(dtype_from_name(type));
+      return;
+    }
     constexpr std::int64_t kMostOutputs = 1 << 16;
     if (attr.get<std::int64_t>() > kMostOutputs)
       throw InvalidArgumentError("{}: {} outputs were asked for; at most {} are possible", describe(node),

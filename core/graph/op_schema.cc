@@ -42,6 +42,11 @@ OpSchema& OpSchema::initializes() {
   return *this;
 }
 
+OpSchema& OpSchema::handle_of(std::vector<std::string> ops) {
+  inputs_.back().handle_of = std::move(ops);
+  return *this;
+}
+
 OpSchema& OpSchema::required_attr(std::string name, AttrValue example) {
   attrs_.emplace(std::move(name), AttrSpec{std::move(example), true});
   return *this;
@@ -100,6 +105,16 @@ OpSchema& OpSchema::in_place(int i) {
 OpSchema& OpSchema::variable_storage() {
   variable_storage_ = true;
   return stateful();
+}
+
+OpSchema& OpSchema::contained() {
+  contained_ = true;
+  attr("container", "").attr("shared_name", "").output("handle", DType::string);
+  return shape([](ShapeContext& c) { c.set_output(0, Shape()); })
+      .stateful()
+      .unfeedable()
+      .cpu_only()
+      .no_gradient();
 }
 
 OpSchema& OpSchema::expanded_by_pass() {

@@ -65,13 +65,16 @@ class OpSchema {
   OpSchema& updates();
   /// With updates(): the op may be the first to write the variable.
   OpSchema& initializes();
+  /// The last input added is the handle of a node of one of `ops`, which are contained().
+  OpSchema& handle_of(std::vector<std::string> ops);
 
   /// An attribute that must be given, of the kind of `example`; or one with a default.
   OpSchema& required_attr(std::string name, AttrValue example);
   OpSchema& attr(std::string name, AttrValue fallback);
 
   /// An output with the type of the first input; of a fixed type; or of the input or DType attribute named
-  /// `like`. Where `like` is a whole number's attribute: so many outputs, of the first input's type.
+  /// `like`. Where `like` is a whole number's attribute: so many outputs, of the first input's type; where it
+  /// is a list of texts, names of types: one output of each.
   OpSchema& output(std::string name);
   OpSchema& output(std::string name, DType dtype);
   OpSchema& output(std::string name, const char* like);
@@ -104,6 +107,10 @@ class OpSchema {
   OpSchema& in_place(int i);
   /// Holds a variable's storage: its output is a reference to it.
   OpSchema& variable_storage();
+  /// Holds what keeps another state from run to run than a variable's (a queue, an accumulator), in a
+  /// container: see core/kernels/containers.h. Adds the attributes container and shared_name, and the output
+  /// "handle", by which ops name it.
+  OpSchema& contained();
   /// A registered pass replaces the op before a step runs: it needs no kernel and goes where its first input
   /// is.
   OpSchema& expanded_by_pass();
@@ -140,6 +147,7 @@ class OpSchema {
     bool mixed = false;
     bool updated = false;
     bool initialized_by_op = false;
+    std::vector<std::string> handle_of = {};  // ops whose handle it must be; empty: it is a value
   };
   struct OutputSpec {
     std::string name;
@@ -163,6 +171,7 @@ class OpSchema {
   bool is_view() const { return view_; }
   const std::vector<int>& in_place_inputs() const { return in_place_; }
   bool is_variable_storage() const { return variable_storage_; }
+  bool is_contained() const { return contained_; }
   bool is_expanded_by_pass() const { return expanded_by_pass_; }
   const std::vector<std::string>& attrs_naming_tensors() const { return attrs_naming_tensors_; }
   bool is_made_by_pass() const { return made_by_pass_; }
@@ -191,6 +200,7 @@ class OpSchema {
   bool stateful_ = false;
   bool view_ = false;
   bool variable_storage_ = false;
+  bool contained_ = false;
   bool expanded_by_pass_ = false;
   bool made_by_pass_ = false;
   std::vector<std::string> attrs_naming_tensors_;

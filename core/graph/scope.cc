@@ -77,6 +77,12 @@ Scope Scope::colocate_with(Operation op, bool ignore_existing) const {
   return inner;
 }
 
+Scope Scope::container(const std::string& name) const {
+  Scope inner = *this;
+  inner.container_ = name;
+  return inner;
+}
+
 Scope Scope::in_branch(Operation guard) const {
   Scope inner = *this;
   inner.branch_ = guard.node;
@@ -95,6 +101,7 @@ NodePlace Scope::place(const std::string& name) const {
 
 Operation Scope::add(const std::string& op, const Outputs& inputs, AttrMap attrs,
                      const std::string& name) const {
+  if (!container_.empty() && find_op(op).is_contained()) attrs.try_emplace("container", container_);
   return &graph_->add_node(op, inputs, std::move(attrs), place(name.empty() ? wished_name(op) : name));
 }
 

@@ -42,6 +42,10 @@ class Scope {
   /// unless `ignore_existing`. Throws InvalidArgumentError if `op` is empty.
   Scope colocate_with(Operation op, bool ignore_existing = false) const;
 
+  /// Queues and accumulators made in it are kept in the container `name`, in place of an outer one; "" is the
+  /// default container. Making one throws InvalidArgumentError `container contains invalid characters: <c>`.
+  Scope container(const std::string& name) const;
+
   /// Nodes made in it happen only in steps in which `guard`, an op that guards a branch, lets them; leaves
   /// the branch that this scope is in. An empty operation: outside of all branches. For cond and its
   /// gradients.
@@ -62,6 +66,7 @@ class Scope {
   Graph* graph_;
   std::string prefix_;  // "" or "outer/inner/"
   std::string named_;
+  std::string container_;
   std::vector<const Node*> control_inputs_;
   const Node* branch_ = nullptr;
   std::vector<std::string> colocation_groups_;

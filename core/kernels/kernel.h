@@ -75,7 +75,7 @@ class KernelInit {
   DType output_dtype(int i) const { return outputs_.at(i).dtype; }
   const Shape& input_shape(int i) const { return inputs_.at(i).shape; }
   const Shape& output_shape(int i) const { return outputs_.at(i).shape; }
-  /// What the pass that made the node left for its kernel; null for nodes of the user's graph.
+  /// What the pass that made the node left for its kernel; the Contained of an op on a queue; else null.
   template <typename T>
   std::shared_ptr<T> resource() const {
     return std::static_pointer_cast<T>(resource_);

@@ -245,7 +245,8 @@ std::vector<const Node*> nodes_of_loop(const Outputs& ends, int first_node, Outp
   std::set<const Node*> seen;
   std::set<std::pair<const Node*, int>> captured;
   const auto visit = [&](const Output& value) {
-    const bool is_storage = value.node->schema().is_variable_storage();
+    const OpSchema& schema = value.node->schema();
+    const bool is_storage = schema.is_variable_storage() || schema.is_contained();
     const bool is_updated = is_variable_read(*value.node) && updated.count(value.node->input(0).node) > 0;
     if (value.node->id() >= first_node || is_storage || is_updated) {
       if (seen.insert(value.node).second) nodes.push_back(value.node);

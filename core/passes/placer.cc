@@ -374,7 +374,7 @@ class Choice {
 // What makes a value out of nothing goes to who reads it: a constant has no reason to be elsewhere.
 bool is_generator(const PlacerNode& node) {
   return node.inputs.empty() && node.schema->outputs().size() == 1 && !node.schema->has_output_per_input() &&
-         !node.schema->is_variable_storage();
+         !node.schema->is_variable_storage() && !node.schema->is_contained();
 }
 
 bool follows_its_input(const PlacerNode& node) {

@@ -28,6 +28,10 @@ void add_outputs_like(const StepGraph& graph, StepNode& node, const std::string&
     if (inputs[i].name == name) return node.dtypes.push_back(graph.dtype(node.inputs.at(i)));
   const AttrValue& attr = node.attrs.at(name);
   if (std::holds_alternative<DType>(attr.value())) return node.dtypes.push_back(attr.get<DType>());
+  if (const auto* types = std::get_if<std::vector<std::string>>(&attr.value())) {
+    for (const std::string& type : *types) node.dtypes.push_back(dtype_from_name(type));
+    return;
+  }
   for (auto count = attr.get<std::int64_t>(); count > 0; --count)
     node.dtypes.push_back(graph.dtype(node.inputs.at(0)));
 }

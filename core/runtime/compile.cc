@@ -1,9 +1,12 @@
 #include <kolo/core/runtime/compile.h>
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <string>
 #include <utility>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/loops.h>
@@ -35,6 +38,25 @@ class Compilation final : public PassContext {
   PlanEnvironment& environment_;
 };
 
+// The node of which `node` has the handle, or that it is; null for all but the ops of queues and their like.
+const Node* contained_node(const StepNode& node) {
+  if (node.origin == nullptr) return nullptr;
+  if (node.schema->is_contained()) return node.origin;
+  if (node.inputs.empty() || node.schema->input_spec(0).handle_of.empty()) return nullptr;
+  return node.origin->input(0).node;  // not of the step: a copy between devices may stand there
+}
+
+void bind_contained(StepNode& node, PlanEnvironment& environment) {
+  const Node* const contained = contained_node(node);
+  if (contained == nullptr) return;
+  try {
+    node.resource = environment.contained(*contained);
+  } catch (const Error& error) {
+    throw_error(error.code(),
+                fmt::format("{} [node \"{}\", {}]", error.what(), node.name, node.schema->name()));
+  }
+}
+
 std::unique_ptr<Plan> compile_as_placed(const StepSignature& signature, PlanEnvironment& environment) {
   StepGraph graph = prune(signature);
   Compilation compilation(environment);
@@ -44,6 +66,7 @@ std::unique_ptr<Plan> compile_as_placed(const StepSignature& signature, PlanEnvi
           return compile_plan(iteration, environment);
         }))
       node.resource = std::move(loop);
+  for (StepNode& node : graph.nodes) bind_contained(node, environment);
   const std::string host = host_of(graph, environment.devices());
   return std::make_unique<Plan>(std::move(graph), environment, std::move(compilation.votes), host);
 }

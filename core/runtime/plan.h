@@ -12,6 +12,7 @@
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/device/device_set.h>
+#include <kolo/core/kernels/containers.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/graph_options.h>
 #include <kolo/core/passes/memory.h>
@@ -114,6 +115,8 @@ class PlanEnvironment {
   virtual int intra_op_threads() const = 0;
   virtual GraphOptions graph_options() const = 0;
   virtual VariableStorage& variable(const Node& storage) = 0;
+  /// Behind `node`, of a contained() op.
+  virtual std::shared_ptr<Contained> contained(const Node& node) = 0;
   virtual RandomState& random_state(const std::string& node, std::int64_t op_seed) = 0;
   /// See PassContext::vote.
   virtual std::shared_ptr<StepVote> vote(const Node& node) = 0;

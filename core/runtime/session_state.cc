@@ -93,6 +93,7 @@ StepVotes SessionState::votes() {
 }
 
 void SessionState::clear() {
+  containers_.clear();
   MutexLock lock(mutex_);
   variables_.clear();
   votes_.clear();

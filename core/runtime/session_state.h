@@ -1,4 +1,4 @@
-// What a session holds from run to run: variables, positions of random ops, votes among the ranks.
+// What a session holds from run to run: variables, queues, positions of random ops, votes among the ranks.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@ class SessionState final : public PlanEnvironment {
   /// The storage of the variable whose node is `storage`; made at the first use, uninitialised. For savers
   /// and broadcasts, between runs.
   VariableStorage& variable(const Node& storage) override KOLO_EXCLUDES(mutex_);
+  std::shared_ptr<Contained> contained(const Node& node) override { return containers_.find_or_make(node); }
   /// Does not make it where there is none.
   bool is_initialized(const Node& storage) KOLO_EXCLUDES(mutex_);
   RandomState& random_state(const std::string& node, std::int64_t op_seed) override KOLO_EXCLUDES(mutex_);
@@ -49,7 +50,7 @@ class SessionState final : public PlanEnvironment {
   void set_random_positions(const std::map<std::string, std::uint64_t>& positions) KOLO_EXCLUDES(mutex_);
   /// Those of all such nodes of the graph, in the order of the nodes.
   StepVotes votes() KOLO_EXCLUDES(mutex_);
-  /// Frees the variables and votes. No run is under way.
+  /// Frees variables, queues and votes. No run is under way.
   void clear() KOLO_EXCLUDES(mutex_);
 
  private:
@@ -59,6 +60,7 @@ class SessionState final : public PlanEnvironment {
   const SessionConfig config_;
   SessionDevices devices_;  // outlives plans and variables
   const int intra_op_threads_;
+  Containers containers_;
 
   Mutex mutex_;
   std::map<int, std::unique_ptr<VariableStorage>> variables_ KOLO_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/queues.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 
@@ -45,6 +46,19 @@ TEST(SessionPage, ShowsRunsAndCallables) {
   Tensor loss_value;
   step.run(batch, {&loss_value, 1});
   EXPECT_THAT(loss_value.span<float>(), ElementsAre(0, 4));
+}
+
+TEST(SessionPage, ShowsAQueue) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {2});
+  const FIFOQueue queue(s.named("jobs"), {DType::f32}, {.capacity = 8, .shapes = {{2}}});
+  const Operation put = enqueue(s, queue, {x});
+  const Output batch_of_three = dequeue_many(s, queue, 3)[0];
+
+  Session session(graph);
+  for (const float i : {0.0f, 1.0f, 2.0f}) session.run(put, {{x, Tensor::of<float>({2}, {i, -i})}});
+  EXPECT_THAT(session.run(batch_of_three).span<float>(), ElementsAre(0, 0, 1, -1, 2, -2));
 }
 
 }  // namespace

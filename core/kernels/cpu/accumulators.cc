@@ -1,0 +1,127 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/kernels/accumulator.h>
+#include <kolo/core/kernels/cancellable.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo {
+namespace {
+
+using detail::AccumulatorState;
+using detail::Gradient;
+
+using MakeSum = std::unique_ptr<detail::GradientSum> (*)(DType dtype, const Shape& shape);
+
+ContainedFactory state_with(MakeSum make_sum) {
+  return [make_sum](const Node& node, const std::string& name) {
+    return std::make_shared<AccumulatorState>(name, node,
+                                              make_sum(node.attr<DType>("dtype"), node.attr<Shape>("shape")));
+  };
+}
+const RegisterContained dense_state("ConditionalAccumulator", state_with(detail::make_dense_sum));
+const RegisterContained sparse_state("SparseConditionalAccumulator", state_with(detail::make_sparse_sum));
+
+std::shared_ptr<AccumulatorState> accumulator_of(const KernelInit& init) {
+  return std::dynamic_pointer_cast<AccumulatorState>(init.resource<Contained>());
+}
+
+Tensor as_i64(const Tensor& indices) {
+  if (indices.dtype() == DType::i64) return indices;
+  Tensor wide(DType::i64, indices.shape());
+  for (std::int64_t i = 0; i < indices.elements(); ++i)
+    wide.data<std::int64_t>()[i] = indices.data<std::int32_t>()[i];
+  return wide;
+}
+
+// Inputs: the handle, the step, and, for rows, their indices before the values.
+class ApplyGradient final : public Kernel {
+ public:
+  explicit ApplyGradient(const KernelInit& init) : accumulator_(accumulator_of(init)) {}
+
+  void compute(KernelContext& context) override {
+    const int last = context.num_inputs() - 1;
+    const Tensor& values = context.input(last);
+    if (values.dtype() != accumulator_->dtype())
+      throw InvalidArgumentError("Type mismatch: expected {}, got {}", tf_name(accumulator_->dtype()),
+                                 tf_name(values.dtype()));
+    accumulator_->apply({values, last > 2 ? as_i64(context.input(2)) : Tensor()},
+                        context.input(1).value<std::int64_t>());
+  }
+
+ private:
+  const std::shared_ptr<AccumulatorState> accumulator_;
+};
+
+class TakeGradient final : public AsyncKernel, public Cancellable, private detail::GradientTaker {
+ public:
+  explicit TakeGradient(const KernelInit& init)
+      : accumulator_(accumulator_of(init)), required_(init.attr<std::int64_t>("num_required")) {
+    // A graph from a file may promise another kind of mean, for which memory is planned then.
+    if (init.attr<DType>("dtype") != accumulator_->dtype() ||
+        init.attr<Shape>("shape") != accumulator_->shape())
+      throw InvalidArgumentError("the op's type and shape are not its accumulator's");
+  }
+
+  void start(KernelContext& context, Completion done) override {
+    context_ = &context;
+    done_ = done;
+    accumulator_->take(*this, required_);
+  }
+  void cancel() override { accumulator_->cancel(*this); }
+
+ private:
+  void take(const Gradient& mean) override {
+    if (!mean.indices) return context_->output(0).copy_from(mean.values);
+    context_->set_output(0, mean.indices);
+    context_->set_output(1, mean.values);
+  }
+  void finished(std::exception_ptr error) override {
+    const Completion done = done_;
+    done(std::move(error));
+  }
+
+  const std::shared_ptr<AccumulatorState> accumulator_;
+  const std::int64_t required_;
+  KernelContext* context_ = nullptr;
+  Completion done_;
+};
+
+// What needs no waiting.
+template <void (*kCall)(AccumulatorState&, const KernelContext&)>
+class CallAccumulator final : public Kernel {
+ public:
+  explicit CallAccumulator(const KernelInit& init) : accumulator_(accumulator_of(init)) {}
+  void compute(KernelContext& context) override { kCall(*accumulator_, context); }
+
+ private:
+  const std::shared_ptr<AccumulatorState> accumulator_;
+};
+
+void set_step(AccumulatorState& accumulator, const KernelContext& context) {
+  accumulator.set_step(context.input(1).value<std::int64_t>());
+}
+void write_count(AccumulatorState& accumulator, const KernelContext& context) {
+  *context.output(0).data<std::int32_t>() = static_cast<std::int32_t>(accumulator.num_accumulated());
+}
+void write_dropped(AccumulatorState& accumulator, const KernelContext& context) {
+  std::int64_t sum = 0;
+  for (const auto& [sender, dropped] : accumulator.num_dropped()) sum += dropped;
+  *context.output(0).data<std::int64_t>() = sum;
+}
+
+const RegisterKernel apply("AccumulatorApplyGradient", "CPU", {}, make_kernel<ApplyGradient>);
+const RegisterKernel sparse_apply("SparseAccumulatorApplyGradient", "CPU", {}, make_kernel<ApplyGradient>);
+const RegisterKernel take("AccumulatorTakeGradient", "CPU", {}, make_kernel<TakeGradient>);
+const RegisterKernel sparse_take("SparseAccumulatorTakeGradient", "CPU", {}, make_kernel<TakeGradient>);
+const RegisterKernel set_global_step("AccumulatorSetGlobalStep", "CPU", {},
+                                     make_kernel<CallAccumulator<set_step>>);
+const RegisterKernel num_accumulated("AccumulatorNumAccumulated", "CPU", {},
+                                     make_kernel<CallAccumulator<write_count>>);
+const RegisterKernel num_dropped("AccumulatorNumDropped", "CPU", {},
+                                 make_kernel<CallAccumulator<write_dropped>>);
+
+}  // namespace
+}  // namespace kolo

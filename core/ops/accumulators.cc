@@ -1,0 +1,189 @@
+#include <kolo/core/ops/accumulators.h>
+
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo {
+namespace {
+
+constexpr char kDense[] = "ConditionalAccumulator";
+constexpr char kSparse[] = "SparseConditionalAccumulator";
+const std::vector<DType> kTypes = {DType::f32, DType::f64};
+
+OpSchema accumulator(const char* op) {
+  OpSchema schema(op);
+  schema.required_attr("dtype", DType::f32).required_attr("shape", Shape()).attr("ordered", false);
+  return schema.contained();
+}
+
+void check(const ShapeContext& c, bool sparse) {
+  const auto shape = c.attr<Shape>("shape");
+  const auto dtype = c.attr<DType>("dtype");
+  if (dtype != DType::f32 && dtype != DType::f64)
+    throw InvalidArgumentError("an accumulator of {}; it must be f32 or f64", dtype);
+  if (!shape.is_fully_known())
+    throw InvalidArgumentError("an accumulator of shape {}; it must be fully known", shape);
+  if (sparse && shape.rank() == 0)
+    throw InvalidArgumentError("an accumulator of rows has the shape []; it must have a first dimension");
+}
+
+const RegisterOp dense_op(accumulator(kDense).shape([](ShapeContext& c) {
+  check(c, false);
+  c.set_output(0, Shape());
+}));
+const RegisterOp sparse_op(accumulator(kSparse).shape([](ShapeContext& c) {
+  check(c, true);
+  c.set_output(0, Shape());
+}));
+
+OpSchema on(std::vector<std::string> accumulators, const char* op) {
+  OpSchema schema(op);
+  schema.input("handle", {DType::string})
+      .handle_of(std::move(accumulators))
+      .stateful()
+      .cpu_only()
+      .no_gradient();
+  return schema;
+}
+
+void check_step(const ShapeContext& c) {
+  if (!c.input(1).is_compatible_with(Shape()))
+    throw InvalidArgumentError("the step has the shape {}; it must be a scalar", c.input(1));
+}
+
+const RegisterOp apply_op(on({kDense}, "AccumulatorApplyGradient")
+                              .input("local_step", {DType::i64})
+                              .input("gradient", kTypes)
+                              .shape(check_step));
+const RegisterOp sparse_apply_op(on({kSparse}, "SparseAccumulatorApplyGradient")
+                                     .input("local_step", {DType::i64})
+                                     .input("indices", {DType::i32, DType::i64})
+                                     .input("values", kTypes)
+                                     .shape(check_step));
+
+void check_required(const ShapeContext& c) {
+  const auto required = c.attr<std::int64_t>("num_required");
+  if (required <= 0)
+    throw InvalidArgumentError("Argument num_required must be positive, but was {}", required);
+}
+
+const RegisterOp take_op(on({kDense}, "AccumulatorTakeGradient")
+                             .required_attr("num_required", 1)
+                             .required_attr("dtype", DType::f32)
+                             .required_attr("shape", Shape())
+                             .output("average", "dtype")
+                             .shape([](ShapeContext& c) {
+                               check_required(c);
+                               check(c, false);
+                               c.set_output(0, c.attr<Shape>("shape"));
+                             }));
+const RegisterOp sparse_take_op(on({kSparse}, "SparseAccumulatorTakeGradient")
+                                    .required_attr("num_required", 1)
+                                    .required_attr("dtype", DType::f32)
+                                    .required_attr("shape", Shape())
+                                    .output("indices", DType::i64)
+                                    .output("values", "dtype")
+                                    .shape([](ShapeContext& c) {
+                                      check_required(c);
+                                      check(c, true);
+                                      c.set_output(0, {-1});
+                                      c.set_output(1, c.attr<Shape>("shape").with_dim(0, -1));
+                                    }));
+
+const RegisterOp set_step_op(
+    on({kDense, kSparse}, "AccumulatorSetGlobalStep").input("new_step", {DType::i64}).shape(check_step));
+const RegisterOp num_accumulated_op(
+    on({kDense, kSparse}, "AccumulatorNumAccumulated").output("count", DType::i32));
+const RegisterOp num_dropped_op(on({kDense, kSparse}, "AccumulatorNumDropped").output("count", DType::i64));
+
+Output add_accumulator(const Scope& s, const char* op, DType dtype, const Shape& shape,
+                       AccumulatorOptions options) {
+  return s.add(op, {},
+               {{"dtype", dtype},
+                {"shape", shape},
+                {"ordered", options.ordered},
+                {"shared_name", std::move(options.shared_name)}});
+}
+
+void check_gradient(DType dtype, const Shape& shape, const Output& gradient) {
+  if (!gradient) throw InvalidArgumentError("apply_grad: the gradient is empty");
+  if (gradient.dtype() != dtype)
+    throw InvalidArgumentError("Type mismatch: expected {}, got {}", tf_name(dtype),
+                               tf_name(gradient.dtype()));
+  if (!gradient.shape().is_compatible_with(shape))
+    throw InvalidArgumentError("Shape mismatch: expected {}, got {}", shape, gradient.shape());
+}
+
+template <typename Accumulator>
+Operation on_accumulator(const Scope& s, const char* op, const Accumulator& accumulator, Outputs inputs = {},
+                         AttrMap attrs = {}) {
+  inputs.insert(inputs.begin(), accumulator.handle());
+  return s.colocate_with(accumulator.handle()).add(op, inputs, std::move(attrs));
+}
+
+template <typename Accumulator>
+Operation add_take(const Scope& s, const char* op, const Accumulator& accumulator, std::int64_t n) {
+  return on_accumulator(
+      s, op, accumulator, {},
+      {{"num_required", n}, {"dtype", accumulator.dtype()}, {"shape", accumulator.shape()}});
+}
+
+}  // namespace
+
+ConditionalAccumulator::ConditionalAccumulator(const Scope& s, DType dtype, Shape shape,
+                                               AccumulatorOptions options)
+    : handle_(add_accumulator(s, kDense, dtype, shape, std::move(options))),
+      dtype_(dtype),
+      shape_(std::move(shape)) {}
+
+SparseConditionalAccumulator::SparseConditionalAccumulator(const Scope& s, DType dtype, Shape shape,
+                                                           AccumulatorOptions options)
+    : handle_(add_accumulator(s, kSparse, dtype, shape, std::move(options))),
+      dtype_(dtype),
+      shape_(std::move(shape)) {}
+
+Operation apply_grad(const Scope& s, const ConditionalAccumulator& accumulator, Output gradient,
+                     Output local_step) {
+  check_gradient(accumulator.dtype(), accumulator.shape(), gradient);
+  return on_accumulator(s, "AccumulatorApplyGradient", accumulator, {local_step, gradient});
+}
+
+Operation apply_grad(const Scope& s, const SparseConditionalAccumulator& accumulator,
+                     const IndexedSlices& gradient, Output local_step) {
+  const Shape rows = accumulator.shape().with_dim(0, -1);
+  check_gradient(accumulator.dtype(), rows, gradient.values);
+  return on_accumulator(s, "SparseAccumulatorApplyGradient", accumulator,
+                        {local_step, gradient.indices, gradient.values});
+}
+
+Output take_grad(const Scope& s, const ConditionalAccumulator& accumulator, std::int64_t n) {
+  return add_take(s, "AccumulatorTakeGradient", accumulator, n);
+}
+
+IndexedSlices take_grad(const Scope& s, const SparseConditionalAccumulator& accumulator, std::int64_t n) {
+  const Operation taken = add_take(s, "SparseAccumulatorTakeGradient", accumulator, n);
+  return {.values = taken.output(1), .indices = taken.output(0), .dense_shape = accumulator.shape()};
+}
+
+Operation set_global_step(const Scope& s, const ConditionalAccumulator& accumulator, Output step) {
+  return on_accumulator(s, "AccumulatorSetGlobalStep", accumulator, {step});
+}
+Operation set_global_step(const Scope& s, const SparseConditionalAccumulator& accumulator, Output step) {
+  return on_accumulator(s, "AccumulatorSetGlobalStep", accumulator, {step});
+}
+Output num_accumulated(const Scope& s, const ConditionalAccumulator& accumulator) {
+  return on_accumulator(s, "AccumulatorNumAccumulated", accumulator);
+}
+Output num_accumulated(const Scope& s, const SparseConditionalAccumulator& accumulator) {
+  return on_accumulator(s, "AccumulatorNumAccumulated", accumulator);
+}
+Output num_dropped(const Scope& s, const ConditionalAccumulator& accumulator) {
+  return on_accumulator(s, "AccumulatorNumDropped", accumulator);
+}
+Output num_dropped(const Scope& s, const SparseConditionalAccumulator& accumulator) {
+  return on_accumulator(s, "AccumulatorNumDropped", accumulator);
+}
+
+}  // namespace kolo
