@@ -7,6 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/training/coordinator.h>
 
 namespace kolo {
 
@@ -73,6 +74,11 @@ class SessionRunHook {
   virtual void after_restore(Session& /*session*/, const std::string& /*checkpoint*/) {}
   /// The variables have their restored or first values, the same on all ranks. Again after a recovery.
   virtual void after_create_session(Session& /*session*/) {}
+  /// What the session calls: for hooks that start threads. coordinator: of this session, until a recovery or
+  /// the end, when its threads are joined.
+  virtual void after_create_session(Session& session, Coordinator& /*coordinator*/) {
+    after_create_session(session);
+  }
   virtual SessionRunArgs before_run(RunContext& /*context*/) { return {}; }
   virtual void after_run(RunContext& /*context*/, const RunValues& /*values*/) {}
   /// In place of after_run(), where the run threw `error`: the caller gets that, or what a hook throws here

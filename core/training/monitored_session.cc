@@ -1,6 +1,8 @@
 #include <kolo/core/training/monitored_session.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <exception>
 #include <optional>
 #include <set>
@@ -80,6 +82,7 @@ class MonitoredTrainingSession::Impl {
       throw FailedPreconditionError("Run called even after should_stop requested.");
     for (;;) {
       try {
+        throw_error_of_thread();
         return run_once(args);
       } catch (const OutOfRangeError&) {
         if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
@@ -97,7 +100,22 @@ class MonitoredTrainingSession::Impl {
     }
   }
 
-  bool should_stop() { return closed_ || rendezvous_->should_stop(); }
+  bool should_stop() {
+    if (closed_) return true;
+    const bool was_stopped = coordinator_->should_stop();  // before it is asked for the error that did so
+    try {
+      throw_error_of_thread();
+    } catch (const OutOfRangeError&) {
+      if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
+    } catch (const Error& error) {
+      if (group_.size() > 1 || !is_recoverable(error)) fail_and_rethrow();
+      recover(error);
+      return rendezvous_->should_stop();
+    } catch (...) {
+      fail_and_rethrow();
+    }
+    return rendezvous_->should_stop() || (group_.size() == 1 && was_stopped);
+  }
   bool stopped_on_request() const { return rendezvous_->stopped_on_request(); }
   std::int64_t global_step() const { return last_step_; }
   Session& session() { return *session_; }
@@ -106,7 +124,7 @@ class MonitoredTrainingSession::Impl {
     if (closed_) throw FailedPreconditionError("Session is already closed.");
     closed_ = true;
     try {
-      if (rendezvous_->leave()) end_hooks();
+      end_training();
     } catch (...) {
       release();
       throw;
@@ -126,6 +144,48 @@ class MonitoredTrainingSession::Impl {
   }
 
  private:
+  // Nothing is saved after an error; one that comes with the end is told all the same.
+  void end_training() {
+    try {
+      throw_error_of_thread();
+    } catch (const OutOfRangeError&) {
+      if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
+    } catch (...) {
+      if (!rendezvous_->has_failed()) report_failure(std::current_exception());
+      throw;
+    }
+    if (rendezvous_->leave()) end_hooks();
+    join_threads();
+    throw_error_of_thread();
+  }
+
+  void throw_error_of_thread() {
+    if (const std::exception_ptr error = coordinator_->take_error()) std::rethrow_exception(error);
+  }
+
+  // Those that do not end wait in runs, perhaps: closing the session cancels them.
+  void join_threads() {
+    try {
+      coordinator_->join(std::chrono::milliseconds(std::llround(options_.stop_grace_period_secs * 1000)));
+    } catch (const Error& error) {
+      log_warning("{}", error.what());
+    }
+  }
+
+  // Its threads end before its variables go.
+  void end_session() {
+    if (session_) {
+      join_threads();
+      session_->close();
+    }
+    coordinator_ = std::make_unique<Coordinator>();
+  }
+
+  [[noreturn]] void fail_and_rethrow() {
+    report_failure(std::current_exception());
+    throw;
+  }
+
   void start() {
     detail::share_failure(group_, [&] {
       check(options_);
@@ -162,6 +222,7 @@ class MonitoredTrainingSession::Impl {
 
   void create_session() {
     detail::share_failure(group_, [&] {
+      end_session();
       if (session_) *session_ = Session(graph_, options_.config);
       else session_ = std::make_unique<Session>(graph_, options_.config);
       rendezvous_ =
@@ -200,7 +261,7 @@ class MonitoredTrainingSession::Impl {
     detail::share_failure(group_, [&] {
       for (std::size_t i = begin; i < end; ++i) {
         if (restored) hooks_[i]->after_restore(*session_, *restored);
-        hooks_[i]->after_create_session(*session_);
+        hooks_[i]->after_create_session(*session_, *coordinator_);
         hooks_[i]->save(*session_, gathered);
       }
     });
@@ -218,6 +279,7 @@ class MonitoredTrainingSession::Impl {
     RunContext context(*session_, args);
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
+    if (coordinator_->should_stop()) context.request_stop();
     rendezvous_->send_wishes(context);
 
     RunMetadata metadata;
@@ -225,9 +287,11 @@ class MonitoredTrainingSession::Impl {
     std::vector<Tensor> results;
     try {
       results = session_->run(merged.args().fetches, merged.args().feeds,
-                              {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace},
+                              {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace,
+                               .stop_token = coordinator_->error_token()},
                               traced ? &metadata : nullptr);
     } catch (const Error& error) {
+      if (error.code() == Code::cancelled) throw_error_of_thread();
       for (const auto& hook : hooks_) hook->after_failure(context, merged.args(), error);
       throw;
     }
@@ -255,7 +319,6 @@ class MonitoredTrainingSession::Impl {
     announce_recovery(first_error);
     for (;;) {
       try {
-        session_->close();
         return create_session();
       } catch (const Error& error) {
         if (!is_recoverable(error)) {
@@ -275,7 +338,9 @@ class MonitoredTrainingSession::Impl {
   // The saver's hook goes, and with it its hold on the folder, though this object may live on.
   void release() {
     hooks_.clear();
+    if (coordinator_) coordinator_->request_stop();
     if (session_) session_->close();
+    coordinator_.reset();
     if (!was_finalized_) graph_.unfinalize();
   }
 
@@ -291,6 +356,7 @@ class MonitoredTrainingSession::Impl {
   std::int64_t last_step_ = -1;
   std::unique_ptr<Session> session_;
   std::unique_ptr<detail::Rendezvous> rendezvous_;  // of the session
+  std::unique_ptr<Coordinator> coordinator_;        // of the session; its threads end before it
   bool closed_ = false;
 };
 

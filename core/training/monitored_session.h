@@ -28,6 +28,8 @@ struct MonitoredTrainingSessionOptions {
   std::vector<SavedState> saved_state =
       {};                               // saved with each checkpoint, restored, and made equal on all ranks
   InitialWeights initial_weights = {};  // rank 0's; of a training that finds no checkpoint
+  double stop_grace_period_secs =
+      120;  // for threads of the coordinator to end, before their runs are cancelled
 };
 
 /// `while (!sess.should_stop()) sess.run(train_op, feeds);` on every rank alike. Rank 0 alone reads and
@@ -40,6 +42,10 @@ struct MonitoredTrainingSessionOptions {
 ///
 /// One rank recovers from AbortedError and UnavailableError of a run: a new session, restored from the newest
 /// checkpoint, repeats it.
+///
+/// Hooks may have threads beside the loop: the first error of one of them (see Coordinator) cancels the run
+/// under way, and is thrown by run(), should_stop() or close() as if it were the run's. Threads are joined
+/// before a recovery, and after the hooks' end().
 class MonitoredTrainingSession {
  public:
   /// Calls every hook's begin(), finalizes the graph, makes the session, compares variables and training
@@ -63,7 +69,7 @@ class MonitoredTrainingSession {
   Tensor run(Output fetch, const Feeds& feeds = {}) { return run(std::vector<Fetch>{fetch}, feeds)[0]; }
   void run(Operation target, const Feeds& feeds = {}) { run(std::vector<Fetch>{target}, feeds); }
 
-  /// True on all ranks after the same step.
+  /// True on all ranks after the same step. Throws the error of a thread.
   bool should_stop();
   /// The training ended because of a signal, or because another rank asked, not because a hook of this rank
   /// did. The same on all ranks if their hooks ask alike.
@@ -74,7 +80,8 @@ class MonitoredTrainingSession {
   Session& session();
 
   /// Calls every hook's end() (the last step is saved there) and closes the session. Throws what they throw,
-  /// and FailedPreconditionError `Session is already closed.` the second time.
+  /// the error of a thread (before end(), if it is there before), and FailedPreconditionError `Session is
+  /// already closed.` the second time.
   void close();
 
  private:
