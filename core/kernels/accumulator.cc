@@ -198,6 +198,19 @@ void AccumulatorState::set_step(std::int64_t step) {
   step_ = step;
 }
 
+void AccumulatorState::reset() {
+  Finished finished;
+  {
+    MutexLock lock(mutex_);
+    for (const Take& take : takes_)
+      finished.emplace_back(take.taker,
+                            std::make_exception_ptr(AbortedError("Accumulator '{}' was reset", name_)));
+    takes_.clear();
+    forget_gradients();
+  }
+  tell(finished);
+}
+
 std::int64_t AccumulatorState::num_accumulated() {
   MutexLock lock(mutex_);
   return count_;
@@ -218,12 +231,16 @@ void AccumulatorState::serve(Finished& finished) {
     } catch (...) {
       error = std::current_exception();
     }
-    sum_->clear();
-    kept_.clear();
-    count_ = 0;
+    forget_gradients();
     ++step_;
     finished.emplace_back(taker, error);
   }
+}
+
+void AccumulatorState::forget_gradients() {
+  sum_->clear();
+  kept_.clear();
+  count_ = 0;
 }
 
 void AccumulatorState::give_mean(GradientTaker& taker) {

@@ -72,6 +72,8 @@ class AccumulatorState final : public Contained {
   /// The taker's call, if it still waits, finishes with CancelledError.
   void cancel(GradientTaker& taker) KOLO_EXCLUDES(mutex_);
   void set_step(std::int64_t step) KOLO_EXCLUDES(mutex_);
+  /// Takes that wait finish with AbortedError.
+  void reset() KOLO_EXCLUDES(mutex_);
   std::int64_t num_accumulated() KOLO_EXCLUDES(mutex_);
   /// By sender; those of which none was dropped are not in it.
   std::map<GradientSender, std::int64_t> num_dropped() KOLO_EXCLUDES(mutex_);
@@ -87,6 +89,7 @@ class AccumulatorState final : public Contained {
 
   void serve(Finished& finished) KOLO_REQUIRES(mutex_);
   void give_mean(GradientTaker& taker) KOLO_REQUIRES(mutex_);
+  void forget_gradients() KOLO_REQUIRES(mutex_);
 
   const std::string name_;
   const DType dtype_;

@@ -106,6 +106,21 @@ void QueueState::close(bool cancel_pending_puts) {
   tell(finished);
 }
 
+void QueueState::reset(const std::string& text) {
+  Finished finished;
+  {
+    MutexLock lock(mutex_);
+    const auto aborted = [&] { return std::make_exception_ptr(AbortedError("{}", text)); };
+    for (QueueClient* client : puts_) finished.emplace_back(client, aborted());
+    for (const Take& take : takes_) finished.emplace_back(take.client, aborted());
+    puts_.clear();
+    takes_.clear();
+    elements_.clear();
+    closed_ = false;
+  }
+  tell(finished);
+}
+
 std::size_t QueueState::size() {
   MutexLock lock(mutex_);
   return elements_.size();

@@ -48,6 +48,8 @@ class QueueState final : public Contained {
   void cancel(QueueClient& client) KOLO_EXCLUDES(mutex_);
   /// Throws AbortedError the second time.
   void close(bool cancel_pending_puts) KOLO_EXCLUDES(mutex_);
+  /// As it was when it was made; calls that wait finish with AbortedError.
+  void reset(const std::string& text) KOLO_EXCLUDES(mutex_);
   std::size_t size() KOLO_EXCLUDES(mutex_);
   bool is_closed() KOLO_EXCLUDES(mutex_);
 

@@ -94,6 +94,7 @@ const RegisterOp sparse_take_op(on({kSparse}, "SparseAccumulatorTakeGradient")
 
 const RegisterOp set_step_op(
     on({kDense, kSparse}, "AccumulatorSetGlobalStep").input("new_step", {DType::i64}).shape(check_step));
+const RegisterOp reset_op(on({kDense, kSparse}, "AccumulatorReset"));
 const RegisterOp num_accumulated_op(
     on({kDense, kSparse}, "AccumulatorNumAccumulated").output("count", DType::i32));
 const RegisterOp num_dropped_op(on({kDense, kSparse}, "AccumulatorNumDropped").output("count", DType::i64));
@@ -172,6 +173,12 @@ Operation set_global_step(const Scope& s, const ConditionalAccumulator& accumula
 }
 Operation set_global_step(const Scope& s, const SparseConditionalAccumulator& accumulator, Output step) {
   return on_accumulator(s, "AccumulatorSetGlobalStep", accumulator, {step});
+}
+Operation reset_accumulator(const Scope& s, const ConditionalAccumulator& accumulator) {
+  return on_accumulator(s, "AccumulatorReset", accumulator);
+}
+Operation reset_accumulator(const Scope& s, const SparseConditionalAccumulator& accumulator) {
+  return on_accumulator(s, "AccumulatorReset", accumulator);
 }
 Output num_accumulated(const Scope& s, const ConditionalAccumulator& accumulator) {
   return on_accumulator(s, "AccumulatorNumAccumulated", accumulator);

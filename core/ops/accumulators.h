@@ -71,6 +71,10 @@ IndexedSlices take_grad(const Scope& s, const SparseConditionalAccumulator& accu
 /// Sets the accumulator's step to an i64; warns where it goes back.
 Operation set_global_step(const Scope& s, const ConditionalAccumulator& accumulator, Output step);
 Operation set_global_step(const Scope& s, const SparseConditionalAccumulator& accumulator, Output step);
+/// Forgets the gradients that there are, not the step; who waits for them ends in AbortedError `Accumulator
+/// '<a>' was reset`.
+Operation reset_accumulator(const Scope& s, const ConditionalAccumulator& accumulator);
+Operation reset_accumulator(const Scope& s, const SparseConditionalAccumulator& accumulator);
 /// Gradients in the sum: an i32.
 Output num_accumulated(const Scope& s, const ConditionalAccumulator& accumulator);
 Output num_accumulated(const Scope& s, const SparseConditionalAccumulator& accumulator);

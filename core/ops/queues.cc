@@ -143,6 +143,7 @@ const RegisterOp dequeue_up_to_op(with_elements(on_queue("QueueDequeueUpTo"))
                                       .shape([](ShapeContext& c) { set_rows(c, "DequeueUpToOp", false); }));
 
 const RegisterOp close_op(on_queue("QueueClose").attr("cancel_pending_enqueues", false));
+const RegisterOp reset_op(on_queue("QueueReset").required_attr("text", ""));
 const RegisterOp size_op(on_queue("QueueSize").output("size", DType::i32));
 const RegisterOp is_closed_op(on_queue("QueueIsClosed").output("is_closed", DType::boolean));
 
@@ -197,6 +198,9 @@ Outputs dequeue_up_to(const Scope& s, const FIFOQueue& queue, std::int64_t n) {
 Operation close_queue(const Scope& s, const FIFOQueue& queue, bool cancel_pending) {
   return s.colocate_with(queue.handle())
       .add("QueueClose", {queue.handle()}, {{"cancel_pending_enqueues", cancel_pending}});
+}
+Operation reset_queue(const Scope& s, const FIFOQueue& queue, const std::string& text) {
+  return s.colocate_with(queue.handle()).add("QueueReset", {queue.handle()}, {{"text", text}});
 }
 Output queue_size(const Scope& s, const FIFOQueue& queue) {
   return s.colocate_with(queue.handle()).add("QueueSize", {queue.handle()});

@@ -62,6 +62,9 @@ Outputs dequeue_up_to(const Scope& s, const FIFOQueue& queue, std::int64_t n);
 /// CancelledError `Enqueue operation was cancelled`. Waits for nobody. A run throws AbortedError `Queue '<q>'
 /// is already closed.` the second time.
 Operation close_queue(const Scope& s, const FIFOQueue& queue, bool cancel_pending = false);
+/// Empties the queue and opens it again, as if it had just been made; who waits at it ends in AbortedError
+/// with this text.
+Operation reset_queue(const Scope& s, const FIFOQueue& queue, const std::string& text);
 /// Elements in the queue: an i32.
 Output queue_size(const Scope& s, const FIFOQueue& queue);
 Output queue_is_closed(const Scope& s, const FIFOQueue& queue);

@@ -103,6 +103,7 @@ class CallAccumulator final : public Kernel {
 void set_step(AccumulatorState& accumulator, const KernelContext& context) {
   accumulator.set_step(context.input(1).value<std::int64_t>());
 }
+void reset(AccumulatorState& accumulator, const KernelContext&) { accumulator.reset(); }
 void write_count(AccumulatorState& accumulator, const KernelContext& context) {
   *context.output(0).data<std::int32_t>() = static_cast<std::int32_t>(accumulator.num_accumulated());
 }
@@ -118,6 +119,7 @@ const RegisterKernel take("AccumulatorTakeGradient", "CPU", {}, make_kernel<Take
 const RegisterKernel sparse_take("SparseAccumulatorTakeGradient", "CPU", {}, make_kernel<TakeGradient>);
 const RegisterKernel set_global_step("AccumulatorSetGlobalStep", "CPU", {},
                                      make_kernel<CallAccumulator<set_step>>);
+const RegisterKernel reset_accumulator("AccumulatorReset", "CPU", {}, make_kernel<CallAccumulator<reset>>);
 const RegisterKernel num_accumulated("AccumulatorNumAccumulated", "CPU", {},
                                      make_kernel<CallAccumulator<write_count>>);
 const RegisterKernel num_dropped("AccumulatorNumDropped", "CPU", {},

@@ -177,6 +177,17 @@ class CloseQueue final : public Kernel {
   const bool cancel_pending_;
 };
 
+class ResetQueue final : public Kernel {
+ public:
+  explicit ResetQueue(const KernelInit& init)
+      : queue_(queue_of(init)), text_(init.attr<std::string>("text")) {}
+  void compute(KernelContext&) override { queue_->reset(text_); }
+
+ private:
+  const std::shared_ptr<QueueState> queue_;
+  const std::string text_;
+};
+
 template <typename K>
 KernelFactory with(bool argument) {
   return [argument](KernelInit& init) { return std::make_unique<K>(init, argument); };
@@ -188,6 +199,8 @@ const RegisterKernel dequeue_kernel("QueueDequeue", "CPU", {}, make_kernel<Deque
 const RegisterKernel dequeue_many_kernel("QueueDequeueMany", "CPU", {}, with<DequeueMany>(true));
 const RegisterKernel dequeue_up_to_kernel("QueueDequeueUpTo", "CPU", {}, with<DequeueMany>(false));
 const RegisterKernel close_kernel("QueueClose", "CPU", {}, make_kernel<CloseQueue>);
+
+const RegisterKernel reset_kernel("QueueReset", "CPU", {}, make_kernel<ResetQueue>);
 
 void write_size(QueueState& queue, const KernelContext& context) {
   *context.output(0).data<std::int32_t>() = static_cast<std::int32_t>(queue.size());

@@ -184,6 +184,20 @@ TEST_F(Accumulators, WhoStandsBehindATakeThatEndsIsServed) {
   EXPECT_EQ(one.get(), 3);
 }
 
+TEST_F(Accumulators, ForgetTheirGradientsWhenTheyAreReset) {
+  const Operation reset = reset_accumulator(s_, sum_);
+  apply(3, 0);
+  auto mean = take_later(two_);
+  EXPECT_TRUE(waits(mean));
+  session_.run(reset);
+  EXPECT_THAT([&] { mean.get(); }, ThrowsMessage<AbortedError>(HasSubstr("Accumulator 'w' was reset")));
+  EXPECT_EQ(accumulated(), 0);
+  apply(5, 0);
+  EXPECT_EQ(take(one_), 5);
+  record_op_check("AccumulatorReset", OpCheck::value);
+  record_op_check("AccumulatorReset", OpCheck::shape);
+}
+
 TEST_F(Accumulators, ClosedSessionEndsItsWaits) {
   auto mean = take_later(one_);
   EXPECT_TRUE(waits(mean));

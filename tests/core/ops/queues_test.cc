@@ -365,6 +365,31 @@ TEST_F(Queues, WhoStandsBehindATakeThatEndsIsServed) {
   EXPECT_EQ(size(), 1);
 }
 
+TEST_F(Queues, BeginsAnewWhenItIsReset) {
+  const Operation reset = reset_queue(s_, queue_, "of the chief");
+  auto taken = take_later();
+  EXPECT_TRUE(waits(taken));
+  session_.run(reset);
+  EXPECT_THAT([&] { taken.get(); }, ThrowsMessage<AbortedError>(HasSubstr("of the chief")));
+  put({5, 6});
+  session_.run(close_);
+  session_.run(reset);
+  EXPECT_EQ(size(), 0);
+  put({7});
+  EXPECT_EQ(take(), 7);
+  record_op_check("QueueReset", OpCheck::value);
+  record_op_check("QueueReset", OpCheck::shape);
+}
+
+TEST_F(BoundedQueues, EndThePutsThatWaitWhenTheyAreReset) {
+  put({5, 6});
+  auto pending = put_later(7);
+  EXPECT_TRUE(waits(pending));
+  session_.run(reset_queue(s_, queue_, "of the chief"));
+  EXPECT_THROW(pending.get(), AbortedError);
+  EXPECT_EQ(size(), 0);
+}
+
 TEST_F(Queues, ClosedSessionEndsItsWaits) {
   auto taken = take_later();
   EXPECT_TRUE(waits(taken));

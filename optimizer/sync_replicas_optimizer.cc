@@ -1,0 +1,236 @@
+#include <kolo/optimizer/sync_replicas_optimizer.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/device/device_name.h>
+#include <kolo/core/graph/indexed_slices.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/optimizer/optimizer_internal.h>
+
+namespace kolo {
+
+struct SyncReplicasOptimizer::Nodes {
+  Nodes(Graph& of_all, FIFOQueue of_tokens, const Variable& step)
+      : graph(of_all), tokens(std::move(of_tokens)), global_step(step) {}
+  Graph& graph;
+  FIFOQueue tokens;
+  Variable global_step;
+  Variable local_step;
+  std::vector<Operation> resets;  // of what an earlier chief has left
+  Operation chief_init;
+  Operation local_step_init;
+  Operation update;
+  Operation close;
+};
+
+namespace {
+
+constexpr char kTokens[] = "sync_token_q";
+constexpr char kLocalStep[] = "sync_rep_local_step";
+
+// Accumulators and queues lie on hosts: on the CPU of the task that the variable was asked to be on.
+Scope beside(Graph& graph, const Variable& variable) {
+  DeviceSpec spec = parse_device_spec(variable.ref().node->requested_device()).value_or(DeviceSpec());
+  spec.type = "CPU";
+  spec.index = 0;
+  return Scope(graph).device(spec.to_string());
+}
+
+Output as_i64(const Scope& s, Output step) {
+  return step.dtype() == DType::i64 ? step : cast(s, step, DType::i64);
+}
+
+// The step as it is when all of `before` is done, `count` times.
+Output repeated_step(const Scope& s, const Variable& global_step, const std::vector<Operation>& before,
+                     std::int64_t count) {
+  const Output now = as_i64(s, identity(s.control_dependencies(before), global_step.read()));
+  return add(s, zeros(s, DType::i64, {count}), now);
+}
+
+template <typename Accumulator>
+void add_resets(const Scope& s, const Accumulator& accumulator, Output global_step,
+                std::vector<Operation>& resets) {
+  const Operation emptied = reset_accumulator(s, accumulator);
+  resets.push_back(set_global_step(s.control_dependencies({emptied}), accumulator, global_step));
+}
+
+void check(std::span<const GradientPair> gradients, const ApplyOptions& options) {
+  if (gradients.empty()) throw InvalidArgumentError("Must supply at least one variable");
+  if (!options.global_step) throw InvalidArgumentError("Global step is required to check staleness");
+  for (const GradientPair& pair : gradients)
+    if (pair.gradient) detail::check_alike(pair);
+  if (std::none_of(gradients.begin(), gradients.end(), [](const auto& pair) { return bool(pair.gradient); }))
+    throw InvalidArgumentError("No gradients provided for any variable: {}.",
+                               detail::variable_list(gradients));
+}
+
+}  // namespace
+
+SyncReplicasOptimizer::SyncReplicasOptimizer(std::unique_ptr<Optimizer> inner, int replicas_to_aggregate,
+                                             int total_num_replicas, SyncReplicasOptions options)
+    : Optimizer(inner->name()),
+      inner_(std::move(inner)),
+      replicas_to_aggregate_(replicas_to_aggregate),
+      total_num_replicas_(total_num_replicas == 0 ? replicas_to_aggregate : total_num_replicas),
+      options_(options) {
+  if (replicas_to_aggregate_ < 1 || total_num_replicas_ < 1)
+    throw InvalidArgumentError("{} replicas to aggregate of {}; both must be at least 1",
+                               replicas_to_aggregate_, total_num_replicas_);
+  log_info("SyncReplicasV2: replicas_to_aggregate={}; total_num_replicas={}", replicas_to_aggregate_,
+           total_num_replicas_);
+}
+
+std::vector<GradientPair> SyncReplicasOptimizer::compute_gradients(Scope& s, Output loss,
+                                                                   std::span<const Variable> variables,
+                                                                   const ComputeGradientsOptions& options) {
+  return inner_->compute_gradients(s, loss, variables, options);
+}
+
+Operation SyncReplicasOptimizer::apply_gradients(Scope& s, std::span<const GradientPair> gradients,
+                                                 const ApplyOptions& options) {
+  check(gradients, options);
+  if (nodes_)
+    throw FailedPreconditionError("apply_gradients was called twice; a SyncReplicasOptimizer has one step");
+  Graph& graph = s.graph();
+  const Variable& step = options.global_step;
+  const Scope top(graph);
+  auto nodes = std::make_shared<Nodes>(graph,
+                                       FIFOQueue(beside(graph, step).named(kTokens), {DType::i64},
+                                                 {.shapes = {Shape()}, .shared_name = kTokens}),
+                                       step);
+  nodes->local_step = Variable(
+      top.named(kLocalStep),
+      constant(top.named(std::string(kLocalStep) + "/initial_value"), Tensor::scalar<std::int64_t>(0)),
+      {.trainable = false, .local = true});
+
+  const Scope worker = s.name_scope("sync_replicas");
+  std::vector<GradientPair> means;
+  std::vector<Operation> pushes;
+  for (const GradientPair& pair : gradients) {
+    if (pair.gradient) pushes.push_back(add_push(worker, pair, nodes->local_step.read(), *nodes, means));
+    else means.push_back(pair);
+  }
+  const Output token = dequeue(worker.control_dependencies(pushes), nodes->tokens)[0];
+  const Operation taken = assign(worker.named("train"), nodes->local_step, token).node;
+  add_update(s.without_control_dependencies(), means, options, *nodes);
+  nodes_ = std::move(nodes);
+  return taken;
+}
+
+// Adds the pair with the mean of all workers' gradients to `means`.
+Operation SyncReplicasOptimizer::add_push(const Scope& s, const GradientPair& pair, Output local_step,
+                                          Nodes& nodes, std::vector<GradientPair>& means) const {
+  const Variable& variable = pair.variable;
+  const Scope there = beside(s.graph(), variable);
+  const Scope named = there.named(variable.name() + "/grad_accum");
+  const AccumulatorOptions options{.ordered = options_.ordered};
+  const Output step = as_i64(there, nodes.global_step.read());
+  if (const auto slices = indexed_slices(pair.gradient)) {
+    const SparseConditionalAccumulator sum(named, variable.dtype(), variable.shape(), options);
+    add_resets(there, sum, step, nodes.resets);
+    means.push_back({to_dense(there, take_grad(there, sum, replicas_to_aggregate_)), variable});
+    return apply_grad(s, sum, *slices, local_step);
+  }
+  const ConditionalAccumulator sum(named, variable.dtype(), variable.shape(), options);
+  add_resets(there, sum, step, nodes.resets);
+  means.push_back({take_grad(there, sum, replicas_to_aggregate_), variable});
+  return apply_grad(s, sum, pair.gradient, local_step);
+}
+
+void SyncReplicasOptimizer::add_update(const Scope& s, std::span<const GradientPair> means,
+                                       const ApplyOptions& options, Nodes& nodes) {
+  Scope as_if_alone = s;  // so that nodes and slots are named as they are without replicas
+  const Operation applied = inner_->apply_gradients(as_if_alone, means, options);
+  const Scope chief = s.name_scope("sync_replicas_chief");
+  const int count = std::max(replicas_to_aggregate_, total_num_replicas_);
+  nodes.update =
+      enqueue_many(chief, nodes.tokens, {repeated_step(chief, nodes.global_step, {applied}, count)});
+  nodes.close = close_queue(chief, nodes.tokens);
+  nodes.local_step_init = assign(chief, nodes.local_step, as_i64(chief, nodes.global_step.read())).node;
+  nodes.resets.push_back(reset_queue(chief, nodes.tokens, std::string(kTokens) + " was reset by the chief"));
+  nodes.resets.push_back(nodes.local_step_init);
+  nodes.chief_init = group(chief.named("init"), nodes.resets);
+}
+
+const SyncReplicasOptimizer::Nodes& SyncReplicasOptimizer::nodes() const {
+  if (!nodes_) throw FailedPreconditionError("Should be called after apply_gradients().");
+  return *nodes_;
+}
+
+Operation SyncReplicasOptimizer::chief_init_op() const { return nodes().chief_init; }
+Operation SyncReplicasOptimizer::local_step_init_op() const { return nodes().local_step_init; }
+Operation SyncReplicasOptimizer::update_op() const { return nodes().update; }
+Operation SyncReplicasOptimizer::close_op() const { return nodes().close; }
+
+Operation SyncReplicasOptimizer::init_tokens_op(int num_tokens) const {
+  if (!nodes_)
+    throw FailedPreconditionError("get_init_tokens_op() should be called after apply_gradients().");
+  const int given = num_tokens == -1 ? replicas_to_aggregate_ : num_tokens;
+  const int needed = replicas_to_aggregate_ - total_num_replicas_;
+  if (given < 0 || given < needed)
+    throw InvalidArgumentError("Too few tokens to finish the first step: {} (given) vs {} (needed)", given,
+                               std::max(needed, 0));
+  const Scope s = Scope(nodes_->graph).name_scope("sync_replicas_tokens");
+  return enqueue_many(s, nodes_->tokens, {repeated_step(s, nodes_->global_step, {}, given)});
+}
+
+namespace {
+
+class SyncReplicasHook final : public SessionRunHook {
+ public:
+  SyncReplicasHook(const SyncReplicasOptimizer& optimizer, bool is_chief, int num_tokens)
+      : init_(is_chief ? optimizer.chief_init_op() : optimizer.local_step_init_op()),
+        update_(optimizer.update_op()),
+        close_(optimizer.close_op()),
+        tokens_(is_chief ? optimizer.init_tokens_op(num_tokens) : Operation()) {}
+
+  void after_create_session(Session& session, Coordinator& coordinator) override {
+    check_ready(session);
+    session.run(init_);
+    if (!tokens_) return;
+    session.run(tokens_);
+    coordinator.start("sync_replicas", [this, &session, &coordinator](const std::stop_token& stop) {
+      update(session, coordinator, stop);
+    });
+  }
+
+ private:
+  static void check_ready(Session& session) {
+    std::string missing;
+    for (const std::string& name : report_uninitialized_variables(session, global_variables(session.graph())))
+      missing += (missing.empty() ? "" : ", ") + name;
+    if (!missing.empty())
+      throw FailedPreconditionError(
+          "Init operations did not make model ready for SyncReplicasOptimizer local_init. Variables not "
+          "initialized: {}",
+          missing);
+  }
+
+  // Until a stop is asked for. Who waits for a token then gets none any more.
+  void update(Session& session, const Coordinator& coordinator, const std::stop_token& stop) const {
+    try {
+      while (true) session.run({update_}, {}, {.stop_token = stop});
+    } catch (const CancelledError&) {
+      if (!stop.stop_requested()) throw;
+    }
+    if (!coordinator.error_token().stop_requested()) session.run(close_);
+  }
+
+  const Operation init_;
+  const Operation update_;
+  const Operation close_;
+  const Operation tokens_;  // of the chief
+};
+
+}  // namespace
+
+std::shared_ptr<SessionRunHook> SyncReplicasOptimizer::make_session_run_hook(bool is_chief, int num_tokens) {
+  nodes();
+  return std::make_shared<SyncReplicasHook>(*this, is_chief, num_tokens);
+}
+
+}  // namespace kolo
