@@ -102,17 +102,19 @@ class MonitoredTrainingSession::Impl {
 
   bool should_stop() {
     if (closed_) return true;
+    const bool was_stopped = coordinator_->should_stop();  // before it is asked for the error that did so
     try {
       throw_error_of_thread();
     } catch (const OutOfRangeError&) {
       if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
     } catch (const Error& error) {
-      if (group_.size() == 1 && is_recoverable(error)) recover(error);
-      else fail_and_rethrow();
+      if (group_.size() > 1 || !is_recoverable(error)) fail_and_rethrow();
+      recover(error);
+      return rendezvous_->should_stop();
     } catch (...) {
       fail_and_rethrow();
     }
-    return rendezvous_->should_stop() || (group_.size() == 1 && coordinator_->should_stop());
+    return rendezvous_->should_stop() || (group_.size() == 1 && was_stopped);
   }
   bool stopped_on_request() const { return rendezvous_->stopped_on_request(); }
   std::int64_t global_step() const { return last_step_; }

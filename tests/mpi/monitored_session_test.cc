@@ -276,6 +276,39 @@ TEST_F(MonitoredSessionOfRanks, EndsTheOthersInAbortedErrorWhenAHookOfOneRankFai
   }
 }
 
+// Runs a thread beside the loop of the last rank.
+struct ThreadOfLastRank : SessionRunHook {
+  explicit ThreadOfLastRank(std::function<void(Coordinator&)> of) : body(std::move(of)) {}
+  void after_create_session(Session&, Coordinator& coordinator) override {
+    if (rank() == size() - 1)
+      coordinator.start("beside", [this, &coordinator](const std::stop_token&) { body(coordinator); });
+  }
+  std::function<void(Coordinator&)> body;
+};
+
+TEST_F(MonitoredSessionOfRanks, EndsTheOthersInAbortedErrorWhenAThreadOfOneRankFails) {
+  if (size() == 1) GTEST_SKIP() << "there is no other rank";
+  LinearModel model;
+  const auto thread =
+      std::make_shared<ThreadOfLastRank>([](Coordinator&) { throw InvalidArgumentError("of the thread"); });
+  const std::string error = error_of([&] { train(model, {thread, hook_}); });
+  if (is_last()) {
+    EXPECT_EQ(error, "InvalidArgument: of the thread");
+  } else {
+    EXPECT_THAT(error, AllOf(HasSubstr("Aborted: "), HasSubstr(fmt::format("rank {} failed", size() - 1))));
+  }
+  EXPECT_FALSE(hook_->ended);
+}
+
+TEST_F(MonitoredSessionOfRanks, StopsEverywhereAfterOneStepWhenAThreadOfOneRankAsks) {
+  LinearModel model;
+  const auto thread =
+      std::make_shared<ThreadOfLastRank>([](Coordinator& coordinator) { coordinator.request_stop(); });
+  const std::int64_t last_step = train(model, {thread, hook_});
+  EXPECT_EQ(all_ranks_say(std::to_string(last_step)).size(), 1u);
+  EXPECT_TRUE(hook_->ended);
+}
+
 TEST_F(MonitoredSessionOfRanks, EndsTheOthersInAbortedErrorWhenOneRanksFeedDoesNotFit) {
   if (size() == 1) GTEST_SKIP() << "there is no other rank";
   LinearModel model;

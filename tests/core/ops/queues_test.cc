@@ -398,7 +398,9 @@ TEST_F(Queues, ClosedSessionEndsItsWaits) {
 }
 
 TEST_F(Queues, FailureOfTheStepEndsItsWaits) {
-  const Output bad = identity(s_, placeholder(s_.named("unfed"), DType::f32, {}));
+  // On the host: what fails in a GPU's stream is told when somebody waits for the stream.
+  const Scope host = s_.device("/cpu:0");
+  const Output bad = identity(host, placeholder(host.named("unfed"), DType::f32, {}));
   EXPECT_THAT([&] { session_.run({take_, bad}); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("unfed")));
   put({5});
   EXPECT_EQ(size(), 1);

@@ -198,6 +198,17 @@ TEST_F(ThreadsOfASession, AreJoinedBeforeARecovery) {
   EXPECT_EQ(running, 0);
 }
 
+TEST_F(ThreadsOfASession, MakeTheSessionAnewBetweenRuns) {
+  std::atomic<bool> has_failed = false;
+  auto& training = begin([&](Session&, const std::stop_token& stop) {
+    if (!has_failed.exchange(true)) throw UnavailableError("gone for a while");
+    wait_for_stop(stop);
+  });
+  while (hook_->sessions < 2) EXPECT_FALSE(training.should_stop());
+  EXPECT_FALSE(training.should_stop());
+  training.close();
+}
+
 TEST_F(ThreadsOfASession, MayWaitInARunWithoutAToken) {
   hook_ = std::make_shared<ThreadHook>([&](Session& session, const std::stop_token&) { session.run(take_); });
   MonitoredTrainingSession training(graph_, {.hooks = {hook_}, .stop_grace_period_secs = 0.05});
