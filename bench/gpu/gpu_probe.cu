@@ -488,8 +488,8 @@ void ask_device() {
     const std::string name = promised.substr(at, end + 1 - at);
     if (promised[end + 1] != ':') break;
     const std::string mine = json_member(here, name), other = json_member(promised, name);
-    row("/json/" + name.substr(1, name.size() - 2), mine == other ? "ok" : "failed",
-        isdigit(mine[0]) ? std::stod(mine) : NAN, "", "here " + mine + ", promised " + other);
+    row("/json/" + name.substr(1, name.size() - 2), "ok", isdigit(mine[0]) ? std::stod(mine) : NAN, "",
+        "here " + mine + ", promised " + other + (mine == other ? "" : ": another GPU or driver"));
   }
   ask("/json_of_cudnn", [&] {
     Cudnn dnn;
@@ -810,13 +810,13 @@ const struct Question {
      "name, versions, free memory; each member of the JSON that cuDNN plans are made from without a GPU"},
     {"convolution", ask_convolution,
      "cuDNN's f32 plans without tensor cores for LeNet: do they exist, time, error, same bits in 20 runs"},
-    {"nccl", ask_nccl, "one rank: non-blocking init, all-reduce of a pattern, abort while a kernel hangs"},
     {"share", ask_share, "two processes take 0.45 of the memory each and compute at the same time"},
     {"launches", ask_launches, "an empty launch, LeNet's 40 launches eager and as a graph, copies"},
     {"matmul", ask_matmul,
      "cuBLASLt on LeNet's dense layers in f32 and TF32: time, error, same bits in 20 runs"},
+    {"nccl", ask_nccl, "one rank: non-blocking init, all-reduce of a pattern, abort while a kernel hangs"},
     {"plans", ask_plans, "needs no GPU, asked with --only alone: the plans that cuDNN promises for an H200"}};
-constexpr unsigned kDeadlineSeconds = 60;
+constexpr unsigned kDeadlineSeconds = 40;
 
 // Asks in a process of its own. What a library prints beside the rows goes to stderr. True if no row says
 // "failed".

@@ -8,11 +8,16 @@
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
+#include <kolo/core/ops/debugging.h>
+#include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/normalization.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/slicing.h>
 
 namespace kolo::bench {
 namespace {
@@ -33,6 +38,13 @@ Build of_positive(Output (*op)(const Scope&, Output)) {
 Build reduced(Output (*op)(const Scope&, Output, ReduceOptions), std::vector<std::int64_t> axes) {
   return
       [op, axes = std::move(axes)](const Scope& s, const Outputs& x) { return op(s, x[0], {.axes = axes}); };
+}
+
+// count numbers below `rows`, each of them many times, in no order.
+Output row_numbers(const Scope& s, std::int64_t count, std::int64_t rows) {
+  std::vector<std::int32_t> numbers;
+  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<std::int32_t>(7 * i % 11 % rows));
+  return constant(s, Tensor::of<std::int32_t>({count}, std::span<const std::int32_t>(numbers)));
 }
 
 void add_products(std::vector<Case>& cases, bool large) {
@@ -174,13 +186,109 @@ void add_layers(std::vector<Case>& cases) {
   }
   for (const Padding padding : {Padding::same, Padding::valid})
     for (const std::int64_t stride : {1, 2})
-      cases.push_back(
-          {fmt::format("max_pool_s{}{}", stride, padding == Padding::same ? "" : "_valid"),
-           Judge::near,
-           {{2, 3, 9, 7}},
-           [=](const Scope& s, const Outputs& x) {
-             return max_pool(s, x[0], {.window = {3, 2}, .strides = {stride, stride}, .padding = padding});
-           }});
+      for (const auto& [name, pool] : {std::pair("max", &max_pool), {"avg", &avg_pool}})
+        cases.push_back(
+            {fmt::format("{}_pool_s{}{}", name, stride, padding == Padding::same ? "" : "_valid"),
+             Judge::near,
+             {{2, 3, 9, 7}},
+             [=, pool = pool](const Scope& s, const Outputs& x) {
+               return pool(s, x[0], {.window = {3, 2}, .strides = {stride, stride}, .padding = padding});
+             }});
+  cases.push_back(
+      {"conv2d_transpose", Judge::sums, {{2, 4, 5, 4}, {4, 3, 3, 2}}, [](const Scope& s, const Outputs& x) {
+         return conv2d_transpose(s, x[0], x[1], {.strides = {2, 2}});
+       }});
+  cases.push_back(
+      {"depthwise_conv2d", Judge::sums, {{2, 3, 9, 7}, {3, 2, 3, 3}}, [](const Scope& s, const Outputs& x) {
+         return depthwise_conv2d(s, x[0], x[1]);
+       }});
+}
+
+// A row of a reduction is a warp's: sizes on both sides of its 32 lanes.
+void add_norms(std::vector<Case>& cases) {
+  for (const std::int64_t size : {1, 31, 33, 1025}) {
+    cases.push_back({fmt::format("layer_norm_{}", size),
+                     Judge::norms,
+                     {{5, size}, {size}, {size}},
+                     [](const Scope& s, const Outputs& x) { return layer_norm(s, x[0], x[1], x[2]); }});
+    const auto statistic = [](const Scope& s, const Outputs& x, double value) {
+      return cast(s, fill(s, DType::f32, {3}, value), x[0].dtype());
+    };
+    cases.push_back({fmt::format("batch_norm_{}", size),
+                     Judge::norms,
+                     {{2, 3, size}, {3}, {3}},
+                     [=](const Scope& s, const Outputs& x) {
+                       return batch_norm(s, x[0], x[1], x[2], statistic(s, x, 0), statistic(s, x, 1)).y;
+                     }});
+    cases.push_back({fmt::format("batch_norm_inference_{}", size),
+                     Judge::norms,
+                     {{2, 3, size}, {3}, {3}},
+                     [=](const Scope& s, const Outputs& x) {
+                       return batch_norm_inference(s, x[0], x[1], x[2], statistic(s, x, 0.25),
+                                                   statistic(s, x, 2));
+                     }});
+    cases.push_back({fmt::format("segment_sum_{}", size),
+                     Judge::sums,
+                     {{size, 7}},
+                     [size](const Scope& s, const Outputs& x) {
+                       return unsorted_segment_sum(s, x[0], row_numbers(s, size, 5), 5);
+                     }});
+    cases.push_back(
+        {fmt::format("gather_{}", size), Judge::sums, {{5, size}}, [](const Scope& s, const Outputs& x) {
+           return gather(s, x[0], row_numbers(s, 40, 5));
+         }});
+  }
+}
+
+void add_activations(std::vector<Case>& cases) {
+  const auto add_one = [&](const char* name, const Build& build) {
+    cases.push_back({name, Judge::near, {{33, 31}}, build});
+  };
+  for (const auto& [name, op] :
+       {std::pair("swish", &swish), {"selu", &selu}, {"softplus", &softplus}, {"relu6", &relu6}})
+    add_one(name, unary(op));
+  add_one("gelu", [](const Scope& s, const Outputs& x) { return gelu(s, x[0]); });
+  add_one("gelu_approximate", [](const Scope& s, const Outputs& x) { return gelu(s, x[0], true); });
+  add_one("elu", [](const Scope& s, const Outputs& x) { return elu(s, x[0], 0.5); });
+  add_one("leaky_relu", [](const Scope& s, const Outputs& x) { return leaky_relu(s, x[0]); });
+  add_one("sin", unary(sin));
+  add_one("cos", unary(cos));
+}
+
+void add_moves(std::vector<Case>& cases) {
+  const Shape shape{4, 33, 6};
+  const auto add_one = [&](const char* name, const Build& build, bool has_gradient = true) {
+    cases.push_back({name, Judge::same, {shape}, build, has_gradient});
+  };
+  add_one("slice", [](const Scope& s, const Outputs& x) { return slice(s, x[0], {1, 2, 3}, {2, 30, 2}); });
+  add_one("strided_slice", [](const Scope& s, const Outputs& x) {
+    return strided_slice(s, x[0], {3, 0, 5}, {0, 33, 0}, {-1, 4, -2});
+  });
+  add_one("reverse", [](const Scope& s, const Outputs& x) { return reverse(s, x[0], {0, 2}); });
+  add_one("pad", [](const Scope& s, const Outputs& x) { return pad(s, x[0], {{1, 0}, {0, 2}, {3, 1}}); });
+  add_one("transpose", [](const Scope& s, const Outputs& x) { return transpose(s, x[0], {2, 0, 1}); });
+  add_one("concat", [](const Scope& s, const Outputs& x) {
+    return concat(s, {x[0], neg(s, x[0]), x[0]}, 1);
+  });
+  add_one("split", [](const Scope& s, const Outputs& x) { return split(s, x[0], 3, 1)[2]; });
+  add_one(
+      "tile",
+      [](const Scope& s, const Outputs& x) {
+        return tile(s, x[0], {1, 2, 3});
+      },
+      false);
+  add_one(
+      "argmin", [](const Scope& s, const Outputs& x) { return argmin(s, x[0], 1); }, false);
+  add_one(
+      "one_hot",
+      [](const Scope& s, const Outputs& x) {
+        return one_hot(s, cast(s, mul(s, x[0], cast(s, constant(s, 4.0f), x[0].dtype())), DType::i32), 4);
+      },
+      false);
+  add_one(
+      "reduce_any",
+      [](const Scope& s, const Outputs& x) { return reduce_any(s, greater(s, x[0], neg(s, x[0]))); }, false);
+  add_one("check_numerics", [](const Scope& s, const Outputs& x) { return check_numerics(s, x[0], "x"); });
 }
 
 }  // namespace
@@ -190,6 +298,9 @@ std::vector<Case> numeric_cases(bool large) {
   add_products(cases, large);
   add_elementwise(cases, large);
   add_layers(cases);
+  add_norms(cases);
+  add_activations(cases);
+  add_moves(cases);
   return cases;
 }
 

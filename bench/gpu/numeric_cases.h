@@ -12,8 +12,9 @@ namespace kolo::bench {
 using Build = std::function<Output(const Scope& s, const Outputs& x)>;
 
 // sums: linear in each input with weights ≥ 0, so the same op over |x| in f64 gives each element's sum of
-// magnitudes. near: by the largest element. same: the CPU's f32, bit by bit.
-enum class Judge { sums, near, same };
+// magnitudes. near: by the largest element; norms: likewise, of sums that cancel each other. same: the CPU's
+// f32, bit by bit.
+enum class Judge { sums, near, norms, same };
 
 struct Case {
   std::string name;

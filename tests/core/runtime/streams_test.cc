@@ -246,7 +246,7 @@ TEST(StreamsOfAStep, EndThoughAGpuNoLongerAnswers) {
   Session session(graph, with_gpus(1));
   std::promise<void> answer;
   testing::on_call = [waits = answer.get_future().share()](std::int64_t) { waits.wait(); };
-  EXPECT_THROW(session.run(hung, {}, {.timeout_in_ms = 50}), DeadlineExceededError);
+  EXPECT_THROW(session.run(std::vector<Fetch>{hung}, {}, {.timeout_in_ms = 50}), DeadlineExceededError);
   answer.set_value();
   testing::on_call = [](std::int64_t) {};
 }
