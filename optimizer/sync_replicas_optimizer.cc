@@ -58,11 +58,18 @@ void add_resets(const Scope& s, const Accumulator& accumulator, Output global_st
   resets.push_back(set_global_step(s.control_dependencies({emptied}), accumulator, global_step));
 }
 
+void check(const GradientPair& pair) {
+  detail::check_alike(pair);
+  if (const DType dtype = pair.variable.dtype(); dtype != DType::f32 && dtype != DType::f64)
+    throw InvalidArgumentError("{} is {}; SyncReplicasOptimizer sums gradients of float and double",
+                               pair.variable.name(), dtype);
+}
+
 void check(std::span<const GradientPair> gradients, const ApplyOptions& options) {
   if (gradients.empty()) throw InvalidArgumentError("Must supply at least one variable");
   if (!options.global_step) throw InvalidArgumentError("Global step is required to check staleness");
   for (const GradientPair& pair : gradients)
-    if (pair.gradient) detail::check_alike(pair);
+    if (pair.gradient) check(pair);
   if (std::none_of(gradients.begin(), gradients.end(), [](const auto& pair) { return bool(pair.gradient); }))
     throw InvalidArgumentError("No gradients provided for any variable: {}.",
                                detail::variable_list(gradients));
@@ -151,7 +158,9 @@ void SyncReplicasOptimizer::add_update(const Scope& s, std::span<const GradientP
       enqueue_many(chief, nodes.tokens, {repeated_step(chief, nodes.global_step, {applied}, count)});
   nodes.close = close_queue(chief, nodes.tokens);
   nodes.local_step_init = assign(chief, nodes.local_step, as_i64(chief, nodes.global_step.read())).node;
-  nodes.resets.push_back(reset_queue(chief, nodes.tokens, std::string(kTokens) + " was reset by the chief"));
+  // Behind the accumulators: whoever waits for a token pushes anew when the queue is reset.
+  nodes.resets.push_back(reset_queue(chief.control_dependencies(nodes.resets), nodes.tokens,
+                                     std::string(kTokens) + " was reset by the chief"));
   nodes.resets.push_back(nodes.local_step_init);
   nodes.chief_init = group(chief.named("init"), nodes.resets);
 }

@@ -461,7 +461,7 @@ void Schedule::fail(const std::string& text) {
   }
   const auto error = std::make_exception_ptr(AbortedError("this rank failed: {}", text));
   // A sum that waits for the others on the GPU would hold whoever frees memory of it, and with him the end.
-  if (!core_->on_gpu.empty())
+  if (!core_->on_gpu.empty() && !slots.error())
     core_->runtime->thread().call([&] { core_->runtime->thread().fail(core_->set.id(), error); });
   slots.break_off(error);
 }

@@ -264,6 +264,8 @@ class Import {
 
 // In the trial stands for a tensor of the caller's graph.
 Output stand_in(Graph& trial, const Output& of) {
+  if (of.node->schema().is_contained())
+    return {&trial.add_node(of.node->op(), {}, of.node->attrs(), {}), of.index};
   const bool variable = of.node->schema().is_variable_storage();
   return {&trial.add_node(variable ? "Variable" : "Placeholder", {},
                           {{"dtype", of.dtype()}, {"shape", of.shape()}}, {}),

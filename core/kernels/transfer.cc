@@ -1,6 +1,7 @@
 #include <kolo/core/kernels/transfer.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -32,26 +33,49 @@ class RecvKernel final : public Kernel {
 class FenceKernel final : public AsyncKernel, public Cancellable {
  public:
   explicit FenceKernel(KernelInit& init) : stream_(*init.resource<Stream>()) {}
+  // A device that has failed may answer late what nobody waits for any more.
+  ~FenceKernel() override {
+    if (wait_->unanswered.load() > 0) static_cast<void>(wait_.release());
+  }
+  FenceKernel(const FenceKernel&) = delete;
+  FenceKernel& operator=(const FenceKernel&) = delete;
 
   void start(KernelContext&, Completion done) override {
-    done_ = done;
-    is_waiting_.store(true);
-    stream_.when_done([this](std::exception_ptr error) { end(std::move(error)); });
+    const std::uint64_t number = ++started_;
+    wait_->done = done;
+    wait_->number.store(number);
+    ++wait_->unanswered;
+    try {
+      stream_.when_done([wait = wait_.get(), number](std::exception_ptr error) {
+        wait->end(number, std::move(error));
+        --wait->unanswered;
+      });
+    } catch (...) {
+      --wait_->unanswered;
+      throw;
+    }
   }
   // A GPU may have ceased to answer. The end of the step waits for its streams, for a while.
-  void cancel() override { end(nullptr); }
+  void cancel() override { wait_->end(started_, nullptr); }
 
  private:
-  void end(std::exception_ptr error) {
-    if (!is_waiting_.exchange(false)) return;
-    // A copy: once it is called, the next step may have started this kernel again.
-    const Completion done = done_;
-    done(std::move(error));
-  }
+  // Not in the closure, which would be allocated at each step.
+  struct Wait {
+    std::atomic<int> unanswered{0};
+    std::atomic<std::uint64_t> number{0};  // of the start that has not ended; 0: none
+    Completion done;
+
+    void end(std::uint64_t of, std::exception_ptr error) {
+      if (!number.compare_exchange_strong(of, 0)) return;
+      // A copy: once it is called, the next step may have started this kernel again.
+      const Completion completion = done;
+      completion(std::move(error));
+    }
+  };
 
   Stream& stream_;
-  std::atomic<bool> is_waiting_{false};
-  Completion done_;  // kept here: a closure that held it would be allocated at each step
+  std::uint64_t started_ = 0;
+  std::unique_ptr<Wait> wait_ = std::make_unique<Wait>();
 };
 
 // Views have a kernel where their shape depends on values alone: it passes on what the input's kernel made.

@@ -158,6 +158,25 @@ namespace {
 
 constexpr char kSliceSuffix[] = "/slice_of";
 
+bool is_slice_of(const Shape& own, const VariableSlice& slice) {
+  const int axis = slice.axis, rank = slice.shape.rank();
+  if (slice.whole.empty() || !slice.shape.is_fully_known() || own.rank() != rank) return false;
+  if (rank == 0) return axis == 0 && slice.first == 0;
+  return axis >= 0 && axis < rank && slice.shape.with_dim(axis, -1).is_compatible_with(own) &&
+         slice.first >= 0 && own.dim(axis) <= slice.shape.dim(axis) - slice.first;
+}
+
+// A graph from a file may say anything, and savers copy by it.
+void check_slice(ShapeContext& c) {
+  const VariableSlice slice{.whole = c.attr<std::string>("whole"),
+                            .shape = c.attr<Shape>("shape"),
+                            .axis = c.attr<int>("axis"),
+                            .first = c.attr<std::int64_t>("first")};
+  if (const Shape& own = c.input(0); !own.is_fully_known() || !is_slice_of(own, slice))
+    throw InvalidArgumentError("a variable of shape {} is no slice of \"{}\" of shape {} from {} on along {}",
+                               own, slice.whole, slice.shape, slice.first, slice.axis);
+}
+
 // Says what the variable is a slice of; never run. A node, so that an exported graph tells it, too.
 const RegisterOp slice_of_op(OpSchema("SliceOf")
                                  .input("ref")
@@ -165,24 +184,20 @@ const RegisterOp slice_of_op(OpSchema("SliceOf")
                                  .required_attr("shape", Shape())
                                  .required_attr("axis", 0)
                                  .required_attr("first", 0)
+                                 .attr("variable", "")  // its name where this was noted
+                                 .shape(check_slice)
                                  .stateful()
                                  .no_gradient());
 
 }  // namespace
 
 void set_variable_slice(Graph& graph, const Variable& variable, const VariableSlice& slice) {
-  const Shape& own = variable.shape();
-  const int axis = slice.axis, rank = slice.shape.rank();
-  const bool is_scalar = rank == 0 && own.rank() == 0 && axis == 0 && slice.first == 0;
-  const bool lies_in = slice.shape.is_fully_known() && own.rank() == rank && axis >= 0 && axis < rank &&
-                       slice.shape.with_dim(axis, -1).is_compatible_with(own) && slice.first >= 0 &&
-                       own.dim(axis) <= slice.shape.dim(axis) - slice.first;
-  if (slice.whole.empty() || (!is_scalar && !lies_in))
-    throw InvalidArgumentError(
-        "variable \"{}\" of shape {} is no slice of \"{}\" of shape {} from {} on along {}", variable.name(),
-        own, slice.whole, slice.shape, slice.first, axis);
   Scope(graph).add("SliceOf", {variable.ref()},
-                   {{"whole", slice.whole}, {"shape", slice.shape}, {"axis", axis}, {"first", slice.first}},
+                   {{"whole", slice.whole},
+                    {"shape", slice.shape},
+                    {"axis", slice.axis},
+                    {"first", slice.first},
+                    {"variable", variable.name()}},
                    variable.name() + kSliceSuffix);
 }
 
@@ -190,7 +205,9 @@ std::optional<VariableSlice> variable_slice(const Variable& variable) {
   const Node& storage = *variable.ref().node;
   const Node* const note = storage.graph().find_node(storage.name() + kSliceSuffix);
   if (note == nullptr || note->op() != "SliceOf" || note->input(0).node != &storage) return std::nullopt;
-  return VariableSlice{.whole = note->attr<std::string>("whole"),
+  const std::string noted = note->attr<std::string>("variable"), &name = storage.name();
+  const std::string prefix = name.ends_with(noted) ? name.substr(0, name.size() - noted.size()) : "";
+  return VariableSlice{.whole = prefix + note->attr<std::string>("whole"),  // an import may have added one
                        .shape = note->attr<Shape>("shape"),
                        .axis = note->attr<int>("axis"),
                        .first = note->attr<std::int64_t>("first")};

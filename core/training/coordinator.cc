@@ -10,6 +10,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo {
@@ -52,8 +53,8 @@ class Coordinator::Impl {
   void request_stop(const std::exception_ptr& error) {
     const bool failed = error && note(error);
     if (error && !failed) log_warning("after the coordinator was stopped: {}", message_of(error));
+    if (failed) failed_.request_stop();  // first: who is stopped asks whether it is for an error
     stop_.request_stop();
-    if (failed) failed_.request_stop();
   }
 
   bool should_stop() const { return stop_.stop_requested(); }
@@ -82,6 +83,7 @@ class Coordinator::Impl {
   };
 
   void run(std::size_t number, const std::string& name, const std::function<void(std::stop_token)>& body) {
+    block_stop_signals();
     pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
     try {
       body(stop_.get_token());

@@ -317,6 +317,7 @@ class MonitoredTrainingSession::Impl {
   // The new session may fail as the old one did; it is made until it stands.
   void recover(const Error& first_error) {
     announce_recovery(first_error);
+    if (!coordinator_->should_stop()) coordinator_->request_stop(std::current_exception());
     for (;;) {
       try {
         return create_session();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,21 @@ std::string header_text(const std::map<std::string, Tensor>& tensors) {
   return text;
 }
 
+// A thread beside the training may update a variable meanwhile: what is summed is what is written.
+std::uint32_t write_elements(DurableFile& file, const Tensor& tensor) {
+  constexpr std::size_t kChunk = std::size_t{1} << 20;
+  std::vector<std::byte> copy(std::min(kChunk, tensor.bytes()));
+  const auto* const elements = static_cast<const std::byte*>(tensor.raw());
+  Crc32c sum;
+  for (std::size_t at = 0; at < tensor.bytes(); at += kChunk) {
+    const std::size_t bytes = std::min(kChunk, tensor.bytes() - at);
+    std::memcpy(copy.data(), elements + at, bytes);
+    sum.add(copy.data(), bytes);
+    file.write(copy.data(), bytes);
+  }
+  return sum.value();
+}
+
 }  // namespace
 
 SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, Tensor>& tensors) {
@@ -119,8 +135,7 @@ SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string,
   SafetensorsSums sums{
       .file_bytes = length.size() + text.size(), .header = header_sum.value(), .tensors = {}};
   for (const auto& [name, tensor] : tensors) {
-    file.write(tensor.raw(), tensor.bytes());
-    sums.tensors[name] = crc32c(tensor.raw(), tensor.bytes());
+    sums.tensors[name] = write_elements(file, tensor);
     sums.file_bytes += tensor.bytes();
   }
   return sums;

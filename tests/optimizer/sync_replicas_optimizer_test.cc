@@ -225,12 +225,50 @@ TEST(SyncReplicasHook, EndsTheLoopsOfWorkersWithTheChiefs) {
   const Operation train = optimizer.minimize(s, square(s, w));
   Session session(graph);
   session.run(global_variables_initializer(s));
+  const auto hook = optimizer.make_session_run_hook(true, 0);
   Coordinator coordinator;
-  optimizer.make_session_run_hook(true, 0)->after_create_session(session, coordinator);
+  hook->after_create_session(session, coordinator);
   auto worker = std::async(std::launch::async, [&] { session.run(train); });
   coordinator.join(std::chrono::seconds(10));
   EXPECT_THAT([&] { worker.get(); },
               ThrowsMessage<OutOfRangeError>(HasSubstr("FIFOQueue 'sync_token_q' is closed")));
+}
+
+// The chief will come back: who waits for a token is not told that the data are over.
+TEST(SyncReplicasHook, LeavesTheQueueOpenBehindAnError) {
+  Graph graph;
+  Scope s(graph);
+  const Variable w(s.named("w"), constant(s, 4.0f));
+  SyncReplicasOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(.25), 2);
+  const Operation train = optimizer.minimize(s, square(s, w));
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  const auto hook = optimizer.make_session_run_hook(true, 0);
+  Coordinator coordinator;
+  hook->after_create_session(session, coordinator);
+  auto worker = std::async(std::launch::async, [&] { session.run(train); });
+  coordinator.request_stop(std::make_exception_ptr(AbortedError("a worker is gone")));
+  coordinator.join(std::chrono::seconds(10));
+  session.close();
+  try {
+    worker.get();
+    FAIL() << "it has no token";
+  } catch (const Error& error) {
+    EXPECT_NE(error.code(), Code::out_of_range) << error.what();
+  }
+}
+
+TEST(SyncReplicas, RefuseTypesThatNobodySumsBeforeAnythingIsAdded) {
+  Graph graph;
+  Scope s(graph);
+  const Variable w(s.named("w"), cast(s, constant(s, 4.0f), DType::f16));
+  const Variable step = get_or_create_global_step(s);
+  SyncReplicasOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(.25), 1);
+  const GradientPair pair{cast(s, constant(s, 1.0f), DType::f16), w};
+  const int nodes = graph.num_nodes();
+  EXPECT_THAT([&] { optimizer.apply_gradients(s, std::span(&pair, 1), {.global_step = step}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("sums gradients of float and double")));
+  EXPECT_EQ(graph.num_nodes(), nodes);
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ class Enqueue final : public QueueKernel {
   }
 
   void finished(std::exception_ptr error) override {
+    elements.clear();  // of one that was cancelled
     const Completion done = done_;
     done(std::move(error));
   }

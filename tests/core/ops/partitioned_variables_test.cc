@@ -188,6 +188,24 @@ TEST_F(PartitionedVariables, SayOfWhatTheyAreSlices) {
   EXPECT_EQ(variable_slice(Variable::of(*again.find_node("e/part_1"))), second);
 }
 
+TEST_F(PartitionedVariables, TakeThePrefixOfAnImport) {
+  const Variable v(s_.named("e/part_1"), zeros(s_, DType::f32, {2, 3}));
+  set_variable_slice(graph_, v, {.whole = "e", .shape = {5, 3}, .axis = 0, .first = 3});
+  Graph again;
+  import_graph_def(Scope(again), to_graph_def(graph_), {.prefix = "a"});
+  EXPECT_EQ(variable_slice(Variable::of(*again.find_node("a/e/part_1")))->whole, "a/e");
+}
+
+TEST_F(PartitionedVariables, RefuseASliceOfAGraphThatIsNone) {
+  const Variable v(s_.named("v"), zeros(s_, DType::f32, {2, 3}));
+  expect_refused(
+      [&] {
+        s_.add("SliceOf", {v.ref()}, {{"whole", "w"}, {"shape", Shape{2, 100}}, {"axis", 0}, {"first", 0}},
+               "v/slice_of");
+      },
+      "is no slice of");
+}
+
 TEST_F(PartitionedVariables, RefuseASliceThatIsNone) {
   const Variable v(s_.named("v"), zeros(s_, DType::f32, {2, 3}));
   for (const VariableSlice& wrong : {VariableSlice{.whole = "w", .shape = {5, 3}, .axis = 0, .first = 4},

@@ -456,6 +456,13 @@ TEST_F(Queues, WorkInBranchesAndLoops) {
   EXPECT_EQ(session_.run(loop[1]).value<float>(), 6 + 7 + 8);
 }
 
+TEST_F(Queues, ServeWhatAnImportMapsOntoThem) {
+  const GraphDef definition = to_graph_def(graph_);
+  const FIFOQueue mine(s_.named("mine"), queue_.types(), {.shapes = queue_.shapes()});
+  import_graph_def(s_, definition, {.prefix = "in", .input_map = {{queue_.name(), mine.handle()}}});
+  EXPECT_EQ(graph_.find_node("in/put")->input(0), mine.handle());
+}
+
 TEST_F(Queues, SurviveTheWayThroughAGraphDefinition) {
   Graph copy;
   import_graph_def(Scope(copy), to_graph_def(graph_));
