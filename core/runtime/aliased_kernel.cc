@@ -44,7 +44,8 @@ class AliasedKernel final : public Kernel {
     seen.variables = storages;
     if (seen.scratch_memory != nullptr) seen.scratch_memory = device_.alias(seen.scratch_memory, 0, true);
     kernel_->compute(seen);
-    context.skipped = seen.skipped;
+    // Of others the host may be reading it.
+    if (node_.schema->is_branch_guard()) context.skipped = seen.skipped;
     for (std::size_t i = 0; i < count; ++i)
       if (storages[i] != nullptr && variables[i].initialized) context.variables[i]->initialized = true;
     for (std::size_t o = 0; o < outputs.size(); ++o)
