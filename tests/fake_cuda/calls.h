@@ -4,6 +4,7 @@
 // KOLO_FAKE_CUDA_FAIL=k[:code]  call k, the first is 1, fails with this code of CUDA (700)
 // KOLO_FAKE_CUDA_FAIL=name      the first call of this function fails
 // KOLO_FAKE_CUDA_LOG=file       the names of all calls, one a line, written when the process ends
+//                               cudaStreamQuery is in neither: how often it is called is a matter of time
 // KOLO_FAKE_CUDA_BREAK=what     as if kolo had a bug: "current", no device is made current; "transpose", the
 //                               first matrix of a product has the wrong flag
 #pragma once
