@@ -322,11 +322,20 @@ std::unique_ptr<Frame> Plan::take_frame() {
   return make_frame(make_kernels());
 }
 
+namespace {
+
+// Somebody may yet write there.
+void keep_for_ever(std::unique_ptr<Frame> frame) {
+  static Mutex mutex;
+  static auto* const lost = new std::vector<std::unique_ptr<Frame>>;
+  MutexLock lock(mutex);
+  lost->push_back(std::move(frame));
+}
+
+}  // namespace
+
 void Plan::give_back(std::unique_ptr<Frame> frame) {
-  if (frame->lost) {
-    static_cast<void>(frame.release());  // somebody may yet write there
-    return;
-  }
+  if (frame->lost) return keep_for_ever(std::move(frame));
   // The caller's memory is not ours to keep.
   static const Tensor none;  // assigned by copy: the shape's memory stays for the next run
   for (const FedValue& fed : fed_values_) frame->values[fed.value] = none;
