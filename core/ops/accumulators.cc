@@ -99,15 +99,6 @@ const RegisterOp num_accumulated_op(
     on({kDense, kSparse}, "AccumulatorNumAccumulated").output("count", DType::i32));
 const RegisterOp num_dropped_op(on({kDense, kSparse}, "AccumulatorNumDropped").output("count", DType::i64));
 
-Output add_accumulator(const Scope& s, const char* op, DType dtype, const Shape& shape,
-                       AccumulatorOptions options) {
-  return s.add(op, {},
-               {{"dtype", dtype},
-                {"shape", shape},
-                {"ordered", options.ordered},
-                {"shared_name", std::move(options.shared_name)}});
-}
-
 void check_gradient(DType dtype, const Shape& shape, const Output& gradient) {
   if (!gradient) throw InvalidArgumentError("apply_grad: the gradient is empty");
   if (gradient.dtype() != dtype)
@@ -117,14 +108,12 @@ void check_gradient(DType dtype, const Shape& shape, const Output& gradient) {
     throw InvalidArgumentError("Shape mismatch: expected {}, got {}", shape, gradient.shape());
 }
 
-template <typename Accumulator>
 Operation on_accumulator(const Scope& s, const char* op, const Accumulator& accumulator, Outputs inputs = {},
                          AttrMap attrs = {}) {
   inputs.insert(inputs.begin(), accumulator.handle());
   return s.colocate_with(accumulator.handle()).add(op, inputs, std::move(attrs));
 }
 
-template <typename Accumulator>
 Operation add_take(const Scope& s, const char* op, const Accumulator& accumulator, std::int64_t n) {
   return on_accumulator(
       s, op, accumulator, {},
@@ -133,17 +122,22 @@ Operation add_take(const Scope& s, const char* op, const Accumulator& accumulato
 
 }  // namespace
 
-ConditionalAccumulator::ConditionalAccumulator(const Scope& s, DType dtype, Shape shape,
-                                               AccumulatorOptions options)
-    : handle_(add_accumulator(s, kDense, dtype, shape, std::move(options))),
+Accumulator::Accumulator(const Scope& s, const char* op, DType dtype, Shape shape, AccumulatorOptions options)
+    : handle_(s.add(op, {},
+                    {{"dtype", dtype},
+                     {"shape", shape},
+                     {"ordered", options.ordered},
+                     {"shared_name", std::move(options.shared_name)}})),
       dtype_(dtype),
       shape_(std::move(shape)) {}
 
+ConditionalAccumulator::ConditionalAccumulator(const Scope& s, DType dtype, Shape shape,
+                                               AccumulatorOptions options)
+    : Accumulator(s, kDense, dtype, std::move(shape), std::move(options)) {}
+
 SparseConditionalAccumulator::SparseConditionalAccumulator(const Scope& s, DType dtype, Shape shape,
                                                            AccumulatorOptions options)
-    : handle_(add_accumulator(s, kSparse, dtype, shape, std::move(options))),
-      dtype_(dtype),
-      shape_(std::move(shape)) {}
+    : Accumulator(s, kSparse, dtype, std::move(shape), std::move(options)) {}
 
 Operation apply_grad(const Scope& s, const ConditionalAccumulator& accumulator, Output gradient,
                      Output local_step) {
@@ -168,28 +162,16 @@ IndexedSlices take_grad(const Scope& s, const SparseConditionalAccumulator& accu
   return {.values = taken.output(1), .indices = taken.output(0), .dense_shape = accumulator.shape()};
 }
 
-Operation set_global_step(const Scope& s, const ConditionalAccumulator& accumulator, Output step) {
+Operation set_global_step(const Scope& s, const Accumulator& accumulator, Output step) {
   return on_accumulator(s, "AccumulatorSetGlobalStep", accumulator, {step});
 }
-Operation set_global_step(const Scope& s, const SparseConditionalAccumulator& accumulator, Output step) {
-  return on_accumulator(s, "AccumulatorSetGlobalStep", accumulator, {step});
-}
-Operation reset_accumulator(const Scope& s, const ConditionalAccumulator& accumulator) {
+Operation reset_accumulator(const Scope& s, const Accumulator& accumulator) {
   return on_accumulator(s, "AccumulatorReset", accumulator);
 }
-Operation reset_accumulator(const Scope& s, const SparseConditionalAccumulator& accumulator) {
-  return on_accumulator(s, "AccumulatorReset", accumulator);
-}
-Output num_accumulated(const Scope& s, const ConditionalAccumulator& accumulator) {
+Output num_accumulated(const Scope& s, const Accumulator& accumulator) {
   return on_accumulator(s, "AccumulatorNumAccumulated", accumulator);
 }
-Output num_accumulated(const Scope& s, const SparseConditionalAccumulator& accumulator) {
-  return on_accumulator(s, "AccumulatorNumAccumulated", accumulator);
-}
-Output num_dropped(const Scope& s, const ConditionalAccumulator& accumulator) {
-  return on_accumulator(s, "AccumulatorNumDropped", accumulator);
-}
-Output num_dropped(const Scope& s, const SparseConditionalAccumulator& accumulator) {
+Output num_dropped(const Scope& s, const Accumulator& accumulator) {
   return on_accumulator(s, "AccumulatorNumDropped", accumulator);
 }
 

@@ -17,19 +17,17 @@ struct AccumulatorOptions {
   std::string shared_name = {};
 };
 
-/// Handles, as cheap as an Output. An accumulator has a sum, a number of gradients in it and a time step of
+/// A handle, as cheap as an Output. An accumulator has a sum, a number of gradients in it and a time step of
 /// its own, at first 0; it lives as long as its session. No gradient flows through it. f32 and f64.
-class ConditionalAccumulator {
+class Accumulator {
  public:
-  /// The node is named s.named(…), "ConditionalAccumulator" without. Throws InvalidArgumentError for a shape
-  /// that is not fully known. The first run of one that is shared throws it, too, where types or shapes
-  /// differ: `Shared accumulator '<a>' has …`.
-  ConditionalAccumulator(const Scope& s, DType dtype, Shape shape, AccumulatorOptions options = {});
-
   const std::string& name() const { return handle_.node->name(); }
   Output handle() const { return handle_; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
+
+ protected:
+  Accumulator(const Scope& s, const char* op, DType dtype, Shape shape, AccumulatorOptions options);
 
  private:
   Output handle_;
@@ -37,20 +35,18 @@ class ConditionalAccumulator {
   Shape shape_;
 };
 
+class ConditionalAccumulator : public Accumulator {
+ public:
+  /// The node is named s.named(…), "ConditionalAccumulator" without. Throws InvalidArgumentError for a shape
+  /// that is not fully known. The first run of one that is shared throws it, too, where types or shapes
+  /// differ: `Shared accumulator '<a>' has …`.
+  ConditionalAccumulator(const Scope& s, DType dtype, Shape shape, AccumulatorOptions options = {});
+};
+
 /// Of rows of a tensor of the given shape, which has at least one dimension.
-class SparseConditionalAccumulator {
+class SparseConditionalAccumulator : public Accumulator {
  public:
   SparseConditionalAccumulator(const Scope& s, DType dtype, Shape shape, AccumulatorOptions options = {});
-
-  const std::string& name() const { return handle_.node->name(); }
-  Output handle() const { return handle_; }
-  DType dtype() const { return dtype_; }
-  const Shape& shape() const { return shape_; }
-
- private:
-  Output handle_;
-  DType dtype_;
-  Shape shape_;
 };
 
 /// Adds a gradient; without a word it is dropped where local_step, an i64, is less than the accumulator's
@@ -69,17 +65,13 @@ Output take_grad(const Scope& s, const ConditionalAccumulator& accumulator, std:
 IndexedSlices take_grad(const Scope& s, const SparseConditionalAccumulator& accumulator, std::int64_t n);
 
 /// Sets the accumulator's step to an i64; warns where it goes back.
-Operation set_global_step(const Scope& s, const ConditionalAccumulator& accumulator, Output step);
-Operation set_global_step(const Scope& s, const SparseConditionalAccumulator& accumulator, Output step);
+Operation set_global_step(const Scope& s, const Accumulator& accumulator, Output step);
 /// Forgets the gradients that there are, not the step; who waits for them ends in AbortedError `Accumulator
 /// '<a>' was reset`.
-Operation reset_accumulator(const Scope& s, const ConditionalAccumulator& accumulator);
-Operation reset_accumulator(const Scope& s, const SparseConditionalAccumulator& accumulator);
+Operation reset_accumulator(const Scope& s, const Accumulator& accumulator);
 /// Gradients in the sum: an i32.
-Output num_accumulated(const Scope& s, const ConditionalAccumulator& accumulator);
-Output num_accumulated(const Scope& s, const SparseConditionalAccumulator& accumulator);
+Output num_accumulated(const Scope& s, const Accumulator& accumulator);
 /// Gradients that came too late, of all senders: an i64.
-Output num_dropped(const Scope& s, const ConditionalAccumulator& accumulator);
-Output num_dropped(const Scope& s, const SparseConditionalAccumulator& accumulator);
+Output num_dropped(const Scope& s, const Accumulator& accumulator);
 
 }  // namespace kolo
