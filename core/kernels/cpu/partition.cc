@@ -8,12 +8,6 @@
 namespace kolo {
 namespace {
 
-template <typename Body>
-void with_numbers(const Tensor& numbers, const Body& body) {
-  if (numbers.dtype() == DType::i32) body(numbers.data<std::int32_t>());
-  else body(numbers.data<std::int64_t>());
-}
-
 // The dimensions behind the first `prefix` ones.
 std::vector<std::int64_t> row_dims(const Tensor& x, int prefix) {
   return {x.shape().dims().begin() + prefix, x.shape().dims().end()};
@@ -44,7 +38,7 @@ void dynamic_partition(KernelContext& context) {
   const Tensor &x = context.input(0), &partitions = context.input(1);
   const int prefix = partitions.shape().rank();
   const auto bytes = static_cast<std::size_t>(row_bytes(x, prefix));
-  with_numbers(partitions, [&](const auto* numbers) {
+  detail::with_numbers(partitions, [&](const auto* numbers) {
     const std::int64_t count = partitions.elements();
     const std::vector<std::int64_t> rows = rows_of_parts(numbers, count, context.num_outputs());
     std::vector<std::byte*> next;
@@ -80,7 +74,7 @@ void dynamic_stitch(KernelContext& context) {
   const Tensor y = rows_like(context.input(0), prefix, rows_named(context, parts));
   if (y.bytes() > 0) std::memset(y.raw(), 0, y.bytes());
   for (int k = 0; bytes > 0 && k < parts; ++k)
-    with_numbers(context.input(parts + k), [&](const auto* numbers) {
+    detail::with_numbers(context.input(parts + k), [&](const auto* numbers) {
       const std::byte* from = context.input(k).raw();
       for (std::int64_t i = 0; i < context.input(parts + k).elements(); ++i, from += bytes)
         std::memcpy(y.raw() + static_cast<std::size_t>(numbers[i]) * bytes, from, bytes);

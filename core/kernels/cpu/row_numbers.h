@@ -16,16 +16,21 @@ void check_row_numbers(const Index* numbers, std::int64_t count, std::int64_t ro
                                  numbers[i], i, rows);
 }
 
-/// Calls body(numbers) with the elements of `indices`, i32 or i64, all of which are in [0, rows). Throws
+/// Calls body(numbers) with the elements of `indices`, i32 or i64.
+template <typename Body>
+void with_numbers(const Tensor& indices, const Body& body) {
+  if (indices.dtype() == DType::i32) body(indices.data<std::int32_t>());
+  else body(indices.data<std::int64_t>());
+}
+
+/// The same where all of them are in [0, rows). Throws
 /// InvalidArgumentError `Index <i> at offset <o> in indices is out of range`.
 template <typename Body>
 void with_row_numbers(const Tensor& indices, std::int64_t rows, const Body& body) {
-  const auto checked = [&](const auto* numbers) {
+  with_numbers(indices, [&](const auto* numbers) {
     check_row_numbers(numbers, indices.elements(), rows);
     body(numbers);
-  };
-  if (indices.dtype() == DType::i32) checked(indices.data<std::int32_t>());
-  else checked(indices.data<std::int64_t>());
+  });
 }
 
 }  // namespace kolo::detail
