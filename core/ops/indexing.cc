@@ -7,6 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
+#include <kolo/core/ops/dtypes.h>
 #include <kolo/core/ops/shape_checks.h>
 #include <kolo/core/ops/shapes.h>
 
@@ -15,9 +16,8 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
-                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
-const std::vector<DType> kIndex = {DType::i32, DType::i64};
+using detail::kIndex;
+using detail::kNumeric;
 
 Shape gathered(const ShapeContext& c, const Shape& params, const Shape& indices) {
   if (!params.has_rank()) return params;

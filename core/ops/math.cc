@@ -6,6 +6,7 @@
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/graph/op_schema.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/dtypes.h>
 #include <kolo/core/ops/math_internal.h>
 #include <kolo/core/ops/shape_checks.h>
 
@@ -353,8 +354,7 @@ Output mod(const Scope& s, Output a, Output b) { return s.add("FloorMod", {a, b}
 
 namespace {
 
-const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
-                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
+using detail::kNumeric;
 
 const RegisterOp cast_op(OpSchema("Cast")
                              .input("x", kNumeric)

@@ -4,6 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/dtypes.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shapes.h>
 
@@ -12,9 +13,8 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
-                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
-const std::vector<DType> kIndex = {DType::i32, DType::i64};
+using detail::kIndex;
+using detail::kNumeric;
 
 // The dimensions of x behind those of its row numbers; unknown where either's rank is.
 Shape row_of(const char* op, const Shape& x, const Shape& numbers) {

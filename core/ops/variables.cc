@@ -6,6 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/dtypes.h>
 
 namespace kolo {
 namespace {
@@ -213,8 +214,7 @@ Variable whole_variable(const Variable& variable) {
 namespace {
 
 const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
-const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
-                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
+using detail::kNumeric;
 
 void scatter_shape(ShapeContext& c) {
   const Shape &ref = c.input(0), &indices = c.input(1), &updates = c.input(2);
