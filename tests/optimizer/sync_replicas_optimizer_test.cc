@@ -217,41 +217,39 @@ TEST(SyncReplicasHook, ApplyTheMeanOfRows) {
   training.close();
 }
 
-TEST(SyncReplicasHook, EndsTheLoopsOfWorkersWithTheChiefs) {
-  Graph graph;
-  Scope s(graph);
-  const Variable w(s.named("w"), constant(s, 4.0f));
-  SyncReplicasOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(.25), 2);
-  const Operation train = optimizer.minimize(s, square(s, w));
-  Session session(graph);
-  session.run(global_variables_initializer(s));
-  const auto hook = optimizer.make_session_run_hook(true, 0);
-  Coordinator coordinator;
-  hook->after_create_session(session, coordinator);
-  auto worker = std::async(std::launch::async, [&] { session.run(train); });
-  coordinator.join(std::chrono::seconds(10));
-  EXPECT_THAT([&] { worker.get(); },
+// A worker that waits for a token of a chief who lacks another worker's gradient.
+class SyncReplicasWorker : public testing::Test {
+ protected:
+  SyncReplicasWorker() {
+    session_.run(global_variables_initializer(s_));
+    hook_->after_create_session(session_, coordinator_);
+    worker_ = std::async(std::launch::async, [this] { session_.run(train_); });
+  }
+
+  Graph graph_;
+  Scope s_{graph_};
+  const Variable w_{s_.named("w"), constant(s_, 4.0f)};
+  SyncReplicasOptimizer optimizer_{std::make_unique<GradientDescentOptimizer>(.25), 2};
+  const Operation train_ = optimizer_.minimize(s_, square(s_, w_));
+  Session session_{graph_};
+  const std::shared_ptr<SessionRunHook> hook_ = optimizer_.make_session_run_hook(true, 0);
+  Coordinator coordinator_;
+  std::future<void> worker_;
+};
+
+TEST_F(SyncReplicasWorker, EndsWithTheChief) {
+  coordinator_.join(std::chrono::seconds(10));
+  EXPECT_THAT([&] { worker_.get(); },
               ThrowsMessage<OutOfRangeError>(HasSubstr("FIFOQueue 'sync_token_q' is closed")));
 }
 
 // The chief will come back: who waits for a token is not told that the data are over.
-TEST(SyncReplicasHook, LeavesTheQueueOpenBehindAnError) {
-  Graph graph;
-  Scope s(graph);
-  const Variable w(s.named("w"), constant(s, 4.0f));
-  SyncReplicasOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(.25), 2);
-  const Operation train = optimizer.minimize(s, square(s, w));
-  Session session(graph);
-  session.run(global_variables_initializer(s));
-  const auto hook = optimizer.make_session_run_hook(true, 0);
-  Coordinator coordinator;
-  hook->after_create_session(session, coordinator);
-  auto worker = std::async(std::launch::async, [&] { session.run(train); });
-  coordinator.request_stop(std::make_exception_ptr(AbortedError("a worker is gone")));
-  coordinator.join(std::chrono::seconds(10));
-  session.close();
+TEST_F(SyncReplicasWorker, FindsTheQueueOpenBehindAnError) {
+  coordinator_.request_stop(std::make_exception_ptr(AbortedError("a worker is gone")));
+  coordinator_.join(std::chrono::seconds(10));
+  session_.close();
   try {
-    worker.get();
+    worker_.get();
     FAIL() << "it has no token";
   } catch (const Error& error) {
     EXPECT_NE(error.code(), Code::out_of_range) << error.what();

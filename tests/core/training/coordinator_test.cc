@@ -212,7 +212,9 @@ TEST_F(ThreadsOfASession, MakeTheSessionAnewBetweenRuns) {
 TEST_F(ThreadsOfASession, MayWaitInARunWithoutAToken) {
   hook_ = std::make_shared<ThreadHook>([&](Session& session, const std::stop_token&) { session.run(take_); });
   MonitoredTrainingSession training(graph_, {.hooks = {hook_}, .stop_grace_period_secs = 0.05});
+  testing::internal::CaptureStderr();
   training.close();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("threads still running"));
 }
 
 TEST_F(ThreadsOfASession, MayAskForAStop) {
