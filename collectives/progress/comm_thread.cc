@@ -109,6 +109,7 @@ CommThread::~CommThread() {
 }
 
 void CommThread::call(const std::function<void()>& work) {
+  std::exception_ptr error;
   std::promise<void> promise;
   auto done = promise.get_future();
   {
@@ -116,14 +117,15 @@ void CommThread::call(const std::function<void()>& work) {
     calls_.push_back([&] {
       try {
         work();
-        promise.set_value();
       } catch (...) {
-        promise.set_exception(std::current_exception());
+        error = std::current_exception();
       }
+      promise.set_value();  // outside of the handler: from here on the error is the caller's alone
     });
     wake_.notify_all();
   }
-  done.get();
+  done.wait();
+  if (error) std::rethrow_exception(error);
 }
 
 int CommThread::open_channel(int process_set) {
