@@ -201,7 +201,7 @@ CudaApi make_api() {
   api.memset_async = [](void* memory, int byte, std::size_t bytes, cudaStream_t stream) {
     return call("cudaMemsetAsync", [&] {
       std::byte* const host = on_host(current_gpu(), memory, bytes);
-      enqueue(stream, [=] { std::memset(host, byte, bytes); });
+      enqueue(stream, [=] { std::fill_n(host, bytes, std::byte(byte)); });  // of no bytes, too
       return cudaSuccess;
     });
   };
