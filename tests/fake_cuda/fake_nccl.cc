@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "calls.h"
 #include "memory.h"
@@ -127,13 +128,19 @@ struct ncclComm {
 };
 
 namespace {
-// The streams of what was aborted still hold it.
+// Kept until the process ends: the streams of what was aborted still hold it.
+std::vector<ncclComm_t>& ended() {
+  static auto& all = *new std::vector<ncclComm_t>;
+  return all;
+}
+
 ncclResult_t end(const char* name, ncclComm_t comm) {
   if (name == std::string_view("ncclCommAbort") && wished("abort_hang"))
     while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
   return nccl_call(name, [&] {
     if (comm->aborted.exchange(true)) report("the communicator was given back before");
     count_object(-1);
+    ended().push_back(comm);
     return ncclSuccess;
   });
 }
