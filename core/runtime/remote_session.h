@@ -1,0 +1,74 @@
+// What stands behind a session whose graph runs in other processes: filled in by the library that knows the
+// target's prefix.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/source_line.h>
+#include <kolo/core/device/device_attributes.h>
+#include <kolo/core/graph/graph.h>
+#include <kolo/core/runtime/config.h>
+#include <kolo/core/runtime/step_request.h>
+#include <kolo/core/runtime/trace.h>
+
+namespace kolo::detail {
+
+/// Any thread. Errors are those of Session, and what the other processes say.
+class RemoteSession {
+ public:
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  /// A signature bound once; freed with its last owner, which may be after the session's end.
+  class Bound {
+   public:
+    virtual ~Bound() = default;
+  };
+
+  /// Closes it.
+  virtual ~RemoteSession() = default;
+  /// One result for each fetch, an empty tensor for an operation. The graph may have grown since the last
+  /// run. metadata: null where it is not asked for.
+  virtual std::vector<Tensor> run(const StepRequest& request, const RunOptions& options,
+                                  RunMetadata* metadata) = 0;
+  /// request: without feeds' values. Later: run_bound with one tensor for each of `feeds`.
+  virtual std::shared_ptr<Bound> bind(const StepRequest& request, const std::vector<Output>& feeds) = 0;
+  virtual std::vector<Tensor> run_bound(const Bound& bound, std::span<const Tensor> feeds,
+                                        const RunOptions& options, RunMetadata* metadata) = 0;
+  /// Idempotent. Cancels runs that are under way, and waits for them.
+  virtual void close() = 0;
+
+  /// Of variables by name, each as one state; empty tensors for those that have no value. Throws
+  /// NotFoundError for what is no variable of the graph.
+  virtual std::vector<Tensor> get_variables(const std::vector<std::string>& names) = 0;
+  virtual void set_variables(const std::vector<std::pair<std::string, Tensor>>& values) = 0;
+  /// Which of them have a value.
+  virtual std::vector<bool> are_initialized(const std::vector<std::string>& names) = 0;
+  virtual std::vector<DeviceAttributes> list_devices() = 0;
+  virtual const SessionConfig& config() const = 0;
+};
+
+/// The two things that a target's prefix brings.
+struct RemoteSessionFactory {
+  std::function<std::unique_ptr<RemoteSession>(Graph& graph, const std::string& target,
+                                               const SessionConfig& config)>
+      make;
+  std::function<void(const std::string& target, const std::vector<std::string>& containers,
+                     const SessionConfig& config)>
+      reset;
+};
+
+/// A namespace-scope constant of the library that serves targets of this prefix, such as "grpc://".
+struct RegisterRemoteSessions {
+  RegisterRemoteSessions(const std::string& prefix, RemoteSessionFactory factory,
+                         SourceLine place = SourceLine::here());
+};
+
+/// Throws NotFoundError `No session factory registered for the given session options: {target: "<t>"…`.
+const RemoteSessionFactory& remote_session_factory(const std::string& target);
+
+}  // namespace kolo::detail
