@@ -120,8 +120,8 @@ DeviceSet make_devices(const DeviceOptions& options, const std::shared_ptr<GpuPl
   for (const std::string& text : options.device_filters) {
     const auto filter = parse_device_spec(text);
     if (!filter)
-      throw InvalidArgumentError("device_filters: '{}' is no device name, neither in whole nor in part",
-                                 text);
+      throw InvalidArgumentError(
+          "Malformed device filter '{}': device_filters takes device names, in whole or in part", text);
     filters.push_back(*filter);
   }
   std::vector<std::unique_ptr<Device>> devices;
