@@ -82,8 +82,6 @@ class Master {
   virtual std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
                                             Deadline deadline) = 0;
 
-  /// Where the session's client is, for who reads the log; known to who takes its calls.
-  virtual void name_client(const std::string& /*session*/, const std::string& /*address*/) {}
   /// A client's sign of life: held as long as its session. ended: once.
   virtual std::shared_ptr<Call> watch(const std::string& session,
                                       std::function<void(std::exception_ptr)> ended) = 0;

@@ -1,0 +1,298 @@
+#include <kolo/core/cluster/master/master_step.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/cluster/master/request_id.h>
+#include <kolo/core/cluster/master/task_error.h>
+
+namespace kolo::detail {
+namespace {
+
+using Clock = MasterStep::Clock;
+
+// A task that only suffers from another's error is the first to tell sometimes; the error itself is then on
+// its way, or the loss of its task is about to be noticed.
+constexpr std::chrono::seconds kPatience{3};
+// Below it lies the master's own deadline, which knows better what the step was waiting for.
+constexpr std::chrono::seconds kSlack{2};
+constexpr std::chrono::milliseconds kAskForDeadline{250}, kAskForStall{2000};
+
+void cancel_all(const std::vector<std::shared_ptr<Call>>& calls) {
+  for (const auto& call : calls) call->cancel();
+}
+
+// Of what a task waits for: rather what it does itself than what another one is to send.
+const TaskStatus::Wait* telling(const std::vector<TaskStatus::Wait>& waits) {
+  const auto own = std::find_if(waits.begin(), waits.end(), [](const auto& w) { return w.op != "_NetRecv"; });
+  if (own != waits.end()) return &*own;
+  return waits.empty() ? nullptr : &waits.front();
+}
+
+}  // namespace
+
+MasterStep::MasterStep(MasterStepOptions options)
+    : options_(std::move(options)), states_(options_.parts.size()), results_(options_.parts.size()) {
+  if (options_.stall_warning.count() > 0) {
+    next_stall_ = began_ + options_.stall_warning;
+    stall_age_ = options_.stall_warning;
+  }
+}
+
+std::vector<PartResult> MasterStep::run(const std::function<RunPartRequest(std::size_t)>& request,
+                                        const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [this] {
+    cancel(std::make_exception_ptr(CancelledError("The run was stopped by its stop_token.")));
+  });
+  for (std::size_t i = 0; i < options_.parts.size(); ++i) {
+    {
+      MutexLock lock(mutex_);
+      if (error_ || consequence_) break;
+    }
+    start(i, request(i));
+  }
+  std::jthread deadline_thread, stall_thread;
+  std::exception_ptr error;
+  {
+    MutexLock lock(mutex_);
+    while (open_ > 0) changed_.wait(mutex_);
+    // What is late now is not told any more.
+    deadline_thread = std::move(deadline_thread_), stall_thread = std::move(stall_thread_);
+    patience_ = next_stall_ = Clock::time_point::max();
+    timed_out_ = true;
+    error = error_ ? error_ : consequence_;
+  }
+  deadline_thread = std::jthread(), stall_thread = std::jthread();
+  if (error) std::rethrow_exception(error);
+  MutexLock lock(mutex_);
+  return std::move(results_);
+}
+
+void MasterStep::start(std::size_t part, RunPartRequest request) {
+  const RegisteredPart& registered = options_.parts[part];
+  request.session = options_.session;
+  request.part = registered.handle;
+  request.step = options_.number;
+  request.request_id = random_request_id();
+  {
+    MutexLock lock(mutex_);
+    states_[part].started = true;
+    states_[part].asked = Clock::now();
+    ++open_;
+  }
+  std::shared_ptr<Call> call;
+  try {
+    const Deadline deadline = options_.deadline ? Deadline(*options_.deadline + kSlack) : std::nullopt;
+    call = registered.worker->run_part(request, deadline,
+                                       [this, part](std::exception_ptr error, PartResult result) {
+                                         finished(part, std::move(error), std::move(result));
+                                       });
+  } catch (...) {
+    finished(part, std::current_exception(), {});
+    return;
+  }
+  bool late = false;
+  {
+    MutexLock lock(mutex_);
+    if (states_[part].done) return;
+    late = error_ != nullptr;
+    if (!late) states_[part].call = call;
+  }
+  if (late) call->cancel();
+}
+
+void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult result) {
+  const std::string& task = options_.parts[part].task;
+  const bool consequence = is_consequence(error);
+  if (error && !consequence && task != options_.own_task) {
+    const Code code = code_of(error);
+    const bool gone = code == Code::unavailable ||
+                      (code == Code::aborted &&
+                       std::string(message_of(error)).find("is not found") != std::string::npos);
+    MutexLock lock(mutex_);
+    if (gone && !error_ && options_.on_lost) options_.on_lost(task);
+  }
+  std::vector<std::shared_ptr<Call>> calls;
+  {
+    MutexLock lock(mutex_);
+    states_[part].answered = Clock::now();
+    if (consequence && !error_ && !consequence_) {
+      consequence_ = from_task(task, error);
+      patience_ = Clock::now() + kPatience;
+    } else if (error && !consequence) {
+      calls = fail(from_task(task, error));
+    }
+    results_[part] = std::move(result);
+  }
+  cancel_all(calls);
+  MutexLock lock(mutex_);
+  states_[part].done = true;
+  states_[part].call.reset();
+  --open_;
+  changed_.notify_all();
+}
+
+std::vector<std::shared_ptr<Call>> MasterStep::fail(std::exception_ptr error) {
+  if (error_) return {};
+  error_ = std::move(error);
+  std::vector<std::shared_ptr<Call>> calls;
+  for (PartState& state : states_)
+    if (!state.done && state.call) calls.push_back(state.call);
+  return calls;
+}
+
+void MasterStep::cancel(std::exception_ptr error) {
+  std::vector<std::shared_ptr<Call>> calls;
+  {
+    MutexLock lock(mutex_);
+    calls = fail(std::move(error));
+  }
+  cancel_all(calls);
+}
+
+void MasterStep::lose(const std::string& task, const std::exception_ptr& why) {
+  std::vector<std::shared_ptr<Call>> calls;
+  {
+    MutexLock lock(mutex_);
+    bool concerned = false;
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      concerned = concerned || (options_.parts[i].task == task && !states_[i].done);
+    if (!concerned || error_) return;
+    if (options_.on_lost) options_.on_lost(task);
+    calls = fail(make_error(Code::unavailable, fmt::format("From {}:\n{}", task, message_of(why))));
+  }
+  cancel_all(calls);
+}
+
+Clock::time_point MasterStep::next_look() {
+  MutexLock lock(mutex_);
+  if (error_) return Clock::time_point::max();
+  auto next = std::min(patience_, telling_stall_ ? Clock::time_point::max() : next_stall_);
+  if (options_.deadline && !timed_out_) next = std::min(next, *options_.deadline);
+  return next;
+}
+
+void MasterStep::look(Clock::time_point now) {
+  std::vector<std::shared_ptr<Call>> calls;
+  {
+    MutexLock lock(mutex_);
+    if (error_) return;
+    if (options_.deadline && !timed_out_ && now >= *options_.deadline) {
+      timed_out_ = true;
+      deadline_thread_ = std::jthread([this] { tell_deadline(); });
+    }
+    if (!telling_stall_ && now >= next_stall_) {
+      telling_stall_ = true;
+      stall_thread_ = std::jthread([this, age = stall_age_] { tell_stall(age); });
+      stall_age_ *= 2;
+      next_stall_ = began_ + stall_age_;
+    }
+    if (now >= patience_) {
+      patience_ = Clock::time_point::max();
+      calls = fail(consequence_);
+    }
+  }
+  cancel_all(calls);
+}
+
+std::vector<std::string> MasterStep::unfinished() {
+  MutexLock lock(mutex_);
+  std::vector<std::string> tasks;
+  for (std::size_t i = 0; i < states_.size(); ++i)
+    if (states_[i].started && !states_[i].done) tasks.push_back(options_.parts[i].task);
+  return tasks;
+}
+
+std::vector<TaskStatus::Wait> MasterStep::waits_on(const std::string& task, Clock::time_point deadline) {
+  std::vector<Wait> waits;
+  for (const RegisteredPart& part : options_.parts) {
+    if (part.task != task) continue;
+    try {
+      for (Wait& wait : part.worker->status(deadline).waits)
+        if (wait.session == options_.session && wait.step == options_.number)
+          waits.push_back(std::move(wait));
+    } catch (const std::exception&) {
+      // It is told as one that says nothing.
+    }
+  }
+  return waits;
+}
+
+void MasterStep::tell_deadline() {
+  const auto until = Clock::now() + kAskForDeadline;
+  std::string waiting_for;
+  bool by_name = false;
+  for (const std::string& task : unfinished()) {
+    const std::vector<Wait> waits = waits_on(task, until);
+    const Wait* const wait = telling(waits);
+    if (wait == nullptr) {
+      if (waiting_for.empty()) waiting_for = task;
+      continue;
+    }
+    const bool own = wait->op != "_NetRecv";
+    if (by_name && !own) continue;
+    waiting_for = fmt::format("{} ({} nodes left, e.g. {} ({}))", task, wait->nodes_left, wait->node, wait->op);
+    by_name = true;
+    if (own) break;
+  }
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(*options_.deadline - began_);
+  cancel(std::make_exception_ptr(
+      DeadlineExceededError("Timed out waiting for notification after {} ms: waiting for {}",
+                            std::max<std::int64_t>(age.count(), 0),
+                            waiting_for.empty() ? "the last of its tasks" : waiting_for)));
+}
+
+void MasterStep::tell_stall(std::chrono::milliseconds age) {
+  const auto until = Clock::now() + kAskForStall;
+  for (const std::string& task : unfinished()) {
+    std::string what;
+    const std::vector<Wait> waits = waits_on(task, until);
+    if (const Wait* const wait = telling(waits))
+      what = fmt::format(": {} ({}) waits for {}", wait->node, wait->op, wait->what);
+    log_warning("step {} of session {}: waited {} s for {}{}", options_.number, options_.session,
+                static_cast<double>(age.count()) / 1000, task, what);
+  }
+  MutexLock lock(mutex_);
+  telling_stall_ = false;
+}
+
+StepKeeper::StepKeeper() : thread_([this] { keep(); }) {}
+
+StepKeeper::~StepKeeper() {
+  MutexLock lock(mutex_);
+  over_ = true;
+  changed_.notify_all();
+}
+
+void StepKeeper::add(MasterStep& step) {
+  const auto next = step.next_look();
+  MutexLock lock(mutex_);
+  steps_.push_back(&step);
+  if (next < next_) changed_.notify_all();
+}
+
+void StepKeeper::remove(MasterStep& step) {
+  MutexLock lock(mutex_);
+  steps_.erase(std::remove(steps_.begin(), steps_.end(), &step), steps_.end());
+}
+
+void StepKeeper::keep() {
+  MutexLock lock(mutex_);
+  while (!over_) {
+    const auto now = Clock::now();
+    // Each second anyway: a consequence shortens a step's patience without a word, and most steps are over
+    // long before they want to be looked at, so that adding one wakes nobody.
+    next_ = now + std::chrono::seconds(1);
+    for (MasterStep* step : steps_) {
+      step->look(now);
+      next_ = std::min(next_, step->next_look());
+    }
+    if (next_ > now) changed_.wait_until(mutex_, next_);
+  }
+}
+
+}  // namespace kolo::detail
