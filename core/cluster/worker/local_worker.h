@@ -1,0 +1,83 @@
+// The task of this process, as masters and other tasks reach it: its devices, its variables, and the parts of
+// steps that it runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kolo/core/cluster/worker/peers.h>
+#include <kolo/core/cluster/worker/worker.h>
+#include <kolo/core/runtime/cancellation.h>
+
+namespace kolo::detail {
+
+/// Takes the values of a TensorsRequest from the step that makes them. Calls come from any thread, perhaps
+/// at once for several values; they must not block, and must not throw.
+class TensorSink {
+ public:
+  virtual ~TensorSink() = default;
+  /// Value `key` (its place among the keys asked for). Its memory stays as it is until `released` is called,
+  /// once, from any thread, perhaps before this returns; the sender's step does not end before.
+  virtual void put(std::size_t key, const Tensor& value, bool dead, std::function<void()> released) = 0;
+  /// Last, and at most once: null when all values were put; else what ended the step, and what was put and is
+  /// not released is to be released soon.
+  virtual void end(std::exception_ptr error) = 0;
+};
+
+struct LocalWorkerOptions {
+  std::string task;  // /job:ps/replica:0/task:1
+  std::uint64_t cluster_fingerprint = 0;
+  SessionConfig config = {};  // of the server: devices and threads
+};
+
+class LocalWorker final : public Worker {
+ public:
+  /// Makes the devices. Throws as make_devices.
+  explicit LocalWorker(const LocalWorkerOptions& options);
+  /// shutdown(), and waits for the steps.
+  ~LocalWorker() override;
+  /// Before the first step. peers: outlives this, or the call of shutdown().
+  void set_peers(Peers& peers);
+  const std::string& task() const;
+
+  TaskStatus status(Deadline deadline = {}) override;
+  void create_session(const WorkerSessionRequest& request, Deadline deadline) override;
+  void delete_session(const std::string& session, Deadline deadline) override;
+  std::uint64_t register_part(const PartRequest& request, Deadline deadline) override;
+  void deregister_part(const std::string& session, std::uint64_t part, Deadline deadline) override;
+  std::shared_ptr<Call> run_part(
+      const RunPartRequest& request, Deadline deadline,
+      std::function<void(std::exception_ptr error, PartResult result)> done) override;
+  /// The same on the caller's thread, for the master's own part. cancellation: ends it.
+  PartResult run_part_here(const RunPartRequest& request, Deadline deadline, StepCancellation& cancellation);
+  /// Copies each value.
+  std::shared_ptr<Call> receive(const TensorsRequest& request,
+                                std::shared_ptr<TensorReceiver> receiver) override;
+  /// The same without a copy, for who sends the values elsewhere. Cancelling the call ends the sink.
+  std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink);
+  void cleanup_step(const std::string& session, std::int64_t step, Deadline deadline) override;
+  void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) override;
+  void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
+                     const std::function<void(std::size_t key, Tensor value)>& on_value,
+                     Deadline deadline) override;
+  void set_variables(const std::string& session, const std::vector<VariableKey>& keys,
+                     const std::function<Tensor(std::size_t key)>& value, Deadline deadline) override;
+  std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
+                                    Deadline deadline) override;
+  std::shared_ptr<Call> watch(
+      std::function<void(const TaskStatus* status, std::exception_ptr ended)> on_change) override;
+
+  /// Cancels all steps with UnavailableError `<task> is shutting down`, ends watches; later calls get it.
+  /// Idempotent.
+  void shutdown();
+
+ private:
+  class Impl;
+  const std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace kolo::detail
