@@ -9,6 +9,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/cluster/master/request_id.h>
 #include <kolo/core/cluster/master/task_error.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::detail {
 namespace {
@@ -21,6 +22,15 @@ constexpr std::chrono::seconds kPatience{3};
 // Below it lies the master's own deadline, which knows better what the step was waiting for.
 constexpr std::chrono::seconds kSlack{2};
 constexpr std::chrono::milliseconds kAskForDeadline{250}, kAskForStall{2000};
+
+// The part on the caller's own thread.
+class OwnCall final : public Call {
+ public:
+  void cancel() override {
+    cancellation.cancel(std::make_exception_ptr(ConsequenceError(Code::cancelled, "the step was cancelled")));
+  }
+  StepCancellation cancellation;
+};
 
 void cancel_all(const std::vector<std::shared_ptr<Call>>& calls) {
   for (const auto& call : calls) call->cancel();
@@ -84,9 +94,10 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
     states_[part].asked = Clock::now();
     ++open_;
   }
+  const Deadline deadline = options_.deadline ? Deadline(*options_.deadline + kSlack) : std::nullopt;
+  if (options_.run_here && registered.task == options_.own_task) return run_here(part, request, deadline);
   std::shared_ptr<Call> call;
   try {
-    const Deadline deadline = options_.deadline ? Deadline(*options_.deadline + kSlack) : std::nullopt;
     call = registered.worker->run_part(request, deadline,
                                        [this, part](std::exception_ptr error, PartResult result) {
                                          finished(part, std::move(error), std::move(result));
@@ -105,6 +116,25 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
   if (late) call->cancel();
 }
 
+void MasterStep::run_here(std::size_t part, const RunPartRequest& request, Deadline deadline) {
+  const auto call = std::make_shared<OwnCall>();
+  bool late = false;
+  {
+    MutexLock lock(mutex_);
+    states_[part].call = call;
+    late = error_ != nullptr;
+  }
+  if (late) call->cancel();
+  std::exception_ptr error;
+  PartResult result;
+  try {
+    result = options_.run_here(request, deadline, call->cancellation);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  finished(part, error, std::move(result));
+}
+
 void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult result) {
   const std::string& task = options_.parts[part].task;
   const bool consequence = is_consequence(error);
@@ -112,7 +142,7 @@ void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult
     const Code code = code_of(error);
     const bool gone = code == Code::unavailable ||
                       (code == Code::aborted &&
-                       std::string(message_of(error)).find("is not found") != std::string::npos);
+                       message_of(error).find("is not found") != std::string::npos);
     MutexLock lock(mutex_);
     if (gone && !error_ && options_.on_lost) options_.on_lost(task);
   }

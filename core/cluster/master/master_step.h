@@ -13,6 +13,7 @@
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/worker/worker.h>
+#include <kolo/core/runtime/cancellation.h>
 
 namespace kolo::detail {
 
@@ -23,11 +24,16 @@ struct RegisteredPart {
   std::uint64_t handle = 0;
 };
 
+/// Runs a part on the caller's thread, in the master's own process.
+using RunPartHere = std::function<PartResult(const RunPartRequest& request, Deadline deadline,
+                                             StepCancellation& cancellation)>;
+
 struct MasterStepOptions {
   std::string session;
   std::int64_t number = 0;
   std::vector<RegisteredPart> parts;  // that of the master's own task is the last one, if there is one
   std::string own_task;
+  RunPartHere run_here = {};  // without it the own task's part is run as any other
   Deadline deadline = {};
   std::chrono::milliseconds stall_warning{0};  // 0: never
   /// A task whose loss is what failed the step; called before the step ends.
@@ -71,6 +77,7 @@ class MasterStep {
   using Wait = TaskStatus::Wait;
 
   void start(std::size_t part, RunPartRequest request);
+  void run_here(std::size_t part, const RunPartRequest& request, Deadline deadline);
   void finished(std::size_t part, std::exception_ptr error, PartResult result);
   /// Keeps the first one; returns what is to be cancelled.
   std::vector<std::shared_ptr<Call>> fail(std::exception_ptr error) KOLO_REQUIRES(mutex_);

@@ -1,0 +1,244 @@
+#include <kolo/core/cluster/master/local_master.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/cluster/master/device_filters.h>
+#include <kolo/core/cluster/master/merged_config.h>
+#include <kolo/core/cluster/master/request_id.h>
+
+namespace kolo::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr double kYear = 366.0 * 86400;
+constexpr std::chrono::seconds kPatience{5};  // with a task that may be away
+
+std::chrono::milliseconds stall_warning() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      Seconds(env_double("KOLO_STALL_WARNING_S", 60, 0, kYear)));
+}
+
+Deadline at_most(Deadline deadline, std::chrono::seconds patience) {
+  const auto limit = Clock::now() + patience;
+  return deadline ? std::min(*deadline, limit) : limit;
+}
+
+}  // namespace
+
+LocalMaster::LocalMaster(LocalMasterOptions options, std::shared_ptr<Peers> peers)
+    : options_(std::move(options)),
+      peers_(std::move(peers)),
+      watches_(peers_, [this](const std::string& task, const std::exception_ptr& why) { lose(task, why); }),
+      environment_{.task = options_.task,
+                   .target = options_.target,
+                   .peers = peers_,
+                   .run_here = options_.run_here,
+                   .watches = &watches_,
+                   .keeper = &keeper_,
+                   .stall_warning = stall_warning()} {
+  if (options_.session_gc.count() > 0)
+    collector_ = std::jthread([this](const std::stop_token& stop) { collect(stop); });
+}
+
+LocalMaster::~LocalMaster() { shutdown(); }
+
+void LocalMaster::shutdown() {
+  {
+    MutexLock lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+  }
+  collector_.request_stop();
+  stop_.request_stop();
+  close_all({});
+}
+
+std::shared_ptr<MasterSession> LocalMaster::find(const std::string& session) {
+  MutexLock lock(mutex_);
+  if (over_) throw UnavailableError("{} is shutting down", options_.task);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) throw AbortedError("Session {} is not found.", session);
+  return found->second;
+}
+
+std::vector<std::string> LocalMaster::tasks_for(const SessionConfig& config) const {
+  const DeviceFilters filters(config.device_filters);
+  std::vector<std::string> tasks;
+  for (const std::string& task : peers_->tasks())
+    if (task == options_.task || filters.pass_task(task)) tasks.push_back(task);
+  return tasks;
+}
+
+CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionConfig& config,
+                                           Deadline deadline, std::stop_token stop) {
+  const std::string caller = options_.caller ? options_.caller() : "";
+  MasterSessionOptions session_options{.handle = random_session_handle(),
+                                       .client = caller.empty() ? "of this process" : caller,
+                                       .in_process = caller.empty(),
+                                       .config = merged_config(options_.config, config)};
+  const std::vector<std::string> tasks = tasks_for(session_options.config);
+  {
+    MutexLock lock(mutex_);
+    if (over_) throw UnavailableError("{} is shutting down", options_.task);
+    if (sessions_.size() + opening_ >= options_.sessions)
+      throw ResourceExhaustedError("{} keeps {} sessions, the most that it may; close one of them",
+                                   options_.task, sessions_.size() + opening_);
+    ++opening_;
+  }
+  // Its place among the sessions, until it is there itself.
+  const std::shared_ptr<void> place(nullptr, [this](void*) {
+    MutexLock lock(mutex_);
+    --opening_;
+    changed_.notify_all();
+  });
+  std::stop_source either;
+  const auto request_stop = [&] { either.request_stop(); };
+  const std::stop_callback on_stop(stop, request_stop), on_shutdown(stop_.get_token(), request_stop);
+  const auto statuses = find_tasks(*peers_, tasks, options_.find, deadline, either.get_token());
+  const auto session = std::make_shared<MasterSession>(environment_, std::move(session_options), statuses);
+  const std::int64_t version = session->extend(0, graph);
+  session->open(deadline);
+  for (const std::string& task : tasks)
+    if (task != options_.task) watches_.watch(task);
+  const std::string handle = session->options().handle;
+  bool late = false;
+  {
+    MutexLock lock(mutex_);
+    late = over_;
+    if (!late) sessions_[handle] = session;
+  }
+  if (late) {
+    session->close({});
+    throw UnavailableError("{} is shutting down", options_.task);
+  }
+  return {.handle = handle, .graph_version = version};
+}
+
+std::int64_t LocalMaster::extend_session(const std::string& session, std::int64_t version,
+                                         const GraphDef& nodes, Deadline /*deadline*/) {
+  return find(session)->extend(version, nodes);
+}
+
+StepResult LocalMaster::run_step(const RunStepRequest& request, Deadline deadline, std::stop_token stop) {
+  return find(request.session)->run(request, deadline, stop);
+}
+
+std::int64_t LocalMaster::make_callable(const std::string& session, const StepNames& names,
+                                        Deadline /*deadline*/) {
+  return find(session)->make_callable(names);
+}
+
+void LocalMaster::release_callable(const std::string& session, std::int64_t callable, Deadline /*deadline*/) {
+  find(session)->release_callable(callable);
+}
+
+void LocalMaster::close_session(const std::string& session, Deadline deadline) {
+  std::shared_ptr<MasterSession> closed;
+  {
+    MutexLock lock(mutex_);
+    const auto found = sessions_.find(session);
+    if (found == sessions_.end())
+      throw AbortedError("Session {} is not found. Possibly, this master has restarted.", session);
+    closed = found->second;
+  }
+  // Known until it is closed: a run that comes meanwhile is told so.
+  closed->close(deadline);
+  MutexLock lock(mutex_);
+  sessions_.erase(session);
+}
+
+std::vector<DeviceAttributes> LocalMaster::list_devices(const std::string& session, Deadline /*deadline*/) {
+  return find(session)->devices();
+}
+
+void LocalMaster::close_all(Deadline deadline) {
+  Sessions closed;
+  {
+    MutexLock lock(mutex_);
+    while (over_ && opening_ > 0) changed_.wait(mutex_);
+    closed = sessions_;
+  }
+  for (const auto& [handle, session] : closed) session->close(deadline);
+  MutexLock lock(mutex_);
+  for (const auto& [handle, session] : closed) sessions_.erase(handle);
+}
+
+void LocalMaster::reset(const std::vector<std::string>& containers, const SessionConfig& config,
+                        Deadline deadline) {
+  const std::vector<std::string> tasks = tasks_for(merged_config(options_.config, config));
+  {
+    MutexLock lock(mutex_);
+    if (over_) throw UnavailableError("{} is shutting down", options_.task);
+  }
+  close_all(deadline);
+  for (const std::string& task : tasks) {
+    try {
+      peers_->worker(task)->cleanup_containers(containers, at_most(deadline, kPatience));
+    } catch (const UnavailableError& error) {
+      log_warning("Reset skips {}: {}", task, error.what());
+    } catch (const DeadlineExceededError& error) {
+      log_warning("Reset skips {}: {}", task, error.what());
+    }
+  }
+}
+
+void LocalMaster::get_variables(const std::string& session, const std::vector<std::string>& names,
+                                const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) {
+  find(session)->get_variables(names, on_value, deadline);
+}
+
+void LocalMaster::set_variables(const std::string& session, const std::vector<std::string>& names,
+                                const std::function<Tensor(std::size_t)>& value, Deadline deadline) {
+  find(session)->set_variables(names, value, deadline);
+}
+
+std::vector<bool> LocalMaster::are_initialized(const std::string& session,
+                                               const std::vector<std::string>& names, Deadline deadline) {
+  return find(session)->are_initialized(names, deadline);
+}
+
+std::shared_ptr<Call> LocalMaster::watch(const std::string& session,
+                                         std::function<void(std::exception_ptr)> ended) {
+  return find(session)->watch(std::move(ended));
+}
+
+void LocalMaster::lose(const std::string& task, const std::exception_ptr& why) {
+  Sessions sessions;
+  {
+    MutexLock lock(mutex_);
+    sessions = sessions_;
+  }
+  for (const auto& [handle, session] : sessions) session->lose(task, why);
+}
+
+void LocalMaster::collect(const std::stop_token& stop) {
+  const auto period = std::clamp(options_.session_gc / 4, std::chrono::milliseconds(10),
+                                 std::chrono::milliseconds(1000));
+  while (!stop.stop_requested()) {
+    std::vector<std::pair<std::string, std::shared_ptr<MasterSession>>> left;
+    {
+      const auto next = Clock::now() + period;
+      MutexLock lock(mutex_);
+      while (!over_ && Clock::now() < next) changed_.wait_until(mutex_, next);
+      if (over_) return;
+      for (const auto& [handle, session] : sessions_)
+        if (session->idle() >= options_.session_gc) left.emplace_back(handle, session);
+    }
+    for (const auto& [handle, session] : left) {
+      const auto idle = std::chrono::duration_cast<std::chrono::seconds>(session->idle());
+      log_warning("Closing session {}: its client {} has been gone for {} s", handle,
+                  session->options().client, idle.count());
+      session->close(at_most({}, kPatience));
+      MutexLock lock(mutex_);
+      sessions_.erase(handle);
+    }
+  }
+}
+
+}  // namespace kolo::detail

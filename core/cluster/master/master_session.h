@@ -1,0 +1,123 @@
+// A client's session as the master keeps it: its graph, where its nodes are, and its steps.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/cluster/master/master.h>
+#include <kolo/core/cluster/master/master_step.h>
+#include <kolo/core/cluster/master/session_placer.h>
+#include <kolo/core/cluster/master/step_plans.h>
+#include <kolo/core/cluster/master/task_watches.h>
+#include <kolo/core/cluster/worker/partition.h>
+#include <kolo/core/graph/graph.h>
+
+namespace kolo::detail {
+
+/// What the sessions of one master share; outlives them.
+struct MasterEnvironment {
+  std::string task;    // the own one
+  std::string target;  // grpc://…
+  std::shared_ptr<Peers> peers;
+  RunPartHere run_here;
+  TaskWatches* watches = nullptr;
+  StepKeeper* keeper = nullptr;
+  std::chrono::milliseconds stall_warning{0};  // 0: never
+};
+
+struct MasterSessionOptions {
+  std::string handle;
+  std::string client;         // who made it, for messages
+  bool in_process = false;    // the client lives in this process
+  SessionConfig config = {};  // the server's and the client's
+};
+
+/// Any thread. All but close() throw FailedPreconditionError `Session is closed.` once it is.
+class MasterSession : public std::enable_shared_from_this<MasterSession> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// tasks: those of the session, by name, as they are now.
+  MasterSession(const MasterEnvironment& environment, MasterSessionOptions options,
+                std::map<std::string, TaskStatus> tasks);
+
+  const MasterSessionOptions& options() const { return options_; }
+  const std::vector<DeviceAttributes>& devices() const { return placer_.devices(); }
+
+  /// Opens a worker session on each task; where that fails on one, on none.
+  void open(Deadline deadline);
+  std::int64_t extend(std::int64_t version, const GraphDef& nodes) KOLO_EXCLUDES(mutex_);
+  StepResult run(const RunStepRequest& request, Deadline deadline, const std::stop_token& stop)
+      KOLO_EXCLUDES(mutex_);
+  std::int64_t make_callable(const StepNames& names) KOLO_EXCLUDES(mutex_);
+  void release_callable(std::int64_t callable) KOLO_EXCLUDES(mutex_);
+
+  // Of variables by name, see Master.
+  void get_variables(const std::vector<std::string>& names,
+                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline);
+  void set_variables(const std::vector<std::string>& names, const std::function<Tensor(std::size_t)>& value,
+                     Deadline deadline);
+  std::vector<bool> are_initialized(const std::vector<std::string>& names, Deadline deadline);
+
+  /// Cancels the steps and waits for all calls; closes the session on its tasks. Idempotent.
+  void close(Deadline deadline) KOLO_EXCLUDES(mutex_);
+  /// A task is away: steps that need it end. Does not wait.
+  void lose(const std::string& task, const std::exception_ptr& why) KOLO_EXCLUDES(mutex_);
+
+  std::shared_ptr<Call> watch(std::function<void(std::exception_ptr)> ended) KOLO_EXCLUDES(mutex_);
+  /// How long nobody has called or watched it.
+  Clock::duration idle() KOLO_EXCLUDES(mutex_);
+
+ private:
+  class Use;
+  class Watcher;
+  struct LocatedVariable {
+    std::string task;
+    VariableKey key;
+  };
+
+  StepNames names_of(const RunStepRequest& request) KOLO_EXCLUDES(mutex_);
+  std::shared_ptr<StepPlan> plan_for(const StepRequest& request, Deadline deadline,
+                                     std::vector<std::string>& lines);
+  std::shared_ptr<StepPlan> make_plan(const StepRequest& request, Deadline deadline,
+                                      std::vector<std::string>& lines);
+  StepResult run_plan(const StepPlan& plan, const RunStepRequest& request, const StepRequest& resolved,
+                      Deadline deadline, const std::stop_token& stop) KOLO_EXCLUDES(mutex_);
+  /// Throws unless the task is what it was when the session was made.
+  void check_task(const std::string& task, Deadline deadline) KOLO_EXCLUDES(mutex_);
+  void check_whole() KOLO_EXCLUDES(mutex_);
+  void mark_lost(const std::string& task, std::int64_t step) KOLO_EXCLUDES(mutex_);
+  std::vector<LocatedVariable> locate(const std::vector<std::string>& names, Deadline deadline);
+
+  const MasterEnvironment& environment_;
+  const MasterSessionOptions options_;
+  const std::map<std::string, std::uint64_t> incarnations_;  // by task
+  SessionPlacer placer_;
+  Graph graph_;
+  Mutex extend_mutex_;
+  StepPlans plans_;
+
+  Mutex mutex_;
+  CondVar idle_;
+  bool closed_ KOLO_GUARDED_BY(mutex_) = false;
+  bool gone_ KOLO_GUARDED_BY(mutex_) = false;  // from its tasks, too
+  std::int64_t version_ KOLO_GUARDED_BY(mutex_) = 0;
+  int calls_ KOLO_GUARDED_BY(mutex_) = 0;  // under way
+  Clock::time_point last_sign_ KOLO_GUARDED_BY(mutex_) = Clock::now();
+  std::int64_t last_step_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::set<std::shared_ptr<MasterStep>> steps_ KOLO_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<std::int64_t>> over_ KOLO_GUARDED_BY(mutex_);  // steps, by task
+  std::string lost_ KOLO_GUARDED_BY(mutex_);  // why later runs cannot be; "" while the session is whole
+  std::int64_t last_callable_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::map<std::int64_t, StepNames> callables_ KOLO_GUARDED_BY(mutex_);
+  std::set<std::shared_ptr<Watcher>> watchers_ KOLO_GUARDED_BY(mutex_);
+};
+
+}  // namespace kolo::detail
