@@ -38,7 +38,7 @@ class RemoteSession {
   virtual std::shared_ptr<Bound> bind(const StepRequest& request, const std::vector<Output>& feeds) = 0;
   virtual std::vector<Tensor> run_bound(const Bound& bound, std::span<const Tensor> feeds,
                                         const RunOptions& options, RunMetadata* metadata) = 0;
-  /// Idempotent. Cancels runs that are under way, and waits for them.
+  /// Idempotent, does not throw. Cancels runs that are under way, and waits for them.
   virtual void close() = 0;
 
   /// on_value: for each variable in order, its value as one state; an empty tensor where it has none. Throws
