@@ -166,6 +166,7 @@ void broadcast_optimizer_state(Session& session, int root, const ProcessSet& set
 }
 
 void BroadcastGlobalVariablesHook::after_create_session(Session& session) {
+  if (!session.target().empty()) return;  // all workers of a cluster share the variables
   broadcast_variables(session, shared_variables(session), root_, set_);
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include <kolo/core/device/device_attributes.h>
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/device/stream.h>
 #include <kolo/core/tensor/allocator.h>
@@ -36,6 +37,11 @@ class Device {
   std::string local_name() const;
   /// `device: 5, name: virtual GPU, pci bus id: 0000:05:00.0`; "" for a CPU.
   virtual std::string physical_description() const { return ""; }
+
+  /// incarnation: of the server that has made it; 0 without one.
+  DeviceAttributes attributes(std::uint64_t incarnation = 0) const {
+    return {.name = name_, .type = type(), .incarnation = incarnation, .description = physical_description()};
+  }
 
   /// Where values of its nodes lie.
   virtual Allocator& allocator() = 0;

@@ -9,7 +9,6 @@ namespace kolo {
 struct DeviceAttributes {
   std::string name;               // full: /job:ps/replica:0/task:1/device:CPU:0
   std::string type;               // CPU, GPU
-  std::int64_t memory_bytes = 0;  // that a session may take of it; 0: not limited
   std::uint64_t incarnation = 0;  // drawn when its server started; 0: of a local session
   std::string description =
       {};  // of the hardware: `device: 0, name: …, pci bus id: …`; "" where there is none

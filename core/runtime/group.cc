@@ -39,6 +39,11 @@ void Group::scatter(std::span<const Tensor>, const Tensor&, int) {
 
 Group& world_group() { return *world(); }
 
+Group& group_of_one() {
+  static GroupOfOne group;
+  return group;
+}
+
 void set_world_group(std::unique_ptr<Group> group) {
   world() = group ? std::move(group) : std::make_unique<GroupOfOne>();
 }

@@ -37,6 +37,9 @@ class Group {
 
 /// The group of all ranks.
 Group& world_group();
+/// This process alone, whatever ranks there are: whose variables lie on the tasks of a cluster has nobody to
+/// agree with.
+Group& group_of_one();
 /// nullptr makes it a group of one again. Called by init() and shutdown() alone.
 void set_world_group(std::unique_ptr<Group> group);
 

@@ -2,12 +2,12 @@
 // target's prefix.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/source_line.h>
@@ -19,17 +19,16 @@
 
 namespace kolo::detail {
 
-/// Any thread. Errors are those of Session, and what the other processes say.
+/// Any thread, but for the destructor. Errors are those of Session, and what the other processes say; after
+/// close() all but list_devices and config throw FailedPreconditionError `Attempted to use a closed Session.`
 class RemoteSession {
  public:
-  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   /// A signature bound once; freed with its last owner, which may be after the session's end.
   class Bound {
    public:
     virtual ~Bound() = default;
   };
 
-  /// Closes it.
   virtual ~RemoteSession() = default;
   /// One result for each fetch, an empty tensor for an operation. The graph may have grown since the last
   /// run. metadata: null where it is not asked for.
@@ -39,13 +38,16 @@ class RemoteSession {
   virtual std::shared_ptr<Bound> bind(const StepRequest& request, const std::vector<Output>& feeds) = 0;
   virtual std::vector<Tensor> run_bound(const Bound& bound, std::span<const Tensor> feeds,
                                         const RunOptions& options, RunMetadata* metadata) = 0;
-  /// Idempotent. Cancels runs that are under way, and waits for them.
+  /// Idempotent, does not throw. Cancels runs that are under way, and waits for them.
   virtual void close() = 0;
 
-  /// Of variables by name, each as one state; empty tensors for those that have no value. Throws
+  /// on_value: for each variable in order, its value as one state; an empty tensor where it has none. Throws
   /// NotFoundError for what is no variable of the graph.
-  virtual std::vector<Tensor> get_variables(const std::vector<std::string>& names) = 0;
-  virtual void set_variables(const std::vector<std::pair<std::string, Tensor>>& values) = 0;
+  virtual void get_variables(const std::vector<std::string>& names,
+                             const std::function<void(std::size_t name, Tensor value)>& on_value) = 0;
+  /// value(name): asked for in order, one at a time.
+  virtual void set_variables(const std::vector<std::string>& names,
+                             const std::function<Tensor(std::size_t name)>& value) = 0;
   /// Which of them have a value.
   virtual std::vector<bool> are_initialized(const std::vector<std::string>& names) = 0;
   virtual std::vector<DeviceAttributes> list_devices() = 0;

@@ -8,7 +8,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/runtime/compile.h>
+#include <kolo/core/runtime/remote_session.h>
 #include <kolo/core/runtime/session_internal.h>
+#include <kolo/core/runtime/session_variables.h>
 
 namespace kolo {
 namespace {
@@ -124,20 +126,37 @@ struct OpenSessions {
 }  // namespace
 
 Session::Session(Graph& graph, SessionConfig config)
-    : impl_(std::make_shared<Impl>(graph, std::move(config))) {
+    : graph_(&graph), impl_(std::make_shared<Impl>(graph, std::move(config))) {
   OpenSessions<Impl>::instance().add(impl_);
 }
-Session::~Session() { impl_->close(); }
+
+Session::Session(Target target, Graph& graph, SessionConfig config)
+    : graph_(&graph), target_(std::move(target.name)) {
+  if (target_.empty()) *this = Session(graph, std::move(config));
+  else remote_ = detail::remote_session_factory(target_).make(graph, target_, config);
+}
+
+Session::~Session() { close(); }
 
 Session& Session::operator=(Session&& other) noexcept {
+  std::swap(graph_, other.graph_);
+  std::swap(target_, other.target_);
   std::swap(impl_, other.impl_);
-  other.impl_->close();
+  std::swap(remote_, other.remote_);
+  other.close();
   return *this;
+}
+
+Session::Impl& Session::local(const char* what) const {
+  if (impl_) return *impl_;
+  throw UnimplementedError("{}: not of a session on {}, only of one in this process", what, target_);
 }
 
 std::vector<Tensor> Session::run_step(const std::vector<Fetch>& fetches, const Feeds& feeds,
                                       const Targets& targets, const RunOptions& options,
                                       RunMetadata* metadata) {
+  if (remote_)
+    return remote_->run(detail::checked_request(graph(), fetches, feeds, targets), options, metadata);
   Impl::Run run(*impl_, options);
   const detail::StepRequest request = detail::checked_request(graph(), fetches, feeds, targets);
   const std::shared_ptr<Plan> plan = impl_->plan_for(request);
@@ -156,37 +175,83 @@ std::vector<Tensor> Session::run_step(const std::vector<Fetch>& fetches, const F
 
 std::vector<KernelChoice> Session::kernels(const std::vector<Fetch>& fetches, const Feeds& feeds) {
   const RunOptions options;
-  const Impl::Run run(*impl_, options);  // close() waits for it
-  return detail::kernel_choices(*impl_->plan_for(detail::checked_request(graph(), fetches, feeds, {})));
+  Impl& session = local("kernels()");
+  const Impl::Run run(session, options);  // close() waits for it
+  return detail::kernel_choices(*session.plan_for(detail::checked_request(graph(), fetches, feeds, {})));
 }
 
-void Session::close() { impl_->close(); }
+void Session::close() {
+  if (impl_) impl_->close();
+  if (remote_) remote_->close();
+}
 
-void Session::reset(const std::string& target, const std::vector<std::string>& /*containers*/) {
-  if (!target.empty())
-    throw UnimplementedError("reset of \"{}\": only the sessions of this process, \"\", can be reset",
-                             target);
+void Session::reset(const std::string& target, const std::vector<std::string>& containers,
+                    const SessionConfig& config) {
+  if (!target.empty()) return detail::remote_session_factory(target).reset(target, containers, config);
   for (const auto& weak : OpenSessions<Impl>::instance().take())
     if (const auto session = weak.lock()) session->close(true);
 }
 
-Graph& Session::graph() const { return impl_->state().graph(); }
-const SessionConfig& Session::config() const { return impl_->state().config(); }
+namespace {
+
+std::vector<Variable> variables_named(const Graph& graph, const std::vector<std::string>& names) {
+  std::vector<Variable> variables;
+  for (const std::string& name : names) {
+    const Node* const node = graph.find_node(name);
+    if (node == nullptr || !node->schema().is_variable_storage())
+      throw NotFoundError("there is no variable \"{}\" in the graph", name);
+    variables.push_back(Variable::of(*node));
+  }
+  return variables;
+}
+
+}  // namespace
+
+std::vector<Tensor> Session::get_variables(const std::vector<std::string>& names) {
+  std::vector<Tensor> values(names.size());
+  detail::read_values(*this, variables_named(graph(), names), [&](std::size_t i, const Tensor& value) {
+    if (value) values[i] = value.clone();
+  });
+  return values;
+}
+
+void Session::set_variables(const std::map<std::string, Tensor>& values) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values) names.push_back(name);
+  const std::vector<Variable> variables = variables_named(graph(), names);
+  for (const Variable& variable : variables) {
+    const Tensor& value = values.at(variable.name());
+    if (value.dtype() != variable.dtype() || value.shape() != variable.shape())
+      throw InvalidArgumentError("variable \"{}\" is {} {}; its new value is {} {}", variable.name(),
+                                 variable.dtype(), variable.shape(), value.dtype(), value.shape());
+  }
+  detail::write_values(*this, variables,
+                       [&](std::size_t i, const Tensor& into) { into.copy_from(values.at(names[i])); });
+}
+
+std::vector<DeviceAttributes> Session::list_devices() const {
+  if (remote_) return remote_->list_devices();
+  std::vector<DeviceAttributes> devices;
+  for (const auto& device : impl_->state().devices().devices()) devices.push_back(device->attributes());
+  return devices;
+}
+
+const SessionConfig& Session::config() const { return impl_ ? impl_->state().config() : remote_->config(); }
 std::map<std::string, std::uint64_t> Session::random_positions() const {
-  return impl_->state().random_positions();
+  return local("random_positions()").state().random_positions();
 }
 void Session::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
-  impl_->state().set_random_positions(positions);
+  local("set_random_positions()").state().set_random_positions(positions);
 }
-int Session::intra_op_threads() const { return impl_->state().intra_op_threads(); }
-int Session::inter_op_threads() const { return impl_->pools().threads(); }
+int Session::intra_op_threads() const { return local("intra_op_threads()").state().intra_op_threads(); }
+int Session::inter_op_threads() const { return local("inter_op_threads()").pools().threads(); }
 
 std::vector<std::string> report_uninitialized_variables(Session& session,
                                                         const std::vector<Variable>& variables) {
-  detail::SessionState& state = detail::state_of(session);
+  const std::vector<bool> initialized = detail::are_initialized(session, variables);
   std::vector<std::string> names;
-  for (const Variable& variable : variables)
-    if (!state.is_initialized(*variable.ref().node)) names.push_back(variable.name());
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (!initialized[i]) names.push_back(variables[i].name());
   return names;
 }
 
@@ -196,95 +261,10 @@ std::vector<std::string> report_uninitialized_variables(Session& session) {
   return report_uninitialized_variables(session, all);
 }
 
-detail::SessionState& detail::state_of(Session& session) { return session.impl_->state(); }
-
-class Callable::Impl {
- public:
-  Impl(std::shared_ptr<Session::Impl> session, const CallableSignature& signature, const RunOptions& options)
-      : session_(std::move(session)), options_(options) {
-    const Graph& graph = session_->state().graph();
-    // Checked without feeds: their values come with the calls.
-    request_ = detail::checked_request(graph, signature.fetches, {}, signature.targets);
-    for (const FeedTarget& target : signature.feeds) {
-      const Output tensor = detail::checked_feed_target(graph, target);
-      if (std::count(feeds_.begin(), feeds_.end(), tensor) > 0)
-        throw InvalidArgumentError("Endpoint \"{}\" fed more than once.", tensor.name());
-      for (const Fetch& fetch : request_.fetches)
-        if (fetch.output == tensor) throw InvalidArgumentError("{} is both fed and fetched.", tensor.name());
-      feeds_.push_back(tensor);
-    }
-  }
-
-  void run(std::span<const Tensor> feeds, std::span<Tensor> results, RunMetadata* metadata) {
-    Session::Impl::Run run(*session_, options_);
-    check(feeds, results);
-    const std::shared_ptr<Plan> plan = plan_for(feeds);
-    const auto feed = [&](int i) -> const Tensor& { return feeds[static_cast<std::size_t>(i)]; };
-    const auto take = [&](const Frame& frame) {
-      detail::check_results(*plan, frame, request_);
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        const int value = plan->fetches()[i];
-        if (value < 0) continue;
-        const Tensor& computed = frame.values[static_cast<std::size_t>(value)];
-        if (results[i] && results[i].dtype() == computed.dtype() && results[i].shape() == computed.shape())
-          results[i].copy_from(computed);
-        else results[i] = computed.clone();
-      }
-    };
-    run.step(*plan, feed, take, metadata);
-  }
-
-  std::size_t num_results() const { return request_.fetches.size(); }
-
- private:
-  void check(std::span<const Tensor> feeds, std::span<Tensor> results) const {
-    if (feeds.size() != feeds_.size())
-      throw InvalidArgumentError("{} tensors are fed to a callable that was made for {} feeds", feeds.size(),
-                                 feeds_.size());
-    if (results.size() != num_results())
-      throw InvalidArgumentError("there is room for {} results of a callable that was made for {} fetches",
-                                 results.size(), num_results());
-    for (std::size_t i = 0; i < feeds.size(); ++i) detail::check_feed_value(feeds_[i], feeds[i]);
-  }
-
-  // The one of the last call, if the shapes are still the same.
-  std::shared_ptr<Plan> plan_for(std::span<const Tensor> feeds) {
-    MutexLock lock(mutex_);
-    const bool same =
-        plan_ != nullptr &&
-        std::equal(feeds.begin(), feeds.end(), shapes_.begin(), shapes_.end(),
-                   [](const Tensor& value, const Shape& shape) { return value.shape() == shape; });
-    if (same) return plan_;
-    detail::StepRequest request = request_;
-    for (std::size_t i = 0; i < feeds.size(); ++i) request.feeds.emplace_back(feeds_[i], feeds[i]);
-    plan_ = session_->plan_for(request);
-    shapes_.clear();
-    for (const Tensor& value : feeds) shapes_.push_back(value.shape());
-    return plan_;
-  }
-
-  const std::shared_ptr<Session::Impl> session_;
-  const RunOptions options_;
-  detail::StepRequest request_;  // without feeds
-  Outputs feeds_;
-
-  Mutex mutex_;
-  std::shared_ptr<Plan> plan_ KOLO_GUARDED_BY(mutex_);  // of the last call
-  std::vector<Shape> shapes_ KOLO_GUARDED_BY(mutex_);   // of its feeds
-};
-
-void Callable::run(std::span<const Tensor> feeds, std::span<Tensor> results, RunMetadata* metadata) const {
-  impl_->run(feeds, results, metadata);
+detail::SessionState& detail::state_of(Session& session) {
+  return session.local("what one process keeps of a session").state();
 }
 
-std::vector<Tensor> Callable::operator()(const std::vector<Tensor>& feeds) const {
-  std::vector<Tensor> results(impl_->num_results());
-  impl_->run(feeds, results, nullptr);
-  return results;
-}
-
-Callable Session::make_callable(const CallableSignature& signature, const RunOptions& options) {
-  return Callable(std::make_shared<Callable::Impl>(impl_, signature, options));
-}
+detail::RemoteSession* detail::remote_of(Session& session) { return session.remote_.get(); }
 
 }  // namespace kolo

@@ -1,6 +1,7 @@
 // Runs parts of a graph on this process's devices.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/device/device_attributes.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/variables.h>
@@ -23,16 +25,26 @@ struct CallableSignature;
 class Session;
 
 namespace detail {
+class RemoteSession;
 class SessionState;
 SessionState& state_of(Session& session);
+RemoteSession* remote_of(Session& session);
 }  // namespace detail
 
-/// Variables live as long as the session. run: any thread, several at a time, which share the variables. The
-/// graph must outlive the session and may grow between runs.
+/// Runs in this process, or, with a target, on the server there: its tasks then run the graph, and variables
+/// live in their containers. Those of a local session live as long as it. run: any thread, several at a time,
+/// which share the variables. The graph must outlive the session and may grow between runs.
 class Session {
  public:
   /// Throws InvalidArgumentError for a configuration that cannot be.
   explicit Session(Graph& graph, SessionConfig config = {});
+  /// target: "" is this process, "grpc://host:port" the server whose master keeps the session. Waits for the
+  /// tasks that config.device_filters pass. Throws NotFoundError `No session factory registered for the given
+  /// session options: {target: "<t>"…` for another one, UnavailableError where nobody listens,
+  /// DeadlineExceededError when config.operation_timeout_in_ms is over.
+  template <std::convertible_to<std::string> T>  // not by conversion: {} is a SessionConfig
+  Session(Graph& graph, const T& target, SessionConfig config = {})
+      : Session(Target{std::string(target)}, graph, std::move(config)) {}
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -92,11 +104,27 @@ class Session {
   void close();
   /// Closes all open sessions of this process, with the variables that they hold. Later runs of theirs:
   /// CancelledError `Session has been closed.` The containers of a local session are its own, so all go,
-  /// whichever are named. Throws UnimplementedError for a target other than "".
-  static void reset(const std::string& target = "", const std::vector<std::string>& containers = {});
+  /// whichever are named.
+  /// With a target: closes all sessions of the master there, and drops the containers, by default the default
+  /// one, on all tasks that config.device_filters pass.
+  static void reset(const std::string& target = "", const std::vector<std::string>& containers = {},
+                    const SessionConfig& config = {});
 
-  Graph& graph() const;
+  // Between runs, which see what they leave; or, on a server, beside those of other sessions.
+
+  /// The values of variables by name, the caller's own copies; an empty tensor for one that has no value.
+  /// Throws NotFoundError for what is no variable of the graph.
+  std::vector<Tensor> get_variables(const std::vector<std::string>& names);
+  /// They have these values then. Throws NotFoundError for what is no variable of the graph,
+  /// InvalidArgumentError for a value of another type or shape; nothing is changed then.
+  void set_variables(const std::map<std::string, Tensor>& values);
+  std::vector<DeviceAttributes> list_devices() const;
+
+  Graph& graph() const { return *graph_; }
+  const std::string& target() const { return target_; }
   const SessionConfig& config() const;
+  // Of a local session; UnimplementedError on a server.
+
   /// Positions of the random ops that have run, by node name. set_…: ops that have not run yet start there.
   std::map<std::string, std::uint64_t> random_positions() const;
   void set_random_positions(const std::map<std::string, std::uint64_t>& positions);
@@ -108,10 +136,19 @@ class Session {
  private:
   friend class Callable;
   friend detail::SessionState& detail::state_of(Session& session);
+  friend detail::RemoteSession* detail::remote_of(Session& session);
   class Impl;
+  struct Target {
+    std::string name;
+  };
+  Session(Target target, Graph& graph, SessionConfig config);
+  Impl& local(const char* what) const;
   std::vector<Tensor> run_step(const std::vector<Fetch>& fetches, const Feeds& feeds, const Targets& targets,
                                const RunOptions& options, RunMetadata* metadata);
-  std::shared_ptr<Impl> impl_;
+  Graph* graph_;
+  std::string target_;
+  std::shared_ptr<Impl> impl_;  // null with a target
+  std::shared_ptr<detail::RemoteSession> remote_;
 };
 
 /// TensorFlow 1's: the names of those of `variables`, by default all global and local ones of the graph, that
@@ -142,6 +179,8 @@ class Callable {
  private:
   friend class Session;
   class Impl;
+  class Local;
+  class Remote;
   explicit Callable(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };

@@ -13,6 +13,7 @@
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/cluster_start.h>
 #include <kolo/core/training/rank_state_internal.h>
 #include <kolo/core/training/variable_slices.h>
 
@@ -151,6 +152,7 @@ std::optional<std::string> restore_or_initialize(Session& session, const std::st
     newest = newest_intact_checkpoint(directory);
   }
   if (!newest) {
+    if (!session.target().empty()) warn_of_values(session);
     run_initializers(session, global_variables(session.graph()));
     if (!initial_weights.path.empty()) load_initial_weights(session, initial_weights);
     return {};

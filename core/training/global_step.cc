@@ -1,12 +1,13 @@
 #include <kolo/core/training/global_step.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/session_variables.h>
 
 namespace kolo {
 
 std::int64_t read_global_step(Session& session, const Variable& step) {
-  const Tensor value = detail::read_variable(detail::storage_of(session, step));
+  const Tensor value = detail::value_of(session, step);
+  if (!value) throw FailedPreconditionError("Attempting to use uninitialized value {}", step.name());
   return value.dtype() == DType::i32 ? value.value<std::int32_t>() : value.value<std::int64_t>();
 }
 

@@ -16,7 +16,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/update_guards.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/session_variables.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/folder_lock.h>
 #include <kolo/core/training/global_step.h>
@@ -199,15 +199,16 @@ Outputs values_to_look_at(const Nodes& nodes, const Feeds& feeds) {
 std::string in_variables(Session& session, const Nodes& nodes) {
   std::vector<Variable> variables = global_variables(session.graph());
   for (const Variable& variable : local_variables(session.graph())) variables.push_back(variable);
-  for (const Variable& variable : variables) {
-    const VariableStorage& storage = detail::storage_of(session, variable);
-    if (!storage.initialized || nodes.count(variable.ref().node) == 0) continue;
-    const std::string text = detail::non_finite_text(detail::read_variable(storage));
+  std::erase_if(variables, [&](const Variable& variable) { return nodes.count(variable.ref().node) == 0; });
+  std::string found;
+  detail::read_values(session, variables, [&](std::size_t i, const Tensor& value) {
+    if (!value || !found.empty()) return;
+    const std::string text = detail::non_finite_text(value);
     if (!text.empty())
-      return fmt::format("it comes from variable \"{}\", which holds {} since an earlier step",
-                         variable.name(), text);
-  }
-  return "";
+      found = fmt::format("it comes from variable \"{}\", which holds {} since an earlier step",
+                          variables[i].name(), text);
+  });
+  return found;
 }
 
 // Which came first of what made the loss: a fed value, a variable or an op.

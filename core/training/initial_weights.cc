@@ -12,7 +12,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/session_variables.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state_internal.h>
 #include <kolo/core/training/safetensors.h>
@@ -113,13 +113,13 @@ void load_initial_weights(Session& session, const InitialWeights& from) {
   const Pairs pairs = pairs_of(weights, from);
   check_fits(reader, pairs, file);
   detail::WholeReader wholes([&](const auto& name, const Tensor& into) { reader.read(name, into); });
-  for (const auto& [weight, name] : pairs) {
-    VariableStorage& storage = detail::storage_of(session, weight);
-    Tensor value = detail::memory_for_value(storage);
-    if (const auto slice = variable_slice(weight)) wholes.read(name, *slice, value);
-    else reader.read(name, value);
-    detail::write_variable(storage, value);
-  }
+  std::vector<Variable> targets;
+  for (const auto& [weight, name] : pairs) targets.push_back(weight);
+  detail::write_values(session, targets, [&](std::size_t i, const Tensor& into) {
+    const auto& [weight, name] = pairs[i];
+    if (const auto slice = variable_slice(weight)) wholes.read(name, *slice, into);
+    else reader.read(name, into);
+  });
   log_info("{} of {} weights were read from {}", pairs.size(), weights.size(), file);
 }
 

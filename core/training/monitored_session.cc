@@ -17,6 +17,7 @@
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
+#include <kolo/core/training/cluster_start.h>
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/hook_internal.h>
 #include <kolo/core/training/rank_state.h>
@@ -28,6 +29,12 @@ namespace {
 
 constexpr double kDefaultSaveSecs = 600;
 
+constexpr char kMadeAgain[] = "the session is made again after an error:";
+constexpr char kPreempted[] =
+    "An error was raised. This may be due to a preemption in a connected worker or parameter server. The "
+    "current "
+    "session will be closed and a new session will be created. Error:";
+
 using Hooks = std::vector<std::shared_ptr<SessionRunHook>>;
 
 void check(const MonitoredTrainingSessionOptions& options) {
@@ -38,6 +45,12 @@ void check(const MonitoredTrainingSessionOptions& options) {
   for (const SavedState& state : options.saved_state)
     if (!names.insert(state.name).second)
       throw InvalidArgumentError("two saved states have the name \"{}\"", state.name);
+  if (options.master.empty() && (!options.is_chief || options.adopt))
+    throw InvalidArgumentError(
+        "is_chief and adopt are of a session on a cluster; without .master the ranks' first one is chief");
+  if (options.recovery_wait_secs <= 0 || options.max_wait_secs <= 0)
+    throw InvalidArgumentError("recovery_wait_secs is {} and max_wait_secs {}; both must be over 0",
+                               options.recovery_wait_secs, options.max_wait_secs);
 }
 
 bool saves(const MonitoredTrainingSessionOptions& options) {
@@ -63,10 +76,14 @@ class MonitoredTrainingSession::Impl {
   Impl(Graph& graph, MonitoredTrainingSessionOptions options)
       : graph_(graph),
         options_(std::move(options)),
-        group_(world_group()),
+        wait_{.poll = std::chrono::duration<double>(options_.recovery_wait_secs),
+              .most = std::chrono::duration<double>(options_.max_wait_secs),
+              .until = {}},
+        group_(options_.master.empty() ? world_group() : group_of_one()),
+        is_chief_(group_.rank() == 0 && options_.is_chief),
         was_finalized_(graph.is_finalized()),
         exceptions_at_start_(std::uncaught_exceptions()) {
-    detail::require_init_under_launcher("MonitoredTrainingSession");
+    if (options_.master.empty()) detail::require_init_under_launcher("MonitoredTrainingSession");
     install_stop_signals();
     if (!options_.checkpoint_dir.empty()) propose_record_folder(options_.checkpoint_dir);
     try {
@@ -194,12 +211,22 @@ class MonitoredTrainingSession::Impl {
       graph_.finalize();
     });
     if (group_.size() > 1) return create_session();
+    create_until_it_stands();
+  }
+
+  // A new session may fail as the old one did. On a cluster a task is given time to come back.
+  void create_until_it_stands() {
+    wait_.until = std::chrono::steady_clock::now() +
+                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(wait_.most);
     for (;;) {
       try {
         return create_session();
       } catch (const Error& error) {
         if (!is_recoverable(error)) throw;
-        announce_recovery(error);
+        log_warning("{} {}",
+                    on_cluster() ? "An error was raised while a session was being created." : kMadeAgain,
+                    error.what());
+        if (on_cluster()) detail::pause(std::chrono::seconds(1), "making the session again");
       }
     }
   }
@@ -207,12 +234,12 @@ class MonitoredTrainingSession::Impl {
   // Rank 0's own hooks come first: its folder is known to be writable before any other hook acts. The saver
   // is made after every begin(), when all variables are there.
   void begin_hooks() {
-    if (group_.rank() == 0) hooks_ = options_.chief_only_hooks;
+    if (is_chief_) hooks_ = options_.chief_only_hooks;
     const auto end_of_chiefs = static_cast<std::ptrdiff_t>(hooks_.size());
     hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
     for (const auto& hook : hooks_) hook->begin(graph_);
     chief_hooks_ = static_cast<std::size_t>(end_of_chiefs);
-    if (group_.rank() != 0 || !saves(options_)) return;
+    if (!is_chief_ || !saves(options_)) return;
     saver_ = std::make_shared<Saver>(graph_, SaverOptions{.max_to_keep = options_.max_to_keep});
     const auto saver_hook = make_saver_hook(options_, saver_);
     saver_hook->begin(graph_);
@@ -223,19 +250,17 @@ class MonitoredTrainingSession::Impl {
   void create_session() {
     detail::share_failure(group_, [&] {
       end_session();
-      if (session_) *session_ = Session(graph_, options_.config);
-      else session_ = std::make_unique<Session>(graph_, options_.config);
-      rendezvous_ =
-          std::make_unique<detail::Rendezvous>(*session_, group_, detail::state_of(*session_).votes());
+      if (session_) *session_ = Session(graph_, options_.master, options_.config);
+      else session_ = std::make_unique<Session>(graph_, options_.master, options_.config);
+      rendezvous_ = std::make_unique<detail::Rendezvous>(
+          *session_, group_, on_cluster() ? StepVotes() : detail::state_of(*session_).votes());
     });
     // The training steps first: where a gradient differs, its variable does too.
     rendezvous_->compare();
     detail::compare_variables(group_, graph_, options_.saved_state);
     std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
-      if (group_.rank() == 0)
-        restored = detail::restore_or_initialize(*session_, options_.checkpoint_dir, saver_,
-                                                 options_.saved_state, options_.initial_weights);
+      restored = give_values();
       detail::run_initializers(*session_, local_variables(graph_));
     });
     detail::broadcast_state(group_, *session_, options_.saved_state);
@@ -248,6 +273,17 @@ class MonitoredTrainingSession::Impl {
     const auto gathered = rendezvous_->gather_at_ends();
     call_after_create_session(0, chief_hooks_, restored, gathered.get());
     call_after_create_session(chief_hooks_, hooks_.size(), restored, gathered.get());
+  }
+
+  // Returns the checkpoint that they come from.
+  std::optional<std::string> give_values() {
+    if (!is_chief_) {
+      if (on_cluster()) detail::wait_until_ready(*session_, wait_);
+      return {};
+    }
+    if (options_.adopt && detail::has_values(*session_)) return {};
+    return detail::restore_or_initialize(*session_, options_.checkpoint_dir, saver_, options_.saved_state,
+                                         options_.initial_weights);
   }
 
   void note_step() {
@@ -310,24 +346,16 @@ class MonitoredTrainingSession::Impl {
     return error.code() == Code::aborted || error.code() == Code::unavailable;
   }
 
-  static void announce_recovery(const Error& error) {
-    log_warning("the session is made again after an error: {}", error.what());
-  }
+  bool on_cluster() const { return !options_.master.empty(); }
 
-  // The new session may fail as the old one did; it is made until it stands.
   void recover(const Error& first_error) {
-    announce_recovery(first_error);
+    log_warning("{} {}", on_cluster() ? kPreempted : kMadeAgain, first_error.what());
     if (!coordinator_->should_stop()) coordinator_->request_stop(std::current_exception());
-    for (;;) {
-      try {
-        return create_session();
-      } catch (const Error& error) {
-        if (!is_recoverable(error)) {
-          rendezvous_->give_up();
-          throw;
-        }
-        announce_recovery(error);
-      }
+    try {
+      create_until_it_stands();
+    } catch (const Error&) {
+      rendezvous_->give_up();
+      throw;
     }
   }
 
@@ -347,7 +375,9 @@ class MonitoredTrainingSession::Impl {
 
   Graph& graph_;
   MonitoredTrainingSessionOptions options_;
+  detail::ReadyWait wait_;
   Group& group_;
+  const bool is_chief_;
   bool was_finalized_;
   int exceptions_at_start_;
   Hooks hooks_;

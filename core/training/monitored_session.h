@@ -30,6 +30,16 @@ struct MonitoredTrainingSessionOptions {
   InitialWeights initial_weights = {};  // rank 0's; of a training that finds no checkpoint
   double stop_grace_period_secs =
       120;  // for threads of the coordinator to end, before their runs are cancelled
+
+  // Of a training on a cluster (docs/clusters.md), where "rank 0" above is the chief.
+
+  std::string master = {};  // the session's target, this task's own server as a rule; "": this process
+  bool is_chief =
+      true;  // restores or initialises, and saves; the others wait until all variables have values
+  bool adopt =
+      false;  // a chief that finds all variables with values goes on from these, and restores nothing
+  double recovery_wait_secs = 30;  // between two looks of those that wait
+  double max_wait_secs = 7200;     // that they wait in all
 };
 
 /// `while (!sess.should_stop()) sess.run(train_op, feeds);` on every rank alike. Rank 0 alone reads and
@@ -42,6 +52,11 @@ struct MonitoredTrainingSessionOptions {
 ///
 /// One rank recovers from AbortedError and UnavailableError of a run: a new session, restored from the newest
 /// checkpoint, repeats it.
+///
+/// On a cluster each worker has one of its own session, and nothing is agreed on, compared or broadcast. It
+/// recovers from the loss of a task alike, and waits until the chief has given the variables values: logs
+/// `Waiting for model to be ready.`; throws DeadlineExceededError `Session was not ready after waiting <n>
+/// secs.`
 ///
 /// Hooks may have threads beside the loop: the first error of one of them (see Coordinator) cancels the run
 /// under way, and is thrown by run(), should_stop() or close() as if it were the run's. Threads are joined

@@ -4,9 +4,10 @@
 
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/session_variables.h>
 
 namespace kolo::detail {
 namespace {
@@ -51,13 +52,14 @@ std::string non_finite_text(const Tensor& tensor) {
 }
 
 std::string non_finite_weight(Session& session) {
-  for (const Variable& variable : trainable_variables(session.graph())) {
-    const VariableStorage& storage = storage_of(session, variable);
-    if (!storage.initialized) continue;
-    const std::string text = non_finite_text(read_variable(storage));
-    if (!text.empty()) return fmt::format("variable \"{}\" holds {}", variable.name(), text);
-  }
-  return "";
+  const std::vector<Variable> weights = trainable_variables(session.graph());
+  std::string found;
+  read_values(session, weights, [&](std::size_t i, const Tensor& value) {
+    if (!value || !found.empty()) return;
+    const std::string text = non_finite_text(value);
+    if (!text.empty()) found = fmt::format("variable \"{}\" holds {}", weights[i].name(), text);
+  });
+  return found;
 }
 
 }  // namespace kolo::detail

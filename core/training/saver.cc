@@ -10,7 +10,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/session_variables.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/rank_state.h>
@@ -47,16 +47,8 @@ Shape saved_shape(const Variable& variable, const RankState& state) {
   return state.kind == Kind::part ? state.whole.shape : detail::in_file(variable).shape;
 }
 
-Tensor initialized_value(Session& session, const Variable& variable) {
-  const VariableStorage& storage = detail::storage_of(session, variable);
-  if (!storage.initialized)
-    throw FailedPreconditionError("Attempting to use uninitialized value {}", variable.name());
-  return detail::read_variable(storage);
-}
-
 // A part as the whole that it is.
-Tensor whole_value(Session& session, const Variable& variable, const RankState& state) {
-  Tensor value = initialized_value(session, variable);
+Tensor whole_value(const Variable& variable, const RankState& state, const Tensor& value) {
   if (state.kind != Kind::part) return value;
   const auto& [name, shape] = state.whole;
   if (value.elements() != shape.elements())
@@ -71,8 +63,8 @@ bool is_same(const Tensor& a, const Tensor& b) {
 }
 
 // What all ranks have put together of the variable, by name; this rank is the one that has it.
-std::map<std::string, Tensor> gathered_value(Session& session, const Variable& variable,
-                                             const RankState& state, const GatheredState* gathered) {
+std::map<std::string, Tensor> gathered_value(const Variable& variable, const RankState& state,
+                                             const Tensor& own, const GatheredState* gathered) {
   const int ranks = world_group().size();
   if (gathered == nullptr)
     throw FailedPreconditionError(
@@ -91,7 +83,7 @@ std::map<std::string, Tensor> gathered_value(Session& session, const Variable& v
     names.push_back(detail::name_of_rank(variable.name(), rank));
   std::map<std::string, Tensor> values;
   for (const std::string& name : names) values[name] = gathered->tensors().at(name);
-  const Tensor own = initialized_value(session, variable), &first = values.at(names.front());
+  const Tensor& first = values.at(names.front());
   if (!is_same(own, is_part ? detail::part_of(first, state.range) : first))
     throw FailedPreconditionError("\"{}\" has changed since the ranks put it together", variable.name());
   return values;
@@ -146,6 +138,20 @@ void read_part(CheckpointReader& reader, const RankState& state, const Tensor& d
   destination.copy_from(detail::part_of(all, state.range));
 }
 
+std::int64_t scalar_of(const Tensor& step) {
+  return step.dtype() == DType::i32 ? step.value<std::int32_t>() : step.value<std::int64_t>();
+}
+
+Tensor scalar_like(const Tensor& step, std::int64_t value) {
+  if (step.dtype() == DType::i32) return Tensor::scalar(static_cast<std::int32_t>(value));
+  return Tensor::scalar(value);
+}
+
+std::map<std::string, std::uint64_t> random_positions_of(const Session& session) {
+  if (!session.target().empty()) return {};  // each worker's sequences are its own
+  return session.random_positions();
+}
+
 }  // namespace
 
 Saver::Saver(const Graph& graph, SaverOptions options) : Saver(global_variables(graph), options) {}
@@ -181,12 +187,16 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   if (fs::path(path).filename() == "checkpoint")
     throw InvalidArgumentError("'latest_filename' collides with 'save_path': 'checkpoint' and '{}'", prefix);
 
-  const std::map<std::string, Tensor> tensors = tensors_of(session, gathered);
-  const Variable step = find_global_step(session.graph());
-  if (!global_step && step && tensors.count(step.name()) > 0) global_step = read_global_step(session, step);
+  std::map<std::string, Tensor> tensors = tensors_of(session, gathered);
+  if (const Variable step = find_global_step(session.graph()); step && tensors.count(step.name()) > 0) {
+    Tensor& saved = tensors.at(step.name());
+    if (!global_step) global_step = scalar_of(saved);
+    // Others train on a server meanwhile: what the checkpoint is called is what it holds.
+    else if (!session.target().empty()) saved = scalar_like(saved, *global_step);
+  }
   write_checkpoint(
       path, tensors,
-      {.global_step = global_step, .random_positions = session.random_positions(), .state = state});
+      {.global_step = global_step, .random_positions = random_positions_of(session), .state = state});
 
   adopt(path);
   return path;
@@ -209,23 +219,28 @@ void Saver::adopt(const std::string& path) {
 std::map<std::string, Tensor> Saver::tensors_of(Session& session, const GatheredState* gathered) const {
   const bool is_spread = is_spread_over_ranks(session);
   const detail::RankStates states(session.graph());
+  std::vector<Variable> saved = variables_;
+  std::erase_if(saved, [&](const Variable& v) { return states.of(v).kind == Kind::scratch; });
+  // The step first: what others have updated meanwhile is newer than it says, never older.
+  std::stable_partition(saved.begin(), saved.end(),
+                        [](const Variable& v) { return v.name() == "global_step"; });
   std::map<std::string, Tensor> tensors;
-  for (const Variable& variable : variables_) {
+  detail::read_values(session, saved, [&](std::size_t i, const Tensor& value) {
+    const Variable& variable = saved[i];
     const RankState& state = states.of(variable);
-    if (state.kind == Kind::scratch) continue;
+    if (!value) throw FailedPreconditionError("Attempting to use uninitialized value {}", variable.name());
     if (const auto slice = variable_slice(variable); slice && state.kind == Kind::shared) {
       Tensor& whole = tensors[slice->whole];
       if (!whole) whole = Tensor(variable.dtype(), slice->shape);
-      detail::copy_in(initialized_value(session, variable), *slice, whole);
-      continue;
+      return detail::copy_in(value, *slice, whole);
     }
     std::map<std::string, Tensor> values;
-    if (is_spread && state.kind != Kind::shared) values = gathered_value(session, variable, state, gathered);
-    else values[saved_name(variable, state)] = whole_value(session, variable, state);
+    if (is_spread && state.kind != Kind::shared) values = gathered_value(variable, state, value, gathered);
+    else values[saved_name(variable, state)] = whole_value(variable, state, value);
     tensors.merge(values);
     if (!values.empty())  // what could not be merged
       throw InvalidArgumentError("At least two variables have the same name: {}", values.begin()->first);
-  }
+  });
   return tensors;
 }
 
@@ -293,22 +308,24 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
   reader.verify();
   tell_of_other_ranks(reader.index(), variables_, states, path);
   detail::WholeReader wholes([&](const auto& name, const Tensor& into) { reader.read(name, into); });
+  std::vector<Variable> held;
+  std::vector<std::string> names;  // in the checkpoint
   for (const auto& [saved, variable] : by_saved_name(variables_, states)) {
-    const RankState& state = states.of(variable);
-    const auto name = name_of(reader.index(), variable, state);
+    const auto name = name_of(reader.index(), variable, states.of(variable));
     if (!name) {
       session.run(variable.initializer());
       continue;
     }
-    VariableStorage& storage = detail::storage_of(session, variable);
-    Tensor value = detail::memory_for_value(storage);
-    const auto slice = variable_slice(variable);
-    if (state.kind == Kind::part) read_part(reader, state, value);
-    else if (slice) wholes.read(*name, *slice, value);
-    else reader.read(*name, value);
-    detail::write_variable(storage, value);
+    held.push_back(variable);
+    names.push_back(*name);
   }
-  session.set_random_positions(reader.index().random_positions);
+  detail::write_values(session, held, [&](std::size_t i, const Tensor& into) {
+    const RankState& state = states.of(held[i]);
+    if (state.kind == Kind::part) read_part(reader, state, into);
+    else if (const auto slice = variable_slice(held[i])) wholes.read(names[i], *slice, into);
+    else reader.read(names[i], into);
+  });
+  if (session.target().empty()) session.set_random_positions(reader.index().random_positions);
   return reader.index();
 }
 
