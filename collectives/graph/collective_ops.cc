@@ -26,7 +26,6 @@ OpSchema reducing(const char* op) {
       .attr("process_set", 0)
       .output("y")
       .stateful()
-      .collective()
       .cpu_only();  // the engine takes the host's memory
 }
 
@@ -86,7 +85,6 @@ const RegisterOp allgather_op(OpSchema("AllGather")
                                   .output("rows")
                                   .output("counts", DType::i64)
                                   .stateful()
-                                  .collective()
                                   .cpu_only()
                                   .shape(rows_and_counts)
                                   .gradient([](Scope& s, const Node& op, Output dy) {
@@ -107,7 +105,6 @@ OpSchema rooted(const char* op) {
       .attr("process_set", 0)
       .output("y")
       .stateful()
-      .collective()
       .cpu_only();  // the engine takes the host's memory
 }
 
@@ -134,7 +131,6 @@ const RegisterOp alltoall_op(OpSchema("AllToAll")
                                  .output("rows")
                                  .output("received_splits", DType::i64)
                                  .stateful()
-                                 .collective()
                                  .cpu_only()
                                  .shape(rows_and_counts)
                                  .gradient([](Scope& s, const Node& op, Output dy) {

@@ -122,7 +122,6 @@ OpSchema reduction(const char* op) {
       .output_per_input()
       .shape(check_attrs)
       .stateful()
-      .collective()
       .expanded_by_pass();
 }
 

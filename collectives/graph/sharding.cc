@@ -56,7 +56,6 @@ const RegisterOp gather_shards_op(OpSchema(kGatherShards)
                                           c.set_output(static_cast<int>(i), {counts[i]});
                                       })
                                       .stateful()
-                                      .collective()
                                       .expanded_by_pass());
 
 class OwnShardKernel final : public Kernel {

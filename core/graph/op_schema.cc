@@ -131,10 +131,6 @@ OpSchema& OpSchema::made_by_pass() {
   made_by_pass_ = true;
   return *this;
 }
-OpSchema& OpSchema::collective() {
-  collective_ = true;
-  return *this;
-}
 
 OpSchema& OpSchema::unfeedable() {
   feedable_ = false;

@@ -119,8 +119,6 @@ class OpSchema {
   OpSchema& names_tensors(std::string attr);
   /// Only passes make nodes of the op: Graph::add_node refuses it.
   OpSchema& made_by_pass();
-  /// Exchanges values with the other ranks of an MPI job, which a session on a server has not.
-  OpSchema& collective();
   /// A value that a session refuses to be fed.
   OpSchema& unfeedable();
   /// Its kernel decides in each step whether what waits for the node happens: KernelContext::skipped.
@@ -177,7 +175,6 @@ class OpSchema {
   bool is_expanded_by_pass() const { return expanded_by_pass_; }
   const std::vector<std::string>& attrs_naming_tensors() const { return attrs_naming_tensors_; }
   bool is_made_by_pass() const { return made_by_pass_; }
-  bool is_collective() const { return collective_; }
   bool is_feedable() const { return feedable_; }
   bool is_branch_guard() const { return branch_guard_; }
   bool is_branch_join() const { return branch_join_; }
@@ -206,7 +203,6 @@ class OpSchema {
   bool contained_ = false;
   bool expanded_by_pass_ = false;
   bool made_by_pass_ = false;
-  bool collective_ = false;
   std::vector<std::string> attrs_naming_tensors_;
   bool feedable_ = true;
   bool branch_guard_ = false;

@@ -13,10 +13,10 @@
 namespace kolo::detail {
 
 struct FindTasksOptions {
-  std::string version;                    // that all tasks must have
-  std::uint64_t cluster_fingerprint = 0;  // likewise
-  std::chrono::milliseconds retry{1000};  // between two attempts
-  std::chrono::milliseconds attempt{3000};     // one takes no longer
+  std::string version;                        // that all tasks must have
+  std::uint64_t cluster_fingerprint = 0;      // likewise
+  std::chrono::milliseconds retry{1000};      // between two attempts
+  std::chrono::milliseconds attempt{3000};    // one takes no longer
   std::chrono::milliseconds warning{10'000};  // between two lines about what is missing
 };
 

@@ -48,14 +48,18 @@ LocalMaster::LocalMaster(LocalMasterOptions options, std::shared_ptr<Peers> peer
 
 LocalMaster::~LocalMaster() { shutdown(); }
 
-void LocalMaster::shutdown() {
+void LocalMaster::shutdown(std::chrono::milliseconds grace) {
+  Sessions sessions;
   {
     MutexLock lock(mutex_);
     over_ = true;
+    sessions = sessions_;
     changed_.notify_all();
   }
   collector_.request_stop();
   stop_.request_stop();
+  const auto until = Clock::now() + grace;
+  for (const auto& [handle, session] : sessions) session->wait_for_calls(until);
   close_all({});
 }
 
@@ -218,8 +222,8 @@ void LocalMaster::lose(const std::string& task, const std::exception_ptr& why) {
 }
 
 void LocalMaster::collect(const std::stop_token& stop) {
-  const auto period = std::clamp(options_.session_gc / 4, std::chrono::milliseconds(10),
-                                 std::chrono::milliseconds(1000));
+  const auto period =
+      std::clamp(options_.session_gc / 4, std::chrono::milliseconds(10), std::chrono::milliseconds(1000));
   while (!stop.stop_requested()) {
     std::vector<std::pair<std::string, std::shared_ptr<MasterSession>>> left;
     {

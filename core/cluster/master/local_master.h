@@ -18,12 +18,13 @@
 namespace kolo::detail {
 
 struct LocalMasterOptions {
-  std::string task;               // the own one: /job:worker/replica:0/task:0
-  std::string target;             // grpc://host:port
-  SessionConfig config = {};      // the server's
-  FindTasksOptions find = {};     // with the own version and fingerprint
-  std::chrono::milliseconds session_gc{60'000};  // a session without watch and call for so long is closed; 0: never
-  std::size_t sessions = 1000;                   // at most
+  std::string task;            // the own one: /job:worker/replica:0/task:0
+  std::string target;          // grpc://host:port
+  SessionConfig config = {};   // the server's
+  FindTasksOptions find = {};  // with the own version and fingerprint
+  std::chrono::milliseconds session_gc{
+      60'000};                  // a session without watch and call for so long is closed; 0: never
+  std::size_t sessions = 1000;  // at most
   /// Runs the own task's parts on the threads of the calls; not given: as any other task's.
   RunPartHere run_here = {};
   /// Who has sent the call that this thread serves; "": this process.
@@ -59,9 +60,9 @@ class LocalMaster final : public Master {
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override;
 
-  /// Ends all sessions and their steps; later calls get UnavailableError `<task> is shutting down`.
-  /// Idempotent.
-  void shutdown() KOLO_EXCLUDES(mutex_);
+  /// Later calls get UnavailableError `<task> is shutting down`. Steps under way may end within `grace`; then
+  /// all sessions are closed. Idempotent.
+  void shutdown(std::chrono::milliseconds grace = {}) KOLO_EXCLUDES(mutex_);
 
  private:
   using Sessions = std::map<std::string, std::shared_ptr<MasterSession>>;

@@ -7,6 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/cluster/master/extend_graph.h>
 #include <kolo/core/cluster/master/master_session_internal.h>
 #include <kolo/core/cluster/master/run_metadata.h>
@@ -135,8 +136,7 @@ StepResult MasterSession::run(const RunStepRequest& request, Deadline deadline, 
     throw InvalidArgumentError("{} tensors are fed to a step with {} feeds", request.feeds.size(),
                                names.feeds.size());
   Feeds feeds;
-  for (std::size_t i = 0; i < names.feeds.size(); ++i)
-    feeds.emplace_back(names.feeds[i], request.feeds[i]);
+  for (std::size_t i = 0; i < names.feeds.size(); ++i) feeds.emplace_back(names.feeds[i], request.feeds[i]);
   const StepRequest resolved = checked_request(graph_, {names.fetches.begin(), names.fetches.end()}, feeds,
                                                {names.targets.begin(), names.targets.end()});
   std::vector<std::string> lines;
@@ -194,7 +194,8 @@ std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, D
 }
 
 StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& request,
-                                   const StepRequest& resolved, Deadline deadline, const std::stop_token& stop) {
+                                   const StepRequest& resolved, Deadline deadline,
+                                   const std::stop_token& stop) {
   std::map<std::string, std::vector<std::int64_t>> over;
   std::shared_ptr<MasterStep> step;
   {
@@ -251,8 +252,8 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
     merge_metadata(result.metadata, std::move(results[i].metadata), own ? 0 : static_cast<int>(place) + 1);
   }
   if (values.size() != resolved.fetches.size())
-    throw InternalError("a step of session {} gave {} values for {} fetches", options_.handle,
-                         values.size(), resolved.fetches.size());
+    throw InternalError("a step of session {} gave {} values for {} fetches", options_.handle, values.size(),
+                        resolved.fetches.size());
   result.fetches = std::move(values);
   return result;
 }
@@ -301,6 +302,11 @@ void MasterSession::lose(const std::string& task, const std::exception_ptr& why)
   for (const auto& step : steps) step->lose(task, why);
 }
 
+void MasterSession::wait_for_calls(Clock::time_point until) {
+  MutexLock lock(mutex_);
+  while (calls_ > 0 && Clock::now() < until) idle_.wait_until(mutex_, until);
+}
+
 void MasterSession::close(Deadline deadline) {
   std::vector<std::shared_ptr<MasterStep>> steps;
   std::vector<std::shared_ptr<Watcher>> watchers;
@@ -329,7 +335,8 @@ void MasterSession::close(Deadline deadline) {
       log_debug("session {} stays on {}: {}", options_.handle, task, error.what());
     }
   }
-  for (const auto& watcher : watchers) watcher->end(std::make_exception_ptr(CancelledError("Session is closed.")));
+  for (const auto& watcher : watchers)
+    watcher->end(std::make_exception_ptr(CancelledError("Session is closed.")));
 }
 
 std::shared_ptr<Call> MasterSession::watch(std::function<void(std::exception_ptr)> ended) {

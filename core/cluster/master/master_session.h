@@ -68,6 +68,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   /// Cancels the steps and waits for all calls; closes the session on its tasks. Idempotent.
   void close(Deadline deadline) KOLO_EXCLUDES(mutex_);
+  /// Returns when no call is under way, or at `until`.
+  void wait_for_calls(Clock::time_point until) KOLO_EXCLUDES(mutex_);
   /// A task is away: steps that need it end. Does not wait.
   void lose(const std::string& task, const std::exception_ptr& why) KOLO_EXCLUDES(mutex_);
 

@@ -7,9 +7,9 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/cluster/master/request_id.h>
 #include <kolo/core/cluster/master/task_error.h>
-#include <kolo/core/base/text.h>
 
 namespace kolo::detail {
 namespace {
@@ -141,8 +141,7 @@ void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult
   if (error && !consequence && task != options_.own_task) {
     const Code code = code_of(error);
     const bool gone = code == Code::unavailable ||
-                      (code == Code::aborted &&
-                       message_of(error).find("is not found") != std::string::npos);
+                      (code == Code::aborted && message_of(error).find("is not found") != std::string::npos);
     MutexLock lock(mutex_);
     if (gone && !error_ && options_.on_lost) options_.on_lost(task);
   }
@@ -265,15 +264,15 @@ void MasterStep::tell_deadline() {
     }
     const bool own = wait->op != "_NetRecv";
     if (by_name && !own) continue;
-    waiting_for = fmt::format("{} ({} nodes left, e.g. {} ({}))", task, wait->nodes_left, wait->node, wait->op);
+    waiting_for =
+        fmt::format("{} ({} nodes left, e.g. {} ({}))", task, wait->nodes_left, wait->node, wait->op);
     by_name = true;
     if (own) break;
   }
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(*options_.deadline - began_);
-  cancel(std::make_exception_ptr(
-      DeadlineExceededError("Timed out waiting for notification after {} ms: waiting for {}",
-                            std::max<std::int64_t>(age.count(), 0),
-                            waiting_for.empty() ? "the last of its tasks" : waiting_for)));
+  cancel(std::make_exception_ptr(DeadlineExceededError(
+      "Timed out waiting for notification after {} ms: waiting for {}",
+      std::max<std::int64_t>(age.count(), 0), waiting_for.empty() ? "the last of its tasks" : waiting_for)));
 }
 
 void MasterStep::tell_stall(std::chrono::milliseconds age) {

@@ -46,8 +46,8 @@ class StepPlans {
   using Key = PlanCache::Key;
   static constexpr std::size_t kMostPlans = PlanCache::kMostPlans;
 
-  /// The plan for `key`; `make` makes it if there is none, without a lock: it talks to tasks. Who asks for the
-  /// same key meanwhile waits for it, and makes it himself where that has failed.
+  /// The plan for `key`; `make` makes it if there is none, without a lock: it talks to tasks. Who asks for
+  /// the same key meanwhile waits for it, and makes it himself where that has failed.
   std::shared_ptr<StepPlan> get(const Key& key, const std::function<std::shared_ptr<StepPlan>()>& make)
       KOLO_EXCLUDES(mutex_);
   /// Drops all without deregistering them.

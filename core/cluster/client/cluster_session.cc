@@ -1,0 +1,322 @@
+#include <kolo/core/cluster/client/cluster_session.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/cluster/master/request_id.h>
+
+namespace kolo::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience{10};  // with a master whose client goes
+
+const RegisterRemoteSessions grpc_sessions(
+    "grpc://",
+    {.make =
+         [](Graph& graph, const std::string& target, const SessionConfig& config) {
+           return std::unique_ptr<RemoteSession>(std::make_unique<ClusterSession>(graph, target, config));
+         },
+     .reset =
+         [](const std::string& target, const std::vector<std::string>& containers,
+            const SessionConfig& config) {
+           Deadline deadline;
+           if (config.operation_timeout_in_ms > 0)
+             deadline = Clock::now() + std::chrono::milliseconds(config.operation_timeout_in_ms);
+           connect_master(target, config).master->reset(containers, config, deadline);
+         }});
+
+// Its elements are an object of this process: as bytes they mean nothing elsewhere.
+void check_can_leave(const GraphDef& nodes) {
+  for (const NodeDef& node : nodes.nodes)
+    if (node.op == "IteratorNext")
+      throw InvalidArgumentError("{} (IteratorNext) reads from the client's process; feed its values",
+                                 node.name);
+}
+
+std::vector<bool> which_are_values(const std::vector<Fetch>& fetches) {
+  std::vector<bool> values;
+  for (const Fetch& fetch : fetches) values.push_back(static_cast<bool>(fetch.output));
+  return values;
+}
+
+StepNames names_of(const StepRequest& request) {
+  StepNames names;
+  for (const Fetch& fetch : request.fetches) {
+    if (fetch.output) names.fetches.push_back(fetch.output.name());
+    else names.targets.push_back(fetch.operation.name());
+  }
+  for (const Fetch& target : request.targets) names.targets.push_back(target.operation.name());
+  for (const auto& [target, value] : request.feeds) names.feeds.push_back(target.name());
+  return names;
+}
+
+}  // namespace
+
+// A call under way: close() ends it and waits for it.
+class ClusterSession::Use {
+ public:
+  explicit Use(ClusterSession& session) : session_(session) {
+    MutexLock lock(session_.mutex_);
+    if (session_.closed_)
+      throw FailedPreconditionError("Session is closed. Attempted to use a closed Session.");
+    session_.uses_.insert(this);
+  }
+  ~Use() {
+    MutexLock lock(session_.mutex_);
+    session_.uses_.erase(this);
+    session_.changed_.notify_all();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  std::stop_source stop;  // of close()
+
+ private:
+  ClusterSession& session_;
+};
+
+// The client's sign of life.
+struct ClusterSession::Watch {
+  Mutex mutex;
+  bool standing KOLO_GUARDED_BY(mutex) = false;
+  std::shared_ptr<Call> call KOLO_GUARDED_BY(mutex);
+};
+
+// Freed at the master with its last owner, unless the session was closed before.
+class ClusterSession::BoundStep final : public RemoteSession::Bound {
+ public:
+  BoundStep(std::shared_ptr<Master> master, std::string session, std::int64_t callable,
+            std::vector<bool> is_value)
+      : callable(callable),
+        is_value(std::move(is_value)),
+        master_(std::move(master)),
+        session_(std::move(session)) {}
+  ~BoundStep() override {
+    try {
+      master_->release_callable(session_, callable, Clock::now() + std::chrono::seconds(2));
+    } catch (const std::exception& error) {
+      log_debug("a callable of session {} stays: {}", session_, error.what());
+    }
+  }
+
+  const std::int64_t callable;
+  const std::vector<bool> is_value;  // of the fetches
+
+ private:
+  const std::shared_ptr<Master> master_;
+  const std::string session_;
+};
+
+ClusterSession::ClusterSession(Graph& graph, std::string target, SessionConfig config)
+    : graph_(graph),
+      target_(std::move(target)),
+      config_(std::move(config)),
+      connected_(connect_master(target_, config_)),
+      watch_(std::make_shared<Watch>()) {
+  const GraphDef nodes = to_graph_def(graph_);
+  if (!connected_.in_process) check_can_leave(nodes);
+  const CreatedSession created =
+      connected_.master->create_session(nodes, config_, deadline_of(config_.operation_timeout_in_ms), {});
+  handle_ = created.handle;
+  {
+    MutexLock lock(mutex_);
+    version_ = created.graph_version;
+    sent_ = static_cast<int>(nodes.nodes.size());
+  }
+  try {
+    keep_watch();
+    devices_ = connected_.master->list_devices(handle_, Clock::now() + kPatience);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+ClusterSession::~ClusterSession() { close(); }
+
+Deadline ClusterSession::deadline_of(std::int64_t milliseconds) const {
+  if (milliseconds <= 0) milliseconds = config_.operation_timeout_in_ms;
+  if (milliseconds <= 0) return std::nullopt;
+  return Clock::now() + std::chrono::milliseconds(milliseconds);
+}
+
+void ClusterSession::keep_watch() {
+  {
+    MutexLock lock(watch_->mutex);
+    if (std::exchange(watch_->standing, true)) return;
+  }
+  std::shared_ptr<Call> call;
+  try {
+    call = connected_.master->watch(handle_, [watch = watch_](const std::exception_ptr&) {
+      MutexLock lock(watch->mutex);
+      watch->standing = false;
+    });
+  } catch (...) {
+    MutexLock lock(watch_->mutex);
+    watch_->standing = false;
+    throw;
+  }
+  MutexLock lock(watch_->mutex);
+  watch_->call = std::move(call);
+}
+
+void ClusterSession::send_growth(Deadline deadline) {
+  int sent = 0;
+  std::int64_t version = 0;
+  {
+    MutexLock lock(mutex_);
+    while (sending_) changed_.wait(mutex_);
+    if (graph_.num_nodes() == sent_) return;
+    sending_ = true;
+    sent = sent_, version = version_;
+  }
+  std::exception_ptr failure;
+  try {
+    GraphDef nodes = to_graph_def(graph_);
+    nodes.collections.clear();
+    nodes.nodes.erase(nodes.nodes.begin(), nodes.nodes.begin() + sent);
+    if (!connected_.in_process) check_can_leave(nodes);
+    version = connected_.master->extend_session(handle_, version, nodes, deadline);
+    sent += static_cast<int>(nodes.nodes.size());
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  {
+    MutexLock lock(mutex_);
+    sending_ = false;
+    sent_ = sent, version_ = version;
+    changed_.notify_all();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void ClusterSession::print(const std::vector<std::string>& placement_lines) const {
+  if (connected_.in_process) return;  // where the master has said so already
+  for (const std::string& line : placement_lines) {
+    std::printf("%s\n", line.c_str());
+    log_info("{}", line);
+  }
+  if (!placement_lines.empty()) std::fflush(stdout);
+}
+
+std::vector<Tensor> ClusterSession::placed(std::vector<Tensor> values, const std::vector<bool>& is_value) {
+  const auto expected = static_cast<std::size_t>(std::count(is_value.begin(), is_value.end(), true));
+  if (values.size() != expected)
+    throw InternalError("the master sent {} values for {} fetches", values.size(), expected);
+  std::vector<Tensor> results;
+  auto next = values.begin();
+  for (const bool value : is_value) results.push_back(value ? std::move(*next++) : Tensor());
+  return results;
+}
+
+std::vector<Tensor> ClusterSession::run_step(RunStepRequest request, const std::vector<bool>& is_value,
+                                             const RunOptions& options, RunMetadata* metadata) {
+  Use use(*this);
+  const Deadline deadline = deadline_of(options.timeout_in_ms);
+  send_growth(deadline);
+  keep_watch();
+  request.session = handle_;
+  request.metadata = metadata != nullptr;
+  if (metadata != nullptr) request.trace_level = options.trace_level;
+  request.request_id = random_request_id();
+  const std::stop_callback on_stop(options.stop_token, [&] { use.stop.request_stop(); });
+  try {
+    StepResult result = connected_.master->run_step(request, deadline, use.stop.get_token());
+    print(result.placement_lines);
+    if (metadata != nullptr) *metadata = std::move(result.metadata);
+    return placed(std::move(result.fetches), is_value);
+  } catch (const CancelledError&) {
+    if (options.stop_token.stop_requested()) throw CancelledError("The run was stopped by its stop_token.");
+    if (use.stop.stop_requested())
+      throw CancelledError("Step was cancelled by an explicit call to `Session::close()`.");
+    throw;
+  }
+}
+
+std::vector<Tensor> ClusterSession::run(const StepRequest& request, const RunOptions& options,
+                                        RunMetadata* metadata) {
+  RunStepRequest step;
+  step.names = names_of(request);
+  for (const auto& [target, value] : request.feeds) step.feeds.push_back(value);
+  return run_step(std::move(step), which_are_values(request.fetches), options, metadata);
+}
+
+std::shared_ptr<RemoteSession::Bound> ClusterSession::bind(const StepRequest& request,
+                                                           const std::vector<Output>& feeds) {
+  const Use use(*this);
+  const Deadline deadline = deadline_of(0);
+  send_growth(deadline);
+  StepNames names = names_of(request);
+  names.feeds.clear();
+  for (const Output& feed : feeds) names.feeds.push_back(feed.name());
+  const std::int64_t callable = connected_.master->make_callable(handle_, names, deadline);
+  return std::make_shared<BoundStep>(connected_.master, handle_, callable, which_are_values(request.fetches));
+}
+
+std::vector<Tensor> ClusterSession::run_bound(const Bound& bound, std::span<const Tensor> feeds,
+                                              const RunOptions& options, RunMetadata* metadata) {
+  const auto& step = dynamic_cast<const BoundStep&>(bound);
+  RunStepRequest request;
+  request.callable = step.callable;
+  request.feeds.assign(feeds.begin(), feeds.end());
+  return run_step(std::move(request), step.is_value, options, metadata);
+}
+
+void ClusterSession::close() {
+  std::vector<std::stop_source> stops;
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    for (Use* use : uses_) stops.push_back(use->stop);
+  }
+  for (std::stop_source& stop : stops) stop.request_stop();
+  {
+    MutexLock lock(mutex_);
+    while (!uses_.empty()) changed_.wait(mutex_);
+    if (std::exchange(gone_, true)) return;
+  }
+  // What cannot be closed is closed by its master, which misses the watch.
+  try {
+    connected_.master->close_session(handle_, Clock::now() + kPatience);
+  } catch (const std::exception& error) {
+    log_warning("Closing the session on {}: {}", target_, error.what());
+  }
+  std::shared_ptr<Call> call;
+  {
+    MutexLock lock(watch_->mutex);
+    call = std::move(watch_->call);
+  }
+  if (call) call->cancel();
+}
+
+void ClusterSession::get_variables(const std::vector<std::string>& names,
+                                   const std::function<void(std::size_t, Tensor)>& on_value) {
+  const Use use(*this);
+  const Deadline deadline = deadline_of(0);
+  send_growth(deadline);
+  connected_.master->get_variables(handle_, names, on_value, deadline);
+}
+
+void ClusterSession::set_variables(const std::vector<std::string>& names,
+                                   const std::function<Tensor(std::size_t)>& value) {
+  const Use use(*this);
+  const Deadline deadline = deadline_of(0);
+  send_growth(deadline);
+  connected_.master->set_variables(handle_, names, value, deadline);
+}
+
+std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>& names) {
+  const Use use(*this);
+  const Deadline deadline = deadline_of(0);
+  send_growth(deadline);
+  return connected_.master->are_initialized(handle_, names, deadline);
+}
+
+}  // namespace kolo::detail
