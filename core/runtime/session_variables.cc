@@ -5,7 +5,8 @@
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/session_state.h>
 
-namespace kolo::detail {
+namespace kolo {
+namespace detail {
 namespace {
 
 std::vector<std::string> names_of(const std::vector<Variable>& variables) {
@@ -60,4 +61,58 @@ std::vector<bool> are_initialized(Session& session, const std::vector<Variable>&
   return initialized;
 }
 
-}  // namespace kolo::detail
+}  // namespace detail
+
+namespace {
+
+std::vector<Variable> variables_named(const Graph& graph, const std::vector<std::string>& names) {
+  std::vector<Variable> variables;
+  for (const std::string& name : names) {
+    const Node* const node = graph.find_node(name);
+    if (node == nullptr || !node->schema().is_variable_storage())
+      throw NotFoundError("there is no variable \"{}\" in the graph", name);
+    variables.push_back(Variable::of(*node));
+  }
+  return variables;
+}
+
+}  // namespace
+
+std::vector<Tensor> Session::get_variables(const std::vector<std::string>& names) {
+  std::vector<Tensor> values(names.size());
+  detail::read_values(*this, variables_named(graph(), names), [&](std::size_t i, const Tensor& value) {
+    if (value) values[i] = value.clone();
+  });
+  return values;
+}
+
+void Session::set_variables(const std::map<std::string, Tensor>& values) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values) names.push_back(name);
+  const std::vector<Variable> variables = variables_named(graph(), names);
+  for (const Variable& variable : variables) {
+    const Tensor& value = values.at(variable.name());
+    if (value.dtype() != variable.dtype() || value.shape() != variable.shape())
+      throw InvalidArgumentError("variable \"{}\" is {} {}; its new value is {} {}", variable.name(),
+                                 variable.dtype(), variable.shape(), value.dtype(), value.shape());
+  }
+  detail::write_values(*this, variables,
+                       [&](std::size_t i, const Tensor& into) { into.copy_from(values.at(names[i])); });
+}
+
+std::vector<std::string> report_uninitialized_variables(Session& session,
+                                                        const std::vector<Variable>& variables) {
+  const std::vector<bool> initialized = detail::are_initialized(session, variables);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (!initialized[i]) names.push_back(variables[i].name());
+  return names;
+}
+
+std::vector<std::string> report_uninitialized_variables(Session& session) {
+  std::vector<Variable> all = global_variables(session.graph());
+  for (const Variable& variable : local_variables(session.graph())) all.push_back(variable);
+  return report_uninitialized_variables(session, all);
+}
+
+}  // namespace kolo

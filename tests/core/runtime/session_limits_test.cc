@@ -217,7 +217,7 @@ TEST_F(SessionLimits, ClosesAllOpenSessionsWhenTheyAreReset) {
   EXPECT_THAT([&] { first.run(v); }, ThrowsMessage<CancelledError>(HasSubstr("Session has been closed.")));
   Session third(graph);
   EXPECT_THROW(third.run(v), FailedPreconditionError) << "the variable's value is gone";
-  EXPECT_THROW(Session::reset("grpc://somewhere:1"), UnimplementedError);
+  EXPECT_THROW(Session::reset("grpc://somewhere:1"), NotFoundError);
 }
 
 TEST_F(SessionLimits, HaveTheFirstSessionsNumberOfThreadsUnlessTheyAreTheirOwn) {
