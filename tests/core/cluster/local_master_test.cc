@@ -1,0 +1,400 @@
+#include <kolo/core/cluster/master/local_master.h>
+
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
+
+#include "scripted_workers.h"
+
+namespace kolo::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kPs[] = "/job:ps/replica:0/task:0";
+constexpr char kWorker0[] = "/job:worker/replica:0/task:0";
+constexpr char kWorker1[] = "/job:worker/replica:0/task:1";
+
+/// A master on worker 0 of a cluster of one ps and two workers. Its graph: b = a + 1 on the ps, where a is
+/// fed, c = b + 1 without device; a variable v on the ps.
+class LocalMasterTest : public ::testing::Test {
+ protected:
+  LocalMasterTest() {
+    const Scope s(graph_);
+    a_ = placeholder(s.named("a"), DType::f32, {});
+    b_ = add(s.named("b").device("/job:ps/task:0"), a_, one(s.device("/job:ps/task:0")));
+    c_ = add(s.named("c"), b_, one(s));
+    Variable(s.named("v").device("/job:ps/task:0"), one(s));
+  }
+
+  static Output one(const Scope& s) { return constant(s, Tensor::scalar(1.0f)); }
+
+  LocalMaster& master() {
+    if (!master_) {
+      options_.task = kWorker0;
+      options_.target = "grpc://host:0";
+      options_.find.version = "1";
+      options_.find.cluster_fingerprint = 7;
+      options_.find.retry = 10ms;
+      master_ = std::make_unique<LocalMaster>(options_, peers_);
+    }
+    return *master_;
+  }
+  std::string open(const SessionConfig& config = {}) {
+    return master().create_session(to_graph_def(graph_), config, Clock::now() + kTestPatience, {}).handle;
+  }
+  StepResult run(const std::string& session, Deadline deadline = {}, std::stop_token stop = {}) {
+    RunStepRequest request;
+    request.session = session;
+    request.names = {.feeds = {"a:0"}, .fetches = {"c:0"}, .targets = {}};
+    request.feeds = {Tensor::scalar(3.0f)};
+    return master().run_step(request, deadline, std::move(stop));
+  }
+  ScriptedWorker& ps() { return peers_->at(kPs); }
+  ScriptedWorker& own() { return peers_->at(kWorker0); }
+
+  /// Waits until the condition holds.
+  template <typename Condition>
+  static bool soon(const Condition& condition) {
+    const auto until = Clock::now() + kTestPatience;
+    while (!condition()) {
+      if (Clock::now() > until) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  Graph graph_;
+  Output a_, b_, c_;
+  std::shared_ptr<ScriptedPeers> peers_ =
+      std::make_shared<ScriptedPeers>(std::vector<std::string>{kPs, kWorker0, kWorker1});
+  LocalMasterOptions options_;
+  std::unique_ptr<LocalMaster> master_;
+};
+
+TEST_F(LocalMasterTest, OpensAWorkerSessionOnEveryTask) {
+  const std::string session = open();
+  EXPECT_THAT(session, SizeIs(32));
+  for (const char* task : {kPs, kWorker0, kWorker1}) EXPECT_EQ(peers_->at(task).count("create " + session), 1);
+  EXPECT_THAT(master().list_devices(session, {}), SizeIs(3));
+}
+
+// Row 15 of CLUSTER.md, with shorter times.
+TEST_F(LocalMasterTest, WaitsForTasksThatAreNotUpAndSaysSo) {
+  options_.find.warning = 50ms;
+  peers_->at(kWorker1).go_down("connection refused");
+  ::testing::internal::CaptureStderr();
+  auto session = std::async(std::launch::async, [&] { return open(); });
+  EXPECT_EQ(session.wait_for(300ms), std::future_status::timeout);
+  peers_->at(kWorker1).come_up();
+  EXPECT_EQ(session.wait_for(kTestPatience), std::future_status::ready);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("CreateSession still waiting for response from worker: /job:worker/replica:0/task:1 "
+                        "(host:1: connection refused)"));
+}
+
+TEST_F(LocalMasterTest, NamesEveryMissingTaskWhenTheTimeIsOver) {
+  peers_->at(kWorker1).go_down();
+  ps().go_down();
+  EXPECT_THAT([&] { master().create_session(to_graph_def(graph_), {}, Clock::now() + 100ms, {}); },
+              ThrowsMessage<DeadlineExceededError>(AllOf(HasSubstr(kPs), HasSubstr(kWorker1))));
+}
+
+TEST_F(LocalMasterTest, StopRequestEndsTheWait) {
+  ps().go_down();
+  std::stop_source stop;
+  auto session = std::async(std::launch::async, [&] {
+    return master().create_session(to_graph_def(graph_), {}, {}, stop.get_token());
+  });
+  stop.request_stop();
+  ASSERT_EQ(session.wait_for(kTestPatience), std::future_status::ready);
+  EXPECT_THROW(session.get(), CancelledError);
+}
+
+TEST_F(LocalMasterTest, RefusesATaskOfAnotherClusterOrVersion) {
+  ps().change_status([](TaskStatus& status) { status.cluster_fingerprint = 8; });
+  EXPECT_THAT([&] { open(); }, ThrowsMessage<FailedPreconditionError>(HasSubstr(
+                                   "host:0 is /job:ps/replica:0/task:0 of another cluster")));
+  ps().change_status([](TaskStatus& status) { status.cluster_fingerprint = 7, status.version = "0.9"; });
+  EXPECT_THAT([&] { open(); },
+              ThrowsMessage<FailedPreconditionError>(AllOf(HasSubstr("kolo 0.9"), HasSubstr("kolo 1"))));
+}
+
+// Row 14.
+TEST_F(LocalMasterTest, AsksOnlyTasksThatTheFiltersPass) {
+  peers_->at(kWorker1).go_down();
+  const Scope s(graph_);
+  add(s.named("far").device("/job:worker/task:1"), a_, a_);
+  const std::string session = open({.device_filters = {"/job:ps", "/job:worker/task:0"}});
+  EXPECT_THAT(master().list_devices(session, {}), SizeIs(2));
+  RunStepRequest request{.session = session, .names = {.feeds = {"a:0"}, .fetches = {"far:0"}, .targets = {}}};
+  request.feeds = {Tensor::scalar(1.0f)};
+  EXPECT_THROW(master().run_step(request, {}, {}), InvalidArgumentError);
+  EXPECT_THAT([&] { open({.device_filters = {"/job:a/b"}}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("Malformed device filter '/job:a/b'")));
+}
+
+TEST_F(LocalMasterTest, SeesItsOwnDevicesWhateverTheFilters) {
+  const std::string session = open({.device_filters = {"/job:ps"}});
+  EXPECT_THAT(master().list_devices(session, {}), SizeIs(2));
+}
+
+TEST_F(LocalMasterTest, SessionIsAddedToByVersion) {
+  Graph grown;
+  const GraphDef old = to_graph_def(graph_);
+  const CreatedSession session = master().create_session(old, {}, {}, {});
+  add(Scope(graph_).named("d"), c_, c_);
+  GraphDef more = to_graph_def(graph_);
+  more.nodes.erase(more.nodes.begin(), more.nodes.begin() + static_cast<std::ptrdiff_t>(old.nodes.size()));
+  EXPECT_THAT([&] { master().extend_session(session.handle, session.graph_version + 1, more, {}); },
+              ThrowsMessage<AbortedError>(HasSubstr("Current version is")));
+  EXPECT_EQ(master().extend_session(session.handle, session.graph_version, more, {}),
+            session.graph_version + 1);
+  EXPECT_THROW(master().extend_session(session.handle, session.graph_version + 1, more, {}),
+               InvalidArgumentError);
+}
+
+TEST_F(LocalMasterTest, UnknownHandlesAreAborted) {
+  EXPECT_THAT([&] { run("0123"); }, ThrowsMessage<AbortedError>(HasSubstr("Session 0123 is not found.")));
+  EXPECT_THAT([&] { master().close_session("0123", {}); },
+              ThrowsMessage<AbortedError>(
+                  HasSubstr("Session 0123 is not found. Possibly, this master has restarted.")));
+}
+
+TEST_F(LocalMasterTest, RegistersPartsOnceAndNumbersSteps) {
+  const std::string session = open();
+  for (const float step : {1.0f, 2.0f, 3.0f}) {
+    const StepResult result = run(session);
+    ASSERT_THAT(result.fetches, SizeIs(1));
+    EXPECT_EQ(result.fetches[0].scalar_value<float>(), step);
+  }
+  EXPECT_EQ(ps().count("register"), 1);
+  EXPECT_EQ(own().count("register"), 1);
+  const auto runs = ps().runs();
+  ASSERT_THAT(runs, SizeIs(3));
+  EXPECT_NE(runs[0].request_id, runs[1].request_id);
+  EXPECT_THAT(runs[1].over, ElementsAre(1));
+  EXPECT_TRUE(runs[0].feeds.empty());
+  EXPECT_THAT(own().runs()[0].feeds, SizeIs(1));
+}
+
+TEST_F(LocalMasterTest, DeregistersPlansThatAreDropped) {
+  const std::string session = open();
+  const Scope s(graph_);
+  RunStepRequest request{.session = session, .names = {.feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {}}};
+  Graph shapes;
+  // As many steps as there are shapes to feed, beyond what is kept.
+  GraphDef definition = to_graph_def(graph_);
+  Graph open_shapes;
+  const Scope o(open_shapes);
+  add(o.named("b").device("/job:ps/task:0"), placeholder(o.named("a"), DType::f32), one(o));
+  request.session = master().create_session(to_graph_def(open_shapes), {}, {}, {}).handle;
+  for (std::int64_t rows = 1; rows <= 66; ++rows) {
+    request.feeds = {Tensor(DType::f32, {rows})};
+    master().run_step(request, {}, {});
+  }
+  EXPECT_EQ(ps().count("deregister"), 2);
+}
+
+TEST_F(LocalMasterTest, FirstErrorWinsWithItsTaskAndEndsTheOthers) {
+  own().on_run = ScriptedWorker::never;
+  ps().on_run = [](const RunPartRequest&, const ScriptedWorker::Done& done) {
+    done(std::make_exception_ptr(InvalidArgumentError("bad k [node \"b\", Add]")), {});
+  };
+  const std::string session = open();
+  EXPECT_THAT([&] { run(session); },
+              ThrowsMessage<InvalidArgumentError>(
+                  StartsWith("From /job:ps/replica:0/task:0:\nbad k [node \"b\", Add]")));
+  EXPECT_EQ(own().count("cancel"), 1);
+}
+
+TEST_F(LocalMasterTest, ConsequencesNeverWin) {
+  std::promise<void> own_has_failed;
+  own().on_run = [&](const RunPartRequest&, const ScriptedWorker::Done& done) {
+    done(std::make_exception_ptr(ConsequenceError(Code::aborted, "Step 1 is over")), {});
+    own_has_failed.set_value();
+  };
+  ps().on_run = [&](const RunPartRequest&, const ScriptedWorker::Done& done) {
+    own_has_failed.get_future().wait_for(kTestPatience);
+    done(std::make_exception_ptr(OutOfRangeError("the cause")), {});
+  };
+  EXPECT_THAT([&] { run(open()); }, ThrowsMessage<OutOfRangeError>(HasSubstr("the cause")));
+}
+
+TEST_F(LocalMasterTest, StopRequestCancelsTheStepOnAllTasks) {
+  ps().on_run = own().on_run = ScriptedWorker::never;
+  const std::string session = open();
+  std::stop_source stop;
+  auto step = std::async(std::launch::async, [&] { return run(session, {}, stop.get_token()); });
+  ASSERT_TRUE(soon([&] { return own().runs().size() == 1; }));
+  stop.request_stop();
+  ASSERT_EQ(step.wait_for(kTestPatience), std::future_status::ready);
+  EXPECT_THROW(step.get(), CancelledError);
+  EXPECT_EQ(ps().count("cancel"), 1);
+  EXPECT_EQ(own().count("cancel"), 1);
+}
+
+TEST_F(LocalMasterTest, DeadlineTellsWhatTheStepWaitedFor) {
+  ps().on_run = own().on_run = ScriptedWorker::never;
+  const std::string session = open();
+  own().change_status([&](TaskStatus& status) {
+    status.waits = {{.session = session, .step = 1, .node = "b/_recv", .op = "_NetRecv", .what = "", .nodes_left = 2}};
+  });
+  ps().change_status([&](TaskStatus& status) {
+    status.waits = {{.session = session, .step = 1, .node = "b", .op = "Add", .what = "", .nodes_left = 3}};
+  });
+  EXPECT_THAT([&] { run(session, Clock::now() + 50ms); },
+              ThrowsMessage<DeadlineExceededError>(
+                  AllOf(HasSubstr("Timed out waiting for notification after "),
+                        HasSubstr(" ms: waiting for /job:ps/replica:0/task:0 (3 nodes left, e.g. b (Add))"))));
+  EXPECT_EQ(ps().count("cancel"), 1);
+}
+
+TEST_F(LocalMasterTest, LosesATaskDuringAStep) {
+  ps().on_run = own().on_run = ScriptedWorker::never;
+  const std::string session = open();
+  auto step = std::async(std::launch::async, [&] { return run(session); });
+  ASSERT_TRUE(soon([&] { return own().runs().size() == 1; }));
+  ps().lose_watches();
+  ASSERT_EQ(step.wait_for(kTestPatience), std::future_status::ready);
+  EXPECT_THAT([&] { step.get(); },
+              ThrowsMessage<UnavailableError>(HasSubstr("From /job:ps/replica:0/task:0:\nno answer for 4 s")));
+  EXPECT_THAT([&] { run(session); },
+              ThrowsMessage<AbortedError>(HasSubstr("Session " + session + " lost " + kPs +
+                                                    " in step 1; make a new session")));
+}
+
+TEST_F(LocalMasterTest, TaskThatIsAwayBetweenStepsLeavesTheSessionWhole) {
+  const std::string session = open();
+  run(session);
+  ps().go_down();
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<UnavailableError>(HasSubstr("From /job:ps/replica:0/task:0:")));
+  ps().come_up();
+  EXPECT_THAT(run(session).fetches, SizeIs(1));
+}
+
+// Row 41.
+TEST_F(LocalMasterTest, TaskThatWasRestartedBreaksTheSession) {
+  const std::string session = open();
+  run(session);
+  ps().restart(999);
+  EXPECT_THAT([&] { run(session); },
+              ThrowsMessage<AbortedError>(
+                  AllOf(HasSubstr("RecvTensor expects a different device incarnation: 101 vs. 999. Your worker "
+                                  "job (\"/job:ps/replica:0/task:0\") was probably restarted."),
+                        HasSubstr("Check your worker job"))));
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<AbortedError>(HasSubstr("make a new session")));
+  EXPECT_THAT(run(open()).fetches, SizeIs(1));
+}
+
+TEST_F(LocalMasterTest, TaskThatIsNotNeededMayBeAway) {
+  const std::string session = open();
+  peers_->at(kWorker1).go_down();
+  EXPECT_THAT(run(session).fetches, SizeIs(1));
+}
+
+TEST_F(LocalMasterTest, CloseCancelsStepsEverywhere) {
+  ps().on_run = own().on_run = ScriptedWorker::never;
+  const std::string session = open();
+  auto step = std::async(std::launch::async, [&] { return run(session); });
+  ASSERT_TRUE(soon([&] { return own().runs().size() == 1; }));
+  master().close_session(session, {});
+  ASSERT_EQ(step.wait_for(kTestPatience), std::future_status::ready);
+  EXPECT_THAT([&] { step.get(); }, ThrowsMessage<CancelledError>(HasSubstr("Session::close()")));
+  EXPECT_EQ(ps().count("delete " + session), 1);
+  EXPECT_EQ(ps().count("deregister"), 0);
+}
+
+TEST_F(LocalMasterTest, ClosesSessionsWhoseClientIsGone) {
+  options_.session_gc = 100ms;
+  ::testing::internal::CaptureStderr();
+  const std::string watched = open(), left = open();
+  const auto watch = master().watch(watched, [](std::exception_ptr) {});
+  EXPECT_TRUE(soon([&] { return ps().count("delete " + left) == 1; }));
+  EXPECT_THAT(run(watched).fetches, SizeIs(1));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("Closing session " + left + ": its client of this process has been gone for"),
+                    Not(HasSubstr("Closing session " + watched))));
+  watch->cancel();
+}
+
+TEST_F(LocalMasterTest, WatchEndsOnceWithTheSession) {
+  const std::string session = open();
+  std::atomic<int> ended = 0;
+  const auto watch = master().watch(session, [&](std::exception_ptr) { ++ended; });
+  master().close_session(session, {});
+  watch->cancel();
+  EXPECT_EQ(ended, 1);
+}
+
+TEST_F(LocalMasterTest, ResetClosesSessionsAndDropsContainersWhereTasksAreUp) {
+  const std::string session = open();
+  peers_->at(kWorker1).go_down();
+  ::testing::internal::CaptureStderr();
+  master().reset({"exp1"}, {}, Clock::now() + kTestPatience);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("Reset skips /job:worker/replica:0/task:1"));
+  EXPECT_EQ(ps().count("containers exp1"), 1);
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<AbortedError>(HasSubstr("is not found")));
+}
+
+TEST_F(LocalMasterTest, VariablesAreReadAndWrittenWhereTheyAre) {
+  Variable(Scope(graph_).named("w"), one(Scope(graph_)));
+  const std::string session = open();
+  const std::vector<std::string> names = {"v", "w"};
+  EXPECT_THAT(master().are_initialized(session, names, {}), ElementsAre(false, false));
+  master().set_variables(
+      session, names, [](std::size_t i) { return Tensor::scalar(static_cast<float>(i)); }, {});
+  std::vector<float> values;
+  master().get_variables(
+      session, names, [&](std::size_t, Tensor value) { values.push_back(value.scalar_value<float>()); }, {});
+  EXPECT_THAT(values, ElementsAre(0, 1));
+  EXPECT_EQ(ps().count("set"), 1);
+  EXPECT_EQ(own().count("set"), 1);
+  EXPECT_THROW(master().get_variables(session, {"a"}, [](std::size_t, Tensor) {}, {}), NotFoundError);
+}
+
+TEST_F(LocalMasterTest, CallablesRunByTheirNumber) {
+  const std::string session = open();
+  const auto callable =
+      master().make_callable(session, {.feeds = {"a:0"}, .fetches = {"c:0"}, .targets = {}}, {});
+  RunStepRequest request{.session = session, .callable = callable};
+  request.feeds = {Tensor::scalar(1.0f)};
+  EXPECT_THAT(master().run_step(request, {}, {}).fetches, SizeIs(1));
+  master().release_callable(session, callable, {});
+  EXPECT_THROW(master().run_step(request, {}, {}), NotFoundError);
+}
+
+TEST_F(LocalMasterTest, PlacementLinesNameWhatWasPlacedAnew) {
+  const std::string session = open({.log_device_placement = true});
+  EXPECT_THAT(run(session).placement_lines,
+              ::testing::Contains("b: (Add): /job:ps/replica:0/task:0/device:CPU:0"));
+  EXPECT_THAT(run(session).placement_lines, SizeIs(0));
+}
+
+TEST_F(LocalMasterTest, ShutDownMasterRefusesCalls) {
+  const std::string session = open();
+  master().shutdown();
+  EXPECT_THAT([&] { run(session); },
+              ThrowsMessage<UnavailableError>(HasSubstr(std::string(kWorker0) + " is shutting down")));
+}
+
+TEST_F(LocalMasterTest, KeepsNoMoreSessionsThanItMay) {
+  options_.sessions = 2;
+  open(), open();
+  EXPECT_THROW(open(), ResourceExhaustedError);
+}
+
+}  // namespace
+}  // namespace kolo::detail
