@@ -26,6 +26,7 @@ OpSchema reducing(const char* op) {
       .attr("process_set", 0)
       .output("y")
       .stateful()
+      .reduces_over_ranks()
       .cpu_only();  // the engine takes the host's memory
 }
 
@@ -85,6 +86,7 @@ const RegisterOp allgather_op(OpSchema("AllGather")
                                   .output("rows")
                                   .output("counts", DType::i64)
                                   .stateful()
+                                  .reduces_over_ranks()
                                   .cpu_only()
                                   .shape(rows_and_counts)
                                   .gradient([](Scope& s, const Node& op, Output dy) {
@@ -105,6 +107,7 @@ OpSchema rooted(const char* op) {
       .attr("process_set", 0)
       .output("y")
       .stateful()
+      .reduces_over_ranks()
       .cpu_only();  // the engine takes the host's memory
 }
 
@@ -131,6 +134,7 @@ const RegisterOp alltoall_op(OpSchema("AllToAll")
                                  .output("rows")
                                  .output("received_splits", DType::i64)
                                  .stateful()
+                                 .reduces_over_ranks()
                                  .cpu_only()
                                  .shape(rows_and_counts)
                                  .gradient([](Scope& s, const Node& op, Output dy) {

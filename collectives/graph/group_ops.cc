@@ -122,6 +122,7 @@ OpSchema reduction(const char* op) {
       .output_per_input()
       .shape(check_attrs)
       .stateful()
+      .reduces_over_ranks()
       .expanded_by_pass();
 }
 

@@ -45,8 +45,10 @@ void complete_attrs(const OpSchema& schema, AttrMap& attrs, const std::string& n
 }
 
 void check_container(const OpSchema& schema, const AttrMap& attrs) {
-  if (!schema.is_contained()) return;
-  const auto container = attrs.at("container").get<std::string>();
+  if (!schema.is_contained() && !schema.is_variable_storage()) return;
+  const auto found = attrs.find("container");
+  if (found == attrs.end()) return;  // a part of a variable is where that is
+  const auto container = found->second.get<std::string>();
   if (!container.empty() && !is_valid_node_name(container))
     throw InvalidArgumentError("container contains invalid characters: {}", container);
 }
@@ -92,7 +94,7 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
                             const NodePlace& place) {
   if (finalized_) throw FailedPreconditionError("Graph is finalized and cannot be modified.");
   const OpSchema& schema = find_op(op);
-  if (schema.is_made_by_pass())
+  if (schema.is_made_by_pass() && !(admits_transfers_ && schema.is_joining_tasks()))
     throw InvalidArgumentError("{} node \"{}\": only kolo's passes make nodes of this op", op, place.name);
   const std::string wished = place.name.empty() ? op : place.name;
   check_node_name(wished);

@@ -72,6 +72,9 @@ class Graph {
   void finalize() { finalized_ = true; }
   void unfinalize() { finalized_ = false; }
   bool is_finalized() const { return finalized_; }
+  /// The graph is a part of a step of several tasks: ops that join tasks are welcome.
+  void admit_transfers() { admits_transfers_ = true; }
+  bool admits_transfers() const { return admits_transfers_; }
   /// The seed of random ops that have none of their own. Unset: random ops differ from session to session.
   void set_seed(std::int64_t seed) { seed_ = seed; }
   std::optional<std::int64_t> seed() const { return seed_; }
@@ -90,6 +93,7 @@ class Graph {
   std::map<std::string, std::vector<const Node*>> collections_;
   std::optional<std::int64_t> seed_;
   bool finalized_ = false;
+  bool admits_transfers_ = false;
 };
 
 /// TensorFlow's ^[A-Za-z0-9.][A-Za-z0-9_.\-/]*$

@@ -283,8 +283,9 @@ void check_output_shapes(const NodeDef& definition, const Node& node) {
                                      definition.output_shapes[i], node.output_shape(i)));
 }
 
-void try_out(const Definition& definition, const MappedInputs& mapped) {
+void try_out(const Definition& definition, const MappedInputs& mapped, const Graph& graph) {
   Graph trial;
+  if (graph.admits_transfers()) trial.admit_transfers();
   MappedInputs stand_ins;
   for (const auto& [tensor, output] : mapped) stand_ins[tensor] = stand_in(trial, output);
   Import import(definition, stand_ins);
@@ -312,7 +313,7 @@ std::string import_graph_def(const Scope& s, const GraphDef& graph_def, const Im
   if (graph.is_finalized()) throw FailedPreconditionError("Graph is finalized and cannot be modified.");
   const Definition definition(graph_def);
   const MappedInputs mapped = resolve_input_map(definition, options, graph);
-  try_out(definition, mapped);
+  try_out(definition, mapped, graph);
   if (options.prefix.empty())
     for (const NodeDef& node : graph_def.nodes)
       if (const std::string name = s.place(node.name).name; graph.is_taken(name))

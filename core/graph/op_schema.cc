@@ -132,6 +132,21 @@ OpSchema& OpSchema::made_by_pass() {
   return *this;
 }
 
+OpSchema& OpSchema::joins_tasks() {
+  joins_tasks_ = true;
+  return made_by_pass();
+}
+
+OpSchema& OpSchema::owns_outputs() {
+  owns_outputs_ = true;
+  return *this;
+}
+
+OpSchema& OpSchema::reduces_over_ranks() {
+  reduces_over_ranks_ = true;
+  return *this;
+}
+
 OpSchema& OpSchema::unfeedable() {
   feedable_ = false;
   return *this;

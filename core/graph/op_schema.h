@@ -119,6 +119,13 @@ class OpSchema {
   OpSchema& names_tensors(std::string attr);
   /// Only passes make nodes of the op: Graph::add_node refuses it.
   OpSchema& made_by_pass();
+  /// The same, but for the graph of a part of a step (Graph::admit_transfers).
+  OpSchema& joins_tasks();
+  /// Gives each output a tensor of its own with set_output, even where the shape is known: memory that holds
+  /// its value from the step's start on.
+  OpSchema& owns_outputs();
+  /// Waits for the other ranks of the MPI job.
+  OpSchema& reduces_over_ranks();
   /// A value that a session refuses to be fed.
   OpSchema& unfeedable();
   /// Its kernel decides in each step whether what waits for the node happens: KernelContext::skipped.
@@ -175,6 +182,9 @@ class OpSchema {
   bool is_expanded_by_pass() const { return expanded_by_pass_; }
   const std::vector<std::string>& attrs_naming_tensors() const { return attrs_naming_tensors_; }
   bool is_made_by_pass() const { return made_by_pass_; }
+  bool is_joining_tasks() const { return joins_tasks_; }
+  bool is_owner_of_outputs() const { return owns_outputs_; }
+  bool is_reducing_over_ranks() const { return reduces_over_ranks_; }
   bool is_feedable() const { return feedable_; }
   bool is_branch_guard() const { return branch_guard_; }
   bool is_branch_join() const { return branch_join_; }
@@ -203,6 +213,9 @@ class OpSchema {
   bool contained_ = false;
   bool expanded_by_pass_ = false;
   bool made_by_pass_ = false;
+  bool joins_tasks_ = false;
+  bool owns_outputs_ = false;
+  bool reduces_over_ranks_ = false;
   std::vector<std::string> attrs_naming_tensors_;
   bool feedable_ = true;
   bool branch_guard_ = false;

@@ -102,7 +102,8 @@ NodePlace Scope::place(const std::string& name) const {
 
 Operation Scope::add(const std::string& op, const Outputs& inputs, AttrMap attrs,
                      const std::string& name) const {
-  if (!container_.empty() && find_op(op).is_contained()) attrs.try_emplace("container", container_);
+  if (!container_.empty() && find_op(op).attrs().count("container") > 0)
+    attrs.try_emplace("container", container_);
   return &graph_->add_node(op, inputs, std::move(attrs), place(name.empty() ? wished_name(op) : name));
 }
 

@@ -42,7 +42,7 @@ class Scope {
   /// unless `ignore_existing`. Throws InvalidArgumentError if `op` is empty.
   Scope colocate_with(Operation op, bool ignore_existing = false) const;
 
-  /// Queues and accumulators made in it are kept in the container `name`, in place of an outer one; "" is the
+  /// Variables, queues and accumulators made in it are kept in the container `name`, in place of an outer one; "" is the
   /// default container. Making one throws InvalidArgumentError `container contains invalid characters: <c>`.
   Scope container(const std::string& name) const;
 

@@ -1,9 +1,12 @@
 #include <kolo/core/kernels/accumulator.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/device/device_name.h>
 
 namespace kolo::detail {
 namespace {
@@ -125,6 +128,12 @@ std::unique_ptr<GradientSum> make_sparse_sum(DType dtype, const Shape& shape) {
   return make_sum<SparseSum>(dtype, shape);
 }
 
+GradientSender GradientSender::of(const std::string& task) {
+  const auto spec = parse_device_spec(task);
+  if (!spec || !spec->job) return {};
+  return {*spec->job, spec->task.value_or(0)};
+}
+
 AccumulatorState::AccumulatorState(std::string name, const Node& node, std::unique_ptr<GradientSum> sum)
     : name_(std::move(name)),
       dtype_(node.attr<DType>("dtype")),
@@ -161,6 +170,7 @@ void AccumulatorState::apply(const Gradient& gradient, std::int64_t local_step,
     if (ordered_) kept_.emplace(sender, Gradient{gradient.values.clone(), gradient.indices.clone()});
     else sum_->add(gradient);
     ++count_;
+    senders_.insert(sender);
     serve(finished);
   }
   tell(finished);
@@ -199,12 +209,34 @@ void AccumulatorState::set_step(std::int64_t step) {
 }
 
 void AccumulatorState::reset() {
+  empty([this] { return std::make_exception_ptr(AbortedError("Accumulator '{}' was reset", name_)); });
+}
+
+void AccumulatorState::drop() {
+  empty([] { return std::make_exception_ptr(CancelledError("TakeGrad operation was cancelled")); });
+  MutexLock lock(mutex_);
+  step_ = 0;
+  dropped_.clear();
+}
+
+std::string AccumulatorState::waits_in(const GradientTaker& taker, const std::vector<std::string>& workers) {
+  MutexLock lock(mutex_);
+  for (const Take& take : takes_) {
+    if (take.taker != &taker) continue;
+    std::string missing;
+    for (const std::string& worker : workers)
+      if (senders_.count(GradientSender::of(worker)) == 0) missing += (missing.empty() ? "" : ", ") + worker;
+    return fmt::format("\"{}\" has {} of {} gradients{}", name_, count_, take.required,
+                       missing.empty() ? "" : fmt::format(" (missing from {})", missing));
+  }
+  return "";
+}
+
+void AccumulatorState::empty(const std::function<std::exception_ptr()>& error) {
   Finished finished;
   {
     MutexLock lock(mutex_);
-    for (const Take& take : takes_)
-      finished.emplace_back(take.taker,
-                            std::make_exception_ptr(AbortedError("Accumulator '{}' was reset", name_)));
+    for (const Take& take : takes_) finished.emplace_back(take.taker, error());
     takes_.clear();
     forget_gradients();
   }
@@ -240,6 +272,7 @@ void AccumulatorState::serve(Finished& finished) {
 void AccumulatorState::forget_gradients() {
   sum_->clear();
   kept_.clear();
+  senders_.clear();
   count_ = 0;
 }
 

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,6 +23,8 @@ namespace kolo::detail {
 struct GradientSender {
   std::string job = "localhost";
   std::int64_t task = 0;
+  /// Of a task's name, /job:worker/replica:0/task:1; "": that of a local session.
+  static GradientSender of(const std::string& task);
   auto operator<=>(const GradientSender&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
 };
 
@@ -62,6 +66,11 @@ class AccumulatorState final : public Contained {
   AccumulatorState(std::string name, const Node& node, std::unique_ptr<GradientSum> sum);
 
   void check_shared_by(const Node& node) const override;
+  void drop() override KOLO_EXCLUDES(mutex_);
+  /// `"w/grad_accum" has 1 of 2 gradients (missing from …)` as long as the taker's call waits, else "". What
+  /// is missing are those of `workers` that have sent none since the last take.
+  std::string waits_in(const GradientTaker& taker, const std::vector<std::string>& workers)
+      KOLO_EXCLUDES(mutex_);
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
@@ -90,6 +99,7 @@ class AccumulatorState final : public Contained {
   void serve(Finished& finished) KOLO_REQUIRES(mutex_);
   void give_mean(GradientTaker& taker) KOLO_REQUIRES(mutex_);
   void forget_gradients() KOLO_REQUIRES(mutex_);
+  void empty(const std::function<std::exception_ptr()>& error) KOLO_EXCLUDES(mutex_);
 
   const std::string name_;
   const DType dtype_;
@@ -100,6 +110,7 @@ class AccumulatorState final : public Contained {
   // Where they are ordered: those of one sender as they came.
   std::multimap<GradientSender, Gradient> kept_ KOLO_GUARDED_BY(mutex_);
   std::int64_t count_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::set<GradientSender> senders_ KOLO_GUARDED_BY(mutex_);  // of those that are counted
   std::int64_t step_ KOLO_GUARDED_BY(mutex_) = 0;
   std::map<GradientSender, std::int64_t> dropped_ KOLO_GUARDED_BY(mutex_);
   std::deque<Take> takes_ KOLO_GUARDED_BY(mutex_);

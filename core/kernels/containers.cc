@@ -1,6 +1,8 @@
 #include <kolo/core/kernels/containers.h>
 
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/registry.h>
 #include <kolo/core/kernels/kernel.h>
@@ -46,6 +48,21 @@ std::shared_ptr<Contained> Containers::find_or_make(const Node& node) {
 void Containers::clear() {
   MutexLock lock(mutex_);
   all_.clear();
+}
+
+void Containers::drop(const std::string& container) {
+  std::vector<std::shared_ptr<Contained>> dropped;
+  {
+    MutexLock lock(mutex_);
+    for (auto it = all_.begin(); it != all_.end();) {
+      const bool here = std::get<0>(it->first) == container;
+      if (here) dropped.push_back(it->second);
+      // Sessions that stay must not be left with another state than those to come.
+      const bool is_used = !here || it->second.use_count() > 2;
+      it = is_used ? std::next(it) : all_.erase(it);
+    }
+  }
+  for (const auto& contained : dropped) contained->drop();
 }
 
 }  // namespace kolo

@@ -19,6 +19,8 @@ class Contained {
   virtual ~Contained() = default;
   /// Throws InvalidArgumentError where `node`, of the same op and name, asks for another kind of state.
   virtual void check_shared_by(const Node& node) const = 0;
+  /// Its container is dropped: it is as if it had just been made. Who waits in it gets CancelledError.
+  virtual void drop() = 0;
 };
 
 /// name: by which messages call it.
@@ -40,6 +42,8 @@ class Containers {
   /// that is ""), made at the first call. Throws as Contained::check_shared_by.
   std::shared_ptr<Contained> find_or_make(const Node& node) KOLO_EXCLUDES(mutex_);
   void clear() KOLO_EXCLUDES(mutex_);
+  /// Drops what the container holds; plans that have it go on with what is then empty.
+  void drop(const std::string& container) KOLO_EXCLUDES(mutex_);
 
  private:
   using Key = std::tuple<std::string, std::string, std::string>;  // container, op, name

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/mutex.h>
 #include <kolo/core/base/source_line.h>
 #include <kolo/core/graph/attr.h>
 #include <kolo/core/tensor/tensor.h>
@@ -28,6 +29,9 @@ struct VariableStorage {
   Tensor value;
   Device* device = nullptr;  // where it lies
   std::atomic<bool> initialized{false};
+  /// Where sessions share it: held by who updates or copies it, of several those of lesser names first. Null
+  /// in local sessions, whose plans order the uses.
+  std::unique_ptr<Mutex> uses = {};
 };
 
 /// The position of a random op in its sequence of numbers; kept by the session, saved with a checkpoint.

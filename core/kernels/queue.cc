@@ -107,12 +107,28 @@ void QueueState::close(bool cancel_pending_puts) {
 }
 
 void QueueState::reset(const std::string& text) {
+  empty([&](const char*) { return std::make_exception_ptr(AbortedError("{}", text)); });
+}
+
+void QueueState::drop() { empty(cancelled); }
+
+std::string QueueState::waits_in(const QueueClient& client) {
+  MutexLock lock(mutex_);
+  if (std::find(puts_.begin(), puts_.end(), &client) != puts_.end())
+    return fmt::format("room in queue \"{}\"", name_);
+  for (const Take& take : takes_)
+    if (take.client == &client)
+      return fmt::format("{} elements of queue \"{}\", which has {}", take.count, name_,
+                         elements_.size() + take.client->elements.size());
+  return "";
+}
+
+void QueueState::empty(const std::function<std::exception_ptr(const char* call)>& error) {
   Finished finished;
   {
     MutexLock lock(mutex_);
-    const auto aborted = [&] { return std::make_exception_ptr(AbortedError("{}", text)); };
-    for (QueueClient* client : puts_) finished.emplace_back(client, aborted());
-    for (const Take& take : takes_) finished.emplace_back(take.client, aborted());
+    for (QueueClient* client : puts_) finished.emplace_back(client, error("Enqueue"));
+    for (const Take& take : takes_) finished.emplace_back(take.client, error("Dequeue"));
     puts_.clear();
     takes_.clear();
     elements_.clear();

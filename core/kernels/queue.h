@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,9 @@ class QueueState final : public Contained {
 
   const ElementSpec& spec() const { return spec_; }
   void check_shared_by(const Node& node) const override;
+  void drop() override KOLO_EXCLUDES(mutex_);
+  /// What the client's call waits for, for people; "" where it does not.
+  std::string waits_in(const QueueClient& client) KOLO_EXCLUDES(mutex_);
 
   /// Throws CancelledError where the queue is closed.
   void put(QueueClient& client) KOLO_EXCLUDES(mutex_);
@@ -63,6 +67,7 @@ class QueueState final : public Contained {
   using Finished = std::vector<std::pair<QueueClient*, std::exception_ptr>>;
   static void tell(const Finished& finished);
 
+  void empty(const std::function<std::exception_ptr(const char* call)>& error) KOLO_EXCLUDES(mutex_);
   void move_all(Finished& finished) KOLO_REQUIRES(mutex_);
   bool move_in(Finished& finished) KOLO_REQUIRES(mutex_);
   bool move_out(Finished& finished) KOLO_REQUIRES(mutex_);

@@ -53,14 +53,17 @@ void check_step(const ShapeContext& c) {
     throw InvalidArgumentError("the step has the shape {}; it must be a scalar", c.input(1));
 }
 
+// sender: the task of the session's master, which fills it in; "" in local sessions.
 const RegisterOp apply_op(on({kDense}, "AccumulatorApplyGradient")
                               .input("local_step", {DType::i64})
                               .input("gradient", kTypes)
+                              .attr("sender", "")
                               .shape(check_step));
 const RegisterOp sparse_apply_op(on({kSparse}, "SparseAccumulatorApplyGradient")
                                      .input("local_step", {DType::i64})
                                      .input("indices", {DType::i32, DType::i64})
                                      .input("values", kTypes)
+                                     .attr("sender", "")
                                      .shape(check_step));
 
 void check_required(const ShapeContext& c) {

@@ -25,6 +25,8 @@ const RegisterOp variable_op(OpSchema("Variable")
                                  .required_attr("dtype", DType::f32)
                                  .required_attr("shape", Shape())
                                  .attr("local", false)
+                                 .attr("container", "")
+                                 .attr("shared_name", "")
                                  .output("ref", "dtype")
                                  .shape([](ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); })
                                  .variable_storage()
@@ -85,7 +87,8 @@ Variable::Variable(const Scope& s, Output initial_value, VariableOptions options
   // Control dependencies are for what runs in a step; waiting for one would make initialisation run half the
   // graph.
   const Scope free = s.without_control_dependencies();
-  AttrMap attrs = {{"dtype", initial_value.dtype()}, {"shape", shape}, {"local", options.local}};
+  AttrMap attrs = {{"dtype", initial_value.dtype()}, {"shape", shape}, {"local", options.local},
+                   {"shared_name", std::move(options.shared_name)}};
   storage_ = free.add("Variable", {}, std::move(attrs), wished).node;
   // Full names: the storage's is unique, so these are.
   const Scope at_storage = Scope(s.graph()).colocate_with(storage_);

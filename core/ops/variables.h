@@ -14,6 +14,8 @@ namespace kolo {
 struct VariableOptions {
   bool trainable = true;  // in the collection trainable_variables: optimizers update it
   bool local = false;     // in local_variables instead of variables: never saved, never broadcast
+  /// In a cluster, sessions that give the same one (and container) share the variable; "": its own name.
+  std::string shared_name = {};
 };
 
 /// A handle; as cheap as an Output. Variable `v` is the nodes v (the storage), v/Assign (its initialiser) and

@@ -73,7 +73,8 @@ class Planner {
     if (node.schema->is_variable_storage()) return {Kind::variable, v};
     if (node.schema->name() == "Const") return {Kind::constant, v};
     if (node.schema->name() == kFeedOp) return {Kind::feed, v};
-    const bool known = node.shapes[v.output].is_fully_known() && node.dtypes[v.output] != DType::string;
+    const bool known = node.shapes[v.output].is_fully_known() && node.dtypes[v.output] != DType::string &&
+                       !node.schema->is_owner_of_outputs();
     return {known ? Kind::arena : Kind::dynamic, v};
   }
 

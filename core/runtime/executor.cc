@@ -72,7 +72,8 @@ class Step final : public WorkSource {
         asks_streams_(!streams_.empty() || (outer_ != nullptr && outer_->asks_streams_)),
         deadline_(earlier(options.deadline, outer_ != nullptr ? outer_->deadline_ : std::nullopt)),
         pool_(options.pool != nullptr && options.pool->size() > 0 ? options.pool : nullptr),
-        remaining_(table_.size()) {
+        remaining_(options.nodes_left != nullptr ? *options.nodes_left : own_remaining_) {
+    remaining_ = table_.size();
     memory_.make_lanes(1 + (pool_ != nullptr ? pool_->size() : 0));
     for (int i = 0; i < table_.size(); ++i)
       memory_.pending[i].store(table_[i].pending, std::memory_order_relaxed);  // published by offer()
@@ -472,7 +473,8 @@ class Step final : public WorkSource {
   const std::optional<Clock::time_point> deadline_;  // its own, or the outer step's
   ThreadPool* const pool_;                           // null: the caller alone
   std::vector<Clock::time_point> started_at_;        // of asynchronous nodes, while tracing
-  alignas(64) std::atomic<int> remaining_;      // nodes that have not finished, as far as lanes have told
+  alignas(64) std::atomic<int> own_remaining_{0};
+  std::atomic<int>& remaining_;                 // nodes that have not finished, as far as lanes have told
   std::atomic<bool> failed_{false};             // error_ is set
   std::atomic<bool> caller_sleeps_{false};      // it wants to be told of shared nodes
   std::atomic<bool> shared_for_caller_{false};  // asynchronous nodes have made others ready

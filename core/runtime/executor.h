@@ -2,6 +2,7 @@
 // pool.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -21,6 +22,8 @@ struct StepOptions {
   /// When it passes, the step is cancelled: DeadlineExceededError `Timed out waiting for notification`.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   StepCancellation* cancellation = nullptr;
+  /// Where it is given, counts the nodes that have not finished, for who looks at the step meanwhile.
+  std::atomic<int>* nodes_left = nullptr;
   /// Called once after the first failure, on the caller's thread, when no synchronous kernel runs any more:
   /// it must see to it that asynchronous kernels that wait for other ranks come to an end. It may block.
   std::function<void(std::exception_ptr)> on_failure = {};

@@ -17,7 +17,9 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/fences.h>
 #include <kolo/core/passes/transfer.h>
+#include <kolo/core/passes/variable_uses.h>
 #include <kolo/core/runtime/aliased_kernel.h>
+#include <kolo/core/runtime/exclusive_kernel.h>
 #include <kolo/core/runtime/session_devices.h>
 #include <kolo/core/runtime/step_kernels.h>
 
@@ -42,7 +44,8 @@ bool is_dynamic_view(const StepGraph& graph, int n) {
   if (maker.schema->is_variable_storage() || maker.schema->name() == "Const" ||
       maker.schema->name() == kFeedOp)
     return false;
-  return !graph.shape(root).is_fully_known() || graph.dtype(root) == DType::string;
+  return !graph.shape(root).is_fully_known() || graph.dtype(root) == DType::string ||
+         maker.schema->is_owner_of_outputs();
 }
 
 }  // namespace
@@ -98,8 +101,22 @@ void Plan::make_kernel(int index, Kernels& made) {
     const StreamPlace place{*stream, node, environment_.intra_op_threads(), made.errors};
     const bool waits = stream->native() == nullptr && must_be_waited_for(graph_, node);
     kernel = waits ? waited_on_stream(std::move(kernel), place) : on_stream(std::move(kernel), place);
+  } else if (environment_.shares_variables()) {
+    kernel = while_nobody_else_uses(std::move(kernel), shared_variables_of(index));
   }
   made.kernels[index] = std::move(kernel);
+}
+
+// Those that the node changes, or copies for another task.
+std::vector<VariableStorage*> Plan::shared_variables_of(int index) const {
+  const StepNode& node = graph_.nodes[index];
+  std::vector<VariableStorage*> shared;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.schema->input_spec(static_cast<int>(i)).updated && node.schema->name() != kCopyOp) continue;
+    if (const Node* const storage = variable_of(graph_, node.inputs[i]))
+      shared.push_back(&environment_.variable(*storage));
+  }
+  return shared;
 }
 
 std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,

@@ -115,6 +115,8 @@ class PlanEnvironment {
   virtual int intra_op_threads() const = 0;
   virtual GraphOptions graph_options() const = 0;
   virtual VariableStorage& variable(const Node& storage) = 0;
+  /// Whether other sessions use the variables, too: then they have VariableStorage::uses.
+  virtual bool shares_variables() const { return false; }
   /// Behind `node`, of a contained() op.
   virtual std::shared_ptr<Contained> contained(const Node& node) = 0;
   virtual RandomState& random_state(const std::string& node, std::int64_t op_seed) = 0;
@@ -224,6 +226,7 @@ class Plan {
   /// Changes nothing of the plan: runs that need a frame of their own do it at once.
   Kernels make_kernels();
   void make_kernel(int index, Kernels& made);
+  std::vector<VariableStorage*> shared_variables_of(int index) const;
   std::unique_ptr<Kernel> make_kernel_for(const StepNode& node, const std::vector<Shape>& input_shapes,
                                           const std::vector<Shape>& output_shapes, std::size_t& scratch_bytes,
                                           KernelOfNode& chosen);

@@ -39,7 +39,9 @@ Tensor as_i64(const Tensor& indices) {
 // Inputs: the handle, the step, and, for rows, their indices before the values.
 class ApplyGradient final : public Kernel {
  public:
-  explicit ApplyGradient(const KernelInit& init) : accumulator_(accumulator_of(init)) {}
+  explicit ApplyGradient(const KernelInit& init)
+      : accumulator_(accumulator_of(init)),
+        sender_(detail::GradientSender::of(init.attr<std::string>("sender"))) {}
 
   void compute(KernelContext& context) override {
     const int last = context.num_inputs() - 1;
@@ -48,11 +50,12 @@ class ApplyGradient final : public Kernel {
       throw InvalidArgumentError("Type mismatch: expected {}, got {}", tf_name(accumulator_->dtype()),
                                  tf_name(values.dtype()));
     accumulator_->apply({values, last > 2 ? as_i64(context.input(2)) : Tensor()},
-                        context.input(1).value<std::int64_t>());
+                        context.input(1).value<std::int64_t>(), sender_);
   }
 
  private:
   const std::shared_ptr<AccumulatorState> accumulator_;
+  const detail::GradientSender sender_;
 };
 
 class TakeGradient final : public AsyncKernel, public Cancellable, private detail::GradientTaker {
@@ -71,6 +74,9 @@ class TakeGradient final : public AsyncKernel, public Cancellable, private detai
     accumulator_->take(*this, required_);
   }
   void cancel() override { accumulator_->cancel(*this); }
+  std::string waits_for(const std::vector<std::string>& workers) override {
+    return accumulator_->waits_in(*this, workers);
+  }
 
  private:
   void take(const Gradient& mean) override {

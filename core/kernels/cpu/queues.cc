@@ -33,6 +33,7 @@ class QueueKernel : public AsyncKernel, public Cancellable, protected QueueClien
  public:
   explicit QueueKernel(const KernelInit& init) : queue_(queue_of(init)) {}
   void cancel() override { queue_->cancel(*this); }
+  std::string waits_for(const std::vector<std::string>&) override { return queue_->waits_in(*this); }
 
  protected:
   const std::shared_ptr<QueueState> queue_;
