@@ -8,10 +8,13 @@
 namespace kolo::detail {
 namespace {
 
-void check_ops(const Graph& graph, const GraphDef& nodes, const std::string& /*target*/) {
+void check_ops(const Graph& graph, const GraphDef& nodes, const std::string& target) {
   for (const NodeDef& node : nodes.nodes) {
     if (graph.find_node(node.name) != nullptr)
       throw InvalidArgumentError("the graph of this session has a node \"{}\" already", node.name);
+    if (find_op(node.op).is_reducing_over_ranks())
+      throw UnimplementedError("{} ({}) reduces over MPI ranks and cannot run in a session on {}", node.name,
+                               node.op, target);
   }
 }
 
