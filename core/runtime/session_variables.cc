@@ -41,7 +41,7 @@ void write_values(Session& session, const std::vector<Variable>& variables,
                   const std::function<void(std::size_t, const Tensor&)>& fill) {
   if (RemoteSession* const remote = remote_of(session))
     return remote->set_variables(names_of(variables), [&](std::size_t i) {
-      const Tensor value(variables[i].dtype(), variables[i].shape());
+      Tensor value(variables[i].dtype(), variables[i].shape());
       fill(i, value);
       return value;
     });
