@@ -10,7 +10,7 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev   # the second only because oneDNN's CMake package asks for OpenCL
   libhwy-dev libhwloc-dev libisal-dev libxxhash-dev zlib1g-dev
   libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
-  protobuf-compiler libprotobuf-dev
+  protobuf-compiler libprotobuf-dev libgrpc++-dev protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 curl ca-certificates iproute2 procps   # for scripts and tests
 )

@@ -1,0 +1,100 @@
+// The way to one task: a connection that is made when it is first needed, watched by pings, and made anew
+// when it breaks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <kolo/core/cluster/credentials.h>
+#include <kolo/core/cluster/master/master.h>
+#include <kolo/core/cluster/rpc/limits.h>
+#include <kolo/core/cluster/worker/worker.h>
+
+namespace kolo::detail {
+
+/// What a process says of itself in each call.
+struct Caller {
+  std::string name = "client";            // of a task: /job:worker/replica:0/task:0
+  std::uint64_t cluster_fingerprint = 0;  // 0: a client, which need not know the cluster
+  LoadedCredentials credentials = {};
+  RpcLimits limits = {};
+};
+
+/// kolo's version, which both ends of a call must share.
+const char* rpc_version();
+
+class RpcChannel;
+
+/// Does not connect. Throws InvalidArgumentError `Could not interpret "<addr>" as a host-port pair.` Calls
+/// over it throw UnavailableError `<addr>: connection closed` or `<addr>: no answer for 4 s` where the peer
+/// is lost during the call, one naming address and reason within 5 s where nobody is there.
+std::shared_ptr<RpcChannel> make_channel(const std::string& address, Caller caller);
+
+/// The task `task` behind a channel. All calls tell whom they mean: another task, or one of another cluster
+/// or version, refuses them with FailedPreconditionError.
+/// Callbacks of asynchronous calls come on threads of the transport: they must not block.
+class RemoteWorker final : public Worker {
+ public:
+  RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task);
+
+  TaskStatus status(Deadline deadline) override;
+  void create_session(const WorkerSessionRequest& request, Deadline deadline) override;
+  void delete_session(const std::string& session, Deadline deadline) override;
+  std::uint64_t register_part(const PartRequest& request, Deadline deadline) override;
+  void deregister_part(const std::string& session, std::uint64_t part, Deadline deadline) override;
+  std::shared_ptr<Call> run_part(const RunPartRequest& request, Deadline deadline,
+                                 std::function<void(std::exception_ptr, PartResult)> done) override;
+  std::shared_ptr<Call> receive(const TensorsRequest& request,
+                                std::shared_ptr<TensorReceiver> receiver) override;
+  void cleanup_step(const std::string& session, std::int64_t step, Deadline deadline) override;
+  void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) override;
+  void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
+                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) override;
+  void set_variables(const std::string& session, const std::vector<VariableKey>& keys,
+                     const std::function<Tensor(std::size_t)>& value, Deadline deadline) override;
+  std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
+                                    Deadline deadline) override;
+  std::shared_ptr<Call> watch(
+      std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override;
+
+  /// Over the watches that stand: this process stops on purpose. Its end is then no loss to the other one.
+  void say_stopping();
+
+ private:
+  struct Watches;
+  std::shared_ptr<RpcChannel> channel_;
+  std::string task_;
+  std::shared_ptr<Watches> watches_;
+};
+
+/// The master of the server behind a channel.
+class RemoteMaster final : public Master {
+ public:
+  explicit RemoteMaster(std::shared_ptr<RpcChannel> channel) : channel_(std::move(channel)) {}
+
+  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config, Deadline deadline,
+                                std::stop_token stop) override;
+  std::int64_t extend_session(const std::string& session, std::int64_t version, const GraphDef& nodes,
+                              Deadline deadline) override;
+  StepResult run_step(const RunStepRequest& request, Deadline deadline, std::stop_token stop) override;
+  std::int64_t make_callable(const std::string& session, const StepNames& names, Deadline deadline) override;
+  void release_callable(const std::string& session, std::int64_t callable, Deadline deadline) override;
+  void close_session(const std::string& session, Deadline deadline) override;
+  std::vector<DeviceAttributes> list_devices(const std::string& session, Deadline deadline) override;
+  void reset(const std::vector<std::string>& containers, const SessionConfig& config,
+             Deadline deadline) override;
+  void get_variables(const std::string& session, const std::vector<std::string>& names,
+                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) override;
+  void set_variables(const std::string& session, const std::vector<std::string>& names,
+                     const std::function<Tensor(std::size_t)>& value, Deadline deadline) override;
+  std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
+                                    Deadline deadline) override;
+  std::shared_ptr<Call> watch(const std::string& session,
+                              std::function<void(std::exception_ptr)> ended) override;
+
+ private:
+  std::shared_ptr<RpcChannel> channel_;
+};
+
+}  // namespace kolo::detail

@@ -1,0 +1,150 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <kolo/core/base/error.h>
+
+#include <kolo/core/cluster/rpc/client_call_internal.h>
+#include <kolo/core/cluster/rpc/transport_internal.h>
+
+namespace kolo::detail {
+
+class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit Reactor(ClientCall& call) : call_(call) {}
+  void OnReadDone(bool ok) override { call_.read_done(ok); }
+  void OnWriteDone(bool ok) override { call_.write_done(ok); }
+  void OnDone(const grpc::Status& status) override { call_.call_done(status); }
+
+ private:
+  ClientCall& call_;
+};
+
+ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
+                       Deadline deadline)
+    : channel_(std::move(channel)), method_(std::move(method)), reactor_(std::make_unique<Reactor>(*this)) {
+  const Caller& caller = channel_->caller();
+  context_.AddMetadata(kCallerKey, caller.name);
+  context_.AddMetadata(kVersionKey, rpc_version());
+  if (!task.empty()) {
+    context_.AddMetadata(kTaskKey, task);
+    if (caller.cluster_fingerprint != 0)
+      context_.AddMetadata(kClusterKey, fmt::format("{:016x}", caller.cluster_fingerprint));
+  }
+  if (!caller.credentials.token.empty()) context_.AddMetadata(kTokenKey, caller.credentials.token);
+  if (deadline) {
+    const auto left = *deadline - std::chrono::steady_clock::now();
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
+  }
+  context_.set_initial_metadata_corked(true);  // it goes with the first message
+}
+
+ClientCall::~ClientCall() = default;
+
+void ClientCall::send(Outgoing outgoing, bool last) {
+  MutexLock lock(mutex_);
+  if (reads_over_) return;
+  queue_.push_back(std::move(outgoing));
+  last_given_ = last_given_ || last;
+  if (started_ && !writing_) write_next();
+}
+
+void ClientCall::start() {
+  auto self = shared_from_this();
+  MutexLock lock(mutex_);
+  self_ = std::move(self);
+  channel_->stub().PrepareBidiStreamingCall(&context_, method_, {}, reactor_.get());
+  reactor_->AddHold();  // for what other threads send; see let_go()
+  held_ = true;
+  started_ = true;
+  reactor_->StartRead(&incoming_);
+  if (!queue_.empty()) write_next();
+  reactor_->StartCall();
+  if (cancelled_) context_.TryCancel();
+}
+
+void ClientCall::cancel() {
+  MutexLock lock(mutex_);
+  cancelled_ = true;
+  if (started_ && !over_) context_.TryCancel();
+}
+
+void ClientCall::fail(std::exception_ptr error) {
+  MutexLock lock(mutex_);
+  if (own_error_ == nullptr) own_error_ = std::move(error);
+  if (started_ && !over_) context_.TryCancel();
+}
+
+void ClientCall::read_on() {
+  MutexLock lock(mutex_);
+  if (!reads_over_) reactor_->StartRead(&incoming_);
+}
+
+void ClientCall::write_next() {
+  grpc::WriteOptions options;
+  outgoing_ = queue_.front().next();
+  if (queue_.front().done()) queue_.pop_front();
+  if (queue_.empty() && last_given_) {
+    options.set_last_message();
+    last_sent_ = true;
+  }
+  writing_ = true;
+  reactor_->StartWrite(&outgoing_, options);
+}
+
+void ClientCall::let_go() {
+  if (!writing_ && reads_over_ && std::exchange(held_, false)) reactor_->RemoveHold();
+}
+
+void ClientCall::read_done(bool ok) {
+  bool more = false;
+  if (ok) {
+    // Out of the transport's reach: read_on() may come before the hook has returned.
+    grpc::ByteBuffer received;
+    received.Swap(&incoming_);
+    try {
+      const MessagePieces message(received);
+      more = on_message(message);
+    } catch (...) {
+      fail(std::current_exception());
+      more = true;  // up to the end that the cancelling brings
+    }
+  }
+  MutexLock lock(mutex_);
+  if (ok) {
+    if (more) reactor_->StartRead(&incoming_);
+    return;
+  }
+  reads_over_ = true;
+  let_go();
+}
+
+void ClientCall::write_done(bool ok) {
+  std::deque<Outgoing> dropped;  // destroyed without the lock
+  grpc::ByteBuffer written;
+  MutexLock lock(mutex_);
+  writing_ = false;
+  written.Swap(&outgoing_);
+  if (!ok || reads_over_) dropped.swap(queue_);
+  if (!queue_.empty()) write_next();
+  let_go();
+}
+
+void ClientCall::call_done(const grpc::Status& status) {
+  std::exception_ptr error;
+  std::deque<Outgoing> dropped;
+  std::shared_ptr<ClientCall> self;
+  {
+    MutexLock lock(mutex_);
+    over_ = true;
+    reads_over_ = true;
+    dropped.swap(queue_);
+    self = std::move(self_);
+    error = own_error_ != nullptr ? own_error_ : from_status(status, channel_->address(), cancelled_);
+  }
+  dropped.clear();
+  on_end(error);
+}
+
+}  // namespace kolo::detail

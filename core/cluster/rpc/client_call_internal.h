@@ -1,0 +1,89 @@
+// One call to another process: messages each way until a status ends it.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/cluster/call.h>
+#include <kolo/core/cluster/rpc/channel.h>
+
+#include <kolo/core/cluster/rpc/outgoing_internal.h>
+
+namespace kolo::detail {
+
+class RpcChannel {
+ public:
+  RpcChannel(std::string address, Caller caller);
+  const std::string& address() const { return address_; }
+  const Caller& caller() const { return caller_; }
+  const RpcLimits& limits() const { return caller_.limits; }
+  grpc::GenericStub& stub() { return *stub_; }
+
+ private:
+  std::string address_;
+  Caller caller_;  // limits are resolved
+  std::unique_ptr<grpc::GenericStub> stub_;
+};
+
+/// Owns itself from start() to its end. Any thread; hooks come one after the other, on threads of the transport.
+class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> {
+ public:
+  /// method: with its service. task: whom the caller means, "" for a master.
+  ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task, Deadline deadline);
+  ~ClientCall() override;
+
+  /// last: nothing more will be sent. Before start(), too. After the call's end: dropped.
+  void send(Outgoing outgoing, bool last) KOLO_EXCLUDES(mutex_);
+  void start() KOLO_EXCLUDES(mutex_);
+  void cancel() override KOLO_EXCLUDES(mutex_);
+
+ protected:
+  /// False: the next message is not read before read_on(). What it throws ends the call as its error.
+  virtual bool on_message(const MessagePieces& message) = 0;
+  /// Last and once. error: null for a status of OK.
+  virtual void on_end(std::exception_ptr error) = 0;
+
+  void read_on() KOLO_EXCLUDES(mutex_);
+  /// Cancels it, to end it with `error`.
+  void fail(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
+  const RpcChannel& channel() const { return *channel_; }
+
+ private:
+  class Reactor;
+  friend class Reactor;
+  void read_done(bool ok) KOLO_EXCLUDES(mutex_);
+  void write_done(bool ok) KOLO_EXCLUDES(mutex_);
+  void call_done(const grpc::Status& status) KOLO_EXCLUDES(mutex_);
+  void write_next() KOLO_REQUIRES(mutex_);
+  void let_go() KOLO_REQUIRES(mutex_);
+
+  const std::shared_ptr<RpcChannel> channel_;
+  const std::string method_;
+  grpc::ClientContext context_;
+  std::unique_ptr<Reactor> reactor_;
+  grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
+
+  Mutex mutex_;
+  std::deque<Outgoing> queue_ KOLO_GUARDED_BY(mutex_);
+  grpc::ByteBuffer outgoing_ KOLO_GUARDED_BY(mutex_);
+  bool last_given_ KOLO_GUARDED_BY(mutex_) = false;
+  bool last_sent_ KOLO_GUARDED_BY(mutex_) = false;
+  bool started_ KOLO_GUARDED_BY(mutex_) = false;
+  bool held_ KOLO_GUARDED_BY(mutex_) = false;
+  bool writing_ KOLO_GUARDED_BY(mutex_) = false;
+  bool reads_over_ KOLO_GUARDED_BY(mutex_) = false;  // no operation may begin any more
+  bool cancelled_ KOLO_GUARDED_BY(mutex_) = false;
+  bool over_ KOLO_GUARDED_BY(mutex_) = false;
+  std::exception_ptr own_error_ KOLO_GUARDED_BY(mutex_);
+  std::shared_ptr<ClientCall> self_;  // from start() to call_done()
+};
+
+}  // namespace kolo::detail

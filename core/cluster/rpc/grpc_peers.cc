@@ -1,0 +1,47 @@
+#include <kolo/core/cluster/rpc/grpc_peers.h>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo::detail {
+
+GrpcPeers::GrpcPeers(const ClusterSpec& cluster, Caller caller) : caller_(std::move(caller)) {
+  for (const auto& [job, tasks] : cluster.as_map())
+    for (const auto& [index, address] : tasks) addresses_[task_name(job, index)] = address;
+}
+
+void GrpcPeers::set_own(std::weak_ptr<Worker> own) {
+  MutexLock lock(mutex_);
+  own_ = std::move(own);
+}
+
+std::vector<std::string> GrpcPeers::tasks() const {
+  std::vector<std::string> names;
+  for (const auto& [task, address] : addresses_) names.push_back(task);
+  return names;
+}
+
+std::string GrpcPeers::address(const std::string& task) const {
+  const auto found = addresses_.find(task);
+  if (found == addresses_.end()) throw InvalidArgumentError("{} is no task of this cluster", task);
+  return found->second;
+}
+
+std::shared_ptr<Worker> GrpcPeers::worker(const std::string& task) {
+  const std::string where = address(task);
+  MutexLock lock(mutex_);
+  if (task == caller_.name) {
+    if (auto own = own_.lock()) return own;
+    throw UnavailableError("{} is shutting down", task);
+  }
+  auto& worker = workers_[task];
+  if (worker == nullptr) worker = std::make_shared<RemoteWorker>(make_channel(where, caller_), task);
+  return worker;
+}
+
+void GrpcPeers::say_stopping() {
+  MutexLock lock(mutex_);
+  for (const auto& [task, worker] : workers_)
+    if (worker != nullptr) worker->say_stopping();
+}
+
+}  // namespace kolo::detail

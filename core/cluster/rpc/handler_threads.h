@@ -1,0 +1,37 @@
+// Threads for calls that block.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <kolo/core/base/mutex.h>
+
+namespace kolo::detail {
+
+/// As many threads as were ever needed at once, kept for the next calls. Any thread. The destructor runs what
+/// is queued and joins.
+class HandlerThreads {
+ public:
+  explicit HandlerThreads(std::size_t most) : most_(most) {}
+  ~HandlerThreads();
+  HandlerThreads(const HandlerThreads&) = delete;
+  HandlerThreads& operator=(const HandlerThreads&) = delete;
+
+  /// Does not wait for `work`, which must not throw; queued while the most threads there may be are busy.
+  void run(std::function<void()> work) KOLO_EXCLUDES(mutex_);
+
+ private:
+  void serve() KOLO_EXCLUDES(mutex_);
+
+  const std::size_t most_;
+  Mutex mutex_;
+  CondVar ready_;
+  std::deque<std::function<void()>> queue_ KOLO_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ KOLO_GUARDED_BY(mutex_);
+  std::size_t idle_ KOLO_GUARDED_BY(mutex_) = 0;
+  bool stopping_ KOLO_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace kolo::detail

@@ -1,0 +1,121 @@
+#include <optional>
+
+#include <kolo/core/cluster/rpc/methods_internal.h>
+
+namespace kolo::detail {
+namespace {
+
+namespace def = kolo::cluster;
+
+// One value at a time: the next is read when the one before has been taken.
+class SetVariables final : public Method, private PayloadTarget {
+ public:
+  explicit SetVariables(VariableCalls calls) : calls_(std::move(calls)) {}
+
+ private:
+  bool on_control(const CallHandle& call, const std::string& control) override {
+    auto request = parsed<def::VariablesRequestDef>(control);
+    limits_ = call->shared().options.limits;
+    reader_ = std::make_unique<PayloadReader>(*this, limits_);
+    call->when_stopped([this] { end(); });
+    // The call, which owns this, lives as long as the handler holds it.
+    call->handle([this, call, request = std::move(request)] {
+      calls_.set(call, request, [&](std::size_t key) { return take(*call, key); });
+      answer(call, def::Empty());
+    });
+    return false;
+  }
+  bool on_more(const CallHandle& /*call*/, const MessagePieces& message) override {
+    reader_->read(message.pieces());
+    MutexLock lock(mutex_);
+    return !value_;
+  }
+  void on_all_read(const CallHandle& /*call*/) override { end(); }
+
+  Tensor take(ServerCall& call, std::size_t key) {
+    call.read_on();
+    const auto patience = std::chrono::steady_clock::now() + limits_.stalled_sender;
+    MutexLock lock(mutex_);
+    while (!value_ && !ended_)
+      if (!changed_.wait_until(mutex_, patience) && !value_)
+        throw DeadlineExceededError("value {} did not come within {} s", key, limits_.stalled_sender.count());
+    if (!value_) throw CancelledError("the caller ended before value {} had come", key);
+    if (value_->first != key) throw InvalidArgumentError("value {} came where {} was expected", value_->first, key);
+    return std::exchange(value_, std::nullopt)->second;
+  }
+  void end() {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  Tensor memory_for(std::size_t /*key*/, DType dtype, const Shape& shape) override { return {dtype, shape}; }
+  void on_tensor(std::size_t key, Tensor value, bool /*dead*/, bool /*absent*/) override {
+    if (!value) throw InvalidArgumentError("value {} came without one", key);
+    MutexLock lock(mutex_);
+    value_.emplace(key, std::move(value));
+    changed_.notify_all();
+  }
+  void on_bytes(PayloadKind /*kind*/, std::string /*bytes*/) override {
+    throw InvalidArgumentError("other bytes came where values were announced");
+  }
+
+  VariableCalls calls_;
+  RpcLimits limits_;
+  std::unique_ptr<PayloadReader> reader_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<std::pair<std::size_t, Tensor>> value_ KOLO_GUARDED_BY(mutex_);
+  bool ended_ KOLO_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+GraphDef uploaded_graph(const ServerCall& call, const std::string& bytes) {
+  GraphDef graph = decode_graph_def(bytes);
+  const auto most = static_cast<std::size_t>(call.shared().options.limits.graph_nodes);
+  if (graph.nodes.size() > most)
+    throw ResourceExhaustedError("a graph is limited to {} nodes; {} came", most, graph.nodes.size());
+  return graph;
+}
+
+void check_request_id(ServerCall& call, std::uint64_t id) {
+  if (id != 0 && !call.shared().is_new(id)) throw AbortedError("Duplicate request {:016x}", id);
+}
+
+void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, const RunMetadata* metadata,
+                const std::vector<std::string>& placement_lines) {
+  def::RunResponseDef response;
+  response.set_fetches(static_cast<std::uint32_t>(fetches.size()));
+  response.set_metadata(metadata != nullptr);
+  put_strings(*response.mutable_placement_lines(), placement_lines);
+  call->send(Outgoing::control(response));
+  if (metadata != nullptr)
+    call->send(Outgoing::bytes(PayloadKind::metadata, encode_metadata(*metadata), call->chunk_bytes()));
+  for (std::size_t i = 0; i < fetches.size(); ++i)
+    call->send(fetches[i] ? Outgoing::tensor(i, fetches[i], call->chunk_bytes()) : Outgoing::absent(i));
+  call->finish(nullptr);
+}
+
+std::unique_ptr<Method> get_variables_method(VariableCalls calls) {
+  return std::make_unique<UnaryMethod<def::VariablesRequestDef>>(
+      [calls = std::move(calls)](const CallHandle& call, const def::VariablesRequestDef& request) {
+        if (request.only_whether()) {
+          def::InitializedResponseDef response;
+          for (const bool initialized : calls.are_initialized(call, request))
+            response.add_initialized(initialized);
+          return answer(call, response);
+        }
+        calls.get(call, request, [&](std::size_t key, Tensor value) {
+          if (!value) return call->send(Outgoing::absent(key));
+          if (!call->send_and_wait(key, value)) throw CancelledError("the caller has gone");
+        });
+        call->finish(nullptr);
+      });
+}
+
+std::unique_ptr<Method> set_variables_method(VariableCalls calls) {
+  return std::make_unique<SetVariables>(std::move(calls));
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,143 @@
+// How methods take their requests and give their answers: forms that several share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+
+#include <kolo/core/cluster/rpc/server_call_internal.h>
+
+namespace kolo::detail {
+
+using CallHandle = std::shared_ptr<ServerCall>;
+
+inline void answer(const CallHandle& call, const google::protobuf::MessageLite& message) {
+  call->send(Outgoing::control(message));
+  call->finish(nullptr);
+}
+
+/// One message there, one back.
+template <typename Request>
+class UnaryMethod final : public Method {
+ public:
+  using Serve = std::function<void(const CallHandle& call, const Request& request)>;  // on a thread that may block
+  explicit UnaryMethod(Serve serve) : serve_(std::move(serve)) {}
+
+ private:
+  bool on_control(const CallHandle& call, const std::string& control) override {
+    call->handle([serve = serve_, call, request = parsed<Request>(control)] { serve(call, request); });
+    return true;
+  }
+  bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
+    throw InvalidArgumentError("more than one message came");
+  }
+  void on_all_read(const CallHandle& /*call*/) override {}
+
+  Serve serve_;
+};
+
+/// One message and payloads there; served when all have come.
+template <typename Request>
+class UploadMethod final : public Method, private PayloadTarget {
+ public:
+  struct Upload {
+    Request request;
+    std::vector<Tensor> tensors;
+    std::string graph;
+  };
+  using Serve = std::function<void(const CallHandle& call, Upload& upload)>;  // on a thread that may block
+  using Count = std::function<std::size_t(const Request& request)>;
+  /// tensors: how many come; null: a graph comes.
+  UploadMethod(Count tensors, Serve serve) : count_(std::move(tensors)), serve_(std::move(serve)) {}
+
+ private:
+  static constexpr std::size_t kMostTensors = 65536;
+
+  bool on_control(const CallHandle& call, const std::string& control) override {
+    upload_.request = parsed<Request>(control);
+    limits_ = call->shared().options.limits;
+    reader_ = std::make_unique<PayloadReader>(*this, limits_);
+    missing_ = count_ ? count_(upload_.request) : 1;
+    if (missing_ > kMostTensors)
+      throw ResourceExhaustedError("a call is limited to {} tensors; {} were announced", kMostTensors, missing_);
+    if (count_) upload_.tensors.resize(missing_);
+    serve_when_complete(call);
+    return true;
+  }
+  bool on_more(const CallHandle& call, const MessagePieces& message) override {
+    if (served_) throw InvalidArgumentError("more came than was announced");
+    reader_->read(message.pieces());
+    serve_when_complete(call);
+    return true;
+  }
+  void on_all_read(const CallHandle& /*call*/) override {
+    if (!served_) throw InvalidArgumentError("a call ended before all that it announced had come");
+  }
+  void serve_when_complete(const CallHandle& call) {
+    if (missing_ > 0) return;
+    served_ = true;
+    call->handle([serve = serve_, call, upload = std::make_shared<Upload>(std::move(upload_))] {
+      serve(call, *upload);
+    });
+  }
+  Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
+    check(key);
+    Tensor tensor;
+    bytes_ += static_cast<std::int64_t>(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
+    if (bytes_ > limits_.tensor_bytes)
+      throw ResourceExhaustedError("the tensors of a call are limited to {} bytes; {} were announced",
+                                   limits_.tensor_bytes, bytes_);
+    return Tensor(dtype, shape);
+  }
+  void on_tensor(std::size_t key, Tensor value, bool /*dead*/, bool /*absent*/) override {
+    check(key);
+    if (!value) throw InvalidArgumentError("value {} came without one", key);
+    upload_.tensors[key] = std::move(value);
+    --missing_;
+  }
+  void on_bytes(PayloadKind kind, std::string bytes) override {
+    if (count_ || kind != PayloadKind::graph) throw InvalidArgumentError("other bytes came than were announced");
+    upload_.graph = std::move(bytes);
+    --missing_;
+  }
+  void check(std::size_t key) const {
+    if (key >= upload_.tensors.size())
+      throw InvalidArgumentError("value {} of {} came", key, upload_.tensors.size());
+    if (upload_.tensors[key]) throw InvalidArgumentError("value {} came twice", key);
+  }
+
+  Count count_;
+  Serve serve_;
+  Upload upload_;
+  RpcLimits limits_;
+  std::unique_ptr<PayloadReader> reader_;
+  std::size_t missing_ = 0;
+  std::int64_t bytes_ = 0;
+  bool served_ = false;
+};
+
+/// The graph of an upload. Throws InvalidArgumentError for what is none.
+GraphDef uploaded_graph(const ServerCall& call, const std::string& bytes);
+void check_request_id(ServerCall& call, std::uint64_t id);
+/// Results of a step: the control message, metadata, the fetches.
+void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, const RunMetadata* metadata,
+                const std::vector<std::string>& placement_lines);
+
+/// GetVariables and SetVariables of both services.
+struct VariableCalls {
+  std::function<void(const CallHandle&, const kolo::cluster::VariablesRequestDef&,
+                     const std::function<void(std::size_t, Tensor)>& on_value)>
+      get;
+  std::function<void(const CallHandle&, const kolo::cluster::VariablesRequestDef&,
+                     const std::function<Tensor(std::size_t)>& value)>
+      set;
+  std::function<std::vector<bool>(const CallHandle&, const kolo::cluster::VariablesRequestDef&)> are_initialized;
+};
+std::unique_ptr<Method> get_variables_method(VariableCalls calls);
+std::unique_ptr<Method> set_variables_method(VariableCalls calls);
+
+}  // namespace kolo::detail

@@ -1,0 +1,214 @@
+#include <kolo/core/cluster/rpc/rpc_server.h>
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/cluster/rpc/listener.h>
+#include <kolo/core/cluster/task_address.h>
+
+#include <kolo/core/cluster/rpc/server_call_internal.h>
+#include <kolo/core/cluster/rpc/transport_internal.h>
+
+namespace kolo::detail {
+namespace {
+
+constexpr std::size_t kMostThreads = 4096;
+constexpr std::size_t kMostCalls = 65536;
+constexpr int kMostCallsOfOneConnection = 16384;
+constexpr std::chrono::seconds kLastCalls{5};
+constexpr int kOwnerOnly = 0600;
+
+std::shared_ptr<grpc::ServerCredentials> transport_credentials(const LoadedCredentials& loaded) {
+  if (!loaded.tls()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = loaded.ca;
+  options.pem_key_cert_pairs.push_back({loaded.key, loaded.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+std::string user_name() {
+  passwd entry{};
+  passwd* found = nullptr;
+  char text[4096];
+  if (::getpwuid_r(::geteuid(), &entry, text, sizeof(text), &found) == 0 && found != nullptr) return found->pw_name;
+  return std::to_string(::geteuid());
+}
+
+// Sockets that are made meanwhile are the owner's alone.
+class OwnerOnly {
+ public:
+  explicit OwnerOnly(bool wanted) : wanted_(wanted), before_(wanted ? ::umask(0177) : 0) {}
+  ~OwnerOnly() {
+    if (wanted_) ::umask(before_);
+  }
+  OwnerOnly(const OwnerOnly&) = delete;
+  OwnerOnly& operator=(const OwnerOnly&) = delete;
+
+ private:
+  bool wanted_;
+  mode_t before_;
+};
+
+}  // namespace
+
+class RpcServer::Impl final : public grpc::CallbackGenericService {
+ public:
+  explicit Impl(RpcServerOptions options);
+  ~Impl() override { stop(std::chrono::milliseconds(0)); }
+  const std::string& address() const { return shared_->options.address; }
+  void start(const Served& served);
+  void stop(std::chrono::milliseconds grace);
+
+ private:
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+  void wait_for_calls(std::chrono::milliseconds grace);
+  void end_calls();
+
+  std::shared_ptr<ServerShared> shared_;
+  std::unique_ptr<HandlerThreads> threads_;
+  std::unique_ptr<grpc::Server> server_;
+  Mutex stop_mutex_;
+  bool stopped_ KOLO_GUARDED_BY(stop_mutex_) = false;
+};
+
+RpcServer::Impl::Impl(RpcServerOptions options) : threads_(std::make_unique<HandlerThreads>(kMostThreads)) {
+  options.limits = resolved(options.limits);
+  const ListenPlan plan = plan_listening(options.address, options.bind_address);
+  shared_ = std::make_shared<ServerShared>(std::move(options));
+  shared_->threads = threads_.get();
+  use_transport();
+
+  grpc::ServerBuilder builder;
+  set_common_arguments([&](const char* name, int value) { builder.AddChannelArgument(name, value); });
+  builder.AddChannelArgument("grpc.so_reuseport", 0);
+  builder.AddChannelArgument("grpc.max_concurrent_streams", kMostCallsOfOneConnection);
+  builder.AddChannelArgument(
+      "grpc.server_handshake_timeout_ms",
+      static_cast<int>(std::chrono::milliseconds(shared_->options.limits.handshake).count()));
+  builder.SetMaxReceiveMessageSize((16 << 20) + (64 << 10));
+  builder.RegisterCallbackGenericService(this);
+  int port = 0;
+  for (const auto& target : plan.targets)
+    builder.AddListeningPort(target, transport_credentials(shared_->options.credentials), &port);
+  {
+    const OwnerOnly owner_only(!plan.path.empty());
+    server_ = builder.BuildAndStart();
+  }
+  auto& own = shared_->options.address;
+  if (server_ == nullptr) throw UnknownError("Could not start gRPC server: {} could not be bound", own);
+  if (!plan.path.empty()) {
+    ::chmod(plan.path.c_str(), kOwnerOnly);
+  } else {
+    TaskAddress bound = task_address_of(own);
+    bound.port = port;
+    own = bound.to_string();
+  }
+  if (!plan.only_this_machine && !shared_->options.credentials.any())
+    log_warning("{} listens on {} without credentials: who reaches this port can run graphs as user {}",
+                shared_->options.task, own, user_name());
+}
+
+grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  const auto call = std::make_shared<ServerCall>(shared_, *context);
+  std::exception_ptr refused;
+  {
+    MutexLock lock(shared_->mutex);
+    const bool full = shared_->calls.size() >= kMostCalls;
+    shared_->calls.push_back(call);
+    if (shared_->stopping)
+      refused = std::make_exception_ptr(UnavailableError("{} is shutting down", shared_->options.task));
+    else if (full)
+      refused = std::make_exception_ptr(
+          ResourceExhaustedError("{} is limited to {} calls at a time", shared_->options.task, kMostCalls));
+    else if (!shared_->started) {
+      shared_->waiting.push_back(call);
+      return call.get();
+    }
+  }
+  if (refused != nullptr) call->finish(refused);
+  else call->begin();
+  return call.get();
+}
+
+void RpcServer::Impl::start(const Served& served) {
+  std::vector<std::shared_ptr<ServerCall>> waiting;
+  {
+    MutexLock lock(shared_->mutex);
+    if (shared_->started || shared_->stopping) return;
+    shared_->served.emplace(served);
+    shared_->started = true;
+    waiting.swap(shared_->waiting);
+  }
+  for (const auto& call : waiting) call->begin();
+}
+
+void RpcServer::Impl::wait_for_calls(std::chrono::milliseconds grace) {
+  const auto end = std::chrono::steady_clock::now() + grace;
+  MutexLock lock(shared_->mutex);
+  const auto busy = [this]() KOLO_REQUIRES(shared_->mutex) {
+    return std::any_of(shared_->calls.begin(), shared_->calls.end(),
+                       [](const auto& call) { return !call->is_watch(); });
+  };
+  while (busy())
+    if (!shared_->changed.wait_until(shared_->mutex, end)) return;
+}
+
+void RpcServer::Impl::end_calls() {
+  std::vector<std::shared_ptr<ServerCall>> calls;
+  {
+    MutexLock lock(shared_->mutex);
+    calls = shared_->calls;
+  }
+  for (const auto& call : calls) {
+    if (call->is_watch())
+      call->finish(std::make_exception_ptr(UnavailableError("{} is shutting down", shared_->options.task)));
+    else call->cancel();
+  }
+  calls.clear();
+}
+
+void RpcServer::Impl::stop(std::chrono::milliseconds grace) {
+  MutexLock stopping(stop_mutex_);
+  if (std::exchange(stopped_, true)) return;
+  if (server_ == nullptr) return;
+  std::vector<std::shared_ptr<ServerCall>> waiting;
+  {
+    MutexLock lock(shared_->mutex);
+    shared_->stopping = true;
+    waiting.swap(shared_->waiting);
+  }
+  for (const auto& call : waiting)
+    call->finish(std::make_exception_ptr(UnavailableError("{} is shutting down", shared_->options.task)));
+  waiting.clear();
+  wait_for_calls(grace);
+  end_calls();
+  wait_for_calls(kLastCalls);  // what they say last reaches their callers
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+  {
+    // A handler that heeds no cancelling holds this up; its call's memory and its worker are still in use.
+    MutexLock lock(shared_->mutex);
+    while (!shared_->calls.empty() || shared_->lent > 0) shared_->changed.wait(shared_->mutex);
+  }
+  threads_.reset();
+  server_.reset();
+}
+
+RpcServer::RpcServer(RpcServerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+RpcServer::~RpcServer() = default;
+const std::string& RpcServer::address() const { return impl_->address(); }
+void RpcServer::start(const Served& served) { impl_->start(served); }
+void RpcServer::stop(std::chrono::milliseconds grace) { impl_->stop(grace); }
+
+}  // namespace kolo::detail

@@ -1,0 +1,315 @@
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/cluster/rpc/channel.h>
+
+#include <kolo/core/cluster/rpc/server_call_internal.h>
+#include <kolo/core/cluster/rpc/transport_internal.h>
+
+namespace kolo::detail {
+namespace {
+
+constexpr std::size_t kRememberedRequests = 100'000;
+
+thread_local std::string caller_of_thread;
+
+std::string_view after_slash(std::string_view name) {
+  const auto slash = name.rfind('/');
+  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+}
+
+// The library's deadlines are on the system's clock.
+Deadline on_steady_clock(std::chrono::system_clock::time_point deadline) {
+  if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
+  const auto left = deadline - std::chrono::system_clock::now();
+  if (left > std::chrono::hours(24 * 365)) return std::nullopt;
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(left);
+}
+
+}  // namespace
+
+const std::string& rpc_caller() { return caller_of_thread; }
+
+void note_refused(const std::string& peer, const std::string& why) {
+  static OncePer minute(std::chrono::seconds(60));
+  if (minute.now()) log_warning("refused a call of {}: {}", peer, why);
+}
+
+class ServerShared::RequestIds {
+ public:
+  bool insert(std::uint64_t id) {
+    if (!known_.insert(id).second) return false;
+    order_.push_back(id);
+    if (order_.size() > kRememberedRequests) {
+      known_.erase(order_.front());
+      order_.pop_front();
+    }
+    return true;
+  }
+
+ private:
+  std::unordered_set<std::uint64_t> known_;
+  std::deque<std::uint64_t> order_;
+};
+
+ServerShared::ServerShared(RpcServerOptions given)
+    : options(std::move(given)), request_ids_(std::make_unique<RequestIds>()) {}
+ServerShared::~ServerShared() = default;
+
+bool ServerShared::is_new(std::uint64_t request_id) {
+  MutexLock lock(mutex);
+  return request_ids_->insert(request_id);
+}
+
+ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallbackServerContext& context)
+    : shared_(std::move(shared)),
+      context_(context),
+      method_name_(context.method()),
+      peer_(context.peer()),
+      is_watch_(after_slash(method_name_) == "Watch"),
+      deadline_(on_steady_clock(context.deadline())) {
+  const std::string_view name = method_name_;
+  if (name.starts_with(kWorkerService)) method_ = worker_method(name.substr(std::strlen(kWorkerService)));
+  else if (name.starts_with(kMasterService)) method_ = master_method(name.substr(std::strlen(kMasterService)));
+}
+
+ServerCall::~ServerCall() = default;
+
+std::string ServerCall::header(const char* key) const {
+  const auto found = context_.client_metadata().find(key);
+  return found == context_.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+void ServerCall::check_caller() {
+  const auto& options = shared_->options;
+  if (!options.credentials.token.empty() && !same_secret(header(kTokenKey), options.credentials.token)) {
+    note_refused(peer_, "no or another token");
+    throw FailedPreconditionError("{} refused this process: no or another token", options.address);
+  }
+  const std::string version = checked_name(header(kVersionKey), "version");
+  if (version != rpc_version())
+    throw FailedPreconditionError("{} runs kolo {}, its caller kolo {}", options.task, rpc_version(),
+                                  version.empty() ? "of no version" : version);
+  sender_ = checked_name(header(kCallerKey), "caller");
+  from_ = fmt::format("{} at {}", sender_, peer_);
+  const std::string wanted = header(kTaskKey);
+  const std::string cluster = header(kClusterKey);
+  if ((!wanted.empty() && wanted != options.task) ||
+      (!cluster.empty() && cluster != fmt::format("{:016x}", served().cluster_fingerprint)))
+    throw FailedPreconditionError("{} is {} of another cluster", options.address, options.task);
+}
+
+void ServerCall::begin() {
+  try {
+    check_caller();
+    if (method_ == nullptr) {
+      note_refused(peer_, "it called a method that there is not");
+      throw UnimplementedError("{} has no such method", shared_->options.task);
+    }
+  } catch (...) {
+    return finish(std::current_exception());
+  }
+  read_on();
+}
+
+void ServerCall::read_on() {
+  MutexLock lock(mutex_);
+  if (!finished_) StartRead(&incoming_);
+}
+
+void ServerCall::OnReadDone(bool ok) {
+  const auto self = shared_from_this();
+  bool more = false;
+  try {
+    if (ok) {
+      grpc::ByteBuffer received;
+      received.Swap(&incoming_);
+      const MessagePieces message(received);
+      if (std::exchange(control_read_, true)) {
+        more = method_->on_more(self, message);
+      } else {
+        const auto limit = static_cast<std::size_t>(shared_->options.limits.control_bytes);
+        if (received.Length() > limit)
+          throw ResourceExhaustedError("a control message is limited to {} bytes; {} came", limit,
+                                       received.Length());
+        more = method_->on_control(self, message.joined());
+      }
+    } else {
+      if (!control_read_) throw InvalidArgumentError("a call without a message came");
+      method_->on_all_read(self);
+    }
+  } catch (const InvalidArgumentError& error) {
+    note_refused(peer_, error.what());
+    finish(std::current_exception());
+  } catch (...) {
+    finish(std::current_exception());
+  }
+  if (more) read_on();
+}
+
+void ServerCall::send(Outgoing outgoing) {
+  MutexLock lock(mutex_);
+  if (finishing_ || cancelled_) return;
+  queue_.push_back(std::move(outgoing));
+  advance();
+}
+
+bool ServerCall::send_and_wait(std::size_t key, const Tensor& value) {
+  struct Waiter {
+    Mutex mutex;
+    CondVar changed;
+    bool released KOLO_GUARDED_BY(mutex) = false;
+  } waiter;
+  send(Outgoing::tensor(key, value, chunk_bytes(), [&waiter] {
+    MutexLock lock(waiter.mutex);
+    waiter.released = true;
+    waiter.changed.notify_all();
+  }));
+  {
+    // Ends with the call at the latest: its client takes the bytes, or is found dead by the pings.
+    MutexLock lock(waiter.mutex);
+    while (!waiter.released) waiter.changed.wait(waiter.mutex);
+  }
+  MutexLock lock(mutex_);
+  return !cancelled_;
+}
+
+void ServerCall::lend(std::size_t key, const Tensor& value, std::function<void()> released) {
+  {
+    MutexLock lock(shared_->mutex);
+    ++shared_->lent;
+  }
+  // The transport lets go in the midst of its own work: what follows from it is done elsewhere. A value that
+  // has been copied already is released here.
+  const auto sender = std::this_thread::get_id();
+  const auto within = std::make_shared<std::atomic<bool>>(true);  // cleared and read by this thread alone
+  auto let_go = [shared = shared_.get(), released = std::move(released), sender, within] {
+    const auto tell = [shared, released] {
+      released();
+      MutexLock lock(shared->mutex);
+      --shared->lent;
+      shared->changed.notify_all();
+    };
+    if (*within && std::this_thread::get_id() == sender) return tell();
+    shared->threads->run(tell);
+  };
+  auto outgoing = Outgoing::tensor(key, value, chunk_bytes(), std::move(let_go));
+  *within = false;
+  send(std::move(outgoing));
+}
+
+void ServerCall::advance() {
+  if (writing_ || finished_) return;
+  if (!queue_.empty()) {
+    outgoing_ = queue_.front().next();
+    if (queue_.front().done()) queue_.pop_front();
+    writing_ = true;
+    if (queue_.empty() && finishing_) {
+      finished_ = true;
+      return StartWriteAndFinish(&outgoing_, grpc::WriteOptions(), to_status(error_));
+    }
+    return StartWrite(&outgoing_);
+  }
+  if (!finishing_) return;
+  finished_ = true;
+  Finish(to_status(error_));
+}
+
+void ServerCall::OnWriteDone(bool ok) {
+  std::deque<Outgoing> dropped;  // destroyed without the lock
+  grpc::ByteBuffer written;
+  MutexLock lock(mutex_);
+  writing_ = false;
+  written.Swap(&outgoing_);
+  if (!ok) dropped.swap(queue_);
+  advance();
+}
+
+void ServerCall::finish(std::exception_ptr error) {
+  std::deque<Outgoing> dropped;
+  MutexLock lock(mutex_);
+  if (std::exchange(finishing_, true)) return;
+  if (error != nullptr || cancelled_) dropped.swap(queue_);
+  error_ = std::move(error);
+  advance();
+}
+
+void ServerCall::cancel() {
+  MutexLock lock(mutex_);
+  if (!finished_) context_.TryCancel();
+}
+
+void ServerCall::OnCancel() {
+  const auto self = shared_from_this();
+  std::deque<Outgoing> dropped;
+  {
+    MutexLock lock(mutex_);
+    cancelled_ = true;
+    dropped.swap(queue_);
+  }
+  dropped.clear();
+  request_stop();
+}
+
+void ServerCall::when_stopped(std::function<void()> hook) {
+  {
+    MutexLock lock(mutex_);
+    if (!stopped_) {
+      if (!finished_) stop_hooks_.push_back(std::move(hook));
+      return;
+    }
+  }
+  hook();
+}
+
+void ServerCall::request_stop() {
+  std::vector<std::function<void()>> hooks;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+    hooks.swap(stop_hooks_);
+  }
+  stop_.request_stop();
+  for (const auto& hook : hooks) hook();
+}
+
+void ServerCall::OnDone() {
+  std::shared_ptr<ServerCall> self;
+  std::vector<std::function<void()>> hooks;  // they may hold what holds this
+  {
+    MutexLock lock(mutex_);
+    hooks.swap(stop_hooks_);
+  }
+  {
+    MutexLock lock(shared_->mutex);
+    const auto found = std::find_if(shared_->calls.begin(), shared_->calls.end(),
+                                    [&](const auto& call) { return call.get() == this; });
+    if (found != shared_->calls.end()) {
+      self = std::move(*found);
+      *found = std::move(shared_->calls.back());
+      shared_->calls.pop_back();
+    }
+    shared_->changed.notify_all();
+  }
+}
+
+void ServerCall::handle(std::function<void()> work) {
+  shared_->threads->run([self = shared_from_this(), work = std::move(work)] {
+    caller_of_thread = self->from_;
+    try {
+      work();
+    } catch (...) {
+      self->finish(std::current_exception());
+    }
+    caller_of_thread.clear();
+  });
+}
+
+}  // namespace kolo::detail

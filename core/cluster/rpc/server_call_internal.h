@@ -1,0 +1,140 @@
+// One call that came in: messages each way until this end finishes it.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/cluster/rpc/handler_threads.h>
+#include <kolo/core/cluster/rpc/limits.h>
+#include <kolo/core/cluster/rpc/rpc_server.h>
+
+#include <kolo/core/cluster/rpc/messages_internal.h>
+#include <kolo/core/cluster/rpc/outgoing_internal.h>
+
+namespace kolo::detail {
+
+class ServerCall;
+
+/// What a method does with its call. Hooks come one after the other, on threads of the transport; none blocks.
+class Method {
+ public:
+  virtual ~Method() = default;
+  /// What it throws ends the call. False: no more is read before ServerCall::read_on().
+  virtual bool on_control(const std::shared_ptr<ServerCall>& call, const std::string& control) = 0;
+  virtual bool on_more(const std::shared_ptr<ServerCall>& call, const MessagePieces& message) = 0;
+  /// The client has sent all it had to.
+  virtual void on_all_read(const std::shared_ptr<ServerCall>& call) = 0;
+};
+
+/// What the calls of one server share.
+struct ServerShared {
+  explicit ServerShared(RpcServerOptions given);
+  ~ServerShared();
+  RpcServerOptions options;
+  HandlerThreads* threads = nullptr;  // the server's: they end before it does
+  std::optional<Served> served;       // set before the first begin()
+
+  /// False for one of the last request ids: nothing is served twice.
+  bool is_new(std::uint64_t request_id) KOLO_EXCLUDES(mutex);
+
+  Mutex mutex;
+  CondVar changed;
+  std::vector<std::shared_ptr<ServerCall>> calls KOLO_GUARDED_BY(mutex);    // not over yet
+  std::vector<std::shared_ptr<ServerCall>> waiting KOLO_GUARDED_BY(mutex);  // for start()
+  int lent KOLO_GUARDED_BY(mutex) = 0;  // values that are being sent, whose owners are not told yet
+  bool started KOLO_GUARDED_BY(mutex) = false;
+  bool stopping KOLO_GUARDED_BY(mutex) = false;
+
+ private:
+  class RequestIds;
+  std::unique_ptr<RequestIds> request_ids_ KOLO_GUARDED_BY(mutex);
+};
+
+/// Any thread.
+class ServerCall final : public grpc::ServerGenericBidiReactor, public std::enable_shared_from_this<ServerCall> {
+ public:
+  ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallbackServerContext& context);
+  ~ServerCall() override;
+  ServerCall(const ServerCall&) = delete;
+  ServerCall& operator=(const ServerCall&) = delete;
+
+  /// Checks who calls, finds the method, reads. After start() of the server.
+  void begin() KOLO_EXCLUDES(mutex_);
+  /// Dropped where the call is over.
+  void send(Outgoing outgoing) KOLO_EXCLUDES(mutex_);
+  /// Sends and waits until nothing of it is read any more; false when the call is over.
+  bool send_and_wait(std::size_t key, const Tensor& value) KOLO_EXCLUDES(mutex_);
+  void read_on() KOLO_EXCLUDES(mutex_);
+  /// Behind what was sent; with an error at once. The first one counts.
+  void finish(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
+  /// Sends a value of a step; `released` on a thread that may run it for long, or within this.
+  void lend(std::size_t key, const Tensor& value, std::function<void()> released) KOLO_EXCLUDES(mutex_);
+  /// As if the client had gone.
+  void cancel() KOLO_EXCLUDES(mutex_);
+
+  /// `work` on a thread that may block; what it throws ends the call.
+  void handle(std::function<void()> work);
+  /// Requested when the client has gone or cancelled, its deadline is over, or the server stops.
+  std::stop_token stop() const { return stop_.get_token(); }
+  /// Called then; at once where that was before. Dropped at the call's end.
+  void when_stopped(std::function<void()> hook) KOLO_EXCLUDES(mutex_);
+  void request_stop() KOLO_EXCLUDES(mutex_);
+  Deadline deadline() const { return deadline_; }
+  ServerShared& shared() const { return *shared_; }
+  const Served& served() const { return *shared_->served; }
+  std::size_t chunk_bytes() const { return shared_->options.limits.chunk_bytes; }
+  const std::string& sender() const { return sender_; }  // a task, or `client`
+  bool is_watch() const { return is_watch_; }
+
+ private:
+  void OnReadDone(bool ok) override KOLO_EXCLUDES(mutex_);
+  void OnWriteDone(bool ok) override KOLO_EXCLUDES(mutex_);
+  void OnCancel() override KOLO_EXCLUDES(mutex_);
+  void OnDone() override KOLO_EXCLUDES(mutex_);
+  void check_caller();
+  std::string header(const char* key) const;
+  void advance() KOLO_REQUIRES(mutex_);
+
+  const std::shared_ptr<ServerShared> shared_;
+  grpc::GenericCallbackServerContext& context_;
+  const std::string method_name_;
+  const std::string peer_;
+  std::string sender_;
+  std::string from_;  // the sender and its address
+  bool is_watch_;
+  Deadline deadline_;
+  std::unique_ptr<Method> method_;
+  bool control_read_ = false;  // hooks alone
+  grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
+  std::stop_source stop_;
+
+  Mutex mutex_;
+  std::deque<Outgoing> queue_ KOLO_GUARDED_BY(mutex_);
+  grpc::ByteBuffer outgoing_ KOLO_GUARDED_BY(mutex_);
+  bool writing_ KOLO_GUARDED_BY(mutex_) = false;
+  bool cancelled_ KOLO_GUARDED_BY(mutex_) = false;
+  bool finishing_ KOLO_GUARDED_BY(mutex_) = false;  // nothing more is queued
+  bool finished_ KOLO_GUARDED_BY(mutex_) = false;   // no operation may begin any more
+  std::exception_ptr error_ KOLO_GUARDED_BY(mutex_);
+  bool stopped_ KOLO_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> stop_hooks_ KOLO_GUARDED_BY(mutex_);
+};
+
+/// Nothing for a method that there is not.
+std::unique_ptr<Method> worker_method(std::string_view name);
+std::unique_ptr<Method> master_method(std::string_view name);
+
+/// One log line a minute for what strangers send.
+void note_refused(const std::string& peer, const std::string& why);
+
+}  // namespace kolo::detail

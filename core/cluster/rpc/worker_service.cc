@@ -1,0 +1,188 @@
+#include <map>
+
+#include <kolo/core/cluster/rpc/methods_internal.h>
+
+namespace kolo::detail {
+namespace {
+
+namespace def = kolo::cluster;
+using MakeMethod = std::function<std::unique_ptr<Method>()>;
+
+template <typename Request, typename Serve>
+MakeMethod unary(Serve serve) {
+  return [serve] { return std::make_unique<UnaryMethod<Request>>(serve); };
+}
+
+// The part of a step.
+class RunGraph {
+ public:
+  static MakeMethod method() {
+    using Upload = UploadMethod<def::RunGraphRequestDef>;
+    return [] {
+      return std::make_unique<Upload>([](const auto& request) { return request.feeds(); },
+                                      [](const CallHandle& call, Upload::Upload& upload) { run(call, upload); });
+    };
+  }
+
+ private:
+  static void run(const CallHandle& call, UploadMethod<def::RunGraphRequestDef>::Upload& upload) {
+    const auto& from = upload.request;
+    check_request_id(*call, from.request_id());
+    const RunPartRequest request{.session = checked_handle(from.session()),
+                                 .part = from.part(),
+                                 .step = from.step(),
+                                 .request_id = from.request_id(),
+                                 .feeds = std::move(upload.tensors),
+                                 .trace_level = trace_level_of(from.trace_level()),
+                                 .metadata = from.metadata(),
+                                 .over = {from.over().begin(), from.over().end()}};
+    // Metadata also has the times that a trace level asks for.
+    const bool wanted = request.metadata || request.trace_level != TraceLevel::no_trace;
+    const auto part = call->served().worker.run_part(
+        request, call->deadline(), [call, wanted](std::exception_ptr error, PartResult result) {
+          if (error != nullptr) return call->finish(std::move(error));
+          answer_run(call, result.fetches, wanted ? &result.metadata : nullptr, {});
+        });
+    if (part != nullptr) call->when_stopped([part] { part->cancel(); });
+  }
+};
+
+class Sink final : public TensorSink {
+ public:
+  explicit Sink(CallHandle call) : call_(std::move(call)) {}
+  void put(std::size_t key, const Tensor& value, bool dead, std::function<void()> released) override {
+    if (!dead) return call_->lend(key, value, std::move(released));
+    call_->send(Outgoing::dead(key));
+    released();
+  }
+  void end(std::exception_ptr error) override { call_->finish(std::move(error)); }
+
+ private:
+  CallHandle call_;
+};
+
+class RecvTensors final : public Method {
+  bool on_control(const CallHandle& call, const std::string& control) override {
+    const auto from = parsed<def::RecvTensorsRequestDef>(control);
+    const TensorsRequest request{.session = checked_handle(from.session()),
+                                 .step = from.step(),
+                                 .receiver = checked_name(from.receiver(), "task"),
+                                 .keys = checked_names(from.keys(), "key")};
+    const auto served = call->served().tensors.serve(request, std::make_shared<Sink>(call));
+    if (served != nullptr) call->when_stopped([served] { served->cancel(); });
+    return true;
+  }
+  bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
+    throw InvalidArgumentError("more than one message came");
+  }
+  void on_all_read(const CallHandle& /*call*/) override {}
+};
+
+class WorkerWatch final : public Method {
+  bool on_control(const CallHandle& call, const std::string& control) override {
+    parsed<def::WatchRequestDef>(control);
+    tell(call, WatcherEvent::connected);
+    call->handle([call] {
+      call->send(Outgoing::control(to_def(call->served().worker.status(std::nullopt))));
+    });
+    return true;
+  }
+  bool on_more(const CallHandle& call, const MessagePieces& message) override {
+    if (!parsed<def::WatchRequestDef>(message.joined()).stopping() || std::exchange(told_end_, true)) return true;
+    tell(call, WatcherEvent::stopping);
+    return true;
+  }
+  void on_all_read(const CallHandle& call) override {
+    if (!std::exchange(told_end_, true)) tell(call, WatcherEvent::lost);
+    call->finish(nullptr);
+  }
+  static void tell(const CallHandle& call, WatcherEvent event) {
+    if (call->served().on_watcher) call->served().on_watcher(call->sender(), event);
+  }
+  bool told_end_ = false;
+};
+
+const std::map<std::string, MakeMethod, std::less<>>& methods() {
+  static const VariableCalls variables{
+      .get =
+          [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& on_value) {
+            call->served().worker.get_variables(checked_handle(request.session()), keys_of(request), on_value,
+                                                call->deadline());
+          },
+      .set =
+          [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& value) {
+            call->served().worker.set_variables(checked_handle(request.session()), keys_of(request), value,
+                                                call->deadline());
+          },
+      .are_initialized =
+          [](const CallHandle& call, const def::VariablesRequestDef& request) {
+            return call->served().worker.are_initialized(checked_handle(request.session()), keys_of(request),
+                                                         call->deadline());
+          }};
+  using RegisterGraph = UploadMethod<def::RegisterGraphRequestDef>;
+  static const std::map<std::string, MakeMethod, std::less<>> all{
+      {"GetStatus", unary<def::Empty>([](const CallHandle& call, const def::Empty&) {
+         answer(call, to_def(call->served().worker.status(call->deadline())));
+       })},
+      {"CreateWorkerSession",
+       unary<def::WorkerSessionRequestDef>([](const CallHandle& call, const def::WorkerSessionRequestDef& from) {
+         call->served().worker.create_session({.session = checked_handle(from.session()),
+                                               .master = checked_name(from.master(), "task"),
+                                               .config = from_def(from.config())},
+                                              call->deadline());
+         answer(call, def::Empty());
+       })},
+      {"DeleteWorkerSession",
+       unary<def::SessionRequestDef>([](const CallHandle& call, const def::SessionRequestDef& from) {
+         call->served().worker.delete_session(checked_handle(from.session()), call->deadline());
+         answer(call, def::Empty());
+       })},
+      {"RegisterGraph",
+       [] {
+         return std::make_unique<RegisterGraph>(
+             nullptr, [](const CallHandle& call, RegisterGraph::Upload& upload) {
+               const auto& from = upload.request;
+               def::RegisterGraphResponseDef response;
+               response.set_part(call->served().worker.register_part(
+                   {.session = checked_handle(from.session()),
+                    .graph = uploaded_graph(*call, std::exchange(upload.graph, "")),
+                    .feeds = checked_names(from.feeds(), "feed's name"),
+                    .fetches = checked_names(from.fetches(), "fetch's name"),
+                    .targets = checked_names(from.targets(), "target's name")},
+                   call->deadline()));
+               answer(call, response);
+             });
+       }},
+      {"DeregisterGraph",
+       unary<def::DeregisterGraphRequestDef>(
+           [](const CallHandle& call, const def::DeregisterGraphRequestDef& from) {
+             call->served().worker.deregister_part(checked_handle(from.session()), from.part(), call->deadline());
+             answer(call, def::Empty());
+           })},
+      {"RunGraph", RunGraph::method()},
+      {"RecvTensors", [] { return std::make_unique<RecvTensors>(); }},
+      {"CleanupGraph",
+       unary<def::CleanupGraphRequestDef>([](const CallHandle& call, const def::CleanupGraphRequestDef& from) {
+         call->served().worker.cleanup_step(checked_handle(from.session()), from.step(), call->deadline());
+         answer(call, def::Empty());
+       })},
+      {"CleanupAll",
+       unary<def::ContainersRequestDef>([](const CallHandle& call, const def::ContainersRequestDef& from) {
+         call->served().worker.cleanup_containers(checked_names(from.containers(), "container's name"),
+                                                  call->deadline());
+         answer(call, def::Empty());
+       })},
+      {"GetVariables", [] { return get_variables_method(variables); }},
+      {"SetVariables", [] { return set_variables_method(variables); }},
+      {"Watch", [] { return std::make_unique<WorkerWatch>(); }}};
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Method> worker_method(std::string_view name) {
+  const auto found = methods().find(name);
+  return found == methods().end() ? nullptr : found->second();
+}
+
+}  // namespace kolo::detail
