@@ -165,7 +165,10 @@ TEST_F(LocalWorkers, RefuseARequestThatComesTwice) {
   auto parts = session.cut({x});
   const auto part = cluster_[kWorker0].register_part(
       {.session = "a", .graph = parts[0].graph, .feeds = {}, .fetches = parts[0].fetches, .targets = {}}, {});
-  RunPartRequest request{.session = "a", .part = part, .step = 7};
+  RunPartRequest request;
+  request.session = "a";
+  request.part = part;
+  request.step = 7;
   request.request_id = 1ull << 60;
   StepCancellation cancellation;
   EXPECT_THAT(cluster_[kWorker0].run_part_here(request, {}, cancellation).fetches, SizeIs(1));
