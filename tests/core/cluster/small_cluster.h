@@ -140,7 +140,8 @@ class SmallSession {
     std::vector<bool> done(parts.size(), false);
     for (std::size_t left = parts.size(); left > 0;) {
       for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (done[i] || outcomes[i].wait_for(std::chrono::milliseconds(5)) != std::future_status::ready) continue;
+        if (done[i] || outcomes[i].wait_for(std::chrono::milliseconds(5)) != std::future_status::ready)
+          continue;
         done[i] = true, --left;
         Outcome outcome = outcomes[i].get();
         if (parts[i].first == master_) fetched = std::move(outcome.result.fetches);
