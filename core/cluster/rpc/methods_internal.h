@@ -30,7 +30,7 @@ class UnaryMethod final : public Method {
  private:
   bool on_control(const CallHandle& call, const std::string& control) override {
     call->handle([serve = serve_, call, request = parsed<Request>(control)] { serve(call, request); });
-    return true;
+    return false;
   }
   bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
     throw InvalidArgumentError("more than one message came");
@@ -66,13 +66,12 @@ class UploadMethod final : public Method, public PayloadTarget {
       throw ResourceExhaustedError("a call is limited to {} tensors; {} were announced", kMostTensors, missing_);
     if (count_) upload_.tensors.resize(missing_);
     serve_when_complete(call);
-    return true;
+    return !served_;  // each read costs a turn of the transport's
   }
   bool on_more(const CallHandle& call, const MessagePieces& message) override {
-    if (served_) throw InvalidArgumentError("more came than was announced");
     reader_->read(message.pieces());
     serve_when_complete(call);
-    return true;
+    return !served_;
   }
   void on_all_read(const CallHandle& /*call*/) override {
     if (!served_) throw InvalidArgumentError("a call ended before all that it announced had come");

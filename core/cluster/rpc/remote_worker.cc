@@ -28,9 +28,9 @@ class PartCall final : public ClientCall {
         response_(true, most_fetches, to.channel->limits()) {}
 
  private:
-  bool on_message(const MessagePieces& message) override {
+  Next on_message(const MessagePieces& message) override {
     response_.read(message);
-    return true;
+    return !std::exchange(first_read_, true) && response_.is_only_control() ? Next::none : Next::read;
   }
   void on_end(std::exception_ptr error) override {
     PartResult result;
@@ -48,6 +48,7 @@ class PartCall final : public ClientCall {
 
   Done done_;
   const std::size_t most_fetches_;
+  bool first_read_ = false;
   Response response_;
 };
 
@@ -61,9 +62,9 @@ class ReceiveCall final : public ClientCall, public PayloadTarget {
         reader_(*this, to.channel->limits()) {}
 
  private:
-  bool on_message(const MessagePieces& message) override {
+  Next on_message(const MessagePieces& message) override {
     reader_.read(message.pieces());
-    return true;
+    return Next::read;
   }
   Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
     check(key);
@@ -102,10 +103,10 @@ class WatchCall final : public ClientCall {
       : ClientCall(to.channel, to.method, to.task, to.deadline), on_change_(std::move(on_change)) {}
 
  private:
-  bool on_message(const MessagePieces& message) override {
+  Next on_message(const MessagePieces& message) override {
     const TaskStatus status = from_def(parsed<def::TaskStatusDef>(message.joined()));
     on_change_(&status, nullptr);
-    return true;
+    return Next::read;
   }
   void on_end(std::exception_ptr error) override {
     if (error == nullptr)

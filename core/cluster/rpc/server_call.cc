@@ -145,11 +145,10 @@ void ServerCall::OnReadDone(bool ok) {
       if (!control_read_) throw InvalidArgumentError("a call without a message came");
       method_->on_all_read(self);
     }
-  } catch (const InvalidArgumentError& error) {
-    note_refused(peer_, error.what());
+  } catch (const std::exception& error) {
+    if (code_of(error) == Code::invalid_argument) note_refused(peer_, error.what());
     finish(std::current_exception());
-  } catch (...) {
-    finish(std::current_exception());
+    request_stop();  // a handler that waits for more of it
   }
   if (more) read_on();
 }

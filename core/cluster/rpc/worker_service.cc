@@ -70,7 +70,7 @@ class RecvTensors final : public Method {
                                  .keys = checked_names(from.keys(), "key")};
     const auto served = call->served().tensors.serve(request, std::make_shared<Sink>(call));
     if (served != nullptr) call->when_stopped([served] { served->cancel(); });
-    return true;
+    return false;
   }
   bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
     throw InvalidArgumentError("more than one message came");
