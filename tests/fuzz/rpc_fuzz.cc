@@ -15,7 +15,9 @@ namespace def = kolo::cluster;
 
 class Dropped final : public PayloadTarget {
  public:
-  kolo::Tensor memory_for(std::size_t, kolo::DType dtype, const kolo::Shape& shape) override { return {dtype, shape}; }
+  kolo::Tensor memory_for(std::size_t, kolo::DType dtype, const kolo::Shape& shape) override {
+    return {dtype, shape};
+  }
   void on_tensor(std::size_t, kolo::Tensor, bool, bool) override {}
   void on_bytes(PayloadKind, std::string) override {}
 };

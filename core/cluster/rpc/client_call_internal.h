@@ -40,11 +40,13 @@ enum class Next {
   none,   // that was the last one: only the status is missing
 };
 
-/// Owns itself from start() to its end. Any thread; hooks come one after the other, on threads of the transport.
+/// Owns itself from start() to its end. Any thread; hooks come one after the other, on threads of the
+/// transport.
 class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> {
  public:
   /// method: with its service. task: whom the caller means, "" for a master.
-  ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task, Deadline deadline);
+  ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
+             Deadline deadline);
   ~ClientCall() override;
 
   /// last: nothing more will be sent. Before start(), too. After the call's end: dropped.

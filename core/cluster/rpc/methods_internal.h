@@ -24,7 +24,8 @@ inline void answer(const CallHandle& call, const google::protobuf::MessageLite& 
 template <typename Request>
 class UnaryMethod final : public Method {
  public:
-  using Serve = std::function<void(const CallHandle& call, const Request& request)>;  // on a thread that may block
+  using Serve =
+      std::function<void(const CallHandle& call, const Request& request)>;  // on a thread that may block
   explicit UnaryMethod(Serve serve) : serve_(std::move(serve)) {}
 
  private:
@@ -63,7 +64,8 @@ class UploadMethod final : public Method, public PayloadTarget {
     reader_ = std::make_unique<PayloadReader>(*this, limits_);
     missing_ = count_ ? count_(upload_.request) : 1;
     if (missing_ > kMostTensors)
-      throw ResourceExhaustedError("a call is limited to {} tensors; {} were announced", kMostTensors, missing_);
+      throw ResourceExhaustedError("a call is limited to {} tensors; {} were announced", kMostTensors,
+                                   missing_);
     if (count_) upload_.tensors.resize(missing_);
     serve_when_complete(call);
     return !served_;  // each read costs a turn of the transport's
@@ -98,7 +100,8 @@ class UploadMethod final : public Method, public PayloadTarget {
     --missing_;
   }
   void on_bytes(PayloadKind kind, std::string bytes) override {
-    if (count_ || kind != PayloadKind::graph) throw InvalidArgumentError("other bytes came than were announced");
+    if (count_ || kind != PayloadKind::graph)
+      throw InvalidArgumentError("other bytes came than were announced");
     upload_.graph = std::move(bytes);
     --missing_;
   }
@@ -133,7 +136,8 @@ struct VariableCalls {
   std::function<void(const CallHandle&, const kolo::cluster::VariablesRequestDef&,
                      const std::function<Tensor(std::size_t)>& value)>
       set;
-  std::function<std::vector<bool>(const CallHandle&, const kolo::cluster::VariablesRequestDef&)> are_initialized;
+  std::function<std::vector<bool>(const CallHandle&, const kolo::cluster::VariablesRequestDef&)>
+      are_initialized;
 };
 std::unique_ptr<Method> get_variables_method(VariableCalls calls);
 std::unique_ptr<Method> set_variables_method(VariableCalls calls);

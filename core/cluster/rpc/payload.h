@@ -59,7 +59,7 @@ class PayloadReader {
   bool open_ = false;  // the bytes of a payload are missing
   PayloadKind kind_ = PayloadKind::tensor;
   std::size_t key_ = 0;
-  Tensor tensor_;      // numbers are written into it as they come
+  Tensor tensor_;  // numbers are written into it as they come
   DType dtype_ = DType::f32;
   Shape shape_;
   std::uint64_t bytes_ = 0;

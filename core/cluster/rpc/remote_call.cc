@@ -91,7 +91,8 @@ void BlockingCall::on_end(std::exception_ptr error) {
   changed_.notify_all();
 }
 
-// Without deadlines of their own: a call ends at its deadline, or with the loss of its peer, which pings tell.
+// Without deadlines of their own: a call ends at its deadline, or with the loss of its peer, which pings
+// tell.
 Response& BlockingCall::end() {
   MutexLock lock(wait_mutex_);
   while (!over_) changed_.wait(wait_mutex_);

@@ -12,7 +12,8 @@ namespace {
 namespace def = kolo::cluster;
 
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const char* method, Deadline deadline) {
-  return {.channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
+  return {
+      .channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
 }
 
 // To a master a variable is its name alone.
@@ -124,7 +125,8 @@ void RemoteMaster::reset(const std::vector<std::string>& containers, const Sessi
 }
 
 void RemoteMaster::get_variables(const std::string& session, const std::vector<std::string>& names,
-                                 const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) {
+                                 const std::function<void(std::size_t, Tensor)>& on_value,
+                                 Deadline deadline) {
   get_variables_of(to(channel_, "GetVariables", deadline), named(session, names), on_value);
 }
 

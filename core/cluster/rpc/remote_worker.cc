@@ -16,7 +16,8 @@ using OnChange = std::function<void(const TaskStatus*, std::exception_ptr)>;
 
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::string& task, const char* method,
                     Deadline deadline) {
-  return {.channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
+  return {
+      .channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
 }
 
 class PartCall final : public ClientCall {
@@ -82,8 +83,8 @@ class ReceiveCall final : public ClientCall, public PayloadTarget {
   }
   void on_end(std::exception_ptr error) override {
     if (error == nullptr && missing_ > 0)
-      error = std::make_exception_ptr(
-          DataLossError("{} ended with {} of {} values missing", channel().address(), missing_, came_.size()));
+      error = std::make_exception_ptr(DataLossError("{} ended with {} of {} values missing",
+                                                    channel().address(), missing_, came_.size()));
     std::exchange(receiver_, nullptr)->ended(std::move(error));
   }
   void check(std::size_t key) const {
@@ -212,7 +213,8 @@ void RemoteWorker::cleanup_containers(const std::vector<std::string>& containers
 }
 
 void RemoteWorker::get_variables(const std::string& session, const std::vector<VariableKey>& keys,
-                                 const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) {
+                                 const std::function<void(std::size_t, Tensor)>& on_value,
+                                 Deadline deadline) {
   get_variables_of(to(channel_, task_, "GetVariables", deadline), to_def(session, keys), on_value);
 }
 

@@ -20,7 +20,8 @@ TEST(RpcMaster, CreatesAndExtendsASession) {
   FakeTask task;
   const auto remote = task.remote_master();
   GraphDef graph;
-  for (int i = 0; i < 5000; ++i) graph.nodes.push_back(node("some/long/scope/node_" + std::to_string(i), "NoOp"));
+  for (int i = 0; i < 5000; ++i)
+    graph.nodes.push_back(node("some/long/scope/node_" + std::to_string(i), "NoOp"));
   SessionConfig config;
   config.log_device_placement = true;
   const auto created = remote->create_session(graph, config, soon(), {});
@@ -109,7 +110,8 @@ TEST(RpcMaster, RunsManyBlockingStepsAtOnce) {
   const auto remote = task.remote_master();
   std::vector<std::future<StepResult>> steps;
   for (int i = 0; i < kSteps; ++i)
-    steps.push_back(std::async(std::launch::async, [&] { return remote->run_step(step_request(), soon(), {}); }));
+    steps.push_back(
+        std::async(std::launch::async, [&] { return remote->run_step(step_request(), soon(), {}); }));
   for (auto& step : steps) EXPECT_NO_THROW(step.get());
 }
 
@@ -121,8 +123,8 @@ TEST(RpcMaster, ListsResetsReadsAndCloses) {
   remote->reset({"exp1"}, {}, soon());
   EXPECT_THAT(task.master.dropped, ElementsAre("exp1"));
   std::vector<float> values;
-  remote->get_variables("ab", {"v", "w"}, [&](std::size_t, const Tensor& v) { values.push_back(v.value<float>()); },
-                        soon());
+  remote->get_variables(
+      "ab", {"v", "w"}, [&](std::size_t, const Tensor& v) { values.push_back(v.value<float>()); }, soon());
   EXPECT_THAT(values, ElementsAre(0.f, 1.f));
   EXPECT_THAT(remote->are_initialized("ab", {"v"}, soon()), ElementsAre(true));
   EXPECT_THAT([&] { remote->close_session("ab", soon()); },

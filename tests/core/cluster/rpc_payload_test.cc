@@ -80,7 +80,8 @@ TEST_F(PayloadTest, RefusesAHeaderOfTooManyBytes) {
 
 TEST_F(PayloadTest, RefusesShapesThatAreNone) {
   expect_refused<InvalidArgumentError>(message(floats({-1, 4}, 16)), "dimension of -1");
-  expect_refused<InvalidArgumentError>(message(floats({std::int64_t{1} << 40, std::int64_t{1} << 40}, 0)), "2^63");
+  expect_refused<InvalidArgumentError>(message(floats({std::int64_t{1} << 40, std::int64_t{1} << 40}, 0)),
+                                       "2^63");
   expect_refused<InvalidArgumentError>(message(floats({std::int64_t{1} << 62, 1}, 0)), "2^64");
   Header header = floats({}, 1);
   for (int i = 0; i < 255; ++i) header.add_dims(1);
@@ -109,7 +110,8 @@ TEST_F(PayloadTest, RefusesAGraphOfTooManyNodes) {
 TEST_F(PayloadTest, RefusesWhatIsNoHeader) {
   expect_refused<InvalidArgumentError>("abc", "without a header");
   expect_refused<InvalidArgumentError>("\xff\xff\xff\xff", "payload header of");
-  expect_refused<InvalidArgumentError>(std::string("\x02\0\0\0\xff\xff", 6), "are no kolo.cluster.PayloadHeader");
+  expect_refused<InvalidArgumentError>(std::string("\x02\0\0\0\xff\xff", 6),
+                                       "are no kolo.cluster.PayloadHeader");
 }
 
 TEST_F(PayloadTest, RefusesMoreBytesThanAnnounced) {

@@ -35,20 +35,23 @@ class RpcSecurity : public ::testing::Test {
     return path(name);
   }
   void openssl(const std::string& arguments) const {
-    const std::string command = "cd " + folder_.string() + " && openssl " + arguments + " 2>/dev/null >/dev/null";
+    const std::string command =
+        "cd " + folder_.string() + " && openssl " + arguments + " 2>/dev/null >/dev/null";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   // A CA, and a certificate of it for `localhost`.
   void make_certificates(const std::string& name) const {
     const std::string key = " -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    openssl("req -x509" + key + " -days 2 -subj /CN=ca-" + name + " -keyout " + name + "-ca.key -out " + name + "-ca.pem");
+    openssl("req -x509" + key + " -days 2 -subj /CN=ca-" + name + " -keyout " + name + "-ca.key -out " +
+            name + "-ca.pem");
     written(name + ".ext", "subjectAltName=DNS:localhost\n");
     openssl("req -new" + key + " -subj /CN=task -keyout " + name + ".key -out " + name + ".csr");
-    openssl("x509 -req -days 2 -in " + name + ".csr -CA " + name + "-ca.pem -CAkey " + name + "-ca.key -CAcreateserial -extfile " +
-            name + ".ext -out " + name + ".pem");
+    openssl("x509 -req -days 2 -in " + name + ".csr -CA " + name + "-ca.pem -CAkey " + name +
+            "-ca.key -CAcreateserial -extfile " + name + ".ext -out " + name + ".pem");
   }
   LoadedCredentials tls(const std::string& name) const {
-    return load_credentials({.tls_ca = path(name + "-ca.pem"), .tls_cert = path(name + ".pem"), .tls_key = path(name + ".key")});
+    return load_credentials(
+        {.tls_ca = path(name + "-ca.pem"), .tls_cert = path(name + ".pem"), .tls_key = path(name + ".key")});
   }
   static RpcServerOptions options(LoadedCredentials credentials) {
     auto options = FakeTask::at("localhost:0");
@@ -69,10 +72,12 @@ TEST_F(RpcSecurity, KeepsOutWhoHasNoOrAnotherToken) {
   const std::string secret = "correct horse battery";
   FakeTask task(options({.ca = "", .certificate = "", .key = "", .token = secret}));
   const auto refused = ThrowsMessage<FailedPreconditionError>(
-      AllOf(HasSubstr(task.server.address() + " refused this process: no or another token"), Not(HasSubstr("horse"))));
+      AllOf(HasSubstr(task.server.address() + " refused this process: no or another token"),
+            Not(HasSubstr("horse"))));
   ::testing::internal::CaptureStderr();
   EXPECT_THAT([&] { call(task, {}); }, refused);
-  EXPECT_THAT([&] { call(task, {.ca = "", .certificate = "", .key = "", .token = "correct horse batterx"}); }, refused);
+  EXPECT_THAT([&] { call(task, {.ca = "", .certificate = "", .key = "", .token = "correct horse batterx"}); },
+              refused);
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, Not(HasSubstr("horse")));
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1);
@@ -80,7 +85,8 @@ TEST_F(RpcSecurity, KeepsOutWhoHasNoOrAnotherToken) {
 }
 
 TEST_F(RpcSecurity, ReadsATokenOfItsOwnersAlone) {
-  EXPECT_EQ(load_credentials({.token_file = written("good", "0123456789abcdef \n\n")}).token, "0123456789abcdef");
+  EXPECT_EQ(load_credentials({.token_file = written("good", "0123456789abcdef \n\n")}).token,
+            "0123456789abcdef");
   EXPECT_THAT([&] { load_credentials({.token_file = written("open", "0123456789abcdef", 0640)}); },
               ThrowsMessage<FailedPreconditionError>(HasSubstr("can be read by others; chmod 600")));
   EXPECT_THAT([&] { load_credentials({.token_file = written("short", "0123456789abcde\n")}); },
@@ -162,8 +168,9 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
   small.limits.tensor_bytes = 100'000;
   FakeTask task(std::move(small));
   const auto remote = task.remote_worker();
-  EXPECT_THAT([&] { remote->cleanup_containers(std::vector<std::string>(100, std::string(20, 'c')), soon()); },
-              ThrowsMessage<ResourceExhaustedError>(HasSubstr("a control message is limited to 1000 bytes")));
+  EXPECT_THAT(
+      [&] { remote->cleanup_containers(std::vector<std::string>(100, std::string(20, 'c')), soon()); },
+      ThrowsMessage<ResourceExhaustedError>(HasSubstr("a control message is limited to 1000 bytes")));
   PartRequest part;
   part.session = "ab";
   for (int i = 0; i < 4; ++i) part.graph.nodes.push_back(node("n" + std::to_string(i), "NoOp"));
@@ -174,8 +181,12 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
   step.feeds = {Tensor::zeros(DType::u8, {60'000}), Tensor::zeros(DType::u8, {60'000})};
   EXPECT_THAT([&] { task.remote_master()->run_step(step, soon(), {}); },
               ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000 bytes; 120000")));
-  EXPECT_THAT([&] { remote->set_variables("ab", {{"", "v"}}, [](std::size_t) { return Tensor::zeros(DType::f64, {1 << 20}); }, soon()); },
-              ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000; 8388608")));
+  EXPECT_THAT(
+      [&] {
+        remote->set_variables(
+            "ab", {{"", "v"}}, [](std::size_t) { return Tensor::zeros(DType::f64, {1 << 20}); }, soon());
+      },
+      ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000; 8388608")));
   EXPECT_THROW(remote->delete_session("../x", soon()), InvalidArgumentError);
   EXPECT_THROW(remote->cleanup_containers({"a\nb"}, soon()), InvalidArgumentError);
   EXPECT_NO_THROW(remote->status(soon()));

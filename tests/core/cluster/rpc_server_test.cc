@@ -49,8 +49,9 @@ TEST(RpcServer, TellsItsPortAndGivesItBack) {
 
 TEST(RpcServer, RefusesAHostThatIsNotThisMachine) {
   EXPECT_THAT([] { FakeTask task(FakeTask::at("192.0.2.1:0")); },
-              ThrowsMessage<UnknownError>(AllOf(HasSubstr("Could not start gRPC server"),
-                                                HasSubstr(" 192.0.2.1 is no address of this machine; give bind_address"))));
+              ThrowsMessage<UnknownError>(
+                  AllOf(HasSubstr("Could not start gRPC server"),
+                        HasSubstr(" 192.0.2.1 is no address of this machine; give bind_address"))));
 }
 
 TEST(RpcServer, ListensEverywhereWhereItIsTold) {
@@ -58,9 +59,11 @@ TEST(RpcServer, ListensEverywhereWhereItIsTold) {
   options.bind_address = "0.0.0.0";
   ::testing::internal::CaptureStderr();
   FakeTask task(std::move(options));
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("without credentials: who reaches this port"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("without credentials: who reaches this port"));
   const int port = task_address_of(task.server.address()).port;
-  RemoteWorker remote(make_channel("127.0.0.1:" + std::to_string(port), task.caller()), "/job:ps/replica:0/task:0");
+  RemoteWorker remote(make_channel("127.0.0.1:" + std::to_string(port), task.caller()),
+                      "/job:ps/replica:0/task:0");
   EXPECT_NO_THROW(remote.status(soon()));
 }
 
@@ -84,9 +87,8 @@ TEST(RpcServer, LetsCallsWaitForItsStart) {
 TEST(RpcServer, EndsWaitingCallsWhenItNeverStarts) {
   FakeTask task(FakeTask::at("localhost:0"), false);
   std::promise<void> ended;
-  const auto watch = task.remote_worker()->watch([&](const TaskStatus*, std::exception_ptr error) {
-    ended.set_exception(error);
-  });
+  const auto watch = task.remote_worker()->watch(
+      [&](const TaskStatus*, std::exception_ptr error) { ended.set_exception(error); });
   task.server.stop(std::chrono::milliseconds(0));
   EXPECT_THROW(ended.get_future().get(), UnavailableError);
 }
@@ -133,8 +135,9 @@ TEST(RpcServer, CancelsStepsBehindTheGrace) {
   };
   RunStepRequest request;
   request.session = "ab";
-  auto step = std::async(std::launch::async,
-                         [&, remote = task.remote_master()] { return remote->run_step(request, soon(), {}); });
+  auto step = std::async(std::launch::async, [&, remote = task.remote_master()] {
+    return remote->run_step(request, soon(), {});
+  });
   runs.get_future().wait();
   task.server.stop(std::chrono::milliseconds(10));
   EXPECT_THROW(step.get(), Error);
@@ -202,12 +205,14 @@ class OtherProcess {
     RemoteWorker remote(make_channel(address_, {}), "/job:ps/replica:0/task:0");
     remote.status(soon());
     std::promise<void> ended;
-    const auto call = remote.run_part(part_request(), std::nullopt,
-                                      [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
+    const auto call =
+        remote.run_part(part_request(), std::nullopt,
+                        [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
     signal(number);
     auto future = ended.get_future();
     ASSERT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-    EXPECT_THAT([&] { future.get(); }, ThrowsMessage<UnavailableError>(AllOf(HasSubstr(address_), HasSubstr(reason))));
+    EXPECT_THAT([&] { future.get(); },
+                ThrowsMessage<UnavailableError>(AllOf(HasSubstr(address_), HasSubstr(reason))));
   }
 
  private:
@@ -215,7 +220,9 @@ class OtherProcess {
   std::string address_;
 };
 
-TEST(RpcChannel, TellsThatTheConnectionWasClosed) { OtherProcess().expect_part_ends(SIGKILL, "connection closed"); }
+TEST(RpcChannel, TellsThatTheConnectionWasClosed) {
+  OtherProcess().expect_part_ends(SIGKILL, "connection closed");
+}
 
 TEST(RpcChannel, TellsThatThereIsNoAnswer) { OtherProcess().expect_part_ends(SIGSTOP, "no answer for 4 s"); }
 
@@ -223,7 +230,8 @@ TEST(GrpcPeers, ReachTheTasksOfTheirCluster) {
   FakeTask task;
   task.worker.answer_status.variable_bytes = 3;
   GrpcPeers peers(ClusterSpec({{"ps", {task.server.address()}}, {"worker", {"localhost:1"}}}), task.caller());
-  EXPECT_THAT(peers.tasks(), ::testing::ElementsAre("/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"));
+  EXPECT_THAT(peers.tasks(),
+              ::testing::ElementsAre("/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"));
   EXPECT_EQ(peers.worker("/job:ps/replica:0/task:0")->status(soon()).variable_bytes, 3);
   EXPECT_EQ(peers.worker("/job:ps/replica:0/task:0"), peers.worker("/job:ps/replica:0/task:0"));
   const auto own = std::make_shared<FakeWorker>();

@@ -39,8 +39,8 @@ std::shared_ptr<KeptTensors> sent(FakeTask& task, const std::vector<Tensor>& val
 TEST(RpcTensors, BringEveryTypeAndSize) {
   FakeTask task;
   std::vector<Tensor> values;
-  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8, DType::i8,
-                            DType::f16, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8,
+                            DType::i8, DType::f16, DType::bf16})
     for (const Shape& shape : {Shape(), Shape{0, 3}, Shape{7}, Shape{3, 21'845}, Shape{2, 500'009}})
       values.push_back(patterned(dtype, shape));
   const auto released = std::make_shared<std::atomic<int>>(0);
@@ -57,10 +57,11 @@ TEST(RpcTensors, BringEveryTypeAndSize) {
 TEST(RpcTensors, BringStringsAndDeadValues) {
   FakeTask task;
   const auto released = std::make_shared<std::atomic<int>>(0);
-  const auto kept = sent(task,
-                         {Tensor::of<std::string>({3}, {"", std::string("a\0b", 3), std::string(3 << 20, 'z')}),
-                          Tensor(), Tensor(DType::string, {0})},
-                         released);
+  const auto kept =
+      sent(task,
+           {Tensor::of<std::string>({3}, {"", std::string("a\0b", 3), std::string(3 << 20, 'z')}), Tensor(),
+            Tensor(DType::string, {0})},
+           released);
   EXPECT_EQ(kept->values[0].span<std::string>()[1], std::string("a\0b", 3));
   EXPECT_EQ(kept->values[0].span<std::string>()[2].size(), std::size_t{3} << 20);
   EXPECT_TRUE(kept->dead[1]);
@@ -100,7 +101,8 @@ TEST(RpcTensors, EndWithTheSendersError) {
 TEST(RpcTensors, TellTheSenderThatTheReceiverHasGone) {
   FakeTask task;
   std::promise<void> asked, cancelled;
-  task.worker.on_serve = [&](const TensorsRequest&, std::shared_ptr<TensorSink> sink) -> std::shared_ptr<Call> {
+  task.worker.on_serve = [&](const TensorsRequest&,
+                             std::shared_ptr<TensorSink> sink) -> std::shared_ptr<Call> {
     asked.set_value();
     return std::make_shared<FakeCall>([&cancelled, sink = std::move(sink)] {
       sink->end(std::make_exception_ptr(CancelledError("ended")));
@@ -121,7 +123,8 @@ TEST(RpcTensors, ReleaseWhatNobodyTakes) {
   task.worker.on_serve = [&](const TensorsRequest&, const std::shared_ptr<TensorSink>& sink) {
     sink->put(0, Tensor::zeros(DType::u8, {64 << 20}), false, [&] { released.set_value(); });
     asked.set_value();
-    return std::make_shared<FakeCall>([sink] { sink->end(std::make_exception_ptr(CancelledError("ended"))); });
+    return std::make_shared<FakeCall>(
+        [sink] { sink->end(std::make_exception_ptr(CancelledError("ended"))); });
   };
   class Refusing final : public TensorReceiver {
    public:

@@ -33,8 +33,12 @@ TEST(RpcWorker, TellsItsStatus) {
                                             .incarnation = 0x8000000000000001}},
                                .variable_bytes = 77,
                                .sessions = {"aa"},
-                               .waits = {{.session = "aa", .step = 3, .node = "n", .op = "QueueDequeue",
-                                          .what = "queue q", .nodes_left = 2}}};
+                               .waits = {{.session = "aa",
+                                          .step = 3,
+                                          .node = "n",
+                                          .op = "QueueDequeue",
+                                          .what = "queue q",
+                                          .nodes_left = 2}}};
   const TaskStatus status = task.remote_worker()->status(soon());
   EXPECT_EQ(status.devices, task.worker.answer_status.devices);
   EXPECT_EQ(status.cluster_fingerprint, 0xffffffffffffffff);
@@ -107,8 +111,11 @@ TEST(RpcWorker, RunsAPartAndBringsItsMetadata) {
   task.worker.on_run = [](const RunPartRequest&, FakeWorker::Done done) {
     PartResult result;
     const auto now = std::chrono::steady_clock::now();
-    result.metadata.step_stats.events.push_back(
-        {.name = "n", .category = "Op", .lane = "CPU:0", .start = now - std::chrono::milliseconds(5), .end = now});
+    result.metadata.step_stats.events.push_back({.name = "n",
+                                                 .category = "Op",
+                                                 .lane = "CPU:0",
+                                                 .start = now - std::chrono::milliseconds(5),
+                                                 .end = now});
     result.metadata.memory.push_back({.device = "CPU:0", .planned_bytes = 12});
     done(nullptr, std::move(result));
     return std::shared_ptr<Call>();
@@ -117,8 +124,8 @@ TEST(RpcWorker, RunsAPartAndBringsItsMetadata) {
   request.trace_level = TraceLevel::full_trace;
   request.over = {1, 2};
   std::promise<PartResult> ended;
-  const auto call = task.remote_worker()->run_part(
-      request, soon(), [&](std::exception_ptr error, PartResult result) {
+  const auto call =
+      task.remote_worker()->run_part(request, soon(), [&](std::exception_ptr error, PartResult result) {
         if (error != nullptr) ended.set_exception(error);
         else ended.set_value(std::move(result));
       });
@@ -154,17 +161,14 @@ TEST(RpcWorker, CancelsAPartThatRuns) {
   FakeTask task;
   std::promise<void> runs;
   task.worker.on_run = [&](const RunPartRequest&, FakeWorker::Done done) -> std::shared_ptr<Call> {
-    auto call = std::make_shared<FakeCall>([done = std::move(done)] {
-      done(std::make_exception_ptr(CancelledError("ended")), {});
-    });
+    auto call = std::make_shared<FakeCall>(
+        [done = std::move(done)] { done(std::make_exception_ptr(CancelledError("ended")), {}); });
     runs.set_value();
     return call;
   };
   std::promise<void> ended;
-  const auto call =
-      task.remote_worker()->run_part(part_request(), soon(), [&](std::exception_ptr error, PartResult) {
-        ended.set_exception(error);
-      });
+  const auto call = task.remote_worker()->run_part(
+      part_request(), soon(), [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
   runs.get_future().wait();
   call->cancel();
   EXPECT_THROW(ended.get_future().get(), CancelledError);
@@ -180,8 +184,9 @@ TEST(RpcWorker, BringsErrorsAsTheyAreWithTheirMark) {
   EXPECT_THAT([&] { remote->create_session(session_request(), soon()); },
               ThrowsMessage<ConsequenceError>(HasSubstr("Step 3 is over")));
   task.worker.on_create = [] { throw InvalidArgumentError("{}", std::string(100'000, 'x')); };
-  EXPECT_THAT([&] { remote->create_session(session_request(), soon()); },
-              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr(std::string(3000, 'x')), HasSubstr("(cut)"))));
+  EXPECT_THAT(
+      [&] { remote->create_session(session_request(), soon()); },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr(std::string(3000, 'x')), HasSubstr("(cut)"))));
 }
 
 TEST(RpcWorker, EndsAtTheDeadline) {
@@ -213,7 +218,8 @@ TEST(RpcWorker, ReadsAndWritesVariablesOneByOne) {
   const std::vector<VariableKey> keys{{"", "a"}, {"box", "b"}, {"", "c"}};
   task.worker.variables = {Tensor::of<std::string>({2}, {"x", std::string(200'000, 'y')}), Tensor(), large};
   std::vector<Tensor> came;
-  remote->get_variables("ab", keys, [&](std::size_t, Tensor value) { came.push_back(std::move(value)); }, soon());
+  remote->get_variables(
+      "ab", keys, [&](std::size_t, Tensor value) { came.push_back(std::move(value)); }, soon());
   ASSERT_EQ(came.size(), 3u);
   EXPECT_EQ(came[0].span<std::string>()[1], std::string(200'000, 'y'));
   EXPECT_FALSE(came[1]);
@@ -221,7 +227,8 @@ TEST(RpcWorker, ReadsAndWritesVariablesOneByOne) {
   EXPECT_EQ(task.worker.asked, keys);
 
   task.worker.variables.clear();
-  remote->set_variables("ab", keys, [&](std::size_t key) { return came.at(key == 1 ? 0 : key); }, soon());
+  remote->set_variables(
+      "ab", keys, [&](std::size_t key) { return came.at(key == 1 ? 0 : key); }, soon());
   ASSERT_EQ(task.worker.set.size(), 3u);
   EXPECT_EQ(task.worker.set[2].span<float>()[699'999], 699'999.f);
   EXPECT_THAT(remote->are_initialized("ab", keys, soon()), ElementsAre(true, false, true));
