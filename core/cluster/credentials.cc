@@ -34,7 +34,8 @@ std::string contents(const std::string& path) {
 
 std::string token_in(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) throw NotFoundError("{} cannot be read: {}", path, std::strerror(errno));
+  if (::stat(path.c_str(), &status) != 0)
+    throw NotFoundError("{} cannot be read: {}", path, std::strerror(errno));
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     throw FailedPreconditionError("{} can be read by others; chmod 600", path);
   std::string token = contents(path);
@@ -74,8 +75,8 @@ bool same_secret(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
-    difference = static_cast<unsigned char>(difference | (static_cast<unsigned char>(a[i]) ^
-                                                          static_cast<unsigned char>(b[i])));
+    difference = static_cast<unsigned char>(
+        difference | (static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i])));
   return difference == 0;
 }
 

@@ -55,8 +55,7 @@ class RemoteWorker final : public Worker {
                      const std::function<Tensor(std::size_t)>& value, Deadline deadline) override;
   std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
                                     Deadline deadline) override;
-  std::shared_ptr<Call> watch(
-      std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override;
+  std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override;
 
   /// Over the watches that stand: this process stops on purpose. Its end is then no loss to the other one.
   void say_stopping();

@@ -98,24 +98,22 @@ void ClientCall::let_go() {
 }
 
 void ClientCall::read_done(bool ok) {
-  bool more = false;
+  auto next = Next::none;
   if (ok) {
     // Out of the transport's reach: read_on() may come before the hook has returned.
     grpc::ByteBuffer received;
     received.Swap(&incoming_);
     try {
       const MessagePieces message(received);
-      more = on_message(message);
+      next = on_message(message);
     } catch (...) {
       fail(std::current_exception());
-      more = true;  // up to the end that the cancelling brings
+      next = Next::read;  // up to the end that the cancelling brings
     }
   }
   MutexLock lock(mutex_);
-  if (ok) {
-    if (more) reactor_->StartRead(&incoming_);
-    return;
-  }
+  if (next == Next::pause) return;
+  if (next == Next::read) return reactor_->StartRead(&incoming_);
   reads_over_ = true;
   let_go();
 }

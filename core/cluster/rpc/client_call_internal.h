@@ -33,11 +33,20 @@ class RpcChannel {
   std::unique_ptr<grpc::GenericStub> stub_;
 };
 
-/// Owns itself from start() to its end. Any thread; hooks come one after the other, on threads of the transport.
+/// What a client's hook wants after a message.
+enum class Next {
+  read,
+  pause,  // no reading before read_on()
+  none,   // that was the last one: only the status is missing
+};
+
+/// Owns itself from start() to its end. Any thread; hooks come one after the other, on threads of the
+/// transport.
 class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> {
  public:
   /// method: with its service. task: whom the caller means, "" for a master.
-  ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task, Deadline deadline);
+  ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
+             Deadline deadline);
   ~ClientCall() override;
 
   /// last: nothing more will be sent. Before start(), too. After the call's end: dropped.
@@ -46,8 +55,8 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
   void cancel() override KOLO_EXCLUDES(mutex_);
 
  protected:
-  /// False: the next message is not read before read_on(). What it throws ends the call as its error.
-  virtual bool on_message(const MessagePieces& message) = 0;
+  /// What it throws ends the call as its error.
+  virtual Next on_message(const MessagePieces& message) = 0;
   /// Last and once. error: null for a status of OK.
   virtual void on_end(std::exception_ptr error) = 0;
 

@@ -12,8 +12,8 @@ struct ListenPlan {
   bool only_this_machine = false;
 };
 
-/// Looks up `address` (or `bind_address`, with the port of `address`) and tries to bind, so that the reason is
-/// known where that fails. Throws UnknownError `Could not start gRPC server: <reason>`,
+/// Looks up `address` (or `bind_address`, with the port of `address`) and tries to bind, so that the reason
+/// is known where that fails. Throws UnknownError `Could not start gRPC server: <reason>`,
 /// InvalidArgumentError for an address that is none.
 ListenPlan plan_listening(const std::string& address, const std::string& bind_address);
 

@@ -124,12 +124,11 @@ SessionConfig from_def(const def::SessionConfigDef& from) {
     config.device_count[checked_name(entry.type(), "device type")] =
         checked_int(entry.count(), "number of devices");
   for (const auto& gpu : from.virtual_gpus())
-    config.virtual_gpus.push_back(
-        {.total_bytes = gpu.total_bytes(),
-         .free_bytes = gpu.free_bytes(),
-         .transfer_latency = std::chrono::microseconds(gpu.transfer_latency_us()),
-         .transfer_bytes_per_second = gpu.transfer_bytes_per_second(),
-         .delay_seed = gpu.delay_seed()});
+    config.virtual_gpus.push_back({.total_bytes = gpu.total_bytes(),
+                                   .free_bytes = gpu.free_bytes(),
+                                   .transfer_latency = std::chrono::microseconds(gpu.transfer_latency_us()),
+                                   .transfer_bytes_per_second = gpu.transfer_bytes_per_second(),
+                                   .delay_seed = gpu.delay_seed()});
   config.device_filters = checked_names(from.device_filters(), "device filter");
   config.log_device_placement = from.log_device_placement();
   config.allow_soft_placement = from.allow_soft_placement();

@@ -1,5 +1,5 @@
-// The control messages of messages.proto to and from what the rest of kolo speaks of. What comes from the wire
-// is checked here.
+// The control messages of messages.proto to and from what the rest of kolo speaks of. What comes from the
+// wire is checked here.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ namespace {
 namespace def = kolo::cluster;
 
 // One value at a time: the next is read when the one before has been taken.
-class SetVariables final : public Method, private PayloadTarget {
+class SetVariables final : public Method, public PayloadTarget {
  public:
   explicit SetVariables(VariableCalls calls) : calls_(std::move(calls)) {}
 
@@ -40,7 +40,8 @@ class SetVariables final : public Method, private PayloadTarget {
       if (!changed_.wait_until(mutex_, patience) && !value_)
         throw DeadlineExceededError("value {} did not come within {} s", key, limits_.stalled_sender.count());
     if (!value_) throw CancelledError("the caller ended before value {} had come", key);
-    if (value_->first != key) throw InvalidArgumentError("value {} came where {} was expected", value_->first, key);
+    if (value_->first != key)
+      throw InvalidArgumentError("value {} came where {} was expected", value_->first, key);
     return std::exchange(value_, std::nullopt)->second;
   }
   void end() {

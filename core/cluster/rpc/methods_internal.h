@@ -24,13 +24,14 @@ inline void answer(const CallHandle& call, const google::protobuf::MessageLite& 
 template <typename Request>
 class UnaryMethod final : public Method {
  public:
-  using Serve = std::function<void(const CallHandle& call, const Request& request)>;  // on a thread that may block
+  using Serve =
+      std::function<void(const CallHandle& call, const Request& request)>;  // on a thread that may block
   explicit UnaryMethod(Serve serve) : serve_(std::move(serve)) {}
 
  private:
   bool on_control(const CallHandle& call, const std::string& control) override {
     call->handle([serve = serve_, call, request = parsed<Request>(control)] { serve(call, request); });
-    return true;
+    return false;
   }
   bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
     throw InvalidArgumentError("more than one message came");
@@ -42,7 +43,7 @@ class UnaryMethod final : public Method {
 
 /// One message and payloads there; served when all have come.
 template <typename Request>
-class UploadMethod final : public Method, private PayloadTarget {
+class UploadMethod final : public Method, public PayloadTarget {
  public:
   struct Upload {
     Request request;
@@ -63,16 +64,16 @@ class UploadMethod final : public Method, private PayloadTarget {
     reader_ = std::make_unique<PayloadReader>(*this, limits_);
     missing_ = count_ ? count_(upload_.request) : 1;
     if (missing_ > kMostTensors)
-      throw ResourceExhaustedError("a call is limited to {} tensors; {} were announced", kMostTensors, missing_);
+      throw ResourceExhaustedError("a call is limited to {} tensors; {} were announced", kMostTensors,
+                                   missing_);
     if (count_) upload_.tensors.resize(missing_);
     serve_when_complete(call);
-    return true;
+    return !served_;  // each read costs a turn of the transport's
   }
   bool on_more(const CallHandle& call, const MessagePieces& message) override {
-    if (served_) throw InvalidArgumentError("more came than was announced");
     reader_->read(message.pieces());
     serve_when_complete(call);
-    return true;
+    return !served_;
   }
   void on_all_read(const CallHandle& /*call*/) override {
     if (!served_) throw InvalidArgumentError("a call ended before all that it announced had come");
@@ -86,7 +87,6 @@ class UploadMethod final : public Method, private PayloadTarget {
   }
   Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
     check(key);
-    Tensor tensor;
     bytes_ += static_cast<std::int64_t>(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
     if (bytes_ > limits_.tensor_bytes)
       throw ResourceExhaustedError("the tensors of a call are limited to {} bytes; {} were announced",
@@ -100,7 +100,8 @@ class UploadMethod final : public Method, private PayloadTarget {
     --missing_;
   }
   void on_bytes(PayloadKind kind, std::string bytes) override {
-    if (count_ || kind != PayloadKind::graph) throw InvalidArgumentError("other bytes came than were announced");
+    if (count_ || kind != PayloadKind::graph)
+      throw InvalidArgumentError("other bytes came than were announced");
     upload_.graph = std::move(bytes);
     --missing_;
   }
@@ -135,7 +136,8 @@ struct VariableCalls {
   std::function<void(const CallHandle&, const kolo::cluster::VariablesRequestDef&,
                      const std::function<Tensor(std::size_t)>& value)>
       set;
-  std::function<std::vector<bool>(const CallHandle&, const kolo::cluster::VariablesRequestDef&)> are_initialized;
+  std::function<std::vector<bool>(const CallHandle&, const kolo::cluster::VariablesRequestDef&)>
+      are_initialized;
 };
 std::unique_ptr<Method> get_variables_method(VariableCalls calls);
 std::unique_ptr<Method> set_variables_method(VariableCalls calls);

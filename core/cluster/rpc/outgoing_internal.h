@@ -23,7 +23,8 @@ class Outgoing {
                          std::function<void()> released = {});
   static Outgoing absent(std::size_t key);
   static Outgoing dead(std::size_t key);
-  static Outgoing bytes(PayloadKind kind, std::string bytes, std::size_t chunk_bytes, std::uint64_t nodes = 0);
+  static Outgoing bytes(PayloadKind kind, std::string bytes, std::size_t chunk_bytes,
+                        std::uint64_t nodes = 0);
 
   /// The next message; call it until done().
   grpc::ByteBuffer next();

@@ -1,6 +1,7 @@
 #include <kolo/core/cluster/rpc/payload.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -45,8 +46,6 @@ Shape checked_shape(const PayloadHeader& header) {
 
 }  // namespace
 
-struct PayloadReader::Header : PayloadHeader {};
-
 // The rest of one message.
 class PayloadReader::Pieces {
  public:
@@ -60,7 +59,8 @@ class PayloadReader::Pieces {
     left_ -= bytes;
     while (bytes > 0) {
       const auto piece = pieces_.front().substr(offset_);
-      const auto taken = piece.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece.size())));
+      const auto taken =
+          piece.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece.size())));
       sink(taken);
       bytes -= taken.size();
       offset_ += taken.size();
@@ -79,8 +79,7 @@ class PayloadReader::Pieces {
 void PayloadReader::read(std::span<const std::string_view> message) {
   Pieces pieces(message);
   if (!open_) begin(pieces);
-  else if (pieces.left() == 0)
-    throw InvalidArgumentError("an empty chunk came");
+  else if (pieces.left() == 0) throw InvalidArgumentError("an empty chunk came");
   if (open_) take(pieces);
   if (pieces.left() != 0) throw InvalidArgumentError("{} bytes came behind a payload", pieces.left());
 }
@@ -97,7 +96,7 @@ void PayloadReader::begin(Pieces& pieces) {
     throw InvalidArgumentError("a payload header of {} bytes came", header_bytes);
   std::string bytes;
   pieces.next(header_bytes, [&](std::string_view piece) { bytes += piece; });
-  Header header;
+  PayloadHeader header;
   parse_message(header, bytes);
 
   bytes_ = header.bytes();
@@ -125,7 +124,7 @@ void PayloadReader::begin(Pieces& pieces) {
   open_ = true;
 }
 
-void PayloadReader::begin_tensor(const Header& header) {
+void PayloadReader::begin_tensor(const PayloadHeader& header) {
   if (header.dtype() > static_cast<std::uint32_t>(DType::string))
     throw InvalidArgumentError("a tensor of type {} came", header.dtype());
   dtype_ = static_cast<DType>(header.dtype());
@@ -135,8 +134,7 @@ void PayloadReader::begin_tensor(const Header& header) {
   if (__builtin_mul_overflow(elements, dtype_ == DType::string ? kLengthBytes : size_of(dtype_), &expected))
     throw InvalidArgumentError("a tensor came whose bytes are more than 2^64");
   if (dtype_ == DType::string) {
-    if (bytes_ < expected)
-      throw InvalidArgumentError("{} strings came in {} bytes", elements, bytes_);
+    if (bytes_ < expected) throw InvalidArgumentError("{} strings came in {} bytes", elements, bytes_);
     std::uint64_t memory = 0;
     if (__builtin_mul_overflow(elements, sizeof(std::string), &memory) ||
         __builtin_add_overflow(memory, bytes_, &memory))

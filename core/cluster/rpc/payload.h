@@ -14,6 +14,10 @@
 #include <kolo/core/cluster/rpc/limits.h>
 #include <kolo/core/tensor/tensor.h>
 
+namespace kolo::cluster {
+class PayloadHeader;
+}
+
 namespace kolo::detail {
 
 inline constexpr std::size_t kOneMessageBytes = std::size_t{64} << 10;
@@ -44,10 +48,9 @@ class PayloadReader {
   bool between() const { return !open_; }
 
  private:
-  struct Header;
   class Pieces;
   void begin(Pieces& pieces);
-  void begin_tensor(const Header& header);
+  void begin_tensor(const kolo::cluster::PayloadHeader& header);
   void take(Pieces& pieces);
   void complete();
 
@@ -56,7 +59,7 @@ class PayloadReader {
   bool open_ = false;  // the bytes of a payload are missing
   PayloadKind kind_ = PayloadKind::tensor;
   std::size_t key_ = 0;
-  Tensor tensor_;      // numbers are written into it as they come
+  Tensor tensor_;  // numbers are written into it as they come
   DType dtype_ = DType::f32;
   Shape shape_;
   std::uint64_t bytes_ = 0;

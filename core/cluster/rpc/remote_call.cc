@@ -24,6 +24,12 @@ void Response::read(const MessagePieces& message) {
   else reader_.read(message.pieces());
 }
 
+bool Response::is_only_control() const {
+  if (wants_control_) return false;
+  const auto response = parsed<kolo::cluster::RunResponseDef>(control);
+  return response.fetches() == 0 && !response.metadata();
+}
+
 void Response::check_complete() const {
   if (wants_control_ || !reader_.between()) throw DataLossError("a response ended before it was complete");
 }
@@ -60,20 +66,22 @@ RunResponse run_response(Response& response, std::size_t fetches) {
 BlockingCall::BlockingCall(const To& to, bool has_control, std::size_t tensors, bool one_by_one)
     : ClientCall(to.channel, to.method, to.task, to.deadline),
       response_(has_control, tensors, to.channel->limits()),
-      one_by_one_(one_by_one) {}
+      one_by_one_(one_by_one),
+      one_message_(has_control && tensors == 0) {}
 
-bool BlockingCall::on_message(const MessagePieces& message) {
+Next BlockingCall::on_message(const MessagePieces& message) {
   response_.read(message);
-  if (!one_by_one_ || !response_.latest) return true;
+  if (one_message_) return Next::none;
+  if (!one_by_one_ || !response_.latest) return Next::read;
   auto& [key, value] = *response_.latest;
   response_.tensors[key] = Tensor();
   MutexLock lock(wait_mutex_);
   ready_.emplace(key, std::move(value));
   response_.latest.reset();
-  if (abandoned_) return true;
+  if (abandoned_) return Next::read;
   paused_ = true;
   changed_.notify_all();
-  return false;
+  return Next::pause;
 }
 
 void BlockingCall::on_end(std::exception_ptr error) {
@@ -83,7 +91,8 @@ void BlockingCall::on_end(std::exception_ptr error) {
   changed_.notify_all();
 }
 
-// Without deadlines of their own: a call ends at its deadline, or with the loss of its peer, which pings tell.
+// Without deadlines of their own: a call ends at its deadline, or with the loss of its peer, which pings
+// tell.
 Response& BlockingCall::end() {
   MutexLock lock(wait_mutex_);
   while (!over_) changed_.wait(wait_mutex_);

@@ -20,6 +20,8 @@ class Response final : public PayloadTarget {
   /// tensors: how many there may be at most.
   Response(bool has_control, std::size_t tensors, const RpcLimits& limits);
   void read(const MessagePieces& message);
+  /// Of a step without fetches and metadata the control message is all there is.
+  bool is_only_control() const;
   /// Throws DataLossError where the stream ended within a payload or before the control message.
   void check_complete() const;
 
@@ -55,6 +57,7 @@ class BlockingCall final : public ClientCall {
     std::string method;
     Deadline deadline;
   };
+  /// Without tensors the response is one message.
   BlockingCall(const To& to, bool has_control, std::size_t tensors, bool one_by_one);
 
   /// Waits for the call's end; throws its error. The response is complete then.
@@ -67,11 +70,12 @@ class BlockingCall final : public ClientCall {
   void abandon() KOLO_EXCLUDES(wait_mutex_);
 
  private:
-  bool on_message(const MessagePieces& message) override;
+  Next on_message(const MessagePieces& message) override;
   void on_end(std::exception_ptr error) override;
 
   Response response_;
   const bool one_by_one_;
+  const bool one_message_;
   Mutex wait_mutex_;
   CondVar changed_;
   bool over_ KOLO_GUARDED_BY(wait_mutex_) = false;

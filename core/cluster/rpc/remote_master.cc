@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/rpc/channel.h>
 
@@ -10,7 +12,8 @@ namespace {
 namespace def = kolo::cluster;
 
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const char* method, Deadline deadline) {
-  return {.channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
+  return {
+      .channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
 }
 
 // To a master a variable is its name alone.
@@ -27,7 +30,7 @@ class ClientWatch final : public ClientCall {
       : ClientCall(to.channel, to.method, to.task, to.deadline), ended_(std::move(ended)) {}
 
  private:
-  bool on_message(const MessagePieces& /*message*/) override { return true; }
+  Next on_message(const MessagePieces& /*message*/) override { return Next::read; }
   void on_end(std::exception_ptr error) override { std::exchange(ended_, nullptr)(std::move(error)); }
 
   std::function<void(std::exception_ptr)> ended_;
@@ -67,7 +70,10 @@ StepResult RemoteMaster::run_step(const RunStepRequest& request, Deadline deadli
   const std::size_t fetches = request.callable == 0 ? request.names.fetches.size() : kMostFetches;
 
   const auto method = to(channel_, request.callable == 0 ? "RunStep" : "RunCallable", deadline);
-  const auto call = std::make_shared<BlockingCall>(method, true, fetches, false);
+  // With metadata wanted, or a callable, more may come than the control message.
+  const bool more = request.metadata || request.trace_level != TraceLevel::no_trace;
+  const auto call =
+      std::make_shared<BlockingCall>(method, true, std::max<std::size_t>(fetches, more ? 1 : 0), false);
   call->send(Outgoing::control(message), request.feeds.empty());
   for (std::size_t i = 0; i < request.feeds.size(); ++i)
     call->send(Outgoing::tensor(i, request.feeds[i], channel_->limits().chunk_bytes),
@@ -119,7 +125,8 @@ void RemoteMaster::reset(const std::vector<std::string>& containers, const Sessi
 }
 
 void RemoteMaster::get_variables(const std::string& session, const std::vector<std::string>& names,
-                                 const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) {
+                                 const std::function<void(std::size_t, Tensor)>& on_value,
+                                 Deadline deadline) {
   get_variables_of(to(channel_, "GetVariables", deadline), named(session, names), on_value);
 }
 

@@ -16,7 +16,8 @@ using OnChange = std::function<void(const TaskStatus*, std::exception_ptr)>;
 
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::string& task, const char* method,
                     Deadline deadline) {
-  return {.channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
+  return {
+      .channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
 }
 
 class PartCall final : public ClientCall {
@@ -28,9 +29,9 @@ class PartCall final : public ClientCall {
         response_(true, most_fetches, to.channel->limits()) {}
 
  private:
-  bool on_message(const MessagePieces& message) override {
+  Next on_message(const MessagePieces& message) override {
     response_.read(message);
-    return true;
+    return !std::exchange(first_read_, true) && response_.is_only_control() ? Next::none : Next::read;
   }
   void on_end(std::exception_ptr error) override {
     PartResult result;
@@ -48,10 +49,11 @@ class PartCall final : public ClientCall {
 
   Done done_;
   const std::size_t most_fetches_;
+  bool first_read_ = false;
   Response response_;
 };
 
-class ReceiveCall final : public ClientCall, private PayloadTarget {
+class ReceiveCall final : public ClientCall, public PayloadTarget {
  public:
   ReceiveCall(const BlockingCall::To& to, std::size_t keys, std::shared_ptr<TensorReceiver> receiver)
       : ClientCall(to.channel, to.method, to.task, to.deadline),
@@ -61,9 +63,9 @@ class ReceiveCall final : public ClientCall, private PayloadTarget {
         reader_(*this, to.channel->limits()) {}
 
  private:
-  bool on_message(const MessagePieces& message) override {
+  Next on_message(const MessagePieces& message) override {
     reader_.read(message.pieces());
-    return true;
+    return Next::read;
   }
   Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
     check(key);
@@ -81,8 +83,8 @@ class ReceiveCall final : public ClientCall, private PayloadTarget {
   }
   void on_end(std::exception_ptr error) override {
     if (error == nullptr && missing_ > 0)
-      error = std::make_exception_ptr(
-          DataLossError("{} ended with {} of {} values missing", channel().address(), missing_, came_.size()));
+      error = std::make_exception_ptr(DataLossError("{} ended with {} of {} values missing",
+                                                    channel().address(), missing_, came_.size()));
     std::exchange(receiver_, nullptr)->ended(std::move(error));
   }
   void check(std::size_t key) const {
@@ -102,10 +104,10 @@ class WatchCall final : public ClientCall {
       : ClientCall(to.channel, to.method, to.task, to.deadline), on_change_(std::move(on_change)) {}
 
  private:
-  bool on_message(const MessagePieces& message) override {
+  Next on_message(const MessagePieces& message) override {
     const TaskStatus status = from_def(parsed<def::TaskStatusDef>(message.joined()));
     on_change_(&status, nullptr);
-    return true;
+    return Next::read;
   }
   void on_end(std::exception_ptr error) override {
     if (error == nullptr)
@@ -211,7 +213,8 @@ void RemoteWorker::cleanup_containers(const std::vector<std::string>& containers
 }
 
 void RemoteWorker::get_variables(const std::string& session, const std::vector<VariableKey>& keys,
-                                 const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) {
+                                 const std::function<void(std::size_t, Tensor)>& on_value,
+                                 Deadline deadline) {
   get_variables_of(to(channel_, task_, "GetVariables", deadline), to_def(session, keys), on_value);
 }
 

@@ -41,7 +41,8 @@ std::string user_name() {
   passwd entry{};
   passwd* found = nullptr;
   char text[4096];
-  if (::getpwuid_r(::geteuid(), &entry, text, sizeof(text), &found) == 0 && found != nullptr) return found->pw_name;
+  if (::getpwuid_r(::geteuid(), &entry, text, sizeof(text), &found) == 0 && found != nullptr)
+    return found->pw_name;
   return std::to_string(::geteuid());
 }
 

@@ -19,9 +19,9 @@ namespace kolo::detail {
 enum class WatcherEvent { connected, stopping, lost };
 
 struct RpcServerOptions {
-  std::string task;             // /job:ps/replica:0/task:1
-  std::string address;          // its own, as the cluster has it
-  std::string bind_address{};   // "": that of `address`; 0.0.0.0 and ::: every interface
+  std::string task;            // /job:ps/replica:0/task:1
+  std::string address;         // its own, as the cluster has it
+  std::string bind_address{};  // "": that of `address`; 0.0.0.0 and ::: every interface
   LoadedCredentials credentials{};
   RpcLimits limits{};
 };

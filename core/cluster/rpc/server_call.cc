@@ -30,7 +30,8 @@ Deadline on_steady_clock(std::chrono::system_clock::time_point deadline) {
   if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
   const auto left = deadline - std::chrono::system_clock::now();
   if (left > std::chrono::hours(24 * 365)) return std::nullopt;
-  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(left);
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(left);
 }
 
 }  // namespace
@@ -77,14 +78,16 @@ ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallba
       deadline_(on_steady_clock(context.deadline())) {
   const std::string_view name = method_name_;
   if (name.starts_with(kWorkerService)) method_ = worker_method(name.substr(std::strlen(kWorkerService)));
-  else if (name.starts_with(kMasterService)) method_ = master_method(name.substr(std::strlen(kMasterService)));
+  else if (name.starts_with(kMasterService))
+    method_ = master_method(name.substr(std::strlen(kMasterService)));
 }
 
 ServerCall::~ServerCall() = default;
 
 std::string ServerCall::header(const char* key) const {
   const auto found = context_.client_metadata().find(key);
-  return found == context_.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
+  return found == context_.client_metadata().end() ? ""
+                                                   : std::string(found->second.data(), found->second.size());
 }
 
 void ServerCall::check_caller() {
@@ -145,11 +148,10 @@ void ServerCall::OnReadDone(bool ok) {
       if (!control_read_) throw InvalidArgumentError("a call without a message came");
       method_->on_all_read(self);
     }
-  } catch (const InvalidArgumentError& error) {
-    note_refused(peer_, error.what());
+  } catch (const std::exception& error) {
+    if (code_of(error) == Code::invalid_argument) note_refused(peer_, error.what());
     finish(std::current_exception());
-  } catch (...) {
-    finish(std::current_exception());
+    request_stop();  // a handler that waits for more of it
   }
   if (more) read_on();
 }

@@ -25,7 +25,8 @@ namespace kolo::detail {
 
 class ServerCall;
 
-/// What a method does with its call. Hooks come one after the other, on threads of the transport; none blocks.
+/// What a method does with its call. Hooks come one after the other, on threads of the transport; none
+/// blocks.
 class Method {
  public:
   virtual ~Method() = default;
@@ -61,7 +62,8 @@ struct ServerShared {
 };
 
 /// Any thread.
-class ServerCall final : public grpc::ServerGenericBidiReactor, public std::enable_shared_from_this<ServerCall> {
+class ServerCall final : public grpc::ServerGenericBidiReactor,
+                         public std::enable_shared_from_this<ServerCall> {
  public:
   ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallbackServerContext& context);
   ~ServerCall() override;

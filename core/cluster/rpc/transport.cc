@@ -24,7 +24,8 @@ void log_of_transport(gpr_log_func_args* entry) {
   if (entry->severity == GPR_LOG_SEVERITY_ERROR && minute.now()) log_warning("gRPC: {}", entry->message);
 }
 
-// A call to nobody that is over at once. The threads on which callbacks come stay as long as its channel does.
+// A call to nobody that is over at once. The threads on which callbacks come stay as long as its channel
+// does.
 struct KeptTransport {
   KeptTransport() {
     // Who asks gRPC itself for its log gets it as gRPC writes it.
@@ -34,11 +35,15 @@ struct KeptTransport {
     }
     grpc_init();
     channel = grpc::CreateChannel("ipv4:127.0.0.1:9", nullptr);  // no credentials: it never connects
-    grpc::GenericStub(channel).UnaryCall(&context, "/kolo/none", {}, &message, &message, [](grpc::Status) {});
+    const grpc::Slice nothing("");
+    request = grpc::ByteBuffer(&nothing, 1);
+    grpc::GenericStub(channel).UnaryCall(&context, "/kolo/none", {}, &request, &response,
+                                         [](const grpc::Status&) {});
   }
   std::shared_ptr<grpc::Channel> channel;
   grpc::ClientContext context;
-  grpc::ByteBuffer message;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer response;
 };
 
 grpc::StatusCode status_code(Code code) {
@@ -67,7 +72,9 @@ Code code_of_status(grpc::StatusCode code) {
   return Code::failed_precondition;  // PERMISSION_DENIED, UNAUTHENTICATED
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 // gRPC has no codes for how a connection ends, only texts.
 std::string reason_of_loss(const std::string& text) {
@@ -118,9 +125,7 @@ std::exception_ptr from_status(const grpc::Status& status, const std::string& ad
       return std::make_exception_ptr(DeadlineExceededError("{} did not answer before the deadline", address));
     case grpc::StatusCode::UNAVAILABLE:
       return std::make_exception_ptr(UnavailableError("{}: {}", address, reason_of_loss(text)));
-    default:
-      try {
-        throw_error(code_of_status(status.error_code()), address + ": " + text);
+    default: try { throw_error(code_of_status(status.error_code()), address + ": " + text);
       } catch (...) {
         return std::current_exception();
       }

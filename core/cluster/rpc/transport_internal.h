@@ -23,9 +23,10 @@ inline constexpr const char* kTokenKey = "kolo-token-bin";
 inline constexpr const char* kWorkerService = "/kolo.cluster.WorkerService/";
 inline constexpr const char* kMasterService = "/kolo.cluster.MasterService/";
 
-/// Starts gRPC at the first call, for the rest of the process: a gRPC that is shut down while one of its objects
-/// is still on its way out waits 10 s for it, and the one who drops the last channel or server of a process on
-/// a thread of gRPC's would join itself. Its log lines of level error become warnings of ours, one a minute.
+/// Starts gRPC at the first call, for the rest of the process: a gRPC that is shut down while one of its
+/// objects is still on its way out waits 10 s for it, and the one who drops the last channel or server of a
+/// process on a thread of gRPC's would join itself. Its log lines of level error become warnings of ours, one
+/// a minute.
 void use_transport();
 
 /// Pings, bounds of messages: the same for clients and servers.
@@ -42,8 +43,8 @@ void set_common_arguments(Settings&& set) {
 
 /// The status that carries an error; OK for null.
 grpc::Status to_status(const std::exception_ptr& error);
-/// The error that a call to `address` ended with, null for OK: the other end's own, or what the transport says
-/// about a peer that is lost or not there. cancelled: by this process.
+/// The error that a call to `address` ended with, null for OK: the other end's own, or what the transport
+/// says about a peer that is lost or not there. cancelled: by this process.
 std::exception_ptr from_status(const grpc::Status& status, const std::string& address, bool cancelled);
 
 /// Lets one through per interval. Any thread.

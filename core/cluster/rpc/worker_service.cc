@@ -19,8 +19,9 @@ class RunGraph {
   static MakeMethod method() {
     using Upload = UploadMethod<def::RunGraphRequestDef>;
     return [] {
-      return std::make_unique<Upload>([](const auto& request) { return request.feeds(); },
-                                      [](const CallHandle& call, Upload::Upload& upload) { run(call, upload); });
+      return std::make_unique<Upload>(
+          [](const auto& request) { return request.feeds(); },
+          [](const CallHandle& call, Upload::Upload& upload) { run(call, upload); });
     };
   }
 
@@ -70,7 +71,7 @@ class RecvTensors final : public Method {
                                  .keys = checked_names(from.keys(), "key")};
     const auto served = call->served().tensors.serve(request, std::make_shared<Sink>(call));
     if (served != nullptr) call->when_stopped([served] { served->cancel(); });
-    return true;
+    return false;
   }
   bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
     throw InvalidArgumentError("more than one message came");
@@ -82,13 +83,13 @@ class WorkerWatch final : public Method {
   bool on_control(const CallHandle& call, const std::string& control) override {
     parsed<def::WatchRequestDef>(control);
     tell(call, WatcherEvent::connected);
-    call->handle([call] {
-      call->send(Outgoing::control(to_def(call->served().worker.status(std::nullopt))));
-    });
+    call->handle(
+        [call] { call->send(Outgoing::control(to_def(call->served().worker.status(std::nullopt)))); });
     return true;
   }
   bool on_more(const CallHandle& call, const MessagePieces& message) override {
-    if (!parsed<def::WatchRequestDef>(message.joined()).stopping() || std::exchange(told_end_, true)) return true;
+    if (!parsed<def::WatchRequestDef>(message.joined()).stopping() || std::exchange(told_end_, true))
+      return true;
     tell(call, WatcherEvent::stopping);
     return true;
   }
@@ -124,14 +125,15 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
       {"GetStatus", unary<def::Empty>([](const CallHandle& call, const def::Empty&) {
          answer(call, to_def(call->served().worker.status(call->deadline())));
        })},
-      {"CreateWorkerSession",
-       unary<def::WorkerSessionRequestDef>([](const CallHandle& call, const def::WorkerSessionRequestDef& from) {
-         call->served().worker.create_session({.session = checked_handle(from.session()),
-                                               .master = checked_name(from.master(), "task"),
-                                               .config = from_def(from.config())},
-                                              call->deadline());
-         answer(call, def::Empty());
-       })},
+      {"CreateWorkerSession", unary<def::WorkerSessionRequestDef>(
+                                  [](const CallHandle& call, const def::WorkerSessionRequestDef& from) {
+                                    call->served().worker.create_session(
+                                        {.session = checked_handle(from.session()),
+                                         .master = checked_name(from.master(), "task"),
+                                         .config = from_def(from.config())},
+                                        call->deadline());
+                                    answer(call, def::Empty());
+                                  })},
       {"DeleteWorkerSession",
        unary<def::SessionRequestDef>([](const CallHandle& call, const def::SessionRequestDef& from) {
          call->served().worker.delete_session(checked_handle(from.session()), call->deadline());
@@ -153,16 +155,16 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                answer(call, response);
              });
        }},
-      {"DeregisterGraph",
-       unary<def::DeregisterGraphRequestDef>(
-           [](const CallHandle& call, const def::DeregisterGraphRequestDef& from) {
-             call->served().worker.deregister_part(checked_handle(from.session()), from.part(), call->deadline());
-             answer(call, def::Empty());
-           })},
+      {"DeregisterGraph", unary<def::DeregisterGraphRequestDef>(
+                              [](const CallHandle& call, const def::DeregisterGraphRequestDef& from) {
+                                call->served().worker.deregister_part(checked_handle(from.session()),
+                                                                      from.part(), call->deadline());
+                                answer(call, def::Empty());
+                              })},
       {"RunGraph", RunGraph::method()},
       {"RecvTensors", [] { return std::make_unique<RecvTensors>(); }},
-      {"CleanupGraph",
-       unary<def::CleanupGraphRequestDef>([](const CallHandle& call, const def::CleanupGraphRequestDef& from) {
+      {"CleanupGraph", unary<def::CleanupGraphRequestDef>([](const CallHandle& call,
+                                                             const def::CleanupGraphRequestDef& from) {
          call->served().worker.cleanup_step(checked_handle(from.session()), from.step(), call->deadline());
          answer(call, def::Empty());
        })},
