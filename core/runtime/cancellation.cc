@@ -11,6 +11,11 @@ void StepCancellation::cancel(std::exception_ptr error) {
   if (step_) step_(error_);
 }
 
+std::exception_ptr StepCancellation::error() {
+  MutexLock lock(mutex_);
+  return error_;
+}
+
 StepListener::StepListener(StepCancellation* cancellation, std::function<void(std::exception_ptr)> end_step)
     : cancellation_(cancellation) {
   if (cancellation_ == nullptr) return;

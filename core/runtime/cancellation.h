@@ -14,6 +14,8 @@ class StepCancellation {
   /// The step ends with `error`, unless it has failed already; one that begins later fails at once. The first
   /// call counts. Does not wait.
   void cancel(std::exception_ptr error) KOLO_EXCLUDES(mutex_);
+  /// What it was cancelled with; null where it was not.
+  std::exception_ptr error() KOLO_EXCLUDES(mutex_);
 
  private:
   friend class StepListener;

@@ -10,23 +10,11 @@
 #include <vector>
 
 #include <kolo/core/cluster/worker/peers.h>
+#include <kolo/core/cluster/worker/tensor_sink.h>
 #include <kolo/core/cluster/worker/worker.h>
 #include <kolo/core/runtime/cancellation.h>
 
 namespace kolo::detail {
-
-/// Takes the values of a TensorsRequest from the step that makes them. Calls come from any thread, perhaps
-/// at once for several values; they must not block, and must not throw.
-class TensorSink {
- public:
-  virtual ~TensorSink() = default;
-  /// Value `key` (its place among the keys asked for). Its memory stays as it is until `released` is called,
-  /// once, from any thread, perhaps before this returns; the sender's step does not end before.
-  virtual void put(std::size_t key, const Tensor& value, bool dead, std::function<void()> released) = 0;
-  /// Last, and at most once: null when all values were put; else what ended the step, and what was put and is
-  /// not released is to be released soon.
-  virtual void end(std::exception_ptr error) = 0;
-};
 
 struct LocalWorkerOptions {
   std::string task;  // /job:ps/replica:0/task:1
@@ -34,7 +22,7 @@ struct LocalWorkerOptions {
   SessionConfig config = {};  // of the server: devices and threads
 };
 
-class LocalWorker final : public Worker {
+class LocalWorker final : public Worker, public TensorSource {
  public:
   /// Makes the devices. Throws as make_devices.
   explicit LocalWorker(const LocalWorkerOptions& options);
@@ -58,7 +46,7 @@ class LocalWorker final : public Worker {
   std::shared_ptr<Call> receive(const TensorsRequest& request,
                                 std::shared_ptr<TensorReceiver> receiver) override;
   /// The same without a copy, for who sends the values elsewhere. Cancelling the call ends the sink.
-  std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink);
+  std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override;
   void cleanup_step(const std::string& session, std::int64_t step, Deadline deadline) override;
   void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) override;
   void get_variables(const std::string& session, const std::vector<VariableKey>& keys,

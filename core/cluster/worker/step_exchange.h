@@ -11,7 +11,7 @@
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/call.h>
-#include <kolo/core/cluster/worker/local_worker.h>
+#include <kolo/core/cluster/worker/tensor_sink.h>
 
 namespace kolo::detail {
 

@@ -1,0 +1,145 @@
+#include <kolo/core/cluster/worker/local_worker.h>
+
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/cluster/worker/copy_sink.h>
+#include <kolo/core/cluster/worker/local_worker_internal.h>
+
+namespace kolo::detail {
+namespace {
+
+// A part on a thread of its own; ended by the cancellation that the thread shares.
+class RunningPart final : public Call {
+ public:
+  void cancel() override {
+    cancellation.cancel(
+        std::make_exception_ptr(ConsequenceError(Code::cancelled, "the step was cancelled")));
+  }
+  StepCancellation cancellation;
+};
+
+// Of a request that found nothing to be asked.
+class NoCall final : public Call {
+ public:
+  void cancel() override {}
+};
+
+}  // namespace
+
+LocalWorker::LocalWorker(const LocalWorkerOptions& options) : impl_(std::make_shared<Impl>(options)) {}
+LocalWorker::~LocalWorker() { impl_->shut_down(); }
+void LocalWorker::set_peers(Peers& peers) { impl_->set_peers(peers); }
+const std::string& LocalWorker::task() const { return impl_->task(); }
+
+TaskStatus LocalWorker::status(Deadline) { return impl_->status(); }
+void LocalWorker::create_session(const WorkerSessionRequest& request, Deadline) {
+  impl_->add_session(request);
+}
+void LocalWorker::delete_session(const std::string& session, Deadline) { impl_->remove_session(session); }
+
+std::uint64_t LocalWorker::register_part(const PartRequest& request, Deadline) {
+  return impl_->session(request.session)->add_part(request);
+}
+void LocalWorker::deregister_part(const std::string& session, std::uint64_t part, Deadline) {
+  impl_->session(session)->remove_part(part);
+}
+
+std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, Deadline deadline,
+                                            std::function<void(std::exception_ptr, PartResult)> done) {
+  auto call = std::make_shared<RunningPart>();
+  Impl::Admitted admitted;
+  try {
+    admitted = impl_->admit(request);
+  } catch (...) {
+    done(std::current_exception(), {});
+    return call;
+  }
+  // Not by owning the worker, whose end waits for this thread.
+  impl_->threads().run([impl = impl_.get(), call, admitted = std::move(admitted), request, deadline,
+                        done = std::move(done)] {
+    PartResult result;
+    std::exception_ptr error;
+    try {
+      result = impl->run(admitted, request, deadline, call->cancellation);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    done(error, std::move(result));
+  });
+  return call;
+}
+
+PartResult LocalWorker::run_part_here(const RunPartRequest& request, Deadline deadline,
+                                      StepCancellation& cancellation) {
+  return impl_->run(impl_->admit(request), request, deadline, cancellation);
+}
+
+std::shared_ptr<Call> LocalWorker::receive(const TensorsRequest& request,
+                                           std::shared_ptr<TensorReceiver> receiver) {
+  return serve(request, make_copy_sink(std::move(receiver)));
+}
+
+std::shared_ptr<Call> LocalWorker::serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) {
+  std::shared_ptr<StepExchange> exchange;
+  try {
+    const auto session = impl_->session(request.session);
+    impl_->check_keys(request.keys);
+    exchange = session->exchange(request.step);
+  } catch (...) {
+    sink->end(std::current_exception());
+    return std::make_shared<NoCall>();
+  }
+  return exchange->ask(request.keys, std::move(sink));
+}
+
+void LocalWorker::cleanup_step(const std::string& session, std::int64_t step, Deadline) {
+  impl_->session(session)->forget(step);
+}
+void LocalWorker::cleanup_containers(const std::vector<std::string>& containers, Deadline) {
+  impl_->drop(containers);
+}
+
+void LocalWorker::get_variables(const std::string& session, const std::vector<VariableKey>& keys,
+                                const std::function<void(std::size_t, Tensor)>& on_value, Deadline) {
+  const auto held = impl_->session(session);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto variable = held->variables().find(keys[i]);
+    on_value(i, variable ? copy_of(*variable) : Tensor());
+  }
+}
+
+void LocalWorker::set_variables(const std::string& session, const std::vector<VariableKey>& keys,
+                                const std::function<Tensor(std::size_t)>& value, Deadline) {
+  const auto held = impl_->session(session);
+  const TaskState state = impl_->state();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Tensor given = value(i);
+    auto variable = held->variables().find(keys[i]);
+    // No step has needed it yet: where its graph wants it is known when one does.
+    if (!variable)
+      variable =
+          held->variables().find_or_make(keys[i], given.dtype(), given.shape(), *state.devices.host());
+    set_value(*variable, given);
+  }
+}
+
+std::vector<bool> LocalWorker::are_initialized(const std::string& session,
+                                               const std::vector<VariableKey>& keys, Deadline) {
+  const auto held = impl_->session(session);
+  std::vector<bool> initialized;
+  for (const VariableKey& key : keys) {
+    const auto variable = held->variables().find(key);
+    initialized.push_back(variable && variable->initialized.load());
+  }
+  return initialized;
+}
+
+std::shared_ptr<Call> LocalWorker::watch(
+    std::function<void(const TaskStatus*, std::exception_ptr)> on_change) {
+  return impl_->add_watch(std::move(on_change));
+}
+
+void LocalWorker::shutdown() { impl_->shut_down(); }
+
+}  // namespace kolo::detail

@@ -1,0 +1,131 @@
+#include <kolo/core/cluster/worker/part.h>
+
+#include <set>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/cluster/worker/net_ops.h>
+#include <kolo/core/cluster/worker/partition.h>
+#include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/compile.h>
+
+namespace kolo::detail {
+namespace {
+
+// Nodes have their devices; those inside of loops may leave the kind of device open.
+Placer placer_of(const DeviceSet& devices, const SessionConfig& config) {
+  std::vector<PlacerDevice> list;
+  for (const auto& device : devices.devices())
+    list.push_back({device->name(), device->spec(), device->priority()});
+  return Placer(std::move(list), registered_kernel_table(devices.gpus_run_cpu_kernels()),
+                {.allow_soft_placement = config.allow_soft_placement,
+                 .log_placement = false,
+                 .default_device = devices.host() != nullptr ? devices.host()->name() : ""});
+}
+
+}  // namespace
+
+Part::Part(const PartRequest& request, const PartSurroundings& surroundings)
+    : around_(surroundings), placer_(placer_of(surroundings.devices, surroundings.config)) {
+  import(request);
+  // All of them, before anything is planned: one that does not fit leaves no trace.
+  for (int i = 0; i < graph_.num_nodes(); ++i)
+    if (graph_.node(i).schema().is_variable_storage()) variable(graph_.node(i));
+  plan_ = compile_plan(signature_of(request), *this);
+  find_transfers();
+}
+
+Part::~Part() = default;
+
+void Part::import(const PartRequest& request) {
+  GraphDef graph = request.graph;
+  for (NodeDef& node : graph.nodes) {
+    const OpSchema& schema = find_op(node.op);
+    if (schema.is_reducing_over_ranks())
+      throw UnimplementedError("{} ({}) reduces over MPI ranks", node.name, node.op);
+    if (schema.attrs().count("sender") > 0) node.attrs["sender"] = around_.master;
+  }
+  graph_.admit_transfers();
+  import_graph_def(Scope(graph_), graph);
+}
+
+StepSignature Part::signature_of(const PartRequest& request) {
+  StepSignature signature;
+  for (const std::string& name : request.feeds) {
+    feeds_.push_back(graph_.find_output(name));
+    if (!is_placeholder(*feeds_.back().node))
+      throw InvalidArgumentError("{} is fed; it must be a placeholder of the part", name);
+    signature.fed.push_back({feeds_.back(), feeds_.back().shape()});
+  }
+  for (const std::string& name : request.fetches) {
+    signature.fetched.push_back(graph_.find_output(name));
+    signature.targets.push_back(signature.fetched.back().node);
+  }
+  for (const std::string& name : request.targets) {
+    const Node* const node = graph_.find_node(name);
+    if (node == nullptr) throw NotFoundError("target \"{}\" is not in the part", name);
+    signature.fetched.push_back({});
+    signature.targets.push_back(node);
+  }
+  return signature;
+}
+
+void Part::place(StepGraph& graph) {
+  MutexLock lock(mutex_);
+  kolo::place(graph, placer_, placements_);
+}
+
+VariableStorage& Part::variable(const Node& storage) {
+  MutexLock lock(mutex_);
+  return variable_locked(storage);
+}
+
+std::string Part::device_of(const Node& storage) {
+  StepGraph alone = prune({.fetched = {Output()}, .targets = {&storage}, .fed = {}});
+  kolo::place(alone, placer_, placements_);
+  return alone.nodes[0].device;
+}
+
+VariableStorage& Part::variable_locked(const Node& storage) {
+  const auto found = variables_.find(storage.id());
+  if (found != variables_.end()) return *found->second;
+  std::shared_ptr<VariableStorage> variable;
+  const Node& whole = whole_storage(storage);
+  if (&whole == &storage) {
+    variable = around_.variables.find_or_make(TaskVariables::key_of(storage), storage.output_dtype(0),
+                                              storage.output_shape(0), devices().find(device_of(storage)));
+  } else {
+    const VariableStorage& all = variable_locked(whole);
+    const auto first = storage.attr<std::int64_t>("first");
+    variable = std::make_shared<VariableStorage>();
+    variable->name = storage.name();
+    variable->device = all.device;
+    variable->value =
+        all.value.reshaped({all.value.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
+  }
+  return *variables_.emplace(storage.id(), std::move(variable)).first->second;
+}
+
+std::shared_ptr<StepVote> Part::vote(const Node& node) {
+  throw UnimplementedError("{} ({}) reduces over MPI ranks", node.name(), node.op());
+}
+
+void Part::find_transfers() {
+  const std::vector<PlanNode>& nodes = plan_->nodes();
+  std::map<int, int> receiver_of_value;
+  for (int p = 0; p < static_cast<int>(nodes.size()); ++p) {
+    const PlanNode& node = nodes[p];
+    if (node.op == kNetSendOp) senders_.push_back(p);
+    if (node.op != kNetRecvOp && node.op != kNetRecvIfOp) continue;
+    const auto key = graph_.find_node(node.name)->attr<std::string>("key");
+    received_[task_of_device(parse_transfer_key(key).send_device)].push_back({key, p});
+    receiver_of_value[node.first_value] = p;
+  }
+  std::set<int> taken;  // a second fetch of the same value is a copy
+  for (const int value : plan_->fetches()) {
+    const auto found = receiver_of_value.find(value);
+    const bool is_own = found != receiver_of_value.end() && taken.insert(value).second;
+    receivers_of_fetches_.push_back(is_own ? found->second : -1);
+  }
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,163 @@
+#include <kolo/core/cluster/worker/worker_session.h>
+
+#include <fmt/format.h>
+
+#include <random>
+#include <utility>
+
+#include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/error.h>
+
+namespace kolo::detail {
+namespace {
+
+// How long late requests for a step are told that it is over.
+constexpr std::chrono::seconds kRemembered(60);
+
+std::exception_ptr over(std::int64_t step) {
+  return std::make_exception_ptr(ConsequenceError(Code::aborted, fmt::format("Step {} is over", step)));
+}
+
+}  // namespace
+
+WorkerSession::WorkerSession(const WorkerSessionRequest& request, const TaskState& task)
+    : handle_(request.session),
+      master_(request.master),
+      config_(request.config),
+      task_(task),
+      own_variables_(request.config.isolate_session_state ? std::make_unique<TaskVariables>(task.task)
+                                                          : nullptr),
+      own_containers_(request.config.isolate_session_state ? std::make_unique<Containers>() : nullptr) {}
+
+std::uint64_t WorkerSession::add_part(const PartRequest& request) {
+  const PartSurroundings around{
+      .devices = task_.devices,
+      .variables = variables(),
+      .containers = own_containers_ ? *own_containers_ : task_.containers,
+      .random_state = [this](const std::string& node, std::int64_t op_seed,
+                             std::optional<std::int64_t> seed) -> RandomState& {
+        return random_state(node, op_seed, seed);
+      },
+      .intra_op_threads = task_.intra_op_threads,
+      .master = master_,
+      .config = config_};
+  auto part = std::make_shared<Part>(request, around);
+  MutexLock lock(mutex_);
+  if (closed_) std::rethrow_exception(closed_);
+  parts_.emplace(next_part_, std::move(part));
+  return next_part_++;
+}
+
+std::shared_ptr<Part> WorkerSession::part(std::uint64_t id) {
+  MutexLock lock(mutex_);
+  const auto found = parts_.find(id);
+  if (found == parts_.end())
+    throw NotFoundError("session {} has no part {} on {}", handle_, id, task_.task);
+  return found->second;
+}
+
+void WorkerSession::remove_part(std::uint64_t id) {
+  MutexLock lock(mutex_);
+  parts_.erase(id);
+}
+
+WorkerSession::Step& WorkerSession::step_locked(std::int64_t step) {
+  if (closed_) std::rethrow_exception(closed_);
+  if (over_.count(step) > 0) std::rethrow_exception(over(step));
+  return steps_[step];
+}
+
+std::shared_ptr<StepExchange> WorkerSession::exchange(std::int64_t step) {
+  MutexLock lock(mutex_);
+  return step_locked(step).exchange;
+}
+
+std::shared_ptr<PartRun> WorkerSession::begin(std::int64_t number, std::shared_ptr<Part> part, Peers* peers,
+                                              StepCancellation& cancellation) {
+  MutexLock lock(mutex_);
+  Step& step = step_locked(number);
+  if (step.run != nullptr) throw AbortedError("step {} of session {} runs already", number, handle_);
+  step.run = std::make_shared<PartRun>(std::move(part), step.exchange, peers, task_.task);
+  step.cancellation = &cancellation;
+  return step.run;
+}
+
+void WorkerSession::note_over(std::int64_t step) {
+  const auto now = Clock::now();
+  over_[step] = now;
+  std::erase_if(over_, [&](const auto& known) { return now - known.second > kRemembered; });
+}
+
+void WorkerSession::end(std::int64_t step) {
+  std::shared_ptr<StepExchange> exchange;
+  {
+    MutexLock lock(mutex_);
+    const auto found = steps_.find(step);
+    if (found == steps_.end()) return;
+    exchange = found->second.exchange;
+    steps_.erase(found);
+    note_over(step);
+  }
+  exchange->end(over(step));
+}
+
+void WorkerSession::forget(std::int64_t step) {
+  std::shared_ptr<StepExchange> exchange;
+  {
+    MutexLock lock(mutex_);
+    const auto found = steps_.find(step);
+    if (found == steps_.end()) return note_over(step);
+    if (found->second.cancellation != nullptr) return found->second.cancellation->cancel(over(step));
+    exchange = found->second.exchange;
+    steps_.erase(found);
+    note_over(step);
+  }
+  exchange->end(over(step));
+}
+
+void WorkerSession::close(const std::exception_ptr& reason) {
+  std::vector<std::shared_ptr<StepExchange>> waiting;
+  {
+    MutexLock lock(mutex_);
+    if (!closed_) closed_ = reason;
+    for (auto& [number, step] : steps_) {
+      if (step.cancellation != nullptr) step.cancellation->cancel(reason);
+      else waiting.push_back(step.exchange);
+    }
+    parts_.clear();
+  }
+  for (const auto& exchange : waiting) exchange->end(reason);
+}
+
+void WorkerSession::append_waits(const std::vector<std::string>& workers,
+                                 std::vector<TaskStatus::Wait>& waits) {
+  std::vector<std::pair<std::int64_t, std::shared_ptr<PartRun>>> running;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [number, step] : steps_)
+      if (step.run != nullptr) running.emplace_back(number, step.run);
+  }
+  for (const auto& [number, run] : running) {
+    TaskStatus::Wait like;
+    like.session = handle_;
+    like.step = number;
+    run->append_waits(workers, like, waits);
+  }
+}
+
+RandomState& WorkerSession::random_state(const std::string& node, std::int64_t op_seed,
+                                         std::optional<std::int64_t> seed) {
+  MutexLock lock(random_mutex_);
+  auto& state = random_states_[node];
+  if (!state) {
+    // As in a local session: with the graph's seed alone each op has a sequence of its own, by its name.
+    const bool seeded = seed.has_value() || op_seed != 0;
+    const auto graph_seed = static_cast<std::uint64_t>(seeded ? seed.value_or(0) : std::random_device()());
+    const auto own_seed =
+        static_cast<std::uint64_t>(op_seed != 0 ? op_seed : crc32c(node.data(), node.size()));
+    state = std::make_unique<RandomState>(graph_seed, own_seed);
+  }
+  return *state;
+}
+
+}  // namespace kolo::detail
