@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -22,11 +24,11 @@ bool is_number(const std::string& host) { return host.find_first_not_of("0123456
 // Numbers and `localhost` need no resolver; `localhost` is 127.0.0.1, where servers of that name listen.
 std::string transport_target(const TaskAddress& address) {
   if (!address.path.empty()) return "unix:" + address.path;
-  const std::string port = ":" + std::to_string(address.port);
-  if (address.host == "localhost") return "ipv4:127.0.0.1" + port;
-  if (is_number(address.host)) return "ipv4:" + address.host + port;
-  if (address.host.find(':') != std::string::npos) return "ipv6:%5B" + address.host + "%5D" + port;
-  return "dns:///" + address.host + port;
+  if (address.host == "localhost") return fmt::format("ipv4:127.0.0.1:{}", address.port);
+  if (is_number(address.host)) return fmt::format("ipv4:{}:{}", address.host, address.port);
+  if (address.host.find(':') != std::string::npos)
+    return fmt::format("ipv6:%5B{}%5D:{}", address.host, address.port);
+  return fmt::format("dns:///{}:{}", address.host, address.port);
 }
 
 grpc::ChannelArguments arguments_for(const TaskAddress& address) {

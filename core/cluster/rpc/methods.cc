@@ -8,7 +8,7 @@ namespace {
 namespace def = kolo::cluster;
 
 // One value at a time: the next is read when the one before has been taken.
-class SetVariables final : public Method, private PayloadTarget {
+class SetVariables final : public Method, public PayloadTarget {
  public:
   explicit SetVariables(VariableCalls calls) : calls_(std::move(calls)) {}
 

@@ -42,7 +42,7 @@ class UnaryMethod final : public Method {
 
 /// One message and payloads there; served when all have come.
 template <typename Request>
-class UploadMethod final : public Method, private PayloadTarget {
+class UploadMethod final : public Method, public PayloadTarget {
  public:
   struct Upload {
     Request request;
@@ -86,7 +86,6 @@ class UploadMethod final : public Method, private PayloadTarget {
   }
   Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
     check(key);
-    Tensor tensor;
     bytes_ += static_cast<std::int64_t>(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
     if (bytes_ > limits_.tensor_bytes)
       throw ResourceExhaustedError("the tensors of a call are limited to {} bytes; {} were announced",

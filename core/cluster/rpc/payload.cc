@@ -1,6 +1,7 @@
 #include <kolo/core/cluster/rpc/payload.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -44,8 +45,6 @@ Shape checked_shape(const PayloadHeader& header) {
 }
 
 }  // namespace
-
-struct PayloadReader::Header : PayloadHeader {};
 
 // The rest of one message.
 class PayloadReader::Pieces {
@@ -97,7 +96,7 @@ void PayloadReader::begin(Pieces& pieces) {
     throw InvalidArgumentError("a payload header of {} bytes came", header_bytes);
   std::string bytes;
   pieces.next(header_bytes, [&](std::string_view piece) { bytes += piece; });
-  Header header;
+  PayloadHeader header;
   parse_message(header, bytes);
 
   bytes_ = header.bytes();
@@ -125,7 +124,7 @@ void PayloadReader::begin(Pieces& pieces) {
   open_ = true;
 }
 
-void PayloadReader::begin_tensor(const Header& header) {
+void PayloadReader::begin_tensor(const PayloadHeader& header) {
   if (header.dtype() > static_cast<std::uint32_t>(DType::string))
     throw InvalidArgumentError("a tensor of type {} came", header.dtype());
   dtype_ = static_cast<DType>(header.dtype());

@@ -14,6 +14,10 @@
 #include <kolo/core/cluster/rpc/limits.h>
 #include <kolo/core/tensor/tensor.h>
 
+namespace kolo::cluster {
+class PayloadHeader;
+}
+
 namespace kolo::detail {
 
 inline constexpr std::size_t kOneMessageBytes = std::size_t{64} << 10;
@@ -44,10 +48,9 @@ class PayloadReader {
   bool between() const { return !open_; }
 
  private:
-  struct Header;
   class Pieces;
   void begin(Pieces& pieces);
-  void begin_tensor(const Header& header);
+  void begin_tensor(const kolo::cluster::PayloadHeader& header);
   void take(Pieces& pieces);
   void complete();
 

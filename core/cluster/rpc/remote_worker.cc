@@ -51,7 +51,7 @@ class PartCall final : public ClientCall {
   Response response_;
 };
 
-class ReceiveCall final : public ClientCall, private PayloadTarget {
+class ReceiveCall final : public ClientCall, public PayloadTarget {
  public:
   ReceiveCall(const BlockingCall::To& to, std::size_t keys, std::shared_ptr<TensorReceiver> receiver)
       : ClientCall(to.channel, to.method, to.task, to.deadline),

@@ -1,0 +1,226 @@
+// A worker and a master that do what a test tells them, behind a real server and real channels.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/cluster/rpc/channel.h>
+#include <kolo/core/cluster/rpc/rpc_server.h>
+
+namespace kolo::detail {
+
+inline Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+inline Deadline soon() { return in(std::chrono::seconds(20)); }
+
+struct FakeCall final : Call {
+  explicit FakeCall(std::function<void()> hook) : on_cancel(std::move(hook)) {}
+  void cancel() override { on_cancel(); }
+  std::function<void()> on_cancel;
+};
+
+/// Keeps what it was asked; what it answers is in its members.
+class FakeWorker final : public Worker, public TensorSource {
+ public:
+  using Done = std::function<void(std::exception_ptr, PartResult)>;
+
+  TaskStatus status(Deadline) override { return answer_status; }
+  void create_session(const WorkerSessionRequest& request, Deadline deadline) override {
+    created = request;
+    given_deadline = deadline;
+    if (on_create) on_create();
+  }
+  void delete_session(const std::string& session, Deadline) override { deleted = session; }
+  std::uint64_t register_part(const PartRequest& request, Deadline) override {
+    registered = request;
+    return 0xfedcba9876543210;
+  }
+  void deregister_part(const std::string& session, std::uint64_t part, Deadline) override {
+    deregistered = {session, part};
+  }
+  std::shared_ptr<Call> run_part(const RunPartRequest& request, Deadline, Done done) override {
+    ran = request;
+    return on_run(request, std::move(done));
+  }
+  std::shared_ptr<Call> receive(const TensorsRequest&, std::shared_ptr<TensorReceiver>) override {
+    throw UnimplementedError("a fake");
+  }
+  std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override {
+    return on_serve(request, std::move(sink));
+  }
+  void cleanup_step(const std::string& session, std::int64_t step, Deadline) override {
+    cleaned = {session, step};
+  }
+  void cleanup_containers(const std::vector<std::string>& containers, Deadline) override {
+    dropped = containers;
+  }
+  void get_variables(const std::string&, const std::vector<VariableKey>& keys,
+                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline) override {
+    asked = keys;
+    for (std::size_t i = 0; i < keys.size(); ++i) on_value(i, variables.at(i));
+  }
+  void set_variables(const std::string&, const std::vector<VariableKey>& keys,
+                     const std::function<Tensor(std::size_t)>& value, Deadline) override {
+    asked = keys;
+    set.clear();
+    for (std::size_t i = 0; i < keys.size(); ++i) set.push_back(value(i));
+  }
+  std::vector<bool> are_initialized(const std::string&, const std::vector<VariableKey>& keys,
+                                    Deadline) override {
+    std::vector<bool> found;
+    for (std::size_t i = 0; i < keys.size(); ++i) found.push_back(i % 2 == 0);
+    return found;
+  }
+  std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)>) override {
+    throw UnimplementedError("a fake");
+  }
+
+  TaskStatus answer_status;
+  WorkerSessionRequest created;
+  Deadline given_deadline;
+  std::function<void()> on_create;
+  std::string deleted;
+  PartRequest registered;
+  std::pair<std::string, std::uint64_t> deregistered;
+  RunPartRequest ran;
+  std::function<std::shared_ptr<Call>(const RunPartRequest&, Done)> on_run;
+  std::function<std::shared_ptr<Call>(const TensorsRequest&, std::shared_ptr<TensorSink>)> on_serve;
+  std::pair<std::string, std::int64_t> cleaned;
+  std::vector<std::string> dropped;
+  std::vector<VariableKey> asked;
+  std::vector<Tensor> variables;
+  std::vector<Tensor> set;
+};
+
+class FakeMaster final : public Master {
+ public:
+  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config, Deadline,
+                                std::stop_token stop) override {
+    created = {graph, config};
+    caller = rpc_caller();
+    if (on_create) on_create(std::move(stop));
+    return {.handle = "00112233445566778899aabbccddeeff", .graph_version = 7};
+  }
+  std::int64_t extend_session(const std::string&, std::int64_t version, const GraphDef& nodes,
+                              Deadline) override {
+    created.first = nodes;
+    return version + 1;
+  }
+  StepResult run_step(const RunStepRequest& request, Deadline, std::stop_token stop) override {
+    ran = request;
+    return on_run(request, std::move(stop));
+  }
+  std::int64_t make_callable(const std::string&, const StepNames& names, Deadline) override {
+    bound = names;
+    return 5;
+  }
+  void release_callable(const std::string&, std::int64_t callable, Deadline) override { released = callable; }
+  void close_session(const std::string& session, Deadline) override {
+    throw AbortedError("Session {} is not found. Possibly, this master has restarted.", session);
+  }
+  std::vector<DeviceAttributes> list_devices(const std::string&, Deadline) override { return devices; }
+  void reset(const std::vector<std::string>& containers, const SessionConfig&, Deadline) override {
+    dropped = containers;
+  }
+  void get_variables(const std::string&, const std::vector<std::string>& names,
+                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline) override {
+    for (std::size_t i = 0; i < names.size(); ++i) on_value(i, Tensor::scalar<float>(static_cast<float>(i)));
+  }
+  void set_variables(const std::string&, const std::vector<std::string>& names,
+                     const std::function<Tensor(std::size_t)>& value, Deadline) override {
+    for (std::size_t i = 0; i < names.size(); ++i) value(i);
+  }
+  std::vector<bool> are_initialized(const std::string&, const std::vector<std::string>& names,
+                                    Deadline) override {
+    return std::vector<bool>(names.size(), true);
+  }
+  std::shared_ptr<Call> watch(const std::string& session,
+                              std::function<void(std::exception_ptr)> ended) override {
+    watched.set_value(session);
+    return std::make_shared<FakeCall>([this, ended = std::move(ended)] {
+      ended(std::make_exception_ptr(CancelledError("the client left")));
+      left.set_value();
+    });
+  }
+
+  std::pair<GraphDef, SessionConfig> created;
+  std::string caller;
+  std::function<void(std::stop_token)> on_create;
+  RunStepRequest ran;
+  std::function<StepResult(const RunStepRequest&, std::stop_token)> on_run;
+  StepNames bound;
+  std::int64_t released = 0;
+  std::vector<DeviceAttributes> devices;
+  std::vector<std::string> dropped;
+  std::promise<std::string> watched;
+  std::promise<void> left;
+};
+
+/// A server of /job:ps/replica:0/task:0 in front of the fakes.
+struct FakeTask {
+  static constexpr std::uint64_t kFingerprint = 0x1234;
+  static RpcServerOptions at(std::string address) {
+    return {.task = "/job:ps/replica:0/task:0", .address = std::move(address)};
+  }
+
+  explicit FakeTask(RpcServerOptions options = at("localhost:0"), bool start_now = true)
+      : server(std::move(options)) {
+    if (start_now) start();
+  }
+  void start() {
+    server.start({.worker = worker,
+                  .tensors = worker,
+                  .master = master,
+                  .cluster_fingerprint = kFingerprint,
+                  .on_watcher = on_watcher});
+  }
+  Caller caller() const {
+    return {.name = "/job:worker/replica:0/task:0", .cluster_fingerprint = kFingerprint};
+  }
+  std::shared_ptr<RemoteWorker> remote_worker() const { return remote_worker(caller()); }
+  std::shared_ptr<RemoteWorker> remote_worker(Caller caller) const {
+    return std::make_shared<RemoteWorker>(make_channel(server.address(), std::move(caller)),
+                                          "/job:ps/replica:0/task:0");
+  }
+  std::shared_ptr<RemoteMaster> remote_master(Caller caller = {}) const {
+    return std::make_shared<RemoteMaster>(make_channel(server.address(), std::move(caller)));
+  }
+
+  FakeWorker worker;
+  FakeMaster master;
+  std::function<void(const std::string&, WatcherEvent)> on_watcher;
+  RpcServer server;
+};
+
+/// Tensors as they come; wait() until the call has ended.
+class KeptTensors final : public TensorReceiver {
+ public:
+  explicit KeptTensors(std::size_t keys) : values(keys), dead(keys, false) {}
+  Tensor memory_for(std::size_t, DType dtype, const Shape& shape) override { return {dtype, shape}; }
+  void arrived(std::size_t key, Tensor value, bool is_dead) override {
+    values[key] = std::move(value);
+    dead[key] = is_dead;
+  }
+  void ended(std::exception_ptr error) override { end_.set_value(std::move(error)); }
+  void wait() {
+    auto end = end_.get_future();
+    if (end.wait_for(std::chrono::seconds(30)) != std::future_status::ready)
+      throw InternalError("the call did not end within 30 s");
+    if (const auto error = end.get()) std::rethrow_exception(error);
+  }
+
+  std::vector<Tensor> values;
+  std::vector<bool> dead;
+
+ private:
+  std::promise<std::exception_ptr> end_;
+};
+
+}  // namespace kolo::detail

@@ -1,0 +1,263 @@
+// The calls of a worker over real gRPC.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "tests/core/cluster/rpc_fakes.h"
+
+namespace kolo::detail {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+GraphDef two_nodes() {
+  GraphDef graph;
+  graph.nodes.push_back({.name = "a", .op = "Placeholder", .inputs = {}, .device = "/job:ps/task:0"});
+  graph.nodes.push_back({.name = "b", .op = "Identity", .inputs = {"a"}});
+  graph.seed = 9;
+  return graph;
+}
+
+TEST(RpcWorker, TellsItsStatus) {
+  FakeTask task;
+  task.worker.answer_status = {.task = "/job:ps/replica:0/task:0",
+                               .version = "1.2",
+                               .cluster_fingerprint = 0xffffffffffffffff,
+                               .devices = {{.name = "/job:ps/replica:0/task:0/device:CPU:0",
+                                            .type = "CPU",
+                                            .memory_bytes = 1 << 30,
+                                            .incarnation = 0x8000000000000001}},
+                               .variable_bytes = 77,
+                               .sessions = {"aa"},
+                               .waits = {{.session = "aa", .step = 3, .node = "n", .op = "QueueDequeue",
+                                          .what = "queue q", .nodes_left = 2}}};
+  const TaskStatus status = task.remote_worker()->status(soon());
+  EXPECT_EQ(status.devices, task.worker.answer_status.devices);
+  EXPECT_EQ(status.cluster_fingerprint, 0xffffffffffffffff);
+  EXPECT_EQ(status.variable_bytes, 77);
+  EXPECT_THAT(status.sessions, ElementsAre("aa"));
+  ASSERT_EQ(status.waits.size(), 1u);
+  EXPECT_EQ(status.waits[0].what, "queue q");
+  EXPECT_EQ(status.waits[0].nodes_left, 2);
+}
+
+TEST(RpcWorker, CarriesASessionsConfigWhole) {
+  FakeTask task;
+  SessionConfig config{.intra_op_parallelism_threads = 3, .inter_op_parallelism_threads = -1};
+  config.session_inter_op_thread_pool = {{.num_threads = 2, .global_name = "g"}};
+  config.gpu_options.per_process_gpu_memory_fraction = 0.25;
+  config.device_count = {{"CPU", 3}};
+  config.virtual_gpus = {{.total_bytes = 5, .transfer_latency = std::chrono::microseconds(6)}};
+  config.device_filters = {"/job:ps"};
+  config.graph_options = {.optimizer_level = OptimizerLevel::l0, .disabled_passes = {"fold"}};
+  config.cluster_def = {{"ps", {{7, "x:70"}}}, {"idle", {}}};
+  config.isolate_session_state = true;
+  task.remote_worker()->create_session({.session = "ab", .master = "/job:w", .config = config}, soon());
+  const SessionConfig& came = task.worker.created.config;
+  EXPECT_EQ(task.worker.created.master, "/job:w");
+  EXPECT_EQ(came.intra_op_parallelism_threads, 3);
+  EXPECT_EQ(came.inter_op_parallelism_threads, -1);
+  EXPECT_EQ(came.session_inter_op_thread_pool.at(0).global_name, "g");
+  EXPECT_EQ(came.gpu_options.per_process_gpu_memory_fraction, 0.25);
+  EXPECT_EQ(came.device_count, config.device_count);
+  EXPECT_EQ(came.virtual_gpus.at(0).transfer_latency.count(), 6);
+  EXPECT_EQ(came.device_filters, config.device_filters);
+  EXPECT_EQ(came.graph_options.optimizer_level, OptimizerLevel::l0);
+  EXPECT_EQ(came.graph_options.disabled_passes, config.graph_options.disabled_passes);
+  EXPECT_EQ(came.cluster_def, config.cluster_def);
+  EXPECT_TRUE(came.isolate_session_state);
+}
+
+TEST(RpcWorker, PassesTheRemainingTimeOn) {
+  FakeTask task;
+  const Deadline deadline = in(std::chrono::seconds(20));
+  task.remote_worker()->create_session({.session = "ab"}, deadline);
+  ASSERT_TRUE(task.worker.given_deadline.has_value());
+  EXPECT_LT(std::chrono::abs(*task.worker.given_deadline - *deadline), std::chrono::seconds(2));
+}
+
+TEST(RpcWorker, RegistersAGraph) {
+  FakeTask task;
+  const PartRequest request{
+      .session = "ab", .graph = two_nodes(), .feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {"b"}};
+  EXPECT_EQ(task.remote_worker()->register_part(request, soon()), 0xfedcba9876543210);
+  EXPECT_EQ(task.worker.registered.graph, request.graph);
+  EXPECT_THAT(task.worker.registered.fetches, ElementsAre("b:0"));
+}
+
+TEST(RpcWorker, SendsTheSmallCalls) {
+  FakeTask task;
+  const auto remote = task.remote_worker();
+  remote->delete_session("ab", soon());
+  remote->deregister_part("ab", 9, soon());
+  remote->cleanup_step("ab", 11, soon());
+  remote->cleanup_containers({"c", "d"}, soon());
+  EXPECT_EQ(task.worker.deleted, "ab");
+  EXPECT_EQ(task.worker.deregistered.second, 9u);
+  EXPECT_EQ(task.worker.cleaned.second, 11);
+  EXPECT_THAT(task.worker.dropped, ElementsAre("c", "d"));
+}
+
+TEST(RpcWorker, RunsAPartAndBringsItsMetadata) {
+  FakeTask task;
+  task.worker.on_run = [](const RunPartRequest&, FakeWorker::Done done) {
+    PartResult result;
+    const auto now = std::chrono::steady_clock::now();
+    result.metadata.step_stats.events.push_back(
+        {.name = "n", .category = "Op", .lane = "CPU:0", .start = now - std::chrono::milliseconds(5), .end = now});
+    result.metadata.memory.push_back({.device = "CPU:0", .planned_bytes = 12});
+    done(nullptr, std::move(result));
+    return std::shared_ptr<Call>();
+  };
+  std::promise<PartResult> ended;
+  const auto call = task.remote_worker()->run_part(
+      {.session = "ab", .part = 3, .step = 4, .request_id = 5, .trace_level = TraceLevel::full_trace, .over = {1, 2}},
+      soon(), [&](std::exception_ptr error, PartResult result) {
+        if (error != nullptr) ended.set_exception(error);
+        else ended.set_value(std::move(result));
+      });
+  const PartResult result = ended.get_future().get();
+  EXPECT_EQ(task.worker.ran.step, 4);
+  EXPECT_THAT(task.worker.ran.over, ElementsAre(1, 2));
+  ASSERT_EQ(result.metadata.step_stats.events.size(), 1u);
+  const auto& event = result.metadata.step_stats.events[0];
+  EXPECT_EQ(event.end - event.start, std::chrono::milliseconds(5));
+  EXPECT_EQ(result.metadata.memory.at(0).planned_bytes, 12u);
+}
+
+TEST(RpcWorker, RefusesARepeatedRequest) {
+  FakeTask task;
+  task.worker.on_run = [](const RunPartRequest&, FakeWorker::Done done) {
+    done(nullptr, {});
+    return std::shared_ptr<Call>();
+  };
+  const auto remote = task.remote_worker();
+  const auto run = [&] {
+    std::promise<void> ended;
+    remote->run_part({.session = "ab", .request_id = 5}, soon(), [&](std::exception_ptr error, PartResult) {
+      if (error != nullptr) ended.set_exception(error);
+      else ended.set_value();
+    });
+    ended.get_future().get();
+  };
+  run();
+  EXPECT_THAT(run, ThrowsMessage<AbortedError>(HasSubstr("Duplicate request")));
+}
+
+TEST(RpcWorker, CancelsAPartThatRuns) {
+  FakeTask task;
+  std::promise<void> runs;
+  task.worker.on_run = [&](const RunPartRequest&, FakeWorker::Done done) -> std::shared_ptr<Call> {
+    auto call = std::make_shared<FakeCall>([done = std::move(done)] {
+      done(std::make_exception_ptr(CancelledError("ended")), {});
+    });
+    runs.set_value();
+    return call;
+  };
+  std::promise<void> ended;
+  const auto call =
+      task.remote_worker()->run_part({.session = "ab"}, soon(), [&](std::exception_ptr error, PartResult) {
+        ended.set_exception(error);
+      });
+  runs.get_future().wait();
+  call->cancel();
+  EXPECT_THROW(ended.get_future().get(), CancelledError);
+}
+
+TEST(RpcWorker, BringsErrorsAsTheyAreWithTheirMark) {
+  FakeTask task;
+  const auto remote = task.remote_worker();
+  task.worker.on_create = [] { throw AlreadyExistsError("there is\na session"); };
+  EXPECT_THAT([&] { remote->create_session({.session = "ab"}, soon()); },
+              ThrowsMessage<AlreadyExistsError>(std::string("there is\na session")));
+  task.worker.on_create = [] { throw ConsequenceError(Code::aborted, "Step 3 is over"); };
+  EXPECT_THAT([&] { remote->create_session({.session = "ab"}, soon()); },
+              ThrowsMessage<ConsequenceError>(HasSubstr("Step 3 is over")));
+  task.worker.on_create = [] { throw InvalidArgumentError("{}", std::string(100'000, 'x')); };
+  EXPECT_THAT([&] { remote->create_session({.session = "ab"}, soon()); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr(std::string(3000, 'x')), HasSubstr("(cut)"))));
+}
+
+TEST(RpcWorker, EndsAtTheDeadline) {
+  FakeTask task;
+  std::promise<void> release;
+  task.worker.on_create = [&] { release.get_future().wait(); };
+  EXPECT_THROW(task.remote_worker()->create_session({.session = "ab"}, in(std::chrono::milliseconds(50))),
+               DeadlineExceededError);
+  release.set_value();
+}
+
+TEST(RpcWorker, RefusesAnotherTaskClusterAndToken) {
+  FakeTask task;
+  RemoteWorker other(make_channel(task.server.address(), task.caller()), "/job:ps/replica:0/task:1");
+  EXPECT_THAT([&] { other.status(soon()); },
+              ThrowsMessage<FailedPreconditionError>(
+                  HasSubstr(task.server.address() + " is /job:ps/replica:0/task:0 of another cluster")));
+  auto caller = task.caller();
+  caller.cluster_fingerprint = 1;
+  EXPECT_THAT([&] { task.remote_worker(caller)->status(soon()); },
+              ThrowsMessage<FailedPreconditionError>(HasSubstr("of another cluster")));
+}
+
+TEST(RpcWorker, ReadsAndWritesVariablesOneByOne) {
+  FakeTask task;
+  const auto remote = task.remote_worker();
+  Tensor large(DType::f32, {700'001});
+  std::iota(large.span<float>().begin(), large.span<float>().end(), 0.f);
+  const std::vector<VariableKey> keys{{"", "a"}, {"box", "b"}, {"", "c"}};
+  task.worker.variables = {Tensor::of<std::string>({2}, {"x", std::string(200'000, 'y')}), Tensor(), large};
+  std::vector<Tensor> came;
+  remote->get_variables("ab", keys, [&](std::size_t, Tensor value) { came.push_back(std::move(value)); }, soon());
+  ASSERT_EQ(came.size(), 3u);
+  EXPECT_EQ(came[0].span<std::string>()[1], std::string(200'000, 'y'));
+  EXPECT_FALSE(came[1]);
+  EXPECT_EQ(came[2].span<float>()[700'000], 700'000.f);
+  EXPECT_EQ(task.worker.asked, keys);
+
+  task.worker.variables.clear();
+  remote->set_variables("ab", keys, [&](std::size_t key) { return came.at(key == 1 ? 0 : key); }, soon());
+  ASSERT_EQ(task.worker.set.size(), 3u);
+  EXPECT_EQ(task.worker.set[2].span<float>()[699'999], 699'999.f);
+  EXPECT_THAT(remote->are_initialized("ab", keys, soon()), ElementsAre(true, false, true));
+}
+
+TEST(RpcWorker, ThrowsWhatAVariablesReaderThrows) {
+  FakeTask task;
+  task.worker.variables = {Tensor::scalar(1.f), Tensor::scalar(2.f)};
+  const std::vector<VariableKey> keys{{"", "a"}, {"", "b"}};
+  EXPECT_THROW(task.remote_worker()->get_variables(
+                   "ab", keys, [](std::size_t, const Tensor&) { throw OutOfRangeError("enough"); }, soon()),
+               OutOfRangeError);
+}
+
+TEST(RpcWorker, TellsWhoWatchesItAndWhoStops) {
+  std::promise<void> connected, stopping;
+  FakeTask task(FakeTask::at("localhost:0"), false);
+  task.on_watcher = [&](const std::string& who, WatcherEvent event) {
+    EXPECT_EQ(who, "/job:worker/replica:0/task:0");
+    if (event == WatcherEvent::connected) connected.set_value();
+    if (event == WatcherEvent::stopping) stopping.set_value();
+    EXPECT_NE(event, WatcherEvent::lost);
+  };
+  task.start();
+  task.worker.answer_status.variable_bytes = 6;
+  std::promise<std::int64_t> stands;
+  std::promise<void> ended;
+  const auto remote = task.remote_worker();
+  const auto watch = remote->watch([&](const TaskStatus* status, std::exception_ptr error) {
+    if (status != nullptr) stands.set_value(status->variable_bytes);
+    else ended.set_exception(error);
+  });
+  connected.get_future().wait();
+  EXPECT_EQ(stands.get_future().get(), 6);
+  remote->say_stopping();
+  stopping.get_future().wait();
+  EXPECT_THROW(ended.get_future().get(), UnavailableError);
+}
+
+}  // namespace
+}  // namespace kolo::detail
