@@ -15,6 +15,7 @@ constexpr std::chrono::seconds kLongest{30};
 
 std::vector<std::string> compose_network_probe(const Options& options, const Surroundings& found) {
   Options probe = options;
+  probe.cluster.clear();
   probe.program = {own_folder() + "/kolo-network-probe"};
   return compose_mpirun(probe, found, false);
 }

@@ -162,6 +162,14 @@ void add_variables(std::vector<std::string>& command, const Options& options, co
   for (const auto& [name, entry] : exports) command.insert(command.end(), {"-x", entry});
 }
 
+std::vector<std::string> addresses_of_tasks(const Options& options, const Surroundings& found) {
+  if (all_ranks_here(options, found)) return free_local_addresses(options.ranks);
+  if (options.hosts.empty())
+    throw InvalidArgumentError(
+        "--cluster needs to know which rank runs on which host; name the hosts by --host or --hostfile");
+  return addresses_on(options.hosts, options.ranks, options.cluster_port);
+}
+
 }  // namespace
 
 Surroundings find_surroundings() {
@@ -202,7 +210,11 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   add_variables(command, options, found, local_ranks);
   command.insert(command.end(), options.mpi_args.begin(), options.mpi_args.end());
   command.insert(command.end(), {"-n", std::to_string(options.ranks)});
-  command.insert(command.end(), options.program.begin(), options.program.end());
+  const std::vector<std::string> program =
+      options.cluster.empty()
+          ? options.program
+          : program_of_tasks(options.cluster, addresses_of_tasks(options, found), options.program);
+  command.insert(command.end(), program.begin(), program.end());
   return command;
 }
 

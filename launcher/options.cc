@@ -38,6 +38,10 @@ po::options_description make_description() {
       "but not before a line of JSON or one that already starts with [rank/size host]")(
       "stop-grace", text("S"), "seconds the ranks have to save after SIGTERM or SIGINT (10)")(
       "restarts", text("N"), "start a failed job again, up to N times (0)")(
+      "cluster", text("ps=N,worker=M"),
+      "each rank is a task, in this order; it finds the cluster and its place there in KOLO_CLUSTER")(
+      "cluster-port", text("P"),
+      "with --cluster on several hosts: the first task of each listens there, the next one on P+1, … (2222)")(
       "export,x", po::value<std::vector<std::string>>()->value_name("NAME[=VALUE]"),
       "hand this variable to the ranks on other hosts; again for more. KOLO_*, OMP_*, PATH and "
       "LD_LIBRARY_PATH always are")("mpi-args", po::value<std::vector<std::string>>()->value_name("\"...\""),
@@ -166,14 +170,28 @@ void read_hosts(Options& options, const po::variables_map& values) {
   if (values.count("hostfile")) options.hosts = read_hostfile(values["hostfile"].as<std::string>());
 }
 
+void read_cluster(Options& options, const po::variables_map& values) {
+  if (values.count("cluster")) options.cluster = parse_cluster(values["cluster"].as<std::string>());
+  if (!values.count("cluster-port")) return;
+  if (options.cluster.empty())
+    throw InvalidArgumentError("--cluster-port belongs to --cluster, which is not given");
+  constexpr int kLastPort = 65535;
+  options.cluster_port = static_cast<int>(
+      whole_number("--cluster-port", values["cluster-port"].as<std::string>(), 1, kLastPort));
+}
+
 void read_ranks(Options& options, const po::variables_map& values) {
   if (values.count("ranks"))
     options.ranks = static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostRanks));
+  else if (!options.cluster.empty()) options.ranks = total_tasks(options.cluster);
   else if (!options.hosts.empty()) options.ranks = total_slots(options.hosts);
   else if (const auto allotted = allotted_ranks()) options.ranks = *allotted;
   else
     throw InvalidArgumentError(
         "the number of ranks is missing; give it, as in: kolorun -n 2 kolo-train --model lenet");
+  if (!options.cluster.empty() && options.ranks != total_tasks(options.cluster))
+    throw InvalidArgumentError("-n {} does not fit --cluster, which has {} tasks; leave -n out",
+                               options.ranks, total_tasks(options.cluster));
   const bool may_overfill = std::find(options.mpi_args.begin(), options.mpi_args.end(), "--oversubscribe") !=
                             options.mpi_args.end();
   if (options.hosts.empty() || may_overfill || options.ranks <= total_slots(options.hosts)) return;
@@ -240,6 +258,7 @@ Options parse_command_line(int argc, const char* const* argv) {
   read_network_check(options, values);
   read_lists(options, values);
   read_hosts(options, values);
+  read_cluster(options, values);
   read_ranks(options, values);
   options.program = std::move(line.program);
   if (options.program.empty() && options.check_network) return options;

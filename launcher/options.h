@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/launcher/cluster_tasks.h>
 #include <kolo/launcher/hosts.h>
 #include <kolo/launcher/network_report.h>
 
@@ -21,6 +22,8 @@ struct Options {
   int restarts = 0;                   // --restarts
   bool dry_run = false;               // --dry-run
   bool quiet = false;                 // -q
+  ClusterJobs cluster;                // --cluster: each rank is a task
+  int cluster_port = 2222;            // --cluster-port: of the first task on each host
   std::vector<std::string> exported;  // -x NAME or -x NAME=VALUE
   std::vector<std::string> mpi_args;  // --mpi-args, split as a shell would
   bool check_network = false;         // --check-network: alone, or before the program

@@ -154,6 +154,16 @@ TEST(Options, RefuseMoreRanksThanSlotsUnlessMpirunMayOverfill) {
   EXPECT_EQ(refusal({"-n", "5", "--host", "a:2,b:2", "--mpi-args", "--oversubscribe", "--", "p"}), "");
 }
 
+TEST(Options, OfAClusterSayHowManyRanksThereAre) {
+  const Options options = parse({"--cluster", "ps=1,worker=2", "prog"});
+  EXPECT_EQ(options.ranks, 3);
+  EXPECT_EQ(options.cluster_port, 2222);
+  EXPECT_EQ(parse({"-n", "3", "--cluster", "ps=1,worker=2", "prog"}).ranks, 3);
+  EXPECT_THAT(refusal({"-n", "2", "--cluster", "ps=1,worker=2", "prog"}), HasSubstr("has 3 tasks"));
+  EXPECT_THAT(refusal({"-n", "2", "--cluster-port", "7", "prog"}), HasSubstr("belongs to --cluster"));
+  EXPECT_THAT(refusal({"--cluster", "ps=1", "--cluster-port", "70000", "prog"}), HasSubstr("--cluster-port"));
+}
+
 TEST(Options, RefuseAHostListBesideAHostfile) {
   EXPECT_THAT(refusal({"--host", "a", "--hostfile", "f", "--", "p"}), HasSubstr("--host and --hostfile"));
 }

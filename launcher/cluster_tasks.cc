@@ -1,0 +1,139 @@
+#include <kolo/launcher/cluster_tasks.h>
+
+#include <fmt/core.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
+
+namespace kolo::launcher {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMostTasks = 1 << 20;
+
+bool is_job_name(std::string_view name) {
+  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+// Ports of this machine's loopback, all held until each is known: no two are the same.
+class FreePorts {
+ public:
+  explicit FreePorts(int count) {
+    for (int i = 0; i < count; ++i) add();
+  }
+  ~FreePorts() {
+    for (const int socket : sockets_) ::close(socket);
+  }
+  FreePorts(const FreePorts&) = delete;
+  FreePorts& operator=(const FreePorts&) = delete;
+  int operator[](int i) const { return ports_[static_cast<std::size_t>(i)]; }
+
+ private:
+  void add() {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket < 0) fail();
+    sockets_.push_back(socket);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(socket, generic, size) != 0 || ::getsockname(socket, generic, &size) != 0) fail();
+    ports_.push_back(ntohs(address.sin_port));
+  }
+  [[noreturn]] static void fail() {
+    throw UnavailableError("--cluster: no free port on 127.0.0.1: {}", std::strerror(errno));
+  }
+
+  std::vector<int> sockets_, ports_;
+};
+
+std::string address(const std::string& host, int port) {
+  const bool is_v6 = host.find(':') != std::string::npos && host[0] != '[';
+  return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+}
+
+// Whose tasks end by themselves; those of other jobs serve until these have ended.
+bool is_worker(const std::string& job) { return job == "chief" || job == "master" || job == "worker"; }
+
+}  // namespace
+
+ClusterJobs parse_cluster(std::string_view text) {
+  ClusterJobs jobs;
+  const auto refuse = [&](const std::string& why) {
+    throw InvalidArgumentError("--cluster \"{}\" is not valid: {}; it is written as in ps=1,worker=3", text,
+                               why);
+  };
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::string entry(text.substr(start, end - start));
+    start = end + 1;
+    const std::size_t equals = entry.find('=');
+    const std::string job = entry.substr(0, equals);
+    const std::int64_t count =
+        equals == std::string::npos ? 0 : parse_int64(entry.substr(equals + 1)).value_or(0);
+    if (!is_job_name(job)) refuse(fmt::format("\"{}\" names no job", entry));
+    if (count < 1 || count > kMostTasks)
+      refuse(fmt::format("\"{}\" has no number of tasks from 1 to {}", entry, kMostTasks));
+    for (const auto& [known, tasks] : jobs)
+      if (known == job) refuse(fmt::format("job \"{}\" is named twice", job));
+    jobs.emplace_back(job, static_cast<int>(count));
+  }
+  return jobs;
+}
+
+int total_tasks(const ClusterJobs& jobs) {
+  int total = 0;
+  for (const auto& [job, tasks] : jobs) total += tasks;
+  return total;
+}
+
+std::vector<std::string> free_local_addresses(int count) {
+  const FreePorts ports(count);
+  std::vector<std::string> all;
+  for (int i = 0; i < count; ++i) all.push_back(address("127.0.0.1", ports[i]));
+  return all;
+}
+
+std::vector<std::string> addresses_on(const std::vector<Host>& hosts, int ranks, int first_port) {
+  const std::vector<int> counts = ranks_per_host(hosts, ranks);
+  std::vector<std::string> all;
+  for (std::size_t host = 0; host < counts.size(); ++host)
+    for (int i = 0; i < counts[host]; ++i) all.push_back(address(hosts[host].name, first_port + i));
+  return all;
+}
+
+std::vector<std::string> program_of_tasks(const ClusterJobs& jobs, const std::vector<std::string>& addresses,
+                                          const std::vector<std::string>& program) {
+  json cluster = json::object();
+  std::string ranks;
+  std::size_t rank = 0;
+  for (const auto& [job, tasks] : jobs)
+    for (int index = 0; index < tasks; ++index, ++rank) {
+      cluster[job].push_back(addresses[rank]);
+      ranks += fmt::format("{}) task='{}'{};; ", rank, json{{"type", job}, {"index", index}}.dump(),
+                           is_worker(job) ? "" : " KOLO_END_WITH_WORKERS=1; export KOLO_END_WITH_WORKERS");
+    }
+  // Which rank it is mpirun tells each process alone, in its environment.
+  const std::string script = fmt::format(
+      "case $OMPI_COMM_WORLD_RANK in {}esac; KOLO_CLUSTER='{{\"cluster\":{},\"task\":'\"$task\"'}}'; "
+      "export KOLO_CLUSTER; exec \"$@\"",
+      ranks, cluster.dump());
+  std::vector<std::string> words = {"sh", "-c", script, "kolorun"};
+  words.insert(words.end(), program.begin(), program.end());
+  return words;
+}
+
+}  // namespace kolo::launcher
