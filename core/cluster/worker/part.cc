@@ -42,7 +42,7 @@ void Part::import(const PartRequest& request) {
     const OpSchema& schema = find_op(node.op);
     if (schema.is_reducing_over_ranks())
       throw UnimplementedError("{} ({}) reduces over MPI ranks", node.name, node.op);
-    if (schema.attrs().count("sender") > 0) node.attrs["sender"] = around_.master;
+    if (schema.attrs().count("sender") > 0) node.attrs.insert_or_assign("sender", around_.master);
   }
   graph_.admit_transfers();
   import_graph_def(Scope(graph_), graph);

@@ -41,7 +41,9 @@ TransferKey parse_transfer_key(const std::string& text) {
   const std::vector<std::string> fields = fields_of(text);
   if (fields.size() != 5 || !is_device(fields[0]) || !is_device(fields[2]) || fields[1].size() != 16)
     throw refuse();
-  TransferKey key{.send_device = fields[0], .recv_device = fields[2]};
+  TransferKey key;
+  key.send_device = fields[0];
+  key.recv_device = fields[2];
   const char* const end = fields[1].data() + fields[1].size();
   const auto [stopped, error] = std::from_chars(fields[1].data(), end, key.incarnation, 16);
   const auto at = fields[3].rfind('@');
