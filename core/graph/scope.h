@@ -42,8 +42,9 @@ class Scope {
   /// unless `ignore_existing`. Throws InvalidArgumentError if `op` is empty.
   Scope colocate_with(Operation op, bool ignore_existing = false) const;
 
-  /// Variables, queues and accumulators made in it are kept in the container `name`, in place of an outer one; "" is the
-  /// default container. Making one throws InvalidArgumentError `container contains invalid characters: <c>`.
+  /// Variables, queues and accumulators made in it are kept in the container `name`, in place of an outer
+  /// one; "" is the default container. Making one throws InvalidArgumentError `container contains invalid
+  /// characters: <c>`.
   Scope container(const std::string& name) const;
 
   /// Nodes made in it happen only in steps in which `guard`, an op that guards a branch, lets them; leaves

@@ -87,7 +87,9 @@ Variable::Variable(const Scope& s, Output initial_value, VariableOptions options
   // Control dependencies are for what runs in a step; waiting for one would make initialisation run half the
   // graph.
   const Scope free = s.without_control_dependencies();
-  AttrMap attrs = {{"dtype", initial_value.dtype()}, {"shape", shape}, {"local", options.local},
+  AttrMap attrs = {{"dtype", initial_value.dtype()},
+                   {"shape", shape},
+                   {"local", options.local},
                    {"shared_name", std::move(options.shared_name)}};
   storage_ = free.add("Variable", {}, std::move(attrs), wished).node;
   // Full names: the storage's is unique, so these are.

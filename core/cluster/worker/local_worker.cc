@@ -13,8 +13,7 @@ namespace {
 class RunningPart final : public Call {
  public:
   void cancel() override {
-    cancellation.cancel(
-        std::make_exception_ptr(ConsequenceError(Code::cancelled, "the step was cancelled")));
+    cancellation.cancel(std::make_exception_ptr(ConsequenceError(Code::cancelled, "the step was cancelled")));
   }
   StepCancellation cancellation;
 };
@@ -56,17 +55,17 @@ std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, Deadl
     return call;
   }
   // Not by owning the worker, whose end waits for this thread.
-  impl_->threads().run([impl = impl_.get(), call, admitted = std::move(admitted), request, deadline,
-                        done = std::move(done)] {
-    PartResult result;
-    std::exception_ptr error;
-    try {
-      result = impl->run(admitted, request, deadline, call->cancellation);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    done(error, std::move(result));
-  });
+  impl_->threads().run(
+      [impl = impl_.get(), call, admitted = std::move(admitted), request, deadline, done = std::move(done)] {
+        PartResult result;
+        std::exception_ptr error;
+        try {
+          result = impl->run(admitted, request, deadline, call->cancellation);
+        } catch (...) {
+          error = std::current_exception();
+        }
+        done(error, std::move(result));
+      });
   return call;
 }
 
@@ -118,8 +117,7 @@ void LocalWorker::set_variables(const std::string& session, const std::vector<Va
     auto variable = held->variables().find(keys[i]);
     // No step has needed it yet: where its graph wants it is known when one does.
     if (!variable)
-      variable =
-          held->variables().find_or_make(keys[i], given.dtype(), given.shape(), *state.devices.host());
+      variable = held->variables().find_or_make(keys[i], given.dtype(), given.shape(), *state.devices.host());
     set_value(*variable, given);
   }
 }

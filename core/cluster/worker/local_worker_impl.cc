@@ -7,7 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/worker/local_worker_internal.h>
-#include <kolo/core/cluster/worker/partition.h>
+#include <kolo/core/cluster/worker/transfer_key.h>
 #include <kolo/core/device/device_set.h>
 
 namespace kolo::detail {
@@ -141,8 +141,8 @@ void LocalWorker::Impl::remove_session(const std::string& handle) {
     session = std::move(found->second);
     sessions_.erase(found);
   }
-  session->close(
-      std::make_exception_ptr(ConsequenceError(Code::cancelled, fmt::format("session {} is closed", handle))));
+  session->close(std::make_exception_ptr(
+      ConsequenceError(Code::cancelled, fmt::format("session {} is closed", handle))));
 }
 
 std::shared_ptr<WorkerSession> LocalWorker::Impl::session(const std::string& handle) {
@@ -208,7 +208,8 @@ void LocalWorker::Impl::check_keys(const std::vector<std::string>& keys) const {
       throw InvalidArgumentError("{} has no device {}", options_.task, key.send_device);
     if (device->incarnation != key.incarnation)
       throw AbortedError(
-          "RecvTensor expects a different device incarnation: {} vs. {}. Your worker job (\"{}\") was probably "
+          "RecvTensor expects a different device incarnation: {} vs. {}. Your worker job (\"{}\") was "
+          "probably "
           "restarted. Check your worker job for the reason why it was restarted.",
           key.incarnation, device->incarnation, options_.task);
   }

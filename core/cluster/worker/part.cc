@@ -4,7 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/worker/net_ops.h>
-#include <kolo/core/cluster/worker/partition.h>
+#include <kolo/core/cluster/worker/transfer_key.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/compile.h>
 

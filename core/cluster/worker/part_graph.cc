@@ -5,6 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/worker/part_graph_internal.h>
+#include <kolo/core/cluster/worker/transfer_key.h>
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/graph/loop_nodes.h>
 
@@ -134,8 +135,8 @@ std::string PartGraphs::inner_device(const Node& inner, const StepNode& loop) co
   const DeviceSpec task{.job = host.job, .replica = host.replica, .task = host.task, .type = {}, .index = {}};
   const auto spans = [&](const DeviceSpec& other) {
     const DeviceSpec whole = merge_scopes(task, {other.job, other.replica, other.task, {}, {}});
-    throw InvalidArgumentError("The loop {} spans {} and {}; pin it to one task", loop.name,
-                               task.to_string(), whole.to_string());
+    throw InvalidArgumentError("The loop {} spans {} and {}; pin it to one task", loop.name, task.to_string(),
+                               whole.to_string());
   };
   if (!task.is_compatible_with(device)) spans(device);
   // A variable of the step has its place already.
@@ -178,7 +179,8 @@ void PartGraphs::name_ends() {
   for (const StepValue fetch : step_.fetches) {
     if (fetch.node < 0) continue;
     followed[fetch.node] = true;
-    parts_[options_.master].fetches.push_back(fmt::format("{}:{}", step_.nodes[fetch.node].name, fetch.output));
+    parts_[options_.master].fetches.push_back(
+        fmt::format("{}:{}", step_.nodes[fetch.node].name, fetch.output));
   }
   for (std::size_t i = 0; i < step_.nodes.size(); ++i)
     if (const StepNode& node = step_.nodes[i]; !followed[i] && node.schema->name() != kFeedOp)

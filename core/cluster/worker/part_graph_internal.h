@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/cluster/worker/partition.h>
+#include <kolo/core/cluster/worker/step_part.h>
+#include <kolo/core/passes/step_graph.h>
 
 namespace kolo::detail {
 

@@ -26,7 +26,10 @@ std::string host_of_task(const std::string& task) { return task + "/device:CPU:0
 class Cut {
  public:
   Cut(const StepGraph& step, const PartitionOptions& options)
-      : options_(options), graph_(with_kept_values(step)), versions_(graph_), skipped_(can_be_skipped(graph_)) {
+      : options_(options),
+        graph_(with_kept_values(step)),
+        versions_(graph_),
+        skipped_(can_be_skipped(graph_)) {
     for (const StepNode& node : graph_.nodes) names_.take(node.name);
     for (const StepNode& node : graph_.nodes)
       if (node.origin != nullptr)
@@ -137,12 +140,12 @@ class Cut {
     const bool conditional = skipped_[of];
     std::vector<StepValue> inputs = {sent};
     if (conditional) inputs.push_back(always(from));
-    const int send =
-        graph_.add(kNetSendOp, names_.unique(name + "/_NetSend"), std::move(inputs), {{"key", key}}, behind + 1);
+    const int send = graph_.add(kNetSendOp, names_.unique(name + "/_NetSend"), std::move(inputs),
+                                {{"key", key}}, behind + 1);
     graph_.nodes[send].device = host_of_task(from);
-    const int recv = graph_.add(
-        conditional ? kNetRecvIfOp : kNetRecvOp, names_.unique(name + "/_NetRecv"), {},
-        {{"key", key}, {"dtype", graph_.dtype(sent)}, {"shape", graph_.shape(sent)}}, behind + 2);
+    const int recv =
+        graph_.add(conditional ? kNetRecvIfOp : kNetRecvOp, names_.unique(name + "/_NetRecv"), {},
+                   {{"key", key}, {"dtype", graph_.dtype(sent)}, {"shape", graph_.shape(sent)}}, behind + 2);
     graph_.nodes[recv].device = host_of_task(to);
     parts_[from].sends[to].push_back(key);
     parts_[to].receives[from].push_back(key);

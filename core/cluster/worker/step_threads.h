@@ -1,4 +1,5 @@
-// Threads on which a worker runs its parts of steps: as many as there are at one time, kept from step to step.
+// Threads on which a worker runs its parts of steps: as many as there are at one time, kept from step to
+// step.
 #pragma once
 
 #include <deque>

@@ -1,3 +1,5 @@
+#include <kolo/core/cluster/worker/transfer_key.h>
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -5,7 +7,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
-#include <kolo/core/cluster/worker/partition.h>
 #include <kolo/core/device/device_name.h>
 
 namespace kolo::detail {

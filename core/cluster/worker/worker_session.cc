@@ -30,17 +30,16 @@ WorkerSession::WorkerSession(const WorkerSessionRequest& request, const TaskStat
       own_containers_(request.config.isolate_session_state ? std::make_unique<Containers>() : nullptr) {}
 
 std::uint64_t WorkerSession::add_part(const PartRequest& request) {
-  const PartSurroundings around{
-      .devices = task_.devices,
-      .variables = variables(),
-      .containers = own_containers_ ? *own_containers_ : task_.containers,
-      .random_state = [this](const std::string& node, std::int64_t op_seed,
-                             std::optional<std::int64_t> seed) -> RandomState& {
-        return random_state(node, op_seed, seed);
-      },
-      .intra_op_threads = task_.intra_op_threads,
-      .master = master_,
-      .config = config_};
+  const PartSurroundings around{.devices = task_.devices,
+                                .variables = variables(),
+                                .containers = own_containers_ ? *own_containers_ : task_.containers,
+                                .random_state = [this](const std::string& node, std::int64_t op_seed,
+                                                       std::optional<std::int64_t> seed) -> RandomState& {
+                                  return random_state(node, op_seed, seed);
+                                },
+                                .intra_op_threads = task_.intra_op_threads,
+                                .master = master_,
+                                .config = config_};
   auto part = std::make_shared<Part>(request, around);
   MutexLock lock(mutex_);
   if (closed_) std::rethrow_exception(closed_);
@@ -51,8 +50,7 @@ std::uint64_t WorkerSession::add_part(const PartRequest& request) {
 std::shared_ptr<Part> WorkerSession::part(std::uint64_t id) {
   MutexLock lock(mutex_);
   const auto found = parts_.find(id);
-  if (found == parts_.end())
-    throw NotFoundError("session {} has no part {} on {}", handle_, id, task_.task);
+  if (found == parts_.end()) throw NotFoundError("session {} has no part {} on {}", handle_, id, task_.task);
   return found->second;
 }
 

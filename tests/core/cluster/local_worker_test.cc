@@ -64,8 +64,8 @@ TEST_F(LocalWorkers, DropTheContainersThatAreNamed) {
   session.run({u.initializer(), v.initializer()});
   cluster_[kPs0].cleanup_containers({"exp1"}, {});
   EXPECT_THAT([&] { session.run({u}); },
-              ThrowsMessage<FailedPreconditionError>(AllOf(StartsWith("From " + kPs0 + ":\n"),
-                                                           HasSubstr("uninitialized value u"))));
+              ThrowsMessage<FailedPreconditionError>(
+                  AllOf(StartsWith("From " + kPs0 + ":\n"), HasSubstr("uninitialized value u"))));
   EXPECT_EQ(session.run({v}).at(0).value<float>(), 4.0f);
   cluster_[kPs0].cleanup_containers({}, {});
   EXPECT_THAT([&] { session.run({v}); },
@@ -110,11 +110,15 @@ TEST_F(LocalWorkers, ShareWhatHasOneSharedName) {
 TEST_F(LocalWorkers, TellTheErrorOfTheKernelThatFailed) {
   const FIFOQueue queue(s_.device(kWorker0).named("q"), {DType::f32}, {.shapes = {Shape()}});
   const Output waits = dequeue(s_.device(kWorker0), queue)[0];
-  const Output fails = s_.device(kPs1).add("FailForTest", {constant(s_.device(kPs1), 1.0f)}, {}, "culprit").output(0);
+  const Output fails =
+      s_.device(kPs1).add("FailForTest", {constant(s_.device(kPs1), 1.0f)}, {}, "culprit").output(0);
   SmallSession session(cluster_, graph_, kWorker1, "a");
-  EXPECT_THAT([&] { session.run({waits, fails}); },
-              ThrowsMessage<InvalidArgumentError>(AllOf(StartsWith("From " + kPs1 + ":\n"), HasSubstr("bad k"),
-                                                        HasSubstr("culprit"), HasSubstr("FailForTest"))));
+  EXPECT_THAT(
+      [&] {
+        session.run({waits, fails});
+      },
+      ThrowsMessage<InvalidArgumentError>(AllOf(StartsWith("From " + kPs1 + ":\n"), HasSubstr("bad k"),
+                                                HasSubstr("culprit"), HasSubstr("FailForTest"))));
   EXPECT_THAT(cluster_[kWorker0].status().waits, IsEmpty());
   EXPECT_EQ(session.run({constant(s_.device(kWorker0), 2.0f)}).at(0).value<float>(), 2.0f);
 }
@@ -125,8 +129,7 @@ TEST_F(LocalWorkers, ShowOneStateOfAVariableThatOthersUpdate) {
   const Scope ps = s_.device(kPs0);
   const Variable v(ps.named("v"), zeros(ps, DType::f32, {kElements}));
   std::vector<Output> assigns;
-  for (int i = 1; i <= 4; ++i)
-    assigns.push_back(assign(ps, v, fill(ps, DType::f32, {kElements}, i)));
+  for (int i = 1; i <= 4; ++i) assigns.push_back(assign(ps, v, fill(ps, DType::f32, {kElements}, i)));
   SmallSession reader(cluster_, graph_, kWorker0, "reader"), on_ps(cluster_, graph_, kPs0, "on_ps");
   reader.run({v.initializer()});
   std::atomic<bool> stop = false;
@@ -165,7 +168,10 @@ TEST_F(LocalWorkers, RefuseARequestThatComesTwice) {
   auto parts = session.cut({x});
   const auto part = cluster_[kWorker0].register_part(
       {.session = "a", .graph = parts[0].graph, .feeds = {}, .fetches = parts[0].fetches, .targets = {}}, {});
-  RunPartRequest request{.session = "a", .part = part, .step = 7};
+  RunPartRequest request;
+  request.session = "a";
+  request.part = part;
+  request.step = 7;
   request.request_id = 1ull << 60;
   StepCancellation cancellation;
   EXPECT_THAT(cluster_[kWorker0].run_part_here(request, {}, cancellation).fetches, SizeIs(1));
@@ -177,10 +183,10 @@ TEST_F(LocalWorkers, RefuseARequestThatComesTwice) {
 }
 
 TEST_F(LocalWorkers, SayWhichSessionTheyDoNotKnow) {
-  EXPECT_THAT([&] { cluster_[kPs0].deregister_part("ff", 1, {}); },
-              ThrowsMessage<AbortedError>(
-                  HasSubstr("Session handle is not found: ff. Possibly this worker (\"" + kPs0 +
-                            "\") just restarted.")));
+  EXPECT_THAT(
+      [&] { cluster_[kPs0].deregister_part("ff", 1, {}); },
+      ThrowsMessage<AbortedError>(HasSubstr("Session handle is not found: ff. Possibly this worker (\"" +
+                                            kPs0 + "\") just restarted.")));
 }
 
 struct Collected final : TensorReceiver {
@@ -203,21 +209,24 @@ TEST_F(LocalWorkers, TellWhoAsksForAnotherLifeOfADevice) {
   SmallSession session(cluster_, graph_, kWorker0, "a");
   const auto receiver = std::make_shared<Collected>();
   auto ended = receiver->end.get_future();
-  cluster_[kPs0].receive({.session = "a",
-                          .step = 1,
-                          .receiver = kWorker0,
-                          .keys = {fmt::format("{}/device:CPU:0;{:016x};{}/device:CPU:0;x:0@0;0:0", kPs0, 1,
-                                               kWorker0)}},
-                         receiver);
-  EXPECT_THAT(text_of(ended.get()), AllOf(HasSubstr("RecvTensor expects a different device incarnation: 1 vs. "),
-                                          HasSubstr("Your worker job (\"" + kPs0 + "\") was probably restarted")));
+  cluster_[kPs0].receive(
+      {.session = "a",
+       .step = 1,
+       .receiver = kWorker0,
+       .keys = {fmt::format("{}/device:CPU:0;{:016x};{}/device:CPU:0;x:0@0;0:0", kPs0, 1, kWorker0)}},
+      receiver);
+  EXPECT_THAT(text_of(ended.get()),
+              AllOf(HasSubstr("RecvTensor expects a different device incarnation: 1 vs. "),
+                    HasSubstr("Your worker job (\"" + kPs0 + "\") was probably restarted")));
 }
 
 TEST_F(LocalWorkers, EndRequestsOfAStepThatIsForgotten) {
   SmallSession session(cluster_, graph_, kWorker0, "a");
   const auto receiver = std::make_shared<Collected>();
   auto ended = receiver->end.get_future();
-  cluster_[kPs0].receive({.session = "a", .step = 5, .receiver = kWorker0,
+  cluster_[kPs0].receive({.session = "a",
+                          .step = 5,
+                          .receiver = kWorker0,
                           .keys = {fmt::format("{}/device:CPU:0;{:016x};{}/device:CPU:0;x:0@0;0:0", kPs0,
                                                cluster_[kPs0].status().devices[0].incarnation, kWorker0)}},
                          receiver);
@@ -231,7 +240,8 @@ TEST_F(LocalWorkers, TellWhoseGradientsAreMissing) {
   const Scope ps = s_.device(kPs0);
   const ConditionalAccumulator sum(ps.named("w/grad_accum"), DType::f32, {});
   const Output mean = take_grad(ps, sum, 2);
-  const Operation push = apply_grad(ps, sum, constant(s_, 3.0f), constant(s_, Tensor::scalar<std::int64_t>(0)));
+  const Operation push =
+      apply_grad(ps, sum, constant(s_, 3.0f), constant(s_, Tensor::scalar<std::int64_t>(0)));
   SmallSession chief(cluster_, graph_, kWorker0, "chief"), other(cluster_, graph_, kWorker1, "other");
   auto taken = std::async(std::launch::async, [&] { return chief.run({mean}).at(0).value<float>(); });
   EXPECT_THAT(first_wait(kPs0).what, HasSubstr("\"w/grad_accum\" has 0 of 2 gradients"));
@@ -251,7 +261,8 @@ TEST_F(LocalWorkers, CancelWhoWaitsInAContainerThatIsDropped) {
   auto taken = std::async(std::launch::async, [&] { session.run({next}); });
   EXPECT_THAT(first_wait(kPs0).what, HasSubstr("queue \"jobs\""));
   cluster_[kPs0].cleanup_containers({}, {});
-  EXPECT_THAT([&] { taken.get(); }, ThrowsMessage<CancelledError>(HasSubstr("Dequeue operation was cancelled")));
+  EXPECT_THAT([&] { taken.get(); },
+              ThrowsMessage<CancelledError>(HasSubstr("Dequeue operation was cancelled")));
 }
 
 TEST_F(LocalWorkers, EndStepsAndWatchesWhenTheyShutDown) {

@@ -57,7 +57,7 @@ TEST_F(Partition, SendsAValueOncePerTask) {
 
 // Row 12, with fewer bytes.
 TEST_F(Partition, SendsAValueOnceToATaskWithSeveralReaders) {
-  SmallCluster cluster({kPs0, kWorker0}, {.virtual_gpus = {{.total_bytes = 1 << 20}}});
+  SmallCluster cluster({kPs0, kWorker0}, {.virtual_gpus = {{}}});
   const Output value = constant(s_.device(kPs0 + "/device:CPU:0"), Tensor::of<float>({2}, {1, 2}));
   std::vector<Fetch> readers;
   for (int i = 0; i < 5; ++i) readers.push_back(add(s_.device(kWorker0 + "/device:CPU:0"), value, value));
@@ -73,14 +73,16 @@ TEST_F(Partition, SpellsKeysWithDevicesIncarnationAndUpdates) {
   const auto parts = session.cut({k});
   const std::string key = part(parts, kPs1).sends.at(kWorker1).at(0);
   const std::uint64_t incarnation = cluster_[kPs1].status().devices.at(0).incarnation;
-  EXPECT_EQ(key, fmt::format("{}/device:CPU:0;{:016x};{}/device:CPU:0;k:0@0;0:0", kPs1, incarnation, kWorker1));
+  EXPECT_EQ(key,
+            fmt::format("{}/device:CPU:0;{:016x};{}/device:CPU:0;k:0@0;0:0", kPs1, incarnation, kWorker1));
   EXPECT_EQ(to_string(parse_transfer_key(key)), key);
 }
 
 TEST_F(Partition, RefusesKeysThatAreNone) {
   for (const char* text : {"", ";;;;", "a;b;c;d;e", "/job:a/replica:0/task:0/device:CPU:0;0;x;y@0;0:0"})
     EXPECT_THAT([&] { parse_transfer_key(text); },
-                ThrowsMessage<InvalidArgumentError>(HasSubstr("Invalid rendezvous key"))) << text;
+                ThrowsMessage<InvalidArgumentError>(HasSubstr("Invalid rendezvous key")))
+        << text;
 }
 
 // Row 13.
@@ -126,10 +128,9 @@ TEST_F(Partition, TakesALoopAlongWithWhatItCaptures) {
 TEST_F(Partition, RefusesALoopOnSeveralTasks) {
   const Scope worker = s_.device(kWorker1);
   const Outputs sum = while_loop(
-      worker.named("sums"), [](const Scope& s, const Outputs& v) { return less(s, v[0], constant(s, 10.0f)); },
-      [&](const Scope& s, const Outputs& v) {
-        return Outputs{add(s.device(kPs0), v[0], constant(s, 1.0f))};
-      },
+      worker.named("sums"),
+      [](const Scope& s, const Outputs& v) { return less(s, v[0], constant(s, 10.0f)); },
+      [&](const Scope& s, const Outputs& v) { return Outputs{add(s.device(kPs0), v[0], constant(s, 1.0f))}; },
       {constant(worker, 0.0f)});
   SmallSession session(cluster_, graph_, kWorker0, "s");
   EXPECT_THAT([&] { session.cut({sum[0]}); },
@@ -142,9 +143,10 @@ TEST_F(Partition, RefusesOpsThatReduceOverRanks) {
   const auto reduced =
       group_allreduce(s_.named("grads"), {constant(s_, Tensor::of<float>({2}, {1, 2}))}, {"w"});
   SmallSession session(cluster_, graph_, kWorker0, "s");
-  EXPECT_THAT([&] { session.cut({reduced[0]}); },
-              ThrowsMessage<UnimplementedError>(HasSubstr(
-                  "grads (GroupAllReduce) reduces over MPI ranks and cannot run in a session on grpc://here:1")));
+  EXPECT_THAT(
+      [&] { session.cut({reduced[0]}); },
+      ThrowsMessage<UnimplementedError>(HasSubstr(
+          "grads (GroupAllReduce) reduces over MPI ranks and cannot run in a session on grpc://here:1")));
 }
 
 TEST_F(Partition, FedValuesEnterAtTheMaster) {

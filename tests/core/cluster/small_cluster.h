@@ -2,6 +2,7 @@
 // tasks do for a step.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -118,7 +119,10 @@ class SmallSession {
     std::vector<std::shared_ptr<Call>> calls(parts.size());
     std::vector<std::future<Outcome>> outcomes;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      RunPartRequest request{.session = handle_, .part = parts[i].second, .step = step};
+      RunPartRequest request;
+      request.session = handle_;
+      request.part = parts[i].second;
+      request.step = step;
       request.request_id = ++requests_;
       if (parts[i].first == master_)
         for (const auto& [output, value] : feeds) request.feeds.push_back(value);
@@ -136,7 +140,8 @@ class SmallSession {
     std::vector<bool> done(parts.size(), false);
     for (std::size_t left = parts.size(); left > 0;) {
       for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (done[i] || outcomes[i].wait_for(std::chrono::milliseconds(5)) != std::future_status::ready) continue;
+        if (done[i] || outcomes[i].wait_for(std::chrono::milliseconds(5)) != std::future_status::ready)
+          continue;
         done[i] = true, --left;
         Outcome outcome = outcomes[i].get();
         if (parts[i].first == master_) fetched = std::move(outcome.result.fetches);
