@@ -110,7 +110,7 @@ ListenPlan plan_listening(const std::string& address, const std::string& bind_ad
     if (failed != 0) throw_refused(fmt::format("{} port {}: {}", ip, own.port, std::strerror(failed)));
     plan.only_this_machine = plan.only_this_machine && !everywhere && is_loopback(*entry);
     const bool six = entry->ai_family == AF_INET6;
-    plan.targets.push_back(fmt::format("{}{}{}:{}", six ? "ipv6:%5B" : "ipv4:", ip, six ? "%5D" : "", own.port));
+    plan.targets.push_back(fmt::format("{}{}{}:{}", six ? "[" : "", ip, six ? "]" : "", own.port));
     if (own.port == 0 || everywhere) break;  // several would get several ports; gRPC takes both families
   }
   if (plan.targets.empty())

@@ -34,11 +34,15 @@ struct KeptTransport {
     }
     grpc_init();
     channel = grpc::CreateChannel("ipv4:127.0.0.1:9", nullptr);  // no credentials: it never connects
-    grpc::GenericStub(channel).UnaryCall(&context, "/kolo/none", {}, &message, &message, [](grpc::Status) {});
+    const grpc::Slice nothing("");
+    request = grpc::ByteBuffer(&nothing, 1);
+    grpc::GenericStub(channel).UnaryCall(&context, "/kolo/none", {}, &request, &response,
+                                         [](const grpc::Status&) {});
   }
   std::shared_ptr<grpc::Channel> channel;
   grpc::ClientContext context;
-  grpc::ByteBuffer message;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer response;
 };
 
 grpc::StatusCode status_code(Code code) {

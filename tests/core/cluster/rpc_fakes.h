@@ -20,6 +20,28 @@ namespace kolo::detail {
 inline Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
 inline Deadline soon() { return in(std::chrono::seconds(20)); }
 
+inline WorkerSessionRequest session_request(SessionConfig config = {}) {
+  return {.session = "ab", .master = "/job:worker/replica:0/task:0", .config = std::move(config)};
+}
+inline RunPartRequest part_request(std::uint64_t request_id = 0) {
+  RunPartRequest request;
+  request.session = "ab";
+  request.part = 3;
+  request.step = 4;
+  request.request_id = request_id;
+  return request;
+}
+inline TensorsRequest tensors_request(std::vector<std::string> keys) {
+  return {.session = "ab", .step = 1, .receiver = "/job:worker/replica:0/task:0", .keys = std::move(keys)};
+}
+inline NodeDef node(std::string name, std::string op, std::vector<std::string> inputs = {}) {
+  NodeDef made;
+  made.name = std::move(name);
+  made.op = std::move(op);
+  made.inputs = std::move(inputs);
+  return made;
+}
+
 struct FakeCall final : Call {
   explicit FakeCall(std::function<void()> hook) : on_cancel(std::move(hook)) {}
   void cancel() override { on_cancel(); }

@@ -29,7 +29,7 @@ std::shared_ptr<KeptTensors> sent(FakeTask& task, const std::vector<Tensor>& val
     return std::shared_ptr<Call>();
   };
   const auto kept = std::make_shared<KeptTensors>(values.size());
-  TensorsRequest request{.session = "ab", .step = 1, .receiver = "/job:worker/replica:0/task:0"};
+  TensorsRequest request = tensors_request({});
   for (std::size_t i = 0; i < values.size(); ++i) request.keys.push_back("key " + std::to_string(i));
   task.remote_worker()->receive(request, kept);
   kept->wait();
@@ -76,7 +76,7 @@ TEST(RpcTensors, ComeWhenTheyExist) {
     return std::shared_ptr<Call>();
   };
   const auto kept = std::make_shared<KeptTensors>(2);
-  task.remote_worker()->receive({.session = "ab", .keys = {"a", "b"}}, kept);
+  task.remote_worker()->receive(tensors_request({"a", "b"}), kept);
   const auto sink = asked.get_future().get();
   sink->put(1, Tensor::scalar(2.f), false, [] {});
   sink->put(0, Tensor::scalar(1.f), false, [] {});
@@ -93,7 +93,7 @@ TEST(RpcTensors, EndWithTheSendersError) {
     return std::shared_ptr<Call>();
   };
   const auto kept = std::make_shared<KeptTensors>(1);
-  task.remote_worker()->receive({.session = "ab", .keys = {"a"}}, kept);
+  task.remote_worker()->receive(tensors_request({"a"}), kept);
   EXPECT_THAT([&] { kept->wait(); }, ThrowsMessage<ConsequenceError>(HasSubstr("Step 7 is over")));
 }
 
@@ -108,7 +108,7 @@ TEST(RpcTensors, TellTheSenderThatTheReceiverHasGone) {
     });
   };
   const auto kept = std::make_shared<KeptTensors>(1);
-  const auto call = task.remote_worker()->receive({.session = "ab", .keys = {"a"}}, kept);
+  const auto call = task.remote_worker()->receive(tensors_request({"a"}), kept);
   asked.get_future().wait();
   call->cancel();
   EXPECT_THROW(kept->wait(), CancelledError);
@@ -133,7 +133,7 @@ TEST(RpcTensors, ReleaseWhatNobodyTakes) {
     std::promise<void> end;
   };
   const auto refusing = std::make_shared<Refusing>();
-  task.remote_worker()->receive({.session = "ab", .keys = {"a"}}, refusing);
+  task.remote_worker()->receive(tensors_request({"a"}), refusing);
   EXPECT_THAT([&] { refusing->end.get_future().get(); },
               ThrowsMessage<ResourceExhaustedError>(HasSubstr("larger than planned")));
   EXPECT_EQ(released.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);

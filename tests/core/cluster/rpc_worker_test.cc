@@ -16,8 +16,8 @@ using ::testing::ThrowsMessage;
 
 GraphDef two_nodes() {
   GraphDef graph;
-  graph.nodes.push_back({.name = "a", .op = "Placeholder", .inputs = {}, .device = "/job:ps/task:0"});
-  graph.nodes.push_back({.name = "b", .op = "Identity", .inputs = {"a"}});
+  graph.nodes = {node("a", "Placeholder"), node("b", "Identity", {"a"})};
+  graph.nodes[0].device = "/job:ps/task:0";
   graph.seed = 9;
   return graph;
 }
@@ -56,9 +56,9 @@ TEST(RpcWorker, CarriesASessionsConfigWhole) {
   config.graph_options = {.optimizer_level = OptimizerLevel::l0, .disabled_passes = {"fold"}};
   config.cluster_def = {{"ps", {{7, "x:70"}}}, {"idle", {}}};
   config.isolate_session_state = true;
-  task.remote_worker()->create_session({.session = "ab", .master = "/job:w", .config = config}, soon());
+  task.remote_worker()->create_session(session_request(config), soon());
   const SessionConfig& came = task.worker.created.config;
-  EXPECT_EQ(task.worker.created.master, "/job:w");
+  EXPECT_EQ(task.worker.created.master, "/job:worker/replica:0/task:0");
   EXPECT_EQ(came.intra_op_parallelism_threads, 3);
   EXPECT_EQ(came.inter_op_parallelism_threads, -1);
   EXPECT_EQ(came.session_inter_op_thread_pool.at(0).global_name, "g");
@@ -75,7 +75,7 @@ TEST(RpcWorker, CarriesASessionsConfigWhole) {
 TEST(RpcWorker, PassesTheRemainingTimeOn) {
   FakeTask task;
   const Deadline deadline = in(std::chrono::seconds(20));
-  task.remote_worker()->create_session({.session = "ab"}, deadline);
+  task.remote_worker()->create_session(session_request(), deadline);
   ASSERT_TRUE(task.worker.given_deadline.has_value());
   EXPECT_LT(std::chrono::abs(*task.worker.given_deadline - *deadline), std::chrono::seconds(2));
 }
@@ -113,10 +113,12 @@ TEST(RpcWorker, RunsAPartAndBringsItsMetadata) {
     done(nullptr, std::move(result));
     return std::shared_ptr<Call>();
   };
+  auto request = part_request();
+  request.trace_level = TraceLevel::full_trace;
+  request.over = {1, 2};
   std::promise<PartResult> ended;
   const auto call = task.remote_worker()->run_part(
-      {.session = "ab", .part = 3, .step = 4, .request_id = 5, .trace_level = TraceLevel::full_trace, .over = {1, 2}},
-      soon(), [&](std::exception_ptr error, PartResult result) {
+      request, soon(), [&](std::exception_ptr error, PartResult result) {
         if (error != nullptr) ended.set_exception(error);
         else ended.set_value(std::move(result));
       });
@@ -138,7 +140,7 @@ TEST(RpcWorker, RefusesARepeatedRequest) {
   const auto remote = task.remote_worker();
   const auto run = [&] {
     std::promise<void> ended;
-    remote->run_part({.session = "ab", .request_id = 5}, soon(), [&](std::exception_ptr error, PartResult) {
+    remote->run_part(part_request(5), soon(), [&](std::exception_ptr error, PartResult) {
       if (error != nullptr) ended.set_exception(error);
       else ended.set_value();
     });
@@ -160,7 +162,7 @@ TEST(RpcWorker, CancelsAPartThatRuns) {
   };
   std::promise<void> ended;
   const auto call =
-      task.remote_worker()->run_part({.session = "ab"}, soon(), [&](std::exception_ptr error, PartResult) {
+      task.remote_worker()->run_part(part_request(), soon(), [&](std::exception_ptr error, PartResult) {
         ended.set_exception(error);
       });
   runs.get_future().wait();
@@ -172,13 +174,13 @@ TEST(RpcWorker, BringsErrorsAsTheyAreWithTheirMark) {
   FakeTask task;
   const auto remote = task.remote_worker();
   task.worker.on_create = [] { throw AlreadyExistsError("there is\na session"); };
-  EXPECT_THAT([&] { remote->create_session({.session = "ab"}, soon()); },
+  EXPECT_THAT([&] { remote->create_session(session_request(), soon()); },
               ThrowsMessage<AlreadyExistsError>(std::string("there is\na session")));
   task.worker.on_create = [] { throw ConsequenceError(Code::aborted, "Step 3 is over"); };
-  EXPECT_THAT([&] { remote->create_session({.session = "ab"}, soon()); },
+  EXPECT_THAT([&] { remote->create_session(session_request(), soon()); },
               ThrowsMessage<ConsequenceError>(HasSubstr("Step 3 is over")));
   task.worker.on_create = [] { throw InvalidArgumentError("{}", std::string(100'000, 'x')); };
-  EXPECT_THAT([&] { remote->create_session({.session = "ab"}, soon()); },
+  EXPECT_THAT([&] { remote->create_session(session_request(), soon()); },
               ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr(std::string(3000, 'x')), HasSubstr("(cut)"))));
 }
 
@@ -186,7 +188,7 @@ TEST(RpcWorker, EndsAtTheDeadline) {
   FakeTask task;
   std::promise<void> release;
   task.worker.on_create = [&] { release.get_future().wait(); };
-  EXPECT_THROW(task.remote_worker()->create_session({.session = "ab"}, in(std::chrono::milliseconds(50))),
+  EXPECT_THROW(task.remote_worker()->create_session(session_request(), in(std::chrono::milliseconds(50))),
                DeadlineExceededError);
   release.set_value();
 }
