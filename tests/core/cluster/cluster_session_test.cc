@@ -52,7 +52,7 @@ TEST_F(ClusterSessionTest, FedAndFetchedTensorGivesTheFedValue) {
   Server server = Server::create_local_server();
   for (const SessionConfig& config : {SessionConfig(), through_socket()}) {
     Session session(graph_, server.target(), config);
-    EXPECT_EQ(session.run(one_, {{one_, Tensor::scalar(7.0f)}}).scalar_value<float>(), 7);
+    EXPECT_EQ(session.run(one_, {{one_, Tensor::scalar(7.0f)}}).value<float>(), 7);
   }
 }
 
@@ -61,7 +61,7 @@ TEST_F(ClusterSessionTest, ResultsAreTheCallersOwn) {
   Session session(graph_, server.target());
   Tensor first = session.run(one_);
   first.span<float>()[0] = 5;
-  EXPECT_EQ(session.run(one_).scalar_value<float>(), 1);
+  EXPECT_EQ(session.run(one_).value<float>(), 1);
 }
 
 TEST_F(ClusterSessionTest, StoppedServerRefusesRuns) {
@@ -91,8 +91,8 @@ TEST_F(ClusterSessionTest, IteratorsRunInTheClientsProcessAlone) {
   Server server = Server::create_local_server();
   const Output element = make_iterator(s_.named("numbers"), std::make_shared<Numbers>())[0];
   Session session(graph_, server.target());
-  EXPECT_EQ(session.run(element).scalar_value<float>(), 1);
-  EXPECT_EQ(session.run(element).scalar_value<float>(), 2);
+  EXPECT_EQ(session.run(element).value<float>(), 1);
+  EXPECT_EQ(session.run(element).value<float>(), 2);
   EXPECT_THAT([&] { Session(graph_, server.target(), through_socket()); },
               ThrowsMessage<InvalidArgumentError>(
                   HasSubstr("(IteratorNext) reads from the client's process; feed its values")));

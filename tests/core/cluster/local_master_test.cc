@@ -113,7 +113,7 @@ TEST_F(LocalMasterTest, RegistersPartsOnceAndNumbersSteps) {
   for (const float step : {1.0f, 2.0f, 3.0f}) {
     const StepResult result = run(session);
     ASSERT_THAT(result.fetches, SizeIs(1));
-    EXPECT_EQ(result.fetches[0].scalar_value<float>(), step);
+    EXPECT_EQ(result.fetches[0].value<float>(), step);
   }
   EXPECT_EQ(ps().count("register"), 1);
   EXPECT_EQ(own().count("register"), 1);
@@ -291,7 +291,7 @@ TEST_F(LocalMasterTest, VariablesAreReadAndWrittenWhereTheyAre) {
                          {});
   std::vector<float> values;
   master().get_variables(
-      session, names, [&](std::size_t, Tensor value) { values.push_back(value.scalar_value<float>()); }, {});
+      session, names, [&](std::size_t, Tensor value) { values.push_back(value.value<float>()); }, {});
   EXPECT_THAT(values, ElementsAre(0, 1));
   EXPECT_EQ(ps().count("set"), 1);
   EXPECT_EQ(own().count("set"), 1);

@@ -24,7 +24,7 @@ using ::testing::ThrowsMessage;
 constexpr std::chrono::seconds kPatience{30};
 
 Output number(const Scope& s, float value) { return constant(s, Tensor::scalar(value)); }
-float value_of(const Tensor& tensor) { return tensor.scalar_value<float>(); }
+float value_of(const Tensor& tensor) { return tensor.value<float>(); }
 
 /// In the process of the master it is called directly, or through a socket.
 class SeveralServers : public ServersTest, public ::testing::WithParamInterface<bool> {
