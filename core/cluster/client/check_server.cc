@@ -14,7 +14,7 @@ std::string check_server(const std::string& target, const ClusterCredentials& cr
                          std::chrono::milliseconds timeout) {
   constexpr std::string_view kPrefix = "grpc://";
   const auto address =
-      parse_task_address(target.starts_with(kPrefix) ? target.substr(kPrefix.size()) : target);
+      detail::parse_task_address(target.starts_with(kPrefix) ? target.substr(kPrefix.size()) : target);
   if (!address || (address->path.empty() && address->port == 0))
     throw InvalidArgumentError("\"{}\" names no server; it must be host:port or grpc://host:port", target);
   detail::Caller caller;

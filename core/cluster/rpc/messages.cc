@@ -151,7 +151,6 @@ def::DeviceDef to_def(const DeviceAttributes& device) {
   def::DeviceDef to;
   to.set_name(device.name);
   to.set_type(device.type);
-  to.set_memory_bytes(device.memory_bytes);
   to.set_incarnation(device.incarnation);
   to.set_description(device.description);
   return to;
@@ -160,7 +159,6 @@ def::DeviceDef to_def(const DeviceAttributes& device) {
 DeviceAttributes from_def(const def::DeviceDef& from) {
   return {.name = checked_name(from.name(), "device's name"),
           .type = checked_name(from.type(), "device type"),
-          .memory_bytes = from.memory_bytes(),
           .incarnation = from.incarnation(),
           .description = checked_name(from.description(), "device's description")};
 }

@@ -34,7 +34,6 @@ std::vector<DeviceAttributes> attributes_of(const DeviceSet& devices) {
   for (const auto& device : devices.devices())
     all.push_back({.name = device->name(),
                    .type = device->type(),
-                   .memory_bytes = 0,
                    .incarnation = random_incarnation(),
                    .description = device->physical_description()});
   return all;

@@ -4,11 +4,7 @@
 
 #include <future>
 
-#include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/math.h>
-#include <kolo/core/ops/variables.h>
-
-#include "scripted_workers.h"
+#include "local_master_fixture.h"
 
 namespace kolo::detail {
 namespace {
@@ -21,73 +17,12 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
-using Clock = std::chrono::steady_clock;
-
-constexpr char kPs[] = "/job:ps/replica:0/task:0";
-constexpr char kWorker0[] = "/job:worker/replica:0/task:0";
-constexpr char kWorker1[] = "/job:worker/replica:0/task:1";
-
-/// A master on worker 0 of a cluster of one ps and two workers. Its graph: b = a + 1 on the ps, where a is
-/// fed, c = b + 1 without device; a variable v on the ps.
-class LocalMasterTest : public ::testing::Test {
- protected:
-  LocalMasterTest() {
-    const Scope s(graph_);
-    a_ = placeholder(s.named("a"), DType::f32, {});
-    b_ = add(s.named("b").device("/job:ps/task:0"), a_, one(s.device("/job:ps/task:0")));
-    c_ = add(s.named("c"), b_, one(s));
-    Variable(s.named("v").device("/job:ps/task:0"), one(s));
-  }
-
-  static Output one(const Scope& s) { return constant(s, Tensor::scalar(1.0f)); }
-
-  LocalMaster& master() {
-    if (!master_) {
-      options_.task = kWorker0;
-      options_.target = "grpc://host:0";
-      options_.find.version = "1";
-      options_.find.cluster_fingerprint = 7;
-      options_.find.retry = 10ms;
-      master_ = std::make_unique<LocalMaster>(options_, peers_);
-    }
-    return *master_;
-  }
-  std::string open(const SessionConfig& config = {}) {
-    return master().create_session(to_graph_def(graph_), config, Clock::now() + kTestPatience, {}).handle;
-  }
-  StepResult run(const std::string& session, Deadline deadline = {}, std::stop_token stop = {}) {
-    RunStepRequest request;
-    request.session = session;
-    request.names = {.feeds = {"a:0"}, .fetches = {"c:0"}, .targets = {}};
-    request.feeds = {Tensor::scalar(3.0f)};
-    return master().run_step(request, deadline, std::move(stop));
-  }
-  ScriptedWorker& ps() { return peers_->at(kPs); }
-  ScriptedWorker& own() { return peers_->at(kWorker0); }
-
-  /// Waits until the condition holds.
-  template <typename Condition>
-  static bool soon(const Condition& condition) {
-    const auto until = Clock::now() + kTestPatience;
-    while (!condition()) {
-      if (Clock::now() > until) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
-
-  Graph graph_;
-  Output a_, b_, c_;
-  std::shared_ptr<ScriptedPeers> peers_ =
-      std::make_shared<ScriptedPeers>(std::vector<std::string>{kPs, kWorker0, kWorker1});
-  LocalMasterOptions options_;
-  std::unique_ptr<LocalMaster> master_;
-};
 
 TEST_F(LocalMasterTest, OpensAWorkerSessionOnEveryTask) {
   const std::string session = open();
   EXPECT_THAT(session, SizeIs(32));
-  for (const char* task : {kPs, kWorker0, kWorker1}) EXPECT_EQ(peers_->at(task).count("create " + session), 1);
+  for (const char* task : {kPs, kWorker0, kWorker1})
+    EXPECT_EQ(peers_->at(task).count("create " + session), 1);
   EXPECT_THAT(master().list_devices(session, {}), SizeIs(3));
 }
 
@@ -125,8 +60,8 @@ TEST_F(LocalMasterTest, StopRequestEndsTheWait) {
 
 TEST_F(LocalMasterTest, RefusesATaskOfAnotherClusterOrVersion) {
   ps().change_status([](TaskStatus& status) { status.cluster_fingerprint = 8; });
-  EXPECT_THAT([&] { open(); }, ThrowsMessage<FailedPreconditionError>(HasSubstr(
-                                   "host:0 is /job:ps/replica:0/task:0 of another cluster")));
+  EXPECT_THAT([&] { open(); }, ThrowsMessage<FailedPreconditionError>(
+                                   HasSubstr("host:0 is /job:ps/replica:0/task:0 of another cluster")));
   ps().change_status([](TaskStatus& status) { status.cluster_fingerprint = 7, status.version = "0.9"; });
   EXPECT_THAT([&] { open(); },
               ThrowsMessage<FailedPreconditionError>(AllOf(HasSubstr("kolo 0.9"), HasSubstr("kolo 1"))));
@@ -139,7 +74,8 @@ TEST_F(LocalMasterTest, AsksOnlyTasksThatTheFiltersPass) {
   add(s.named("far").device("/job:worker/task:1"), a_, a_);
   const std::string session = open({.device_filters = {"/job:ps", "/job:worker/task:0"}});
   EXPECT_THAT(master().list_devices(session, {}), SizeIs(2));
-  RunStepRequest request{.session = session, .names = {.feeds = {"a:0"}, .fetches = {"far:0"}, .targets = {}}};
+  RunStepRequest request{.session = session,
+                         .names = {.feeds = {"a:0"}, .fetches = {"far:0"}, .targets = {}}};
   request.feeds = {Tensor::scalar(1.0f)};
   EXPECT_THROW(master().run_step(request, {}, {}), InvalidArgumentError);
   EXPECT_THAT([&] { open({.device_filters = {"/job:a/b"}}); },
@@ -152,7 +88,6 @@ TEST_F(LocalMasterTest, SeesItsOwnDevicesWhateverTheFilters) {
 }
 
 TEST_F(LocalMasterTest, SessionIsAddedToByVersion) {
-  Graph grown;
   const GraphDef old = to_graph_def(graph_);
   const CreatedSession session = master().create_session(old, {}, {}, {});
   add(Scope(graph_).named("d"), c_, c_);
@@ -178,7 +113,7 @@ TEST_F(LocalMasterTest, RegistersPartsOnceAndNumbersSteps) {
   for (const float step : {1.0f, 2.0f, 3.0f}) {
     const StepResult result = run(session);
     ASSERT_THAT(result.fetches, SizeIs(1));
-    EXPECT_EQ(result.fetches[0].scalar_value<float>(), step);
+    EXPECT_EQ(result.fetches[0].value<float>(), step);
   }
   EXPECT_EQ(ps().count("register"), 1);
   EXPECT_EQ(own().count("register"), 1);
@@ -191,16 +126,12 @@ TEST_F(LocalMasterTest, RegistersPartsOnceAndNumbersSteps) {
 }
 
 TEST_F(LocalMasterTest, DeregistersPlansThatAreDropped) {
-  const std::string session = open();
-  const Scope s(graph_);
-  RunStepRequest request{.session = session, .names = {.feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {}}};
-  Graph shapes;
-  // As many steps as there are shapes to feed, beyond what is kept.
-  GraphDef definition = to_graph_def(graph_);
-  Graph open_shapes;
-  const Scope o(open_shapes);
-  add(o.named("b").device("/job:ps/task:0"), placeholder(o.named("a"), DType::f32), one(o));
-  request.session = master().create_session(to_graph_def(open_shapes), {}, {}, {}).handle;
+  // As many steps as there are shapes to feed: two more than are kept.
+  Graph graph;
+  const Scope s(graph);
+  add(s.named("b").device("/job:ps/task:0"), placeholder(s.named("a"), DType::f32), one(s));
+  RunStepRequest request{.session = master().create_session(to_graph_def(graph), {}, {}, {}).handle,
+                         .names = {.feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {}}};
   for (std::int64_t rows = 1; rows <= 66; ++rows) {
     request.feeds = {Tensor(DType::f32, {rows})};
     master().run_step(request, {}, {});
@@ -214,9 +145,8 @@ TEST_F(LocalMasterTest, FirstErrorWinsWithItsTaskAndEndsTheOthers) {
     done(std::make_exception_ptr(InvalidArgumentError("bad k [node \"b\", Add]")), {});
   };
   const std::string session = open();
-  EXPECT_THAT([&] { run(session); },
-              ThrowsMessage<InvalidArgumentError>(
-                  StartsWith("From /job:ps/replica:0/task:0:\nbad k [node \"b\", Add]")));
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<InvalidArgumentError>(StartsWith(
+                                         "From /job:ps/replica:0/task:0:\nbad k [node \"b\", Add]")));
   EXPECT_EQ(own().count("cancel"), 1);
 }
 
@@ -250,15 +180,16 @@ TEST_F(LocalMasterTest, DeadlineTellsWhatTheStepWaitedFor) {
   ps().on_run = own().on_run = ScriptedWorker::never;
   const std::string session = open();
   own().change_status([&](TaskStatus& status) {
-    status.waits = {{.session = session, .step = 1, .node = "b/_recv", .op = "_NetRecv", .what = "", .nodes_left = 2}};
+    status.waits = {
+        {.session = session, .step = 1, .node = "b/_recv", .op = "_NetRecv", .what = "", .nodes_left = 2}};
   });
   ps().change_status([&](TaskStatus& status) {
     status.waits = {{.session = session, .step = 1, .node = "b", .op = "Add", .what = "", .nodes_left = 3}};
   });
   EXPECT_THAT([&] { run(session, Clock::now() + 50ms); },
-              ThrowsMessage<DeadlineExceededError>(
-                  AllOf(HasSubstr("Timed out waiting for notification after "),
-                        HasSubstr(" ms: waiting for /job:ps/replica:0/task:0 (3 nodes left, e.g. b (Add))"))));
+              ThrowsMessage<DeadlineExceededError>(AllOf(
+                  HasSubstr("Timed out waiting for notification after "),
+                  HasSubstr(" ms: waiting for /job:ps/replica:0/task:0 (3 nodes left, e.g. b (Add))"))));
   EXPECT_EQ(ps().count("cancel"), 1);
 }
 
@@ -269,18 +200,19 @@ TEST_F(LocalMasterTest, LosesATaskDuringAStep) {
   ASSERT_TRUE(soon([&] { return own().runs().size() == 1; }));
   ps().lose_watches();
   ASSERT_EQ(step.wait_for(kTestPatience), std::future_status::ready);
-  EXPECT_THAT([&] { step.get(); },
-              ThrowsMessage<UnavailableError>(HasSubstr("From /job:ps/replica:0/task:0:\nno answer for 4 s")));
+  EXPECT_THAT([&] { step.get(); }, ThrowsMessage<UnavailableError>(
+                                       HasSubstr("From /job:ps/replica:0/task:0:\nno answer for 4 s")));
   EXPECT_THAT([&] { run(session); },
-              ThrowsMessage<AbortedError>(HasSubstr("Session " + session + " lost " + kPs +
-                                                    " in step 1; make a new session")));
+              ThrowsMessage<AbortedError>(
+                  HasSubstr("Session " + session + " lost " + kPs + " in step 1; make a new session")));
 }
 
 TEST_F(LocalMasterTest, TaskThatIsAwayBetweenStepsLeavesTheSessionWhole) {
   const std::string session = open();
   run(session);
   ps().go_down();
-  EXPECT_THAT([&] { run(session); }, ThrowsMessage<UnavailableError>(HasSubstr("From /job:ps/replica:0/task:0:")));
+  EXPECT_THAT([&] { run(session); },
+              ThrowsMessage<UnavailableError>(HasSubstr("From /job:ps/replica:0/task:0:")));
   ps().come_up();
   EXPECT_THAT(run(session).fetches, SizeIs(1));
 }
@@ -291,10 +223,10 @@ TEST_F(LocalMasterTest, TaskThatWasRestartedBreaksTheSession) {
   run(session);
   ps().restart(999);
   EXPECT_THAT([&] { run(session); },
-              ThrowsMessage<AbortedError>(
-                  AllOf(HasSubstr("RecvTensor expects a different device incarnation: 101 vs. 999. Your worker "
-                                  "job (\"/job:ps/replica:0/task:0\") was probably restarted."),
-                        HasSubstr("Check your worker job"))));
+              ThrowsMessage<AbortedError>(AllOf(
+                  HasSubstr("RecvTensor expects a different device incarnation: 101 vs. 999. Your worker "
+                            "job (\"/job:ps/replica:0/task:0\") was probably restarted."),
+                  HasSubstr("Check your worker job"))));
   EXPECT_THAT([&] { run(session); }, ThrowsMessage<AbortedError>(HasSubstr("make a new session")));
   EXPECT_THAT(run(open()).fetches, SizeIs(1));
 }
@@ -344,7 +276,8 @@ TEST_F(LocalMasterTest, ResetClosesSessionsAndDropsContainersWhereTasksAreUp) {
   peers_->at(kWorker1).go_down();
   ::testing::internal::CaptureStderr();
   master().reset({"exp1"}, {}, Clock::now() + kTestPatience);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("Reset skips /job:worker/replica:0/task:1"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("Reset skips /job:worker/replica:0/task:1"));
   EXPECT_EQ(ps().count("containers exp1"), 1);
   EXPECT_THAT([&] { run(session); }, ThrowsMessage<AbortedError>(HasSubstr("is not found")));
 }
@@ -354,11 +287,11 @@ TEST_F(LocalMasterTest, VariablesAreReadAndWrittenWhereTheyAre) {
   const std::string session = open();
   const std::vector<std::string> names = {"v", "w"};
   EXPECT_THAT(master().are_initialized(session, names, {}), ElementsAre(false, false));
-  master().set_variables(
-      session, names, [](std::size_t i) { return Tensor::scalar(static_cast<float>(i)); }, {});
+  master().set_variables(session, names, [](std::size_t i) { return Tensor::scalar(static_cast<float>(i)); },
+                         {});
   std::vector<float> values;
   master().get_variables(
-      session, names, [&](std::size_t, Tensor value) { values.push_back(value.scalar_value<float>()); }, {});
+      session, names, [&](std::size_t, Tensor value) { values.push_back(value.value<float>()); }, {});
   EXPECT_THAT(values, ElementsAre(0, 1));
   EXPECT_EQ(ps().count("set"), 1);
   EXPECT_EQ(own().count("set"), 1);

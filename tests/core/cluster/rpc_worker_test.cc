@@ -29,7 +29,7 @@ TEST(RpcWorker, TellsItsStatus) {
                                .cluster_fingerprint = 0xffffffffffffffff,
                                .devices = {{.name = "/job:ps/replica:0/task:0/device:CPU:0",
                                             .type = "CPU",
-                                            .memory_bytes = 1 << 30,
+
                                             .incarnation = 0x8000000000000001}},
                                .variable_bytes = 77,
                                .sessions = {"aa"},

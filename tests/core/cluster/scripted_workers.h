@@ -117,7 +117,9 @@ class ScriptedWorker final : public Worker {
   void create_session(const WorkerSessionRequest& request, Deadline /*deadline*/) override {
     say("create " + request.session);
   }
-  void delete_session(const std::string& session, Deadline /*deadline*/) override { say("delete " + session); }
+  void delete_session(const std::string& session, Deadline /*deadline*/) override {
+    say("delete " + session);
+  }
   std::uint64_t register_part(const PartRequest& request, Deadline /*deadline*/) override {
     say("register");
     if (on_register) on_register(request);
@@ -186,8 +188,7 @@ class ScriptedWorker final : public Worker {
     for (const VariableKey& key : keys) result.push_back(static_cast<bool>(value_of(key)));
     return result;
   }
-  std::shared_ptr<Call> watch(
-      std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override {
+  std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override {
     TaskStatus now;
     {
       MutexLock lock(mutex_);
@@ -264,7 +265,9 @@ class ScriptedPeers final : public Peers {
     return names;
   }
   std::shared_ptr<Worker> worker(const std::string& task) override { return workers_.at(task); }
-  std::string address(const std::string& task) const override { return "host:" + task.substr(task.size() - 1); }
+  std::string address(const std::string& task) const override {
+    return "host:" + task.substr(task.size() - 1);
+  }
 
  private:
   std::map<std::string, std::shared_ptr<ScriptedWorker>> workers_;
