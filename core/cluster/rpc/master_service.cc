@@ -32,15 +32,17 @@ void run_step(const CallHandle& call, RunStep::Upload& upload) {
                                .trace_level = trace_level_of(from.trace_level()),
                                .metadata = from.metadata(),
                                .request_id = from.request_id()};
-  const StepResult result = call->served().master.run_step(request, call->deadline(), call->stop());
+  Deadline deadline = call->deadline();
+  if (deadline) *deadline -= kAnswerTime;
+  const StepResult result = call->served().master.run_step(request, deadline, call->stop());
   const bool wanted = request.metadata || request.trace_level != TraceLevel::no_trace;
   answer_run(call, result.fetches, wanted ? &result.metadata : nullptr, result.placement_lines);
 }
 
 void create_session(const CallHandle& call, CreateSession::Upload& upload) {
-  const CreatedSession created = call->served().master.create_session(
-      uploaded_graph(*call, std::exchange(upload.graph, "")), from_def(upload.request.config()),
-      call->deadline(), call->stop());
+  const CreatedSession created =
+      call->served().master.create_session(uploaded_graph(*call, std::exchange(upload.graph, "")),
+                                           from_def(upload.request.config()), call->deadline(), call->stop());
   def::CreateSessionResponseDef response;
   response.set_handle(created.handle);
   response.set_graph_version(created.graph_version);
@@ -80,8 +82,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
   static const VariableCalls variables{
       .get =
           [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& on_value) {
-            call->served().master.get_variables(checked_handle(request.session()), names_of(request), on_value,
-                                                call->deadline());
+            call->served().master.get_variables(checked_handle(request.session()), names_of(request),
+                                                on_value, call->deadline());
           },
       .set =
           [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& value) {
@@ -98,13 +100,13 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
       {"ExtendSession", [] { return std::make_unique<ExtendSession>(nullptr, extend_session); }},
       {"RunStep", run_method()},
       {"RunCallable", run_method()},
-      {"MakeCallable",
-       unary<def::MakeCallableRequestDef>([](const CallHandle& call, const def::MakeCallableRequestDef& from) {
-         def::CallableDef response;
-         response.set_callable(call->served().master.make_callable(checked_handle(from.session()),
-                                                                   from_def(from.names()), call->deadline()));
-         answer(call, response);
-       })},
+      {"MakeCallable", unary<def::MakeCallableRequestDef>(
+                           [](const CallHandle& call, const def::MakeCallableRequestDef& from) {
+                             def::CallableDef response;
+                             response.set_callable(call->served().master.make_callable(
+                                 checked_handle(from.session()), from_def(from.names()), call->deadline()));
+                             answer(call, response);
+                           })},
       {"ReleaseCallable", unary<def::CallableDef>([](const CallHandle& call, const def::CallableDef& from) {
          call->served().master.release_callable(checked_handle(from.session()), from.callable(),
                                                 call->deadline());
@@ -123,7 +125,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
            *response.add_devices() = to_def(device);
          answer(call, response);
        })},
-      {"Reset", unary<def::ContainersRequestDef>([](const CallHandle& call, const def::ContainersRequestDef& from) {
+      {"Reset",
+       unary<def::ContainersRequestDef>([](const CallHandle& call, const def::ContainersRequestDef& from) {
          call->served().master.reset(checked_names(from.containers(), "container's name"),
                                      from_def(from.config()), call->deadline());
          answer(call, def::Empty());

@@ -10,7 +10,8 @@ namespace {
 namespace def = kolo::cluster;
 
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const char* method, Deadline deadline) {
-  return {.channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
+  return {
+      .channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
 }
 
 // To a master a variable is its name alone.
@@ -66,6 +67,7 @@ StepResult RemoteMaster::run_step(const RunStepRequest& request, Deadline deadli
   constexpr std::size_t kMostFetches = 65536;
   const std::size_t fetches = request.callable == 0 ? request.names.fetches.size() : kMostFetches;
 
+  if (deadline) *deadline += kAnswerTime;  // which the master takes off again
   const auto method = to(channel_, request.callable == 0 ? "RunStep" : "RunCallable", deadline);
   const auto call = std::make_shared<BlockingCall>(method, true, fetches, false);
   call->send(Outgoing::control(message), request.feeds.empty());
@@ -119,7 +121,8 @@ void RemoteMaster::reset(const std::vector<std::string>& containers, const Sessi
 }
 
 void RemoteMaster::get_variables(const std::string& session, const std::vector<std::string>& names,
-                                 const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) {
+                                 const std::function<void(std::size_t, Tensor)>& on_value,
+                                 Deadline deadline) {
   get_variables_of(to(channel_, "GetVariables", deadline), named(session, names), on_value);
 }
 
