@@ -232,7 +232,8 @@ std::vector<Tensor> ClusterSession::run_step(RunStepRequest request, const std::
     print(result.placement_lines);
     if (metadata != nullptr) *metadata = std::move(result.metadata);
     return placed(std::move(result.fetches), is_value);
-  } catch (const CancelledError&) {
+  } catch (const Error&) {
+    // Also where the transport had not yet sent what was cancelled, and says so in its own words.
     if (options.stop_token.stop_requested()) throw CancelledError("The run was stopped by its stop_token.");
     if (use.stop.stop_requested())
       throw CancelledError("Step was cancelled by an explicit call to `Session::close()`.");

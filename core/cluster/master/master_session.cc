@@ -213,7 +213,6 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
                           .on_lost = [this, number](const std::string& task) { mark_lost(task, number); }});
     for (const RegisteredPart& part : plan.parts()) {
       over[part.task].swap(over_[part.task]);
-      over_[part.task].push_back(number);
     }
     steps_.insert(step);
   }
@@ -237,6 +236,8 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
   {
     MutexLock lock(mutex_);
     steps_.erase(step);
+    // Only now: what is named here is dropped, and steps run beside one another.
+    for (const RegisteredPart& part : plan.parts()) over_[part.task].push_back(step->number());
   }
   if (failure) std::rethrow_exception(failure);
 
@@ -247,7 +248,6 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
     const std::string& task = plan.parts()[i].task;
     const bool own = task == environment_.task;
     if (own) values = std::move(results[i].fetches);
-    else move_times(results[i].metadata, step->asked(i), step->answered(i));
     const auto place = std::find(tasks.begin(), tasks.end(), task) - tasks.begin();
     merge_metadata(result.metadata, std::move(results[i].metadata), own ? 0 : static_cast<int>(place) + 1);
   }

@@ -91,7 +91,6 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
   {
     MutexLock lock(mutex_);
     states_[part].started = true;
-    states_[part].asked = Clock::now();
     ++open_;
   }
   const Deadline deadline = options_.deadline ? Deadline(*options_.deadline + kSlack) : std::nullopt;
@@ -148,7 +147,6 @@ void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult
   std::vector<std::shared_ptr<Call>> calls;
   {
     MutexLock lock(mutex_);
-    states_[part].answered = Clock::now();
     if (consequence && !error_ && !consequence_) {
       consequence_ = from_task(task, error);
       patience_ = Clock::now() + kPatience;
@@ -200,7 +198,7 @@ void MasterStep::lose(const std::string& task, const std::exception_ptr& why) {
 Clock::time_point MasterStep::next_look() {
   MutexLock lock(mutex_);
   if (error_) return Clock::time_point::max();
-  auto next = std::min(patience_, telling_stall_ ? Clock::time_point::max() : next_stall_);
+  auto next = std::min(patience_, next_stall_);
   if (options_.deadline && !timed_out_) next = std::min(next, *options_.deadline);
   return next;
 }
@@ -320,7 +318,9 @@ void StepKeeper::keep() {
       step->look(now);
       next_ = std::min(next_, step->next_look());
     }
-    if (next_ > now) changed_.wait_until(mutex_, next_);
+    // What is due and cannot be told yet is tried again soon.
+    next_ = std::max(next_, now + std::chrono::milliseconds(10));
+    changed_.wait_until(mutex_, next_);
   }
 }
 

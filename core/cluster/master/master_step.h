@@ -63,16 +63,13 @@ class MasterStep {
   /// not wait.
   void look(Clock::time_point now) KOLO_EXCLUDES(mutex_);
 
-  /// Of part `part`: when it was asked for and when it answered.
-  Clock::time_point asked(std::size_t part) const { return states_[part].asked; }
-  Clock::time_point answered(std::size_t part) const { return states_[part].answered; }
+  std::int64_t number() const { return options_.number; }
 
  private:
   struct PartState {
     std::shared_ptr<Call> call;
     bool started = false;
     bool done = false;
-    Clock::time_point asked, answered;
   };
   using Wait = TaskStatus::Wait;
 

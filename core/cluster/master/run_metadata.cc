@@ -14,17 +14,6 @@ void append(std::vector<T>& list, std::vector<T>& more) {
 
 }  // namespace
 
-void move_times(RunMetadata& part, std::chrono::steady_clock::time_point asked,
-                std::chrono::steady_clock::time_point answered) {
-  auto& events = part.step_stats.events;
-  if (events.empty()) return;
-  auto first = events.front().start, last = events.front().end;
-  for (const TraceEvent& event : events)
-    first = std::min(first, event.start), last = std::max(last, event.end);
-  const auto shift = (asked + (answered - asked) / 2) - (first + (last - first) / 2);
-  for (TraceEvent& event : events) event.start += shift, event.end += shift;
-}
-
 void merge_metadata(RunMetadata& step, RunMetadata part, int process) {
   for (TraceEvent& event : part.step_stats.events) event.process = process;
   append(step.step_stats.events, part.step_stats.events);

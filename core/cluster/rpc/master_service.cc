@@ -32,7 +32,9 @@ void run_step(const CallHandle& call, RunStep::Upload& upload) {
                                .trace_level = trace_level_of(from.trace_level()),
                                .metadata = from.metadata(),
                                .request_id = from.request_id()};
-  const StepResult result = call->served().master.run_step(request, call->deadline(), call->stop());
+  Deadline deadline = call->deadline();
+  if (deadline) *deadline -= kAnswerTime;
+  const StepResult result = call->served().master.run_step(request, deadline, call->stop());
   const bool wanted = request.metadata || request.trace_level != TraceLevel::no_trace;
   answer_run(call, result.fetches, wanted ? &result.metadata : nullptr, result.placement_lines);
 }

@@ -34,6 +34,7 @@ std::string encode_metadata(const RunMetadata& metadata) {
     entry.set_lane(event.lane);
     entry.set_start_ns(nanoseconds(event.start));
     entry.set_end_ns(nanoseconds(event.end));
+    entry.set_process(event.process);
   }
   to.set_arena_bytes(metadata.step_stats.arena_bytes);
   to.set_unplanned_bytes(metadata.step_stats.unplanned_bytes);
@@ -64,7 +65,8 @@ RunMetadata decode_metadata(std::string_view bytes) {
                                           .category = event.category(),
                                           .lane = event.lane(),
                                           .start = on_this_clock(event.start_ns(), from.now_ns(), now),
-                                          .end = on_this_clock(event.end_ns(), from.now_ns(), now)});
+                                          .end = on_this_clock(event.end_ns(), from.now_ns(), now),
+                                          .process = event.process()});
   metadata.step_stats.arena_bytes = from.arena_bytes();
   metadata.step_stats.unplanned_bytes = from.unplanned_bytes();
   for (const auto& memory : from.memory())

@@ -69,6 +69,7 @@ StepResult RemoteMaster::run_step(const RunStepRequest& request, Deadline deadli
   constexpr std::size_t kMostFetches = 65536;
   const std::size_t fetches = request.callable == 0 ? request.names.fetches.size() : kMostFetches;
 
+  if (deadline) *deadline += kAnswerTime;  // which the master takes off again
   const auto method = to(channel_, request.callable == 0 ? "RunStep" : "RunCallable", deadline);
   // With metadata wanted, or a callable, more may come than the control message.
   const bool more = request.metadata || request.trace_level != TraceLevel::no_trace;

@@ -74,8 +74,9 @@ TEST_F(LocalMasterTest, AsksOnlyTasksThatTheFiltersPass) {
   add(s.named("far").device("/job:worker/task:1"), a_, a_);
   const std::string session = open({.device_filters = {"/job:ps", "/job:worker/task:0"}});
   EXPECT_THAT(master().list_devices(session, {}), SizeIs(2));
-  RunStepRequest request{.session = session,
-                         .names = {.feeds = {"a:0"}, .fetches = {"far:0"}, .targets = {}}};
+  RunStepRequest request;
+  request.session = session;
+  request.names = {.feeds = {"a:0"}, .fetches = {"far:0"}, .targets = {}};
   request.feeds = {Tensor::scalar(1.0f)};
   EXPECT_THROW(master().run_step(request, {}, {}), InvalidArgumentError);
   EXPECT_THAT([&] { open({.device_filters = {"/job:a/b"}}); },
@@ -130,8 +131,9 @@ TEST_F(LocalMasterTest, DeregistersPlansThatAreDropped) {
   Graph graph;
   const Scope s(graph);
   add(s.named("b").device("/job:ps/task:0"), placeholder(s.named("a"), DType::f32), one(s));
-  RunStepRequest request{.session = master().create_session(to_graph_def(graph), {}, {}, {}).handle,
-                         .names = {.feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {}}};
+  RunStepRequest request;
+  request.session = master().create_session(to_graph_def(graph), {}, {}, {}).handle;
+  request.names = {.feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {}};
   for (std::int64_t rows = 1; rows <= 66; ++rows) {
     request.feeds = {Tensor(DType::f32, {rows})};
     master().run_step(request, {}, {});
@@ -290,8 +292,8 @@ TEST_F(LocalMasterTest, VariablesAreReadAndWrittenWhereTheyAre) {
   master().set_variables(session, names, [](std::size_t i) { return Tensor::scalar(static_cast<float>(i)); },
                          {});
   std::vector<float> values;
-  master().get_variables(
-      session, names, [&](std::size_t, Tensor value) { values.push_back(value.value<float>()); }, {});
+  master().get_variables(session, names,
+                         [&](std::size_t, Tensor value) { values.push_back(value.value<float>()); }, {});
   EXPECT_THAT(values, ElementsAre(0, 1));
   EXPECT_EQ(ps().count("set"), 1);
   EXPECT_EQ(own().count("set"), 1);
@@ -302,7 +304,9 @@ TEST_F(LocalMasterTest, CallablesRunByTheirNumber) {
   const std::string session = open();
   const auto callable =
       master().make_callable(session, {.feeds = {"a:0"}, .fetches = {"c:0"}, .targets = {}}, {});
-  RunStepRequest request{.session = session, .callable = callable};
+  RunStepRequest request;
+  request.session = session;
+  request.callable = callable;
   request.feeds = {Tensor::scalar(1.0f)};
   EXPECT_THAT(master().run_step(request, {}, {}).fetches, SizeIs(1));
   master().release_callable(session, callable, {});
