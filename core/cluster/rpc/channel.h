@@ -6,23 +6,11 @@
 #include <memory>
 #include <string>
 
-#include <kolo/core/cluster/credentials.h>
 #include <kolo/core/cluster/master/master.h>
-#include <kolo/core/cluster/rpc/limits.h>
+#include <kolo/core/cluster/rpc/caller.h>
 #include <kolo/core/cluster/worker/worker.h>
 
 namespace kolo::detail {
-
-/// What a process says of itself in each call.
-struct Caller {
-  std::string name = "client";            // of a task: /job:worker/replica:0/task:0
-  std::uint64_t cluster_fingerprint = 0;  // 0: a client, which need not know the cluster
-  LoadedCredentials credentials = {};
-  RpcLimits limits = {};
-};
-
-/// kolo's version, which both ends of a call must share.
-const char* rpc_version();
 
 class RpcChannel;
 

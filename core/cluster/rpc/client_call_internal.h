@@ -13,7 +13,7 @@
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/call.h>
-#include <kolo/core/cluster/rpc/channel.h>
+#include <kolo/core/cluster/rpc/caller.h>
 
 #include <kolo/core/cluster/rpc/outgoing_internal.h>
 

@@ -8,7 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/cluster/rpc/channel.h>
+#include <kolo/core/cluster/rpc/caller.h>
 
 #include <kolo/core/cluster/rpc/server_call_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>

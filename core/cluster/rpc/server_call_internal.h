@@ -16,7 +16,7 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/rpc/handler_threads.h>
 #include <kolo/core/cluster/rpc/limits.h>
-#include <kolo/core/cluster/rpc/rpc_server.h>
+#include <kolo/core/cluster/rpc/served.h>
 
 #include <kolo/core/cluster/rpc/messages_internal.h>
 #include <kolo/core/cluster/rpc/outgoing_internal.h>
