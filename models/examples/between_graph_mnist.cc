@@ -1,10 +1,10 @@
 // Trains LeNet on a cluster: variables on parameter servers, computation on workers, every worker with the
 // same graph.
 //
-//   kolorun --cluster ps=2,worker=2 -- between_graph_mnist [--sync] [STEPS [DATA]]
+//   kolorun --cluster ps=2,worker=2 -- between_graph_mnist [sync] [STEPS [DATA]]
 //
 // Each process is the task that KOLO_CLUSTER says; without a cluster it trains alone. Asynchronously, each
-// worker updates the variables by itself; with --sync the chief applies the mean of all workers' gradients.
+// worker updates the variables by itself; with sync the chief applies the mean of all workers' gradients.
 // DATA as in train_mnist.
 #include <algorithm>
 #include <cstdio>
@@ -29,7 +29,7 @@ struct Arguments {
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   int next = 1;
-  if (next < argc && std::string_view(argv[next]) == "--sync") arguments.sync = true, ++next;
+  if (next < argc && std::string_view(argv[next]) == "sync") arguments.sync = true, ++next;
   if (next < argc) arguments.steps = std::stoll(argv[next++]);
   if (next < argc) arguments.data = argv[next];
   return arguments;

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Clusters of real processes: the examples under kolorun, and kolo-server by itself."""
+import re
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+from programs import BIN, ProgramTest, SLOWDOWN, environment
+
+DEADLINE_S = 120 * SLOWDOWN
+
+
+def run_cluster(jobs, program, *args):
+    words = [str(BIN / "kolorun"), "-q", "--cluster", jobs, "--", str(BIN / program), *map(str, args)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL, env=environment())
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Examples(ProgramTest):
+    def assert_trains(self, *args):
+        done = run_cluster("ps=2,worker=2", "between_graph_mnist", *args, 60, "generated")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = re.search(r"trained up to step (\d+): ([\d.]+) % of the test digits are right", done.stdout)
+        self.assertIsNotNone(found, done.stdout + done.stderr)
+        self.assertGreaterEqual(int(found[1]), 60)
+        self.assertGreater(float(found[2]), 30, "10 % are right by chance")
+
+    def test_workers_train_asynchronously(self):
+        self.assert_trains()
+
+    def test_workers_train_in_step(self):
+        self.assert_trains("sync")
+
+    def test_a_table_in_parts_learns(self):
+        done = run_cluster("ps=2,worker=1", "sharded_embedding")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", done.stdout)]
+        self.assertEqual(len(losses), 5, done.stdout)
+        self.assertLess(losses[-1], losses[0] / 4)
+
+    def test_a_variable_outlives_its_sessions(self):
+        done = subprocess.run([str(BIN / "remote_session")], capture_output=True, text=True, timeout=DEADLINE_S, env=environment())
+        self.assertEqual([line.split(" of ")[0] for line in done.stdout.splitlines()], ["visit 1", "visit 2", "visit 3"], done.stderr)
+
+
+class KoloServer(ProgramTest):
+    def check(self, address):
+        return subprocess.run([str(BIN / "kolo-server"), "--check", address], capture_output=True, text=True, timeout=DEADLINE_S,
+                              env=environment())
+
+    def test_serves_until_it_is_told_to_stop(self):
+        address = f"localhost:{free_port()}"
+        server = subprocess.Popen([str(BIN / "kolo-server"), "--cluster", f"ps|{address}", "--job", "ps", "--task", "0"],
+                                  stderr=subprocess.DEVNULL, env=environment())
+        self.addCleanup(lambda: server.poll() is None and server.kill())
+        end = time.monotonic() + DEADLINE_S
+        while (checked := self.check(address)).returncode != 0 and time.monotonic() < end:
+            self.assertIsNone(server.poll(), "it has ended")
+        self.assertTrue(checked.stdout.startswith("/job:ps/replica:0/task:0 at localhost:"), checked.stdout + checked.stderr)
+        self.assertIn("/device:CPU:0 (incarnation ", checked.stdout)
+        for visits in (["visit 1", "visit 2", "visit 3"], ["visit 4", "visit 5", "visit 6"]):
+            done = subprocess.run([str(BIN / "remote_session"), f"grpc://{address}"], capture_output=True, text=True,
+                                  timeout=DEADLINE_S, env=environment())
+            self.assertEqual([line.split(" of ")[0] for line in done.stdout.splitlines()], visits, done.stderr)
+        self.assertIn("4 bytes of variables", self.check(address).stdout)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(DEADLINE_S), 0)
+
+    def test_check_names_who_does_not_answer(self):
+        address = f"localhost:{free_port()}"
+        done = self.check(address)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(address, done.stderr)
+
+    def test_refuses_what_it_does_not_understand(self):
+        for words, text in (([], "the cluster is missing"), (["--clustre", "x"], "did you mean"),
+                            (["--cluster", "ps|h:1", "--task", "x"], "--task"), (["--cluster", "nowhere.json"], "nowhere.json")):
+            done = subprocess.run([str(BIN / "kolo-server"), *words], capture_output=True, text=True, timeout=DEADLINE_S, env=environment())
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(text, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
