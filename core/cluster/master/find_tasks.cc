@@ -51,9 +51,13 @@ class Search {
       stopped_ = true;
       changed_.notify_all();
     });
+    std::set<std::string> tasks;
+    {
+      MutexLock lock(mutex_);
+      tasks = missing_;
+    }
     std::vector<std::jthread> threads;
-    for (const std::string& task : std::set<std::string>(missing_))
-      threads.emplace_back([this, task] { ask(task); });
+    for (const std::string& task : tasks) threads.emplace_back([this, task] { ask(task); });
     const std::exception_ptr failure = wait();
     end();
     threads.clear();
