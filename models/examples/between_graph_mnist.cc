@@ -62,7 +62,8 @@ int train(const Arguments& arguments, const ClusterEnvironment& task, const std:
   auto logits = models::lenet(s, x);
   auto loss = softmax_cross_entropy(s, logits, y);
   // In the setter's scope, so that it is shared: get_or_create_global_step makes one outside of all scopes.
-  const Variable step(s.named("global_step"), constant(s, std::int64_t{0}), {.trainable = false});
+  const Variable step(s.named("global_step"), constant(s, Tensor::scalar<std::int64_t>(0)),
+                      {.trainable = false});
 
   MonitoredTrainingSessionOptions options;
   options.master = target;

@@ -95,7 +95,7 @@ class TensorReceiver {
 struct VariableKey {
   std::string container;  // "": the default one
   std::string name;
-  auto operator<=>(const VariableKey&) const = default;
+  auto operator<=>(const VariableKey&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
 };
 
 /// Any thread. What fails throws, or comes as the exception of an asynchronous call: AbortedError `Session

@@ -24,7 +24,7 @@ TEST(ServersPage, TrainsOnAServerOfItsOwn) {
   const Scope s(graph);
   const Variable step = get_or_create_global_step(s), w(s.named("w"), constant(s, 0.0f));
   const Output more = assign_add(s, w, constant(s, 2.0f)),
-               count = assign_add(s, step, constant(s, std::int64_t{1}));
+               count = assign_add(s, step, constant(s, Tensor::scalar<std::int64_t>(1)));
   {
     Session session(graph, server.target());
     session.run(global_variables_initializer(s));
