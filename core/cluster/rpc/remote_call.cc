@@ -120,16 +120,24 @@ bool BlockingCall::send_tensor(std::size_t key, const Tensor& value, bool last) 
     if (over_) return false;
     sending_ = true;
   }
+  // Of a call that a refusal ends the transport may keep what it did not send until the call is destroyed:
+  // who waited for that would wait for itself.
+  const auto weak = weak_from_this();
   send(Outgoing::tensor(key, value, channel().limits().chunk_bytes,
-                        [this] {
-                          MutexLock lock(wait_mutex_);
-                          sending_ = false;
-                          changed_.notify_all();
+                        [weak] {
+                          const auto self = std::static_pointer_cast<BlockingCall>(weak.lock());
+                          if (self != nullptr) self->let_go_of_tensor();
                         }),
        last);
   MutexLock lock(wait_mutex_);
-  while (sending_) changed_.wait(wait_mutex_);  // the end of the call lets go of it, too
+  while (sending_ && !over_) changed_.wait(wait_mutex_);
   return !over_;
+}
+
+void BlockingCall::let_go_of_tensor() {
+  MutexLock lock(wait_mutex_);
+  sending_ = false;
+  changed_.notify_all();
 }
 
 void BlockingCall::abandon() {

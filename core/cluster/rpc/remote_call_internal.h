@@ -64,12 +64,13 @@ class BlockingCall final : public ClientCall {
   Response& end() KOLO_EXCLUDES(wait_mutex_);
   /// With one_by_one: the next tensor of the response; nothing at the call's end, whose error end() throws.
   std::optional<std::pair<std::size_t, Tensor>> next() KOLO_EXCLUDES(wait_mutex_);
-  /// Waits until the value's memory is not read any more; false when the call is over.
+  /// Waits until the value's memory is not read any more, or the call is over: then false.
   bool send_tensor(std::size_t key, const Tensor& value, bool last) KOLO_EXCLUDES(wait_mutex_);
   /// Cancels it; nobody calls next() any more.
   void abandon() KOLO_EXCLUDES(wait_mutex_);
 
  private:
+  void let_go_of_tensor() KOLO_EXCLUDES(wait_mutex_);
   Next on_message(const MessagePieces& message) override;
   void on_end(std::exception_ptr error) override;
 
