@@ -87,8 +87,8 @@ TEST(Place, HasNoGpuKernelForWholeNumberVariables) {
                             "specification '/device:GPU:0' because no supported kernel for GPU devices is "
                             "available."),
                   HasSubstr("Colocation Debug Info:"), HasSubstr("Variable: CPU "),
-                  HasSubstr("[[Node: v = Variable[dtype=DT_INT32, local=false, shape=[], "
-                            "_device=\"/device:GPU:0\"]()]]"))));
+                  HasSubstr("[[Node: v = Variable[container=\"\", dtype=DT_INT32, local=false, shape=[], "
+                            "shared_name=\"\", _device=\"/device:GPU:0\"]()]]"))));
   place(step, local_placer(kCpuAndGpus, kSoft), placements);
   EXPECT_EQ(local(node_named(step, "v").device), "CPU:0");
   EXPECT_EQ(local(node_named(step, "v/Assign").device), "CPU:0");
