@@ -14,7 +14,6 @@ namespace kolo::launcher {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Pair;
 using testing::StartsWith;
 using testing::ThrowsMessage;

@@ -20,13 +20,12 @@ namespace kolo::detail {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
 std::filesystem::path folder() {
-  const auto path = std::filesystem::temp_directory_path() / ("rpc_server_test." + std::to_string(getpid()));
+  auto path = std::filesystem::temp_directory_path() / ("rpc_server_test." + std::to_string(getpid()));
   std::filesystem::create_directories(path);
   return path;
 }

@@ -28,7 +28,7 @@ std::shared_ptr<KeptTensors> sent(FakeTask& task, const std::vector<Tensor>& val
     sink->end(nullptr);
     return std::shared_ptr<Call>();
   };
-  const auto kept = std::make_shared<KeptTensors>(values.size());
+  auto kept = std::make_shared<KeptTensors>(values.size());
   TensorsRequest request = tensors_request({});
   for (std::size_t i = 0; i < values.size(); ++i) request.keys.push_back("key " + std::to_string(i));
   task.remote_worker()->receive(request, kept);
