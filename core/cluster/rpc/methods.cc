@@ -26,10 +26,13 @@ class SetVariables final : public Method, public PayloadTarget {
     return false;
   }
   bool on_more(const CallHandle& /*call*/, const MessagePieces& message) override {
-    // Not whether value_ is there: the handler may have taken it by now, and asked for the next one.
-    completed_ = false;
     reader_->read(message.pieces());
-    return !completed_;
+    if (!arrived_) return true;
+    // With this the handler may read on, on another thread: nothing of the reader is touched any more.
+    MutexLock lock(mutex_);
+    value_.swap(arrived_);
+    changed_.notify_all();
+    return false;
   }
   void on_all_read(const CallHandle& /*call*/) override { end(); }
 
@@ -54,10 +57,7 @@ class SetVariables final : public Method, public PayloadTarget {
   Tensor memory_for(std::size_t /*key*/, DType dtype, const Shape& shape) override { return {dtype, shape}; }
   void on_tensor(std::size_t key, Tensor value, bool /*dead*/, bool /*absent*/) override {
     if (!value) throw InvalidArgumentError("value {} came without one", key);
-    completed_ = true;
-    MutexLock lock(mutex_);
-    value_.emplace(key, std::move(value));
-    changed_.notify_all();
+    arrived_.emplace(key, std::move(value));
   }
   void on_bytes(PayloadKind /*kind*/, std::string /*bytes*/) override {
     throw InvalidArgumentError("other bytes came where values were announced");
@@ -66,7 +66,7 @@ class SetVariables final : public Method, public PayloadTarget {
   VariableCalls calls_;
   RpcLimits limits_;
   std::unique_ptr<PayloadReader> reader_;
-  bool completed_ = false;  // a value, by the message that is being read
+  std::optional<std::pair<std::size_t, Tensor>> arrived_;  // with the message that is being read
   Mutex mutex_;
   CondVar changed_;
   std::optional<std::pair<std::size_t, Tensor>> value_ KOLO_GUARDED_BY(mutex_);
