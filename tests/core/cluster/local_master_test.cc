@@ -149,7 +149,8 @@ TEST_F(LocalMasterTest, FirstErrorWinsWithItsTaskAndEndsTheOthers) {
   const std::string session = open();
   EXPECT_THAT([&] { run(session); }, ThrowsMessage<InvalidArgumentError>(StartsWith(
                                          "From /job:ps/replica:0/task:0:\nbad k [node \"b\", Add]")));
-  EXPECT_EQ(own().count("cancel"), 1);
+  // The error may be there before the own part is to begin: then that does not.
+  EXPECT_EQ(own().count("cancel"), own().runs().size());
 }
 
 TEST_F(LocalMasterTest, ConsequencesNeverWin) {
