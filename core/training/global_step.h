@@ -6,8 +6,12 @@
 
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/tensor/tensor.h>
 
 namespace kolo {
+
+/// Of the variable's value, i32 or i64.
+std::int64_t step_of(const Tensor& value);
 
 /// From the variable's storage: no run. `step`: i32 or i64.
 std::int64_t read_global_step(Session& session, const Variable& step);

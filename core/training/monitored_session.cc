@@ -32,8 +32,7 @@ constexpr double kDefaultSaveSecs = 600;
 constexpr char kMadeAgain[] = "the session is made again after an error:";
 constexpr char kPreempted[] =
     "An error was raised. This may be due to a preemption in a connected worker or parameter server. The "
-    "current "
-    "session will be closed and a new session will be created. Error:";
+    "current session will be closed and a new session will be created. Error:";
 
 using Hooks = std::vector<std::shared_ptr<SessionRunHook>>;
 

@@ -138,10 +138,6 @@ void read_part(CheckpointReader& reader, const RankState& state, const Tensor& d
   destination.copy_from(detail::part_of(all, state.range));
 }
 
-std::int64_t scalar_of(const Tensor& step) {
-  return step.dtype() == DType::i32 ? step.value<std::int32_t>() : step.value<std::int64_t>();
-}
-
 Tensor scalar_like(const Tensor& step, std::int64_t value) {
   if (step.dtype() == DType::i32) return Tensor::scalar(static_cast<std::int32_t>(value));
   return Tensor::scalar(value);
@@ -190,7 +186,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   std::map<std::string, Tensor> tensors = tensors_of(session, gathered);
   if (const Variable step = find_global_step(session.graph()); step && tensors.count(step.name()) > 0) {
     Tensor& saved = tensors.at(step.name());
-    if (!global_step) global_step = scalar_of(saved);
+    if (!global_step) global_step = step_of(saved);
     // Others train on a server meanwhile: what the checkpoint is called is what it holds.
     else if (!session.target().empty()) saved = scalar_like(saved, *global_step);
   }

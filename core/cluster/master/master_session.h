@@ -97,6 +97,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void check_whole() KOLO_EXCLUDES(mutex_);
   void mark_lost(const std::string& task, std::int64_t step) KOLO_EXCLUDES(mutex_);
   std::vector<LocatedVariable> locate(const std::vector<std::string>& names, Deadline deadline);
+  /// call: with the keys of each run of variables that lie on one task, in order; first: the place of the
+  /// first one.
+  void for_each_task(const std::vector<LocatedVariable>& variables,
+                     const std::function<void(Worker& worker, const std::vector<VariableKey>& keys,
+                                              std::size_t first)>& call);
 
   const MasterEnvironment& environment_;
   const MasterSessionOptions options_;

@@ -65,37 +65,37 @@ std::vector<MasterSession::LocatedVariable> MasterSession::locate(const std::vec
   return variables;
 }
 
+void MasterSession::for_each_task(
+    const std::vector<LocatedVariable>& variables,
+    const std::function<void(Worker&, const std::vector<VariableKey>&, std::size_t)>& call) {
+  for (std::size_t begin = 0; begin < variables.size();) {
+    const std::size_t end = end_of_task(variables, begin);
+    const std::string& task = variables[begin].task;
+    of_task(task, [&] { call(*environment_.peers->worker(task), keys_of(variables, begin, end), begin); });
+    begin = end;
+  }
+}
+
 void MasterSession::get_variables(const std::vector<std::string>& names,
                                   const std::function<void(std::size_t, Tensor)>& on_value,
                                   Deadline deadline) {
   const Use use(*this);
   const std::vector<LocatedVariable> variables = locate(names, deadline);
-  for (std::size_t begin = 0; begin < variables.size();) {
-    const std::size_t end = end_of_task(variables, begin);
-    of_task(variables[begin].task, [&] {
-      environment_.peers->worker(variables[begin].task)
-          ->get_variables(
-              options_.handle, keys_of(variables, begin, end),
-              [&](std::size_t key, Tensor value) { on_value(begin + key, std::move(value)); }, deadline);
-    });
-    begin = end;
-  }
+  for_each_task(variables, [&](Worker& worker, const std::vector<VariableKey>& keys, std::size_t first) {
+    worker.get_variables(
+        options_.handle, keys,
+        [&](std::size_t key, Tensor value) { on_value(first + key, std::move(value)); }, deadline);
+  });
 }
 
 void MasterSession::set_variables(const std::vector<std::string>& names,
                                   const std::function<Tensor(std::size_t)>& value, Deadline deadline) {
   const Use use(*this);
   const std::vector<LocatedVariable> variables = locate(names, deadline);
-  for (std::size_t begin = 0; begin < variables.size();) {
-    const std::size_t end = end_of_task(variables, begin);
-    of_task(variables[begin].task, [&] {
-      environment_.peers->worker(variables[begin].task)
-          ->set_variables(
-              options_.handle, keys_of(variables, begin, end),
-              [&](std::size_t key) { return value(begin + key); }, deadline);
-    });
-    begin = end;
-  }
+  for_each_task(variables, [&](Worker& worker, const std::vector<VariableKey>& keys, std::size_t first) {
+    worker.set_variables(
+        options_.handle, keys, [&](std::size_t key) { return value(first + key); }, deadline);
+  });
 }
 
 std::vector<bool> MasterSession::are_initialized(const std::vector<std::string>& names, Deadline deadline) {
