@@ -385,16 +385,15 @@ void CommThread::watch(Clock::time_point now) {
   }
   try {
     watchdog_->poll(now, waiting_, finished_);
-    if (watchdog_->given_up()) record_failure(0, watchdog_->given_up());
-    if (watchdog_->is_anyone_gone()) fail_all(watchdog_->given_up());
+    // At once, though nothing may wait here: what this rank entered later would still find what the others
+    // sent before they gave up, and end well on this rank alone.
+    if (watchdog_->given_up()) {
+      fail_all(watchdog_->given_up());
+      return;
+    }
     for (std::size_t i = 0; i < waiting_.size(); ++i)
-      if (const auto error = watchdog_->verdict(waiting_[i].channel, waiting_[i].ticket)) {
-        if (watchdog_->given_up()) {
-          fail_all(error);
-          return;
-        }
+      if (const auto error = watchdog_->verdict(waiting_[i].channel, waiting_[i].ticket))
         fail(*waiting_channels_[i], error);
-      }
   } catch (...) {
     fail_all(std::current_exception());
   }

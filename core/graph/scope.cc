@@ -27,6 +27,13 @@ Scope Scope::named(const std::string& name) const {
   return inner;
 }
 
+Scope Scope::at_top() const {
+  Scope outer = *this;
+  outer.prefix_.clear();
+  outer.named_.clear();
+  return outer;
+}
+
 Scope Scope::device(std::string_view spec) const {
   Scope inner = *this;
   inner.device_stack_.insert(inner.device_stack_.begin(), parse_scope_device(spec).to_string());

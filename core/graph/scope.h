@@ -22,6 +22,8 @@ class Scope {
   /// Nodes made in it are named "outer/name/…"; a name that is taken becomes name_1, … Throws
   /// InvalidArgumentError `'<n>' is not a valid scope name`.
   Scope name_scope(const std::string& name) const;
+  /// Names begin anew, outside of all name scopes; devices, containers and colocations stay.
+  Scope at_top() const;
   /// The next nodes wish to be named `name` instead of after their op: s.named("x").
   Scope named(const std::string& name) const;
   /// Device of the nodes made in it, whole or in part: fields set by an inner scope win. "" changes nothing.

@@ -146,12 +146,12 @@ Variable find_global_step(const Graph& graph) {
 
 Variable create_global_step(const Scope& s) {
   if (find_global_step(s.graph())) throw InvalidArgumentError("\"global_step\" already exists.");
-  const Scope top = Scope(s.graph()).named("global_step");
+  // Where s puts variables: a replica_device_setter has all workers share it.
+  const Scope top = s.at_top().without_control_dependencies().in_branch({});
   const Output zero =
-      Scope(s.graph())
-          .named("global_step/initial_value")
+      top.named("global_step/initial_value")
           .add("Const", {}, {{"value", Tensor::scalar<std::int64_t>(0)}, {"dtype", DType::i64}});
-  const Variable step(top, zero, {.trainable = false});
+  const Variable step(top.named("global_step"), zero, {.trainable = false});
   s.graph().add_to_collection(kGlobalStep, *step.ref().node);
   return step;
 }

@@ -61,9 +61,7 @@ int train(const Arguments& arguments, const ClusterEnvironment& task, const std:
   auto x = placeholder(s.named("x"), DType::f32, {-1, 784}), y = placeholder(s.named("y"), DType::i32, {-1});
   auto logits = models::lenet(s, x);
   auto loss = softmax_cross_entropy(s, logits, y);
-  // In the setter's scope, so that it is shared: get_or_create_global_step makes one outside of all scopes.
-  const Variable step(s.named("global_step"), constant(s, Tensor::scalar<std::int64_t>(0)),
-                      {.trainable = false});
+  const Variable step = get_or_create_global_step(s);
 
   MonitoredTrainingSessionOptions options;
   options.master = target;
