@@ -3,6 +3,7 @@
 
 #include <future>
 
+#include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
@@ -234,7 +235,19 @@ TEST_P(SeveralServers, MetadataTellsOfAllTasks) {
   EXPECT_GT(processes.at("far"), 0);
 }
 
-// Row 20 belongs here as well, but the op needs an MPI job: tests of the master have it.
+// Row 20.
+TEST_P(SeveralServers, RefuseOpsThatReduceOverRanks) {
+  Graph graph;
+  const Scope s(graph), worker = s.device("/job:worker/task:0");
+  const Outputs reduced =
+      group_allreduce(worker.named("grads"), {constant(worker, Tensor::of<float>({2}, {1, 2}))}, {"w"});
+  EXPECT_THAT(
+      [&] {
+        Session session(graph, target("worker0"), config());
+        session.run(reduced[0]);
+      },
+      ThrowsMessage<UnimplementedError>(HasSubstr("grads (GroupAllReduce) reduces over MPI ranks")));
+}
 
 TEST_P(SeveralServers, TaskThatIsAwayIsNamedAndMayComeBack) {
   Graph graph;

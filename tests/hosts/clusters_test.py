@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Each fault of a cluster is told within its deadline, and as what it is; where nothing is lost, nothing is told."""
+import unittest
+
+import cluster_faults
+import hosts
+
+
+class Faults(unittest.TestCase):
+    def assert_told(self, kind, **how):
+        cluster_faults.measure(kind, **how)
+
+    def test_a_task_is_killed_during_a_step(self):
+        self.assert_told("killed")
+
+    def test_a_task_is_killed_between_steps(self):
+        self.assert_told("killed between")
+
+    def test_a_task_is_stopped(self):
+        self.assert_told("stopped")
+
+    def test_a_link_goes_down(self):
+        self.assert_told("link down")
+
+    def test_a_host_is_gone(self):
+        self.assert_told("host gone")
+
+    def test_a_link_that_is_down_for_a_second_is_survived(self):
+        self.assert_told("link blinks")
+
+    def test_a_restarted_task_is_another_one(self):
+        self.assert_told("restarted")
+
+    def test_the_step_of_a_killed_client_ends(self):
+        self.assert_told("client killed")
+
+    def test_a_failing_kernel_stops_the_others(self):
+        self.assert_told("kernel")
+
+    def test_close_ends_a_step(self):
+        self.assert_told("close")
+
+    def test_a_timeout_names_what_the_step_waited_for(self):
+        self.assert_told("timeout")
+
+    # Rows 40 and 46 of CLUSTER.md's worked examples.
+    def test_monitored_sessions_go_on_when_the_server_is_back(self):
+        self.assert_told("recovers", away_s=1)
+
+
+if __name__ == "__main__":
+    hosts.main()
