@@ -66,6 +66,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                      Deadline deadline);
   std::vector<bool> are_initialized(const std::vector<std::string>& names, Deadline deadline);
 
+  // See RemoteSession.
+  std::vector<WrittenShard> write_shards(ShardPlace place, const std::vector<SavedVariable>& variables,
+                                         Deadline deadline);
+  void read_shards(const std::vector<SavedVariable>& variables, Deadline deadline);
+  std::map<std::string, std::uint64_t> random_positions(Deadline deadline);
+  void set_random_positions(const std::map<std::string, std::uint64_t>& positions, Deadline deadline);
+
   /// Cancels the steps and waits for all calls; closes the session on its tasks. Idempotent.
   void close(Deadline deadline) KOLO_EXCLUDES(mutex_);
   /// Returns when no call is under way, or at `until`.
@@ -97,6 +104,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void check_whole() KOLO_EXCLUDES(mutex_);
   void mark_lost(const std::string& task, std::int64_t step) KOLO_EXCLUDES(mutex_);
   std::vector<LocatedVariable> locate(const std::vector<std::string>& names, Deadline deadline);
+  /// Places among `variables`, by task.
+  using ByTask = std::map<std::string, std::vector<std::size_t>>;
+  /// call(its place among the tasks, task, worker): for all at once; returns when all have ended. Throws what one
+  /// did, as the task's.
+  void on_tasks(const ByTask& tasks,
+                const std::function<void(std::size_t, const std::string&, Worker&)>& call) const;
+  /// Random ops of the graph by the task that they lie on.
+  std::map<std::string, std::vector<std::string>> random_ops();
   /// call: with the keys of each run of variables that lie on one task, in order; first: the place of the
   /// first one.
   void for_each_task(const std::vector<LocatedVariable>& variables,
