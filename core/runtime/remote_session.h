@@ -53,8 +53,8 @@ class RemoteSession {
                              const std::function<Tensor(std::size_t name)>& value) = 0;
   /// Which of them have a value.
   virtual std::vector<bool> are_initialized(const std::vector<std::string>& names) = 0;
-  /// Each task with variables among these writes its own, in the order of the tasks' names, under the temporary
-  /// name of its shard; place.shard and .shards are theirs. Before, each task finds the token file.
+  /// Each task with variables among these writes its own, in the order of the tasks' names, under the
+  /// temporary name of its shard; place.shard and .shards are theirs. Before, each task finds the token file.
   virtual std::vector<WrittenShard> write_shards(const ShardPlace& place,
                                                  const std::vector<SavedVariable>& variables) = 0;
   /// Each task reads its own. Throws FailedPreconditionError where one finds another file there, or none.

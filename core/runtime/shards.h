@@ -21,9 +21,9 @@ struct ShardPlace {
 
 /// A variable as a file holds it.
 struct SavedVariable {
-  std::string name;      // of the variable
-  std::string saved_as;  // in the file
-  Shape shape;           // there; of as many elements as the variable
+  std::string name;                        // of the variable
+  std::string saved_as;                    // in the file
+  Shape shape;                             // there; of as many elements as the variable
   std::optional<std::int64_t> value = {};  // of an integer scalar: written instead of the variable's own
   // When it is read.
   std::string file = {};  // an absolute path
@@ -31,8 +31,8 @@ struct SavedVariable {
 };
 
 struct WrittenShard {
-  std::vector<std::size_t> variables;  // by their places in what was asked for
-  std::vector<std::uint32_t> sums;     // of each one's elements
+  std::vector<std::size_t> variables = {};  // by their places in what was asked for
+  std::vector<std::uint32_t> sums = {};     // of each one's elements
   std::uint64_t file_bytes = 0;
   std::uint32_t header_crc32c = 0;
 };

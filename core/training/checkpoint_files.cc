@@ -102,7 +102,8 @@ std::optional<std::pair<int, int>> shard_of(const std::string& name) {
   const auto all_digits = [](std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char letter) { return letter >= '0' && letter <= '9'; });
   };
-  const std::string_view shard = ending.substr(1, kShardDigits), shards = ending.substr(kShardEnding - kShardDigits);
+  const std::string_view shard = ending.substr(1, kShardDigits),
+                         shards = ending.substr(kShardEnding - kShardDigits);
   if (!all_digits(shard) || !all_digits(shards)) return std::nullopt;
   return std::pair(static_cast<int>(*parse_int64(shard)), static_cast<int>(*parse_int64(shards)));
 }
@@ -234,8 +235,7 @@ void CheckpointReader::check_sum(const File& file, const std::string& name, std:
 
 void CheckpointReader::verify() {
   for (const auto& [name, entry] : index_.tensors) {
-    if (index_.shards.empty())
-      check_sum(files_[0], name, entry.crc32c, files_[0].tensors.crc32c(name));
+    if (index_.shards.empty()) check_sum(files_[0], name, entry.crc32c, files_[0].tensors.crc32c(name));
     for (const auto& slice : entry.slices) {
       File& file = files_[static_cast<std::size_t>(slice.shard)];
       check_sum(file, slice.name, slice.crc32c, file.tensors.crc32c(slice.name));

@@ -1,5 +1,5 @@
-// The files of a checkpoint, an index and one or several with tensors: written so that they are there whole or
-// not at all, read with their sums checked.
+// The files of a checkpoint, an index and one or several with tensors: written so that they are there whole
+// or not at all, read with their sums checked.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ std::string checkpoint_index_path(const std::string& prefix);
 std::string checkpoint_shard_path(const std::string& prefix, int shard, int shards);
 /// The checkpoint that a file is of, by its name: that of its index, its tensors or a shard; "" for others.
 std::string checkpoint_of_file(const std::string& path);
-/// Files with tensors of checkpoint `prefix` that are there, of whichever form. Throws where the folder cannot
-/// be listed.
+/// Files with tensors of checkpoint `prefix` that are there, of whichever form. Throws where the folder
+/// cannot be listed.
 std::vector<std::string> checkpoint_tensor_files(const std::string& prefix);
 
 /// What a checkpoint holds beside its tensors; the fields of CheckpointIndex.
@@ -67,7 +67,8 @@ class CheckpointReader {
   // What a file must hold: of a tensor, or of a slice of one.
   void check_entry(std::size_t file, const std::string& name, DType dtype, const Shape& shape) const;
   void check_entries() const;
-  static void check_sum(const File& file, const std::string& name, std::uint32_t expected, std::uint32_t found);
+  static void check_sum(const File& file, const std::string& name, std::uint32_t expected,
+                        std::uint32_t found);
 
   CheckpointIndex index_;
   std::vector<File> files_;

@@ -28,8 +28,8 @@ struct CheckpointIndex {
   struct TensorEntry {
     DType dtype = DType::f32;
     Shape shape;
-    std::uint32_t crc32c = 0;   // of the elements, where they lie in one file
-    std::vector<Slice> slices;  // of a sharded checkpoint; together the whole, first ones first
+    std::uint32_t crc32c = 0;        // of the elements, where they lie in one file
+    std::vector<Slice> slices = {};  // of a sharded checkpoint; together the whole, first ones first
   };
   /// One file of a sharded checkpoint.
   struct Shard {
@@ -40,7 +40,7 @@ struct CheckpointIndex {
   std::optional<std::int64_t> global_step;
   std::uint64_t file_bytes = 0;     // of the safetensors file
   std::uint32_t header_crc32c = 0;  // of its bytes before the data, the length field included
-  std::vector<Shard> shards;        // instead of that one, where tasks wrote one each
+  std::vector<Shard> shards = {};   // instead of that one, where tasks wrote one each
   std::map<std::string, TensorEntry> tensors;
   std::map<std::string, std::uint64_t> random_positions;  // by the random op's node name
   std::map<std::string, std::string> state;               // by name, each a JSON value as compact text

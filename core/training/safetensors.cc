@@ -97,9 +97,7 @@ std::string header_text(const std::map<std::string, SafetensorsEntry>& tensors) 
     const char* const dtype = file_name_of(tensor.dtype, name);
     const std::uint64_t end =
         offset + static_cast<std::uint64_t>(tensor.shape.elements()) * size_of(tensor.dtype);
-    header[name] = {{"dtype", dtype},
-                    {"shape", tensor.shape.dims()},
-                    {"data_offsets", {offset, end}}};
+    header[name] = {{"dtype", dtype}, {"shape", tensor.shape.dims()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();

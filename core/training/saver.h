@@ -24,7 +24,8 @@ struct SaverOptions {
   int max_to_keep =
       5;  // older checkpoints are removed; 0: all stay, and the state file lists the newest alone
   bool pad_step_number = false;  // model.ckpt-00000020
-  bool sharded = false;  // of a session on servers: each task writes its own variables, into the folder that all have
+  bool sharded =
+      false;  // of a session on servers: each task writes its own variables, into the folder that all have
 };
 
 /// One process writes a folder. One thread, between runs of the session.
@@ -43,11 +44,11 @@ class Saver {
   /// for each. Where that is spread over the ranks (is_spread_over_ranks) they have put it together before,
   /// and rank 0 saves what it is given of them. Then the folder's state file, then older checkpoints over
   /// max_to_keep are removed. sharded: each task with variables writes a file of its own; throws
-  /// FailedPreconditionError `checkpoint_dir <d> is not the same folder on <task>` where it is not, and what a
-  /// task cannot write with the task in the text. Throws InvalidArgumentError `Parent directory of <p> doesn't exist, can't
-  /// save.`, FailedPreconditionError for an uninitialised variable, and for spread state that was not put
-  /// together or has changed since then, and what write_checkpoint throws; checkpoints that were there are
-  /// intact then.
+  /// FailedPreconditionError `checkpoint_dir <d> is not the same folder on <task>` where it is not, and what
+  /// a task cannot write with the task in the text. Throws InvalidArgumentError `Parent directory of <p>
+  /// doesn't exist, can't save.`, FailedPreconditionError for an uninitialised variable, and for spread state
+  /// that was not put together or has changed since then, and what write_checkpoint throws; checkpoints that
+  /// were there are intact then.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step = {},
                    const std::map<std::string, std::string>& state = {},
                    const GatheredState* gathered = nullptr);

@@ -1,4 +1,5 @@
-// Checkpoints that the tasks of a cluster write themselves, each its own variables, into a folder that all have.
+// Checkpoints that the tasks of a cluster write themselves, each its own variables, into a folder that all
+// have.
 #pragma once
 
 #include <string>
@@ -31,8 +32,9 @@ struct ShardedVariable {
 void write_sharded_checkpoint(RemoteSession& session, const std::string& prefix,
                               const std::vector<ShardedVariable>& variables, const CheckpointExtra& extra);
 
-/// Asks the tasks to read what lies in a file of checkpoint `prefix` as they have it. variables: with the tensor
-/// of the index that each is of. Returns which have been read: none where a task does not find the files.
+/// Asks the tasks to read what lies in a file of checkpoint `prefix` as they have it. variables: with the
+/// tensor of the index that each is of. Returns which have been read: none where a task does not find the
+/// files.
 std::vector<bool> read_sharded_checkpoint(RemoteSession& session, const CheckpointIndex& index,
                                           const std::string& prefix,
                                           const std::vector<ShardedVariable>& variables);

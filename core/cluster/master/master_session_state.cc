@@ -10,7 +10,7 @@
 namespace kolo::detail {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<SavedVariable>& variables) {
+std::vector<std::string> variable_names(const std::vector<SavedVariable>& variables) {
   std::vector<std::string> names;
   for (const SavedVariable& variable : variables) names.push_back(variable.name);
   return names;
@@ -57,7 +57,7 @@ std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
                                                       const std::vector<SavedVariable>& variables,
                                                       Deadline deadline) {
   const Use use(*this);
-  const std::vector<LocatedVariable> located = locate(names_of(variables), deadline);
+  const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
   ByTask tasks;
   for (std::size_t i = 0; i < located.size(); ++i) tasks[located[i].task].push_back(i);
   place.shard = 0, place.shards = static_cast<int>(tasks.size());
@@ -79,7 +79,7 @@ std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
 
 void MasterSession::read_shards(const std::vector<SavedVariable>& variables, Deadline deadline) {
   const Use use(*this);
-  const std::vector<LocatedVariable> located = locate(names_of(variables), deadline);
+  const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
   ByTask tasks;
   for (std::size_t i = 0; i < located.size(); ++i) tasks[located[i].task].push_back(i);
   on_tasks(tasks, [&](std::size_t, const std::string& task, Worker& worker) {
@@ -88,26 +88,36 @@ void MasterSession::read_shards(const std::vector<SavedVariable>& variables, Dea
   });
 }
 
-std::map<std::string, std::vector<std::string>> MasterSession::random_ops() {
-  std::map<std::string, std::vector<std::string>> ops;
-  for (const auto& node : graph_.nodes()) {
-    if (node->attrs().count("seed") == 0 || !node->schema().is_stateful()) continue;
-    const std::string device = placer_.known_device_of(*node);
-    const std::string task = device.empty() ? "" : task_of_device(device);
-    if (incarnations_.count(task) > 0) ops[task].push_back(node->name());
+bool MasterSession::has_random_ops(const GraphDef& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const NodeDef& node) { return node.attrs.count("seed") > 0; });
+}
+
+void MasterSession::start_random_ops(const std::string& task, Worker& worker, Deadline deadline) {
+  std::map<std::string, std::uint64_t> starts;
+  {
+    MutexLock lock(mutex_);
+    if (!random_tasks_.insert(task).second) return;
+    starts = random_starts_;
   }
-  return ops;
+  if (!starts.empty()) worker.set_random_positions(options_.handle, starts, deadline);
 }
 
 std::map<std::string, std::uint64_t> MasterSession::random_positions(Deadline deadline) {
   const Use use(*this);
   check_whole();
   std::map<std::string, std::uint64_t> positions;
-  for (const auto& [task, nodes] : random_ops()) {
+  std::set<std::string> tasks;
+  {
+    MutexLock lock(mutex_);
+    positions = random_starts_;
+    tasks = random_tasks_;
+  }
+  for (const std::string& task : tasks) {
     check_task(task, deadline);
-    const auto all = environment_.peers->worker(task)->random_positions(options_.handle, deadline);
-    for (const std::string& node : nodes)
-      if (const auto found = all.find(node); found != all.end()) positions.insert(*found);
+    for (const auto& [node, position] :
+         environment_.peers->worker(task)->random_positions(options_.handle, deadline))
+      positions[node] = position;
   }
   return positions;
 }
@@ -116,13 +126,15 @@ void MasterSession::set_random_positions(const std::map<std::string, std::uint64
                                          Deadline deadline) {
   const Use use(*this);
   check_whole();
-  for (const auto& [task, nodes] : random_ops()) {
-    std::map<std::string, std::uint64_t> own;
-    for (const std::string& node : nodes)
-      if (const auto found = positions.find(node); found != positions.end()) own.insert(*found);
-    if (own.empty()) continue;
+  std::set<std::string> tasks;
+  {
+    MutexLock lock(mutex_);
+    random_starts_ = positions;
+    tasks = random_tasks_;
+  }
+  for (const std::string& task : tasks) {
     check_task(task, deadline);
-    environment_.peers->worker(task)->set_random_positions(options_.handle, own, deadline);
+    environment_.peers->worker(task)->set_random_positions(options_.handle, positions, deadline);
   }
 }
 

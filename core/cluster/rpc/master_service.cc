@@ -84,8 +84,9 @@ void random_positions(const CallHandle& call, const def::RandomPositionsDef& fro
   auto& asked = call->served().master;
   if (from.set()) asked.set_random_positions(session, positions_from(from), call->deadline());
   const bool get = !from.set();
-  answer(call, to_def("", get ? asked.random_positions(session, call->deadline())
-                              : std::map<std::string, std::uint64_t>(),
+  answer(call, to_def("",
+                      get ? asked.random_positions(session, call->deadline())
+                          : std::map<std::string, std::uint64_t>(),
                       false));
 }
 
@@ -147,9 +148,9 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
       {"WriteShards",
        unary<def::WriteShardRequestDef>([](const CallHandle& call, const def::WriteShardRequestDef& from) {
          def::WriteShardsResponseDef response;
-         for (const WrittenShard& shard : call->served().master.write_shards(
-                  checked_handle(from.session()), place_from(from), variables_from(from.variables()),
-                  call->deadline()))
+         for (const WrittenShard& shard :
+              call->served().master.write_shards(checked_handle(from.session()), place_from(from),
+                                                 variables_from(from.variables()), call->deadline()))
            *response.add_shards() = to_def(shard);
          answer(call, response);
        })},

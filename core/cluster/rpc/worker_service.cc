@@ -109,8 +109,9 @@ void random_positions(const CallHandle& call, const def::RandomPositionsDef& fro
   auto& asked = call->served().worker;
   if (from.set()) asked.set_random_positions(session, positions_from(from), call->deadline());
   const bool get = !from.set();
-  answer(call, to_def("", get ? asked.random_positions(session, call->deadline())
-                              : std::map<std::string, std::uint64_t>(),
+  answer(call, to_def("",
+                      get ? asked.random_positions(session, call->deadline())
+                          : std::map<std::string, std::uint64_t>(),
                       false));
 }
 

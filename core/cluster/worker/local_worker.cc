@@ -1,5 +1,5 @@
-#include <kolo/core/cluster/worker/task_shards.h>
 #include <kolo/core/cluster/worker/local_worker.h>
+#include <kolo/core/cluster/worker/task_shards.h>
 
 #include <utility>
 

@@ -19,10 +19,10 @@ constexpr int kMostShards = 100'000;  // their names have five digits
 
 // It came from elsewhere, and names files that are written.
 void check_place(const ShardPlace& place) {
-  const bool is_token =
-      place.token.size() == kTokenDigits && std::all_of(place.token.begin(), place.token.end(), [](char digit) {
-        return (digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f');
-      });
+  const bool is_token = place.token.size() == kTokenDigits &&
+                        std::all_of(place.token.begin(), place.token.end(), [](char digit) {
+                          return (digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f');
+                        });
   if (!is_token) throw InvalidArgumentError("a save came with a token that is none");
   if (!std::filesystem::path(place.prefix).is_absolute() || place.prefix.ends_with('/'))
     throw InvalidArgumentError("a save came with the path \"{}\"; it must be an absolute one of a file",

@@ -140,16 +140,19 @@ class Worker {
   virtual std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
                                             Deadline deadline) = 0;
 
-  /// Writes and keeps the file of `place`'s shard under its temporary name: variables[i], of keys[i], one at a time.
-  /// Without variables only looks for the token file. Throws FailedPreconditionError `checkpoint_dir <d> is not
-  /// the same folder on <task>` where it is missing or another, and for a variable without a value.
+  /// Writes and keeps the file of `place`'s shard under its temporary name: variables[i], of keys[i], one at
+  /// a time. Without variables only looks for the token file. Throws FailedPreconditionError `checkpoint_dir
+  /// <d> is not the same folder on <task>` where it is missing or another, and for a variable without a
+  /// value.
   virtual WrittenShard write_shard(const std::string& session, const ShardPlace& place,
                                    const std::vector<VariableKey>& keys,
                                    const std::vector<SavedVariable>& variables, Deadline deadline) = 0;
-  /// Sets the variables to what the files hold. Throws FailedPreconditionError where one is another, or missing.
+  /// Sets the variables to what the files hold. Throws FailedPreconditionError where one is another, or
+  /// missing.
   virtual void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
                           const std::vector<SavedVariable>& variables, Deadline deadline) = 0;
-  /// Of the session's random ops that have run here or were set, by node. set_…: those named start there.
+  /// Of the session's random ops that have run here, by node. set_…: where they go on, or start; more may be
+  /// named than lie here.
   virtual std::map<std::string, std::uint64_t> random_positions(const std::string& session,
                                                                 Deadline deadline) = 0;
   virtual void set_random_positions(const std::string& session,

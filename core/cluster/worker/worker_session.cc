@@ -162,7 +162,7 @@ RandomState& WorkerSession::random_state(const std::string& node, std::int64_t o
 
 std::map<std::string, std::uint64_t> WorkerSession::random_positions() {
   MutexLock lock(random_mutex_);
-  auto positions = random_starts_;
+  std::map<std::string, std::uint64_t> positions;
   for (const auto& [node, state] : random_states_) positions[node] = state->position();
   return positions;
 }

@@ -54,7 +54,7 @@ class WorkerSession {
   /// Cancels all steps; none begins any more.
   void close(const std::exception_ptr& reason) KOLO_EXCLUDES(mutex_);
 
-  /// As Session's, of what lies on this task.
+  /// Of the random ops that have run here. set_…: those that have not run yet, here or elsewhere, too.
   std::map<std::string, std::uint64_t> random_positions() KOLO_EXCLUDES(random_mutex_);
   void set_random_positions(const std::map<std::string, std::uint64_t>& positions)
       KOLO_EXCLUDES(random_mutex_);
