@@ -31,7 +31,8 @@ using testing::UnorderedElementsAre;
 
 constexpr char kPs0[] = "/job:ps/task:0", kPs1[] = "/job:ps/task:1";
 
-/// a = [1,2], b = [[1,2,3],[4,5,6]], e = 0 … 10 in `parts` parts, global_step; each on the task that it is given.
+/// a = [1,2], b = [[1,2,3],[4,5,6]], e = 0 … 10 in `parts` parts, global_step; each on the task that it is
+/// given.
 struct Model {
   Model(const std::vector<std::string>& tasks, int parts) {
     graph.set_seed(7);
@@ -52,7 +53,8 @@ struct Model {
       Scope at = on(static_cast<std::size_t>(i) + 1);
       const std::string name = parts == 1 ? "e" : "e/part_" + std::to_string(i);
       e.emplace_back(at.named(name), constant(at, rows.rows(first, first + size)));
-      if (parts > 1) set_variable_slice(graph, e.back(), {.whole = "e", .shape = {11}, .axis = 0, .first = first});
+      if (parts > 1)
+        set_variable_slice(graph, e.back(), {.whole = "e", .shape = {11}, .axis = 0, .first = first});
       first += size;
     }
     init = global_variables_initializer(s);
@@ -101,10 +103,9 @@ TEST_F(ShardedCheckpoint, HasAFileOfEachTaskWithVariables) {
   model.change(session);
   Saver saver(model.graph, {.sharded = true});
   EXPECT_EQ(saver.save(session, folder_ / "model.ckpt", 1), folder_ / "model.ckpt-1");
-  EXPECT_THAT(folder_.names(),
-              UnorderedElementsAre("checkpoint", "model.ckpt-1.index.json",
-                                   "model.ckpt-1-00000-of-00002.safetensors",
-                                   "model.ckpt-1-00001-of-00002.safetensors"));
+  EXPECT_THAT(folder_.names(), UnorderedElementsAre("checkpoint", "model.ckpt-1.index.json",
+                                                    "model.ckpt-1-00000-of-00002.safetensors",
+                                                    "model.ckpt-1-00001-of-00002.safetensors"));
   const auto names = [&](const char* file) {
     std::vector<std::string> all;
     const SafetensorsReader reader(folder_ / file);
@@ -186,10 +187,10 @@ TEST_F(ShardedCheckpoint, IsNotMadeOfVariablesWithoutValues) {
   Session session(model.graph, target("worker0"), patient());
   session.run(model.step.initializer());
   session.run(model.a.initializer());
-  EXPECT_THAT([&] { Saver(model.graph, {.sharded = true}).save(session, folder_ / "model.ckpt", 1); },
-              ThrowsMessage<FailedPreconditionError>(
-                  AllOf(HasSubstr("From /job:ps/replica:0/task:1"),
-                        HasSubstr("Attempting to use uninitialized value b"))));
+  EXPECT_THAT(
+      [&] { Saver(model.graph, {.sharded = true}).save(session, folder_ / "model.ckpt", 1); },
+      ThrowsMessage<FailedPreconditionError>(AllOf(HasSubstr("From /job:ps/replica:0/task:1"),
+                                                   HasSubstr("Attempting to use uninitialized value b"))));
   EXPECT_THAT(folder_.names(), IsEmpty());
 }
 
@@ -273,8 +274,7 @@ TEST_P(ResumedRandomNumbers, GoOnWhereTheCheckpointWasMade) {
   Session fresh(model.graph, target("worker0"), through_socket());
   saver.restore(fresh, path);
   const std::string again = saver.save(fresh, folder_ / "model.ckpt", 3);
-  EXPECT_EQ(CheckpointReader(again).index().random_positions,
-            CheckpointReader(path).index().random_positions)
+  EXPECT_EQ(CheckpointReader(again).index().random_positions, CheckpointReader(path).index().random_positions)
       << "what has not run yet keeps its place";
   EXPECT_EQ(draw(fresh), next);
   EXPECT_EQ(draw(fresh), after);
