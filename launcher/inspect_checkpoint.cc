@@ -48,7 +48,10 @@ CheckpointIndex verified_index(const std::string& prefix) {
 std::string sums_of(const CheckpointIndex::TensorEntry& tensor) {
   if (tensor.slices.empty()) return crc32c_text(tensor.crc32c);
   std::string text;
-  for (const auto& slice : tensor.slices) text += (text.empty() ? "" : " ") + crc32c_text(slice.crc32c);
+  for (const auto& slice : tensor.slices) {
+    if (!text.empty()) text += ' ';
+    text += crc32c_text(slice.crc32c);
+  }
   return text;
 }
 

@@ -1,7 +1,7 @@
-// Included before a test of local sessions and behind all that it includes itself (kolo_test's ON_SERVERS sees to
-// that), it has the same source test sessions on servers: what they call
-// Session and Scope runs where TEST_SESSION_TARGET says, which is "server" (all on one, created by
-// create_local_server) or "cluster" (variables on a parameter server, all else on the one worker).
+// Included before a test of local sessions and behind all that it includes itself (kolo_test's ON_SERVERS
+// sees to that), it has the same source test sessions on servers: what they call Session and Scope runs where
+// TEST_SESSION_TARGET says, which is "server" (all on one, created by create_local_server) or "cluster"
+// (variables on a parameter server, all else on the one worker).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -69,7 +69,8 @@ class ScopeOnServer : public Scope {
  public:
   explicit ScopeOnServer(Graph& graph)
       : Scope(is_on_cluster() ? Scope(graph).device(TestServers::setter()) : Scope(graph)) {}
-  ScopeOnServer(const Scope& other) : Scope(other) {}  // NOLINT(google-explicit-constructor): of its functions
+  ScopeOnServer(const Scope& other)
+      : Scope(other) {}  // NOLINT(google-explicit-constructor): of its functions
 };
 
 }  // namespace kolo::testing_support
