@@ -147,7 +147,7 @@ void write_sharded_checkpoint(RemoteSession& session, const std::string& prefix,
 std::vector<bool> read_sharded_checkpoint(RemoteSession& session, const CheckpointIndex& index,
                                           const std::string& prefix,
                                           const std::vector<ShardedVariable>& variables) {
-  const std::vector<bool> none(variables.size(), false);
+  std::vector<bool> none(variables.size(), false);
   std::vector<bool> read = none;
   std::vector<SavedVariable> wanted;
   const std::string absolute = fs::absolute(prefix).lexically_normal().string();
