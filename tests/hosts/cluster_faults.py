@@ -89,8 +89,16 @@ class Cluster(contextlib.ExitStack):
 
     def client(self, *words):
         process = self.hosts.popen([PROBE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.callback(lambda: (process.poll() is None and process.kill(), process.wait(), process.stdin.close(), process.stdout.close()))
+        self.callback(self._end, process)
         return Lines(process)
+
+    @staticmethod
+    def _end(process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
 
     def run(self, kind):
         """A client that is ready, and in the step where the kind has one."""
@@ -191,7 +199,7 @@ def by_client(kind):
 
 
 def recovers(cluster, away_s=5, last_step=200):
-    """Seconds from the server's being back until all clients step again, and how they ended."""
+    """Seconds from the server's being back until all clients step again, from the checkpoint, and how they ended."""
     target = f"grpc://{cluster.address(WORKER)}"
     clients = [cluster.client("train", target, who, cluster.folder / "saved", last_step) for who in ("chief", "worker")]
     for lines in clients:
@@ -208,6 +216,7 @@ def recovers(cluster, away_s=5, last_step=200):
             if float(match[1]) >= back:
                 break
         again.append(float(match[1]) - back)
+        assert int(match[2]) > 40, f"step {match[2]}: the checkpoint of step 40 was not restored"
     ends = []
     for lines in clients:
         lines.process.communicate(timeout=PATIENCE_S)  # either may take the last step

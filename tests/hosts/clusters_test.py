@@ -43,7 +43,7 @@ class Faults(unittest.TestCase):
     def test_a_timeout_names_what_the_step_waited_for(self):
         self.assert_told("timeout")
 
-    # Rows 40 and 46 of CLUSTER.md's worked examples.
+    # Row 40 of CLUSTER.md's worked examples: from the last checkpoint on.
     def test_monitored_sessions_go_on_when_the_server_is_back(self):
         self.assert_told("recovers", away_s=1)
 
