@@ -198,12 +198,25 @@ void train_as_worker(const ClusterBenchOptions& options, bool sync) {
   } else {
     train_op = inner->minimize(s, step.loss, {.global_step = global_step});
   }
+  // Which worker takes which token is not settled: all end by the global step, not by their own count.
+  const int last_step = (kWarmUpSteps + options.steps) * (sync ? 1 : cluster.num_tasks("worker"));
+  monitored.hooks.push_back(std::make_shared<StopAtStepHook>(last_step));
   MonitoredTrainingSession session(graph, monitored);
   const auto run = [&] { session.run({step.loss, train_op}, step.feeds); };
-  time_steps(kWarmUpSteps, run);
-  fmt::print("{}\n", kWarm);
-  std::fflush(stdout);
-  const std::vector<double> us = time_steps(options.steps, run);
+  std::vector<double> us;
+  try {
+    for (int step_of_worker = 0; !session.should_stop(); ++step_of_worker) {
+      if (step_of_worker == kWarmUpSteps) {
+        fmt::print("{}\n", kWarm);
+        std::fflush(stdout);
+      }
+      const double took = time_steps(1, run).front();
+      if (step_of_worker >= kWarmUpSteps && !session.should_stop()) us.push_back(took);
+    }
+  } catch (const OutOfRangeError&) {
+    // The chief has ended while this worker waited for its token.
+  }
+  if (us.empty()) throw InternalError("worker {} had no step to time; give more --steps", options.task);
   fmt::print("{}\n", nlohmann::ordered_json{{"peer", "kolo"},
                                             {"what", sync ? "sync" : "async"},
                                             {"model", options.model},
