@@ -137,16 +137,39 @@ set(KOLO_HIGHWAY_SETS KOLO_TEST_SIMD=SCALAR KOLO_TEST_SIMD=SSSE3 KOLO_TEST_SIMD=
 set(KOLO_ONEDNN_SETS ONEDNN_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=AVX ONEDNN_MAX_CPU_ISA=AVX2
                      ONEDNN_MAX_CPU_ISA=AVX512_CORE)
 
+function(kolo_test_on_servers name source server_filter cluster_filter timeout)
+  set(program ${name}.on_servers)
+  add_executable(${program} ${source} ${ARGN})
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR})
+  # Its own headers are read before the names in it mean something else.
+  file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/${source} includes REGEX "^#include")
+  list(JOIN includes "\n" includes)
+  set(first ${CMAKE_BINARY_DIR}/generated/tests/${program}.h)
+  file(CONFIGURE OUTPUT ${first} @ONLY CONTENT "${includes}\n#include \"tests/support/session_on_server.h\"\n")
+  target_compile_options(${program} PRIVATE -O0 -include ${first})
+  kolo_keep_plugins_loaded(${program})
+  target_link_libraries(${program} PRIVATE kolo_build_flags kolo_cluster kolo kolo_test_paths GTest::gmock
+                                           GTest::gtest_main)
+  foreach(place server cluster)
+    add_test(NAME ${name}.on_${place} COMMAND ${program})
+    set_tests_properties(${name}.on_${place} PROPERTIES TIMEOUT ${timeout}
+      ENVIRONMENT "TEST_SESSION_TARGET=${place};GTEST_FILTER=${${place}_filter};${KOLO_TEST_ENVIRONMENT}")
+  endforeach()
+endfunction()
+
 # kolo_test(graph_test.cc [SOURCES more.cc …] [DEPENDS …] [RANKS 1 2 3 4] [TIMEOUT seconds] [CHECKS_OPS]
-#           [INSTRUCTION_SETS HIGHWAY ONEDNN] [READS_GRAPH_DEFS] [ON_VIRTUAL_GPU filter])
+#           [INSTRUCTION_SETS HIGHWAY ONEDNN] [READS_GRAPH_DEFS] [ON_VIRTUAL_GPU filter] [ON_SERVERS filter [ON_CLUSTER filter]])
 # One program per file, named after its path below tests/. With RANKS: once under mpirun for each number of ranks.
 # With INSTRUCTION_SETS: once more for each of these that kernels of the library are compiled, or generated, for.
 # With ON_VIRTUAL_GPU: those tests that GoogleTest's filter leaves once more with what nobody placed on a virtual GPU,
 # whose memory the host cannot touch; of several numbers of ranks with 2.
+# With ON_SERVERS: those that the filter leaves once more with their sessions on servers, see
+# tests/support/session_on_server.h: <name>.on_server and <name>.on_cluster, for which ON_CLUSTER is another filter.
 # With READS_GRAPH_DEFS: not run under TSan, where libprotobuf's map, which is not instrumented, crashes in itself.
 # With CHECKS_OPS, which all of tests/core/ops have: core.ops.coverage_test counts the checks of ops that it makes.
 function(kolo_test source)
-  cmake_parse_arguments(ARG "CHECKS_OPS;READS_GRAPH_DEFS" "TIMEOUT;ON_VIRTUAL_GPU" "DEPENDS;RANKS;SOURCES;INSTRUCTION_SETS" ${ARGN})
+  cmake_parse_arguments(ARG "CHECKS_OPS;READS_GRAPH_DEFS" "TIMEOUT;ON_VIRTUAL_GPU;ON_SERVERS;ON_CLUSTER" "DEPENDS;RANKS;SOURCES;INSTRUCTION_SETS" ${ARGN})
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   string(REGEX REPLACE "\\.cc$" "" name ${name})
   string(REPLACE "/" "." name ${name})
@@ -174,6 +197,12 @@ function(kolo_test source)
     if(ARG_ON_VIRTUAL_GPU)
       add_test(NAME ${name}.virtual_gpu COMMAND ${name})
       set_tests_properties(${name}.virtual_gpu PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${virtual_gpu}")
+    endif()
+    if(ARG_ON_SERVERS AND gRPC_FOUND)
+      if(NOT ARG_ON_CLUSTER)
+        set(ARG_ON_CLUSTER ${ARG_ON_SERVERS})
+      endif()
+      kolo_test_on_servers(${name} ${source} "${ARG_ON_SERVERS}" "${ARG_ON_CLUSTER}" ${ARG_TIMEOUT} ${ARG_SOURCES})
     endif()
     if(ARG_CHECKS_OPS OR CMAKE_CURRENT_SOURCE_DIR STREQUAL "${CMAKE_SOURCE_DIR}/tests/core/ops")
       set_tests_properties(${name} PROPERTIES FIXTURES_SETUP op_checks)

@@ -24,10 +24,9 @@ std::string find_prefix(const std::string& path) {
     if (names.empty()) throw NotFoundError("there is no checkpoint in {}", path);
     return (fs::path(path) / names.front()).string();
   }
-  std::string prefix = path;
-  for (const std::string& ending : {checkpoint_tensors_path(""), checkpoint_index_path("")})
-    if (path.ends_with(ending)) prefix.resize(path.size() - ending.size());
-  if (!fs::exists(checkpoint_tensors_path(prefix)) && !fs::exists(checkpoint_index_path(prefix)))
+  const std::string of_file = checkpoint_of_file(path);
+  std::string prefix = of_file.empty() ? path : of_file;
+  if (!fs::exists(checkpoint_index_path(prefix)) && checkpoint_tensor_files(prefix).empty())
     throw NotFoundError(
         "there is no checkpoint {}; right would be a folder of checkpoints, …/model.ckpt-N or one of its "
         "files",
@@ -45,6 +44,17 @@ CheckpointIndex verified_index(const std::string& prefix) {
   }
 }
 
+// Of the elements; of a tensor in slices one each.
+std::string sums_of(const CheckpointIndex::TensorEntry& tensor) {
+  if (tensor.slices.empty()) return crc32c_text(tensor.crc32c);
+  std::string text;
+  for (const auto& slice : tensor.slices) {
+    if (!text.empty()) text += ' ';
+    text += crc32c_text(slice.crc32c);
+  }
+  return text;
+}
+
 void print_table(const CheckpointIndex& index) {
   std::size_t name_width = 0, shape_width = 0;
   for (const auto& [name, tensor] : index.tensors) {
@@ -54,7 +64,7 @@ void print_table(const CheckpointIndex& index) {
   if (index.global_step) fmt::print("global_step {}\n", *index.global_step);
   for (const auto& [name, tensor] : index.tensors)
     fmt::print("{:<{}}  {:<4}  {:<{}}  {}\n", name, name_width, tensor.dtype, tensor.shape, shape_width,
-               crc32c_text(tensor.crc32c));
+               sums_of(tensor));
 }
 
 void inspect(const std::vector<std::string>& words) {

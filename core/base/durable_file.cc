@@ -54,6 +54,12 @@ DurableFile::DurableFile(std::string path) : path_(std::move(path)) {
   if (descriptor_ < 0) throw_file_error("write " + path_, errno);
 }
 
+DurableFile::DurableFile(std::string path, std::string temporary)
+    : path_(std::move(path)), temporary_(std::move(temporary)) {
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw_file_error("write " + path_, errno);
+}
+
 DurableFile::~DurableFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
   if (!published_) ::unlink(temporary_.c_str());

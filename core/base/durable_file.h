@@ -16,6 +16,8 @@ class DurableFile {
   /// Opens a new file `path`.xxxxxxxx.tmp, x being digits of no meaning: nobody else has it, and no link is
   /// followed. The folder must exist.
   explicit DurableFile(std::string path);
+  /// The same under a temporary name that the caller has chosen and that nobody has.
+  DurableFile(std::string path, std::string temporary);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
@@ -27,6 +29,8 @@ class DurableFile {
   /// After finish(): replaces `path`. It survives a power cut once sync_directory() of its folder has
   /// returned.
   void publish();
+  /// Instead of publish(): it stays under its temporary name, for another process to rename.
+  void hand_over() { published_ = true; }
 
  private:
   std::string path_;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +16,7 @@
 #include <kolo/core/device/device_attributes.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/runtime/config.h>
+#include <kolo/core/runtime/shards.h>
 #include <kolo/core/runtime/step_request.h>
 #include <kolo/core/runtime/trace.h>
 
@@ -50,6 +53,15 @@ class RemoteSession {
                              const std::function<Tensor(std::size_t name)>& value) = 0;
   /// Which of them have a value.
   virtual std::vector<bool> are_initialized(const std::vector<std::string>& names) = 0;
+  /// Each task with variables among these writes its own, in the order of the tasks' names, under the
+  /// temporary name of its shard; place.shard and .shards are theirs. Before, each task finds the token file.
+  virtual std::vector<WrittenShard> write_shards(const ShardPlace& place,
+                                                 const std::vector<SavedVariable>& variables) = 0;
+  /// Each task reads its own. Throws FailedPreconditionError where one finds another file there, or none.
+  virtual void read_shards(const std::vector<SavedVariable>& variables) = 0;
+  /// As Session's, of the random ops of all tasks.
+  virtual std::map<std::string, std::uint64_t> random_positions() = 0;
+  virtual void set_random_positions(const std::map<std::string, std::uint64_t>& positions) = 0;
   virtual std::vector<DeviceAttributes> list_devices() = 0;
   virtual const SessionConfig& config() const = 0;
 };

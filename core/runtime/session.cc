@@ -200,10 +200,11 @@ std::vector<DeviceAttributes> Session::list_devices() const {
 
 const SessionConfig& Session::config() const { return impl_ ? impl_->state().config() : remote_->config(); }
 std::map<std::string, std::uint64_t> Session::random_positions() const {
-  return local("random_positions()").state().random_positions();
+  return remote_ ? remote_->random_positions() : impl_->state().random_positions();
 }
 void Session::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
-  local("set_random_positions()").state().set_random_positions(positions);
+  if (remote_) return remote_->set_random_positions(positions);
+  impl_->state().set_random_positions(positions);
 }
 int Session::intra_op_threads() const { return local("intra_op_threads()").state().intra_op_threads(); }
 int Session::inter_op_threads() const { return local("inter_op_threads()").pools().threads(); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -18,15 +19,13 @@
 #include <kolo/core/base/input_file.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/text.h>
-#include <kolo/core/training/safetensors_internal.h>
+#include <kolo/core/training/checkpoint_files_internal.h>
 
 namespace kolo {
 namespace {
 
 namespace fs = std::filesystem;
 
-// An index takes about 100 bytes a tensor; nothing that is larger than this is one.
-constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{1} << 28;
 // A line for each checkpoint of the folder.
 constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 24;
 
@@ -37,29 +36,6 @@ std::string join(const std::string& directory, const std::string& filename) {
 }
 
 std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
-
-CheckpointIndex read_index(const std::string& path) {
-  const std::string file = base_name(path);
-  std::string text;
-  try {
-    text = InputFile(path, file).read_all(kMaxIndexBytes);
-  } catch (const NotFoundError& missing) {
-    throw DataLossError("{}", missing.what());
-  }
-  try {
-    return parse_checkpoint_index(text);
-  } catch (const DataLossError& wrong) {
-    throw DataLossError("{}: {}", file, wrong.what());
-  }
-}
-
-SafetensorsReader open_tensors(const std::string& path) {
-  try {
-    return SafetensorsReader(path, base_name(path));
-  } catch (const NotFoundError& missing) {
-    throw DataLossError("{}", missing.what());
-  }
-}
 
 // N of "<basename>-N"; nothing for other names.
 std::optional<std::int64_t> step_of(const std::string& name) {
@@ -73,17 +49,10 @@ bool is_of(const std::string& basename, const std::string& name) {
   return step_of(name) && name.substr(0, name.rfind('-')) == basename;
 }
 
-// The checkpoint that a file of the folder belongs to; "" for other files.
-std::string checkpoint_of(const std::string& file) {
-  for (const std::string& ending : {checkpoint_tensors_path(""), checkpoint_index_path("")})
-    if (file.ends_with(ending)) return file.substr(0, file.size() - ending.size());
-  return "";
-}
-
 // An index tells a checkpoint of whatever basename from other programs' files; without it, only our own name
 // does.
 std::string checkpoint_listed_by(const std::string& file) {
-  const std::string name = checkpoint_of(file);
+  const std::string name = checkpoint_of_file(file);
   return file == checkpoint_index_path(name) || is_of(kCheckpointBasename, name) ? name : "";
 }
 
@@ -92,6 +61,25 @@ std::string checkpoint_listed_by(const std::string& file) {
   if (error == std::errc::not_a_directory && fs::exists(directory))
     throw FailedPreconditionError("the checkpoint folder {} is a file", directory);
   throw_file_error(fmt::format("{} the checkpoint folder {}", what, directory), error.value());
+}
+
+// "-00000-of-00002".
+constexpr std::string_view kOf = "-of-";
+constexpr std::size_t kShardDigits = 5;
+constexpr std::size_t kShardEnding = 1 + kShardDigits + kOf.size() + kShardDigits;
+
+// shard, shards of "model.ckpt-20-00000-of-00002"; nothing for other names.
+std::optional<std::pair<int, int>> shard_of(const std::string& name) {
+  if (name.size() <= kShardEnding) return std::nullopt;
+  const std::string_view ending = std::string_view(name).substr(name.size() - kShardEnding);
+  if (ending[0] != '-' || ending.substr(1 + kShardDigits, kOf.size()) != kOf) return std::nullopt;
+  const auto all_digits = [](std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char letter) { return letter >= '0' && letter <= '9'; });
+  };
+  const std::string_view shard = ending.substr(1, kShardDigits),
+                         shards = ending.substr(kShardEnding - kShardDigits);
+  if (!all_digits(shard) || !all_digits(shards)) return std::nullopt;
+  return std::pair(static_cast<int>(*parse_int64(shard)), static_cast<int>(*parse_int64(shards)));
 }
 
 // Names of all that is in `directory`; none if there is no such folder. What cannot be listed is no empty
@@ -109,6 +97,27 @@ std::vector<std::string> files_of(const std::string& directory) {
 
 std::string checkpoint_tensors_path(const std::string& prefix) { return prefix + ".safetensors"; }
 std::string checkpoint_index_path(const std::string& prefix) { return prefix + ".index.json"; }
+std::string checkpoint_shard_path(const std::string& prefix, int shard, int shards) {
+  return checkpoint_tensors_path(fmt::format("{}-{:05}-of-{:05}", prefix, shard, shards));
+}
+
+std::string checkpoint_of_file(const std::string& path) {
+  const std::string index = checkpoint_index_path(""), tensors = checkpoint_tensors_path("");
+  if (path.ends_with(index)) return path.substr(0, path.size() - index.size());
+  if (!path.ends_with(tensors)) return "";
+  std::string name = path.substr(0, path.size() - tensors.size());
+  if (shard_of(name)) name.resize(name.size() - kShardEnding);
+  return name;
+}
+
+std::vector<std::string> checkpoint_tensor_files(const std::string& prefix) {
+  const std::string name = base_name(prefix), index = checkpoint_index_path(name);
+  std::vector<std::string> paths;
+  for (const std::string& file : files_of(folder_of(prefix)))
+    if (file != index && checkpoint_of_file(file) == name) paths.push_back(join(folder_of(prefix), file));
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
 
 void write_checkpoint(const std::string& prefix, const std::map<std::string, Tensor>& tensors,
                       const CheckpointExtra& extra) {
@@ -140,45 +149,11 @@ void make_checkpoint_folder(const std::string& directory) {
 }
 
 void remove_checkpoint(const std::string& prefix) {
-  for (const std::string& path : {checkpoint_index_path(prefix), checkpoint_tensors_path(prefix)}) {
+  // The index first: what is left of a checkpoint without one is none.
+  std::vector<std::string> paths = checkpoint_tensor_files(prefix);
+  paths.insert(paths.begin(), checkpoint_index_path(prefix));
+  for (const std::string& path : paths)
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_file_error("remove " + path, errno);
-  }
-}
-
-CheckpointReader::CheckpointReader(const std::string& prefix)
-    : tensors_file_(base_name(checkpoint_tensors_path(prefix))),
-      index_(read_index(checkpoint_index_path(prefix))),
-      tensors_(open_tensors(checkpoint_tensors_path(prefix))) {
-  if (tensors_.file_bytes() != index_.file_bytes)
-    throw DataLossError("{}: {} bytes, but the index says {}", tensors_file_, tensors_.file_bytes(),
-                        index_.file_bytes);
-  if (tensors_.header_crc32c() != index_.header_crc32c)
-    throw DataLossError("{}: the header's sum is {}, but the index says {}", tensors_file_,
-                        crc32c_text(tensors_.header_crc32c()), crc32c_text(index_.header_crc32c));
-  for (const auto& [name, entry] : tensors_.entries()) {
-    const auto listed = index_.tensors.find(name);
-    if (listed == index_.tensors.end() || listed->second.dtype != entry.dtype ||
-        listed->second.shape != entry.shape)
-      throw DataLossError("{}: tensor \"{}\" is not as the index lists it", tensors_file_, name);
-  }
-  if (tensors_.entries().size() != index_.tensors.size())
-    throw DataLossError("{}: {} tensors, but the index lists {}", tensors_file_, tensors_.entries().size(),
-                        index_.tensors.size());
-}
-
-void CheckpointReader::check_sum(const std::string& name, std::uint32_t found) const {
-  const std::uint32_t expected = index_.tensors.at(name).crc32c;
-  if (found != expected)
-    throw DataLossError("{}: the sum of tensor \"{}\" is {}, but the index says {}", tensors_file_, name,
-                        crc32c_text(found), crc32c_text(expected));
-}
-
-void CheckpointReader::verify() {
-  for (const auto& [name, entry] : index_.tensors) check_sum(name, tensors_.crc32c(name));
-}
-
-void CheckpointReader::read(const std::string& name, const Tensor& destination) {
-  check_sum(name, tensors_.read(name, destination));
 }
 
 std::vector<std::string> list_checkpoints(const std::string& directory) {
@@ -242,12 +217,27 @@ std::optional<std::string> newest_intact_checkpoint(const std::string& directory
   }
 }
 
+namespace {
+
+bool has_all_shards(const std::string& prefix) {
+  std::map<int, int> there;  // files, by how many there should be
+  for (const std::string& path : checkpoint_tensor_files(prefix)) {
+    const std::string name = base_name(path);
+    const std::size_t ending = checkpoint_tensors_path("").size();
+    if (const auto shard = shard_of(name.substr(0, name.size() - ending))) ++there[shard->second];
+  }
+  return std::any_of(there.begin(), there.end(), [](const auto& n) { return n.first == n.second; });
+}
+
+}  // namespace
+
 std::optional<std::string> latest_checkpoint(const std::string& directory) {
   const auto state = read_checkpoint_state(directory);
   if (!state) return std::nullopt;
   const std::string prefix = (fs::path(directory) / state->model_checkpoint_path).string();
   std::error_code error;
-  if (fs::exists(checkpoint_index_path(prefix), error) && fs::exists(checkpoint_tensors_path(prefix), error))
+  if (fs::exists(checkpoint_index_path(prefix), error) &&
+      (fs::exists(checkpoint_tensors_path(prefix), error) || has_all_shards(prefix)))
     return prefix;
   if (error) throw_file_error("look for " + prefix, error.value());
   log_warning("Couldn't match files for checkpoint {}", prefix);
@@ -256,15 +246,15 @@ std::optional<std::string> latest_checkpoint(const std::string& directory) {
 
 namespace {
 
-// Whether nothing but the name of this index is missing: both files were on the disk before the first one,
-// that with the tensors, got its name.
+// Whether nothing but the name of this index is missing: all files were on the disk before the first one of
+// those with the tensors got its name.
 bool is_all_but_named(const std::string& directory, const std::string& temporary, const std::string& index) {
-  const std::string checkpoint = checkpoint_of(index);
-  if (index != checkpoint_index_path(checkpoint) || fs::exists(join(directory, index)) ||
-      !fs::exists(join(directory, checkpoint_tensors_path(checkpoint))))
-    return false;
+  const std::string checkpoint = checkpoint_of_file(index);
+  if (index != checkpoint_index_path(checkpoint) || fs::exists(join(directory, index))) return false;
+  const std::string prefix = join(directory, checkpoint);
+  if (!fs::exists(checkpoint_tensors_path(prefix)) && !has_all_shards(prefix)) return false;
   try {
-    read_index(join(directory, temporary));
+    detail::read_checkpoint_index(join(directory, temporary));
     return true;
   } catch (const DataLossError&) {
     return false;
@@ -276,12 +266,12 @@ bool is_all_but_named(const std::string& directory, const std::string& temporary
 void finish_cut_saves(const std::string& directory, const std::string& basename) {
   for (const std::string& name : files_of(directory)) {
     const std::string target = target_of_temporary(name);
-    if (target != kStateFile && !is_of(basename, checkpoint_of(target))) continue;
+    if (target != kStateFile && !is_of(basename, checkpoint_of_file(target))) continue;
     const std::string path = join(directory, name), place = join(directory, target);
     if (is_all_but_named(directory, name, target)) {
       if (::rename(path.c_str(), place.c_str()) != 0) throw_file_error("rename " + path, errno);
       sync_directory(directory);
-      log_info("the save of {} was cut before its end and is finished now", checkpoint_of(target));
+      log_info("the save of {} was cut before its end and is finished now", checkpoint_of_file(target));
     } else if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
       throw_file_error("remove " + path, errno);
     }

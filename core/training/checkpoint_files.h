@@ -1,5 +1,5 @@
-// The two files of a checkpoint: written so that they are there whole or not at all, read with their sums
-// checked.
+// The files of a checkpoint, an index and one or several with tensors: written so that they are there whole
+// or not at all, read with their sums checked.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,13 @@ namespace kolo {
 
 std::string checkpoint_tensors_path(const std::string& prefix);
 std::string checkpoint_index_path(const std::string& prefix);
+/// "<prefix>-00000-of-00002.safetensors": of a checkpoint whose tensors the tasks of a cluster wrote.
+std::string checkpoint_shard_path(const std::string& prefix, int shard, int shards);
+/// The checkpoint that a file is of, by its name: that of its index, its tensors or a shard; "" for others.
+std::string checkpoint_of_file(const std::string& path);
+/// Files with tensors of checkpoint `prefix` that are there, of whichever form. Throws where the folder
+/// cannot be listed.
+std::vector<std::string> checkpoint_tensor_files(const std::string& prefix);
 
 /// What a checkpoint holds beside its tensors; the fields of CheckpointIndex.
 struct CheckpointExtra {
@@ -33,10 +40,10 @@ void make_checkpoint_folder(const std::string& directory);
 /// intact.
 void write_checkpoint(const std::string& prefix, const std::map<std::string, Tensor>& tensors,
                       const CheckpointExtra& extra);
-/// Both files, where they exist. Throws as DurableFile does.
+/// All files, where they exist. Throws as DurableFile does.
 void remove_checkpoint(const std::string& prefix);
 
-/// An open checkpoint whose two files fit each other. One thread.
+/// An open checkpoint whose files fit each other. One thread.
 class CheckpointReader {
  public:
   /// Checks everything but the elements. Throws DataLossError `<file>: <what is wrong>`, the file without its
@@ -52,11 +59,19 @@ class CheckpointReader {
   void read(const std::string& name, const Tensor& destination);
 
  private:
-  void check_sum(const std::string& name, std::uint32_t found) const;
+  struct File {
+    std::string name;
+    SafetensorsReader tensors;
+  };
+  void open(const std::string& path, std::uint64_t bytes, std::uint32_t header_crc32c);
+  // What a file must hold: of a tensor, or of a slice of one.
+  void check_entry(std::size_t file, const std::string& name, DType dtype, const Shape& shape) const;
+  void check_entries() const;
+  static void check_sum(const File& file, const std::string& name, std::uint32_t expected,
+                        std::uint32_t found);
 
-  std::string tensors_file_;
   CheckpointIndex index_;
-  SafetensorsReader tensors_;
+  std::vector<File> files_;
 };
 
 /// Names "<basename>-<step>" of which `directory` holds an index (of "model.ckpt", any file), or which its

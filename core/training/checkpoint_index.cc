@@ -16,6 +16,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kVersion = 1;
+constexpr int kShardedVersion = 2;
+constexpr std::size_t kMostShards = 100'000;  // their file names have five digits
 // The text ends in `,\n "index_crc32c": "xxxxxxxx"\n}\n`: of fixed length, so that the sum is checked before
 // a parser sees anything.
 constexpr char kSumField[] = ",\n \"index_crc32c\": \"";
@@ -23,19 +25,35 @@ constexpr char kEnding[] = "\"\n}\n";
 constexpr std::size_t kSumDigits = 8;
 constexpr std::size_t kTailBytes = sizeof kSumField - 1 + kSumDigits + sizeof kEnding - 1;
 
+json to_json(const CheckpointIndex::TensorEntry& tensor, bool is_sharded) {
+  json fields = {{"dtype", kolo::name(tensor.dtype)}, {"shape", tensor.shape.dims()}};
+  if (!is_sharded) fields["crc32c"] = crc32c_text(tensor.crc32c);
+  for (const auto& slice : tensor.slices)
+    fields["slices"].push_back({{"shard", slice.shard},
+                                {"name", slice.name},
+                                {"shape", slice.shape.dims()},
+                                {"axis", slice.axis},
+                                {"first", slice.first},
+                                {"crc32c", crc32c_text(slice.crc32c)}});
+  return fields;
+}
+
 json to_json(const CheckpointIndex& index) {
-  json fields = {{"version", kVersion},
+  const bool is_sharded = !index.shards.empty();
+  json fields = {{"version", is_sharded ? kShardedVersion : kVersion},
                  {"global_step", nullptr},
-                 {"file_bytes", index.file_bytes},
-                 {"header_crc32c", crc32c_text(index.header_crc32c)},
                  {"tensors", json::object()},
                  {"random_positions", index.random_positions},
                  {"state", json::object()}};
   if (index.global_step) fields["global_step"] = *index.global_step;
-  for (const auto& [name, tensor] : index.tensors)
-    fields["tensors"][name] = {{"dtype", kolo::name(tensor.dtype)},
-                               {"shape", tensor.shape.dims()},
-                               {"crc32c", crc32c_text(tensor.crc32c)}};
+  for (const auto& shard : index.shards)
+    fields["shards"].push_back(
+        {{"file_bytes", shard.file_bytes}, {"header_crc32c", crc32c_text(shard.header_crc32c)}});
+  if (!is_sharded) {
+    fields["file_bytes"] = index.file_bytes;
+    fields["header_crc32c"] = crc32c_text(index.header_crc32c);
+  }
+  for (const auto& [name, tensor] : index.tensors) fields["tensors"][name] = to_json(tensor, is_sharded);
   for (const auto& [name, value] : index.state) {
     try {
       fields["state"][name] = detail::parse_bounded_json(value);
@@ -57,18 +75,62 @@ std::uint32_t sum_from(const std::string& text) {
   return sum;
 }
 
+CheckpointIndex::Slice slice_from(const json& fields) {
+  return {.shard = fields.at("shard").get<int>(),
+          .name = fields.at("name").get<std::string>(),
+          .shape = Shape(detail::whole_numbers(fields.at("shape"))),
+          .axis = fields.at("axis").get<int>(),
+          .first = fields.at("first").get<std::int64_t>(),
+          .crc32c = sum_from(fields.at("crc32c").get<std::string>())};
+}
+
+// One after the other along one axis, to the end of it.
+void check_slices(const std::string& name, const CheckpointIndex::TensorEntry& tensor, std::size_t shards) {
+  std::int64_t next = 0;
+  bool fits = !tensor.slices.empty();
+  for (const CheckpointIndex::Slice& slice : tensor.slices) {
+    const bool is_scalar = tensor.shape.rank() == 0;
+    fits = fits && slice.shard >= 0 && static_cast<std::size_t>(slice.shard) < shards &&
+           slice.first == next && slice.axis == tensor.slices.front().axis &&
+           slice.shape.rank() == tensor.shape.rank() &&
+           (is_scalar ? slice.axis == 0 : slice.axis >= 0 && slice.axis < tensor.shape.rank());
+    for (int i = 0; fits && i < tensor.shape.rank(); ++i)
+      fits = i == slice.axis || slice.shape.dim(i) == tensor.shape.dim(i);
+    if (fits) next += is_scalar ? 1 : slice.shape.dim(slice.axis);
+  }
+  const std::int64_t end = !fits || tensor.shape.rank() == 0 ? 1 : tensor.shape.dim(tensor.slices[0].axis);
+  if (!fits || next != end) throw DataLossError("the slices of \"{}\" do not make it up", name);
+}
+
 CheckpointIndex from_json(const json& fields) {
-  if (fields.at("version") != kVersion)
-    throw DataLossError("it has version {}; this program reads version {}", fields.at("version").dump(),
-                        kVersion);
+  const json& version = fields.at("version");
+  if (version != kVersion && version != kShardedVersion)
+    throw DataLossError("it has version {}; this program reads versions {} and {}", version.dump(), kVersion,
+                        kShardedVersion);
+  const bool is_sharded = version == kShardedVersion;
   CheckpointIndex index;
   if (!fields.at("global_step").is_null()) index.global_step = fields.at("global_step").get<std::int64_t>();
-  index.file_bytes = fields.at("file_bytes").get<std::uint64_t>();
-  index.header_crc32c = sum_from(fields.at("header_crc32c").get<std::string>());
-  for (const auto& [name, tensor] : fields.at("tensors").items())
-    index.tensors[name] = {dtype_from_name(tensor.at("dtype").get<std::string>()),
-                           Shape(detail::whole_numbers(tensor.at("shape"))),
-                           sum_from(tensor.at("crc32c").get<std::string>())};
+  if (is_sharded) {
+    for (const json& shard : fields.at("shards"))
+      index.shards.push_back({shard.at("file_bytes").get<std::uint64_t>(),
+                              sum_from(shard.at("header_crc32c").get<std::string>())});
+    if (index.shards.empty() || index.shards.size() > kMostShards)
+      throw DataLossError("it lists {} files", index.shards.size());
+  } else {
+    index.file_bytes = fields.at("file_bytes").get<std::uint64_t>();
+    index.header_crc32c = sum_from(fields.at("header_crc32c").get<std::string>());
+  }
+  for (const auto& [name, tensor] : fields.at("tensors").items()) {
+    CheckpointIndex::TensorEntry& entry = index.tensors[name];
+    entry.dtype = dtype_from_name(tensor.at("dtype").get<std::string>());
+    entry.shape = Shape(detail::whole_numbers(tensor.at("shape")));
+    if (!is_sharded) {
+      entry.crc32c = sum_from(tensor.at("crc32c").get<std::string>());
+      continue;
+    }
+    for (const json& slice : tensor.at("slices")) entry.slices.push_back(slice_from(slice));
+    check_slices(name, entry, index.shards.size());
+  }
   index.random_positions = fields.at("random_positions").get<std::map<std::string, std::uint64_t>>();
   for (const auto& [name, value] : fields.at("state").items()) index.state[name] = value.dump();
   return index;

@@ -88,16 +88,16 @@ std::uint64_t length_from(const std::array<unsigned char, kLengthBytes>& bytes) 
   return length;
 }
 
-std::string header_text(const std::map<std::string, Tensor>& tensors) {
+std::string header_text(const std::map<std::string, SafetensorsEntry>& tensors) {
   nlohmann::json header = nlohmann::json::object();
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     if (name == kMetadata)
       throw InvalidArgumentError("a tensor cannot be named \"{}\" in a safetensors file", name);
-    const std::uint64_t end = offset + tensor.bytes();
-    header[name] = {{"dtype", file_name_of(tensor.dtype(), name)},
-                    {"shape", tensor.shape().dims()},
-                    {"data_offsets", {offset, end}}};
+    const char* const dtype = file_name_of(tensor.dtype, name);
+    const std::uint64_t end =
+        offset + static_cast<std::uint64_t>(tensor.shape.elements()) * size_of(tensor.dtype);
+    header[name] = {{"dtype", dtype}, {"shape", tensor.shape.dims()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -123,7 +123,8 @@ std::uint32_t write_elements(DurableFile& file, const Tensor& tensor) {
 
 }  // namespace
 
-SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, Tensor>& tensors) {
+SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, SafetensorsEntry>& tensors,
+                                  const std::function<Tensor(const std::string&)>& value) {
   const std::string text = header_text(tensors);
   const auto length = length_bytes(text.size());
   Crc32c header_sum;
@@ -134,11 +135,19 @@ SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string,
 
   SafetensorsSums sums{
       .file_bytes = length.size() + text.size(), .header = header_sum.value(), .tensors = {}};
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, entry] : tensors) {
+    const Tensor tensor = value(name);
     sums.tensors[name] = write_elements(file, tensor);
     sums.file_bytes += tensor.bytes();
   }
   return sums;
+}
+
+SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, Tensor>& tensors) {
+  std::map<std::string, SafetensorsEntry> entries;
+  for (const auto& [name, tensor] : tensors)
+    entries[name] = {.dtype = tensor.dtype(), .shape = tensor.shape()};
+  return write_safetensors(file, entries, [&](const std::string& name) { return tensors.at(name); });
 }
 
 SafetensorsReader::SafetensorsReader(const std::string& path, std::string shown_as)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,10 @@ struct SafetensorsSums {
 /// bytes. Streams from the tensors' own memory. Throws InvalidArgumentError for string tensors and for the
 /// name "__metadata__", and what `file` throws.
 SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, Tensor>& tensors);
+/// The same of values that need not be in memory at once. tensors: their types and shapes; value(name): asked
+/// for in the order of the names, of that type and shape.
+SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, SafetensorsEntry>& tensors,
+                                  const std::function<Tensor(const std::string& name)>& value);
 
 /// An open file whose header has been checked: each offset lies in the file, fits its type and shape, and the
 /// tensors cover the data without gap or overlap. Memory is bounded by the header's size, which is checked

@@ -15,6 +15,7 @@
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/core/training/rank_state_internal.h>
+#include <kolo/core/training/sharded_checkpoint.h>
 #include <kolo/core/training/variable_slices.h>
 
 namespace kolo {
@@ -34,8 +35,7 @@ constexpr char kMismatch[] =
 
 bool has_a_file(const std::string& prefix) {
   std::error_code ignored;
-  return fs::exists(checkpoint_index_path(prefix), ignored) ||
-         fs::exists(checkpoint_tensors_path(prefix), ignored);
+  return fs::exists(checkpoint_index_path(prefix), ignored) || !checkpoint_tensor_files(prefix).empty();
 }
 
 // Under which a checkpoint of one rank holds the variable.
@@ -143,9 +143,62 @@ Tensor scalar_like(const Tensor& step, std::int64_t value) {
   return Tensor::scalar(value);
 }
 
-std::map<std::string, std::uint64_t> random_positions_of(const Session& session) {
-  if (!session.target().empty()) return {};  // each worker's sequences are its own
-  return session.random_positions();
+// Variables as files hold them; parts of one whole are numbered along it.
+std::vector<detail::ShardedVariable> sharded(const std::vector<Variable>& variables,
+                                             const detail::RankStates& states) {
+  std::map<std::string, std::vector<std::int64_t>> firsts;  // of the slices of each whole
+  for (const Variable& variable : variables)
+    if (const auto slice = variable_slice(variable); slice && variable.shape().elements() > 0)
+      firsts[slice->whole].push_back(slice->first);
+  for (auto& [whole, all] : firsts) std::sort(all.begin(), all.end());
+  std::vector<detail::ShardedVariable> saved;
+  for (const Variable& variable : variables) {
+    const RankState& state = states.of(variable);
+    const auto slice = variable_slice(variable);
+    const std::string name = saved_name(variable, state);
+    if (!slice || state.kind != Kind::shared) {
+      const Shape shape = saved_shape(variable, state);
+      saved.push_back({.variable = {.name = variable.name(), .saved_as = name, .shape = shape},
+                       .dtype = variable.dtype(),
+                       .in_whole = {.whole = name, .shape = shape}});
+      continue;
+    }
+    if (variable.shape().elements() == 0 && slice->shape.elements() > 0) continue;
+    const auto& all = firsts[slice->whole];
+    const auto part = std::lower_bound(all.begin(), all.end(), slice->first) - all.begin();
+    saved.push_back({.variable = {.name = variable.name(),
+                                  .saved_as = fmt::format("{}/part_{}", name, part),
+                                  .shape = variable.shape()},
+                     .dtype = variable.dtype(),
+                     .in_whole = *slice});
+  }
+  return saved;
+}
+
+// What the tasks of the session have read themselves is no longer in the lists.
+void read_by_tasks(Session& session, const CheckpointIndex& index, const std::string& path,
+                   std::vector<Variable>& held, std::vector<std::string>& names,
+                   const detail::RankStates& states) {
+  detail::RemoteSession* const remote = detail::remote_of(session);
+  if (remote == nullptr || index.shards.empty()) return;
+  std::vector<detail::ShardedVariable> variables;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (states.of(held[i]).kind != Kind::shared) continue;
+    detail::ShardedVariable variable{
+        .variable = {.name = held[i].name(), .saved_as = names[i], .shape = held[i].shape()},
+        .dtype = held[i].dtype(),
+        .in_whole = detail::in_file(held[i])};
+    variable.in_whole.whole = names[i];
+    variables.push_back(std::move(variable));
+    places.push_back(i);
+  }
+  const std::vector<bool> read = detail::read_sharded_checkpoint(*remote, index, path, variables);
+  for (std::size_t k = places.size(); k-- > 0;) {
+    if (!read[k]) continue;
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(places[k]));
+    names.erase(names.begin() + static_cast<std::ptrdiff_t>(places[k]));
+  }
 }
 
 }  // namespace
@@ -183,19 +236,47 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   if (fs::path(path).filename() == "checkpoint")
     throw InvalidArgumentError("'latest_filename' collides with 'save_path': 'checkpoint' and '{}'", prefix);
 
+  CheckpointExtra extra{
+      .global_step = global_step, .random_positions = session.random_positions(), .state = state};
+  if (detail::RemoteSession* const remote = detail::remote_of(session); remote && options_.sharded) {
+    save_sharded(*remote, session, path, std::move(extra));
+    adopt(path);
+    return path;
+  }
   std::map<std::string, Tensor> tensors = tensors_of(session, gathered);
   if (const Variable step = find_global_step(session.graph()); step && tensors.count(step.name()) > 0) {
     Tensor& saved = tensors.at(step.name());
-    if (!global_step) global_step = step_of(saved);
+    if (!global_step) extra.global_step = step_of(saved);
     // Others train on a server meanwhile: what the checkpoint is called is what it holds.
     else if (!session.target().empty()) saved = scalar_like(saved, *global_step);
   }
-  write_checkpoint(
-      path, tensors,
-      {.global_step = global_step, .random_positions = random_positions_of(session), .state = state});
-
+  write_checkpoint(path, tensors, extra);
   adopt(path);
   return path;
+}
+
+// Nothing of a rank is in it: sessions on servers have none.
+void Saver::save_sharded(detail::RemoteSession& remote, Session& session, const std::string& path,
+                         CheckpointExtra extra) const {
+  const detail::RankStates states(session.graph());
+  std::vector<detail::ShardedVariable> variables = sharded(saved_variables(states), states);
+  if (const Variable step = find_global_step(session.graph())) {
+    for (detail::ShardedVariable& saved : variables) {
+      if (saved.variable.name != step.name()) continue;
+      // The step before all else: what others update meanwhile is newer than it says, never older.
+      const Tensor value = detail::value_of(session, step);
+      if (!value) throw FailedPreconditionError("Attempting to use uninitialized value {}", step.name());
+      if (!extra.global_step) extra.global_step = step_of(value);
+      saved.variable.value = extra.global_step;
+    }
+  }
+  detail::write_sharded_checkpoint(remote, path, variables, extra);
+}
+
+std::vector<Variable> Saver::saved_variables(const detail::RankStates& states) const {
+  std::vector<Variable> saved = variables_;
+  std::erase_if(saved, [&](const Variable& v) { return states.of(v).kind == Kind::scratch; });
+  return saved;
 }
 
 void Saver::adopt(const std::string& path) {
@@ -215,8 +296,7 @@ void Saver::adopt(const std::string& path) {
 std::map<std::string, Tensor> Saver::tensors_of(Session& session, const GatheredState* gathered) const {
   const bool is_spread = is_spread_over_ranks(session);
   const detail::RankStates states(session.graph());
-  std::vector<Variable> saved = variables_;
-  std::erase_if(saved, [&](const Variable& v) { return states.of(v).kind == Kind::scratch; });
+  std::vector<Variable> saved = saved_variables(states);
   // The step first: what others have updated meanwhile is newer than it says, never older.
   std::stable_partition(saved.begin(), saved.end(),
                         [](const Variable& v) { return v.name() == "global_step"; });
@@ -315,13 +395,14 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
     held.push_back(variable);
     names.push_back(*name);
   }
+  read_by_tasks(session, reader.index(), path, held, names, states);
   detail::write_values(session, held, [&](std::size_t i, const Tensor& into) {
     const RankState& state = states.of(held[i]);
     if (state.kind == Kind::part) read_part(reader, state, into);
     else if (const auto slice = variable_slice(held[i])) wholes.read(names[i], *slice, into);
     else reader.read(names[i], into);
   });
-  if (session.target().empty()) session.set_random_positions(reader.index().random_positions);
+  session.set_random_positions(reader.index().random_positions);
   return reader.index();
 }
 

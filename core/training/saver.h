@@ -14,14 +14,18 @@
 namespace kolo {
 
 class GatheredState;
+struct CheckpointExtra;
 namespace detail {
 class RankStates;
-}
+class RemoteSession;
+}  // namespace detail
 
 struct SaverOptions {
   int max_to_keep =
       5;  // older checkpoints are removed; 0: all stay, and the state file lists the newest alone
   bool pad_step_number = false;  // model.ckpt-00000020
+  bool sharded =
+      false;  // of a session on servers: each task writes its own variables, into the folder that all have
 };
 
 /// One process writes a folder. One thread, between runs of the session.
@@ -39,15 +43,18 @@ class Saver {
   /// whole tensor that it is part of; with several ranks, what is each rank's own as `<variable>/rank_<r>`
   /// for each. Where that is spread over the ranks (is_spread_over_ranks) they have put it together before,
   /// and rank 0 saves what it is given of them. Then the folder's state file, then older checkpoints over
-  /// max_to_keep are removed. Throws InvalidArgumentError `Parent directory of <p> doesn't exist, can't
-  /// save.`, FailedPreconditionError for an uninitialised variable, and for spread state that was not put
-  /// together or has changed since then, and what write_checkpoint throws; checkpoints that were there are
-  /// intact then.
+  /// max_to_keep are removed. sharded: each task with variables writes a file of its own; throws
+  /// FailedPreconditionError `checkpoint_dir <d> is not the same folder on <task>` where it is not, and what
+  /// a task cannot write with the task in the text. Throws InvalidArgumentError `Parent directory of <p>
+  /// doesn't exist, can't save.`, FailedPreconditionError for an uninitialised variable, and for spread state
+  /// that was not put together or has changed since then, and what write_checkpoint throws; checkpoints that
+  /// were there are intact then.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step = {},
                    const std::map<std::string, std::string>& state = {},
                    const GatheredState* gathered = nullptr);
 
-  /// Gives the variables and random positions the values of checkpoint `path`; returns its index. Tensors of
+  /// Gives the variables and random positions the values of checkpoint `path`, of whichever form; returns its
+  /// index. Tensors of
   /// the file that no variable asks for are ignored; optional variables (rank_state.h) that it lacks are
   /// initialised, and so are scratch, and what is each rank's own where another number of ranks wrote it (one
   /// info line). With several ranks this rank's parts and own values are restored: a monitored session hands
@@ -68,7 +75,10 @@ class Saver {
   void recover_last_checkpoints(const std::vector<std::string>& paths);
 
  private:
+  std::vector<Variable> saved_variables(const detail::RankStates& states) const;
   std::map<std::string, Tensor> tensors_of(Session& session, const GatheredState* gathered) const;
+  void save_sharded(detail::RemoteSession& remote, Session& session, const std::string& path,
+                    CheckpointExtra extra) const;
   void check_fits(const CheckpointIndex& index, const detail::RankStates& states,
                   const std::string& path) const;
   std::vector<std::string> remember(const std::string& path);

@@ -86,6 +86,17 @@ class SimulatedServer {
       for (const Tensor& value : open().get_variables(names)) initialized.push_back(static_cast<bool>(value));
       return initialized;
     }
+    std::vector<detail::WrittenShard> write_shards(const detail::ShardPlace&,
+                                                   const std::vector<detail::SavedVariable>&) override {
+      throw UnimplementedError("a simulated server has no files");
+    }
+    void read_shards(const std::vector<detail::SavedVariable>&) override {
+      throw FailedPreconditionError("a simulated server has no files");
+    }
+    std::map<std::string, std::uint64_t> random_positions() override { return open().random_positions(); }
+    void set_random_positions(const std::map<std::string, std::uint64_t>& positions) override {
+      open().set_random_positions(positions);
+    }
     std::vector<DeviceAttributes> list_devices() override { return open().list_devices(); }
     const SessionConfig& config() const override { return config_; }
 

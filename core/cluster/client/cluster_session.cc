@@ -320,4 +320,31 @@ std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>
   return connected_.master->are_initialized(handle_, names, deadline);
 }
 
+std::vector<WrittenShard> ClusterSession::write_shards(const ShardPlace& place,
+                                                       const std::vector<SavedVariable>& variables) {
+  const Use use(*this);
+  const Deadline deadline = deadline_of(0);
+  send_growth(deadline);
+  return connected_.master->write_shards(handle_, place, variables, deadline);
+}
+
+void ClusterSession::read_shards(const std::vector<SavedVariable>& variables) {
+  const Use use(*this);
+  const Deadline deadline = deadline_of(0);
+  send_growth(deadline);
+  connected_.master->read_shards(handle_, variables, deadline);
+}
+
+std::map<std::string, std::uint64_t> ClusterSession::random_positions() {
+  const Use use(*this);
+  return connected_.master->random_positions(handle_, deadline_of(0));
+}
+
+void ClusterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
+  const Use use(*this);
+  const Deadline deadline = deadline_of(0);
+  send_growth(deadline);
+  connected_.master->set_random_positions(handle_, positions, deadline);
+}
+
 }  // namespace kolo::detail

@@ -33,6 +33,11 @@ class ClusterSession final : public RemoteSession {
   void set_variables(const std::vector<std::string>& names,
                      const std::function<Tensor(std::size_t)>& value) override;
   std::vector<bool> are_initialized(const std::vector<std::string>& names) override;
+  std::vector<WrittenShard> write_shards(const ShardPlace& place,
+                                         const std::vector<SavedVariable>& variables) override;
+  void read_shards(const std::vector<SavedVariable>& variables) override;
+  std::map<std::string, std::uint64_t> random_positions() override;
+  void set_random_positions(const std::map<std::string, std::uint64_t>& positions) override;
   std::vector<DeviceAttributes> list_devices() override { return devices_; }
   const SessionConfig& config() const override { return config_; }
 

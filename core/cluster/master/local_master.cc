@@ -207,6 +207,28 @@ std::vector<bool> LocalMaster::are_initialized(const std::string& session,
   return find(session)->are_initialized(names, deadline);
 }
 
+std::vector<WrittenShard> LocalMaster::write_shards(const std::string& session, const ShardPlace& place,
+                                                    const std::vector<SavedVariable>& variables,
+                                                    Deadline deadline) {
+  return find(session)->write_shards(place, variables, deadline);
+}
+
+void LocalMaster::read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
+                              Deadline deadline) {
+  find(session)->read_shards(variables, deadline);
+}
+
+std::map<std::string, std::uint64_t> LocalMaster::random_positions(const std::string& session,
+                                                                   Deadline deadline) {
+  return find(session)->random_positions(deadline);
+}
+
+void LocalMaster::set_random_positions(const std::string& session,
+                                       const std::map<std::string, std::uint64_t>& positions,
+                                       Deadline deadline) {
+  find(session)->set_random_positions(positions, deadline);
+}
+
 std::shared_ptr<Call> LocalMaster::watch(const std::string& session,
                                          std::function<void(std::exception_ptr)> ended) {
   return find(session)->watch(std::move(ended));

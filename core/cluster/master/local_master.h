@@ -57,6 +57,15 @@ class LocalMaster final : public Master {
                      const std::function<Tensor(std::size_t)>& value, Deadline deadline) override;
   std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
                                     Deadline deadline) override;
+  std::vector<WrittenShard> write_shards(const std::string& session, const ShardPlace& place,
+                                         const std::vector<SavedVariable>& variables,
+                                         Deadline deadline) override;
+  void read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
+                   Deadline deadline) override;
+  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
+                                                        Deadline deadline) override;
+  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
+                            Deadline deadline) override;
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override;
 

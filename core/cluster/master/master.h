@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -15,6 +16,7 @@
 #include <kolo/core/device/device_attributes.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/runtime/config.h>
+#include <kolo/core/runtime/shards.h>
 #include <kolo/core/runtime/trace.h>
 #include <kolo/core/tensor/tensor.h>
 
@@ -81,6 +83,18 @@ class Master {
                              const std::function<Tensor(std::size_t name)>& value, Deadline deadline) = 0;
   virtual std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
                                             Deadline deadline) = 0;
+
+  /// As RemoteSession has them.
+  virtual std::vector<WrittenShard> write_shards(const std::string& session, const ShardPlace& place,
+                                                 const std::vector<SavedVariable>& variables,
+                                                 Deadline deadline) = 0;
+  virtual void read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
+                           Deadline deadline) = 0;
+  virtual std::map<std::string, std::uint64_t> random_positions(const std::string& session,
+                                                                Deadline deadline) = 0;
+  virtual void set_random_positions(const std::string& session,
+                                    const std::map<std::string, std::uint64_t>& positions,
+                                    Deadline deadline) = 0;
 
   /// A client's sign of life: held as long as its session. ended: once.
   virtual std::shared_ptr<Call> watch(const std::string& session,

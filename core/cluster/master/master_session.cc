@@ -185,6 +185,7 @@ std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, D
                              .targets = std::move(part.targets)};
     try {
       const std::shared_ptr<Worker> worker = environment_.peers->worker(part.task);
+      if (has_random_ops(registration.graph)) start_random_ops(part.task, *worker, deadline);
       plan->add({part.task, worker, worker->register_part(registration, deadline)});
     } catch (...) {
       std::rethrow_exception(from_task(part.task, std::current_exception()));

@@ -66,6 +66,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                      Deadline deadline);
   std::vector<bool> are_initialized(const std::vector<std::string>& names, Deadline deadline);
 
+  // See RemoteSession.
+  std::vector<WrittenShard> write_shards(ShardPlace place, const std::vector<SavedVariable>& variables,
+                                         Deadline deadline);
+  void read_shards(const std::vector<SavedVariable>& variables, Deadline deadline);
+  std::map<std::string, std::uint64_t> random_positions(Deadline deadline) KOLO_EXCLUDES(mutex_);
+  void set_random_positions(const std::map<std::string, std::uint64_t>& positions, Deadline deadline)
+      KOLO_EXCLUDES(mutex_);
+
   /// Cancels the steps and waits for all calls; closes the session on its tasks. Idempotent.
   void close(Deadline deadline) KOLO_EXCLUDES(mutex_);
   /// Returns when no call is under way, or at `until`.
@@ -97,6 +105,15 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void check_whole() KOLO_EXCLUDES(mutex_);
   void mark_lost(const std::string& task, std::int64_t step) KOLO_EXCLUDES(mutex_);
   std::vector<LocatedVariable> locate(const std::vector<std::string>& names, Deadline deadline);
+  /// Places among `variables`, by task.
+  using ByTask = std::map<std::string, std::vector<std::size_t>>;
+  /// call(its place among the tasks, task, worker): for all at once; returns when all have ended. Throws what
+  /// one did, as the task's.
+  void on_tasks(const ByTask& tasks,
+                const std::function<void(std::size_t, const std::string&, Worker&)>& call) const;
+  static bool has_random_ops(const GraphDef& graph);
+  /// Before the first part with random ops on the task: they start where they were set to.
+  void start_random_ops(const std::string& task, Worker& worker, Deadline deadline) KOLO_EXCLUDES(mutex_);
   /// call: with the keys of each run of variables that lie on one task, in order; first: the place of the
   /// first one.
   void for_each_task(const std::vector<LocatedVariable>& variables,
@@ -122,6 +139,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::set<std::shared_ptr<MasterStep>> steps_ KOLO_GUARDED_BY(mutex_);
   std::map<std::string, std::vector<std::int64_t>> over_ KOLO_GUARDED_BY(mutex_);  // steps, by task
   std::string lost_ KOLO_GUARDED_BY(mutex_);  // why later runs cannot be; "" while the session is whole
+  std::map<std::string, std::uint64_t> random_starts_ KOLO_GUARDED_BY(mutex_);  // as they were set
+  std::set<std::string> random_tasks_ KOLO_GUARDED_BY(mutex_);                  // that have random ops
   std::int64_t last_callable_ KOLO_GUARDED_BY(mutex_) = 0;
   std::map<std::int64_t, StepNames> callables_ KOLO_GUARDED_BY(mutex_);
   std::set<std::shared_ptr<Watcher>> watchers_ KOLO_GUARDED_BY(mutex_);

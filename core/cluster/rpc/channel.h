@@ -43,6 +43,15 @@ class RemoteWorker final : public Worker {
                      const std::function<Tensor(std::size_t)>& value, Deadline deadline) override;
   std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
                                     Deadline deadline) override;
+  WrittenShard write_shard(const std::string& session, const ShardPlace& place,
+                           const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
+                           Deadline deadline) override;
+  void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
+                  const std::vector<SavedVariable>& variables, Deadline deadline) override;
+  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
+                                                        Deadline deadline) override;
+  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
+                            Deadline deadline) override;
   std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override;
 
   /// Over the watches that stand: this process stops on purpose. Its end is then no loss to the other one.
@@ -77,6 +86,15 @@ class RemoteMaster final : public Master {
                      const std::function<Tensor(std::size_t)>& value, Deadline deadline) override;
   std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
                                     Deadline deadline) override;
+  std::vector<WrittenShard> write_shards(const std::string& session, const ShardPlace& place,
+                                         const std::vector<SavedVariable>& variables,
+                                         Deadline deadline) override;
+  void read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
+                   Deadline deadline) override;
+  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
+                                                        Deadline deadline) override;
+  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
+                            Deadline deadline) override;
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override;
 

@@ -1,6 +1,7 @@
 #include <map>
 
 #include <kolo/core/cluster/rpc/methods_internal.h>
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 
 namespace kolo::detail {
 namespace {
@@ -78,6 +79,17 @@ class MasterWatch final : public Method {
   void on_all_read(const CallHandle& call) override { call->request_stop(); }
 };
 
+void random_positions(const CallHandle& call, const def::RandomPositionsDef& from) {
+  const std::string session = checked_handle(from.session());
+  auto& asked = call->served().master;
+  if (from.set()) asked.set_random_positions(session, positions_from(from), call->deadline());
+  const bool get = !from.set();
+  answer(call, to_def("",
+                      get ? asked.random_positions(session, call->deadline())
+                          : std::map<std::string, std::uint64_t>(),
+                      false));
+}
+
 const std::map<std::string, MakeMethod, std::less<>>& methods() {
   static const VariableCalls variables{
       .get =
@@ -133,6 +145,22 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
        })},
       {"GetVariables", [] { return get_variables_method(variables); }},
       {"SetVariables", [] { return set_variables_method(variables); }},
+      {"WriteShards",
+       unary<def::WriteShardRequestDef>([](const CallHandle& call, const def::WriteShardRequestDef& from) {
+         def::WriteShardsResponseDef response;
+         for (const WrittenShard& shard :
+              call->served().master.write_shards(checked_handle(from.session()), place_from(from),
+                                                 variables_from(from.variables()), call->deadline()))
+           *response.add_shards() = to_def(shard);
+         answer(call, response);
+       })},
+      {"ReadShards",
+       unary<def::ReadShardRequestDef>([](const CallHandle& call, const def::ReadShardRequestDef& from) {
+         call->served().master.read_shards(checked_handle(from.session()), variables_from(from.variables()),
+                                           call->deadline());
+         answer(call, def::Empty());
+       })},
+      {"RandomPositions", unary<def::RandomPositionsDef>(random_positions)},
       {"Watch", [] { return std::make_unique<MasterWatch>(); }}};
   return all;
 }

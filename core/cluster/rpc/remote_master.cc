@@ -4,6 +4,7 @@
 #include <kolo/core/cluster/rpc/channel.h>
 
 #include <kolo/core/cluster/rpc/remote_call_internal.h>
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>
 
 namespace kolo::detail {
@@ -139,6 +140,33 @@ void RemoteMaster::set_variables(const std::string& session, const std::vector<s
 std::vector<bool> RemoteMaster::are_initialized(const std::string& session,
                                                 const std::vector<std::string>& names, Deadline deadline) {
   return are_initialized_of(to(channel_, "GetVariables", deadline), named(session, names));
+}
+
+std::vector<WrittenShard> RemoteMaster::write_shards(const std::string& session, const ShardPlace& place,
+                                                     const std::vector<SavedVariable>& variables,
+                                                     Deadline deadline) {
+  const auto answer = call<def::WriteShardsResponseDef>(to(channel_, "WriteShards", deadline),
+                                                        to_def(session, place, {}, variables));
+  std::vector<WrittenShard> shards;
+  for (const auto& shard : answer.shards()) shards.push_back(from_def(shard, variables.size(), true));
+  return shards;
+}
+
+void RemoteMaster::read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
+                               Deadline deadline) {
+  call<def::Empty>(to(channel_, "ReadShards", deadline), to_def(session, {}, variables));
+}
+
+std::map<std::string, std::uint64_t> RemoteMaster::random_positions(const std::string& session,
+                                                                    Deadline deadline) {
+  return positions_from(
+      call<def::RandomPositionsDef>(to(channel_, "RandomPositions", deadline), to_def(session, {}, false)));
+}
+
+void RemoteMaster::set_random_positions(const std::string& session,
+                                        const std::map<std::string, std::uint64_t>& positions,
+                                        Deadline deadline) {
+  call<def::RandomPositionsDef>(to(channel_, "RandomPositions", deadline), to_def(session, positions, true));
 }
 
 std::shared_ptr<Call> RemoteMaster::watch(const std::string& session,

@@ -5,6 +5,7 @@
 #include <kolo/core/cluster/rpc/channel.h>
 
 #include <kolo/core/cluster/rpc/remote_call_internal.h>
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>
 
 namespace kolo::detail {
@@ -226,6 +227,32 @@ void RemoteWorker::set_variables(const std::string& session, const std::vector<V
 std::vector<bool> RemoteWorker::are_initialized(const std::string& session,
                                                 const std::vector<VariableKey>& keys, Deadline deadline) {
   return are_initialized_of(to(channel_, task_, "GetVariables", deadline), to_def(session, keys));
+}
+
+WrittenShard RemoteWorker::write_shard(const std::string& session, const ShardPlace& place,
+                                       const std::vector<VariableKey>& keys,
+                                       const std::vector<SavedVariable>& variables, Deadline deadline) {
+  const auto answer = call<def::WriteShardResponseDef>(to(channel_, task_, "WriteShard", deadline),
+                                                       to_def(session, place, keys, variables));
+  return from_def(answer, variables.size(), false);
+}
+
+void RemoteWorker::read_shard(const std::string& session, const std::vector<VariableKey>& keys,
+                              const std::vector<SavedVariable>& variables, Deadline deadline) {
+  call<def::Empty>(to(channel_, task_, "ReadShard", deadline), to_def(session, keys, variables));
+}
+
+std::map<std::string, std::uint64_t> RemoteWorker::random_positions(const std::string& session,
+                                                                    Deadline deadline) {
+  return positions_from(call<def::RandomPositionsDef>(to(channel_, task_, "RandomPositions", deadline),
+                                                      to_def(session, {}, false)));
+}
+
+void RemoteWorker::set_random_positions(const std::string& session,
+                                        const std::map<std::string, std::uint64_t>& positions,
+                                        Deadline deadline) {
+  call<def::RandomPositionsDef>(to(channel_, task_, "RandomPositions", deadline),
+                                to_def(session, positions, true));
 }
 
 std::shared_ptr<Call> RemoteWorker::watch(OnChange on_change) {

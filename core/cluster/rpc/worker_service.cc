@@ -2,6 +2,7 @@
 #include <map>
 
 #include <kolo/core/cluster/rpc/methods_internal.h>
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 
 namespace kolo::detail {
 namespace {
@@ -115,6 +116,17 @@ class WorkerWatch final : public Method {
   bool told_end_ = false;
 };
 
+void random_positions(const CallHandle& call, const def::RandomPositionsDef& from) {
+  const std::string session = checked_handle(from.session());
+  auto& asked = call->served().worker;
+  if (from.set()) asked.set_random_positions(session, positions_from(from), call->deadline());
+  const bool get = !from.set();
+  answer(call, to_def("",
+                      get ? asked.random_positions(session, call->deadline())
+                          : std::map<std::string, std::uint64_t>(),
+                      false));
+}
+
 const std::map<std::string, MakeMethod, std::less<>>& methods() {
   static const VariableCalls variables{
       .get =
@@ -188,6 +200,19 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
        })},
       {"GetVariables", [] { return get_variables_method(variables); }},
       {"SetVariables", [] { return set_variables_method(variables); }},
+      {"WriteShard",
+       unary<def::WriteShardRequestDef>([](const CallHandle& call, const def::WriteShardRequestDef& from) {
+         answer(call, to_def(call->served().worker.write_shard(
+                          checked_handle(from.session()), place_from(from), keys_from(from.variables()),
+                          variables_from(from.variables()), call->deadline())));
+       })},
+      {"ReadShard",
+       unary<def::ReadShardRequestDef>([](const CallHandle& call, const def::ReadShardRequestDef& from) {
+         call->served().worker.read_shard(checked_handle(from.session()), keys_from(from.variables()),
+                                          variables_from(from.variables()), call->deadline());
+         answer(call, def::Empty());
+       })},
+      {"RandomPositions", unary<def::RandomPositionsDef>(random_positions)},
       {"Watch", [] { return std::make_unique<WorkerWatch>(); }}};
   return all;
 }

@@ -1,4 +1,5 @@
 #include <kolo/core/cluster/worker/local_worker.h>
+#include <kolo/core/cluster/worker/task_shards.h>
 
 #include <utility>
 
@@ -131,6 +132,29 @@ std::vector<bool> LocalWorker::are_initialized(const std::string& session,
     initialized.push_back(variable && variable->initialized.load());
   }
   return initialized;
+}
+
+WrittenShard LocalWorker::write_shard(const std::string& session, const ShardPlace& place,
+                                      const std::vector<VariableKey>& keys,
+                                      const std::vector<SavedVariable>& variables, Deadline) {
+  const auto held = impl_->session(session);
+  check_same_folder(place, impl_->task());
+  return variables.empty() ? WrittenShard() : detail::write_shard(held->variables(), place, keys, variables);
+}
+
+void LocalWorker::read_shard(const std::string& session, const std::vector<VariableKey>& keys,
+                             const std::vector<SavedVariable>& variables, Deadline) {
+  const auto held = impl_->session(session);
+  detail::read_shard(held->variables(), keys, variables, *impl_->state().devices.host(), impl_->task());
+}
+
+std::map<std::string, std::uint64_t> LocalWorker::random_positions(const std::string& session, Deadline) {
+  return impl_->session(session)->random_positions();
+}
+
+void LocalWorker::set_random_positions(const std::string& session,
+                                       const std::map<std::string, std::uint64_t>& positions, Deadline) {
+  impl_->session(session)->set_random_positions(positions);
 }
 
 std::shared_ptr<Call> LocalWorker::watch(

@@ -56,6 +56,15 @@ class LocalWorker final : public Worker, public TensorSource {
                      const std::function<Tensor(std::size_t key)>& value, Deadline deadline) override;
   std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
                                     Deadline deadline) override;
+  WrittenShard write_shard(const std::string& session, const ShardPlace& place,
+                           const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
+                           Deadline deadline) override;
+  void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
+                  const std::vector<SavedVariable>& variables, Deadline deadline) override;
+  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
+                                                        Deadline deadline) override;
+  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
+                            Deadline deadline) override;
   std::shared_ptr<Call> watch(
       std::function<void(const TaskStatus* status, std::exception_ptr ended)> on_change) override;
 

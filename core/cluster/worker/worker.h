@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <kolo/core/device/device_attributes.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/runtime/config.h>
+#include <kolo/core/runtime/shards.h>
 #include <kolo/core/runtime/trace.h>
 #include <kolo/core/tensor/tensor.h>
 
@@ -137,6 +139,25 @@ class Worker {
                              const std::function<Tensor(std::size_t key)>& value, Deadline deadline) = 0;
   virtual std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
                                             Deadline deadline) = 0;
+
+  /// Writes and keeps the file of `place`'s shard under its temporary name: variables[i], of keys[i], one at
+  /// a time. Without variables only looks for the token file. Throws FailedPreconditionError `checkpoint_dir
+  /// <d> is not the same folder on <task>` where it is missing or another, and for a variable without a
+  /// value.
+  virtual WrittenShard write_shard(const std::string& session, const ShardPlace& place,
+                                   const std::vector<VariableKey>& keys,
+                                   const std::vector<SavedVariable>& variables, Deadline deadline) = 0;
+  /// Sets the variables to what the files hold. Throws FailedPreconditionError where one is another, or
+  /// missing.
+  virtual void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
+                          const std::vector<SavedVariable>& variables, Deadline deadline) = 0;
+  /// Of the session's random ops that have run here, by node. set_…: where they go on, or start; more may be
+  /// named than lie here.
+  virtual std::map<std::string, std::uint64_t> random_positions(const std::string& session,
+                                                                Deadline deadline) = 0;
+  virtual void set_random_positions(const std::string& session,
+                                    const std::map<std::string, std::uint64_t>& positions,
+                                    Deadline deadline) = 0;
 
   /// on_change: called with the task's status when the watch stands, and last, once, with the error that
   /// ended it (UnavailableError when the task is lost, CancelledError when it was cancelled).

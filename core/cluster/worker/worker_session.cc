@@ -155,8 +155,26 @@ RandomState& WorkerSession::random_state(const std::string& node, std::int64_t o
     const auto own_seed =
         static_cast<std::uint64_t>(op_seed != 0 ? op_seed : crc32c(node.data(), node.size()));
     state = std::make_unique<RandomState>(graph_seed, own_seed);
+    if (const auto start = random_starts_.find(node); start != random_starts_.end())
+      state->set_position(start->second);
   }
   return *state;
+}
+
+std::map<std::string, std::uint64_t> WorkerSession::random_positions() {
+  MutexLock lock(random_mutex_);
+  std::map<std::string, std::uint64_t> positions;
+  for (const auto& [node, state] : random_states_) positions[node] = state->position();
+  return positions;
+}
+
+void WorkerSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
+  MutexLock lock(random_mutex_);
+  for (const auto& [node, position] : positions) {
+    random_starts_[node] = position;
+    const auto state = random_states_.find(node);
+    if (state != random_states_.end()) state->second->set_position(position);
+  }
 }
 
 }  // namespace kolo::detail

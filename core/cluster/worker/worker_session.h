@@ -57,6 +57,11 @@ class WorkerSession {
   /// Cancels all steps; none begins any more.
   void close(const std::exception_ptr& reason) KOLO_EXCLUDES(mutex_);
 
+  /// Of the random ops that have run here. set_…: those that have not run yet, here or elsewhere, too.
+  std::map<std::string, std::uint64_t> random_positions() KOLO_EXCLUDES(random_mutex_);
+  void set_random_positions(const std::map<std::string, std::uint64_t>& positions)
+      KOLO_EXCLUDES(random_mutex_);
+
   void append_waits(const std::vector<std::string>& workers, std::vector<TaskStatus::Wait>& waits)
       KOLO_EXCLUDES(mutex_);
 
@@ -82,6 +87,7 @@ class WorkerSession {
 
   Mutex random_mutex_;
   std::map<std::string, std::unique_ptr<RandomState>> random_states_ KOLO_GUARDED_BY(random_mutex_);
+  std::map<std::string, std::uint64_t> random_starts_ KOLO_GUARDED_BY(random_mutex_);
 
   Mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<Part>> parts_ KOLO_GUARDED_BY(mutex_);

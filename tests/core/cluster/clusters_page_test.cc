@@ -31,6 +31,16 @@ TEST(ClustersPage, PutsVariablesOnParameterServers) {
   EXPECT_EQ(device_of(y), "/job:worker");
 }
 
+TEST(ClustersPage, HasTheTasksSave) {
+  Graph graph;
+  create_global_step(Scope(graph));
+  std::vector<std::shared_ptr<SessionRunHook>> hooks;
+  const auto saver = std::make_shared<Saver>(graph, SaverOptions{.sharded = true});
+  hooks.push_back(std::make_shared<CheckpointSaverHook>(
+      CheckpointSaverOptions{.checkpoint_dir = "/shared/ck", .save_steps = 1000, .saver = saver}));
+  EXPECT_EQ(hooks.size(), 1U);
+}
+
 TEST(ClustersPage, CutsATableIntoParts) {
   Graph graph;
   const Scope s(graph);

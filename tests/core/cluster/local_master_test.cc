@@ -301,6 +301,27 @@ TEST_F(LocalMasterTest, VariablesAreReadAndWrittenWhereTheyAre) {
   EXPECT_THROW(master().get_variables(session, {"a"}, [](std::size_t, Tensor) {}, {}), NotFoundError);
 }
 
+TEST_F(LocalMasterTest, TasksWriteTheirShardsWhenAllHaveFoundTheToken) {
+  Variable(Scope(graph_).named("w"), one(Scope(graph_)));
+  const std::string session = open();
+  const std::vector<SavedVariable> variables{{.name = "w", .saved_as = "w", .shape = {}},
+                                             {.name = "v", .saved_as = "v", .shape = {}}};
+  const auto shards = master().write_shards(session, {.prefix = "/p", .token = "t"}, variables, {});
+  ASSERT_THAT(shards, SizeIs(2));
+  EXPECT_THAT(shards[0].variables, ElementsAre(1u)) << "/job:ps comes before /job:worker";
+  EXPECT_THAT(shards[1].variables, ElementsAre(0u));
+  EXPECT_EQ(ps().count("write shard 0 of 2"), 1);
+  EXPECT_EQ(own().count("write shard 1 of 2"), 1);
+
+  ps().on_write_shard = [](const ShardPlace&, const std::vector<SavedVariable>& asked) {
+    if (asked.empty()) throw FailedPreconditionError("checkpoint_dir /c is not the same folder on it");
+  };
+  EXPECT_THAT([&] { master().write_shards(session, {.prefix = "/p", .token = "t"}, variables, {}); },
+              ThrowsMessage<FailedPreconditionError>(
+                  AllOf(HasSubstr("From /job:ps/replica:0/task:0:"), HasSubstr("is not the same folder"))));
+  EXPECT_EQ(own().count("write shard"), 1) << "nobody writes into a folder that is not everybody's";
+}
+
 TEST_F(LocalMasterTest, CallablesRunByTheirNumber) {
   const std::string session = open();
   const auto callable =

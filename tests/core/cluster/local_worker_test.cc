@@ -14,6 +14,7 @@
 #include <kolo/core/ops/variables.h>
 
 #include "small_cluster.h"
+#include "tests/core/training/temporary_directory.h"
 
 namespace kolo::detail {
 namespace {
@@ -306,6 +307,32 @@ TEST_F(LocalWorkers, CountRandomOpsPerSession) {
   const float first = a.run({x}).at(0).value<float>();
   EXPECT_NE(a.run({x}).at(0).value<float>(), first);
   EXPECT_EQ(b.run({x}).at(0).value<float>(), first);
+}
+
+TEST_F(LocalWorkers, WriteNoShardWhereTheyDoNotFindTheToken) {
+  SmallCluster cluster({kPs0});
+  LocalWorker& worker = cluster[kPs0];
+  worker.create_session({"ab", kPs0, {}}, {});
+  const TemporaryDirectory folder;
+  const std::string digits = "0123456789abcdef";
+  const ShardPlace place{
+      .prefix = folder / "model.ckpt-1", .token = digits + digits, .shard = 0, .shards = 1};
+  const auto refused = [&] { worker.write_shard("ab", place, {}, {}, {}); };
+  const auto elsewhere = ThrowsMessage<FailedPreconditionError>(
+      HasSubstr("checkpoint_dir " + folder.path() + " is not the same folder on /job:ps/replica:0/task:0"));
+  EXPECT_THAT(refused, elsewhere);
+  write_bytes(folder / "model.ckpt-1.safetensors.01234567.tmp", "another one's");
+  EXPECT_THAT(refused, elsewhere);
+  write_bytes(folder / "model.ckpt-1.safetensors.01234567.tmp", place.token);
+  refused();
+
+  ShardPlace strange = place;
+  strange.prefix = "model.ckpt-1";
+  EXPECT_THROW(worker.write_shard("ab", strange, {}, {}, {}), InvalidArgumentError);
+  strange = place, strange.token = "../../../../../../../../../../../..";
+  EXPECT_THROW(worker.write_shard("ab", strange, {}, {}, {}), InvalidArgumentError);
+  strange = place, strange.shard = 1;
+  EXPECT_THROW(worker.write_shard("ab", strange, {}, {}, {}), InvalidArgumentError);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -100,6 +101,24 @@ class FakeWorker final : public Worker, public TensorSource {
     for (std::size_t i = 0; i < keys.size(); ++i) found.push_back(i % 2 == 0);
     return found;
   }
+  WrittenShard write_shard(const std::string&, const ShardPlace& place, const std::vector<VariableKey>& keys,
+                           const std::vector<SavedVariable>& variables, Deadline) override {
+    saved_at = place, asked = keys, saved = variables;
+    return {.sums = std::vector<std::uint32_t>(variables.size(), 0xfedcba98),
+            .file_bytes = std::uint64_t{1} << 40,
+            .header_crc32c = 0x87654321};
+  }
+  void read_shard(const std::string&, const std::vector<VariableKey>& keys,
+                  const std::vector<SavedVariable>& variables, Deadline) override {
+    asked = keys, saved = variables;
+  }
+  std::map<std::string, std::uint64_t> random_positions(const std::string&, Deadline) override {
+    return positions;
+  }
+  void set_random_positions(const std::string&, const std::map<std::string, std::uint64_t>& given,
+                            Deadline) override {
+    positions = given;
+  }
   std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)>) override {
     throw UnimplementedError("a fake");
   }
@@ -119,6 +138,9 @@ class FakeWorker final : public Worker, public TensorSource {
   std::vector<VariableKey> asked;
   std::vector<Tensor> variables;
   std::vector<Tensor> set;
+  ShardPlace saved_at;
+  std::vector<SavedVariable> saved;
+  std::map<std::string, std::uint64_t> positions;
 };
 
 class FakeMaster final : public Master {
@@ -163,6 +185,22 @@ class FakeMaster final : public Master {
                                     Deadline) override {
     return std::vector<bool>(names.size(), true);
   }
+  std::vector<WrittenShard> write_shards(const std::string&, const ShardPlace& place,
+                                         const std::vector<SavedVariable>& variables, Deadline) override {
+    saved_at = place, saved = variables;
+    return {{.variables = {1}, .sums = {7}, .file_bytes = 8, .header_crc32c = 9},
+            {.variables = {0}, .sums = {17}, .file_bytes = 18, .header_crc32c = 19}};
+  }
+  void read_shards(const std::string&, const std::vector<SavedVariable>& variables, Deadline) override {
+    saved = variables;
+  }
+  std::map<std::string, std::uint64_t> random_positions(const std::string&, Deadline) override {
+    return positions;
+  }
+  void set_random_positions(const std::string&, const std::map<std::string, std::uint64_t>& given,
+                            Deadline) override {
+    positions = given;
+  }
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override {
     watched.set_value(session);
@@ -181,6 +219,9 @@ class FakeMaster final : public Master {
   std::int64_t released = 0;
   std::vector<DeviceAttributes> devices;
   std::vector<std::string> dropped;
+  ShardPlace saved_at;
+  std::vector<SavedVariable> saved;
+  std::map<std::string, std::uint64_t> positions;
   std::promise<std::string> watched;
   std::promise<void> left;
 };

@@ -131,6 +131,26 @@ TEST(RpcMaster, ListsResetsReadsAndCloses) {
               ThrowsMessage<AbortedError>(HasSubstr("Session ab is not found. Possibly")));
 }
 
+TEST(RpcMaster, WritesAndReadsShardsAndSetsPositions) {
+  FakeTask task;
+  const auto remote = task.remote_master();
+  const std::vector<SavedVariable> variables{{.name = "v", .saved_as = "v", .shape = {2}},
+                                             {.name = "w", .saved_as = "w", .shape = {}}};
+  const auto shards = remote->write_shards("ab", {.prefix = "/p", .token = "t"}, variables, soon());
+  ASSERT_EQ(shards.size(), 2u);
+  EXPECT_THAT(shards[0].variables, ElementsAre(1u));
+  EXPECT_THAT(shards[1].sums, ElementsAre(17u));
+  EXPECT_EQ(shards[1].file_bytes, 18u);
+  EXPECT_EQ(task.master.saved.at(1).name, "w");
+  EXPECT_THROW(remote->write_shards("ab", {.prefix = "/p", .token = "t"}, {variables[0]}, soon()),
+               InvalidArgumentError)
+      << "of a variable that was not asked for";
+  remote->read_shards("ab", {variables[0]}, soon());
+  EXPECT_EQ(task.master.saved.size(), 1u);
+  remote->set_random_positions("ab", {{"x", 3}}, soon());
+  EXPECT_EQ(remote->random_positions("ab", soon()).at("x"), 3u);
+}
+
 TEST(RpcMaster, HoldsAWatchUntilTheClientLeaves) {
   FakeTask task;
   std::promise<void> ended;

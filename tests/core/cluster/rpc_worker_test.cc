@@ -234,6 +234,44 @@ TEST(RpcWorker, ReadsAndWritesVariablesOneByOne) {
   EXPECT_THAT(remote->are_initialized("ab", keys, soon()), ElementsAre(true, false, true));
 }
 
+TEST(RpcWorker, WritesAndReadsShards) {
+  FakeTask task;
+  const auto remote = task.remote_worker();
+  const std::vector<VariableKey> keys{{"exp", "a"}, {"", "b"}};
+  std::vector<SavedVariable> variables{{.name = "a", .saved_as = "a/part_0", .shape = {2, 3}},
+                                       {.name = "b", .saved_as = "b", .shape = {}, .value = -4}};
+  const ShardPlace place{.prefix = "/ck/model.ckpt-7", .token = "00ff", .shard = 1, .shards = 3};
+  const WrittenShard written = remote->write_shard("ab", place, keys, variables, soon());
+  EXPECT_THAT(written.sums, ElementsAre(0xfedcba98, 0xfedcba98));
+  EXPECT_EQ(written.file_bytes, std::uint64_t{1} << 40);
+  EXPECT_EQ(written.header_crc32c, 0x87654321u);
+  EXPECT_EQ(task.worker.asked, keys);
+  EXPECT_EQ(task.worker.saved_at.prefix, place.prefix);
+  EXPECT_EQ(task.worker.saved_at.token, place.token);
+  EXPECT_EQ(task.worker.saved_at.shard, 1);
+  EXPECT_EQ(task.worker.saved_at.shards, 3);
+  EXPECT_EQ(task.worker.saved.at(0).saved_as, "a/part_0");
+  EXPECT_EQ(task.worker.saved.at(0).shape, (Shape{2, 3}));
+  EXPECT_EQ(task.worker.saved.at(0).value, std::nullopt);
+  EXPECT_EQ(task.worker.saved.at(1).value, -4);
+
+  variables[1].file = "/ck/f";
+  variables[1].crc32c = 0x99999999;
+  remote->read_shard("ab", keys, variables, soon());
+  EXPECT_EQ(task.worker.saved.at(1).file, "/ck/f");
+  EXPECT_EQ(task.worker.saved.at(1).crc32c, 0x99999999u);
+  variables[1].file = "/ck/\nf";
+  EXPECT_THROW(remote->read_shard("ab", keys, variables, soon()), InvalidArgumentError);
+}
+
+TEST(RpcWorker, SetsAndTellsPositionsOfRandomOps) {
+  FakeTask task;
+  const std::map<std::string, std::uint64_t> positions{{"x", 0}, {"y", 0xffffffffffffffff}};
+  task.remote_worker()->set_random_positions("ab", positions, soon());
+  EXPECT_EQ(task.worker.positions, positions);
+  EXPECT_EQ(task.remote_worker()->random_positions("ab", soon()), positions);
+}
+
 TEST(RpcWorker, ThrowsWhatAVariablesReaderThrows) {
   FakeTask task;
   task.worker.variables = {Tensor::scalar(1.f), Tensor::scalar(2.f)};

@@ -47,6 +47,8 @@ class ScriptedWorker final : public Worker {
   /// Answers a part; by default each fetch is the number of the step. Called on a thread of its own.
   std::function<void(const RunPartRequest&, const Done&)> on_run;
   std::function<void(const PartRequest&)> on_register;
+  /// Also of a look for the token, which has no variables.
+  std::function<void(const ShardPlace&, const std::vector<SavedVariable>&)> on_write_shard;
   /// A part that nobody answers ends when it is cancelled.
   static void never(const RunPartRequest& /*request*/, const Done& /*done*/) {}
 
@@ -188,6 +190,31 @@ class ScriptedWorker final : public Worker {
     for (const VariableKey& key : keys) result.push_back(static_cast<bool>(value_of(key)));
     return result;
   }
+  WrittenShard write_shard(const std::string& /*session*/, const ShardPlace& place,
+                           const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
+                           Deadline /*deadline*/) override {
+    say(keys.empty() ? "look for the token"
+                     : "write shard " + std::to_string(place.shard) + " of " + std::to_string(place.shards));
+    if (on_write_shard) on_write_shard(place, variables);
+    return {.sums = std::vector<std::uint32_t>(keys.size(), 1), .file_bytes = 2, .header_crc32c = 3};
+  }
+  void read_shard(const std::string& /*session*/, const std::vector<VariableKey>& /*keys*/,
+                  const std::vector<SavedVariable>& variables, Deadline /*deadline*/) override {
+    say("read " + std::to_string(variables.size()));
+  }
+  std::map<std::string, std::uint64_t> random_positions(const std::string& /*session*/,
+                                                        Deadline /*deadline*/) override {
+    say("ask positions");
+    MutexLock lock(mutex_);
+    return positions_;
+  }
+  void set_random_positions(const std::string& /*session*/,
+                            const std::map<std::string, std::uint64_t>& positions,
+                            Deadline /*deadline*/) override {
+    say("set positions");
+    MutexLock lock(mutex_);
+    positions_ = positions;
+  }
   std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override {
     TaskStatus now;
     {
@@ -240,6 +267,7 @@ class ScriptedWorker final : public Worker {
   const std::string task_;
   Mutex mutex_;
   TaskStatus status_ KOLO_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> positions_ KOLO_GUARDED_BY(mutex_);
   std::string down_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::string> said_ KOLO_GUARDED_BY(mutex_);
   std::vector<PartRequest> parts_ KOLO_GUARDED_BY(mutex_);

@@ -60,6 +60,14 @@ TEST_F(NameScope, RefusesWhatNoNodeCouldBeNamed) {
   EXPECT_THROW(s.name_scope("a").name_scope(""), InvalidArgumentError);
 }
 
+TEST_F(NameScope, IsLeftAtTheTopWhereDevicesStay) {
+  const Scope inner = s.device("/job:ps").name_scope("outer").device("/task:1").name_scope("inner");
+  const Scope top = inner.at_top();
+  EXPECT_EQ(name_of(top, "x"), "x");
+  EXPECT_EQ(top.named("y").add("ScopeTestOp", {}).node->requested_device(), "/job:ps/task:1");
+  EXPECT_EQ(name_of(inner, "x"), "outer/inner/x") << "the scope itself is as it was";
+}
+
 TEST_F(NameScope, DoesNotPassOnAWishedName) {
   const Scope named = s.named("fc1");
   EXPECT_EQ(name_of(named), "fc1");

@@ -157,6 +157,15 @@ struct GlobalStep : testing::Test {
   Scope s{graph};
 };
 
+TEST_F(GlobalStep, LiesWhereItsScopePutsVariables) {
+  const Scope replica = Scope(s.graph()).device("/job:worker").device([](const Node& node) {
+    return std::string(node.op() == "Variable" ? "/job:ps/task:1" : "");
+  });
+  const Variable step = create_global_step(replica.name_scope("model"));
+  EXPECT_EQ(step.name(), "global_step");
+  EXPECT_EQ(step.ref().node->requested_device(), "/job:ps/task:1");
+}
+
 TEST_F(GlobalStep, IsAWholeNumberThatIsSavedButNotTrained) {
   const Variable step = create_global_step(s);
   EXPECT_EQ(step.name(), "global_step");

@@ -1,0 +1,141 @@
+// What the tasks of a session write to files and read from them themselves, and the positions of their random
+// ops. Contract: remote_session.h.
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include <kolo/core/cluster/master/master_session_internal.h>
+#include <kolo/core/cluster/master/task_error.h>
+
+namespace kolo::detail {
+namespace {
+
+std::vector<std::string> variable_names(const std::vector<SavedVariable>& variables) {
+  std::vector<std::string> names;
+  for (const SavedVariable& variable : variables) names.push_back(variable.name);
+  return names;
+}
+
+// Of those that lie on one task.
+struct Chosen {
+  template <typename Located>
+  Chosen(const std::vector<Located>& located, const std::vector<SavedVariable>& all,
+         const std::vector<std::size_t>& places) {
+    for (const std::size_t place : places) {
+      keys.push_back(located[place].key);
+      variables.push_back(all[place]);
+    }
+  }
+  std::vector<VariableKey> keys;
+  std::vector<SavedVariable> variables;
+};
+
+}  // namespace
+
+void MasterSession::on_tasks(
+    const ByTask& tasks, const std::function<void(std::size_t, const std::string&, Worker&)>& call) const {
+  std::vector<std::exception_ptr> errors(tasks.size());
+  {
+    std::vector<std::jthread> threads;
+    std::size_t place = 0;
+    for (const auto& [task, unused] : tasks) {
+      threads.emplace_back([&, place, &task = task] {
+        try {
+          call(place, task, *environment_.peers->worker(task));
+        } catch (...) {
+          errors[place] = from_task(task, std::current_exception());
+        }
+      });
+      ++place;
+    }
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error != nullptr) std::rethrow_exception(error);
+}
+
+std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
+                                                      const std::vector<SavedVariable>& variables,
+                                                      Deadline deadline) {
+  const Use use(*this);
+  const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
+  ByTask tasks;
+  for (std::size_t i = 0; i < located.size(); ++i) tasks[located[i].task].push_back(i);
+  place.shard = 0, place.shards = static_cast<int>(tasks.size());
+  // All of them look before one writes: in a folder of its own it would write for nobody.
+  on_tasks(tasks, [&](std::size_t, const std::string&, Worker& worker) {
+    worker.write_shard(options_.handle, place, {}, {}, deadline);
+  });
+  std::vector<WrittenShard> shards(tasks.size());
+  on_tasks(tasks, [&](std::size_t i, const std::string& task, Worker& worker) {
+    ShardPlace own = place;
+    own.shard = static_cast<int>(i);
+    const std::vector<std::size_t>& places = tasks.at(task);
+    const Chosen chosen(located, variables, places);
+    shards[i] = worker.write_shard(options_.handle, own, chosen.keys, chosen.variables, deadline);
+    shards[i].variables = places;
+  });
+  return shards;
+}
+
+void MasterSession::read_shards(const std::vector<SavedVariable>& variables, Deadline deadline) {
+  const Use use(*this);
+  const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
+  ByTask tasks;
+  for (std::size_t i = 0; i < located.size(); ++i) tasks[located[i].task].push_back(i);
+  on_tasks(tasks, [&](std::size_t, const std::string& task, Worker& worker) {
+    const Chosen chosen(located, variables, tasks.at(task));
+    worker.read_shard(options_.handle, chosen.keys, chosen.variables, deadline);
+  });
+}
+
+bool MasterSession::has_random_ops(const GraphDef& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const NodeDef& node) { return node.attrs.count("seed") > 0; });
+}
+
+void MasterSession::start_random_ops(const std::string& task, Worker& worker, Deadline deadline) {
+  std::map<std::string, std::uint64_t> starts;
+  {
+    MutexLock lock(mutex_);
+    if (!random_tasks_.insert(task).second) return;
+    starts = random_starts_;
+  }
+  if (!starts.empty()) worker.set_random_positions(options_.handle, starts, deadline);
+}
+
+std::map<std::string, std::uint64_t> MasterSession::random_positions(Deadline deadline) {
+  const Use use(*this);
+  check_whole();
+  std::map<std::string, std::uint64_t> positions;
+  std::set<std::string> tasks;
+  {
+    MutexLock lock(mutex_);
+    positions = random_starts_;
+    tasks = random_tasks_;
+  }
+  for (const std::string& task : tasks) {
+    check_task(task, deadline);
+    for (const auto& [node, position] :
+         environment_.peers->worker(task)->random_positions(options_.handle, deadline))
+      positions[node] = position;
+  }
+  return positions;
+}
+
+void MasterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions,
+                                         Deadline deadline) {
+  const Use use(*this);
+  check_whole();
+  std::set<std::string> tasks;
+  {
+    MutexLock lock(mutex_);
+    random_starts_ = positions;
+    tasks = random_tasks_;
+  }
+  for (const std::string& task : tasks) {
+    check_task(task, deadline);
+    environment_.peers->worker(task)->set_random_positions(options_.handle, positions, deadline);
+  }
+}
+
+}  // namespace kolo::detail

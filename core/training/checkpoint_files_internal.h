@@ -1,0 +1,13 @@
+// What the files about checkpoints' files share.
+#pragma once
+
+#include <string>
+
+#include <kolo/core/training/checkpoint_index.h>
+
+namespace kolo::detail {
+
+/// Throws DataLossError `<file>: <what is wrong>`, the file without its folder, and `cannot read <path>: …`.
+CheckpointIndex read_checkpoint_index(const std::string& path);
+
+}  // namespace kolo::detail
