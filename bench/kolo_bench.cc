@@ -1,4 +1,4 @@
-// kolo-bench: measures training steps, reductions, the engine and the executor.
+// kolo-bench: measures training steps, reductions, the engine, the executor and clusters.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include <bench/allreduce_bench.h>
+#include <bench/cluster_bench.h>
 #include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
 #include <bench/simulate_bench.h>
@@ -95,6 +96,25 @@ po::options_description executor_options() {
   return all;
 }
 
+po::options_description cluster_options() {
+  po::options_description all("kolo-bench cluster (without mpirun)");
+  const auto text = [](const char* standard, const char* name) {
+    return po::value<std::string>()->default_value(standard)->value_name(name);
+  };
+  all.add_options()("what", text("calls,transfers", "LIST"),
+                    "calls: a step on another task; transfers: its values; async, sync: training steps")(
+      "seconds", text("1", "S"), "time for each row of calls and transfers, after warming up")(
+      "workers", text("1,2,4", "LIST"), "numbers of workers that train")(
+      "servers", text("1,2", "LIST"), "numbers of parameter servers that they train with")(
+      "model", text("lenet", "NAME"), "that is trained")(
+      "steps", text("40", "N"), "of each worker, after warming up")("threads", text("1", "T"),
+                                                                    "that compute, in each worker")(
+      "cluster", text("", "SPEC"),
+      "as kolo-server's: measures as a worker of it (left out: starts all tasks on this machine)")(
+      "task", text("0", "INDEX"), "with --cluster: of job worker");
+  return all;
+}
+
 po::options_description tune_options() {
   po::options_description all("kolo-bench tune (two ranks or more)");
   all.add_options()("output", po::value<std::string>()->default_value("")->value_name("FILE.json"),
@@ -115,13 +135,15 @@ po::options_description common_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|allreduce|engine|executor|tune|simulate [options]: measures on all ranks of the "
+  text << "kolo-bench train|allreduce|engine|executor|cluster|tune|simulate [options]: measures on all ranks "
+          "of the "
           "job; rank 0 prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
        << train_options() << "\n"
        << allreduce_options() << "\n"
        << engine_options() << "\n"
        << executor_options() << "\n"
+       << cluster_options() << "\n"
        << tune_options() << "\n"
        << simulate_options() << "\n"
        << common_options();
@@ -222,6 +244,39 @@ void run_executor(const po::variables_map& values) {
   executor_bench(options);
 }
 
+void run_cluster(const po::variables_map& values) {
+  ClusterBenchOptions options;
+  static const std::vector<std::string> kKnown = {"calls", "transfers", "async", "sync"};
+  options.what = items_of(values, "what");
+  for (const auto& what : options.what)
+    if (std::find(kKnown.begin(), kKnown.end(), what) == kKnown.end())
+      throw UsageError(fmt::format("--what \"{}\" is not valid{}; it must be of {}", what,
+                                   did_you_mean(what, kKnown), fmt::join(kKnown, ", ")));
+  const auto number = [&](const char* option, int least, int most) {
+    return static_cast<int>(count(option, values[option].as<std::string>(), least, most));
+  };
+  const auto numbers = [&](const char* option) {
+    std::vector<int> all;
+    for (const auto& item : items_of(values, option))
+      all.push_back(static_cast<int>(count(option, item, 1, 64)));
+    return all;
+  };
+  options.workers = numbers("workers");
+  options.servers = numbers("servers");
+  options.steps = number("steps", 1, 1 << 20);
+  options.threads = number("threads", 1, 4096);
+  options.task = number("task", 0, 1 << 20);
+  options.seconds = seconds_of(values);
+  options.cluster = values["cluster"].as<std::string>();
+  options.model = values["model"].as<std::string>();
+  const auto models = models::registered_models();
+  if (std::find(models.begin(), models.end(), options.model) == models.end())
+    throw UsageError(
+        fmt::format("there is no model \"{}\"{}", options.model, did_you_mean(options.model, models)));
+  options.json = values["json"].as<bool>();
+  cluster_bench(options);
+}
+
 // The command line is read before init(), since the algorithm is one of init()'s options.
 void choose_algorithm(const po::variables_map& values) {
   if (values.count("algorithm") == 0) return;
@@ -235,7 +290,17 @@ void choose_algorithm(const po::variables_map& values) {
 }
 
 struct Command {
-  enum class Kind { help, version, train, allreduce, engine, executor, tune, simulate } kind = Kind::help;
+  enum class Kind {
+    help,
+    version,
+    train,
+    allreduce,
+    engine,
+    executor,
+    cluster,
+    tune,
+    simulate
+  } kind = Kind::help;
   po::variables_map values;
 };
 
@@ -252,6 +317,7 @@ Command parse_command(int argc, const char* const* argv) {
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
                                         {"engine", Command::Kind::engine, bench::engine_options},
                                         {"executor", Command::Kind::executor, executor_options},
+                                        {"cluster", Command::Kind::cluster, cluster_options},
                                         {"tune", Command::Kind::tune, tune_options},
                                         {"simulate", Command::Kind::simulate, simulate_options}};
   const auto* chosen = std::find_if(std::begin(kChoices), std::end(kChoices),
@@ -285,6 +351,7 @@ void run(const Command& command) {
     case Command::Kind::allreduce: run_allreduce(command.values); break;
     case Command::Kind::engine: run_engine(command.values); break;
     case Command::Kind::executor: run_executor(command.values); break;
+    case Command::Kind::cluster: run_cluster(command.values); break;
     case Command::Kind::tune: tune_bench({.output = command.values["output"].as<std::string>()}); break;
     case Command::Kind::simulate:
       if (speaks) simulate_bench({.json = command.values["json"].as<bool>()});

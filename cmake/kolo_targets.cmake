@@ -104,7 +104,9 @@ function(kolo_part name)
   kolo_bringing_header(${name} "${ARG_PUBLIC}")
   target_link_libraries(${target} PUBLIC kolo PRIVATE ${ARG_PRIVATE})
   target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:kolo_build_flags,INTERFACE_COMPILE_OPTIONS>)
-  target_link_options(${target} PRIVATE $<TARGET_PROPERTY:kolo_build_flags,INTERFACE_LINK_OPTIONS>)
+  # A program may call none of its functions: what the library registers is found by name.
+  target_link_options(${target} PRIVATE $<TARGET_PROPERTY:kolo_build_flags,INTERFACE_LINK_OPTIONS>
+                      INTERFACE LINKER:--no-as-needed)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
                         SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
   set_property(GLOBAL APPEND PROPERTY KOLO_PARTS ${name})

@@ -50,6 +50,27 @@ class Executor(ProgramTest):
             self.assertGreater(row["ns_per_node"], 0)
 
 
+class Cluster(ProgramTest):
+    def test_prints_rows_or_says_that_there_is_no_grpc(self):
+        result = run("kolo-bench", "cluster", "--what", "calls", "--seconds", 0.01, "--json")
+        if "without gRPC" in result.err:
+            self.skipTest("built without gRPC")
+        row, = self.assert_ok(result).events
+        self.assertEqual(set(row), {"peer", "what", "bytes", "us", "min_us", "GBps"})
+        self.assertEqual((row["peer"], row["what"], row["bytes"]), ("kolo", "empty", 0))
+        self.assertLessEqual(row["min_us"], row["us"])
+
+    def test_trains_on_servers_that_it_starts(self):
+        result = run("kolo-bench", "cluster", "--what", "async,sync", "--model", "mlp", "--workers", 2, "--servers", 1, "--steps", 20, "--json")
+        if "without gRPC" in result.err:
+            self.skipTest("built without gRPC")
+        rows = self.assert_ok(result).events
+        self.assertEqual([(row["what"], row["workers"], row["servers"]) for row in rows], [("async", 2, 1), ("sync", 2, 1)])
+        for row in rows:
+            self.assertEqual(row["bytes"], 4 * 1863690)
+            self.assertGreater(row["own_us"], 0)
+
+
 class CommandLine(ProgramTest):
     def refuse(self, args, *words, ranks=1):
         with self.subTest(args=args):
@@ -58,6 +79,7 @@ class CommandLine(ProgramTest):
     def test_refuses_what_it_cannot_measure(self):
         self.refuse((), "kolo-bench train")
         self.refuse(("tain",), 'did you mean "train"?')
+        self.refuse(("cluster", "--what", "call"), 'did you mean "calls"?')
         self.refuse(("train", "--modles", "mlp"), "--modles", 'did you mean "--models"?')
         self.refuse(("train", "--models", ""), "--models")
         self.refuse(("train", "--models", "lenett"), 'did you mean "lenet"?')

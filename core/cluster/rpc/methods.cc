@@ -93,12 +93,14 @@ void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, cons
   response.set_fetches(static_cast<std::uint32_t>(fetches.size()));
   response.set_metadata(metadata != nullptr);
   put_strings(*response.mutable_placement_lines(), placement_lines);
-  call->send(Outgoing::control(response));
+  std::vector<Outgoing> all;
+  all.push_back(Outgoing::control(response));
   if (metadata != nullptr)
-    call->send(Outgoing::bytes(PayloadKind::metadata, encode_metadata(*metadata), call->chunk_bytes()));
+    all.push_back(Outgoing::bytes(PayloadKind::metadata, encode_metadata(*metadata), call->chunk_bytes()));
   for (std::size_t i = 0; i < fetches.size(); ++i)
-    call->send(fetches[i] ? Outgoing::tensor(i, fetches[i], call->chunk_bytes()) : Outgoing::absent(i));
-  call->finish(nullptr);
+    all.push_back(fetches[i] ? Outgoing::tensor(i, fetches[i], call->chunk_bytes()) : Outgoing::absent(i));
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) call->send(std::move(all[i]));
+  call->send_last(std::move(all.back()));
 }
 
 std::unique_ptr<Method> get_variables_method(VariableCalls calls) {

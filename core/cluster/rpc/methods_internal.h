@@ -16,8 +16,7 @@ namespace kolo::detail {
 using CallHandle = std::shared_ptr<ServerCall>;
 
 inline void answer(const CallHandle& call, const google::protobuf::MessageLite& message) {
-  call->send(Outgoing::control(message));
-  call->finish(nullptr);
+  call->send_last(Outgoing::control(message));
 }
 
 /// One message there, one back.
@@ -52,8 +51,10 @@ class UploadMethod final : public Method, public PayloadTarget {
   };
   using Serve = std::function<void(const CallHandle& call, Upload& upload)>;  // on a thread that may block
   using Count = std::function<std::size_t(const Request& request)>;
-  /// tensors: how many come; null: a graph comes.
-  UploadMethod(Count tensors, Serve serve) : count_(std::move(tensors)), serve_(std::move(serve)) {}
+  /// tensors: how many come; null: a graph comes. blocks: serve may, so it gets a thread that others do not
+  /// wait for; without that the way over there is saved.
+  explicit UploadMethod(Count tensors, Serve serve, bool blocks = true)
+      : count_(std::move(tensors)), serve_(std::move(serve)), blocks_(blocks) {}
 
  private:
   static constexpr std::size_t kMostTensors = 65536;
@@ -81,6 +82,7 @@ class UploadMethod final : public Method, public PayloadTarget {
   void serve_when_complete(const CallHandle& call) {
     if (missing_ > 0) return;
     served_ = true;
+    if (!blocks_) return call->handle_here([&] { serve_(call, upload_); });
     call->handle([serve = serve_, call, upload = std::make_shared<Upload>(std::move(upload_))] {
       serve(call, *upload);
     });
@@ -113,6 +115,7 @@ class UploadMethod final : public Method, public PayloadTarget {
 
   Count count_;
   Serve serve_;
+  const bool blocks_;
   Upload upload_;
   RpcLimits limits_;
   std::unique_ptr<PayloadReader> reader_;

@@ -163,6 +163,15 @@ void ServerCall::send(Outgoing outgoing) {
   advance();
 }
 
+void ServerCall::send_last(Outgoing outgoing) {
+  std::deque<Outgoing> dropped;  // destroyed without the lock
+  MutexLock lock(mutex_);
+  if (std::exchange(finishing_, true)) return;
+  if (cancelled_) dropped.swap(queue_);
+  else queue_.push_back(std::move(outgoing));
+  advance();
+}
+
 bool ServerCall::send_and_wait(std::size_t key, const Tensor& value) {
   struct Waiter {
     Mutex mutex;
@@ -183,7 +192,7 @@ bool ServerCall::send_and_wait(std::size_t key, const Tensor& value) {
   return !cancelled_;
 }
 
-void ServerCall::lend(std::size_t key, const Tensor& value, std::function<void()> released) {
+void ServerCall::lend(std::size_t key, const Tensor& value, std::function<void()> released, bool last) {
   {
     MutexLock lock(shared_->mutex);
     ++shared_->lent;
@@ -204,7 +213,8 @@ void ServerCall::lend(std::size_t key, const Tensor& value, std::function<void()
   };
   auto outgoing = Outgoing::tensor(key, value, chunk_bytes(), std::move(let_go));
   *within = false;
-  send(std::move(outgoing));
+  if (last) send_last(std::move(outgoing));
+  else send(std::move(outgoing));
 }
 
 void ServerCall::advance() {
@@ -285,9 +295,11 @@ void ServerCall::request_stop() {
 void ServerCall::OnDone() {
   std::shared_ptr<ServerCall> self;
   std::vector<std::function<void()>> hooks;  // they may hold what holds this
+  grpc::ByteBuffer written;
   {
     MutexLock lock(mutex_);
     hooks.swap(stop_hooks_);
+    written.Swap(&outgoing_);
   }
   {
     MutexLock lock(shared_->mutex);
@@ -312,6 +324,14 @@ void ServerCall::handle(std::function<void()> work) {
     }
     caller_of_thread.clear();
   });
+}
+
+void ServerCall::handle_here(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    finish(std::current_exception());
+  }
 }
 
 }  // namespace kolo::detail

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -24,10 +26,23 @@ void log_of_transport(gpr_log_func_args* entry) {
   if (entry->severity == GPR_LOG_SEVERITY_ERROR && minute.now()) log_warning("gRPC: {}", entry->message);
 }
 
+// What a stream reads is allocated and freed 64 KiB at a time. malloc gives free memory back to the system as
+// soon as 128 KiB of it lie together, and takes it anew for the next message: page faults were a third of the
+// time of large transfers.
+void keep_freed_memory() {
+  constexpr int kMapped = 8 << 20;  // larger blocks are mapped, and given back when they are freed
+  constexpr int kKept = 16 << 20;   // of each arena
+  for (const char* const chosen : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"})
+    if (std::getenv(chosen) != nullptr) return;
+  mallopt(M_MMAP_THRESHOLD, kMapped);
+  mallopt(M_TRIM_THRESHOLD, kKept);
+}
+
 // A call to nobody that is over at once. The threads on which callbacks come stay as long as its channel
 // does.
 struct KeptTransport {
   KeptTransport() {
+    keep_freed_memory();
     // Who asks gRPC itself for its log gets it as gRPC writes it.
     if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("GRPC_TRACE") == nullptr) {
       gpr_set_log_function(log_of_transport);

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <map>
 
 #include <kolo/core/cluster/rpc/methods_internal.h>
@@ -22,7 +23,7 @@ class RunGraph {
     return [] {
       return std::make_unique<Upload>(
           [](const auto& request) { return request.feeds(); },
-          [](const CallHandle& call, Upload::Upload& upload) { run(call, upload); });
+          [](const CallHandle& call, Upload::Upload& upload) { run(call, upload); }, /*blocks=*/false);
     };
   }
 
@@ -51,16 +52,26 @@ class RunGraph {
 
 class Sink final : public TensorSink {
  public:
-  explicit Sink(CallHandle call) : call_(std::move(call)) {}
+  Sink(CallHandle call, std::size_t keys) : call_(std::move(call)), keys_(keys) {}
   void put(std::size_t key, const Tensor& value, bool dead, std::function<void()> released) override {
-    if (!dead) return call_->lend(key, value, std::move(released));
-    call_->send(Outgoing::dead(key));
-    released();
+    // All others are on their way: the status goes with this one. Of two that come at once neither knows, and
+    // end() finishes.
+    const bool last = sent_ + 1 == keys_;
+    if (!dead) {
+      call_->lend(key, value, std::move(released), last);
+    } else {
+      if (last) call_->send_last(Outgoing::dead(key));
+      else call_->send(Outgoing::dead(key));
+      released();
+    }
+    ++sent_;
   }
   void end(std::exception_ptr error) override { call_->finish(std::move(error)); }
 
  private:
-  CallHandle call_;
+  const CallHandle call_;
+  const std::size_t keys_;
+  std::atomic<std::size_t> sent_ = 0;
 };
 
 class RecvTensors final : public Method {
@@ -70,7 +81,8 @@ class RecvTensors final : public Method {
                                  .step = from.step(),
                                  .receiver = checked_name(from.receiver(), "task"),
                                  .keys = checked_names(from.keys(), "key")};
-    const auto served = call->served().tensors.serve(request, std::make_shared<Sink>(call));
+    const auto served =
+        call->served().tensors.serve(request, std::make_shared<Sink>(call, request.keys.size()));
     if (served != nullptr) call->when_stopped([served] { served->cancel(); });
     return false;
   }

@@ -82,8 +82,9 @@ std::shared_ptr<PartRun> WorkerSession::begin(std::int64_t number, std::shared_p
 
 void WorkerSession::note_over(std::int64_t step) {
   const auto now = Clock::now();
-  over_[step] = now;
-  std::erase_if(over_, [&](const auto& known) { return now - known.second > kRemembered; });
+  if (over_.insert(step).second) over_since_.emplace_back(now, step);
+  for (; now - over_since_.front().first > kRemembered; over_since_.pop_front())
+    over_.erase(over_since_.front().second);
 }
 
 void WorkerSession::end(std::int64_t step) {

@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
@@ -90,7 +93,8 @@ class WorkerSession {
   std::map<std::uint64_t, std::shared_ptr<Part>> parts_ KOLO_GUARDED_BY(mutex_);
   std::uint64_t next_part_ KOLO_GUARDED_BY(mutex_) = 1;
   std::map<std::int64_t, Step> steps_ KOLO_GUARDED_BY(mutex_);
-  std::map<std::int64_t, Clock::time_point> over_ KOLO_GUARDED_BY(mutex_);  // since when
+  std::unordered_set<std::int64_t> over_ KOLO_GUARDED_BY(mutex_);
+  std::deque<std::pair<Clock::time_point, std::int64_t>> over_since_ KOLO_GUARDED_BY(mutex_);  // the same
   std::exception_ptr closed_ KOLO_GUARDED_BY(mutex_);
 };
 

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Steps over several tasks and their values, against plain gRPC that moves the same bytes in the same chunks.
+
+  bench/compare_cluster.py [--rounds 5] [--seconds 1] [--rate 1gbit] [--train] [--json]
+
+`kolo-bench cluster` and `kolo-grpc-peer` in turns, over loopback, or, with --rate (needs root), between two hosts made of network
+namespaces (tests/hosts/hosts.py) whose links have that rate; then plain TCP stands beside them. A Markdown table: medians over the
+rounds of each run's median, the least time of all runs, and kolo's median over gRPC's of what moves the same bytes (an echo of so many,
+for small values). With --train: the steps of workers on parameter servers, beside `DistributedOptimizer` on as many ranks.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(SOURCE / "tests" / "hosts"))
+sys.path.insert(0, str(SOURCE / "bench"))
+import hosts  # noqa: E402
+
+PORTS = {"kolo": 2222, "grpc": 2224}
+
+
+def rows_of(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def run_here(words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        sys.exit(f"compare_cluster.py: {words[0]}: {done.stderr.strip().splitlines()[-1:]}")
+    return rows_of(done.stdout)
+
+
+class Loopback:
+    tcp = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def measure(self, peer, seconds):
+        if peer == "kolo":
+            return run_here([hosts.BIN / "kolo-bench", "cluster", "--json", "--seconds", seconds])
+        return run_here([hosts.BIN / "kolo-grpc-peer", "--seconds", seconds])
+
+
+class TwoHosts:
+    """Servers on the second host, which is asked by the first one."""
+
+    def __init__(self, rate):
+        self.hosts = hosts.Hosts(2, 1, rate)
+
+    def __enter__(self):
+        self.cluster = self.hosts.__enter__()
+        self.here, there = self.cluster.names[:2]
+        address = self.cluster.address(there)
+        self.spec = f"ps|{address}:{PORTS['kolo']},worker|{self.cluster.address(self.here)}:{PORTS['kolo']}"
+        self.peer = f"{address}:{PORTS['grpc']}"
+        self.servers = [
+            self.cluster.popen([hosts.BIN / "kolo-server", "--cluster", self.spec, "--job", "ps", "--task", 0], host=there),
+            self.cluster.popen([hosts.BIN / "kolo-grpc-peer", "serve", self.peer], host=there, stdout=subprocess.PIPE, text=True)]
+        self.servers[1].stdout.readline()
+        import compare_hosts
+        self.tcp = compare_hosts.tcp_bytes_per_s(self.cluster)
+        return self
+
+    def __exit__(self, *error):
+        for server in self.servers:
+            server.terminate()
+        self.hosts.__exit__(*error)
+
+    def measure(self, peer, seconds):
+        words = ["kolo-bench", "cluster", "--json", "--cluster", self.spec] if peer == "kolo" else ["kolo-grpc-peer", self.peer]
+        done = self.cluster.run([hosts.BIN / words[0], *words[1:], "--seconds", seconds], host=self.here, deadline=600)
+        if done.code != 0:
+            sys.exit(f"compare_cluster.py: {words[0]}: {done}")
+        return rows_of(done.out)
+
+
+def compare(options):
+    runs = {}
+    with TwoHosts(options.rate) if options.rate else Loopback() as place:
+        for _ in range(options.rounds):
+            for peer in ("kolo", "grpc"):
+                for row in place.measure(peer, options.seconds):
+                    runs.setdefault((row["what"], row["bytes"], peer), []).append(row)
+    if place.tcp and not options.json:
+        print(f"plain TCP, both directions busy: {place.tcp / 1e6:.1f} MB/s each\n")
+    if not options.json:
+        print("| what | bytes | kolo µs: median, min | gRPC: what | µs: median, min | kolo ÷ gRPC | kolo GB/s | gRPC GB/s |\n" + "|---" * 8 + "|")
+    for (what, size, peer), rows in runs.items():
+        if peer != "kolo":
+            continue
+        other = what if (what, size, "grpc") in runs else "echo"
+        against = runs[other, size, "grpc"]
+        us, min_us = zip(*[(statistics.median(r["us"] for r in side), min(r["min_us"] for r in side)) for side in (rows, against)])
+        row = {"what": what, "bytes": size, "us": us[0], "min_us": min_us[0], "grpc": other, "grpc_us": us[1], "grpc_min_us": min_us[1],
+               "ratio": us[0] / us[1], "GBps": size / us[0] / 1e3, "grpc_GBps": size / us[1] / 1e3}
+        print(json.dumps(row) if options.json else
+              f"| {what} | {size:,} | {us[0]:,.0f}, {min_us[0]:,.0f} | {other} | {us[1]:,.0f}, {min_us[1]:,.0f} | {row['ratio']:.2f} | {row['GBps']:.3f} | {row['grpc_GBps']:.3f} |")
+
+
+def train(options):
+    """Medians of a worker's, or rank's, step."""
+    runs, ranks = {}, {}
+    for _ in range(options.rounds):
+        for what in ("async", "sync"):
+            for row in run_here([hosts.BIN / "kolo-bench", "cluster", "--json", "--what", what, "--steps", options.steps]):
+                runs.setdefault((what, row["workers"], row["servers"]), []).append(row)
+        for workers in (1, 2, 4):
+            words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", workers] if workers > 1 else []
+            ranks.setdefault(workers, []).extend(run_here([*words, hosts.BIN / "kolo-bench", "train", "--json", "--models", "lenet",
+                                                           "--threads", 1, "--optimizer", "sgd", "--seconds", options.seconds]))
+    if not options.json:
+        print("| workers | servers | async ms: median, min | sync ms | computing alone ms | DistributedOptimizer ms | servers' MiB, growth |\n" + "|---" * 7 + "|")
+    for (what, workers, servers), rows in runs.items():
+        if what != "async":
+            continue
+        side = [rows, runs["sync", workers, servers]]
+        us, min_us = zip(*[(statistics.median(r["us"] for r in s) / 1e3, min(r["min_us"] for r in s) / 1e3) for s in side])
+        own = statistics.median(r["own_us"] for s in side for r in s) / 1e3
+        beside = statistics.median(r["ms"] for r in ranks[workers]), min(r["min_ms"] for r in ranks[workers])
+        mib = statistics.median(r["server_mib"] for s in side for r in s)
+        growth = max(r["growth_mib"] for s in side for r in s)
+        row = {"workers": workers, "servers": servers, "async_ms": us[0], "async_min_ms": min_us[0], "sync_ms": us[1], "sync_min_ms": min_us[1],
+               "own_ms": own, "distributed_ms": beside[0], "distributed_min_ms": beside[1], "server_mib": mib, "growth_mib": growth}
+        print(json.dumps(row) if options.json else
+              f"| {workers} | {servers} | {us[0]:.1f}, {min_us[0]:.1f} | {us[1]:.1f}, {min_us[1]:.1f} | {own:.1f} | {beside[0]:.1f}, {beside[1]:.1f} | {mib:.0f}, {growth:+.1f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rate")
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.rate:
+        hosts.enter()
+    train(options) if options.train else compare(options)
+
+
+if __name__ == "__main__":
+    main()
