@@ -97,6 +97,9 @@ class Failures(FakeGpuTest):
 
     def assert_failure_is_told(self, k, code):
         result, calls = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k}:{code}")
+        if k > len(calls):  # how often some calls come depends on who is there first: nothing failed
+            self.assert_ok(result)
+            return
         name = calls[k - 1]
         message = f"call {k}, {name}, fails with {code}: exit code {result.code}\n{result.err[-3000:]}"
         only_gives_back = all(later.startswith((*TOLERATED, "cudaSetDevice")) for later in calls[k - 1:])
