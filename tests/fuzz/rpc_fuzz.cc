@@ -7,6 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/rpc/messages_internal.h>
 #include <kolo/core/cluster/rpc/payload.h>
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 
 namespace {
 
@@ -36,7 +37,7 @@ void read_payloads(std::string_view bytes) {
 }
 
 void parse(unsigned parser, std::string_view bytes) {
-  switch (parser % 16) {
+  switch (parser % 20) {
     case 0: return read_payloads(bytes);
     case 1: from_def(parsed<def::TaskStatusDef>(bytes)); return;
     case 2: from_def(parsed<def::WorkerSessionRequestDef>(bytes).config()); return;
@@ -50,10 +51,21 @@ void parse(unsigned parser, std::string_view bytes) {
     case 10: from_def(parsed<def::CreateSessionRequestDef>(bytes).config()); return;
     case 11: checked_handle(parsed<def::SessionRequestDef>(bytes).session()); return;
     case 12: checked_names(parsed<def::ContainersRequestDef>(bytes).containers(), "container"); return;
-    case 13:
-      for (const auto& device : parsed<def::DevicesDef>(bytes).devices()) from_def(device);
+    case 13: {
+      const auto devices = parsed<def::DevicesDef>(bytes);
+      for (const auto& device : devices.devices()) from_def(device);
       return;
+    }
     case 14: parsed<def::RunResponseDef>(bytes); return;
+    case 15: place_from(parsed<def::WriteShardRequestDef>(bytes)); return;
+    case 16: from_def(parsed<def::WriteShardResponseDef>(bytes), 2, true); return;
+    case 17: positions_from(parsed<def::RandomPositionsDef>(bytes)); return;
+    case 18: {
+      const auto request = parsed<def::ReadShardRequestDef>(bytes);
+      variables_from(request.variables());
+      keys_from(request.variables());
+      return;
+    }
     default: kolo::decode_graph_def(bytes); return;
   }
 }
