@@ -113,7 +113,7 @@ std::string folder_of(const std::string& path) {
 
 std::string target_of_temporary(const std::string& name) {
   if (!name.ends_with(kTemporarySuffix)) return "";
-  const std::string target = name.substr(0, name.size() - kTemporarySuffix.size());
+  std::string target = name.substr(0, name.size() - kTemporarySuffix.size());
   const std::size_t dot = target.rfind('.');
   if (dot == std::string::npos || target.size() - dot - 1 != kDigits) return target;
   const bool unique = std::all_of(target.begin() + static_cast<std::ptrdiff_t>(dot) + 1, target.end(),
