@@ -16,6 +16,13 @@ std::vector<std::string> variable_names(const std::vector<SavedVariable>& variab
   return names;
 }
 
+template <typename Located>
+std::map<std::string, std::vector<std::size_t>> by_task(const std::vector<Located>& located) {
+  std::map<std::string, std::vector<std::size_t>> tasks;
+  for (std::size_t i = 0; i < located.size(); ++i) tasks[located[i].task].push_back(i);
+  return tasks;
+}
+
 // Of those that lie on one task.
 struct Chosen {
   template <typename Located>
@@ -58,8 +65,7 @@ std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
                                                       Deadline deadline) {
   const Use use(*this);
   const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
-  ByTask tasks;
-  for (std::size_t i = 0; i < located.size(); ++i) tasks[located[i].task].push_back(i);
+  const auto tasks = by_task(located);
   place.shard = 0, place.shards = static_cast<int>(tasks.size());
   // All of them look before one writes: in a folder of its own it would write for nobody.
   on_tasks(tasks, [&](std::size_t, const std::string&, Worker& worker) {
@@ -80,8 +86,7 @@ std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
 void MasterSession::read_shards(const std::vector<SavedVariable>& variables, Deadline deadline) {
   const Use use(*this);
   const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
-  ByTask tasks;
-  for (std::size_t i = 0; i < located.size(); ++i) tasks[located[i].task].push_back(i);
+  const auto tasks = by_task(located);
   on_tasks(tasks, [&](std::size_t, const std::string& task, Worker& worker) {
     const Chosen chosen(located, variables, tasks.at(task));
     worker.read_shard(options_.handle, chosen.keys, chosen.variables, deadline);

@@ -79,17 +79,6 @@ class MasterWatch final : public Method {
   void on_all_read(const CallHandle& call) override { call->request_stop(); }
 };
 
-void random_positions(const CallHandle& call, const def::RandomPositionsDef& from) {
-  const std::string session = checked_handle(from.session());
-  auto& asked = call->served().master;
-  if (from.set()) asked.set_random_positions(session, positions_from(from), call->deadline());
-  const bool get = !from.set();
-  answer(call, to_def("",
-                      get ? asked.random_positions(session, call->deadline())
-                          : std::map<std::string, std::uint64_t>(),
-                      false));
-}
-
 const std::map<std::string, MakeMethod, std::less<>>& methods() {
   static const VariableCalls variables{
       .get =
@@ -160,7 +149,10 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                                            call->deadline());
          answer(call, def::Empty());
        })},
-      {"RandomPositions", unary<def::RandomPositionsDef>(random_positions)},
+      {"RandomPositions",
+       unary<def::RandomPositionsDef>([](const CallHandle& call, const def::RandomPositionsDef& from) {
+         answer_random_positions(call, from, call->served().master);
+       })},
       {"Watch", [] { return std::make_unique<MasterWatch>(); }}};
   return all;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <kolo/core/base/error.h>
 
 #include <kolo/core/cluster/rpc/server_call_internal.h>
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 
 namespace kolo::detail {
 
@@ -17,6 +19,17 @@ using CallHandle = std::shared_ptr<ServerCall>;
 
 inline void answer(const CallHandle& call, const google::protobuf::MessageLite& message) {
   call->send_last(Outgoing::control(message));
+}
+
+/// Sets or tells the positions of the random ops of `asked`, a master or a worker.
+template <typename Asked>
+void answer_random_positions(const CallHandle& call, const kolo::cluster::RandomPositionsDef& from,
+                             Asked& asked) {
+  const std::string session = checked_handle(from.session());
+  std::map<std::string, std::uint64_t> positions;
+  if (from.set()) asked.set_random_positions(session, positions_from(from), call->deadline());
+  else positions = asked.random_positions(session, call->deadline());
+  answer(call, to_def("", positions, false));
 }
 
 /// One message there, one back.
