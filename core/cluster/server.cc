@@ -114,7 +114,7 @@ class Server::Impl {
                                        .cluster_fingerprint = cluster_.fingerprint(),
                                        .config = options_.config})) {
     worker_->set_peers(*peers_);
-    peers_->set_own(worker_);
+    peers_->set_own(worker_, worker_);
     master_ = std::make_shared<detail::LocalMaster>(
         detail::LocalMasterOptions{
             .task = task_.name(),
@@ -159,6 +159,7 @@ class Server::Impl {
                 .tensors = *worker_,
                 .master = *master_,
                 .cluster_fingerprint = cluster_.fingerprint(),
+                .streams = peers_->streams(),
                 .on_watcher = [this](const std::string& watcher, detail::WatcherEvent event) {
                   hear(watcher, event);
                 }});

@@ -186,7 +186,11 @@ std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, D
     try {
       const std::shared_ptr<Worker> worker = environment_.peers->worker(part.task);
       if (has_random_ops(registration.graph)) start_random_ops(part.task, *worker, deadline);
-      plan->add({part.task, worker, worker->register_part(registration, deadline)});
+      plan->add({.task = part.task,
+                 .worker = worker,
+                 .handle = worker->register_part(registration, deadline),
+                 .taken = std::move(part.sends[environment_.task]),
+                 .given = std::move(part.receives[environment_.task])});
     } catch (...) {
       std::rethrow_exception(from_task(part.task, std::current_exception()));
     }

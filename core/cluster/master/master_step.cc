@@ -88,6 +88,8 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
   request.part = registered.handle;
   request.step = options_.number;
   request.request_id = random_request_id();
+  request.taken = registered.taken;
+  request.given = registered.given;
   {
     MutexLock lock(mutex_);
     states_[part].started = true;

@@ -22,6 +22,7 @@ struct RegisteredPart {
   std::string task;
   std::shared_ptr<Worker> worker;
   std::uint64_t handle = 0;
+  std::vector<std::string> taken, given;  // as in RunPartRequest
 };
 
 /// Runs a part on the caller's thread, in the master's own process.

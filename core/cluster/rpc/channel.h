@@ -13,6 +13,7 @@
 namespace kolo::detail {
 
 class RpcChannel;
+class StepStreams;
 
 /// Does not connect. Throws InvalidArgumentError `Could not interpret "<addr>" as a host-port pair.` Calls
 /// over it throw UnavailableError `<addr>: connection closed` or `<addr>: no answer for 4 s` where the peer
@@ -24,7 +25,9 @@ std::shared_ptr<RpcChannel> make_channel(const std::string& address, Caller call
 /// Callbacks of asynchronous calls come on threads of the transport: they must not block.
 class RemoteWorker final : public Worker {
  public:
-  RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task);
+  /// streams: with them values between this process and the task ride on the calls that run parts.
+  RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task,
+               std::shared_ptr<StepStreams> streams = nullptr);
 
   TaskStatus status(Deadline deadline) override;
   void create_session(const WorkerSessionRequest& request, Deadline deadline) override;
@@ -61,6 +64,7 @@ class RemoteWorker final : public Worker {
   struct Watches;
   std::shared_ptr<RpcChannel> channel_;
   std::string task_;
+  std::shared_ptr<StepStreams> streams_;
   std::shared_ptr<Watches> watches_;
 };
 

@@ -22,22 +22,25 @@ class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffe
 
 ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
                        Deadline deadline)
-    : channel_(std::move(channel)), method_(std::move(method)), reactor_(std::make_unique<Reactor>(*this)) {
+    : channel_(std::move(channel)),
+      method_(std::move(method)),
+      context_(std::make_unique<grpc::ClientContext>()),
+      reactor_(std::make_unique<Reactor>(*this)) {
   const Caller& caller = channel_->caller();
-  context_.AddMetadata(kCallerKey, caller.name);
-  context_.AddMetadata(kVersionKey, rpc_version());
+  context_->AddMetadata(kCallerKey, caller.name);
+  context_->AddMetadata(kVersionKey, rpc_version());
   if (!task.empty()) {
-    context_.AddMetadata(kTaskKey, task);
+    context_->AddMetadata(kTaskKey, task);
     if (caller.cluster_fingerprint != 0)
-      context_.AddMetadata(kClusterKey, fmt::format("{:016x}", caller.cluster_fingerprint));
+      context_->AddMetadata(kClusterKey, fmt::format("{:016x}", caller.cluster_fingerprint));
   }
-  if (!caller.credentials.token.empty()) context_.AddMetadata(kTokenKey, caller.credentials.token);
+  if (!caller.credentials.token.empty()) context_->AddMetadata(kTokenKey, caller.credentials.token);
   if (deadline) {
     const auto left = *deadline - std::chrono::steady_clock::now();
-    context_.set_deadline(std::chrono::system_clock::now() +
-                          std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
+    context_->set_deadline(std::chrono::system_clock::now() +
+                           std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
   }
-  context_.set_initial_metadata_corked(true);  // it goes with the first message
+  context_->set_initial_metadata_corked(true);  // it goes with the first message
 }
 
 ClientCall::~ClientCall() = default;
@@ -50,30 +53,30 @@ void ClientCall::send(Outgoing outgoing, bool last) {
   if (started_ && !writing_) write_next();
 }
 
-void ClientCall::start() {
+void ClientCall::start(bool reads) {
   auto self = shared_from_this();
   MutexLock lock(mutex_);
   self_ = std::move(self);
-  channel_->stub().PrepareBidiStreamingCall(&context_, method_, {}, reactor_.get());
+  channel_->stub().PrepareBidiStreamingCall(context_.get(), method_, {}, reactor_.get());
   reactor_->AddHold();  // for what other threads send; see let_go()
   held_ = true;
   started_ = true;
-  reactor_->StartRead(&incoming_);
+  if (reads) reactor_->StartRead(&incoming_);
   if (!queue_.empty()) write_next();
   reactor_->StartCall();
-  if (cancelled_) context_.TryCancel();
+  if (cancelled_) context_->TryCancel();
 }
 
 void ClientCall::cancel() {
   MutexLock lock(mutex_);
   cancelled_ = true;
-  if (started_ && !over_) context_.TryCancel();
+  if (started_ && !over_) context_->TryCancel();
 }
 
 void ClientCall::fail(std::exception_ptr error) {
   MutexLock lock(mutex_);
   if (own_error_ == nullptr) own_error_ = std::move(error);
-  if (started_ && !over_) context_.TryCancel();
+  if (started_ && !over_) context_->TryCancel();
 }
 
 void ClientCall::read_on() {
@@ -142,6 +145,8 @@ void ClientCall::call_done(const grpc::Status& status) {
     error = own_error_ != nullptr ? own_error_ : from_status(status, channel_->address(), cancelled_);
   }
   dropped.clear();
+  // With it goes what the transport has kept of tensors that it did not send: somebody may wait for them.
+  context_.reset();
   on_end(error);
 }
 

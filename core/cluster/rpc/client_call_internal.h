@@ -51,7 +51,8 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
 
   /// last: nothing more will be sent. Before start(), too. After the call's end: dropped.
   void send(Outgoing outgoing, bool last) KOLO_EXCLUDES(mutex_);
-  void start() KOLO_EXCLUDES(mutex_);
+  /// reads: else none before read_on().
+  void start(bool reads = true) KOLO_EXCLUDES(mutex_);
   void cancel() override KOLO_EXCLUDES(mutex_);
 
  protected:
@@ -76,7 +77,7 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
 
   const std::shared_ptr<RpcChannel> channel_;
   const std::string method_;
-  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientContext> context_;  // until call_done()
   std::unique_ptr<Reactor> reactor_;
   grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
 

@@ -2,14 +2,22 @@
 
 #include <kolo/core/base/error.h>
 
+#include <kolo/core/cluster/rpc/step_streams_internal.h>
+
 namespace kolo::detail {
 
-GrpcPeers::GrpcPeers(const ClusterSpec& cluster, Caller caller) : caller_(std::move(caller)) {
+namespace {
+constexpr std::size_t kMostThreads = 64;
+}
+
+GrpcPeers::GrpcPeers(const ClusterSpec& cluster, Caller caller)
+    : caller_(std::move(caller)), threads_(kMostThreads), streams_(std::make_shared<StepStreams>(threads_)) {
   for (const auto& [job, tasks] : cluster.as_map())
     for (const auto& [index, address] : tasks) addresses_[task_name(job, index)] = address;
 }
 
-void GrpcPeers::set_own(std::weak_ptr<Worker> own) {
+void GrpcPeers::set_own(std::weak_ptr<Worker> own, std::weak_ptr<TensorSource> values) {
+  streams_->set_own(std::move(values));
   MutexLock lock(mutex_);
   own_ = std::move(own);
 }
@@ -34,7 +42,8 @@ std::shared_ptr<Worker> GrpcPeers::worker(const std::string& task) {
     throw UnavailableError("{} is shutting down", task);
   }
   auto& worker = workers_[task];
-  if (worker == nullptr) worker = std::make_shared<RemoteWorker>(make_channel(where, caller_), task);
+  if (worker == nullptr)
+    worker = std::make_shared<RemoteWorker>(make_channel(where, caller_), task, streams_);
   return worker;
 }
 

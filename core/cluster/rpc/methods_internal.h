@@ -64,10 +64,8 @@ class UploadMethod final : public Method, public PayloadTarget {
   };
   using Serve = std::function<void(const CallHandle& call, Upload& upload)>;  // on a thread that may block
   using Count = std::function<std::size_t(const Request& request)>;
-  /// tensors: how many come; null: a graph comes. blocks: serve may, so it gets a thread that others do not
-  /// wait for; without that the way over there is saved.
-  explicit UploadMethod(Count tensors, Serve serve, bool blocks = true)
-      : count_(std::move(tensors)), serve_(std::move(serve)), blocks_(blocks) {}
+  /// tensors: how many come; null: a graph comes.
+  explicit UploadMethod(Count tensors, Serve serve) : count_(std::move(tensors)), serve_(std::move(serve)) {}
 
  private:
   static constexpr std::size_t kMostTensors = 65536;
@@ -95,7 +93,6 @@ class UploadMethod final : public Method, public PayloadTarget {
   void serve_when_complete(const CallHandle& call) {
     if (missing_ > 0) return;
     served_ = true;
-    if (!blocks_) return call->handle_here([&] { serve_(call, upload_); });
     call->handle([serve = serve_, call, upload = std::make_shared<Upload>(std::move(upload_))] {
       serve(call, *upload);
     });
@@ -128,7 +125,6 @@ class UploadMethod final : public Method, public PayloadTarget {
 
   Count count_;
   Serve serve_;
-  const bool blocks_;
   Upload upload_;
   RpcLimits limits_;
   std::unique_ptr<PayloadReader> reader_;
@@ -143,6 +139,10 @@ void check_request_id(ServerCall& call, std::uint64_t id);
 /// Results of a step: the control message, metadata, the fetches.
 void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, const RunMetadata* metadata,
                 const std::vector<std::string>& placement_lines);
+
+/// The part of a step, and values that it makes for other tasks.
+std::unique_ptr<Method> run_graph_method();
+std::unique_ptr<Method> recv_tensors_method();
 
 /// GetVariables and SetVariables of both services.
 struct VariableCalls {

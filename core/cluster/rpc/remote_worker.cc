@@ -4,6 +4,7 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/rpc/channel.h>
 
+#include <kolo/core/cluster/rpc/part_call_internal.h>
 #include <kolo/core/cluster/rpc/remote_call_internal.h>
 #include <kolo/core/cluster/rpc/shard_messages_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>
@@ -12,7 +13,6 @@ namespace kolo::detail {
 namespace {
 
 namespace def = kolo::cluster;
-using Done = std::function<void(std::exception_ptr, PartResult)>;
 using OnChange = std::function<void(const TaskStatus*, std::exception_ptr)>;
 
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::string& task, const char* method,
@@ -21,82 +21,10 @@ BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::strin
       .channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
 }
 
-class PartCall final : public ClientCall {
+// Of values that come on a call of another's: who ends the step ends that.
+class NoCall final : public Call {
  public:
-  PartCall(const BlockingCall::To& to, Done done, std::size_t most_fetches)
-      : ClientCall(to.channel, to.method, to.task, to.deadline),
-        done_(std::move(done)),
-        most_fetches_(most_fetches),
-        response_(true, most_fetches, to.channel->limits()) {}
-
- private:
-  Next on_message(const MessagePieces& message) override {
-    response_.read(message);
-    return !std::exchange(first_read_, true) && response_.is_only_control() ? Next::none : Next::read;
-  }
-  void on_end(std::exception_ptr error) override {
-    PartResult result;
-    try {
-      if (error == nullptr) {
-        response_.check_complete();
-        auto run = run_response(response_, most_fetches_);
-        result = {.fetches = std::move(run.fetches), .metadata = std::move(run.metadata)};
-      }
-    } catch (...) {
-      error = std::current_exception();
-    }
-    std::exchange(done_, nullptr)(std::move(error), std::move(result));
-  }
-
-  Done done_;
-  const std::size_t most_fetches_;
-  bool first_read_ = false;
-  Response response_;
-};
-
-class ReceiveCall final : public ClientCall, public PayloadTarget {
- public:
-  ReceiveCall(const BlockingCall::To& to, std::size_t keys, std::shared_ptr<TensorReceiver> receiver)
-      : ClientCall(to.channel, to.method, to.task, to.deadline),
-        receiver_(std::move(receiver)),
-        came_(keys, false),
-        missing_(keys),
-        reader_(*this, to.channel->limits()) {}
-
- private:
-  Next on_message(const MessagePieces& message) override {
-    reader_.read(message.pieces());
-    return Next::read;
-  }
-  Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
-    check(key);
-    return receiver_->memory_for(key, dtype, shape);
-  }
-  void on_tensor(std::size_t key, Tensor value, bool dead, bool absent) override {
-    check(key);
-    if (absent) throw InvalidArgumentError("value {} came without one", key);
-    came_[key] = true;
-    --missing_;
-    receiver_->arrived(key, std::move(value), dead);
-  }
-  void on_bytes(PayloadKind /*kind*/, std::string /*bytes*/) override {
-    throw InvalidArgumentError("other bytes came where values were asked for");
-  }
-  void on_end(std::exception_ptr error) override {
-    if (error == nullptr && missing_ > 0)
-      error = std::make_exception_ptr(DataLossError("{} ended with {} of {} values missing",
-                                                    channel().address(), missing_, came_.size()));
-    std::exchange(receiver_, nullptr)->ended(std::move(error));
-  }
-  void check(std::size_t key) const {
-    if (key >= came_.size()) throw InvalidArgumentError("value {} of {} came", key, came_.size());
-    if (came_[key]) throw InvalidArgumentError("value {} came twice", key);
-  }
-
-  std::shared_ptr<TensorReceiver> receiver_;
-  std::vector<bool> came_;
-  std::size_t missing_;
-  PayloadReader reader_;
+  void cancel() override {}
 };
 
 class WatchCall final : public ClientCall {
@@ -126,8 +54,12 @@ struct RemoteWorker::Watches {
   std::vector<std::weak_ptr<ClientCall>> calls KOLO_GUARDED_BY(mutex);
 };
 
-RemoteWorker::RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task)
-    : channel_(std::move(channel)), task_(std::move(task)), watches_(std::make_shared<Watches>()) {}
+RemoteWorker::RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task,
+                           std::shared_ptr<StepStreams> streams)
+    : channel_(std::move(channel)),
+      task_(std::move(task)),
+      streams_(std::move(streams)),
+      watches_(std::make_shared<Watches>()) {}
 
 TaskStatus RemoteWorker::status(Deadline deadline) {
   return from_def(call<def::TaskStatusDef>(to(channel_, task_, "GetStatus", deadline), def::Empty()));
@@ -164,38 +96,16 @@ void RemoteWorker::deregister_part(const std::string& session, std::uint64_t par
   call<def::Empty>(to(channel_, task_, "DeregisterGraph", deadline), message);
 }
 
-std::shared_ptr<Call> RemoteWorker::run_part(const RunPartRequest& request, Deadline deadline, Done done) {
-  // Fetches of a part in another process there are as many as its graph says, which the caller has sent.
-  constexpr std::size_t kMostFetches = 65536;
-  def::RunGraphRequestDef message;
-  message.set_session(request.session);
-  message.set_part(request.part);
-  message.set_step(request.step);
-  message.set_request_id(request.request_id);
-  message.set_trace_level(static_cast<std::uint32_t>(request.trace_level));
-  message.set_metadata(request.metadata);
-  for (const std::int64_t step : request.over) message.add_over(step);
-  message.set_feeds(static_cast<std::uint32_t>(request.feeds.size()));
-  const auto call =
-      std::make_shared<PartCall>(to(channel_, task_, "RunGraph", deadline), std::move(done), kMostFetches);
-  call->send(Outgoing::control(message), request.feeds.empty());
-  for (std::size_t i = 0; i < request.feeds.size(); ++i)
-    call->send(Outgoing::tensor(i, request.feeds[i], channel_->limits().chunk_bytes),
-               i + 1 == request.feeds.size());
-  call->start();
-  return call;
+std::shared_ptr<Call> RemoteWorker::run_part(const RunPartRequest& request, Deadline deadline,
+                                             PartCall::Done done) {
+  return PartCall::start(to(channel_, task_, "RunGraph", deadline), request, streams_, std::move(done));
 }
 
 std::shared_ptr<Call> RemoteWorker::receive(const TensorsRequest& request,
                                             std::shared_ptr<TensorReceiver> receiver) {
-  def::RecvTensorsRequestDef message;
-  message.set_session(request.session);
-  message.set_step(request.step);
-  message.set_receiver(request.receiver);
-  put_strings(*message.mutable_keys(), request.keys);
-  const auto call = std::make_shared<ReceiveCall>(to(channel_, task_, "RecvTensors", std::nullopt),
-                                                  request.keys.size(), std::move(receiver));
-  call->send(Outgoing::control(message), true);
+  if (streams_ != nullptr && streams_->receive(request, task_, receiver)) return std::make_shared<NoCall>();
+  const auto call = std::make_shared<ReceiveCall>(to(channel_, task_, "RecvTensors", std::nullopt), request,
+                                                  std::move(receiver));
   call->start();
   return call;
 }

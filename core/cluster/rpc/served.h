@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <kolo/core/cluster/credentials.h>
@@ -12,6 +13,8 @@
 #include <kolo/core/cluster/worker/worker.h>
 
 namespace kolo::detail {
+
+class StepStreams;
 
 /// What another process that watches this task does.
 enum class WatcherEvent { connected, stopping, lost };
@@ -29,7 +32,8 @@ struct Served {
   Worker& worker;
   TensorSource& tensors;
   Master& master;
-  std::uint64_t cluster_fingerprint = 0;  // with the bound port in it
+  std::uint64_t cluster_fingerprint = 0;      // with the bound port in it
+  std::shared_ptr<StepStreams> streams = {};  // null: no values come on RunGraph
   /// watcher: the task that watches this one, or `client`. lost: its end was not announced. Must not block.
   std::function<void(const std::string& watcher, WatcherEvent event)> on_watcher = {};
 };

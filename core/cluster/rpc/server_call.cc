@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <kolo/core/cluster/rpc/caller.h>
 
 #include <kolo/core/cluster/rpc/server_call_internal.h>
+#include <kolo/core/cluster/rpc/step_streams_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>
 
 namespace kolo::detail {
@@ -197,22 +197,13 @@ void ServerCall::lend(std::size_t key, const Tensor& value, std::function<void()
     MutexLock lock(shared_->mutex);
     ++shared_->lent;
   }
-  // The transport lets go in the midst of its own work: what follows from it is done elsewhere. A value that
-  // has been copied already is released here.
-  const auto sender = std::this_thread::get_id();
-  const auto within = std::make_shared<std::atomic<bool>>(true);  // cleared and read by this thread alone
-  auto let_go = [shared = shared_.get(), released = std::move(released), sender, within] {
-    const auto tell = [shared, released] {
-      released();
-      MutexLock lock(shared->mutex);
-      --shared->lent;
-      shared->changed.notify_all();
-    };
-    if (*within && std::this_thread::get_id() == sender) return tell();
-    shared->threads->run(tell);
-  };
-  auto outgoing = Outgoing::tensor(key, value, chunk_bytes(), std::move(let_go));
-  *within = false;
+  auto outgoing = lent_tensor(key, value, chunk_bytes(), *shared_->threads,
+                              [shared = shared_.get(), released = std::move(released)] {
+                                released();
+                                MutexLock lock(shared->mutex);
+                                --shared->lent;
+                                shared->changed.notify_all();
+                              });
   if (last) send_last(std::move(outgoing));
   else send(std::move(outgoing));
 }
@@ -324,14 +315,6 @@ void ServerCall::handle(std::function<void()> work) {
     }
     caller_of_thread.clear();
   });
-}
-
-void ServerCall::handle_here(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (...) {
-    finish(std::current_exception());
-  }
 }
 
 }  // namespace kolo::detail

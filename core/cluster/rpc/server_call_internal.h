@@ -91,8 +91,6 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
 
   /// `work` on a thread that may block; what it throws ends the call.
   void handle(std::function<void()> work);
-  /// The same on this thread, for work that does not block.
-  void handle_here(const std::function<void()>& work);
   /// Requested when the client has gone or cancelled, its deadline is over, or the server stops.
   std::stop_token stop() const { return stop_.get_token(); }
   /// Called then; at once where that was before. Dropped at the call's end.

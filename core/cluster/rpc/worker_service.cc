@@ -1,4 +1,3 @@
-#include <atomic>
 #include <map>
 
 #include <kolo/core/cluster/rpc/methods_internal.h>
@@ -14,83 +13,6 @@ template <typename Request, typename Serve>
 MakeMethod unary(Serve serve) {
   return [serve] { return std::make_unique<UnaryMethod<Request>>(serve); };
 }
-
-// The part of a step.
-class RunGraph {
- public:
-  static MakeMethod method() {
-    using Upload = UploadMethod<def::RunGraphRequestDef>;
-    return [] {
-      return std::make_unique<Upload>(
-          [](const auto& request) { return request.feeds(); },
-          [](const CallHandle& call, Upload::Upload& upload) { run(call, upload); }, /*blocks=*/false);
-    };
-  }
-
- private:
-  static void run(const CallHandle& call, UploadMethod<def::RunGraphRequestDef>::Upload& upload) {
-    const auto& from = upload.request;
-    check_request_id(*call, from.request_id());
-    const RunPartRequest request{.session = checked_handle(from.session()),
-                                 .part = from.part(),
-                                 .step = from.step(),
-                                 .request_id = from.request_id(),
-                                 .feeds = std::move(upload.tensors),
-                                 .trace_level = trace_level_of(from.trace_level()),
-                                 .metadata = from.metadata(),
-                                 .over = {from.over().begin(), from.over().end()}};
-    // Metadata also has the times that a trace level asks for.
-    const bool wanted = request.metadata || request.trace_level != TraceLevel::no_trace;
-    const auto part = call->served().worker.run_part(
-        request, call->deadline(), [call, wanted](std::exception_ptr error, PartResult result) {
-          if (error != nullptr) return call->finish(std::move(error));
-          answer_run(call, result.fetches, wanted ? &result.metadata : nullptr, {});
-        });
-    if (part != nullptr) call->when_stopped([part] { part->cancel(); });
-  }
-};
-
-class Sink final : public TensorSink {
- public:
-  Sink(CallHandle call, std::size_t keys) : call_(std::move(call)), keys_(keys) {}
-  void put(std::size_t key, const Tensor& value, bool dead, std::function<void()> released) override {
-    // All others are on their way: the status goes with this one. Of two that come at once neither knows, and
-    // end() finishes.
-    const bool last = sent_ + 1 == keys_;
-    if (!dead) {
-      call_->lend(key, value, std::move(released), last);
-    } else {
-      if (last) call_->send_last(Outgoing::dead(key));
-      else call_->send(Outgoing::dead(key));
-      released();
-    }
-    ++sent_;
-  }
-  void end(std::exception_ptr error) override { call_->finish(std::move(error)); }
-
- private:
-  const CallHandle call_;
-  const std::size_t keys_;
-  std::atomic<std::size_t> sent_ = 0;
-};
-
-class RecvTensors final : public Method {
-  bool on_control(const CallHandle& call, const std::string& control) override {
-    const auto from = parsed<def::RecvTensorsRequestDef>(control);
-    const TensorsRequest request{.session = checked_handle(from.session()),
-                                 .step = from.step(),
-                                 .receiver = checked_name(from.receiver(), "task"),
-                                 .keys = checked_names(from.keys(), "key")};
-    const auto served =
-        call->served().tensors.serve(request, std::make_shared<Sink>(call, request.keys.size()));
-    if (served != nullptr) call->when_stopped([served] { served->cancel(); });
-    return false;
-  }
-  bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
-    throw InvalidArgumentError("more than one message came");
-  }
-  void on_all_read(const CallHandle& /*call*/) override {}
-};
 
 class WorkerWatch final : public Method {
   bool on_control(const CallHandle& call, const std::string& control) override {
@@ -174,8 +96,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                                                                       from.part(), call->deadline());
                                 answer(call, def::Empty());
                               })},
-      {"RunGraph", RunGraph::method()},
-      {"RecvTensors", [] { return std::make_unique<RecvTensors>(); }},
+      {"RunGraph", run_graph_method},
+      {"RecvTensors", recv_tensors_method},
       {"CleanupGraph", unary<def::CleanupGraphRequestDef>([](const CallHandle& call,
                                                              const def::CleanupGraphRequestDef& from) {
          call->served().worker.cleanup_step(checked_handle(from.session()), from.step(), call->deadline());

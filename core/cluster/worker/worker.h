@@ -60,8 +60,11 @@ struct RunPartRequest {
   std::string session;
   std::uint64_t part = 0;  // as register_part gave it
   std::int64_t step = 0;
-  std::uint64_t request_id = 0;  // random; a second call with the same one is refused
-  std::vector<Tensor> feeds;     // only in the master's own process
+  std::uint64_t request_id = 0;    // random; a second call with the same one is refused
+  std::vector<Tensor> feeds = {};  // only in the master's own process
+  // Between the master's task and this one, where they are two: keys of the values that the former takes of
+  // this part, and gives for it.
+  std::vector<std::string> taken = {}, given = {};
   TraceLevel trace_level = TraceLevel::no_trace;
   bool metadata = false;           // memory and kernels, too
   std::vector<std::int64_t> over;  // steps of the session of which nothing needs to be kept

@@ -234,7 +234,7 @@ TEST(GrpcPeers, ReachTheTasksOfTheirCluster) {
   EXPECT_EQ(peers.worker("/job:ps/replica:0/task:0")->status(soon()).variable_bytes, 3);
   EXPECT_EQ(peers.worker("/job:ps/replica:0/task:0"), peers.worker("/job:ps/replica:0/task:0"));
   const auto own = std::make_shared<FakeWorker>();
-  peers.set_own(own);
+  peers.set_own(own, own);
   EXPECT_EQ(peers.worker("/job:worker/replica:0/task:0"), own);
   EXPECT_THROW(peers.worker("/job:ps/replica:0/task:1"), InvalidArgumentError);
 }
