@@ -49,6 +49,7 @@ void IncomingValues::read(const MessagePieces& message) {
   if (reading_to_ == nullptr) throw ConsequenceError(Code::cancelled, "the step is over");
   reader_.read(message.pieces());
   reading_to_.reset();
+  if (complete()) end(nullptr);
 }
 
 void IncomingValues::end(std::exception_ptr error) {

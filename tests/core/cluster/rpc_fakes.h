@@ -242,6 +242,7 @@ struct FakeTask {
                   .tensors = worker,
                   .master = master,
                   .cluster_fingerprint = kFingerprint,
+                  .streams = streams,
                   .on_watcher = on_watcher});
   }
   Caller caller() const {
@@ -258,6 +259,7 @@ struct FakeTask {
 
   FakeWorker worker;
   FakeMaster master;
+  std::shared_ptr<StepStreams> streams;
   std::function<void(const std::string&, WatcherEvent)> on_watcher;
   RpcServer server;
 };
