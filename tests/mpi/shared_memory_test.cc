@@ -109,7 +109,7 @@ TEST_F(SharedMemory, MaximumOfMoreThanTwoGigabytesInPlace) {
   const auto machine = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   const auto free = std::int64_t{sysconf(_SC_AVPHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   if (size() != 4) GTEST_SKIP() << "an example of four ranks";
-#ifdef __SANITIZE_THREAD__
+#ifdef KOLO_THREAD_SANITIZER
   const std::int64_t shadow = 5;  // what TSan writes down of each byte, and the byte
 #else
   const std::int64_t shadow = 1;

@@ -135,7 +135,7 @@ TEST(ThreadPool, HasOneThreadPerCoreOfTheAffinityMaskUnlessTold) {
   ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow needs the address space
+#if !defined(__SANITIZE_ADDRESS__) && !defined(KOLO_THREAD_SANITIZER)  // their shadow needs the address space
 void limit_address_space_to_some_stacks() {
   std::int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
