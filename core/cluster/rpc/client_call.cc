@@ -12,9 +12,18 @@ namespace kolo::detail {
 class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   explicit Reactor(ClientCall& call) : call_(call) {}
-  void OnReadDone(bool ok) override { call_.read_done(ok); }
-  void OnWriteDone(bool ok) override { call_.write_done(ok); }
-  void OnDone(const grpc::Status& status) override { call_.call_done(status); }
+  void OnReadDone(bool ok) override {
+    take_over(this);
+    call_.read_done(ok);
+  }
+  void OnWriteDone(bool ok) override {
+    take_over(this);
+    call_.write_done(ok);
+  }
+  void OnDone(const grpc::Status& status) override {
+    take_over(this);
+    call_.call_done(status);
+  }
 
  private:
   ClientCall& call_;
@@ -57,6 +66,7 @@ void ClientCall::start(bool reads) {
   auto self = shared_from_this();
   MutexLock lock(mutex_);
   self_ = std::move(self);
+  hand_over(reactor_.get());
   channel_->stub().PrepareBidiStreamingCall(context_.get(), method_, {}, reactor_.get());
   reactor_->AddHold();  // for what other threads send; see let_go()
   held_ = true;
@@ -81,6 +91,7 @@ void ClientCall::fail(std::exception_ptr error) {
 
 void ClientCall::read_on() {
   MutexLock lock(mutex_);
+  hand_over(reactor_.get());
   if (!reads_over_) reactor_->StartRead(&incoming_);
 }
 
@@ -93,6 +104,7 @@ void ClientCall::write_next() {
     last_sent_ = true;
   }
   writing_ = true;
+  hand_over(reactor_.get());
   reactor_->StartWrite(&outgoing_, options);
 }
 
@@ -116,6 +128,7 @@ void ClientCall::read_done(bool ok) {
   }
   MutexLock lock(mutex_);
   if (next == Next::pause) return;
+  hand_over(reactor_.get());
   if (next == Next::read) return reactor_->StartRead(&incoming_);
   reads_over_ = true;
   let_go();

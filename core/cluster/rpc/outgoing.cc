@@ -126,10 +126,14 @@ grpc::ByteBuffer Outgoing::next() {
   }
   const std::size_t now = std::min(chunk_bytes_, bytes_ - sent_);
   auto owner = std::make_unique<std::shared_ptr<Lease>>(lease_);
+  hand_over(owner.get());
   // gRPC takes a pointer to what it only reads.
   const grpc::Slice slice(
       const_cast<std::byte*>(memory_ + sent_), now,
-      [](void* held) { std::unique_ptr<std::shared_ptr<Lease>>(static_cast<std::shared_ptr<Lease>*>(held)); },
+      [](void* held) {
+        take_over(held);
+        std::unique_ptr<std::shared_ptr<Lease>>(static_cast<std::shared_ptr<Lease>*>(held));
+      },
       owner.release());
   sent_ += now;
   if (sent_ == bytes_) lease_.reset();

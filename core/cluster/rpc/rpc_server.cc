@@ -99,6 +99,7 @@ RpcServer::Impl::Impl(RpcServerOptions options) : threads_(std::make_unique<Hand
       static_cast<int>(std::chrono::milliseconds(shared_->options.limits.handshake).count()));
   builder.SetMaxReceiveMessageSize((16 << 20) + (64 << 10));
   builder.RegisterCallbackGenericService(this);
+  hand_over(this);
   int port = 0;
   for (const auto& target : plan.targets)
     builder.AddListeningPort(target, transport_credentials(shared_->options.credentials), &port);
@@ -121,6 +122,7 @@ RpcServer::Impl::Impl(RpcServerOptions options) : threads_(std::make_unique<Hand
 }
 
 grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  take_over(this);
   const auto call = std::make_shared<ServerCall>(shared_, *context);
   std::exception_ptr refused;
   {

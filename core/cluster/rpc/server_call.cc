@@ -124,10 +124,12 @@ void ServerCall::begin() {
 
 void ServerCall::read_on() {
   MutexLock lock(mutex_);
+  hand_over(this);
   if (!finished_) StartRead(&incoming_);
 }
 
 void ServerCall::OnReadDone(bool ok) {
+  take_over(this);
   const auto self = shared_from_this();
   bool more = false;
   try {
@@ -210,6 +212,7 @@ void ServerCall::lend(std::size_t key, const Tensor& value, std::function<void()
 
 void ServerCall::advance() {
   if (writing_ || finished_) return;
+  hand_over(this);
   if (!queue_.empty()) {
     outgoing_ = queue_.front().next();
     if (queue_.front().done()) queue_.pop_front();
@@ -226,6 +229,7 @@ void ServerCall::advance() {
 }
 
 void ServerCall::OnWriteDone(bool ok) {
+  take_over(this);
   std::deque<Outgoing> dropped;  // destroyed without the lock
   grpc::ByteBuffer written;
   MutexLock lock(mutex_);
@@ -250,6 +254,7 @@ void ServerCall::cancel() {
 }
 
 void ServerCall::OnCancel() {
+  take_over(this);
   const auto self = shared_from_this();
   std::deque<Outgoing> dropped;
   {
@@ -284,6 +289,7 @@ void ServerCall::request_stop() {
 }
 
 void ServerCall::OnDone() {
+  take_over(this);
   std::shared_ptr<ServerCall> self;
   std::vector<std::function<void()>> hooks;  // they may hold what holds this
   grpc::ByteBuffer written;
