@@ -31,7 +31,8 @@ class IncomingValues final : public PayloadTarget {
   /// InvalidArgumentError for other keys, InternalError for a second receiver.
   void attach(const std::vector<std::string>& keys, std::shared_ptr<TensorReceiver> receiver)
       KOLO_EXCLUDES(mutex_);
-  /// One message; with the last value the receiver is told the end. Throws what the receiver throws, CancelledError where there is none, and as PayloadReader.
+  /// One message; with the last value the receiver is told the end. Throws what the receiver throws,
+  /// CancelledError where there is none, and as PayloadReader.
   void read(const MessagePieces& message) KOLO_EXCLUDES(mutex_);
   bool complete() const { return missing_ == 0; }
   /// No more comes: tells the receiver, unless it knows. Without an error values that are missing are one.
