@@ -4,10 +4,14 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/base/stop_signal.h>
 #include <kolo/core/cluster/master/request_id.h>
 
 namespace kolo::detail {
@@ -55,6 +59,48 @@ StepNames names_of(const StepRequest& request) {
   for (const Fetch& target : request.targets) names.targets.push_back(target.operation.name());
   for (const auto& [target, value] : request.feeds) names.feeds.push_back(target.name());
   return names;
+}
+
+// Requests a stop when a signal asks for one while this lives: what waits for tasks may wait for ever.
+class StopSignalWatch {
+ public:
+  StopSignalWatch() {
+    if (!stop_signal_received()) poller_ = std::jthread([this] { poll(); });
+  }
+  ~StopSignalWatch() {
+    MutexLock lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+  }
+  StopSignalWatch(const StopSignalWatch&) = delete;
+  StopSignalWatch& operator=(const StopSignalWatch&) = delete;
+  std::stop_token stop() const { return stop_.get_token(); }
+
+ private:
+  static constexpr std::chrono::milliseconds kPeriod{100};  // a handler of signals can wake nobody
+
+  void poll() KOLO_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    while (!over_ && !stop_signal_received()) changed_.wait_until(mutex_, Clock::now() + kPeriod);
+    if (!over_) stop_.request_stop();
+  }
+
+  std::stop_source stop_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool over_ KOLO_GUARDED_BY(mutex_) = false;
+  std::jthread poller_;  // first to end
+};
+
+CreatedSession create_session(Master& master, const std::string& target, const GraphDef& nodes,
+                              const SessionConfig& config, Deadline deadline) {
+  const StopSignalWatch signal;
+  try {
+    return master.create_session(nodes, config, deadline, signal.stop());
+  } catch (const CancelledError&) {
+    if (!signal.stop().stop_requested()) throw;
+    throw CancelledError("a signal asked to stop while the session on {} was waiting for its tasks", target);
+  }
 }
 
 }  // namespace
@@ -122,8 +168,8 @@ ClusterSession::ClusterSession(Graph& graph, std::string target, SessionConfig c
       watch_(std::make_shared<Watch>()) {
   const GraphDef nodes = to_graph_def(graph_);
   if (!connected_.in_process) check_can_leave(nodes);
-  const CreatedSession created =
-      connected_.master->create_session(nodes, config_, deadline_of(config_.operation_timeout_in_ms), {});
+  const CreatedSession created = create_session(*connected_.master, target_, nodes, config_,
+                                                deadline_of(config_.operation_timeout_in_ms));
   handle_ = created.handle;
   {
     MutexLock lock(mutex_);

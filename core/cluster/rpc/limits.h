@@ -14,7 +14,6 @@ struct RpcLimits {
   std::int64_t graph_bytes = std::int64_t{1} << 30;
   std::int64_t graph_nodes = 1'000'000;
   std::int64_t tensor_bytes = 0;  // of all tensors of one call; 0: half of the machine's memory
-  std::int64_t sessions = 1000;   // of one master, and of one task
   std::chrono::seconds handshake{10};
   std::chrono::seconds stalled_sender{60};  // a call whose bytes stop coming ends with DeadlineExceededError
   /// Bytes of one message of a large tensor: KOLO_RPC_CHUNK_BYTES, 64 KiB … 16 MiB; 1 MiB without it.

@@ -19,7 +19,8 @@ namespace kolo::detail {
 struct LocalWorkerOptions {
   std::string task;  // /job:ps/replica:0/task:1
   std::uint64_t cluster_fingerprint = 0;
-  SessionConfig config = {};  // of the server: devices and threads
+  SessionConfig config = {};    // of the server: devices and threads
+  std::size_t sessions = 1000;  // the most that it keeps; beyond: ResourceExhaustedError
 };
 
 class LocalWorker final : public Worker, public TensorSource {

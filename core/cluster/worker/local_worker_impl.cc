@@ -127,6 +127,9 @@ void LocalWorker::Impl::add_session(const WorkerSessionRequest& request) {
   auto session = std::make_shared<WorkerSession>(request, state());
   MutexLock lock(mutex_);
   if (down_) std::rethrow_exception(is_down());
+  if (sessions_.size() >= options_.sessions && sessions_.count(request.session) == 0)
+    throw ResourceExhaustedError("{} keeps {} sessions, the most that it may; close one of them",
+                                 options_.task, sessions_.size());
   if (!sessions_.emplace(request.session, std::move(session)).second)
     throw AlreadyExistsError("{} has a session {} already", options_.task, request.session);
 }

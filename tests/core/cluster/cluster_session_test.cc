@@ -1,7 +1,12 @@
 // A session on one server, as its client has it.
 #include <gmock/gmock.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <thread>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/stop_signal.h>
 #include <kolo/core/cluster/server.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/input.h>
@@ -46,6 +51,54 @@ TEST_F(ClusterSessionTest, NobodyThereIsUnavailableSoon) {
   EXPECT_THAT([&] { Session(graph_, "grpc://" + address); },
               ThrowsMessage<UnavailableError>(HasSubstr(address)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+}
+
+// A task whose port takes connections and says nothing: the first one shows that the search is under way.
+class SilentTask {
+ public:
+  SilentTask() : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 8), 0);
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~SilentTask() { ::close(listener_); }
+  SilentTask(const SilentTask&) = delete;
+  SilentTask& operator=(const SilentTask&) = delete;
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  bool wait_for_a_connection() const {
+    pollfd waiting{.fd = listener_, .events = POLLIN, .revents = 0};
+    return ::poll(&waiting, 1, 20'000) == 1;
+  }
+
+ private:
+  const int listener_;
+  int port_ = 0;
+};
+
+TEST_F(ClusterSessionTest, StopSignalEndsTheWaitForTasks) {
+  install_stop_signals();
+  for (SessionConfig config : {SessionConfig(), through_socket()}) {
+    const SilentTask silent;
+    const Server server(
+        ClusterSpec({{"worker", {"127.0.0.1:" + std::to_string(free_port()), silent.address()}}}),
+        {.job_name = "worker", .task_index = 0});
+    config.operation_timeout_in_ms = 30'000;
+    {
+      const std::jthread user([&] {
+        EXPECT_TRUE(silent.wait_for_a_connection());
+        ::kill(::getpid(), SIGTERM);
+      });
+      EXPECT_THAT(
+          [&] { Session(graph_, server.target(), config); },
+          ThrowsMessage<CancelledError>(HasSubstr("a signal asked to stop while the session on grpc://")));
+    }
+    clear_stop_signal();
+  }
 }
 
 TEST_F(ClusterSessionTest, FedAndFetchedTensorGivesTheFedValue) {

@@ -183,6 +183,19 @@ TEST_F(LocalWorkers, RefuseARequestThatComesTwice) {
               ThrowsMessage<Error>(HasSubstr("Step 7 is over")));
 }
 
+TEST_F(LocalWorkers, KeepAsManySessionsAsTheyMay) {
+  LocalWorker worker({.task = kPs0, .config = {}, .sessions = 2});
+  for (const char* handle : {"a1", "a2"}) worker.create_session({handle, kPs0, {}}, {});
+  EXPECT_THAT(
+      [&] {
+        worker.create_session({"a3", kPs0, {}}, {});
+      },
+      ThrowsMessage<ResourceExhaustedError>(HasSubstr(kPs0 + " keeps 2 sessions, the most that it may")));
+  EXPECT_THAT([&] { worker.create_session({"a2", kPs0, {}}, {}); }, Throws<AlreadyExistsError>());
+  worker.delete_session("a1", {});
+  worker.create_session({"a3", kPs0, {}}, {});
+}
+
 TEST_F(LocalWorkers, SayWhichSessionTheyDoNotKnow) {
   EXPECT_THAT(
       [&] { cluster_[kPs0].deregister_part("ff", 1, {}); },
