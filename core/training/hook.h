@@ -2,6 +2,8 @@
 // loop without the loop knowing. A hook is one file: a class derived from SessionRunHook.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,12 +33,19 @@ struct RunValues {
 /// The run that is about to be made, or has just been made. Lives as long as that run.
 class RunContext {
  public:
-  RunContext(Session& session, const SessionRunArgs& original_args)
-      : session_(&session), original_args_(&original_args) {}
+  RunContext(Session& session, const SessionRunArgs& original_args,
+             std::optional<std::int64_t> global_step = {})
+      : session_(&session), original_args_(&original_args), global_step_(global_step) {}
 
   Session& session() const { return *session_; }
   /// What the caller of run() asked for, without the hooks' wishes.
   const SessionRunArgs& original_args() const { return *original_args_; }
+
+  /// As the monitored session last read it: after the run before in before_run, where other workers of a
+  /// cluster may have gone on since; after this one in after_run. Nothing for a graph without a global step.
+  std::optional<std::int64_t> global_step() const { return global_step_; }
+  /// For the session, between the two.
+  void set_global_step(std::int64_t step) { global_step_ = step; }
 
   /// Ends the training. Alone: after this run, whose results are still returned. With several ranks: all stop
   /// after the same step, the next one that this rank enters; that is this run's when asked in before_run.
@@ -56,6 +65,7 @@ class RunContext {
  private:
   Session* session_;
   const SessionRunArgs* original_args_;
+  std::optional<std::int64_t> global_step_;
   bool stop_requested_ = false;
   bool last_step_announced_ = false;
   bool save_announced_ = false;

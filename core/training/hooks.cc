@@ -91,7 +91,7 @@ SessionRunArgs CheckpointSaverHook::before_run(RunContext& context) {
 }
 
 void CheckpointSaverHook::after_run(RunContext& context, const RunValues& values) {
-  const std::int64_t step = read_global_step(context.session(), global_step_);
+  const std::int64_t step = context.global_step().value();  // there is one, as begin() has seen
   // Between two updates that several runs make together a checkpoint would hold half of one.
   if (std::exchange(step_of_last_run_, step) == step) return;
   if (needs_all_ranks_ && values.gathered == nullptr) return;
@@ -138,12 +138,12 @@ void StopAtStepHook::after_create_session(Session& session) {
 }
 
 SessionRunArgs StopAtStepHook::before_run(RunContext& context) {
-  if (read_global_step(context.session(), global_step_) + 1 >= *last_step_) context.announce_last_step();
+  if (context.global_step().value() + 1 >= *last_step_) context.announce_last_step();
   return {};
 }
 
 void StopAtStepHook::after_run(RunContext& context, const RunValues&) {
-  if (read_global_step(context.session(), global_step_) >= *last_step_) context.request_stop();
+  if (context.global_step().value() >= *last_step_) context.request_stop();
 }
 
 namespace {

@@ -311,7 +311,7 @@ class MonitoredTrainingSession::Impl {
   }
 
   std::vector<Tensor> run_once(const SessionRunArgs& args) {
-    RunContext context(*session_, args);
+    RunContext context(*session_, args, global_step_ ? std::optional(last_step_) : std::nullopt);
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
     if (coordinator_->should_stop()) context.request_stop();
@@ -331,7 +331,10 @@ class MonitoredTrainingSession::Impl {
       throw;
     }
     note_step();
-    if (global_step_) report_completed_step(last_step_);
+    if (global_step_) {
+      context.set_global_step(last_step_);
+      report_completed_step(last_step_);
+    }
     const auto gathered = rendezvous_->gather_if_agreed();
     for (std::size_t i = 0; i < hooks_.size(); ++i)
       hooks_[i]->after_run(context, {.results = merged.results_of_hook(i, results),

@@ -21,6 +21,7 @@ class SimulatedServer {
  public:
   /// That stand.
   static inline std::atomic<int> sessions_made = 0;
+  static inline std::atomic<int> reads = 0;  // calls that ask for variables
   /// What the next session on it throws, once for each: a task that is away.
   static inline std::vector<std::string> refusals;
 
@@ -74,6 +75,7 @@ class SimulatedServer {
     void close() override { server_.reset(); }
     void get_variables(const std::vector<std::string>& names,
                        const std::function<void(std::size_t, Tensor)>& on_value) override {
+      ++reads;
       const std::vector<Tensor> values = open().get_variables(names);
       for (std::size_t i = 0; i < names.size(); ++i) on_value(i, values[i]);
     }

@@ -34,11 +34,12 @@ TEST(StopAtStepHook, AnnouncesTheLastStepBeforeAndAsksForTheStopAfterIt) {
   hook.after_create_session(session);
   const SessionRunArgs args;
   for (int step = 1; step <= 3; ++step) {
-    RunContext context(session, args);
+    RunContext context(session, args, step - 1);
     hook.before_run(context);
     EXPECT_EQ(context.last_step_announced(), step == 3);
     EXPECT_FALSE(context.stop_requested());
     session.run(model.train);
+    context.set_global_step(step);
     hook.after_run(context, {});
     EXPECT_EQ(context.stop_requested(), step == 3);
   }
@@ -51,7 +52,7 @@ TEST(StopAtStepHook, DoesNotStopAfterARunThatMakesNoStep) {
   Session session(model.graph);
   session.run(global_variables_initializer(model.s));
   const SessionRunArgs args;
-  RunContext context(session, args);
+  RunContext context(session, args, 0);
   hook.before_run(context);
   session.run(model.w.read());
   hook.after_run(context, {});
