@@ -44,9 +44,10 @@ void check(const MonitoredTrainingSessionOptions& options) {
   for (const SavedState& state : options.saved_state)
     if (!names.insert(state.name).second)
       throw InvalidArgumentError("two saved states have the name \"{}\"", state.name);
-  if (options.master.empty() && (!options.is_chief || options.adopt))
+  if (options.master.empty() && (!options.is_chief || options.adopt || options.sharded))
     throw InvalidArgumentError(
-        "is_chief and adopt are of a session on a cluster; without .master the ranks' first one is chief");
+        "is_chief, adopt and sharded are of a session on a cluster; without .master the ranks' first one is "
+        "chief");
   if (options.recovery_wait_secs <= 0 || options.max_wait_secs <= 0)
     throw InvalidArgumentError("recovery_wait_secs is {} and max_wait_secs {}; both must be over 0",
                                options.recovery_wait_secs, options.max_wait_secs);
@@ -239,7 +240,8 @@ class MonitoredTrainingSession::Impl {
     for (const auto& hook : hooks_) hook->begin(graph_);
     chief_hooks_ = static_cast<std::size_t>(end_of_chiefs);
     if (!is_chief_ || !saves(options_)) return;
-    saver_ = std::make_shared<Saver>(graph_, SaverOptions{.max_to_keep = options_.max_to_keep});
+    saver_ = std::make_shared<Saver>(
+        graph_, SaverOptions{.max_to_keep = options_.max_to_keep, .sharded = options_.sharded});
     const auto saver_hook = make_saver_hook(options_, saver_);
     saver_hook->begin(graph_);
     hooks_.insert(hooks_.begin() + end_of_chiefs, saver_hook);

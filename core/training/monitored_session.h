@@ -38,6 +38,7 @@ struct MonitoredTrainingSessionOptions {
       true;  // restores or initialises, and saves; the others wait until all variables have values
   bool adopt =
       false;  // a chief that finds all variables with values goes on from these, and restores nothing
+  bool sharded = false;            // each task writes its own variables (SaverOptions)
   double recovery_wait_secs = 30;  // between two looks of those that wait
   double max_wait_secs = 7200;     // that they wait in all
 };

@@ -13,6 +13,7 @@
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/saver.h>
 
 #include "tests/core/cluster/servers_in_process.h"
@@ -25,6 +26,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 using testing::Not;
 using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
@@ -116,6 +118,29 @@ TEST_F(ShardedCheckpoint, HasAFileOfEachTaskWithVariables) {
   EXPECT_THAT(names("model.ckpt-1-00001-of-00002.safetensors"), ElementsAre("b", "e/part_0", "e/part_2"));
   EXPECT_EQ(latest_checkpoint(folder_.path()), folder_ / "model.ckpt-1");
   EXPECT_EQ(newest_intact_checkpoint(folder_.path()), folder_ / "model.ckpt-1");
+}
+
+TEST_F(ShardedCheckpoint, IsWhatAMonitoredTrainingWritesAndGoesOnFrom) {
+  const MonitoredTrainingSessionOptions options{.checkpoint_dir = folder_.path(),
+                                                .save_checkpoint_steps = 2,
+                                                .config = patient(),
+                                                .master = target("worker0"),
+                                                .sharded = true};
+  Model model({kPs0, kPs1}, 3);
+  const auto train = [&](int steps) {
+    MonitoredTrainingSession session(model.graph, options);
+    for (int i = 0; i < steps; ++i) session.run(model.train);
+    session.close();
+    return session.global_step();
+  };
+  EXPECT_EQ(train(2), 2);
+  EXPECT_THAT(folder_.names(),
+              IsSupersetOf({"model.ckpt-2.index.json", "model.ckpt-2-00000-of-00002.safetensors",
+                            "model.ckpt-2-00001-of-00002.safetensors"}));
+  EXPECT_EQ(train(1), 3);
+  Graph local;
+  EXPECT_THAT([&] { MonitoredTrainingSession(local, {.sharded = true}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("sharded are of a session on a cluster")));
 }
 
 TEST_F(ShardedCheckpoint, IsRestoredByTheSameTasksByOthersAndInOneProcess) {
