@@ -40,7 +40,11 @@ class Device {
 
   /// incarnation: of the server that has made it; 0 without one.
   DeviceAttributes attributes(std::uint64_t incarnation = 0) const {
-    return {.name = name_, .type = type(), .incarnation = incarnation, .description = physical_description()};
+    return {.name = name_,
+            .type = type(),
+            .incarnation = incarnation,
+            .description = physical_description(),
+            .is_virtual = type() == "GPU" && runs_cpu_kernels()};
   }
 
   /// Where values of its nodes lie.

@@ -12,6 +12,7 @@ struct DeviceAttributes {
   std::uint64_t incarnation = 0;  // drawn when its server started; 0: of a local session
   std::string description =
       {};  // of the hardware: `device: 0, name: …, pci bus id: …`; "" where there is none
+  bool is_virtual = false;  // a GPU that runs the CPU's kernels
   bool operator==(const DeviceAttributes&) const = default;
 };
 

@@ -16,6 +16,13 @@ void check_shape(const Shape& expected, const Shape& found) {
     throw InvalidArgumentError("Shape mismatch: expected {}, got {}", expected, found);
 }
 
+// As people write a task; clusters have one replica.
+std::string without_replica(std::string task) {
+  static constexpr std::string_view kReplica = "/replica:0";
+  if (const std::size_t at = task.find(kReplica); at != std::string::npos) task.erase(at, kReplica.size());
+  return task;
+}
+
 template <typename T>
 class DenseSum final : public GradientSum {
  public:
@@ -225,7 +232,8 @@ std::string AccumulatorState::waits_in(const GradientTaker& taker, const std::ve
     if (take.taker != &taker) continue;
     std::string missing;
     for (const std::string& worker : workers)
-      if (senders_.count(GradientSender::of(worker)) == 0) missing += (missing.empty() ? "" : ", ") + worker;
+      if (senders_.count(GradientSender::of(worker)) == 0)
+        missing += (missing.empty() ? "" : ", ") + without_replica(worker);
     return fmt::format("\"{}\" has {} of {} gradients{}", name_, count_, take.required,
                        missing.empty() ? "" : fmt::format(" (missing from {})", missing));
   }

@@ -185,7 +185,8 @@ def client_killed(cluster):
     lines.process.kill()
     for task in ("ps 0", WORKER):
         cluster.until(f"{task} ends the step", lambda: " step " not in cluster.check(task).out)
-    return time.monotonic() - fault, "no step left"
+    after = time.monotonic() - fault
+    return after, "no step left" if "is gone; its runs are cancelled" in cluster.log(WORKER) else "nothing in the log"
 
 
 def by_client(kind):

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Each fault of a cluster is told within its deadline, and as what it is; where nothing is lost, nothing is told."""
+import tempfile
+import time
 import unittest
 
 import cluster_faults
@@ -46,6 +48,30 @@ class Faults(unittest.TestCase):
     # Row 40 of CLUSTER.md's worked examples: from the last checkpoint on.
     def test_monitored_sessions_go_on_when_the_server_is_back(self):
         self.assert_told("recovers", away_s=1)
+
+    # Row 46.
+    def test_a_server_listens_where_it_is_told_to(self):
+        with hosts.Hosts(2, slots=1) as cluster, tempfile.TemporaryFile() as log:
+            def serve(*words):
+                return cluster.popen([cluster_faults.SERVER, "--cluster", "ps|localhost:2222", "--job", "ps", "--task", "0", *words],
+                                     host="node2", stderr=log)
+
+            def check(host, address):
+                return cluster.run([cluster_faults.SERVER, "--check", address], host=host)
+
+            for words, reached in ((), 1), (("--bind", "0.0.0.0"), 0):
+                server = serve(*words)
+                end = time.monotonic() + cluster_faults.PATIENCE_S
+                while check("node2", "localhost:2222").code != 0:
+                    self.assertLess(time.monotonic(), end, "it does not serve its own host")
+                found = check("node1", "node2:2222")
+                self.assertEqual(found.code, reached, found)
+                if not reached:
+                    self.assertIn("/job:ps/replica:0/task:0 at", found.out)
+                server.terminate()
+                self.assertEqual(server.wait(cluster_faults.PATIENCE_S), 0)
+            log.seek(0)
+            self.assertEqual(log.read().decode().count("without credentials"), 1)
 
 
 if __name__ == "__main__":

@@ -38,9 +38,15 @@ class MasterSession::Watcher final : public Call, public std::enable_shared_from
 
   void cancel() override {
     if (const auto session = session_.lock()) {
-      MutexLock lock(session->mutex_);
-      session->watchers_.erase(shared_from_this());
-      session->last_sign_ = Clock::now();
+      bool stood = false;
+      {
+        MutexLock lock(session->mutex_);
+        stood = session->watchers_.erase(shared_from_this()) > 0;
+        session->last_sign_ = Clock::now();
+      }
+      if (stood)
+        log_warning("Session {}: its client {} is gone; its runs are cancelled", session->options_.handle,
+                    session->options_.client);
     }
     end(std::make_exception_ptr(CancelledError("the watch was cancelled")));
   }

@@ -24,12 +24,11 @@ std::vector<DeviceAttributes> seen_devices(const std::string& own_task,
   return seen;
 }
 
-// A virtual GPU has no hardware to describe.
 bool gpus_are_virtual(const std::vector<DeviceAttributes>& devices) {
   const DeviceAttributes* real = nullptr;
   const DeviceAttributes* made_up = nullptr;
   for (const DeviceAttributes& device : devices)
-    if (device.type == "GPU") (device.description.empty() ? made_up : real) = &device;
+    if (device.type == "GPU") (device.is_virtual ? made_up : real) = &device;
   if (real != nullptr && made_up != nullptr)
     throw InvalidArgumentError("{} is a real GPU and {} a virtual one; a session's GPUs are all of one kind",
                                real->name, made_up->name);

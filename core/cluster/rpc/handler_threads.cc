@@ -30,7 +30,15 @@ void HandlerThreads::run(std::function<void()> work) {
     }
   }
   queue_.push_back(std::move(work));
+  ++undone_;
   ready_.notify_one();
+}
+
+std::size_t HandlerThreads::wait_until_idle(std::chrono::steady_clock::time_point end) {
+  MutexLock lock(mutex_);
+  while (undone_ > 0 && all_done_.wait_until(mutex_, end)) {
+  }
+  return undone_;
 }
 
 void HandlerThreads::serve() {
@@ -47,6 +55,9 @@ void HandlerThreads::serve() {
       queue_.pop_front();
     }
     work();
+    work = nullptr;  // what it holds goes before it counts as done
+    MutexLock lock(mutex_);
+    if (--undone_ == 0) all_done_.notify_all();
   }
 }
 

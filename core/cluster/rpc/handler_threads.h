@@ -1,6 +1,7 @@
 // Threads for calls that block.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -21,6 +22,8 @@ class HandlerThreads {
 
   /// Does not wait for `work`, which must not throw; queued while the most threads there may be are busy.
   void run(std::function<void()> work) KOLO_EXCLUDES(mutex_);
+  /// Waits until nothing runs and nothing is queued, no longer than until `end`: how many there are then.
+  std::size_t wait_until_idle(std::chrono::steady_clock::time_point end) KOLO_EXCLUDES(mutex_);
 
  private:
   void serve() KOLO_EXCLUDES(mutex_);
@@ -28,9 +31,11 @@ class HandlerThreads {
   const std::size_t most_;
   Mutex mutex_;
   CondVar ready_;
+  CondVar all_done_;
   std::deque<std::function<void()>> queue_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ KOLO_GUARDED_BY(mutex_);
   std::size_t idle_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::size_t undone_ KOLO_GUARDED_BY(mutex_) = 0;
   bool stopping_ KOLO_GUARDED_BY(mutex_) = false;
 };
 

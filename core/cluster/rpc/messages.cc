@@ -153,6 +153,7 @@ def::DeviceDef to_def(const DeviceAttributes& device) {
   to.set_type(device.type);
   to.set_incarnation(device.incarnation);
   to.set_description(device.description);
+  to.set_is_virtual(device.is_virtual);
   return to;
 }
 
@@ -160,7 +161,8 @@ DeviceAttributes from_def(const def::DeviceDef& from) {
   return {.name = checked_name(from.name(), "device's name"),
           .type = checked_name(from.type(), "device type"),
           .incarnation = from.incarnation(),
-          .description = checked_name(from.description(), "device's description")};
+          .description = checked_name(from.description(), "device's description"),
+          .is_virtual = from.is_virtual()};
 }
 
 def::TaskStatusDef to_def(const TaskStatus& status) {

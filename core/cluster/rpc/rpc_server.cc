@@ -27,6 +27,7 @@ constexpr std::size_t kMostThreads = 4096;
 constexpr std::size_t kMostCalls = 65536;
 constexpr int kMostCallsOfOneConnection = 16384;
 constexpr std::chrono::seconds kLastCalls{5};
+constexpr std::chrono::seconds kStillWaiting{10};  // between two lines that say so
 constexpr int kOwnerOnly = 0600;
 
 std::shared_ptr<grpc::ServerCredentials> transport_credentials(const LoadedCredentials& loaded) {
@@ -75,6 +76,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
   void wait_for_calls(std::chrono::milliseconds grace);
   void end_calls();
+  void wait_for_handlers();
 
   std::shared_ptr<ServerShared> shared_;
   std::unique_ptr<HandlerThreads> threads_;
@@ -167,6 +169,18 @@ void RpcServer::Impl::wait_for_calls(std::chrono::milliseconds grace) {
     if (!shared_->changed.wait_until(shared_->mutex, end)) return;
 }
 
+// One that heeds no cancelling holds this up: its worker is still in use, and gRPC's own shutdown would wait
+// for it in silence.
+void RpcServer::Impl::wait_for_handlers() {
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto told = kStillWaiting;; told += kStillWaiting) {
+    const std::size_t left = threads_->wait_until_idle(begin + told);
+    if (left == 0) return;
+    log_warning("{} cannot stop for {} s: {} calls heed no cancelling", shared_->options.task, told.count(),
+                left);
+  }
+}
+
 void RpcServer::Impl::end_calls() {
   std::vector<std::shared_ptr<ServerCall>> calls;
   {
@@ -197,10 +211,11 @@ void RpcServer::Impl::stop(std::chrono::milliseconds grace) {
   wait_for_calls(grace);
   end_calls();
   wait_for_calls(kLastCalls);  // what they say last reaches their callers
+  wait_for_handlers();
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
   {
-    // A handler that heeds no cancelling holds this up; its call's memory and its worker are still in use.
+    // Their memory is still in use.
     MutexLock lock(shared_->mutex);
     while (!shared_->calls.empty() || shared_->lent > 0) shared_->changed.wait(shared_->mutex);
   }

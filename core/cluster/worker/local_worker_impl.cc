@@ -31,11 +31,7 @@ std::uint64_t random_incarnation() {
 
 std::vector<DeviceAttributes> attributes_of(const DeviceSet& devices) {
   std::vector<DeviceAttributes> all;
-  for (const auto& device : devices.devices())
-    all.push_back({.name = device->name(),
-                   .type = device->type(),
-                   .incarnation = random_incarnation(),
-                   .description = device->physical_description()});
+  for (const auto& device : devices.devices()) all.push_back(device->attributes(random_incarnation()));
   return all;
 }
 

@@ -265,6 +265,19 @@ TEST_F(LocalMasterTest, ClosesSessionsWhoseClientIsGone) {
   watch->cancel();
 }
 
+TEST_F(LocalMasterTest, SaysThatAClientHasLeftWithoutClosingItsSession) {
+  const std::string closed = open(), left = open();
+  const auto of_closed = master().watch(closed, [](std::exception_ptr) {}),
+             of_left = master().watch(left, [](std::exception_ptr) {});
+  ::testing::internal::CaptureStderr();
+  master().close_session(closed, {});
+  of_closed->cancel();
+  of_left->cancel();
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      AllOf(HasSubstr("Session " + left + ": its client of this process is gone"), Not(HasSubstr(closed))));
+}
+
 TEST_F(LocalMasterTest, WatchEndsOnceWithTheSession) {
   const std::string session = open();
   std::atomic<int> ended = 0;

@@ -1,9 +1,6 @@
 // Who may speak to a task, and what becomes of those who may not.
 #include <gmock/gmock.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +11,7 @@
 
 #include <kolo/core/cluster/task_address.h>
 
+#include "tests/core/cluster/garbage.h"
 #include "tests/core/cluster/rpc_fakes.h"
 
 namespace kolo::detail {
@@ -120,25 +118,6 @@ TEST_F(RpcSecurity, SpeaksTlsToHoldersOfItsCertificatesOnly) {
       make_channel("127.0.0.1:" + std::to_string(task_address_of(task.server.address()).port), caller),
       "/job:ps/replica:0/task:0");
   EXPECT_THROW(by_number.status(soon()), UnavailableError);
-}
-
-// Sends bytes and waits for the other end to close, at most 3 s.
-void send_raw(const std::string& address, const std::string& bytes) {
-  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(task_address_of(address).port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(descriptor, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-  const timeval patience{3, 0};
-  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  if (send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0) {
-    shutdown(descriptor, SHUT_WR);
-    char answer[4096];
-    while (recv(descriptor, answer, sizeof(answer), 0) > 0) {
-    }
-  }
-  close(descriptor);
 }
 
 TEST_F(RpcSecurity, ServesOnBesideGarbage) {

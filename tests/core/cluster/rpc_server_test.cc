@@ -142,6 +142,33 @@ TEST(RpcServer, CancelsStepsBehindTheGrace) {
   EXPECT_THROW(step.get(), Error);
 }
 
+// It cannot be stopped without the handler's thread; who waits is told for what.
+TEST(RpcServer, SaysForWhichCallsItWaits) {
+  FakeTask task;
+  std::promise<void> runs, may_end;
+  task.master.on_run = [&](const RunStepRequest&, const std::stop_token&) -> StepResult {
+    runs.set_value();
+    may_end.get_future().wait();
+    throw CancelledError("at last");
+  };
+  RunStepRequest request;
+  request.session = "ab";
+  auto step = std::async(std::launch::async, [&, remote = task.remote_master()] {
+    return remote->run_step(request, soon(), {});
+  });
+  runs.get_future().wait();
+  ::testing::internal::CaptureStderr();
+  auto stop = std::async(std::launch::async, [&] { task.server.stop(std::chrono::milliseconds(0)); });
+  EXPECT_EQ(stop.wait_for(std::chrono::seconds(16)),
+            std::future_status::timeout);  // last calls 5 s, then 10 s
+  may_end.set_value();
+  stop.get();
+  EXPECT_THROW(step.get(), Error);
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ::testing::HasSubstr("/job:ps/replica:0/task:0 cannot stop for 10 s: 1 calls heed no cancelling"));
+}
+
 TEST(RpcChannel, NamesAddressAndReasonWhereNobodyIs) {
   std::string address;
   {

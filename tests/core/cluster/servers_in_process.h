@@ -43,17 +43,21 @@ inline bool can_connect(int port) {
   return connected;
 }
 
-/// Two parameter servers and two workers.
+/// Two parameter servers and two workers; workers beyond these are the test's to start.
 class ServersTest : public ::testing::Test {
  protected:
-  ServersTest() : cluster_(make_cluster()) {
+  explicit ServersTest(int workers = 2) : cluster_(make_cluster(workers)) {
     for (const char* job : {"ps", "worker"})
       for (int i = 0; i < 2; ++i) start(job, i);
   }
 
-  static ClusterSpec make_cluster() {
-    const auto address = [] { return "127.0.0.1:" + std::to_string(free_port()); };
-    return ClusterSpec({{"ps", {address(), address()}}, {"worker", {address(), address()}}});
+  static ClusterSpec make_cluster(int workers) {
+    const auto addresses = [](int tasks) {
+      std::vector<std::string> made;
+      for (int i = 0; i < tasks; ++i) made.push_back("127.0.0.1:" + std::to_string(free_port()));
+      return made;
+    };
+    return ClusterSpec({{"ps", addresses(2)}, {"worker", addresses(workers)}});
   }
   Server& start(const std::string& job, int index, SessionConfig config = {}) {
     auto& server = servers_[job + std::to_string(index)];

@@ -29,6 +29,8 @@ struct Sink final : TensorSink {
 
 class Exchange : public ::testing::Test {
  protected:
+  // As every step does in the end: an exchange keeps the sinks that wait, and those what they have released.
+  ~Exchange() override { exchange_->end(std::make_exception_ptr(AbortedError("the test is over"))); }
   void put(const std::string& key, bool dead = false) {
     exchange_->put(key, dead ? Tensor() : Tensor::scalar(1.0f), dead, [this] { ++released_; });
   }

@@ -1,0 +1,202 @@
+// A stranger's garbage beside a training changes no bit of it, and costs a server no memory. Row 47 of
+// CLUSTER.md's worked examples.
+#include <gmock/gmock.h>
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <random>
+#include <thread>
+
+#include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/error.h>
+
+#include "tests/core/cluster/garbage.h"
+#include "tests/core/cluster/servers_in_process.h"
+#include "tests/core/cluster/sync_worker.h"
+#include "tests/support/paths.h"
+
+namespace kolo {
+namespace {
+
+using detail::call_raw;
+using detail::payload;
+using detail::send_raw;
+using Header = kolo::cluster::PayloadHeader;
+
+constexpr int kTimes = 100;
+constexpr std::int64_t kSteps = 50;
+constexpr std::uint64_t kTooManyNodes = 1'000'001;
+
+/// kolo-server, as ps 0.
+class ServerProcess {
+ public:
+  explicit ServerProcess(const ClusterSpec& cluster) {
+    const std::string program = program_path("kolo-server");
+    std::string text = "ps|" + cluster.task_address("ps", 0) + ";" + cluster.task_address("ps", 1) +
+                       ",worker|" + cluster.task_address("worker", 0) + ";" +
+                       cluster.task_address("worker", 1);
+    std::vector<std::string> words{program, "--cluster", text, "--job", "ps", "--task", "0"};
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    EXPECT_EQ(posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments.data(), environ), 0);
+  }
+  ~ServerProcess() {
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  bool lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
+  /// MiB; which: "VmRSS" for now, "VmHWM" for the most that it ever was.
+  double memory(const std::string& which) const {
+    std::ifstream lines("/proc/" + std::to_string(pid_) + "/status");
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with(which + ":")) return std::stod(line.substr(which.size() + 1)) / 1024;
+    throw InternalError("no {} of process {}", which, pid_);
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+/// Of so many nodes `n` that do nothing, whole and with its checksum.
+std::string graph_of(std::uint64_t nodes) {
+  const std::string node = std::string("\x0a\x01n\x12\x04NoOp", 9);
+  std::string graph;
+  graph.reserve(nodes * (node.size() + 2) + 5);
+  for (std::uint64_t i = 0; i < nodes; ++i)
+    graph += "\x0a" + std::string(1, static_cast<char>(node.size())) + node;
+  const std::uint32_t sum = crc32c(graph.data(), graph.size());
+  graph += '\x7d';
+  graph.append(reinterpret_cast<const char*>(&sum), sizeof(sum));
+  return graph;
+}
+
+/// Protobuf of a message in itself, again and again: for a parser that recurses.
+std::string nested(int levels) {
+  std::string bytes;
+  for (int i = 0; i < levels; ++i) {
+    std::string size;
+    std::size_t left = bytes.size();
+    for (; left >= 0x80; left >>= 7) size += static_cast<char>(left | 0x80);
+    size += static_cast<char>(left);
+    bytes.insert(0, "\x12" + size);
+  }
+  return bytes;
+}
+
+/// All kinds, one after the other, `times` times; counts what it has sent.
+class Stranger {
+ public:
+  Stranger() {
+    std::mt19937 random(47);
+    noise_.resize(1 << 20);
+    for (char& byte : noise_) byte = static_cast<char>(random());
+    kolo::cluster::RunStepRequestDef step;
+    step.set_session(std::string(32, 'a'));
+    step.set_feeds(1);
+    feeds_ = step.SerializeAsString();
+    huge_.set_dtype(static_cast<std::uint32_t>(DType::f32));
+    huge_.add_dims(std::int64_t{1} << 60);
+    huge_.set_bytes(std::uint64_t{1} << 62);
+    negative_.set_dtype(static_cast<std::uint32_t>(DType::f32));
+    negative_.add_dims(-1);
+    negative_.add_dims(4);
+    negative_.set_bytes(16);
+    graph_.set_kind(Header::GRAPH);
+    graph_.set_bytes(nodes_.size());
+    graph_.set_nodes(kTooManyNodes);
+    lying_ = graph_;
+    lying_.set_nodes(1);
+    deep_ = nested(20'000);
+  }
+
+  void send_all(const std::string& address) {
+    send_raw(address, noise_);
+    send_raw(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_raw(address, std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").substr(0, 10));
+    expect_refused(address, "RunStep", {feeds_, payload(huge_)}, grpc::StatusCode::RESOURCE_EXHAUSTED);
+    expect_refused(address, "RunStep", {feeds_, payload(negative_, std::string(16, '\0'))},
+                   grpc::StatusCode::INVALID_ARGUMENT);
+    expect_refused(address, "CreateSession", {"", payload(graph_)}, grpc::StatusCode::RESOURCE_EXHAUSTED);
+    expect_refused(address, "RunStep", {deep_}, grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  /// 11 MB that say that they are one node.
+  void send_lie(const std::string& address) {
+    std::vector<std::string> messages{"", payload(lying_)};
+    for (std::size_t at = 0; at < nodes_.size(); at += 1 << 20)
+      messages.push_back(nodes_.substr(at, 1 << 20));
+    const grpc::Status status = call_raw(address, "CreateSession", messages);
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(status.error_details(), ::testing::HasSubstr("it has more than 1000000 nodes"));
+  }
+
+ private:
+  static void expect_refused(const std::string& address, const std::string& method,
+                             const std::vector<std::string>& messages, grpc::StatusCode code) {
+    const grpc::Status status = call_raw(address, method, messages);
+    EXPECT_EQ(status.error_code(), code) << method << ": " << status.error_message();
+  }
+
+  const std::string nodes_ = graph_of(kTooManyNodes);
+  std::string noise_, feeds_, deep_;
+  Header huge_, negative_, graph_, lying_;
+};
+
+class BesideGarbage : public ServersTest {
+ protected:
+  /// before_step: of the second worker.
+  std::vector<float> train(const std::function<void(std::int64_t)>& before_step = {}) {
+    Session::reset(target("worker0"), {}, patient());
+    SyncTraining chief{
+        .cluster = cluster_, .target = target("worker0"), .steps = kSteps, .elements = 100'000};
+    SyncTraining second = chief;
+    second.target = target("worker1"), second.worker = 1, second.before_step = before_step;
+    auto other = std::async(std::launch::async, [&] { return train_in_step(second); });
+    std::vector<float> w = train_in_step(chief);
+    EXPECT_EQ(other.get(), w);
+    return w;
+  }
+};
+
+TEST_F(BesideGarbage, TrainingEndsWithTheSameBitsInTheSameMemory) {
+  kill("ps0");
+  const ServerProcess ps(cluster_);
+  Stranger stranger;
+  const std::vector<float> alone = train();
+  const double rss = ps.memory("VmRSS"), most = ps.memory("VmHWM");
+
+  std::atomic<int> sent = 0;
+  std::jthread sender([&] {
+    for (; sent < kTimes; ++sent)
+      for (const char* const task : {"ps", "worker"}) stranger.send_all(cluster_.task_address(task, 0));
+  });
+  // The training takes as long as the garbage.
+  const std::vector<float> beside = train([&](std::int64_t step) {
+    while (sent < std::min<std::int64_t>(kTimes, step * kTimes / (kSteps - 1)))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  sender.join();
+  EXPECT_EQ(std::memcmp(alone.data(), beside.data(), alone.size() * sizeof(float)), 0);
+  EXPECT_NE(alone[0], 1.0f);
+  EXPECT_TRUE(ps.lives());
+  EXPECT_LT(ps.memory("VmRSS"), rss + 16);
+  EXPECT_LT(ps.memory("VmHWM"), most + 16);
+
+  // These bytes have to be read before they are known to be garbage. What malloc keeps of them does not grow.
+  for (int i = 0; i < 20; ++i) stranger.send_lie(cluster_.task_address("ps", 0));
+  EXPECT_LT(ps.memory("VmRSS"), rss + 100);
+  EXPECT_TRUE(ps.lives());
+  RecordProperty("MiB_more_after_lies", std::to_string(ps.memory("VmRSS") - rss));
+}
+
+}  // namespace
+}  // namespace kolo

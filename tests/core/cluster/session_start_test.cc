@@ -1,0 +1,73 @@
+// Sessions on clusters some of whose tasks are not up. Rows are those of CLUSTER.md's worked examples.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/math.h>
+
+#include "servers_in_process.h"
+
+namespace kolo {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+class SessionStart : public ServersTest {
+ protected:
+  SessionStart() : ServersTest(3) { set_log_level(LogLevel::info); }
+
+  static Output sum_on(const Scope& s, const std::string& device) {
+    const Scope there = s.device(device);
+    const Output one = constant(there, Tensor::scalar(1.0f));
+    return add(there, one, one);
+  }
+};
+
+// Row 14.
+TEST_F(SessionStart, IsAtOnceWhereFiltersLeaveOutWhoIsDown) {
+  kill("worker0");
+  Graph graph;
+  const Scope s(graph);
+  const Output far = sum_on(s, "/job:worker/task:0"), near = sum_on(s, "/job:worker/task:1");
+  SessionConfig config{.operation_timeout_in_ms = 5000};
+  config.device_filters = {"/job:ps", "/job:worker/task:1"};
+  Session session(graph, target("worker1"), config);
+  EXPECT_EQ(session.run(near).value<float>(), 2);
+  EXPECT_THROW(session.run(far), InvalidArgumentError);
+  config.device_filters = {"/job:a/b"};
+  EXPECT_THAT([&] { Session(graph, target("worker1"), config); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("Malformed device filter '/job:a/b'")));
+}
+
+// Row 15.
+TEST_F(SessionStart, WaitsForATaskAndNamesItEveryTenSeconds) {
+  Graph graph;
+  const Output sum = sum_on(Scope(graph), "/job:worker/task:2");
+  ::testing::internal::CaptureStderr();
+  auto opened = std::async(std::launch::async, [&] {
+    Session session(graph, target("worker0"), SessionConfig{.operation_timeout_in_ms = 60'000});
+    return session.run(sum).value<float>();
+  });
+  EXPECT_EQ(opened.wait_for(12s), std::future_status::timeout);
+  start("worker", 2);
+  ASSERT_EQ(opened.wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(opened.get(), 2);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string line = "CreateSession still waiting for response from worker: ";
+  EXPECT_THAT(log, AllOf(HasSubstr(line + "/job:worker/replica:0/task:2"),
+                         HasSubstr(cluster_.task_address("worker", 2)),
+                         Not(HasSubstr(line + "/job:worker/replica:0/task:1"))));
+  EXPECT_EQ(log.find(line), log.rfind(line)) << log;
+}
+
+}  // namespace
+}  // namespace kolo
