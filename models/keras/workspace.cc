@@ -5,7 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/models/keras/layer_internal.h>
+#include <kolo/models/keras/names_internal.h>
 
 namespace kolo::keras {
 
