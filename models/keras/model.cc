@@ -6,6 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/keras/model_internal.h>
+#include <kolo/models/keras/trainer_internal.h>
 
 namespace kolo::keras {
 namespace detail {
@@ -43,6 +44,8 @@ ModelImpl::ModelImpl(const std::vector<KerasTensor>& inputs, const std::vector<K
 ModelImpl::ModelImpl(const ModelOptions& options)
     : LayerImpl("Sequential", {.name = options.name, .trainable = options.trainable}), sequential_(true) {}
 
+ModelImpl::~ModelImpl() = default;
+
 void ModelImpl::connect(const std::vector<KerasTensor>& inputs, const std::vector<KerasTensor>& outputs) {
   check_inputs(inputs, outputs);
   inputs_ = inputs;
@@ -51,6 +54,7 @@ void ModelImpl::connect(const std::vector<KerasTensor>& inputs, const std::vecto
   if (!sequential_) order_layers();
   check_names();
   built_ = true;
+  predictor_.reset();
 }
 
 // Depth first from the outputs, so that no call stands before those whose results it takes.

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <kolo/models/keras/compile.h>
 #include <kolo/models/keras/core_layers.h>
+#include <kolo/models/keras/data.h>
 #include <kolo/models/keras/layer.h>
 
 namespace kolo::keras {
@@ -51,6 +53,26 @@ class Model : public Layer {
   /// {"class_name", "config", "keras_version", "backend": "kolo"}. Throws InvalidArgumentError for a Lambda
   /// whose function has no name.
   std::string to_json() const;
+
+  /// Chooses what it is trained by and builds the training form; weights stay, an optimizer's state begins
+  /// anew. Throws InvalidArgumentError `Unknown entry in loss dictionary: "<n>". Only expected the following
+  /// keys: <names>`, `When passing a list as loss, it should have one entry per model outputs.`, `The model
+  /// cannot be compiled because it has no loss to optimize.`
+  void compile(const CompileOptions& options) const;
+  /// loss, the outputs' losses where there are several, then metrics output by output. This and what follows
+  /// throw FailedPreconditionError `You must compile a model before training/testing. Use
+  /// `model.compile(optimizer, loss)`.`
+  std::vector<std::string> metrics_names() const;
+  const Optimizer& optimizer() const;
+
+  /// One update; loss and metrics from before it, as metrics_names. Throws InvalidArgumentError for data that
+  /// do not fit: `Error when checking input: …`, `Error when checking target: …`, `Input arrays should have
+  /// the same number of samples as target arrays. …`
+  std::vector<double> train_on_batch(const Arrays& x, const Arrays& y,
+                                     const Arrays& sample_weight = {}) const;
+  std::vector<double> test_on_batch(const Arrays& x, const Arrays& y, const Arrays& sample_weight = {}) const;
+  /// One tensor for each output. Needs no compile.
+  std::vector<Tensor> predict_on_batch(const Arrays& x) const;
 
   detail::ModelImpl& model() const;
   explicit Model(std::shared_ptr<detail::LayerImpl> impl) : Layer(std::move(impl)) {}
