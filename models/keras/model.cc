@@ -6,7 +6,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/keras/model_internal.h>
-#include <kolo/models/keras/trainer_internal.h>
 
 namespace kolo::keras {
 namespace detail {
@@ -43,8 +42,6 @@ ModelImpl::ModelImpl(const std::vector<KerasTensor>& inputs, const std::vector<K
 
 ModelImpl::ModelImpl(const ModelOptions& options)
     : LayerImpl("Sequential", {.name = options.name, .trainable = options.trainable}), sequential_(true) {}
-
-ModelImpl::~ModelImpl() = default;
 
 void ModelImpl::connect(const std::vector<KerasTensor>& inputs, const std::vector<KerasTensor>& outputs) {
   check_inputs(inputs, outputs);

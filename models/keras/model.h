@@ -9,6 +9,7 @@
 #include <kolo/models/keras/compile.h>
 #include <kolo/models/keras/core_layers.h>
 #include <kolo/models/keras/data.h>
+#include <kolo/models/keras/fit.h>
 #include <kolo/models/keras/layer.h>
 
 namespace kolo::keras {
@@ -74,6 +75,19 @@ class Model : public Layer {
   /// One tensor for each output. Needs no compile.
   std::vector<Tensor> predict_on_batch(const Arrays& x) const;
 
+  /// Trains for the epochs from initial_epoch to `epochs`; see FitOptions. Weights are those of the last
+  /// finished batch when it throws. Throws as train_on_batch, and what the fields of FitOptions say.
+  History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {}) const;
+  /// Loss and metrics over all samples, as metrics_names. Throws as test_on_batch.
+  std::vector<double> evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {}) const;
+  std::vector<double> evaluate(const Samples& samples, const EvaluateOptions& options = {}) const;
+  /// Rows in the order of the samples, one tensor for each output. Needs no compile.
+  std::vector<Tensor> predict(const Arrays& x, const PredictOptions& options = {}) const;
+  /// Asked for in a callback, fit ends after the batch, and the epoch's end is still told. False when fit
+  /// starts.
+  void set_stop_training(bool stop) const;
+  bool stop_training() const;
+
   detail::ModelImpl& model() const;
   explicit Model(std::shared_ptr<detail::LayerImpl> impl) : Layer(std::move(impl)) {}
 };
@@ -89,6 +103,8 @@ class Sequential : public Model {
   void add(const Layer& layer) const;
   /// Takes the last layer away. Throws InvalidArgumentError `There are no layers in the model.`
   void pop() const;
+  /// i64 [N]: the class of the largest prediction; of a single unit whether it is above .5.
+  Tensor predict_classes(const Arrays& x, const PredictOptions& options = {}) const;
 };
 
 /// What a file names and does not hold.

@@ -10,7 +10,7 @@ void ModelImpl::compile(const CompileOptions& options) {
     pending_ = options;
     return;
   }
-  trainer_ = std::make_unique<Trainer>(*this, options);
+  trainer_ = std::make_shared<Trainer>(*this, options);
   pending_.reset();
 }
 
@@ -27,7 +27,7 @@ Trainer& ModelImpl::trainer() {
 
 Predictor& ModelImpl::predictor() {
   require_built();
-  if (!predictor_) predictor_ = std::make_unique<Predictor>(*this);
+  if (!predictor_) predictor_ = std::make_shared<Predictor>(*this);
   return *predictor_;
 }
 
