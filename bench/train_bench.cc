@@ -32,7 +32,11 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr int kWarmUpSteps = 10;
 constexpr int kTracedSteps = 40;  // after the timed ones, on several ranks
 
-std::int64_t batch_of(const std::string& model) { return model == "mlp" ? 128 : 64; }
+std::int64_t batch_of(const std::string& model) {
+  static const std::map<std::string, std::int64_t> others{{"mlp", 128}, {"resnet50", 8}, {"vgg16", 4}};
+  const auto found = others.find(model);
+  return found != others.end() ? found->second : 64;
+}
 
 // Any numbers do, as long as they are no special case for the arithmetic.
 Tensor made_up_images(const Shape& shape) {
