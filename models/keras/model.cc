@@ -51,6 +51,7 @@ void ModelImpl::connect(const std::vector<KerasTensor>& inputs, const std::vecto
   if (!sequential_) order_layers();
   check_names();
   built_ = true;
+  predictor_.reset();
 }
 
 // Depth first from the outputs, so that no call stands before those whose results it takes.

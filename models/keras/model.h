@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <kolo/models/keras/compile.h>
 #include <kolo/models/keras/core_layers.h>
+#include <kolo/models/keras/data.h>
+#include <kolo/models/keras/fit.h>
 #include <kolo/models/keras/layer.h>
 
 namespace kolo::keras {
@@ -52,6 +55,39 @@ class Model : public Layer {
   /// whose function has no name.
   std::string to_json() const;
 
+  /// Chooses what it is trained by and builds the training form; weights stay, an optimizer's state begins
+  /// anew. Throws InvalidArgumentError `Unknown entry in loss dictionary: "<n>". Only expected the following
+  /// keys: <names>`, `When passing a list as loss, it should have one entry per model outputs.`, `The model
+  /// cannot be compiled because it has no loss to optimize.`
+  void compile(const CompileOptions& options) const;
+  /// loss, the outputs' losses where there are several, then metrics output by output. This and what follows
+  /// throw FailedPreconditionError `You must compile a model before training/testing. Use
+  /// `model.compile(optimizer, loss)`.`
+  std::vector<std::string> metrics_names() const;
+  const Optimizer& optimizer() const;
+
+  /// One update; loss and metrics from before it, as metrics_names. Throws InvalidArgumentError for data that
+  /// do not fit: `Error when checking input: …`, `Error when checking target: …`, `Input arrays should have
+  /// the same number of samples as target arrays. …`
+  std::vector<double> train_on_batch(const Arrays& x, const Arrays& y,
+                                     const Arrays& sample_weight = {}) const;
+  std::vector<double> test_on_batch(const Arrays& x, const Arrays& y, const Arrays& sample_weight = {}) const;
+  /// One tensor for each output. Needs no compile.
+  std::vector<Tensor> predict_on_batch(const Arrays& x) const;
+
+  /// Trains for the epochs from initial_epoch to `epochs`; see FitOptions. Weights are those of the last
+  /// finished batch when it throws. Throws as train_on_batch, and what the fields of FitOptions say.
+  History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {}) const;
+  /// Loss and metrics over all samples, as metrics_names. Throws as test_on_batch.
+  std::vector<double> evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {}) const;
+  std::vector<double> evaluate(const Samples& samples, const EvaluateOptions& options = {}) const;
+  /// Rows in the order of the samples, one tensor for each output. Needs no compile.
+  std::vector<Tensor> predict(const Arrays& x, const PredictOptions& options = {}) const;
+  /// Asked for in a callback, fit ends after the batch, and the epoch's end is still told. False when fit
+  /// starts.
+  void set_stop_training(bool stop) const;
+  bool stop_training() const;
+
   detail::ModelImpl& model() const;
   explicit Model(std::shared_ptr<detail::LayerImpl> impl) : Layer(std::move(impl)) {}
 };
@@ -67,6 +103,8 @@ class Sequential : public Model {
   void add(const Layer& layer) const;
   /// Takes the last layer away. Throws InvalidArgumentError `There are no layers in the model.`
   void pop() const;
+  /// i64 [N]: the class of the largest prediction; of a single unit whether it is above .5.
+  Tensor predict_classes(const Arrays& x, const PredictOptions& options = {}) const;
 };
 
 /// What a file names and does not hold.

@@ -9,6 +9,9 @@
 
 namespace kolo::keras::detail {
 
+class Trainer;
+class Predictor;
+
 /// One call of a layer that belongs to a model.
 struct ModelCall {
   LayerImpl* layer;
@@ -22,6 +25,16 @@ class ModelImpl : public LayerImpl {
             const ModelOptions& options);
   /// Sequential, not built.
   explicit ModelImpl(const ModelOptions& options);
+
+  /// Throws FailedPreconditionError where it is not compiled.
+  Trainer& trainer();
+  bool is_compiled() const { return trainer_ != nullptr || pending_.has_value(); }
+  void compile(const CompileOptions& options);
+  Predictor& predictor();
+  bool stop_training() const { return stop_training_; }
+  void set_stop_training(bool stop) { stop_training_ = stop; }
+  /// Builds a Sequential that waits for its first data.
+  void build_from(const Arrays& x);
 
   bool is_sequential() const { return sequential_; }
   const std::vector<LayerImpl*>& layers() const { return layers_; }
@@ -60,6 +73,10 @@ class ModelImpl : public LayerImpl {
   std::vector<LayerImpl*> layers_;
   std::vector<KerasTensor> inputs_, outputs_;
   std::vector<ModelCall> calls_in_order_;
+  std::shared_ptr<Trainer> trainer_;
+  std::optional<CompileOptions> pending_;  // of a model that is not built yet
+  std::shared_ptr<Predictor> predictor_;
+  bool stop_training_ = false;
 };
 
 /// The class of a saved model: "Sequential" or "Model".
