@@ -43,7 +43,7 @@ struct History {
 };
 
 struct CallbackParams {
-  std::int64_t batch_size = 0, epochs = 0, steps = 0, samples = 0;
+  std::int64_t batch_size = 0, epochs = 0, steps = 0, samples = 0, validation_samples = 0;
   int verbose = 1;
   bool do_validation = false;
   std::vector<std::string> metrics = {};

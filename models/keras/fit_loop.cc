@@ -208,6 +208,7 @@ class Fit {
                           .epochs = options_.epochs,
                           .steps = steps(),
                           .samples = train_.samples,
+                          .validation_samples = validation_ ? validation_->samples : 0,
                           .verbose = options_.verbose,
                           .do_validation = validation_.has_value(),
                           .metrics = trainer_.metrics_names()};

@@ -23,6 +23,15 @@ struct ModelOptions {
   bool trainable = true;
 };
 
+struct SaveOptions {
+  bool include_optimizer = true;  // what it is trained by, and the optimizer's state
+};
+
+struct LoadWeightsOptions {
+  bool by_name = false;        // of layers that the file has under their names; others stay
+  bool skip_mismatch = false;  // by_name: layers of other shapes stay, with a warning
+};
+
 /// A handle by value, as Layer.
 class Model : public Layer {
  public:
@@ -88,6 +97,18 @@ class Model : public Layer {
   void set_stop_training(bool stop) const;
   bool stop_training() const;
 
+  /// Writes <path>.safetensors and, last, <path>.json, each whole or not at all; a suffix of these is dropped
+  /// from `path`. load_model (saving.h) reads them. Throws UnimplementedError for .h5 and .hdf5, and what
+  /// cannot be written.
+  void save(const std::string& path, const SaveOptions& options = {}) const;
+  /// The same two files, the JSON with "weights" alone.
+  void save_weights(const std::string& path) const;
+  /// From either. Throws InvalidArgumentError `You are trying to load a weight file containing <a> layers
+  /// into a model with <b> layers.`, `Layer #<k> (named "<l>") expects …`, `Layer #<k> (named "<l>"), weight
+  /// <w> has shape <s>, but the saved weight has shape <t>.`; NotFoundError without the files, DataLossError
+  /// for damage. Nothing is changed then.
+  void load_weights(const std::string& path, const LoadWeightsOptions& options = {}) const;
+
   detail::ModelImpl& model() const;
   explicit Model(std::shared_ptr<detail::LayerImpl> impl) : Layer(std::move(impl)) {}
 };
@@ -110,6 +131,7 @@ class Sequential : public Model {
 /// What a file names and does not hold.
 struct CustomObjects {
   std::map<std::string, LambdaFunction> functions = {};  // of Lambda layers
+  std::map<std::string, LossFunction> losses = {};       // losses and metrics of one's own
   /// Makes a layer of its config (JSON).
   std::map<std::string, std::function<Layer(const std::string& config)>> layers = {};
 };
