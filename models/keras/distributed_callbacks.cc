@@ -88,10 +88,10 @@ double LearningRateWarmupCallback::multiplier(double epoch, std::int64_t steps, 
   return (1 + done * (ranks - 1) / static_cast<double>(warmup_epochs)) / ranks;
 }
 
-LearningRateWarmupCallback::LearningRateWarmupCallback(LearningRateWarmupOptions options)
-    : LearningRateWarmupCallback(std::move(options), std::make_shared<std::int64_t>(0)) {}
+LearningRateWarmupCallback::LearningRateWarmupCallback(const LearningRateWarmupOptions& options)
+    : LearningRateWarmupCallback(options, std::make_shared<std::int64_t>(0)) {}
 
-LearningRateWarmupCallback::LearningRateWarmupCallback(LearningRateWarmupOptions options,
+LearningRateWarmupCallback::LearningRateWarmupCallback(const LearningRateWarmupOptions& options,
                                                        std::shared_ptr<std::int64_t> steps)
     : LearningRateScheduleCallback({.initial_lr = options.initial_lr,
                                     .multiplier =
@@ -103,7 +103,7 @@ LearningRateWarmupCallback::LearningRateWarmupCallback(LearningRateWarmupOptions
                                     .staircase = false,
                                     .momentum_correction = options.momentum_correction,
                                     .steps_per_epoch = options.steps_per_epoch}),
-      options_(std::move(options)),
+      options_(options),
       steps_(std::move(steps)) {}
 
 void LearningRateWarmupCallback::on_epoch_begin(std::int64_t epoch, Logs& logs) {

@@ -82,14 +82,15 @@ struct LearningRateWarmupOptions {
 /// From about initial_lr ÷ ranks to exactly initial_lr in warmup_epochs, batch by batch.
 class LearningRateWarmupCallback : public LearningRateScheduleCallback {
  public:
-  explicit LearningRateWarmupCallback(LearningRateWarmupOptions options);
+  explicit LearningRateWarmupCallback(const LearningRateWarmupOptions& options);
   void on_epoch_begin(std::int64_t epoch, Logs& logs) override;
   void on_epoch_end(std::int64_t epoch, Logs& logs) override;
   /// Of the batch that begins at `epoch`: (1 + (epoch + 1/steps)(ranks − 1)/warmup_epochs) / ranks.
   static double multiplier(double epoch, std::int64_t steps, int ranks, std::int64_t warmup_epochs);
 
  private:
-  explicit LearningRateWarmupCallback(LearningRateWarmupOptions options, std::shared_ptr<std::int64_t> steps);
+  explicit LearningRateWarmupCallback(const LearningRateWarmupOptions& options,
+                                      std::shared_ptr<std::int64_t> steps);
   LearningRateWarmupOptions options_;
   std::shared_ptr<std::int64_t> steps_;  // shared with the schedule's function
 };

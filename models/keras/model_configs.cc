@@ -109,7 +109,7 @@ Layer sequential_from(Workspace& workspace, const Json& config, const CustomObje
     options.name = value_from<std::string>(config, "name", "");
     options.trainable = value_from(config, "trainable", true);
   }
-  const Sequential model(workspace, {}, options);
+  Sequential model(workspace, {}, options);
   for (const Json& layer : layers) model.add(layer_from_config(workspace, layer, custom));
   return model;
 }
