@@ -32,7 +32,12 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr int kWarmUpSteps = 10;
 constexpr int kTracedSteps = 40;  // after the timed ones, on several ranks
 
-std::int64_t batch_of(const std::string& model) { return model == "mlp" ? 128 : 64; }
+std::int64_t batch_of(const std::string& model) {
+  static const std::map<std::string, std::int64_t> others{
+      {"mlp", 128}, {"resnet50", 8}, {"vgg16", 4}, {"gpt", 16}};
+  const auto found = others.find(model);
+  return found != others.end() ? found->second : 64;
+}
 
 // Any numbers do, as long as they are no special case for the arithmetic.
 Tensor made_up_images(const Shape& shape) {
@@ -121,9 +126,10 @@ Row measure(const std::string& name, const TrainBenchOptions& options) {
   Scope s(graph);
   std::vector<std::int64_t> dims = model.sample.dims();
   dims.insert(dims.begin(), row.batch);
-  const Output images = placeholder(s, DType::f32, Shape(dims)),
-               labels = placeholder(s, DType::i32, {row.batch});
-  const Output loss = softmax_cross_entropy(s, model.build(s, images), labels);
+  const std::int64_t answers = row.batch * model.labels_per_sample();
+  const Output samples = placeholder(s, model.input, Shape(dims)),
+               labels = placeholder(s, DType::i32, {answers});
+  const Output loss = softmax_cross_entropy(s, model.build(s, samples), labels);
   for (const Variable& variable : trainable_variables(graph)) row.params += variable.shape().elements();
   const OptimizerSettings settings{.learning_rate = options.optimizer == "momentum" ? 0.01 : 0.001};
   DistributedOptimizer optimizer(make_optimizer(options.optimizer, settings), {.sharded = options.sharded});
@@ -135,8 +141,10 @@ Row measure(const std::string& name, const TrainBenchOptions& options) {
   const auto overlap = std::make_shared<OverlapHook>();
   MonitoredTrainingSession session(graph, {.config = config, .hooks = {overlap}});
   row.threads = session.session().intra_op_threads();
-  const Feeds feeds = {{images, made_up_images(Shape(dims))},
-                       {labels, made_up_labels(row.batch, model.classes)}};
+  const Tensor made_up = model.input == DType::i32
+                             ? made_up_labels(answers, model.classes).reshaped(Shape(dims))
+                             : made_up_images(Shape(dims));
+  const Feeds feeds = {{samples, made_up}, {labels, made_up_labels(answers, model.classes)}};
   double last_loss = 0;
   const auto timed_step = [&] {
     const auto start = Clock::now();

@@ -1,5 +1,5 @@
 # The modules that users include by name, <kolo/ops.h>, where <kolo/kolo.h> is more than they want.
-set(KOLO_MODULES ops collectives optimizer models)
+set(KOLO_MODULES ops collectives optimizer models keras)
 
 # generated/kolo/<name>.h of the build, which brings the headers of a list.
 function(kolo_bringing_header name headers)

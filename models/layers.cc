@@ -54,6 +54,12 @@ Output conv2d(const Scope& s, Output x, const Conv2dLayer& layer, const std::str
   return layer.bias ? bias_add(scope, y, biases(scope, x.dtype(), layer.filters)) : y;
 }
 
+Output conv2d_norm(const Scope& s, Output x, Conv2dLayer layer, const std::string& name,
+                   const BatchNormLayer& norm) {
+  layer.bias = false;
+  return batch_norm(s, conv2d(s, x, layer, name), name + "_norm", norm);
+}
+
 Output depthwise_conv2d(const Scope& s, Output x, const DepthwiseConv2dLayer& layer,
                         const std::string& name) {
   const std::int64_t channels = input_size(x, 4, 1, name);

@@ -17,6 +17,11 @@ namespace kolo::models {
 /// Throws InvalidArgumentError unless x is a matrix whose number of columns is known.
 Output dense(const Scope& s, Output x, std::int64_t units, const std::string& name, bool bias = true);
 
+struct BatchNormLayer {
+  double momentum = 0.99;  // share of its old value that a moving average keeps in a step
+  double epsilon = 1e-3;   // added to the variance
+};
+
 struct Conv2dLayer {
   std::int64_t filters;  // channels of the result
   RowsCols kernel{3, 3};
@@ -41,14 +46,13 @@ struct DepthwiseConv2dLayer {
 /// asked for → [N,C·multiplier,H',W']. Throws as conv2d.
 Output depthwise_conv2d(const Scope& s, Output x, const DepthwiseConv2dLayer& layer, const std::string& name);
 
+/// conv2d without a bias, and the batch_norm `<name>_norm` behind it.
+Output conv2d_norm(const Scope& s, Output x, Conv2dLayer layer, const std::string& name,
+                   const BatchNormLayer& norm);
+
 /// The layer that makes images larger (kolo::conv2d_transpose), with w [C,filters,kh,kw], plus b [filters] if
 /// asked for: H' = H · stride with Padding::same. Throws as conv2d.
 Output conv2d_transpose(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name);
-
-struct BatchNormLayer {
-  double momentum = 0.99;  // share of its old value that a moving average keeps in a step
-  double epsilon = 1e-3;   // added to the variance
-};
 
 /// x [N,C] or [N,C,…] normalized channel by channel with the statistics of the batch
 /// (core/ops/normalization.h), scaled by gamma [C], which starts at 1, and shifted by beta [C], from 0.

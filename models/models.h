@@ -15,8 +15,11 @@ struct Model {
   std::string name;
   Shape sample;          // of one input: a batch is [N, sample…]
   std::int64_t classes;  // columns of the logits; labels are 0 … classes − 1
-  /// Makes the variables, and logits [N, classes] from a batch x.
+  /// Makes the variables, and logits [N, classes] from a batch x; of a model of tokens [N·T, classes], with a
+  /// label for each.
   Output (*build)(Scope& s, Output x);
+  DType input = DType::f32;  // i32: samples of T tokens 0 … classes − 1
+  std::int64_t labels_per_sample() const { return input == DType::i32 ? sample.dim(0) : 1; }
 };
 
 /// A namespace-scope constant of a model's file. A second model of one name is an InternalError at start-up.

@@ -13,25 +13,16 @@ namespace {
 const RegisterModel resnet20_model(
     {.name = "resnet20", .sample = {3, 32, 32}, .classes = 10, .build = resnet20});
 
-struct Convolution {
-  std::int64_t filters;
-  std::int64_t kernel = 3;
-  std::int64_t stride = 1;
-};
-
-Output convolution(const Scope& s, Output x, const Convolution& c, const std::string& name) {
-  const Output y = conv2d(
-      s, x,
-      {.filters = c.filters, .kernel = {c.kernel, c.kernel}, .strides = {c.stride, c.stride}, .bias = false},
-      name);
-  return batch_norm(s, y, name + "_norm", {.momentum = 0.9, .epsilon = 1e-5});
+Output convolution(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name) {
+  return conv2d_norm(s, x, layer, name, {.momentum = 0.9, .epsilon = 1e-5});
 }
 
 Output block(const Scope& s, Output x, std::int64_t filters, std::int64_t stride) {
-  Output y = relu(s, convolution(s, x, {.filters = filters, .stride = stride}, "conv1"));
+  Output y = relu(s, convolution(s, x, {.filters = filters, .strides = {stride, stride}}, "conv1"));
   y = convolution(s, y, {.filters = filters}, "conv2");
   const bool same_shape = stride == 1 && x.shape().dim(1) == filters;
-  return relu(s, add(s, y, same_shape ? x : convolution(s, x, {filters, 1, stride}, "shortcut")));
+  const Conv2dLayer projection{.filters = filters, .kernel = {1, 1}, .strides = {stride, stride}};
+  return relu(s, add(s, y, same_shape ? x : convolution(s, x, projection, "shortcut")));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/cluster/lost_masters.h>
 #include <kolo/core/cluster/master/local_master.h>
 #include <kolo/core/cluster/master/masters.h>
 #include <kolo/core/cluster/rpc/channel.h>
@@ -109,10 +110,12 @@ class Server::Impl {
             cluster_, detail::Caller{.name = task_.name(),
                                      .cluster_fingerprint = cluster_.fingerprint(),
                                      .credentials = credentials_})),
-        worker_(std::make_shared<detail::LocalWorker>(
-            detail::LocalWorkerOptions{.task = task_.name(),
-                                       .cluster_fingerprint = cluster_.fingerprint(),
-                                       .config = options_.config})) {
+        worker_(std::make_shared<detail::LocalWorker>(detail::LocalWorkerOptions{
+            .task = task_.name(), .cluster_fingerprint = cluster_.fingerprint(), .config = options_.config})),
+        lost_masters_(std::chrono::seconds(options_.session_gc_seconds),
+                      [worker = worker_](const std::string& master, std::chrono::seconds gone) {
+                        worker->close_sessions_of(master, gone);
+                      }) {
     worker_->set_peers(*peers_);
     peers_->set_own(worker_, worker_);
     master_ = std::make_shared<detail::LocalMaster>(
@@ -211,6 +214,7 @@ class Server::Impl {
 
   // On a thread of the transport.
   void hear(const std::string& watcher, detail::WatcherEvent event) KOLO_EXCLUDES(mutex_) {
+    lost_masters_.hear(watcher, event);
     if (!ends_with_workers_) return;
     MutexLock lock(mutex_);
     if (event == detail::WatcherEvent::stopping) running_workers_.erase(watcher);
@@ -240,6 +244,7 @@ class Server::Impl {
   const std::string target_;
   const std::shared_ptr<detail::GrpcPeers> peers_;
   const std::shared_ptr<detail::LocalWorker> worker_;
+  detail::LostMasters lost_masters_;
   std::shared_ptr<detail::LocalMaster> master_;
 
   Mutex mutex_;

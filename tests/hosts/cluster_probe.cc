@@ -145,16 +145,37 @@ void train(const std::string& target, bool is_chief, const std::string& folder, 
   session.close();
 }
 
+// A checkpoint of which each task writes its own variables.
+void save_sharded(const std::string& target, const std::string& prefix) {
+  Graph graph;
+  const Scope s(graph);
+  const Variable a(s.device("/job:ps/task:0").named("a"), constant(s, 1.0f)),
+      b(s.device("/job:ps/task:1").named("b"), constant(s, 2.0f));
+  Session session(graph, target);
+  session.run(std::vector<Fetch>{a.initializer(), b.initializer()});
+  tell([&] {
+    Saver saver(graph, {.sharded = true});
+    saver.save(session, prefix);
+    session.set_variables({{"a", Tensor::scalar(0.0f)}, {"b", Tensor::scalar(0.0f)}});
+    saver.restore(session, prefix);
+    return number(session, a.read()) + number(session, b.read());
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string kind = argc > 1 ? argv[1] : "";
   if (kind == "train" && argc == 6) {
     train(argv[2], argv[3] == std::string("chief"), argv[4], std::stoll(argv[5]));
+  } else if (kind == "sharded" && argc == 4) {
+    save_sharded(argv[2], argv[3]);
   } else if (argc == 3) {
     run_step(kind, argv[2]);
   } else {
-    std::fprintf(stderr, "cluster_probe: KIND TARGET, or train TARGET chief|worker FOLDER LAST_STEP\n");
+    std::fprintf(
+        stderr,
+        "cluster_probe: KIND TARGET, train TARGET chief|worker FOLDER LAST_STEP, or sharded TARGET PREFIX\n");
     return 2;
   }
   return 0;

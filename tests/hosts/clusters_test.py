@@ -49,6 +49,17 @@ class Faults(unittest.TestCase):
     def test_monitored_sessions_go_on_when_the_server_is_back(self):
         self.assert_told("recovers", away_s=1)
 
+    def test_tasks_that_do_not_share_a_folder_write_no_shards_there(self):
+        with cluster_faults.Cluster() as cluster:
+            def save(folder):
+                lines = cluster.client("sharded", f"grpc://{cluster.address(cluster_faults.WORKER)}", f"{folder}/model.ckpt")
+                return cluster_faults.told(lines, 0)[1]
+
+            self.assertEqual(save(cluster.folder), "3")
+            own = "/run/own"  # each host's is another
+            self.assertRegex(save(own), rf"FailedPrecondition .*checkpoint_dir {own} is not the same folder on {cluster_faults.PS_0}")
+            self.assertEqual(cluster.hosts.run(["ls", own], host="node2").out.count("model.ckpt"), 0)
+
     # Row 46.
     def test_a_server_listens_where_it_is_told_to(self):
         with hosts.Hosts(2, slots=1) as cluster, tempfile.TemporaryFile() as log:

@@ -42,7 +42,7 @@ std::int64_t parameters(const std::map<std::string, Shape>& variables) {
 }
 
 TEST(Models, AreFoundByName) {
-  EXPECT_THAT(registered_models(), IsSupersetOf({"lenet", "mlp", "resnet20"}));
+  EXPECT_THAT(registered_models(), IsSupersetOf({"gpt", "lenet", "mlp", "resnet20", "resnet50", "vgg16"}));
   EXPECT_THAT([] { find_model("lenett"); },
               ThrowsMessage<InvalidArgumentError>(
                   AllOf(HasSubstr("\"lenett\""), HasSubstr("did you mean \"lenet\"?"))));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/cluster/worker/copy_sink.h>
 #include <kolo/core/cluster/worker/local_worker_internal.h>
 
@@ -160,6 +161,13 @@ void LocalWorker::set_random_positions(const std::string& session,
 std::shared_ptr<Call> LocalWorker::watch(
     std::function<void(const TaskStatus*, std::exception_ptr)> on_change) {
   return impl_->add_watch(std::move(on_change));
+}
+
+void LocalWorker::close_sessions_of(const std::string& master, std::chrono::seconds gone) {
+  const std::vector<std::string> handles = impl_->sessions_of(master);
+  if (handles.empty()) return;
+  log_warning("Closing {} sessions of {}: it has been gone for {} s", handles.size(), master, gone.count());
+  for (const std::string& handle : handles) impl_->remove_session(handle);
 }
 
 void LocalWorker::shutdown() { impl_->shut_down(); }

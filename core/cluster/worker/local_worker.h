@@ -2,6 +2,7 @@
 // steps that it runs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -69,6 +70,8 @@ class LocalWorker final : public Worker, public TensorSource {
   std::shared_ptr<Call> watch(
       std::function<void(const TaskStatus* status, std::exception_ptr ended)> on_change) override;
 
+  /// Those that a master has left, which has been gone for so long; says so, if there are any.
+  void close_sessions_of(const std::string& master, std::chrono::seconds gone);
   /// Cancels all steps with UnavailableError `<task> is shutting down`, ends watches; later calls get it.
   /// Idempotent.
   void shutdown();

@@ -143,6 +143,14 @@ void LocalWorker::Impl::remove_session(const std::string& handle) {
       ConsequenceError(Code::cancelled, fmt::format("session {} is closed", handle))));
 }
 
+std::vector<std::string> LocalWorker::Impl::sessions_of(const std::string& master) {
+  MutexLock lock(mutex_);
+  std::vector<std::string> handles;
+  for (const auto& [handle, session] : sessions_)
+    if (session->master() == master) handles.push_back(handle);
+  return handles;
+}
+
 std::shared_ptr<WorkerSession> LocalWorker::Impl::session(const std::string& handle) {
   MutexLock lock(mutex_);
   if (down_) std::rethrow_exception(is_down());

@@ -35,6 +35,7 @@ class WorkerSession {
  public:
   WorkerSession(const WorkerSessionRequest& request, const TaskState& task);
 
+  const std::string& master() const { return master_; }
   TaskVariables& variables() { return own_variables_ ? *own_variables_ : task_.variables; }
   /// 0 where they are the task's.
   std::int64_t own_variable_bytes() { return own_variables_ ? own_variables_->bytes() : 0; }

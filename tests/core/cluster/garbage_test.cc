@@ -2,24 +2,18 @@
 // CLUSTER.md's worked examples.
 #include <gmock/gmock.h>
 
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <future>
 #include <random>
 #include <thread>
 
 #include <kolo/core/base/crc32c.h>
-#include <kolo/core/base/error.h>
 
 #include "tests/core/cluster/garbage.h"
+#include "tests/core/cluster/server_process.h"
 #include "tests/core/cluster/servers_in_process.h"
 #include "tests/core/cluster/sync_worker.h"
-#include "tests/support/paths.h"
 
 namespace kolo {
 namespace {
@@ -32,40 +26,6 @@ using Header = kolo::cluster::PayloadHeader;
 constexpr int kTimes = 100;
 constexpr std::int64_t kSteps = 50;
 constexpr std::uint64_t kTooManyNodes = 1'000'001;
-
-/// kolo-server, as ps 0.
-class ServerProcess {
- public:
-  explicit ServerProcess(const ClusterSpec& cluster) {
-    const std::string program = program_path("kolo-server");
-    std::string text = "ps|" + cluster.task_address("ps", 0) + ";" + cluster.task_address("ps", 1) +
-                       ",worker|" + cluster.task_address("worker", 0) + ";" +
-                       cluster.task_address("worker", 1);
-    std::vector<std::string> words{program, "--cluster", text, "--job", "ps", "--task", "0"};
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    EXPECT_EQ(posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments.data(), environ), 0);
-  }
-  ~ServerProcess() {
-    ::kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-
-  bool lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
-  /// MiB; which: "VmRSS" for now, "VmHWM" for the most that it ever was.
-  double memory(const std::string& which) const {
-    std::ifstream lines("/proc/" + std::to_string(pid_) + "/status");
-    for (std::string line; std::getline(lines, line);)
-      if (line.starts_with(which + ":")) return std::stod(line.substr(which.size() + 1)) / 1024;
-    throw InternalError("no {} of process {}", which, pid_);
-  }
-
- private:
-  pid_t pid_ = -1;
-};
 
 /// Of so many nodes `n` that do nothing, whole and with its checksum.
 std::string graph_of(std::uint64_t nodes) {

@@ -1,0 +1,60 @@
+#include <kolo/core/cluster/lost_masters.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace kolo::detail {
+
+LostMasters::LostMasters(std::chrono::milliseconds patience, Close close)
+    : patience_(patience), close_(std::move(close)) {
+  if (patience_.count() > 0) thread_ = std::jthread([this](const std::stop_token& stop) { collect(stop); });
+}
+
+void LostMasters::hear(const std::string& watcher, WatcherEvent event) {
+  MutexLock lock(mutex_);
+  if (event == WatcherEvent::connected) {
+    ++watches_[watcher];
+    gone_since_.erase(watcher);
+    return;
+  }
+  if (--watches_[watcher] > 0) return;
+  watches_.erase(watcher);
+  gone_since_[watcher] = Clock::now();
+  changed_.notify_all();
+}
+
+void LostMasters::collect(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    MutexLock lock(mutex_);
+    changed_.notify_all();
+  });
+  while (true) {
+    std::vector<std::pair<std::string, std::chrono::seconds>> due;
+    {
+      MutexLock lock(mutex_);
+      if (stop.stop_requested()) return;
+      const auto now = Clock::now();
+      std::optional<Clock::time_point> next;
+      for (auto at = gone_since_.begin(); at != gone_since_.end();) {
+        const auto end = at->second + patience_;
+        if (end <= now) {
+          due.emplace_back(at->first, std::chrono::duration_cast<std::chrono::seconds>(now - at->second));
+          at = gone_since_.erase(at);
+        } else {
+          next = next ? std::min(*next, end) : end;
+          ++at;
+        }
+      }
+      if (due.empty()) {
+        if (next) changed_.wait_until(mutex_, *next);
+        else changed_.wait(mutex_);
+        continue;
+      }
+    }
+    for (const auto& [master, gone] : due) close_(master, gone);
+  }
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,41 @@
+// Samples as models take them: tensors whose rows are samples.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo::keras {
+
+/// One tensor, one for each input or output, or by name. [N] counts as [N,1]; any number type: it is cast to
+/// the model's.
+struct Arrays {
+  Arrays() = default;
+  Arrays(Tensor tensor) : list{std::move(tensor)} {}
+  Arrays(std::vector<Tensor> tensors) : list(std::move(tensors)) {}
+  Arrays(std::initializer_list<Tensor> tensors) : list(tensors) {}
+  Arrays(std::map<std::string, Tensor> tensors) : by_name(std::move(tensors)) {}
+  bool empty() const { return list.empty() && by_name.empty(); }
+  /// The only tensor. Throws InvalidArgumentError where there are several.
+  const Tensor& tensor() const;
+
+  std::vector<Tensor> list;
+  std::map<std::string, Tensor> by_name;
+};
+
+struct Samples {
+  Arrays x = {};
+  Arrays y = {};
+  Arrays weights = {};  // [N] for each output; none: 1
+};
+
+/// A vector of `classes` numbers, 1 at the class, for each of the whole numbers in y. Throws
+/// InvalidArgumentError for a class outside [0, classes).
+Tensor to_categorical(const Tensor& y, std::int64_t classes);
+
+}  // namespace kolo::keras

@@ -1,0 +1,130 @@
+// How long and on what a model is trained, and what comes of it.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/models/keras/data.h>
+
+namespace kolo::keras {
+
+class Model;
+
+/// Names and numbers in order: what callbacks are told, and may add to.
+class Logs {
+ public:
+  using Entries = std::vector<std::pair<std::string, double>>;
+  Logs() = default;
+  Logs(Entries entries) : entries_(std::move(entries)) {}
+  /// None where there is no such name.
+  std::optional<double> find(const std::string& name) const;
+  /// In its place where the name is there, else at the end.
+  void set(const std::string& name, double value);
+  const Entries& entries() const { return entries_; }
+  /// "loss,acc,val_loss".
+  std::string names() const;
+
+ private:
+  Entries entries_;
+};
+
+/// Values by name, one for each epoch; loss first, then metrics, val_…, then what callbacks added.
+struct History {
+  std::vector<std::int64_t> epoch;
+  std::vector<std::pair<std::string, std::vector<double>>> history;
+  /// Throws NotFoundError for another name.
+  const std::vector<double>& operator[](const std::string& name) const;
+};
+
+struct CallbackParams {
+  std::int64_t batch_size = 0, epochs = 0, steps = 0, samples = 0, validation_samples = 0;
+  int verbose = 1;
+  bool do_validation = false;
+  std::vector<std::string> metrics = {};
+};
+
+/// Told of a training, on its thread. What one writes into logs is seen by those behind it. Order: the user's
+/// in their list's order, then the history, then the progress line.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+  virtual void on_train_begin(Logs& /*logs*/) {}
+  virtual void on_train_end(Logs& /*logs*/) {}
+  /// epoch: from 0.
+  virtual void on_epoch_begin(std::int64_t /*epoch*/, Logs& /*logs*/) {}
+  /// logs: loss, metrics, val_….
+  virtual void on_epoch_end(std::int64_t /*epoch*/, Logs& /*logs*/) {}
+  /// logs: batch, size.
+  virtual void on_batch_begin(std::int64_t /*batch*/, Logs& /*logs*/) {}
+  /// logs: batch, size, loss, metrics.
+  virtual void on_batch_end(std::int64_t /*batch*/, Logs& /*logs*/) {}
+
+  /// By fit, before on_train_begin. The model is fit's own handle.
+  void attach(const Model& model, const CallbackParams& params);
+  const Model& model() const { return *model_; }
+  const CallbackParams& params() const { return params_; }
+
+ private:
+  std::shared_ptr<const Model> model_;
+  CallbackParams params_;
+};
+
+/// A callback in a list: one of <kolo/models/keras/callbacks.h> by value, or a shared pointer to one's own.
+class AnyCallback {
+ public:
+  template <typename T>
+  requires(std::derived_from<T, Callback>) AnyCallback(T callback)
+      : callback_(std::make_shared<T>(std::move(callback))) {}
+  template <typename T>
+  requires(std::derived_from<T, Callback>) AnyCallback(std::shared_ptr<T> callback)
+      : callback_(std::move(callback)) {}
+  Callback& operator*() const { return *callback_; }
+  Callback* operator->() const { return callback_.get(); }
+
+ private:
+  std::shared_ptr<Callback> callback_;
+};
+
+/// Every epoch's order of samples: one permutation of all; of whole batches, the remainder last; as they are.
+struct Shuffle {
+  Shuffle(bool samples) : of_samples(samples) {}
+  /// Throws InvalidArgumentError unless it is "batch".
+  Shuffle(const char* text);
+  bool of_samples = true;
+  bool of_batches = false;
+};
+
+struct FitOptions {
+  std::int64_t batch_size = 32;  // the last one of an epoch may be smaller
+  std::int64_t epochs = 1;       // the index at which training ends
+  int verbose = 1;  // 0: nothing; 1: a line that is rewritten; 2: one line an epoch. Rank 0 prints
+  std::vector<AnyCallback> callbacks = {};
+  double validation_split = 0;  // this share of the samples, the last ones, is not trained on
+  std::optional<Samples> validation_data = {};
+  Shuffle shuffle = true;  // by shuffle_samples(workspace's seed + rank, epoch)
+  /// Weights of samples by their class, a whole number or the largest of a vector. Throws
+  /// InvalidArgumentError
+  /// ``class_weight` must contain all classes in the data. …`; of models of one output.
+  std::map<std::int64_t, double> class_weight = {};
+  Arrays sample_weight = {};
+  std::int64_t initial_epoch = 0;
+};
+
+struct EvaluateOptions {
+  std::int64_t batch_size = 32;
+  int verbose = 1;
+  Arrays sample_weight = {};
+};
+
+struct PredictOptions {
+  std::int64_t batch_size = 32;
+  int verbose = 0;
+};
+
+}  // namespace kolo::keras

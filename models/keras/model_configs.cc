@@ -1,0 +1,206 @@
+// Models as Keras' JSON has them, and back.
+#include <algorithm>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/keras/model_internal.h>
+
+namespace kolo::keras {
+namespace detail {
+namespace {
+
+Json class_and_config(const LayerImpl& layer) {
+  return {{"class_name", layer.class_name()}, {"config", layer.full_config()}};
+}
+
+// One layer of a functional config, with those calls that could not be made yet.
+struct Pending {
+  Layer layer;
+  const Json* calls;
+  std::size_t next = 0;
+};
+
+class FunctionalReader {
+ public:
+  FunctionalReader(Workspace& workspace, const Json& config, const CustomObjects& custom)
+      : workspace_(workspace), config_(config) {
+    for (const Json& layer : config.at("layers")) read_layer(layer, custom);
+  }
+
+  Model model() {
+    while (make_calls()) {
+    }
+    for (const auto& [name, pending] : layers_)
+      if (pending.next < pending.calls->size())
+        throw InvalidArgumentError("the layer \"{}\" of the config takes results of layers that it lacks",
+                                   name);
+    return Model(tensors("input_layers"), tensors("output_layers"),
+                 {.name = value_from<std::string>(config_, "name", ""),
+                  .trainable = value_from(config_, "trainable", true)});
+  }
+
+ private:
+  using Place = std::tuple<std::string, int, int>;
+  static Place place_of(const Json& entry) {
+    return {entry.at(0).get<std::string>(), entry.at(1).get<int>(), entry.at(2).get<int>()};
+  }
+
+  void read_layer(const Json& object, const CustomObjects& custom) {
+    const std::string name = object.at("name");
+    if (object.at("class_name") == "InputLayer") {
+      const Json& config = object.at("config");
+      const auto options = with_common(config, LayerOptions{});
+      const DType dtype = value_from<std::string>(config, "dtype", "float32") == "int32"   ? DType::i32
+                          : value_from<std::string>(config, "dtype", "float32") == "int64" ? DType::i64
+                                                                                           : DType::f32;
+      results_.emplace(Place{name, 0, 0},
+                       Input(workspace_, options.input_shape, {.name = name, .dtype = dtype}));
+      return;
+    }
+    layers_.emplace_back(name,
+                         Pending{layer_from_config(workspace_, object, custom), &object.at("inbound_nodes")});
+  }
+
+  // True if a call could be made.
+  bool make_calls() {
+    bool made = false;
+    for (auto& [name, pending] : layers_)
+      while (pending.next < pending.calls->size() && make_call(name, pending)) made = true;
+    return made;
+  }
+
+  bool make_call(const std::string& name, Pending& pending) {
+    std::vector<KerasTensor> arguments;
+    for (const Json& entry : (*pending.calls)[pending.next]) {
+      const auto found = results_.find(place_of(entry));
+      if (found == results_.end()) return false;
+      arguments.push_back(found->second);
+    }
+    const bool is_model = dynamic_cast<const ModelImpl*>(&pending.layer.impl()) != nullptr;
+    const int number = static_cast<int>(pending.next++) + (is_model ? 1 : 0);
+    int index = 0;
+    for (const KerasTensor& result : pending.layer.call(arguments))
+      results_.emplace(Place{name, number, index++}, result);
+    return true;
+  }
+
+  std::vector<KerasTensor> tensors(const char* key) const {
+    std::vector<KerasTensor> found;
+    for (const Json& entry : config_.at(key)) {
+      const auto at = results_.find(place_of(entry));
+      if (at == results_.end())
+        throw InvalidArgumentError("{} of the config name \"{}\", which it lacks", key, entry.dump());
+      found.push_back(at->second);
+    }
+    return found;
+  }
+
+  Workspace& workspace_;
+  const Json& config_;
+  std::vector<std::pair<std::string, Pending>> layers_;
+  std::map<Place, KerasTensor> results_;
+};
+
+Layer sequential_from(Workspace& workspace, const Json& config, const CustomObjects& custom) {
+  // Up to Keras 2.2.2 the config was the list of layers alone.
+  const Json& layers = config.is_array() ? config : config.at("layers");
+  ModelOptions options;
+  if (config.is_object()) {
+    options.name = value_from<std::string>(config, "name", "");
+    options.trainable = value_from(config, "trainable", true);
+  }
+  const Sequential model(workspace, {}, options);
+  for (const Json& layer : layers) model.add(layer_from_config(workspace, layer, custom));
+  return model;
+}
+
+}  // namespace
+
+Layer layer_from_config(Workspace& workspace, const Json& object, const CustomObjects& custom) {
+  const std::string class_name = object.at("class_name");
+  const Json& config = object.at("config");
+  if (class_name == "Sequential") return sequential_from(workspace, config, custom);
+  if (class_name == "Model") return FunctionalReader(workspace, config, custom).model();
+  if (class_name == "Lambda") {
+    const std::string function =
+        config.at("function").is_string() ? config.at("function").get<std::string>() : "";
+    const auto found = custom.functions.find(function);
+    if (found == custom.functions.end())
+      throw InvalidArgumentError("Unknown function: {}; give it as a custom object", function);
+    return Lambda(found->second, function, with_common(config, LayerOptions{}));
+  }
+  if (const auto found = custom.layers.find(class_name); found != custom.layers.end())
+    return found->second(config.dump());
+  if (const LayerFromConfig make = find_layer_class(class_name)) return make(config);
+  throw InvalidArgumentError("Unknown layer: {}", class_name);
+}
+
+Json ModelImpl::full_config() const {
+  if (!sequential_) return functional_config();
+  Json layers = Json::array();
+  for (const LayerImpl* layer : layers_) layers.push_back(class_and_config(*layer));
+  Json config = {{"name", name()}, {"layers", layers}};
+  if (!trainable()) config["trainable"] = false;
+  if (built_ && !layers_.empty() && !config["layers"][0]["config"].contains("batch_input_shape")) {
+    Json shape = to_config(inputs_[0].shape());
+    config["layers"][0]["config"]["batch_input_shape"] = shape;
+  }
+  return config;
+}
+
+Json ModelImpl::functional_config() const {
+  const auto place = [&](const KerasTensor& tensor, bool arguments) {
+    Json entry = Json::array({tensor.layer()->name(), call_in_model(tensor), tensor.index()});
+    if (arguments) entry.push_back(Json::object());
+    return entry;
+  };
+  Json layers = Json::array();
+  for (const LayerImpl* layer : layers_) {
+    Json entry = class_and_config(*layer);
+    entry["name"] = layer->name();
+    entry["inbound_nodes"] = Json::array();
+    for (std::size_t call = 0; call < layer->calls().size(); ++call) {
+      const bool is_here = std::any_of(
+          calls_in_order_.begin(), calls_in_order_.end(),
+          [&](const ModelCall& c) { return c.layer == layer && c.call == static_cast<int>(call); });
+      const auto& inputs = layer->calls()[call].inputs;
+      if (!is_here || inputs.empty()) continue;
+      Json arguments = Json::array();
+      for (const KerasTensor& input : inputs) arguments.push_back(place(input, true));
+      entry["inbound_nodes"].push_back(arguments);
+    }
+    layers.push_back(entry);
+  }
+  Json config = {{"name", name()}, {"layers", layers}};
+  if (!trainable()) config["trainable"] = false;
+  for (const auto& [key, tensors] :
+       {std::pair("input_layers", &inputs_), std::pair("output_layers", &outputs_)}) {
+    config[key] = Json::array();
+    for (const KerasTensor& tensor : *tensors) config[key].push_back(place(tensor, false));
+  }
+  return config;
+}
+
+}  // namespace detail
+
+std::string Model::to_json() const {
+  return detail::Json{{"class_name", class_name()},
+                      {"config", impl_->full_config()},
+                      {"keras_version", "2.2.4"},
+                      {"backend", "kolo"}}
+      .dump();
+}
+
+Model model_from_json(Workspace& workspace, const std::string& json, const CustomObjects& custom) {
+  try {
+    const detail::Json object = detail::Json::parse(json);
+    if (object.at("class_name") != "Sequential" && object.at("class_name") != "Model")
+      throw InvalidArgumentError("the JSON is of a {}; it must be of a Model or a Sequential",
+                                 object.at("class_name").dump());
+    return Model(detail::layer_from_config(workspace, object, custom).shared());
+  } catch (const nlohmann::json::exception& error) {
+    throw InvalidArgumentError("this is no JSON of a model: {}", error.what());
+  }
+}
+
+}  // namespace kolo::keras

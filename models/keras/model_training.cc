@@ -1,0 +1,70 @@
+// A model's compile and what it does with one batch.
+#include <kolo/core/base/error.h>
+#include <kolo/models/keras/trainer_internal.h>
+
+namespace kolo::keras {
+namespace detail {
+
+void ModelImpl::compile(const CompileOptions& options) {
+  if (!built_) {
+    pending_ = options;
+    return;
+  }
+  trainer_ = std::make_shared<Trainer>(*this, options);
+  pending_.reset();
+}
+
+Trainer& ModelImpl::trainer() {
+  if (!is_compiled())
+    throw FailedPreconditionError(
+        "You must compile a model before training/testing. Use `model.compile(optimizer, loss)`.");
+  if (pending_) {
+    require_built();
+    compile(*std::exchange(pending_, std::nullopt));
+  }
+  return *trainer_;
+}
+
+Predictor& ModelImpl::predictor() {
+  require_built();
+  if (!predictor_) predictor_ = std::make_shared<Predictor>(*this);
+  return *predictor_;
+}
+
+void ModelImpl::build_from(const Arrays& x) {
+  if (built_ || !sequential_) return;
+  const Tensor& first = x.tensor();
+  if (first.shape().rank() == 1) build_for({1});
+  else build({first.shape()});
+}
+
+}  // namespace detail
+
+void Model::compile(const CompileOptions& options) const { model().compile(options); }
+
+std::vector<std::string> Model::metrics_names() const { return model().trainer().metrics_names(); }
+
+const Optimizer& Model::optimizer() const { return model().trainer().options().optimizer; }
+
+std::vector<double> Model::train_on_batch(const Arrays& x, const Arrays& y,
+                                          const Arrays& sample_weight) const {
+  model().build_from(x);
+  detail::Trainer& trainer = model().trainer();
+  trainer.warn_of_changed_trainable();
+  return trainer.train(trainer.checked(x, y, sample_weight));
+}
+
+std::vector<double> Model::test_on_batch(const Arrays& x, const Arrays& y,
+                                         const Arrays& sample_weight) const {
+  model().build_from(x);
+  detail::Trainer& trainer = model().trainer();
+  return trainer.test(trainer.checked(x, y, sample_weight));
+}
+
+std::vector<Tensor> Model::predict_on_batch(const Arrays& x) const {
+  model().build_from(x);
+  detail::Predictor& predictor = model().predictor();
+  return predictor.predict(detail::standardized(x, predictor.inputs(), "input"));
+}
+
+}  // namespace kolo::keras

@@ -1,0 +1,99 @@
+// A compiled model: its training and its inference form, each as one Callable.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kolo/models/keras/compile.h>
+#include <kolo/models/keras/data_internal.h>
+#include <kolo/models/keras/model_internal.h>
+
+namespace kolo::keras::detail {
+
+/// One variable of the optimizer's, and what files call it.
+struct OptimizerState {
+  std::string name;  // "dense_1/kernel/Adam", "beta1_power"
+  Variable variable;
+};
+
+/// Tensors of a batch, checked and of the model's types.
+struct Feed {
+  std::vector<Tensor> inputs, targets, weights;
+  std::int64_t samples = 0;
+};
+
+class Trainer {
+ public:
+  /// Builds all nodes. Throws InvalidArgumentError for a loss that does not fit the outputs.
+  Trainer(ModelImpl& model, CompileOptions options);
+
+  const CompileOptions& options() const { return options_; }
+  const std::vector<std::string>& metrics_names() const { return names_; }
+  const std::vector<OptimizerState>& optimizer_state() const { return state_; }
+  const std::vector<Slot>& inputs() const { return inputs_; }
+  const std::vector<Slot>& targets() const { return targets_; }
+  /// Outputs with a loss.
+  std::size_t outputs_trained() const { return targets_.size(); }
+
+  /// Inputs, targets and weights, shapes checked but not yet cast. Throws InvalidArgumentError.
+  Feed checked(const Arrays& x, const Arrays& y, const Arrays& weights) const;
+
+  /// Loss and metrics of the batch, in the order of metrics_names(); train: from before its update.
+  std::vector<double> train(const Feed& feed);
+  std::vector<double> test(const Feed& feed);
+
+  /// Says so where the weights are not those that it was compiled with.
+  void warn_of_changed_trainable();
+
+ private:
+  struct OutputLoss {
+    std::size_t output;  // of the model
+    std::string name;
+    Loss loss;
+    double weight;
+    Output target, sample_weights;
+  };
+
+  void choose_losses();
+  void make_targets(const Scope& s);
+  Output values(const Scope& s, const Outputs& predictions, const Outputs& penalties);
+  void build_update(const Scope& s, Output loss, const BuildRecord& record);
+  void note_state(std::size_t variables_before);
+  void check_targets(const std::vector<Tensor>& targets) const;
+  std::vector<double> run(std::optional<Callable>& callable, Output values, Operation update,
+                          const Feed& feed);
+
+  ModelImpl& model_;
+  CompileOptions options_;
+  std::vector<Slot> inputs_, targets_;
+  std::vector<OutputLoss> losses_;
+  std::vector<std::string> names_;
+  std::vector<const Weight*> trained_;
+  std::unique_ptr<kolo::Optimizer> optimizer_;
+  std::vector<OptimizerState> state_;
+  Output train_values_, test_values_;  // [k], as metrics_names
+  Operation update_;
+  std::optional<Callable> train_, test_;
+};
+
+/// Predictions of a model that need not be compiled.
+class Predictor {
+ public:
+  explicit Predictor(ModelImpl& model);
+  const std::vector<Slot>& inputs() const { return inputs_; }
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
+
+ private:
+  ModelImpl& model_;
+  std::vector<Slot> inputs_;
+  Outputs outputs_;
+  std::optional<Callable> callable_;
+};
+
+std::vector<Slot> input_slots(const ModelImpl& model);
+
+}  // namespace kolo::keras::detail
