@@ -12,7 +12,8 @@ enum class RandomPurpose : std::uint64_t {
   sample_order = 1,
   digit_labels = 2,
   digit_shape = 3,
-  digit_noise = 4
+  digit_noise = 4,
+  text_pieces = 5
 };
 
 /// SplitMix64: the n-th number is a hash of key + n · γ (Steele, Lea, Flood, "Fast splittable pseudorandom

@@ -269,12 +269,12 @@ class Fit {
 
   void note(const Logs& logs) {
     history_.epoch.push_back(epoch_);
-    for (const auto& [name, value] : logs.entries()) {
+    for (const auto& entry : logs.entries()) {
       auto& all = history_.history;
       auto found =
-          std::find_if(all.begin(), all.end(), [&](const auto& entry) { return entry.first == name; });
-      if (found == all.end()) found = all.insert(all.end(), {name, {}});
-      found->second.push_back(value);
+          std::find_if(all.begin(), all.end(), [&](const auto& known) { return known.first == entry.first; });
+      if (found == all.end()) found = all.insert(all.end(), {entry.first, {}});
+      found->second.push_back(entry.second);
     }
   }
 

@@ -71,11 +71,13 @@ void ModelImpl::order_calls() {
   };
   for (const KerasTensor& input : inputs_) visit(visit, input, *input.layer());
   for (const KerasTensor& output : outputs_) visit(visit, output, *output.layer());
-  for (auto at = calls_in_order_.rbegin(); at != calls_in_order_.rend(); ++at)
-    for (const KerasTensor& input : at->layer->calls()[static_cast<std::size_t>(at->call)].inputs)
+  for (std::size_t i = calls_in_order_.size(); i-- > 0;) {
+    const ModelCall& user = calls_in_order_[i];
+    for (const KerasTensor& input : user.layer->calls()[static_cast<std::size_t>(user.call)].inputs)
       for (ModelCall& before : calls_in_order_)
         if (before.layer == input.layer() && before.call == input.call())
-          before.depth = std::max(before.depth, at->depth + 1);
+          before.depth = std::max(before.depth, user.depth + 1);
+  }
 }
 
 void ModelImpl::order_layers() {

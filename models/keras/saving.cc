@@ -325,7 +325,7 @@ void Model::load_weights(const std::string& path, const LoadWeightsOptions& opti
 
 Model load_model(Workspace& workspace, const std::string& path, const LoadModelOptions& options) {
   Saved saved(stem_of(path));
-  const Model model = model_from_json(workspace, saved.json().dump(), options.custom);
+  Model model = model_from_json(workspace, saved.json().dump(), options.custom);
   set(saved, workspace, by_order(saved, layers_with_weights(model.model())));
   compile_as_saved(model, saved, options);
   return model;

@@ -1,0 +1,82 @@
+#include <kolo/models/text.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo::models {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Text, NumbersItsBytesInOrder) {
+  const Text text("banana\xff");
+  EXPECT_EQ(text.alphabet(), "abn\xff");
+  EXPECT_THAT(text.tokens(), ElementsAre(1, 0, 2, 0, 2, 0, 3));
+  EXPECT_THAT(text.encode("nab"), ElementsAre(2, 0, 1));
+  EXPECT_THAT([&] { text.encode("ac"); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("no byte 99")));
+  EXPECT_THROW(Text(""), InvalidArgumentError);
+  EXPECT_THAT([] { Text::read("/nowhere"); }, ThrowsMessage<NotFoundError>(HasSubstr("/nowhere")));
+}
+
+// Token i is i modulo 97: a piece tells where it starts.
+std::string counted(int size) {
+  std::string text;
+  for (int i = 0; i < size; ++i) text += static_cast<char>(i % 97);
+  return text;
+}
+
+std::vector<std::int32_t> starts(const TextBatch& batch) {
+  std::vector<std::int32_t> found;
+  const std::int64_t length = batch.tokens.shape().dim(1);
+  for (std::int64_t i = 0; i < batch.tokens.shape().dim(0); ++i)
+    found.push_back(batch.tokens.data<std::int32_t>()[i * length]);
+  return found;
+}
+
+TEST(TextPieces, AreFollowedByTheirNextTokens) {
+  const Text text(counted(1000));
+  const TextBatch batch = TextPieces(text, {.batch_size = 5, .length = 20}).at(3);
+  ASSERT_EQ(batch.tokens.shape(), Shape({5, 20}));
+  ASSERT_EQ(batch.next.shape(), Shape({100}));
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(batch.next.data<std::int32_t>()[i], (batch.tokens.data<std::int32_t>()[i] + 1) % 97) << i;
+}
+
+TEST(TextPieces, DependOnTheStepAndThePlaceInTheGlobalBatch) {
+  const Text text(counted(97 * 50));
+  const TextPiecesOptions whole{.batch_size = 6, .length = 8};
+  TextPiecesOptions half = whole;
+  half.batch_size = 3, half.ranks = 2;
+  std::vector<std::int32_t> of_two = starts(TextPieces(text, half).at(7));
+  half.rank = 1;
+  for (const std::int32_t start : starts(TextPieces(text, half).at(7))) of_two.push_back(start);
+  EXPECT_EQ(of_two, starts(TextPieces(text, whole).at(7)));
+  EXPECT_NE(of_two, starts(TextPieces(text, whole).at(8)));
+}
+
+TEST(TextPieces, StayInTheirShareAndReachAllOfIt) {
+  const Text text(counted(97));
+  const TextPieces last(text, {.batch_size = 50, .length = 4, .begin = 0.9, .end = 1});
+  std::set<std::int32_t> seen;
+  for (int step = 0; step < 10; ++step)
+    for (const std::int32_t start : starts(last.at(step))) seen.insert(start);
+  EXPECT_THAT(seen, ElementsAre(87, 88, 89, 90, 91, 92));  // 92 … 95, and 96 behind them
+}
+
+TEST(TextPieces, RefuseWhatCannotBe) {
+  const Text text("abcdef");
+  EXPECT_NO_THROW(TextPieces(text, {.length = 5}));
+  EXPECT_THAT([&] { TextPieces(text, {.length = 6}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("too few for pieces of 6")));
+  EXPECT_THROW(TextPieces(text, {.length = 2, .rank = 2, .ranks = 2}), InvalidArgumentError);
+  EXPECT_THROW(TextPieces(text, {.length = 2, .begin = .5, .end = .5}), InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace kolo::models
