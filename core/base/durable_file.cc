@@ -46,6 +46,18 @@ class FileSizeSignalHeld {
 
 }  // namespace
 
+void write_to(int descriptor, const std::string& path, const void* bytes, std::size_t count) {
+  const FileSizeSignalHeld held;
+  const char* next = static_cast<const char*>(bytes);
+  while (count > 0) {
+    const ssize_t written = ::write(descriptor, next, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_file_error("write " + path, errno);
+    next += written;
+    count -= static_cast<std::size_t>(written);
+  }
+}
+
 DurableFile::DurableFile(std::string path) : path_(std::move(path)) {
   do {
     temporary_ = fmt::format("{}.{:08x}{}", path_, std::random_device()(), kTemporarySuffix);
@@ -65,17 +77,7 @@ DurableFile::~DurableFile() {
   if (!published_) ::unlink(temporary_.c_str());
 }
 
-void DurableFile::write(const void* bytes, std::size_t count) {
-  const FileSizeSignalHeld held;
-  const char* next = static_cast<const char*>(bytes);
-  while (count > 0) {
-    const ssize_t written = ::write(descriptor_, next, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_file_error("write " + path_, errno);
-    next += written;
-    count -= static_cast<std::size_t>(written);
-  }
-}
+void DurableFile::write(const void* bytes, std::size_t count) { write_to(descriptor_, path_, bytes, count); }
 
 void DurableFile::finish() {
   if (::fsync(descriptor_) != 0) throw_file_error("write " + path_, errno);

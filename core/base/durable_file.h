@@ -39,6 +39,9 @@ class DurableFile {
   bool published_ = false;
 };
 
+/// Writes all of it to an open file. Throws as DurableFile does; some of it may be there then.
+void write_to(int descriptor, const std::string& path, const void* bytes, std::size_t count);
+
 /// All of it in one: the file is on the disk, under its name, when it returns.
 void write_durable_file(const std::string& path, std::string_view bytes);
 
