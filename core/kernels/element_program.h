@@ -13,10 +13,12 @@ namespace kolo {
 inline constexpr char kFusedElementwiseOp[] = "FusedElementwise";
 
 struct ElementProgram {
-  /// How often an input is repeated: element i of the output meets its element (i / inner) % channels.
+  /// How often an input is repeated: element i of the output meets its element (i / inner) % channels. In
+  /// blocked order (core/ops/blocked.h) i counts whole blocks of channels, of which it meets each element.
   struct Input {
     std::int64_t channels = 1;
     std::int64_t inner = 1;
+    std::int64_t block = 1;
     bool operator==(const Input&) const = default;
   };
   /// An input of the node, or the result of an earlier instruction.

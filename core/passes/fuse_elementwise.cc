@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kolo/core/kernels/element_program.h>
+#include <kolo/core/ops/blocked.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/variable_uses.h>
 
@@ -42,6 +43,10 @@ std::optional<Input> repetition(const Shape& shape, const Shape& out) {
 }
 
 Input bias_repetition(const StepNode& node, const Shape& out) {
+  if (node.schema->name() == kBlockedBiasAddOp)
+    return {.channels = out.dim(1),
+            .inner = out.dim(2) * out.dim(3),
+            .block = node.attrs.at("block").get<std::int64_t>()};
   const bool nchw = node.attrs.at("data_format").get<std::string>() == "NCHW";
   const int axis = out.rank() == 4 && nchw ? 1 : out.rank() - 1;
   Input input{.channels = out.dim(axis), .inner = 1};
@@ -90,7 +95,8 @@ class Fuser {
   }
 
   std::optional<Input> repetition_of(const StepNode& node, int i) const {
-    if (i == 1 && node.schema->name() == "BiasAdd") return bias_repetition(node, node.shapes[0]);
+    const std::string& op = node.schema->name();
+    if (i == 1 && (op == "BiasAdd" || op == kBlockedBiasAddOp)) return bias_repetition(node, node.shapes[0]);
     return repetition(graph_.shape(node.inputs[i]), node.shapes[0]);
   }
 

@@ -69,11 +69,13 @@ constexpr Entry kPipeline[] = {
     {"place", Kind::always, [](StepGraph& graph, PassContext& context) { context.place(graph); }},
     // From here on it does not matter through which views a node reads a variable.
     {"keep_read_values", Kind::always, [](StepGraph& graph, PassContext&) { keep_read_values(graph); }},
-    // Constants show what can be simplified, what is simplified is equal more often, and what is left is
-    // fused.
+    // Constants show what can be simplified, what is simplified is equal more often, what is left gets an
+    // order of elements, and where that is the same it is fused.
     {"fold_constants", Kind::optional, on_threads<fold_constants>},
     {"simplify", Kind::optional, on_threads<simplify>},
     {"merge_common", Kind::optional, on_threads<merge_common>},
+    {"layout", Kind::optional, on_threads<layout>},
+    {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
     {"drop_unneeded", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     // A plain session compares at the first run that reaches a schedule; where it was done before, this costs

@@ -43,8 +43,8 @@ struct RegisterPass {
 void rewrite_step(StepGraph& graph, PassContext& context);
 
 /// The passes that make a step faster without changing what it computes, in the order in which they run:
-/// every fetched value and every variable keeps its bits, every effect happens, in the same order. They can
-/// be disabled.
+/// every effect happens, in the same order, and every fetched value and every variable keeps its bits, but
+/// for `layout`, with which sums are taken in another order. They can be disabled.
 std::vector<std::string> graph_pass_names();
 /// Throws InvalidArgumentError for a disabled pass that there is not.
 void check_graph_options(const GraphOptions& options);
@@ -62,6 +62,16 @@ void simplify(StepGraph& graph, int threads);
 /// Nodes of the same op, attributes, inputs, control inputs and device become one, the first. Never what is
 /// stateful; never across an update of a variable that they read.
 void merge_common(StepGraph& graph, int threads);
+/// Images of convolutions, and of what stands between them (normalization, pooling, biases, element-wise
+/// ops), lie in blocked order (core/ops/blocked.h) where their channels allow it and oneDNN has fast code for
+/// it, on CPUs and in f32; a node reorders what others read or make. Feeds, fetches, variables and their
+/// gradients stay row-major. The same step on the same machine is rewritten in the same way.
+void layout(StepGraph& graph, int threads);
+/// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
+/// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes
+/// the sum of two gradients and the rectifier's mask, which it reads off y. The bits are those of the
+/// separate nodes.
+void fuse_norms(StepGraph& graph, int threads);
 /// Trees of element-wise ops (and bias_add) of one shape become one node each that goes through memory once,
 /// named after all of them. A value that something else reads, fetches or waits for stays a node.
 void fuse_elementwise(StepGraph& graph, int threads);

@@ -85,6 +85,7 @@ class Simplifier {
   bool gives_its_input(const StepNode& node) const {
     const std::string& name = node.schema->name();
     if (name == "AddN") return node.inputs.size() == 1;
+    if (name == "SumLike") return node.shapes[0].is_fully_known();
     if (name == "Cast") return node.dtypes[0] == graph_.dtype(node.inputs[0]);
     if (name == "Relu" || name == "Abs" || name == "Floor") return op(node.inputs[0]) == name;
     // The read of a variable stays: it is what finds that the variable has no value, whoever reads it in

@@ -21,6 +21,7 @@
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/elements/cast.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/blocked.h>
 
 namespace kolo {
 namespace {
@@ -245,6 +246,7 @@ detail::BinaryLoop binary_loop(const std::string& op, DType type) {
       {"Add", BinaryOp::add},
       {"AddN", BinaryOp::add},
       {"BiasAdd", BinaryOp::add},
+      {kBlockedBiasAddOp, BinaryOp::add},
       {"Sub", BinaryOp::sub},
       {"Mul", BinaryOp::mul},
       {"Div", BinaryOp::div},
@@ -327,6 +329,11 @@ class FusedElementwise final : public Kernel {
   }
 
   View view(const Tensor& tensor, const ElementProgram::Input& input, const Piece& piece, Slot& slot) const {
+    if (input.block > 1) {
+      const auto loop = input.block == 8 ? repeat_blocks<8> : repeat_blocks<16>;
+      loop(tensor.data<float>(), input, piece, reinterpret_cast<float*>(slot.data()));
+      return {slot.data(), 1};
+    }
     const auto at = [&](std::int64_t element) {
       return tensor.raw() + (element / input.inner) % input.channels * size_;
     };
@@ -357,6 +364,24 @@ class FusedElementwise final : public Kernel {
     for (; out < end; left = input.inner) {
       out = std::fill_n(out, std::min(left, end - out), source[channel]);
       if (++channel == input.channels) channel = 0;
+    }
+  }
+
+  // f32 alone lies in blocks. A piece may begin within one.
+  template <std::int64_t kBlock>
+  static void repeat_blocks(const float* source, const ElementProgram::Input& input, const Piece& piece,
+                            float* out) {
+    const float* const end = out + piece.count;
+    std::int64_t lane = piece.begin % kBlock, left = input.inner - piece.begin / kBlock % input.inner;
+    std::int64_t channel = piece.begin / (kBlock * input.inner) * kBlock % input.channels;
+    while (out < end) {
+      if (lane == 0 && out + kBlock <= end) out = std::copy_n(source + channel, kBlock, out);
+      else out = std::copy_n(source + channel + lane, std::min<std::int64_t>(kBlock - lane, end - out), out);
+      lane = 0;
+      if (--left > 0) continue;
+      left = input.inner;
+      channel += kBlock;
+      if (channel == input.channels) channel = 0;
     }
   }
 

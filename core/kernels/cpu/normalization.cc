@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <kolo/core/kernels/cpu/moving_averages.h>
 #include <kolo/core/kernels/cpu/normalization_loops.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
@@ -25,22 +26,6 @@ View view_of(const Shape& x) {
   View view{x.dim(0), x.dim(1), 1};
   for (int axis = 2; axis < x.rank(); ++axis) view.inner *= x.dim(axis);
   return view;
-}
-
-// The moving averages after this step. The sample variance, as TensorFlow and PyTorch take it: of one element
-// it is the variance itself, 0. A batch without elements changes nothing.
-template <typename T>
-void move_averages(KernelContext& context, double momentum) {
-  const View view = view_of(context.input(0).shape());
-  const T *mean = context.output(1).data<T>(), *variance = context.output(2).data<T>();
-  const T *old_mean = context.input(3).data<T>(), *old_variance = context.input(4).data<T>();
-  T *new_mean = context.output(3).data<T>(), *new_variance = context.output(4).data<T>();
-  const auto n = static_cast<double>(view.per_channel());
-  const double share = n == 0 ? 0 : 1 - momentum, correction = n > 1 ? n / (n - 1) : 1;
-  for (std::int64_t c = 0; c < view.channels; ++c) {
-    new_mean[c] = static_cast<T>(old_mean[c] + share * (mean[c] - old_mean[c]));
-    new_variance[c] = static_cast<T>(old_variance[c] + share * (variance[c] * correction - old_variance[c]));
-  }
 }
 
 // A channel at a time while its planes are in the cache.
@@ -75,7 +60,7 @@ class PlaneBatchNorm final : public Kernel {
         });
       }
     });
-    move_averages<T>(context, momentum_);
+    detail::move_averages<T>(context, view.per_channel(), momentum_);
   }
 
  private:
@@ -190,7 +175,7 @@ class OneDnnBatchNorm final : public Kernel {
     call_.run({context.input(0).raw(), context.input(1).raw(), context.input(2).raw(),
                context.output(0).raw(), context.output(1).raw(), context.output(2).raw()},
               context.scratch());
-    move_averages<float>(context, momentum_);
+    detail::move_averages<float>(context, view_of(context.input(0).shape()).per_channel(), momentum_);
   }
 
  private:
@@ -223,8 +208,9 @@ std::optional<detail::OneDnnCall> plan_backward(const KernelInit& init) {
   const dnnl::batch_normalization_backward::desc pass(dnnl::prop_kind::backward, view.data, view.data,
                                                       static_cast<float>(init.attr<double>("epsilon")),
                                                       kScaleAndShift);
-  dnnl::batch_normalization_backward::primitive_desc chosen(
-      pass, detail::own_scratch(), detail::onednn_engine(), forward_description(view, init), true);
+  const auto hint = forward_description(view, init);
+  dnnl::batch_normalization_backward::primitive_desc chosen(pass, detail::own_scratch(),
+                                                            detail::onednn_engine(), hint, true);
   if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
   return detail::OneDnnCall(dnnl::batch_normalization_backward(chosen), chosen.scratchpad_desc(),
                             {{DNNL_ARG_SRC, view.data, view.data},

@@ -15,6 +15,15 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 
 dnnl::memory::dims dims_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
 
+dnnl::memory::data_type type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return dnnl::memory::data_type::f32;
+    case DType::u8: return dnnl::memory::data_type::u8;
+    case DType::i32: return dnnl::memory::data_type::s32;
+    default: throw InternalError("oneDNN kernels do not take {}", dtype);
+  }
+}
+
 // Setting a handle costs a pass over the padding of a blocked layout, and addresses hardly ever change.
 void set_handle(dnnl::memory& memory, std::byte* data) {
   if (memory.get_data_handle() != data) memory.set_data_handle(data);
@@ -36,14 +45,16 @@ void throw_onednn_error(const dnnl::error& error) {
 }
 
 dnnl::memory::desc row_major(DType dtype, const Shape& shape) {
-  dnnl::memory::data_type type = dnnl::memory::data_type::f32;
-  if (dtype == DType::u8) type = dnnl::memory::data_type::u8;
-  else if (dtype == DType::i32) type = dnnl::memory::data_type::s32;
-  else if (dtype != DType::f32) throw InternalError("oneDNN kernels do not take {}", dtype);
   const dnnl::memory::dims dims = dims_of(shape);
   dnnl::memory::dims strides(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return {dims, type, strides};
+  return {dims, type_of(dtype), strides};
+}
+
+dnnl::memory::desc images_in_order(DType dtype, const Shape& shape, std::int64_t block) {
+  if (block == 0) return row_major(dtype, shape);
+  using Tag = dnnl::memory::format_tag;
+  return {dims_of(shape), type_of(dtype), block == 16 ? Tag::nChw16c : Tag::nChw8c};
 }
 
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t cols, bool transposed) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -23,6 +24,8 @@ const dnnl::engine& onednn_engine();
 
 /// A dense row-major tensor; of any rank up to 12, none of its dimensions 0. f32, i32, u8.
 dnnl::memory::desc row_major(DType dtype, const Shape& shape);
+/// Images in blocked order (core/ops/blocked.h) of 8 or 16 channels; row-major where `block` is 0.
+dnnl::memory::desc images_in_order(DType dtype, const Shape& shape, std::int64_t block);
 /// A matrix [rows, cols] in row-major memory, seen as it is or, `transposed`, as [cols, rows].
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t cols, bool transposed);
 /// f32 of this shape in the layout that the primitive likes best.
@@ -32,7 +35,8 @@ dnnl::memory::desc any_layout(const Shape& shape);
 dnnl::primitive_attr own_scratch();
 
 /// Moves `description` on to its first implementation that is not oneDNN's reference, which is hundreds of
-/// times slower than a plain loop should be; false if there is none.
+/// times slower than a plain loop should be; false if there is none. A forward description that it was made
+/// with must still be there.
 template <typename Description>
 bool skip_reference(Description& description) {
   while (std::string_view(description.impl_info_str()).find("ref") != std::string_view::npos)

@@ -11,6 +11,7 @@
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/blocked.h>
 #include <kolo/core/ops/pooling.h>
 
 namespace kolo {
@@ -23,23 +24,27 @@ struct Pooling {
   WindowAxis cols;
 
   static Pooling of(const KernelInit& init, const Shape& results) {
+    return of(init, init.input_shape(0), results);
+  }
+  static Pooling of(const KernelInit& init, const Shape& images, const Shape& results) {
     const auto numbers = [&](const char* attr) {
       return rows_cols(init.attr<std::vector<std::int64_t>>(attr), attr);
     };
-    const auto [rows, cols] = window_axes(init.input_shape(0), numbers("window"), numbers("strides"),
+    const auto [rows, cols] = window_axes(images, numbers("window"), numbers("strides"),
                                           padding_from_name(init.attr<std::string>("padding")));
-    return {init.input_shape(0), results, rows, cols};
+    return {images, results, rows, cols};
   }
 };
 
-// oneDNN pools row-major images by transposing small tiles as it goes, so no reorders are needed.
+// oneDNN pools row-major images by transposing small tiles as it goes, so no reorders are needed. block: of
+// the channels (core/ops/blocked.h); 0 where all lie row-major.
 class OneDnnPooling {
  public:
-  OneDnnPooling(const Pooling& p, dnnl::algorithm algorithm)
+  OneDnnPooling(const Pooling& p, dnnl::algorithm algorithm, std::int64_t block = 0)
       : algorithm_(algorithm),
-        images_(detail::row_major(DType::f32, p.images)),
-        results_(detail::row_major(DType::f32, p.results)),
-        cells_(detail::row_major(max_pool_cell_type({p.rows.window, p.cols.window}), p.results)),
+        images_(detail::images_in_order(DType::f32, p.images, block)),
+        results_(detail::images_in_order(DType::f32, p.results, block)),
+        cells_(detail::images_in_order(max_pool_cell_type({p.rows.window, p.cols.window}), p.results, block)),
         strides_{p.rows.stride, p.cols.stride},
         window_{p.rows.window, p.cols.window},
         pad_before_{p.rows.pad_before, p.cols.pad_before},
@@ -116,6 +121,26 @@ std::unique_ptr<Kernel> make_onednn_backward(KernelInit& init) {
   return detail::make_onednn_kernel(init, inputs, [](const KernelInit& in) {
     const Pooling pooling = Pooling::of(in, in.input_shape(in.num_inputs() - 1));
     return is_small(pooling) ? OneDnnPooling(pooling, kAlgorithm).backward() : std::nullopt;
+  });
+}
+
+// The ops of blocked.h. None but oneDNN takes them.
+template <dnnl::algorithm kAlgorithm>
+std::unique_ptr<Kernel> make_blocked_forward(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) {
+    const Pooling pooling = Pooling::of(in, in.output_shape(0));
+    return is_small(pooling) ? OneDnnPooling(pooling, kAlgorithm, in.attr<std::int64_t>("block")).forward()
+                             : std::nullopt;
+  });
+}
+
+template <dnnl::algorithm kAlgorithm>
+std::unique_ptr<Kernel> make_blocked_backward(KernelInit& init) {
+  const auto inputs = kAlgorithm == kMax ? std::vector<int>{0, 1} : std::vector<int>{0};
+  return detail::make_onednn_kernel(init, inputs, [](const KernelInit& in) {
+    const Pooling pooling = Pooling::of(in, in.output_shape(0), in.input_shape(in.num_inputs() - 1));
+    return is_small(pooling) ? OneDnnPooling(pooling, kAlgorithm, in.attr<std::int64_t>("block")).backward()
+                             : std::nullopt;
   });
 }
 
@@ -278,6 +303,12 @@ const RegisterKernel avg_pool_grad_f32("AvgPoolGrad", "CPU", {DType::f32},
                                        make_kernel<PlainAvgPoolGrad<float>>);
 const RegisterKernel avg_pool_grad_f64("AvgPoolGrad", "CPU", {DType::f64},
                                        make_kernel<PlainAvgPoolGrad<double>>);
+const RegisterKernel blocked_max_pool(kBlockedMaxPoolOp, "CPU", {DType::f32}, make_blocked_forward<kMax>);
+const RegisterKernel blocked_max_pool_grad(kBlockedMaxPoolGradOp, "CPU", {DType::u8},
+                                           make_blocked_backward<kMax>);
+const RegisterKernel blocked_avg_pool(kBlockedAvgPoolOp, "CPU", {DType::f32}, make_blocked_forward<kMean>);
+const RegisterKernel blocked_avg_pool_grad(kBlockedAvgPoolGradOp, "CPU", {DType::f32},
+                                           make_blocked_backward<kMean>);
 
 // A result lies between two elements of the image: (1 − share) of `before`, share of `behind`.
 struct Place {

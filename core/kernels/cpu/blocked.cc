@@ -1,0 +1,368 @@
+// The ops of blocked.h that are no convolutions or pooling.
+#include <kolo/core/ops/blocked.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/blocked_loops.h>
+#include <kolo/core/kernels/cpu/image_blocks.h>
+#include <kolo/core/kernels/cpu/moving_averages.h>
+#include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/kernel.h>
+
+namespace kolo {
+namespace {
+
+template <bool kToBlocked>
+std::unique_ptr<Kernel> make_reorder(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) {
+    const auto row_major = detail::row_major(DType::f32, in.input_shape(0));
+    const auto blocked =
+        detail::images_in_order(DType::f32, in.input_shape(0), in.attr<std::int64_t>("block"));
+    const auto& from = kToBlocked ? row_major : blocked;
+    const auto& to = kToBlocked ? blocked : row_major;
+    const auto& engine = detail::onednn_engine();
+    const dnnl::reorder::primitive_desc chosen(engine, from, engine, to, detail::own_scratch());
+    return std::optional(detail::OneDnnCall(dnnl::reorder(chosen), chosen.scratchpad_desc(),
+                                            {{DNNL_ARG_FROM, from, from}}, {{DNNL_ARG_TO, to, to}}));
+  });
+}
+
+const RegisterKernel to_blocked(kToBlockedOp, "CPU", {DType::f32}, make_reorder<true>);
+const RegisterKernel to_row_major(kToRowMajorOp, "CPU", {DType::f32}, make_reorder<false>);
+
+// Images seen as planes [images, blocks, pixels, block].
+class Planes {
+ public:
+  Planes(const Shape& shape, std::int64_t block)
+      : images_(shape.dim(0)),
+        blocks_(shape.dim(1) / block),
+        pixels_(shape.dim(2) * shape.dim(3)),
+        block_(block) {}
+
+  std::int64_t images() const { return images_; }
+  std::int64_t pixels() const { return pixels_; }
+  std::int64_t block() const { return block_; }
+  std::int64_t channels() const { return blocks_ * block_; }
+  std::int64_t per_channel() const { return images_ * pixels_; }
+  std::int64_t count() const { return images_ * blocks_; }
+  std::int64_t plane(std::int64_t image, std::int64_t b) const { return image * blocks_ + b; }
+  std::int64_t begin(std::int64_t plane) const { return plane * pixels_ * block_; }
+  std::int64_t first_channel(std::int64_t plane) const { return plane % blocks_ * block_; }
+
+  // Calls sums(plane) for all planes of a block of channels, statistics(block), then values(plane), whose
+  // data the cache may still hold. Each thread takes blocks, or planes where there are fewer blocks than
+  // threads: nothing that is computed depends on it.
+  template <typename Sums, typename Statistics, typename Values>
+  void by_blocks(const Sums& sums, const Statistics& statistics, const Values& values) const {
+    if (blocks_ >= intra_op_threads()) {
+      parallel_for(blocks_, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t b = begin; b < end; ++b) {
+          for (std::int64_t image = 0; image < images_; ++image) sums(plane(image, b));
+          statistics(b);
+          for (std::int64_t image = images_; image-- > 0;) values(plane(image, b));
+        }
+      });
+      return;
+    }
+    for_each(sums);
+    for (std::int64_t b = 0; b < blocks_; ++b) statistics(b);
+    for_each(values);
+  }
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    parallel_for(count(), std::max<std::int64_t>(1, kElementGrain / (pixels_ * block_)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t p = begin; p < end; ++p) visit(p);
+                 });
+  }
+
+ private:
+  std::int64_t images_, blocks_, pixels_, block_;
+};
+
+Planes planes_of(const KernelInit& init) { return {init.input_shape(0), init.attr<std::int64_t>("block")}; }
+
+// Two sums for each plane and channel, added up in the order of the images, and some numbers for each
+// channel: in the step's scratch memory.
+class Sums {
+ public:
+  explicit Sums(const Planes& planes) : planes_(planes) {}
+
+  void request(KernelInit& init, std::int64_t floats_of_channel) const {
+    const std::int64_t doubles = 2 * planes_.count() * planes_.block();
+    init.request_scratch(static_cast<std::size_t>(doubles) * sizeof(double) +
+                         static_cast<std::size_t>(floats_of_channel * planes_.channels()) * sizeof(float));
+  }
+  void use(std::byte* scratch) { scratch_ = scratch; }
+
+  double* first(std::int64_t plane) const { return doubles() + 2 * plane * planes_.block(); }
+  double* second(std::int64_t plane) const { return first(plane) + planes_.block(); }
+  // The i-th number of channel 0; those of the others follow.
+  float* numbers(std::int64_t i) const {
+    return reinterpret_cast<float*>(doubles() + 2 * planes_.count() * planes_.block()) +
+           i * planes_.channels();
+  }
+  std::pair<double, double> total(std::int64_t b, std::int64_t lane) const {
+    double first_sum = 0, second_sum = 0;
+    for (std::int64_t image = 0; image < planes_.images(); ++image) {
+      first_sum += first(planes_.plane(image, b))[lane];
+      second_sum += second(planes_.plane(image, b))[lane];
+    }
+    return {first_sum, second_sum};
+  }
+
+ private:
+  double* doubles() const { return reinterpret_cast<double*>(scratch_); }
+  const Planes& planes_;
+  std::byte* scratch_ = nullptr;
+};
+
+class BlockedBatchNorm final : public Kernel {
+ public:
+  explicit BlockedBatchNorm(KernelInit& init)
+      : planes_(planes_of(init)),
+        epsilon_(init.attr<double>("epsilon")),
+        momentum_(init.attr<double>("momentum")),
+        relu_(init.attr<bool>("relu")) {
+    sums_.request(init, 2);
+  }
+
+  void compute(KernelContext& context) override {
+    sums_.use(context.scratch());
+    const float* const x = context.input(0).data<float>();
+    const float* const offset = context.input(2).data<float>();
+    const float* const added = context.num_inputs() > 5 ? context.input(5).data<float>() : nullptr;
+    float *const y = context.output(0).data<float>(), *const mean = context.output(1).data<float>();
+    float *const center = sums_.numbers(0), *const factor = sums_.numbers(1);
+    find_centers(x, center);
+    planes_.by_blocks(
+        [&](std::int64_t plane) {
+          loops_.moments(x + planes_.begin(plane), center + planes_.first_channel(plane), planes_.pixels(),
+                         sums_.first(plane), sums_.second(plane));
+        },
+        [&](std::int64_t b) { finish(context, b, center, factor); },
+        [&](std::int64_t plane) {
+          const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
+          loops_.affine(x + at, mean + c, factor + c, offset + c, added == nullptr ? nullptr : added + at,
+                        relu_, y + at, planes_.pixels());
+        });
+    detail::move_averages<float>(context, planes_.per_channel(), momentum_);
+  }
+
+ private:
+  // Squares are taken around a number near the mean, that of the first image: around 0 they would be large
+  // numbers whose difference is small.
+  void find_centers(const float* x, float* center) const {
+    std::fill_n(center, planes_.channels(), 0.0f);
+    for (std::int64_t b = 0; b < planes_.count() / planes_.images(); ++b) {
+      float* const of_block = center + b * planes_.block();
+      loops_.moments(x + planes_.begin(b), of_block, planes_.pixels(), sums_.first(b), sums_.second(b));
+      for (std::int64_t i = 0; i < planes_.block(); ++i)
+        of_block[i] = static_cast<float>(sums_.first(b)[i] / static_cast<double>(planes_.pixels()));
+    }
+  }
+
+  void finish(KernelContext& context, std::int64_t b, const float* center, float* factor) const {
+    const float* const scale = context.input(1).data<float>();
+    float *const mean = context.output(1).data<float>(), *const variance = context.output(2).data<float>();
+    const auto n = static_cast<double>(planes_.per_channel());
+    for (std::int64_t i = 0; i < planes_.block(); ++i) {
+      const std::int64_t c = b * planes_.block() + i;
+      const auto [sum, squares] = sums_.total(b, i);
+      const double moved = sum / n, found = squares / n - moved * moved;
+      const double of_batch = found < 0 ? 0 : found;  // NaN stays NaN
+      mean[c] = static_cast<float>(center[c] + moved);
+      variance[c] = static_cast<float>(of_batch);
+      factor[c] = static_cast<float>(scale[c] / std::sqrt(of_batch + epsilon_));
+    }
+  }
+
+  Planes planes_;
+  Sums sums_{planes_};
+  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  double epsilon_;
+  double momentum_;
+  bool relu_;
+};
+
+// The formulas of PlainBatchNormGrad.
+class BlockedBatchNormGrad final : public Kernel {
+ public:
+  explicit BlockedBatchNormGrad(KernelInit& init)
+      : planes_(planes_of(init)),
+        epsilon_(init.attr<double>("epsilon")),
+        relu_(init.attr<bool>("relu")),
+        keeps_(init.attr<std::int64_t>("added") > 0) {
+    sums_.request(init, 3);
+  }
+
+  void compute(KernelContext& context) override {
+    sums_.use(context.scratch());
+    const float *const x = context.input(0).data<float>(), *const mean = context.input(2).data<float>();
+    float* const dx = context.output(0).data<float>();
+    float* const kept = keeps_ ? context.output(3).data<float>() : nullptr;
+    float *const factor = sums_.numbers(0), *const of_mean = sums_.numbers(1), *const of_x = sums_.numbers(2);
+    planes_.by_blocks(
+        [&](std::int64_t plane) {
+          const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
+          loops_.gradient_sums(gradient_of(context, at), x + at, mean + c,
+                               kept == nullptr ? nullptr : kept + at, planes_.pixels(), sums_.first(plane),
+                               sums_.second(plane));
+        },
+        [&](std::int64_t b) { finish(context, b); },
+        [&](std::int64_t plane) {
+          const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
+          const detail::BlockedGradient g =
+              kept == nullptr ? gradient_of(context, at) : detail::BlockedGradient{.first = kept + at};
+          loops_.gradient(g, x + at, mean + c, factor + c, of_mean + c, of_x + c, dx + at, planes_.pixels());
+        });
+  }
+
+ private:
+  detail::BlockedGradient gradient_of(const KernelContext& context, std::int64_t at) const {
+    const int terms = context.num_inputs() - 4 - (relu_ ? 1 : 0);
+    return {.first = context.input(4).data<float>() + at,
+            .second = terms > 1 ? context.input(5).data<float>() + at : nullptr,
+            .y = relu_ ? context.input(context.num_inputs() - 1).data<float>() + at : nullptr};
+  }
+
+  void finish(KernelContext& context, std::int64_t b) const {
+    const float *const scale = context.input(1).data<float>(), *const variance =
+                                                                   context.input(3).data<float>();
+    float *const dscale = context.output(1).data<float>(), *const doffset = context.output(2).data<float>();
+    float *const factor = sums_.numbers(0), *const of_mean = sums_.numbers(1), *const of_x = sums_.numbers(2);
+    const auto n = static_cast<double>(planes_.per_channel());
+    for (std::int64_t i = 0; i < planes_.block(); ++i) {
+      const std::int64_t c = b * planes_.block() + i;
+      const auto [sum, products] = sums_.total(b, i);
+      const double r = 1 / std::sqrt(variance[c] + epsilon_);
+      doffset[c] = static_cast<float>(sum);
+      dscale[c] = static_cast<float>(products * r);
+      factor[c] = static_cast<float>(scale[c] * r);
+      of_mean[c] = static_cast<float>(sum / n);
+      of_x[c] = static_cast<float>(products * r * r / n);
+    }
+  }
+
+  Planes planes_;
+  Sums sums_{planes_};
+  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  double epsilon_;
+  bool relu_;
+  bool keeps_;
+};
+
+class BlockedBatchNormInference final : public Kernel {
+ public:
+  explicit BlockedBatchNormInference(KernelInit& init)
+      : planes_(planes_of(init)),
+        epsilon_(init.attr<double>("epsilon")),
+        factor_(static_cast<std::size_t>(planes_.channels())) {}
+
+  void compute(KernelContext& context) override {
+    const float *const x = context.input(0).data<float>(), *const scale = context.input(1).data<float>(),
+                       *const offset = context.input(2).data<float>(),
+                       *const mean = context.input(3).data<float>(),
+                       *const variance = context.input(4).data<float>();
+    float* const y = context.output(0).data<float>();
+    for (std::size_t c = 0; c < factor_.size(); ++c)
+      factor_[c] = static_cast<float>(scale[c] / std::sqrt(variance[c] + epsilon_));
+    planes_.for_each([&](std::int64_t plane) {
+      const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
+      loops_.affine(x + at, mean + c, factor_.data() + c, offset + c, nullptr, false, y + at,
+                    planes_.pixels());
+    });
+  }
+
+ private:
+  Planes planes_;
+  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  double epsilon_;
+  std::vector<float> factor_;
+};
+
+class BlockedBiasAdd final : public Kernel {
+ public:
+  explicit BlockedBiasAdd(KernelInit& init)
+      : planes_(planes_of(init)),
+        zeros_(static_cast<std::size_t>(planes_.block()), 0.0f),
+        ones_(static_cast<std::size_t>(planes_.block()), 1.0f) {}
+
+  void compute(KernelContext& context) override {
+    const float *const x = context.input(0).data<float>(), *const bias = context.input(1).data<float>();
+    float* const y = context.output(0).data<float>();
+    planes_.for_each([&](std::int64_t plane) {
+      const std::int64_t at = planes_.begin(plane);
+      loops_.affine(x + at, zeros_.data(), ones_.data(), bias + planes_.first_channel(plane), nullptr, false,
+                    y + at, planes_.pixels());
+    });
+  }
+
+ private:
+  Planes planes_;
+  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  std::vector<float> zeros_, ones_;
+};
+
+class BlockedBiasAddGrad final : public Kernel {
+ public:
+  explicit BlockedBiasAddGrad(KernelInit& init)
+      : planes_(planes_of(init)), zeros_(static_cast<std::size_t>(planes_.block()), 0.0f) {
+    sums_.request(init, 0);
+  }
+
+  void compute(KernelContext& context) override {
+    sums_.use(context.scratch());
+    const float* const dy = context.input(0).data<float>();
+    float* const dbias = context.output(0).data<float>();
+    planes_.by_blocks(
+        [&](std::int64_t plane) {
+          loops_.moments(dy + planes_.begin(plane), zeros_.data(), planes_.pixels(), sums_.first(plane),
+                         sums_.second(plane));
+        },
+        [&](std::int64_t b) {
+          for (std::int64_t i = 0; i < planes_.block(); ++i)
+            dbias[b * planes_.block() + i] = static_cast<float>(sums_.total(b, i).first);
+        },
+        [](std::int64_t) {});
+  }
+
+ private:
+  Planes planes_;
+  Sums sums_{planes_};
+  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  std::vector<float> zeros_;
+};
+
+template <typename K>
+RegisterKernel on_cpu(const char* op) {
+  return {op, "CPU", {DType::f32}, [](KernelInit& init) -> std::unique_ptr<Kernel> {
+            return std::make_unique<K>(init);
+          }};
+}
+
+const RegisterKernel batch_norm = on_cpu<BlockedBatchNorm>(kBlockedBatchNormOp);
+const RegisterKernel batch_norm_grad = on_cpu<BlockedBatchNormGrad>(kBlockedBatchNormGradOp);
+const RegisterKernel batch_norm_inference = on_cpu<BlockedBatchNormInference>(kBlockedBatchNormInferenceOp);
+const RegisterKernel bias_add = on_cpu<BlockedBiasAdd>(kBlockedBiasAddOp);
+const RegisterKernel bias_add_grad = on_cpu<BlockedBiasAddGrad>(kBlockedBiasAddGradOp);
+
+}  // namespace
+
+std::int64_t image_block() {
+  const auto isa = dnnl::get_effective_cpu_isa();
+  if (isa == dnnl::cpu_isa::all) return 0;
+  const auto has = [&](dnnl::cpu_isa set) {
+    return (static_cast<int>(isa) & static_cast<int>(set)) == static_cast<int>(set);
+  };
+  return has(dnnl::cpu_isa::avx512_core) ? 16 : has(dnnl::cpu_isa::avx2) ? 8 : 0;
+}
+
+}  // namespace kolo

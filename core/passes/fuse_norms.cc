@@ -1,0 +1,149 @@
+// A pass: normalization takes the sum and the rectifier behind it with it, forward and backward. Contract:
+// pipeline.h.
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/ops/blocked.h>
+#include <kolo/core/passes/pipeline.h>
+#include <kolo/core/passes/variable_uses.h>
+
+namespace kolo {
+namespace {
+
+class NormFuser {
+ public:
+  explicit NormFuser(StepGraph& graph)
+      : graph_(graph), versions_(graph), users_(graph.users()), keep_(graph.nodes.size(), true) {
+    for (const StepNode& node : graph.nodes) {
+      waited_for_.insert(node.control_inputs.begin(), node.control_inputs.end());
+      waited_for_.insert(node.after.begin(), node.after.end());
+    }
+    for (const int end : graph.ends) waited_for_.insert(end);
+    for (const StepValue fetch : graph.fetches) fetched_.insert(fetch);
+  }
+
+  void run() {
+    const std::vector<int> order = topological_order(graph_);
+    for (const int n : order)
+      if (op(n) == kBlockedBatchNormOp) take_tail(n);
+    for (const int n : order)
+      if (op(n) == kBlockedBatchNormGradOp) take_gradient_of_tail(n);
+    graph_.compact(keep_);
+  }
+
+ private:
+  const std::string& op(int n) const { return graph_.nodes[n].schema->name(); }
+
+  std::vector<int> readers(StepValue v) const {
+    std::vector<int> found;
+    for (const int user : users_[v.node]) {
+      const auto& inputs = graph_.nodes[user].inputs;
+      if (keep_[user] && std::find(inputs.begin(), inputs.end(), v) != inputs.end() &&
+          (found.empty() || found.back() != user))
+        found.push_back(user);
+    }
+    return found;
+  }
+  // Node `n` can go: nobody waits for it, it waits for nothing but its inputs, and it is where `beside` is.
+  bool can_go(int n, int beside) const {
+    return waited_for_.count(n) == 0 && graph_.nodes[n].control_inputs.empty() &&
+           graph_.nodes[n].device == graph_.nodes[beside].device;
+  }
+  // The one node that reads the value, if it can go; else −1.
+  int only_reader(StepValue v, int beside) const {
+    const std::vector<int> all = readers(v);
+    return all.size() == 1 && fetched_.count(v) == 0 && can_go(all[0], beside) ? all[0] : -1;
+  }
+
+  // y of norm `n` [+ something that was there before] [rectified] → output 0 of `n`.
+  void take_tail(int n) {
+    const StepValue y{n, 0};
+    int next = only_reader(y, n);
+    if (next >= 0 && op(next) == "Add") {
+      const auto& terms = graph_.nodes[next].inputs;
+      const StepValue other = terms[0] == y ? terms[1] : terms[0];
+      const bool fits = other != y && graph_.shape(other) == graph_.shape(y) &&
+                        graph_.nodes[other.node].order < graph_.nodes[n].order;
+      if (!fits) return;
+      graph_.nodes[n].inputs.push_back(other);
+      users_[other.node].push_back(n);
+      replace(next, y);
+      next = only_reader(y, n);
+    }
+    if (next < 0 || op(next) != "Relu") return;
+    graph_.nodes[n].attrs.insert_or_assign("relu", true);
+    replace(next, y);
+  }
+
+  // All that read node `gone` read `value` instead.
+  void replace(int gone, StepValue value) {
+    keep_[gone] = false;
+    const StepValue old{gone, 0};
+    for (const int reader : readers(old)) users_[value.node].push_back(reader);
+    graph_.replace_uses(old, value);
+    if (fetched_.count(old) > 0) fetched_.insert(value);
+  }
+
+  // dy of norm gradient `n` is a sum masked by the rectifier that its norm has taken: it takes sum and mask.
+  void take_gradient_of_tail(int n) {
+    const StepValue mean = graph_.nodes[n].inputs[2], dy = graph_.nodes[n].inputs[4], y{mean.node, 0};
+    const int mask = dy.node;
+    if (op(mean.node) != kBlockedBatchNormOp || !graph_.nodes[mean.node].attrs.at("relu").get<bool>()) return;
+    if (op(mask) != "ReluGrad" || graph_.nodes[mask].inputs[1] != y || !can_go(mask, n) ||
+        fetched_.count(dy) > 0 || !can_come_at(n, mask))
+      return;
+    StepNode& node = graph_.nodes[n];
+    std::vector<StepValue> inputs(node.inputs.begin(), node.inputs.begin() + 4);
+    for (const StepValue term : terms_of(graph_.nodes[mask].inputs[0], n)) {
+      inputs.push_back(term);
+      users_[term.node].push_back(n);
+    }
+    inputs.push_back(y);
+    node.inputs = std::move(inputs);
+    node.order = graph_.nodes[mask].order;
+    node.attrs.insert_or_assign("relu", true);
+    keep_[mask] = false;
+    if (readers(dy).empty()) return;
+    node.attrs.insert_or_assign("added", std::int64_t{1});
+    infer_outputs(graph_, n);
+    replace(mask, {n, 3});
+  }
+
+  // Node `n` may run as early as `earlier`, which it reads: what else it reads is there then, and of
+  // variables it sees the same.
+  bool can_come_at(int n, int earlier) const {
+    const StepNode &node = graph_.nodes[n], &at = graph_.nodes[earlier];
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](StepValue in) {
+      return in.node == earlier ||
+             (graph_.nodes[in.node].order < at.order &&
+              versions_.seen_by(graph_, in, node.order) == versions_.seen_by(graph_, in, at.order));
+    });
+  }
+
+  // The two terms of a sum that is read nowhere else; else the value itself.
+  std::vector<StepValue> terms_of(StepValue sum, int n) {
+    const StepNode& node = graph_.nodes[sum.node];
+    const bool is_sum = (op(sum.node) == "AddN" || op(sum.node) == "Add") && node.inputs.size() == 2 &&
+                        graph_.shape(node.inputs[0]) == graph_.shape(node.inputs[1]);
+    if (!is_sum || only_reader(sum, n) < 0 || !can_go(sum.node, n)) return {sum};
+    keep_[sum.node] = false;
+    return node.inputs;
+  }
+
+  StepGraph& graph_;
+  const VariableVersions versions_;
+  std::vector<std::vector<int>> users_;
+  std::vector<bool> keep_;
+  std::set<int> waited_for_;
+  std::set<StepValue> fetched_;
+};
+
+}  // namespace
+
+void fuse_norms(StepGraph& graph, int) { NormFuser(graph).run(); }
+
+}  // namespace kolo
