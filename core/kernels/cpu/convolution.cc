@@ -53,6 +53,8 @@ struct Blocks {
 // oneDNN's view of it. What lies in blocks is computed with as it is; of weights and row-major tensors the
 // layout inside is oneDNN's own choice.
 class OneDnnConvolution {
+  using Forward = dnnl::convolution_forward;
+
  public:
   explicit OneDnnConvolution(const Convolution& c, Blocks blocks = {})
       : images_(detail::images_in_order(DType::f32, c.images, blocks.images)),
@@ -67,21 +69,23 @@ class OneDnnConvolution {
         winograd_(gains_by_winograd(c, blocks)) {}
 
   std::optional<detail::OneDnnCall> forward() const {
-    auto chosen = choose([&](dnnl::algorithm algorithm) { return forward_description(algorithm); });
+    auto chosen = choose([&](dnnl::algorithm algorithm) {
+      return detail::fast_description<Forward::primitive_desc>(forward_pass(algorithm));
+    });
     if (!chosen) return std::nullopt;
     return detail::OneDnnCall(
-        dnnl::convolution_forward(chosen), chosen.scratchpad_desc(),
+        Forward(chosen), chosen.scratchpad_desc(),
         {{DNNL_ARG_SRC, images_, chosen.src_desc()}, {DNNL_ARG_WEIGHTS, weights_, chosen.weights_desc()}},
         {{DNNL_ARG_DST, results_, chosen.dst_desc()}});
   }
 
   std::optional<detail::OneDnnCall> backward_images() const {
     using Pass = dnnl::convolution_backward_data;
-    const auto hint = forward_description(kDirect);
+    const Forward::primitive_desc hint = forward_hint();
     auto chosen = choose([&](dnnl::algorithm algorithm) {
       const Pass::desc pass(algorithm, any_images_, any_weights_, any_results_, strides_, pad_before_,
                             pad_after_);
-      return Pass::primitive_desc(pass, detail::own_scratch(), detail::onednn_engine(), hint, true);
+      return detail::fast_description<Pass::primitive_desc>(pass, hint);
     });
     if (!chosen) return std::nullopt;
     return detail::OneDnnCall(Pass(chosen), chosen.scratchpad_desc(),
@@ -92,11 +96,11 @@ class OneDnnConvolution {
 
   std::optional<detail::OneDnnCall> backward_weights() const {
     using Pass = dnnl::convolution_backward_weights;
-    const auto hint = forward_description(kDirect);
+    const Forward::primitive_desc hint = forward_hint();
     auto chosen = choose([&](dnnl::algorithm algorithm) {
       const Pass::desc pass(algorithm, any_images_, any_weights_, any_results_, strides_, pad_before_,
                             pad_after_);
-      return Pass::primitive_desc(pass, detail::own_scratch(), detail::onednn_engine(), hint, true);
+      return detail::fast_description<Pass::primitive_desc>(pass, hint);
     });
     if (!chosen) return std::nullopt;
     return detail::OneDnnCall(
@@ -126,22 +130,26 @@ class OneDnnConvolution {
            moves_by_one(c.cols) && std::min(c.images.dim(1), c.results.dim(1)) >= kFewestChannels;
   }
 
-  // describe(algorithm) → a primitive descriptor. An empty one where oneDNN has nothing but its reference.
+  // describe(algorithm) → a description, empty where oneDNN has nothing but its reference.
   template <typename Describe>
   std::invoke_result_t<Describe, dnnl::algorithm> choose(const Describe& describe) const {
     if (winograd_)
-      if (auto chosen = describe(dnnl::algorithm::convolution_winograd);
-          chosen && detail::skip_reference(chosen))
-        return chosen;
-    auto chosen = describe(kDirect);
-    return chosen && detail::skip_reference(chosen) ? chosen
-                                                    : std::invoke_result_t<Describe, dnnl::algorithm>();
+      if (auto chosen = describe(dnnl::algorithm::convolution_winograd)) return chosen;
+    return describe(kDirect);
   }
 
-  dnnl::convolution_forward::primitive_desc forward_description(dnnl::algorithm algorithm) const {
-    const dnnl::convolution_forward::desc pass(dnnl::prop_kind::forward_training, algorithm, any_images_,
-                                               any_weights_, any_results_, strides_, pad_before_, pad_after_);
-    return {pass, detail::own_scratch(), detail::onednn_engine(), true};
+  Forward::desc forward_pass(dnnl::algorithm algorithm) const {
+    return {dnnl::prop_kind::forward_training,
+            algorithm,
+            any_images_,
+            any_weights_,
+            any_results_,
+            strides_,
+            pad_before_,
+            pad_after_};
+  }
+  Forward::primitive_desc forward_hint() const {
+    return {forward_pass(kDirect), detail::own_scratch(), detail::onednn_engine(), true};
   }
 
   dnnl::memory::desc images_, weights_, results_;

@@ -159,12 +159,12 @@ struct OneDnnView {
 
 const auto kScaleAndShift = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
-dnnl::batch_normalization_forward::primitive_desc forward_description(const OneDnnView& view,
-                                                                      const KernelInit& init) {
-  const dnnl::batch_normalization_forward::desc pass(dnnl::prop_kind::forward_training, view.data,
-                                                     static_cast<float>(init.attr<double>("epsilon")),
-                                                     kScaleAndShift);
-  return {pass, detail::own_scratch(), detail::onednn_engine(), true};
+using Forward = dnnl::batch_normalization_forward;
+using Backward = dnnl::batch_normalization_backward;
+
+Forward::desc forward_pass(const OneDnnView& view, const KernelInit& init) {
+  return {dnnl::prop_kind::forward_training, view.data, static_cast<float>(init.attr<double>("epsilon")),
+          kScaleAndShift};
 }
 
 class OneDnnBatchNorm final : public Kernel {
@@ -185,9 +185,9 @@ class OneDnnBatchNorm final : public Kernel {
 
 std::optional<detail::OneDnnCall> plan_forward(const KernelInit& init) {
   const OneDnnView view(init.input_shape(0));
-  auto chosen = forward_description(view, init);
-  if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
-  return detail::OneDnnCall(dnnl::batch_normalization_forward(chosen), chosen.scratchpad_desc(),
+  const auto chosen = detail::fast_description<Forward::primitive_desc>(forward_pass(view, init));
+  if (!chosen) return std::nullopt;
+  return detail::OneDnnCall(Forward(chosen), chosen.scratchpad_desc(),
                             {{DNNL_ARG_SRC, view.data, view.data},
                              {DNNL_ARG_SCALE, view.channels, view.channels},
                              {DNNL_ARG_SHIFT, view.channels, view.channels}},
@@ -205,14 +205,13 @@ std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
 
 std::optional<detail::OneDnnCall> plan_backward(const KernelInit& init) {
   const OneDnnView view(init.input_shape(0));
-  const dnnl::batch_normalization_backward::desc pass(dnnl::prop_kind::backward, view.data, view.data,
-                                                      static_cast<float>(init.attr<double>("epsilon")),
-                                                      kScaleAndShift);
-  const auto hint = forward_description(view, init);
-  dnnl::batch_normalization_backward::primitive_desc chosen(pass, detail::own_scratch(),
-                                                            detail::onednn_engine(), hint, true);
-  if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
-  return detail::OneDnnCall(dnnl::batch_normalization_backward(chosen), chosen.scratchpad_desc(),
+  const Backward::desc pass(dnnl::prop_kind::backward, view.data, view.data,
+                            static_cast<float>(init.attr<double>("epsilon")), kScaleAndShift);
+  const Forward::primitive_desc hint(forward_pass(view, init), detail::own_scratch(), detail::onednn_engine(),
+                                     true);
+  const auto chosen = detail::fast_description<Backward::primitive_desc>(pass, hint);
+  if (!chosen) return std::nullopt;
+  return detail::OneDnnCall(Backward(chosen), chosen.scratchpad_desc(),
                             {{DNNL_ARG_SRC, view.data, view.data},
                              {DNNL_ARG_SCALE, view.channels, view.channels},
                              {DNNL_ARG_SHIFT, view.channels, view.channels},

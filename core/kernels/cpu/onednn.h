@@ -35,13 +35,20 @@ dnnl::memory::desc any_layout(const Shape& shape);
 dnnl::primitive_attr own_scratch();
 
 /// Moves `description` on to its first implementation that is not oneDNN's reference, which is hundreds of
-/// times slower than a plain loop should be; false if there is none. A forward description that it was made
-/// with must still be there.
+/// times slower than a plain loop should be; false if there is none. What it was made of (the pass, a forward
+/// description) must still be there: oneDNN reads it again.
 template <typename Description>
 bool skip_reference(Description& description) {
   while (std::string_view(description.impl_info_str()).find("ref") != std::string_view::npos)
     if (!description.next_impl()) return false;
   return true;
+}
+/// A description of `pass` that is not oneDNN's reference; empty if there is none. hint: of a backward pass
+/// the forward description.
+template <typename Description, typename Pass, typename... Hint>
+Description fast_description(const Pass& pass, const Hint&... hint) {
+  Description chosen(pass, own_scratch(), onednn_engine(), hint..., true);
+  return chosen && skip_reference(chosen) ? chosen : Description();
 }
 
 /// A primitive's argument: `outside` is how the step's tensor lies in memory, `inside` how the primitive

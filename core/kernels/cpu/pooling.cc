@@ -39,6 +39,8 @@ struct Pooling {
 // oneDNN pools row-major images by transposing small tiles as it goes, so no reorders are needed. block: of
 // the channels (core/ops/blocked.h); 0 where all lie row-major.
 class OneDnnPooling {
+  using Forward = dnnl::pooling_forward;
+
  public:
   OneDnnPooling(const Pooling& p, dnnl::algorithm algorithm, std::int64_t block = 0)
       : algorithm_(algorithm),
@@ -51,22 +53,21 @@ class OneDnnPooling {
         pad_after_{pad_after(p.rows), pad_after(p.cols)} {}
 
   std::optional<detail::OneDnnCall> forward() const {
-    auto chosen = forward_description();
-    if (!chosen || !detail::skip_reference(chosen) || !cells_fit(chosen)) return std::nullopt;
+    const auto chosen = detail::fast_description<Forward::primitive_desc>(forward_pass());
+    if (!chosen || !cells_fit(chosen)) return std::nullopt;
     std::vector<detail::OneDnnArgument> outputs{{DNNL_ARG_DST, results_, results_}};
     if (has_cells()) outputs.push_back({DNNL_ARG_WORKSPACE, cells_, cells_});
-    return detail::OneDnnCall(dnnl::pooling_forward(chosen), chosen.scratchpad_desc(),
-                              {{DNNL_ARG_SRC, images_, images_}}, outputs);
+    return detail::OneDnnCall(Forward(chosen), chosen.scratchpad_desc(), {{DNNL_ARG_SRC, images_, images_}},
+                              outputs);
   }
 
   std::optional<detail::OneDnnCall> backward() const {
-    const auto forward = forward_description();
-    if (!forward || !cells_fit(forward)) return std::nullopt;
+    const Forward::primitive_desc hint(forward_pass(), detail::own_scratch(), detail::onednn_engine(), true);
+    if (!hint || !cells_fit(hint)) return std::nullopt;
     const dnnl::pooling_backward::desc pass(algorithm_, images_, results_, strides_, window_, pad_before_,
                                             pad_after_);
-    dnnl::pooling_backward::primitive_desc chosen(pass, detail::own_scratch(), detail::onednn_engine(),
-                                                  forward, true);
-    if (!chosen || !detail::skip_reference(chosen)) return std::nullopt;
+    const auto chosen = detail::fast_description<dnnl::pooling_backward::primitive_desc>(pass, hint);
+    if (!chosen) return std::nullopt;
     std::vector<detail::OneDnnArgument> inputs;
     if (has_cells()) inputs.push_back({DNNL_ARG_WORKSPACE, cells_, cells_});
     inputs.push_back({DNNL_ARG_DIFF_DST, results_, results_});
@@ -82,14 +83,19 @@ class OneDnnPooling {
 
   // MaxPool's second output is oneDNN's workspace where that is what the op promises: one cell number for
   // each result.
-  bool cells_fit(const dnnl::pooling_forward::primitive_desc& chosen) const {
+  bool cells_fit(const Forward::primitive_desc& chosen) const {
     return !has_cells() || chosen.workspace_desc() == cells_;
   }
 
-  dnnl::pooling_forward::primitive_desc forward_description() const {
-    const dnnl::pooling_forward::desc pass(dnnl::prop_kind::forward_training, algorithm_, images_, results_,
-                                           strides_, window_, pad_before_, pad_after_);
-    return {pass, detail::own_scratch(), detail::onednn_engine(), true};
+  Forward::desc forward_pass() const {
+    return {dnnl::prop_kind::forward_training,
+            algorithm_,
+            images_,
+            results_,
+            strides_,
+            window_,
+            pad_before_,
+            pad_after_};
   }
 
   dnnl::algorithm algorithm_;
