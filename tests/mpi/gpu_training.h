@@ -69,6 +69,7 @@ inline std::string trained(const GpuTraining& training) {
   config.inter_op_parallelism_threads = training.threads;
   config.intra_op_parallelism_threads = 1;
   config.use_per_session_threads = true;
+  config.graph_options.disabled_passes = {"layout"};  // CPUs alone have it, and the bits are to be compared
   Session session(graph, config);
   session.run(global_variables_initializer(host));
   Saver saver(graph);
