@@ -110,8 +110,9 @@ po::options_description cluster_options() {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
   all.add_options()("what", text("calls,transfers", "LIST"),
-                    "calls: a step on another task; transfers: its values; async, sync: training steps")(
-      "seconds", text("1", "S"), "time for each row of calls and transfers, after warming up")(
+                    "calls: a step on another task; transfers: its values; exchange: as many bytes from all "
+                    "servers as to them, at once; async, sync: training steps")(
+      "seconds", text("1", "S"), "time for each row but of training, after warming up")(
       "workers", text("1,2,4", "LIST"), "numbers of workers that train")(
       "servers", text("1,2", "LIST"), "numbers of parameter servers that they train with")(
       "model", text("lenet", "NAME"), "that is trained")(
@@ -223,7 +224,7 @@ void run_executor(const po::variables_map& values) {
 
 void run_cluster(const po::variables_map& values) {
   ClusterBenchOptions options;
-  static const std::vector<std::string> kKnown = {"calls", "transfers", "async", "sync"};
+  static const std::vector<std::string> kKnown = {"calls", "transfers", "exchange", "async", "sync"};
   options.what = items_of(values, "what");
   for (const auto& what : options.what)
     if (std::find(kKnown.begin(), kKnown.end(), what) == kKnown.end())
