@@ -21,6 +21,11 @@ struct MonitoredTrainingSessionOptions {
   std::optional<double> save_checkpoint_secs = {};         // default 600, unless steps are given; 0: never
   std::optional<std::int64_t> save_checkpoint_steps = {};  // instead of seconds; 0: never
   int max_to_keep = 5;                                     // checkpoints; 0: all
+  std::string summary_dir = {};                            // rank 0's, for TensorBoard; "" writes nothing
+  std::optional<std::int64_t> save_summaries_steps = {};   // default 100, unless seconds are given; 0: never
+  std::optional<double> save_summaries_secs = {};          // instead of steps; 0: never
+  std::int64_t log_step_count_steps =
+      100;                                 // with summary_dir: between two logs of steps per second; 0: never
   SessionConfig config = SessionConfig();  // in full: with {} g++ 12 warns of an uninitialised string
   std::vector<std::shared_ptr<SessionRunHook>> chief_only_hooks =
       {};  // called on rank 0 alone, before the others
