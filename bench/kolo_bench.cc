@@ -13,6 +13,7 @@
 #include <bench/cluster_bench.h>
 #include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
+#include <bench/keras_bench.h>
 #include <bench/simulate_bench.h>
 #include <bench/train_bench.h>
 #include <bench/tune_bench.h>
@@ -96,6 +97,15 @@ po::options_description executor_options() {
   return all;
 }
 
+po::options_description keras_options() {
+  po::options_description all("kolo-bench keras");
+  all.add_options()("threads", po::value<std::string>()->value_name("T"),
+                    "threads that compute (default OMP_NUM_THREADS, else cores / ranks)")(
+      "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
+      "time for each network, after warming up");
+  return all;
+}
+
 po::options_description cluster_options() {
   po::options_description all("kolo-bench cluster (without mpirun)");
   const auto text = [](const char* standard, const char* name) {
@@ -135,7 +145,8 @@ po::options_description common_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|allreduce|engine|executor|cluster|tune|simulate [options]: measures on all ranks "
+  text << "kolo-bench train|allreduce|engine|executor|keras|cluster|tune|simulate [options]: measures on all "
+          "ranks "
           "of the "
           "job; rank 0 prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
@@ -143,6 +154,7 @@ std::string help() {
        << allreduce_options() << "\n"
        << engine_options() << "\n"
        << executor_options() << "\n"
+       << keras_options() << "\n"
        << cluster_options() << "\n"
        << tune_options() << "\n"
        << simulate_options() << "\n"
@@ -244,6 +256,15 @@ void run_executor(const po::variables_map& values) {
   executor_bench(options);
 }
 
+void run_keras(const po::variables_map& values) {
+  KerasBenchOptions options;
+  if (values.count("threads") > 0)
+    options.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096));
+  options.seconds = seconds_of(values);
+  options.json = values["json"].as<bool>();
+  keras_bench(options);
+}
+
 void run_cluster(const po::variables_map& values) {
   ClusterBenchOptions options;
   static const std::vector<std::string> kKnown = {"calls", "transfers", "async", "sync"};
@@ -297,6 +318,7 @@ struct Command {
     allreduce,
     engine,
     executor,
+    keras,
     cluster,
     tune,
     simulate
@@ -317,6 +339,7 @@ Command parse_command(int argc, const char* const* argv) {
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
                                         {"engine", Command::Kind::engine, bench::engine_options},
                                         {"executor", Command::Kind::executor, executor_options},
+                                        {"keras", Command::Kind::keras, keras_options},
                                         {"cluster", Command::Kind::cluster, cluster_options},
                                         {"tune", Command::Kind::tune, tune_options},
                                         {"simulate", Command::Kind::simulate, simulate_options}};
@@ -351,6 +374,7 @@ void run(const Command& command) {
     case Command::Kind::allreduce: run_allreduce(command.values); break;
     case Command::Kind::engine: run_engine(command.values); break;
     case Command::Kind::executor: run_executor(command.values); break;
+    case Command::Kind::keras: run_keras(command.values); break;
     case Command::Kind::cluster: run_cluster(command.values); break;
     case Command::Kind::tune: tune_bench({.output = command.values["output"].as<std::string>()}); break;
     case Command::Kind::simulate:
