@@ -14,9 +14,11 @@
 #include <bench/cluster_tasks.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/cluster/device_setter.h>
 #include <kolo/core/cluster/server.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/partitioned_variables.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 
@@ -27,6 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kWarmUpRuns = 12;
 constexpr std::size_t kLeastRuns = 10;
 constexpr std::int64_t kSizes[] = {4, 4 << 10, 64 << 10, 1 << 20, 64 << 20};
+constexpr std::int64_t kExchanged = 32 << 20;
 constexpr char kServer[] = "/job:ps/task:0";
 
 double us_of(const std::function<void()>& run) {
@@ -57,7 +60,7 @@ class Steps {
  public:
   Steps(const std::string& target, const std::string& own, const ClusterBenchOptions& options)
       : options_(options), target_(target), own_(own) {
-    config_.device_filters = {kServer, own};
+    config_.device_filters = {"/job:ps", own};
     config_.operation_timeout_in_ms = 60'000;
   }
 
@@ -91,6 +94,29 @@ class Steps {
     }
   }
 
+  // A variable of which each server has an equal part comes here, and as many bytes go to the servers, in one
+  // run.
+  void exchange(const ClusterSpec& cluster) {
+    const int servers = cluster.num_tasks("ps");
+    Graph graph;
+    const Scope s(graph), here = s.device(own_);
+    const PartitionedVariable variable = partitioned_variable(
+        s.device(replica_device_setter({.worker_device = own_, .cluster = cluster})).named("exchanged"),
+        {kExchanged / 4}, [](const Scope& in, const Shape& part) { return fill(in, DType::f32, part, 3); },
+        fixed_size(servers));
+    Feeds feeds;
+    Targets run;
+    for (const Variable& part : variable.parts()) {
+      const Output given = placeholder(here, DType::f32, part.shape());
+      run.push_back(Operation{identity(here, part).node});
+      run.push_back(Operation{identity(s.colocate_with(Operation{part.ref().node}), given).node});
+      feeds.emplace_back(given, Tensor::zeros(DType::f32, part.shape()));
+    }
+    Session session(graph, target_, config_);
+    for (const Variable& part : variable.parts()) session.run(part.initializer());
+    measure("exchange", kExchanged, [&] { session.run(run, feeds); });
+  }
+
  private:
   void measure(const char* what, std::int64_t bytes, const std::function<void()>& run) {
     for (int i = 0; i < kWarmUpRuns; ++i) run();
@@ -120,6 +146,7 @@ void measure_steps(const ClusterBenchOptions& options, const ClusterSpec& cluste
   Steps steps(server.target(), fmt::format("/job:worker/task:{}", options.task), options);
   if (wants(options, "calls")) steps.calls();
   if (wants(options, "transfers")) steps.transfers();
+  if (wants(options, "exchange")) steps.exchange(cluster);
 }
 
 }  // namespace
@@ -143,7 +170,7 @@ ClusterSpec cluster_of(const ClusterBenchOptions& options) {
 void cluster_bench(const ClusterBenchOptions& options) {
   if (process().size > 1)
     throw InvalidArgumentError("kolo-bench cluster starts its tasks itself; run it without mpirun");
-  if (wants(options, "calls") || wants(options, "transfers")) {
+  if (wants(options, "calls") || wants(options, "transfers") || wants(options, "exchange")) {
     if (!options.cluster.empty()) {
       measure_steps(options, cluster_of(options));
     } else {

@@ -7,7 +7,7 @@
 namespace kolo::bench {
 
 struct ClusterBenchOptions {
-  std::vector<std::string> what = {"calls", "transfers"};  // also: async, sync
+  std::vector<std::string> what = {"calls", "transfers"};  // also: exchange, async, sync
   /// As kolo-server's --cluster, with this process as task `task` of job worker; its servers run elsewhere.
   /// "": parameter servers, and with async and sync workers, are started on this machine, and ended.
   std::string cluster;
@@ -17,7 +17,7 @@ struct ClusterBenchOptions {
   std::string model = "lenet";
   int steps = 40;      // of async and sync, for each worker, after warming up
   int threads = 1;     // that compute, in a worker
-  double seconds = 1;  // for each row of calls and transfers
+  double seconds = 1;  // for each row of calls, transfers and exchange
   bool json = false;
 };
 

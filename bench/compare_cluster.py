@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Steps over several tasks and their values, against plain gRPC that moves the same bytes in the same chunks.
 
-  bench/compare_cluster.py [--rounds 5] [--seconds 1] [--rate 1gbit] [--train] [--json]
+  bench/compare_cluster.py [--rounds 5] [--seconds 1] [--rate 1gbit] [--train | --exchange] [--json]
 
 `kolo-bench cluster` and `kolo-grpc-peer` in turns, over loopback, or, with --rate (needs root), between two hosts made of network
 namespaces (tests/hosts/hosts.py) whose links have that rate; then plain TCP stands beside them. A Markdown table: medians over the
 rounds of each run's median, the least time of all runs, and kolo's median over gRPC's of what moves the same bytes (an echo of so many,
-for small values). With --train: the steps of workers on parameter servers, beside `DistributedOptimizer` on as many ranks.
+for small values). With --train: the steps of workers on parameter servers, beside `DistributedOptimizer` on as many ranks. With
+--exchange (needs --rate): two workers, each on a host of its own, pull all parameters and push as many bytes at once, from one parameter
+server and from two.
 """
 import argparse
 import json
@@ -133,6 +135,42 @@ def train(options):
               f"| {workers} | {servers} | {us[0]:.1f}, {min_us[0]:.1f} | {us[1]:.1f}, {min_us[1]:.1f} | {own:.1f} | {beside[0]:.1f}, {beside[1]:.1f} | {mib:.0f}, {growth:+.1f} |")
 
 
+def exchanged(cluster, servers, options):
+    """Of each of two workers: its row. Hosts: the servers', then the workers'."""
+    address = [f"{cluster.address(name)}:{PORTS['kolo']}" for name in cluster.names]
+    spec = f"ps|{';'.join(address[:servers])},worker|{';'.join(address[2:])}"
+    tasks = [cluster.popen([hosts.BIN / "kolo-server", "--cluster", spec, "--job", "ps", "--task", i], host=cluster.names[i])
+             for i in range(servers)]
+    try:
+        workers = [cluster.popen([hosts.BIN / "kolo-bench", "cluster", "--json", "--cluster", spec, "--task", i, "--what", "exchange",
+                                  "--seconds", options.seconds], host=cluster.names[2 + i], stdout=subprocess.PIPE, text=True)
+                   for i in range(2)]
+        return [row for worker in workers for row in rows_of(worker.communicate(timeout=300)[0])]
+    finally:
+        for task in tasks:
+            task.terminate()
+
+
+def exchange(options):
+    import compare_hosts
+    runs, tcp = {}, []
+    with hosts.Hosts(4, 1, options.rate) as cluster:
+        for _ in range(options.rounds):
+            tcp.append(compare_hosts.tcp_bytes_per_s(cluster))
+            for servers in (1, 2):
+                runs.setdefault(servers, []).extend(exchanged(cluster, servers, options))
+    link = statistics.median(tcp) / 1e6
+    if not options.json:
+        print(f"plain TCP, both directions busy: {link:.1f} MB/s each\n")
+        print("| servers | a worker's ms: median, min | MB/s of a worker, each way | of all workers | share of the links that limit |\n" + "|---" * 5 + "|")
+    for servers, rows in runs.items():
+        us, least, size = statistics.median(r["us"] for r in rows), min(r["min_us"] for r in rows), rows[0]["bytes"]
+        rate = size / us
+        row = {"servers": servers, "us": us, "min_us": least, "MBps": rate, "all_MBps": 2 * rate, "share": 2 * rate / (servers * link)}
+        print(json.dumps(row) if options.json else
+              f"| {servers} | {us / 1e3:.1f}, {least / 1e3:.1f} | {rate:.1f} | {2 * rate:.1f} | {row['share']:.2f} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -140,11 +178,15 @@ def main():
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--rate")
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--exchange", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.exchange and not options.rate:
+        parser.error("--exchange measures links; say how fast they are: --rate 1gbit")
     if options.rate:
         hosts.enter()
-    train(options) if options.train else compare(options)
+    measure = train if options.train else exchange if options.exchange else compare
+    measure(options)
 
 
 if __name__ == "__main__":

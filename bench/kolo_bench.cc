@@ -1,4 +1,4 @@
-// kolo-bench: measures training steps, reductions, the engine, the executor and clusters.
+// kolo-bench: measures training steps, single ops, reductions, the engine, the executor and clusters.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
@@ -11,9 +11,12 @@
 
 #include <bench/allreduce_bench.h>
 #include <bench/cluster_bench.h>
+#include <bench/command_line.h>
 #include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
 #include <bench/keras_bench.h>
+#include <bench/ops_bench.h>
+#include <bench/peak_bench.h>
 #include <bench/simulate_bench.h>
 #include <bench/train_bench.h>
 #include <bench/tune_bench.h>
@@ -30,35 +33,24 @@ namespace {
 
 namespace po = boost::program_options;
 
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 constexpr char kDefaultSizes[] = "1024,4096,16384,65536,262144,1048576,4194304,16777216,67108864";
-
-// The items of an option's list, at least one.
-std::vector<std::string> items_of(const po::variables_map& values, const char* option) {
-  std::vector<std::string> items;
-  std::istringstream text(values[option].as<std::string>());
-  for (std::string item; std::getline(text, item, ',');) items.push_back(item);
-  if (items.empty())
-    throw UsageError(fmt::format("--{} \"\" is not valid; it must be a list with commas between", option));
-  return items;
-}
 
 po::options_description train_options() {
   po::options_description all("kolo-bench train");
-  all.add_options()("models", po::value<std::string>()->default_value("mlp,lenet")->value_name("LIST"),
-                    "models of the zoo, separated by commas")(
+  const auto text = [](const char* standard, const char* name) {
+    return po::value<std::string>()->default_value(standard)->value_name(name);
+  };
+  all.add_options()("models", text("mlp,lenet", "LIST"), "models of the zoo, separated by commas")(
       "threads", po::value<std::string>()->value_name("T"),
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks)")(
-      "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
-      "time for each model, after warming up")("optimizer-level",
-                                               po::value<std::string>()->default_value("1")->value_name("L"),
-                                               "0: steps run node by node, 1: rewritten by the graph passes")(
-      "optimizer", po::value<std::string>()->default_value("momentum")->value_name("NAME"),
-      "what updates the variables")("sharded", po::bool_switch(), "each rank updates its part of them");
+      "seconds", text("8", "S"), "time for each model (and round), after warming up")(
+      "against", po::value<std::vector<std::string>>()->composing()->value_name("CMD"),
+      "a peer's command, measured in turns: is run with --models and --seconds, prints the fields that "
+      "--json prints; may be "
+      "given more than once")("rounds", text("5", "N"), "with --against: how often each is measured")(
+      "optimizer-level", text("1", "L"), "0: steps run node by node, 1: rewritten by the graph passes")(
+      "optimizer", text("momentum", "NAME"), "what updates the variables")(
+      "sharded", po::bool_switch(), "each rank updates its part of them");
   return all;
 }
 
@@ -106,14 +98,31 @@ po::options_description keras_options() {
   return all;
 }
 
+po::options_description ops_options() {
+  po::options_description all("kolo-bench ops");
+  all.add_options()("threads", po::value<std::string>()->default_value("1")->value_name("T"),
+                    "that compute; shares are of what one core can")(
+      "seconds", po::value<std::string>()->default_value("1")->value_name("S"),
+      "time for each op, after warming up");
+  return all;
+}
+
+po::options_description peak_options() {
+  po::options_description all("kolo-bench peak: multiply-adds and bytes a second of one core");
+  all.add_options()("seconds", po::value<std::string>()->default_value("1")->value_name("S"),
+                    "time for both together");
+  return all;
+}
+
 po::options_description cluster_options() {
   po::options_description all("kolo-bench cluster (without mpirun)");
   const auto text = [](const char* standard, const char* name) {
     return po::value<std::string>()->default_value(standard)->value_name(name);
   };
   all.add_options()("what", text("calls,transfers", "LIST"),
-                    "calls: a step on another task; transfers: its values; async, sync: training steps")(
-      "seconds", text("1", "S"), "time for each row of calls and transfers, after warming up")(
+                    "calls: a step on another task; transfers: its values; exchange: as many bytes from all "
+                    "servers as to them, at once; async, sync: training steps")(
+      "seconds", text("1", "S"), "time for each row but of training, after warming up")(
       "workers", text("1,2,4", "LIST"), "numbers of workers that train")(
       "servers", text("1,2", "LIST"), "numbers of parameter servers that they train with")(
       "model", text("lenet", "NAME"), "that is trained")(
@@ -136,21 +145,16 @@ po::options_description simulate_options() {
   return po::options_description("kolo-bench simulate: predicts, by the cost model; measures nothing");
 }
 
-po::options_description common_options() {
-  po::options_description all("All");
-  all.add_options()("json", po::bool_switch(), "one JSON object a line on stdout")(
-      "help", po::bool_switch(), "this text")("version", po::bool_switch(), "name and version");
-  return all;
-}
-
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|allreduce|engine|executor|keras|cluster|tune|simulate [options]: measures on all "
-          "ranks "
-          "of the "
-          "job; rank 0 prints.\n"
+  text << "kolo-bench train|ops|peak|allreduce|engine|executor|keras|cluster|tune|simulate [options]: "
+          "measures on "
+          "all "
+          "ranks of the job; rank 0 prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
        << train_options() << "\n"
+       << ops_options() << "\n"
+       << peak_options() << "\n"
        << allreduce_options() << "\n"
        << engine_options() << "\n"
        << executor_options() << "\n"
@@ -160,40 +164,6 @@ std::string help() {
        << simulate_options() << "\n"
        << common_options();
   return text.str();
-}
-
-po::variables_map parse(const po::options_description& of_command, int argc, const char* const* argv) {
-  po::options_description all;
-  all.add(of_command).add(common_options());
-  po::variables_map values;
-  try {
-    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(), values);
-  } catch (const po::unknown_option& error) {
-    std::vector<std::string> names;
-    for (const auto& option : all.options()) names.push_back("--" + option->long_name());
-    throw UsageError(fmt::format("there is no option {}{}", error.get_option_name(),
-                                 did_you_mean(error.get_option_name(), names)));
-  } catch (const po::error& error) {
-    throw UsageError(fmt::format("{}; see kolo-bench --help", error.what()));
-  }
-  return values;
-}
-
-std::int64_t count(const char* option, const std::string& text, std::int64_t least, std::int64_t most) {
-  const auto value = parse_int64(text);
-  if (!value || *value < least || *value > most)
-    throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be a whole number from {} to {}", option,
-                                 text, least, most));
-  return *value;
-}
-
-double seconds_of(const po::variables_map& values) {
-  const auto text = values["seconds"].as<std::string>();
-  const auto seconds = parse_double(text);
-  if (!seconds || *seconds <= 0)
-    throw UsageError(fmt::format("--seconds \"{}\" is not valid; it must be a number above 0", text));
-  return *seconds;
 }
 
 void run_train(const po::variables_map& values) {
@@ -214,8 +184,16 @@ void run_train(const po::variables_map& values) {
     throw UsageError(fmt::format("there is no optimizer \"{}\"{}", options.optimizer,
                                  did_you_mean(options.optimizer, optimizers)));
   options.sharded = values["sharded"].as<bool>();
+  if (values.count("against") > 0) options.against = values["against"].as<std::vector<std::string>>();
+  options.rounds = static_cast<int>(count("rounds", values["rounds"].as<std::string>(), 1, 1000));
   options.json = values["json"].as<bool>();
   train_bench(options);
+}
+
+void run_ops(const po::variables_map& values) {
+  ops_bench({.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096)),
+             .seconds = seconds_of(values),
+             .json = values["json"].as<bool>()});
 }
 
 void run_allreduce(const po::variables_map& values) {
@@ -267,7 +245,7 @@ void run_keras(const po::variables_map& values) {
 
 void run_cluster(const po::variables_map& values) {
   ClusterBenchOptions options;
-  static const std::vector<std::string> kKnown = {"calls", "transfers", "async", "sync"};
+  static const std::vector<std::string> kKnown = {"calls", "transfers", "exchange", "async", "sync"};
   options.what = items_of(values, "what");
   for (const auto& what : options.what)
     if (std::find(kKnown.begin(), kKnown.end(), what) == kKnown.end())
@@ -315,6 +293,8 @@ struct Command {
     help,
     version,
     train,
+    ops,
+    peak,
     allreduce,
     engine,
     executor,
@@ -336,6 +316,8 @@ Command parse_command(int argc, const char* const* argv) {
     po::options_description (*options)();
   };
   static constexpr Choice kChoices[] = {{"train", Command::Kind::train, train_options},
+                                        {"ops", Command::Kind::ops, ops_options},
+                                        {"peak", Command::Kind::peak, peak_options},
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
                                         {"engine", Command::Kind::engine, bench::engine_options},
                                         {"executor", Command::Kind::executor, executor_options},
@@ -371,6 +353,13 @@ void run(const Command& command) {
       if (speaks) fmt::print("kolo-bench {}\n", KOLO_VERSION);
       break;
     case Command::Kind::train: run_train(command.values); break;
+    case Command::Kind::ops:
+      if (speaks) run_ops(command.values);
+      break;
+    case Command::Kind::peak:
+      if (speaks)
+        peak_bench({.seconds = seconds_of(command.values), .json = command.values["json"].as<bool>()});
+      break;
     case Command::Kind::allreduce: run_allreduce(command.values); break;
     case Command::Kind::engine: run_engine(command.values); break;
     case Command::Kind::executor: run_executor(command.values); break;

@@ -7,9 +7,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include <bench/peer.h>
 #include <kolo/collectives/schedule/overlap.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
@@ -110,111 +114,210 @@ Reductions reductions_of(const std::vector<ReductionOverlap>& steps, Session& se
   return all;
 }
 
-struct Row {
-  std::string model;
-  std::int64_t params = 0, batch = 0, steps = 0;
-  int threads = 0;
-  double median_ms = 0, min_ms = 0;
-  Reductions reductions = {};  // several ranks
+// A model's training session, the batch that it trains on, and its steps' times so far.
+class Training {
+ public:
+  Training(const std::string& name, const TrainBenchOptions& options);
+
+  const std::string& name() const { return name_; }
+  std::int64_t params() const { return params_; }
+  std::int64_t batch() const { return batch_; }
+  int threads() const { return threads_; }
+  /// Of all timed steps, ascending.
+  std::vector<double> times() const;
+
+  /// As many steps as fit into `seconds`, at least 8. Returns their median time in milliseconds. Collective.
+  double run(double seconds);
+  /// Traces some more steps. Collective.
+  Reductions reductions();
+
+ private:
+  double timed_step();
+
+  std::string name_;
+  std::int64_t batch_, params_ = 0;
+  int threads_ = 0;
+  Graph graph_;
+  std::shared_ptr<OverlapHook> overlap_ = std::make_shared<OverlapHook>();
+  std::optional<MonitoredTrainingSession> session_;
+  std::vector<Fetch> fetches_;
+  Feeds feeds_;
+  double first_loss_ = 0, last_loss_ = 0;
+  double expected_ms_ = 0;
+  std::vector<double> times_;
 };
 
-Row measure(const std::string& name, const TrainBenchOptions& options) {
+Training::Training(const std::string& name, const TrainBenchOptions& options)
+    : name_(name), batch_(batch_of(name)) {
   const models::Model& model = models::find_model(name);
-  Row row{.model = name, .batch = batch_of(name)};
-  Graph graph;
-  graph.set_seed(1);
-  Scope s(graph);
+  graph_.set_seed(1);
+  Scope s(graph_);
   std::vector<std::int64_t> dims = model.sample.dims();
-  dims.insert(dims.begin(), row.batch);
-  const std::int64_t answers = row.batch * model.labels_per_sample();
+  dims.insert(dims.begin(), batch_);
+  const std::int64_t answers = batch_ * model.labels_per_sample();
   const Output samples = placeholder(s, model.input, Shape(dims)),
                labels = placeholder(s, DType::i32, {answers});
   const Output loss = softmax_cross_entropy(s, model.build(s, samples), labels);
-  for (const Variable& variable : trainable_variables(graph)) row.params += variable.shape().elements();
+  for (const Variable& variable : trainable_variables(graph_)) params_ += variable.shape().elements();
   const OptimizerSettings settings{.learning_rate = options.optimizer == "momentum" ? 0.01 : 0.001};
   DistributedOptimizer optimizer(make_optimizer(options.optimizer, settings), {.sharded = options.sharded});
-  const Operation train_op = optimizer.minimize(s, loss);
+  fetches_ = {loss, optimizer.minimize(s, loss)};
 
   SessionConfig config;
   config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
   if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
-  const auto overlap = std::make_shared<OverlapHook>();
-  MonitoredTrainingSession session(graph, {.config = config, .hooks = {overlap}});
-  row.threads = session.session().intra_op_threads();
+  session_.emplace(graph_, MonitoredTrainingSessionOptions{.config = config, .hooks = {overlap_}});
+  threads_ = session_->session().intra_op_threads();
   const Tensor made_up = model.input == DType::i32
                              ? made_up_labels(answers, model.classes).reshaped(Shape(dims))
                              : made_up_images(Shape(dims));
-  const Feeds feeds = {{samples, made_up}, {labels, made_up_labels(answers, model.classes)}};
-  double last_loss = 0;
-  const auto timed_step = [&] {
-    const auto start = Clock::now();
-    last_loss = session.run({loss, train_op}, feeds)[0].value<float>();
-    return Milliseconds(Clock::now() - start).count();
-  };
-  const double first_loss = (timed_step(), last_loss);
-  std::vector<double> times;
-  for (int i = 0; i < kWarmUpSteps; ++i) times.push_back(timed_step());
-  std::nth_element(times.begin(), times.begin() + kWarmUpSteps / 2, times.end());
-  row.steps = steps_for(options.seconds, times[kWarmUpSteps / 2]);
-  times.clear();
-  for (std::int64_t i = 0; i < row.steps; ++i) times.push_back(timed_step());
-  // What is timed must be training: on one batch the loss falls.
-  if (!(last_loss < first_loss))
-    throw InternalError("{}: the loss went from {} to {}", name, first_loss, last_loss);
-  std::sort(times.begin(), times.end());
-  row.median_ms = times[times.size() / 2];
-  row.min_ms = times.front();
-  if (process().size > 1) {
-    overlap->watching = true;
-    for (int i = 0; i < kTracedSteps; ++i) timed_step();
-    row.reductions = reductions_of(overlap->steps, session.session());
-  }
-  return row;
+  feeds_ = {{samples, made_up}, {labels, made_up_labels(answers, model.classes)}};
+  timed_step();
+  first_loss_ = last_loss_;
+  std::vector<double> warming_up;
+  for (int i = 0; i < kWarmUpSteps; ++i) warming_up.push_back(timed_step());
+  expected_ms_ = median(warming_up);
 }
 
-void print(const Row& row, bool json) {
+double Training::timed_step() {
+  const auto start = Clock::now();
+  last_loss_ = session_->run(fetches_, feeds_)[0].value<float>();
+  return Milliseconds(Clock::now() - start).count();
+}
+
+double Training::run(double seconds) {
+  std::vector<double> times;
+  for (std::int64_t left = steps_for(seconds, expected_ms_); left > 0; --left) times.push_back(timed_step());
+  // What is timed must be training: on one batch the loss falls.
+  if (!(last_loss_ < first_loss_))
+    throw InternalError("{}: the loss went from {} to {}", name_, first_loss_, last_loss_);
+  times_.insert(times_.end(), times.begin(), times.end());
+  return expected_ms_ = median(times);
+}
+
+std::vector<double> Training::times() const {
+  std::vector<double> sorted = times_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+Reductions Training::reductions() {
+  overlap_->watching = true;
+  for (int i = 0; i < kTracedSteps; ++i) timed_step();
+  return reductions_of(overlap_->steps, session_->session());
+}
+
+// One peer beside kolo, round by round.
+struct Comparison {
+  std::string command = {};
+  PeerRow row = {};  // the medians' median, the least minimum, the largest memory
+  std::vector<double> ms = {}, ratios = {};
+};
+
+void compare(Comparison& with, const Training& kolo, double kolo_ms, double seconds) {
+  const PeerRow row = run_peer(with.command, kolo.name(), seconds);
+  if (process().rank != 0) return;
+  const auto work = [](std::int64_t params, int ranks, int threads, std::int64_t batch) {
+    return fmt::format("{} parameters on {} ranks x {} threads with batches of {}", params, ranks, threads,
+                       batch);
+  };
+  const std::string own = work(kolo.params(), process().size, kolo.threads(), kolo.batch()),
+                    others = work(row.params, row.ranks, row.threads, row.batch);
+  if (row.model != kolo.name() || own != others)
+    throw FailedPreconditionError(
+        "--against: \"{}\" trained {}: {}; kolo trains {}: {}; both must be the same", with.command,
+        row.model, others, kolo.name(), own);
+  with.ms.push_back(row.ms);
+  with.ratios.push_back(row.ms / kolo_ms);
+  const double min_ms = with.ms.size() == 1 ? row.min_ms : std::min(with.row.min_ms, row.min_ms);
+  const std::int64_t peak_mib = std::max(with.row.peak_mib, row.peak_mib);
+  with.row = row;
+  with.row.min_ms = min_ms;
+  with.row.peak_mib = peak_mib;
+}
+
+double rounded(double value, double digits = 1e3) { return std::round(value * digits) / digits; }
+
+void print(const Training& kolo, const Reductions& reductions, bool json) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const int ranks = process().size;
-  const double rate = static_cast<double>(ranks * row.batch) / row.median_ms * 1e3;
+  const std::vector<double> times = kolo.times();
+  const double median_ms = times[times.size() / 2], min_ms = times.front();
+  const double rate = static_cast<double>(ranks * kolo.batch()) / median_ms * 1e3;
   const std::int64_t peak_mib = usage.ru_maxrss / 1024;
   if (json) {
-    nlohmann::ordered_json line{{"model", row.model},
-                                {"params", row.params},
+    nlohmann::ordered_json line{{"model", kolo.name()},
+                                {"params", kolo.params()},
                                 {"ranks", ranks},
-                                {"threads", row.threads},
-                                {"batch", row.batch},
-                                {"ms", std::round(row.median_ms * 1e3) / 1e3},
-                                {"min_ms", std::round(row.min_ms * 1e3) / 1e3},
-                                {"samples_per_s", std::round(rate * 10) / 10},
-                                {"steps", row.steps},
+                                {"threads", kolo.threads()},
+                                {"batch", kolo.batch()},
+                                {"ms", rounded(median_ms)},
+                                {"min_ms", rounded(min_ms)},
+                                {"samples_per_s", rounded(rate, 10)},
+                                {"steps", times.size()},
                                 {"peak_mib", peak_mib}};
     if (ranks > 1) {
-      line["reduce_ms"] = std::round(row.reductions.ms * 1e3) / 1e3;
-      line["hidden_share"] = std::round(row.reductions.hidden_share * 1e3) / 1e3;
-      line["extra_exchanges"] = row.reductions.extra_exchanges;
+      line["reduce_ms"] = rounded(reductions.ms);
+      line["hidden_share"] = rounded(reductions.hidden_share);
+      line["extra_exchanges"] = reductions.extra_exchanges;
     }
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print(
         "{:<8} {:>9} parameters  {} ranks x {} threads  batch {:>3}  {:8.3f} ms (min {:.3f})  {:8.1f} "
         "samples/s  {} MiB",
-        row.model, row.params, ranks, row.threads, row.batch, row.median_ms, row.min_ms, rate, peak_mib);
+        kolo.name(), kolo.params(), ranks, kolo.threads(), kolo.batch(), median_ms, min_ms, rate, peak_mib);
     if (ranks > 1)
-      fmt::print("  reductions {:.3f} ms, {:.0f} % hidden", row.reductions.ms,
-                 100 * row.reductions.hidden_share);
+      fmt::print("  reductions {:.3f} ms, {:.0f} % hidden", reductions.ms, 100 * reductions.hidden_share);
     fmt::print("\n");
   }
   std::fflush(stdout);
 }
 
+void print(const Comparison& peer, double kolo_ms, bool json) {
+  const double ms = median(peer.ms), ratio = ms / kolo_ms;
+  const auto [low, high] = std::minmax_element(peer.ratios.begin(), peer.ratios.end());
+  if (json) {
+    const nlohmann::ordered_json line{{"model", peer.row.model},
+                                      {"peer", peer.command},
+                                      {"ms", rounded(ms)},
+                                      {"min_ms", rounded(peer.row.min_ms)},
+                                      {"peak_mib", peer.row.peak_mib},
+                                      {"rounds", peer.ratios.size()},
+                                      {"ratio", rounded(ratio)},
+                                      {"least_ratio", rounded(*low)},
+                                      {"largest_ratio", rounded(*high)}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print(
+        "{:<8} kolo is {:.2f} times as fast ({:.2f} to {:.2f} in {} rounds) as {:8.3f} ms (min {:.3f})  {} "
+        "MiB  {}\n",
+        peer.row.model, ratio, *low, *high, peer.ratios.size(), ms, peer.row.min_ms, peer.row.peak_mib,
+        peer.command);
+  }
+  std::fflush(stdout);
+}
+
+void measure(const std::string& model, const TrainBenchOptions& options) {
+  Training kolo(model, options);
+  std::vector<Comparison> peers;
+  for (const std::string& command : options.against) peers.push_back({.command = command});
+  std::vector<double> medians;
+  for (int round = 0; round < (peers.empty() ? 1 : options.rounds); ++round) {
+    medians.push_back(kolo.run(options.seconds));
+    for (Comparison& peer : peers) compare(peer, kolo, medians.back(), options.seconds);
+  }
+  const Reductions reductions = process().size > 1 ? kolo.reductions() : Reductions{};
+  if (process().rank != 0) return;
+  print(kolo, reductions, options.json);
+  for (const Comparison& peer : peers) print(peer, median(medians), options.json);
+}
+
 }  // namespace
 
 void train_bench(const TrainBenchOptions& options) {
-  for (const std::string& model : options.models) {
-    const Row row = measure(model, options);
-    if (process().rank == 0) print(row, options.json);
-  }
+  for (const std::string& model : options.models) measure(model, options);
 }
 
 }  // namespace kolo::bench

@@ -9,16 +9,21 @@ namespace kolo::bench {
 struct TrainBenchOptions {
   std::vector<std::string> models;
   int threads = 0;          // as kolo-train's --threads
-  double seconds = 8;       // for each model, after warming up
+  double seconds = 8;       // for each model and round, after warming up
   int optimizer_level = 1;  // of the graph: 0 or 1
   std::string optimizer = "momentum";
-  bool sharded = false;  // DistributedOptimizerOptions::sharded
+  bool sharded = false;              // DistributedOptimizerOptions::sharded
+  std::vector<std::string> against;  // peers' commands, as run_peer (peer.h) takes them
+  int rounds = 5;                    // with peers: each is measured so often, in turns
   bool json = false;
 };
 
 /// Forward, loss, backward and update, by SGD with momentum unless another optimizer is named, on one batch
 /// of made-up samples: mlp 128 of them a rank, resnet50 8, vgg16 4, gpt 16, others 64, as the PyTorch program
-/// that it is compared with does. All ranks call it together; rank 0 prints a row for each model.
+/// that it is compared with does. All ranks call it together; rank 0 prints a row for each model, and behind
+/// it one for each peer: the peer's median over kolo's (above 1: kolo is faster), each the median of its
+/// rounds' medians, and the least and largest of the rounds' own ratios. Throws FailedPreconditionError where
+/// a peer fails or does other work.
 void train_bench(const TrainBenchOptions& options);
 
 }  // namespace kolo::bench

@@ -1,11 +1,10 @@
 #include <kolo/models/gpt.h>
 
-#include <cmath>
-#include <limits>
 #include <string>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/activations.h>
+#include <kolo/core/ops/attention.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/linalg.h>
@@ -40,28 +39,11 @@ Output linear(const Scope& s, Output x, std::int64_t units, const std::string& n
                   Variable(scope.named("b"), zeros(scope.named("b/initial_value"), DType::f32, {units})));
 }
 
-// 0 where a place may look at another one, else −∞.
-Output causal_mask(const Scope& s, std::int64_t places) {
-  Tensor mask = Tensor::zeros(DType::f32, {places, places});
-  for (std::int64_t i = 0; i < places; ++i)
-    for (std::int64_t j = i + 1; j < places; ++j)
-      mask.data<float>()[i * places + j] = -std::numeric_limits<float>::infinity();
-  return constant(s.named("causal_mask"), std::move(mask));
-}
-
 // x [N·T, width], normalized → the same, each place a mean of those before it.
-Output attention(const Scope& s, Output x, Output mask, const GptOptions& options) {
-  const std::int64_t places = mask.shape().dim(0), size = options.width / options.heads;
-  Output mixed = linear(s, x, 3 * options.width, "qkv");
-  mixed = reshape(s, mixed, {-1, places, 3, options.heads, size});
-  const Outputs parts = split(s, transpose(s, mixed, {2, 0, 3, 1, 4}), 3);  // of [3, N, heads, T, size]
-  const auto head = [&](int i) {
-    return reshape(s, parts[static_cast<std::size_t>(i)], {-1, options.heads, places, size});
-  };
-  const Output scale = constant(s, static_cast<float>(1 / std::sqrt(static_cast<double>(size))));
-  const Output scores = mul(s, batch_matmul(s, head(0), head(1), {.transpose_b = true}), scale);
-  const Output seen = batch_matmul(s, softmax(s, add(s, scores, mask)), head(2));
-  return linear(s, reshape(s, transpose(s, seen, {0, 2, 1, 3}), {-1, options.width}), options.width, "out");
+Output attention(const Scope& s, Output x, std::int64_t places, const GptOptions& options) {
+  const Output qkv = reshape(s, linear(s, x, 3 * options.width, "qkv"), {-1, places, 3 * options.width});
+  const Output seen = self_attention(s, qkv, {.heads = options.heads, .causal = true});
+  return linear(s, reshape(s, seen, {-1, options.width}), options.width, "out");
 }
 
 void check(const Output& tokens, const GptOptions& options) {
@@ -84,10 +66,9 @@ Output gpt(Scope& s, Output tokens, const GptOptions& options) {
   const std::int64_t places = tokens.shape().dim(1), width = options.width;
   const Output of_tokens = gather(s, normal(s, "tokens/w", {options.vocabulary, width}), tokens);
   Output h = reshape(s, add(s, of_tokens, normal(s, "places/w", {places, width})), {-1, width});
-  const Output mask = causal_mask(s, places);
   for (std::int64_t i = 1; i <= options.layers; ++i) {
     const Scope block = s.name_scope("block" + std::to_string(i));
-    h = add(block, h, attention(block, layer_norm(block, h, "norm1"), mask, options));
+    h = add(block, h, attention(block, layer_norm(block, h, "norm1"), places, options));
     const Output wide = gelu(block, linear(block, layer_norm(block, h, "norm2"), 4 * width, "up"));
     h = add(block, h, linear(block, wide, width, "down"));
   }

@@ -1,6 +1,8 @@
 #include <kolo/optimizer/sync_replicas_optimizer.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -20,9 +22,12 @@ struct SyncReplicasOptimizer::Nodes {
   FIFOQueue tokens;
   Variable global_step;
   Variable local_step;
+  Variable local_generation;  // of the resets that came before this worker's initialization
+  Variable last_token;
+  Output next_generation;
   std::vector<Operation> resets;  // of what an earlier chief has left
   Operation chief_init;
-  Operation local_step_init;
+  Operation local_init;
   Operation update;
   Operation close;
 };
@@ -31,6 +36,8 @@ namespace {
 
 constexpr char kTokens[] = "sync_token_q";
 constexpr char kLocalStep[] = "sync_rep_local_step";
+constexpr char kLocalGeneration[] = "sync_rep_local_generation";
+constexpr char kLastToken[] = "sync_rep_last_token";
 
 // Accumulators and queues lie on hosts: on the CPU of the task that the variable was asked to be on.
 Scope beside(Graph& graph, const Variable& variable) {
@@ -51,10 +58,18 @@ Output repeated_step(const Scope& s, const Variable& global_step, const std::vec
   return add(s, zeros(s, DType::i64, {count}), now);
 }
 
+Output number(const Scope& s, std::int64_t value) { return constant(s, Tensor::scalar(value)); }
+
+// A local number, on the task of the session's master.
+Variable local_number(const Scope& s, const std::string& name) {
+  return Variable(s.named(name), number(s.named(name + "/initial_value"), 0),
+                  {.trainable = false, .local = true});
+}
+
 template <typename Accumulator>
-void add_resets(const Scope& s, const Accumulator& accumulator, Output global_step,
+void add_resets(const Scope& s, const Accumulator& accumulator, Output global_step, Output generation,
                 std::vector<Operation>& resets) {
-  const Operation emptied = reset_accumulator(s, accumulator);
+  const Operation emptied = reset_accumulator(s, accumulator, generation);
   resets.push_back(set_global_step(s.control_dependencies({emptied}), accumulator, global_step));
 }
 
@@ -109,28 +124,41 @@ Operation SyncReplicasOptimizer::apply_gradients(Scope& s, std::span<const Gradi
                                        FIFOQueue(beside(graph, step).named(kTokens), {DType::i64},
                                                  {.shapes = {Shape()}, .shared_name = kTokens}),
                                        step);
-  nodes->local_step = Variable(
-      top.named(kLocalStep),
-      constant(top.named(std::string(kLocalStep) + "/initial_value"), Tensor::scalar<std::int64_t>(0)),
-      {.trainable = false, .local = true});
+  nodes->local_step = local_number(top, kLocalStep);
+  nodes->local_generation = local_number(top, kLocalGeneration);
+  nodes->last_token = local_number(top, kLastToken);
+  const Scope chief = s.without_control_dependencies().name_scope("sync_replicas_chief");
+  nodes->next_generation = add(chief, queue_generation(chief, nodes->tokens), number(chief, 1));
 
   const Scope worker = s.name_scope("sync_replicas");
   std::vector<GradientPair> means;
   std::vector<Operation> pushes;
   for (const GradientPair& pair : gradients) {
-    if (pair.gradient) pushes.push_back(add_push(worker, pair, nodes->local_step.read(), *nodes, means));
+    if (pair.gradient) pushes.push_back(add_push(worker, pair, *nodes, means));
     else means.push_back(pair);
   }
-  const Output token = dequeue(worker.control_dependencies(pushes), nodes->tokens)[0];
-  const Operation taken = assign(worker.named("train"), nodes->local_step, token).node;
-  add_update(s.without_control_dependencies(), means, options, *nodes);
+  const Operation taken = add_taken(worker.control_dependencies(pushes), *nodes);
+  add_update(s.without_control_dependencies(), chief, means, options, *nodes);
   nodes_ = std::move(nodes);
   return taken;
 }
 
+// A worker that took two tokens of one step would add two gradients to the next update, and another one, for
+// which no token was left, none. Where an update has as many gradients as there are workers, or fewer, each
+// takes one token of each step: those of the step that it has had it leaves to the others. A worker that is
+// new takes one of the present step.
+Operation SyncReplicasOptimizer::add_taken(const Scope& s, const Nodes& nodes) const {
+  const bool one_each = total_num_replicas_ >= replicas_to_aggregate_;
+  const Output than =
+      one_each ? nodes.last_token.read() : number(s, std::numeric_limits<std::int64_t>::min());
+  const Output token = dequeue_greater(s, nodes.tokens, than, nodes.local_generation.read());
+  return group(s.named("train"),
+               {assign(s, nodes.local_step, token).node, assign(s, nodes.last_token, token).node});
+}
+
 // Adds the pair with the mean of all workers' gradients to `means`.
-Operation SyncReplicasOptimizer::add_push(const Scope& s, const GradientPair& pair, Output local_step,
-                                          Nodes& nodes, std::vector<GradientPair>& means) const {
+Operation SyncReplicasOptimizer::add_push(const Scope& s, const GradientPair& pair, Nodes& nodes,
+                                          std::vector<GradientPair>& means) const {
   const Variable& variable = pair.variable;
   const Scope there = beside(s.graph(), variable);
   const Scope named = there.named(variable.name() + "/grad_accum");
@@ -138,31 +166,43 @@ Operation SyncReplicasOptimizer::add_push(const Scope& s, const GradientPair& pa
   const Output step = as_i64(there, nodes.global_step.read());
   if (const auto slices = indexed_slices(pair.gradient)) {
     const SparseConditionalAccumulator sum(named, variable.dtype(), variable.shape(), options);
-    add_resets(there, sum, step, nodes.resets);
+    add_resets(there, sum, step, nodes.next_generation, nodes.resets);
     means.push_back({to_dense(there, take_grad(there, sum, replicas_to_aggregate_)), variable});
-    return apply_grad(s, sum, *slices, local_step);
+    return apply_grad(s, sum, *slices, nodes.local_step.read(), nodes.local_generation.read());
   }
   const ConditionalAccumulator sum(named, variable.dtype(), variable.shape(), options);
-  add_resets(there, sum, step, nodes.resets);
+  add_resets(there, sum, step, nodes.next_generation, nodes.resets);
   means.push_back({take_grad(there, sum, replicas_to_aggregate_), variable});
-  return apply_grad(s, sum, pair.gradient, local_step);
+  return apply_grad(s, sum, pair.gradient, nodes.local_step.read(), nodes.local_generation.read());
 }
 
-void SyncReplicasOptimizer::add_update(const Scope& s, std::span<const GradientPair> means,
-                                       const ApplyOptions& options, Nodes& nodes) {
+void SyncReplicasOptimizer::add_update(const Scope& s, const Scope& chief,
+                                       std::span<const GradientPair> means, const ApplyOptions& options,
+                                       Nodes& nodes) {
   Scope as_if_alone = s;  // so that nodes and slots are named as they are without replicas
   const Operation applied = inner_->apply_gradients(as_if_alone, means, options);
-  const Scope chief = s.name_scope("sync_replicas_chief");
   const int count = std::max(replicas_to_aggregate_, total_num_replicas_);
   nodes.update =
       enqueue_many(chief, nodes.tokens, {repeated_step(chief, nodes.global_step, {applied}, count)});
   nodes.close = close_queue(chief, nodes.tokens);
-  nodes.local_step_init = assign(chief, nodes.local_step, as_i64(chief, nodes.global_step.read())).node;
-  // Behind the accumulators: whoever waits for a token pushes anew when the queue is reset.
-  nodes.resets.push_back(reset_queue(chief.control_dependencies(nodes.resets), nodes.tokens,
-                                     std::string(kTokens) + " was reset by the chief"));
-  nodes.resets.push_back(nodes.local_step_init);
-  nodes.chief_init = group(chief.named("init"), nodes.resets);
+  // Who finds the new generation has found all accumulators and the step reset as well: the queue, which
+  // tells it, is the last. Whoever began before pushes or takes a token of an older one and begins anew.
+  const Operation reset =
+      reset_queue(chief.control_dependencies(nodes.resets), nodes.tokens,
+                  std::string(kTokens) + " was reset by the chief", nodes.next_generation);
+  nodes.local_init = add_local_init(chief, nodes);
+  nodes.chief_init =
+      group(chief.named("init"), {reset, add_local_init(chief.control_dependencies({reset}), nodes)});
+}
+
+// The step as it was not before the generation was told: a chief that begins anew may restore another one.
+Operation SyncReplicasOptimizer::add_local_init(const Scope& s, const Nodes& nodes) {
+  const Scope there = s.colocate_with(nodes.tokens.handle());
+  const Output generation = queue_generation(s, nodes.tokens);
+  const Output step =
+      as_i64(s, identity(there.control_dependencies({generation.node}), nodes.global_step.read()));
+  return group(s, {assign(s, nodes.local_generation, generation).node, assign(s, nodes.local_step, step).node,
+                   assign(s, nodes.last_token, add(s, step, number(s, -1))).node});
 }
 
 const SyncReplicasOptimizer::Nodes& SyncReplicasOptimizer::nodes() const {
@@ -171,7 +211,7 @@ const SyncReplicasOptimizer::Nodes& SyncReplicasOptimizer::nodes() const {
 }
 
 Operation SyncReplicasOptimizer::chief_init_op() const { return nodes().chief_init; }
-Operation SyncReplicasOptimizer::local_step_init_op() const { return nodes().local_step_init; }
+Operation SyncReplicasOptimizer::local_step_init_op() const { return nodes().local_init; }
 Operation SyncReplicasOptimizer::update_op() const { return nodes().update; }
 Operation SyncReplicasOptimizer::close_op() const { return nodes().close; }
 

@@ -22,13 +22,15 @@ struct SyncReplicasOptions {
 };
 
 /// TensorFlow 1's SyncReplicasOptimizer. For each variable an accumulator `<var>/grad_accum`, on the CPU of
-/// the variable's task; a queue of tokens `sync_token_q`, beside the global step; a local variable
-/// `sync_rep_local_step`, which is each worker's own. Workers all make the same graph.
+/// the variable's task; a queue of tokens `sync_token_q`, beside the global step; local variables
+/// `sync_rep_local_step`, `sync_rep_last_token` and `sync_rep_local_generation`, which are each worker's own.
+/// Workers all make the same graph.
 ///
 /// A worker's run adds its gradients, takes a token, and makes the token its local step. The chief's thread
 /// waits for `replicas_to_aggregate` gradients of every variable, applies their mean by the inner optimizer,
 /// counts the step and gives out tokens that bear it. Gradients of an older step are dropped: with fewer
-/// replicas to aggregate than there are, the rest are backups for slow ones.
+/// replicas to aggregate than there are, the rest are backups for slow ones. Unless there are more gradients
+/// to aggregate than replicas, a worker takes one token of each step, never a second one that is another's.
 class SyncReplicasOptimizer : public Optimizer {
  public:
   /// inner: its rule updates the variables. total_num_replicas: workers; 0: as many as are aggregated. Throws
@@ -51,8 +53,9 @@ class SyncReplicasOptimizer : public Optimizer {
   // What the hook runs, for who runs it without one. They throw FailedPreconditionError `Should be called
   // after apply_gradients().`, the tokens' `get_init_tokens_op() should be called after apply_gradients().`
 
-  /// Of the chief, before it begins: ends what is left of an earlier chief's time. Workers that wait for a
-  /// token end in AbortedError `sync_token_q was reset by the chief`, and begin anew.
+  /// Of the chief, before it begins: ends what is left of an earlier chief's time. Workers that began before
+  /// it end in AbortedError, `sync_token_q was reset by the chief` where they wait for a token, and begin
+  /// anew: none of their gradients counts twice, or is lost while they wait.
   Operation chief_init_op() const;
   /// Of the other workers.
   Operation local_step_init_op() const;
@@ -72,10 +75,12 @@ class SyncReplicasOptimizer : public Optimizer {
  private:
   struct Nodes;
   const Nodes& nodes() const;
-  Operation add_push(const Scope& s, const GradientPair& pair, Output local_step, Nodes& nodes,
+  Operation add_push(const Scope& s, const GradientPair& pair, Nodes& nodes,
                      std::vector<GradientPair>& means) const;
-  void add_update(const Scope& s, std::span<const GradientPair> means, const ApplyOptions& options,
-                  Nodes& nodes);
+  void add_update(const Scope& s, const Scope& chief, std::span<const GradientPair> means,
+                  const ApplyOptions& options, Nodes& nodes);
+  Operation add_taken(const Scope& s, const Nodes& nodes) const;
+  static Operation add_local_init(const Scope& s, const Nodes& nodes);
 
   std::unique_ptr<Optimizer> inner_;
   const int replicas_to_aggregate_;

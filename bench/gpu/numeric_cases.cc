@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <kolo/core/ops/activations.h>
+#include <kolo/core/ops/attention.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/debugging.h>
@@ -211,6 +212,12 @@ void add_norms(std::vector<Case>& cases) {
                      Judge::norms,
                      {{5, size}, {size}, {size}},
                      [](const Scope& s, const Outputs& x) { return layer_norm(s, x[0], x[1], x[2]); }});
+    cases.push_back({fmt::format("self_attention_{}", size),
+                     Judge::norms,
+                     {{1, 5, 3 * size}},
+                     [](const Scope& s, const Outputs& x) {
+                       return self_attention(s, x[0], {.heads = 1, .causal = true});
+                     }});
     const auto statistic = [](const Scope& s, const Outputs& x, double value) {
       return cast(s, fill(s, DType::f32, {3}, value), x[0].dtype());
     };

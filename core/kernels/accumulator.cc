@@ -164,12 +164,13 @@ void AccumulatorState::tell(const Finished& finished) {
   for (const auto& [taker, error] : finished) taker->finished(error);
 }
 
-void AccumulatorState::apply(const Gradient& gradient, std::int64_t local_step,
-                             const GradientSender& sender) {
+void AccumulatorState::apply(const Gradient& gradient, std::int64_t local_step, const GradientSender& sender,
+                             std::optional<std::int64_t> generation) {
   sum_->check(gradient);
   Finished finished;
   {
     MutexLock lock(mutex_);
+    if (generation.value_or(generation_) != generation_) std::rethrow_exception(was_reset());
     if (local_step < step_) {
       ++dropped_[sender];
       return;
@@ -215,8 +216,12 @@ void AccumulatorState::set_step(std::int64_t step) {
   step_ = step;
 }
 
-void AccumulatorState::reset() {
-  empty([this] { return std::make_exception_ptr(AbortedError("Accumulator '{}' was reset", name_)); });
+std::exception_ptr AccumulatorState::was_reset() const {
+  return std::make_exception_ptr(AbortedError("Accumulator '{}' was reset", name_));
+}
+
+void AccumulatorState::reset(std::optional<std::int64_t> generation) {
+  empty([this] { return was_reset(); }, generation);
 }
 
 void AccumulatorState::drop() {
@@ -240,10 +245,12 @@ std::string AccumulatorState::waits_in(const GradientTaker& taker, const std::ve
   return "";
 }
 
-void AccumulatorState::empty(const std::function<std::exception_ptr()>& error) {
+void AccumulatorState::empty(const std::function<std::exception_ptr()>& error,
+                             std::optional<std::int64_t> generation) {
   Finished finished;
   {
     MutexLock lock(mutex_);
+    generation_ = generation.value_or(generation_);
     for (const Take& take : takes_) finished.emplace_back(take.taker, error());
     takes_.clear();
     forget_gradients();

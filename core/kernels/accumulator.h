@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -74,15 +75,15 @@ class AccumulatorState final : public Contained {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  /// Throws as GradientSum::check.
-  void apply(const Gradient& gradient, std::int64_t local_step, const GradientSender& sender = {})
-      KOLO_EXCLUDES(mutex_);
+  /// Throws as GradientSum::check, and AbortedError for a generation that is not the accumulator's.
+  void apply(const Gradient& gradient, std::int64_t local_step, const GradientSender& sender = {},
+             std::optional<std::int64_t> generation = {}) KOLO_EXCLUDES(mutex_);
   void take(GradientTaker& taker, std::int64_t required) KOLO_EXCLUDES(mutex_);
   /// The taker's call, if it still waits, finishes with CancelledError.
   void cancel(GradientTaker& taker) KOLO_EXCLUDES(mutex_);
   void set_step(std::int64_t step) KOLO_EXCLUDES(mutex_);
   /// Takes that wait finish with AbortedError.
-  void reset() KOLO_EXCLUDES(mutex_);
+  void reset(std::optional<std::int64_t> generation = {}) KOLO_EXCLUDES(mutex_);
   std::int64_t num_accumulated() KOLO_EXCLUDES(mutex_);
   /// By sender; those of which none was dropped are not in it.
   std::map<GradientSender, std::int64_t> num_dropped() KOLO_EXCLUDES(mutex_);
@@ -99,7 +100,9 @@ class AccumulatorState final : public Contained {
   void serve(Finished& finished) KOLO_REQUIRES(mutex_);
   void give_mean(GradientTaker& taker) KOLO_REQUIRES(mutex_);
   void forget_gradients() KOLO_REQUIRES(mutex_);
-  void empty(const std::function<std::exception_ptr()>& error) KOLO_EXCLUDES(mutex_);
+  std::exception_ptr was_reset() const;
+  void empty(const std::function<std::exception_ptr()>& error, std::optional<std::int64_t> generation = {})
+      KOLO_EXCLUDES(mutex_);
 
   const std::string name_;
   const DType dtype_;
@@ -112,6 +115,7 @@ class AccumulatorState final : public Contained {
   std::int64_t count_ KOLO_GUARDED_BY(mutex_) = 0;
   std::set<GradientSender> senders_ KOLO_GUARDED_BY(mutex_);  // of those that are counted
   std::int64_t step_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::int64_t generation_ KOLO_GUARDED_BY(mutex_) = 0;
   std::map<GradientSender, std::int64_t> dropped_ KOLO_GUARDED_BY(mutex_);
   std::deque<Take> takes_ KOLO_GUARDED_BY(mutex_);
 };

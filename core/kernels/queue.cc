@@ -71,6 +71,18 @@ void QueueState::take(QueueClient& client, std::size_t count, bool exactly) {
   tell(finished);
 }
 
+void QueueState::take_greater(QueueClient& client, std::int64_t than, std::int64_t generation) {
+  Finished finished;
+  client.elements.clear();
+  {
+    MutexLock lock(mutex_);
+    if (generation != generation_) throw AbortedError("{}", reset_text_);
+    takes_.push_back({.client = &client, .count = 1, .exactly = true, .than = than});
+    move_all(finished);
+  }
+  tell(finished);
+}
+
 void QueueState::cancel(QueueClient& client) {
   Finished finished;
   {
@@ -106,11 +118,30 @@ void QueueState::close(bool cancel_pending_puts) {
   tell(finished);
 }
 
-void QueueState::reset(const std::string& text) {
-  empty([&](const char*) { return std::make_exception_ptr(AbortedError("{}", text)); });
+void QueueState::reset(const std::string& text, std::optional<std::int64_t> generation) {
+  Finished finished;
+  {
+    MutexLock lock(mutex_);
+    generation_ = generation.value_or(generation_);
+    reset_text_ = text;
+    empty(finished, [&](const char*) { return std::make_exception_ptr(AbortedError("{}", text)); });
+  }
+  tell(finished);
 }
 
-void QueueState::drop() { empty(cancelled); }
+std::int64_t QueueState::generation() {
+  MutexLock lock(mutex_);
+  return generation_;
+}
+
+void QueueState::drop() {
+  Finished finished;
+  {
+    MutexLock lock(mutex_);
+    empty(finished, cancelled);
+  }
+  tell(finished);
+}
 
 std::string QueueState::waits_in(const QueueClient& client) {
   MutexLock lock(mutex_);
@@ -123,18 +154,13 @@ std::string QueueState::waits_in(const QueueClient& client) {
   return "";
 }
 
-void QueueState::empty(const std::function<std::exception_ptr(const char* call)>& error) {
-  Finished finished;
-  {
-    MutexLock lock(mutex_);
-    for (QueueClient* client : puts_) finished.emplace_back(client, error("Enqueue"));
-    for (const Take& take : takes_) finished.emplace_back(take.client, error("Dequeue"));
-    puts_.clear();
-    takes_.clear();
-    elements_.clear();
-    closed_ = false;
-  }
-  tell(finished);
+void QueueState::empty(Finished& finished, const std::function<std::exception_ptr(const char* call)>& error) {
+  for (QueueClient* client : puts_) finished.emplace_back(client, error("Enqueue"));
+  for (const Take& take : takes_) finished.emplace_back(take.client, error("Dequeue"));
+  puts_.clear();
+  takes_.clear();
+  elements_.clear();
+  closed_ = false;
 }
 
 std::size_t QueueState::size() {
@@ -169,11 +195,36 @@ bool QueueState::move_in(Finished& finished) {
   return true;
 }
 
-// Elements for the first take, as far as there are any. What is still to be put in will come, even if the
-// queue is closed.
+// Elements for the first take that wants any, and for those before it that want none but greater ones.
 bool QueueState::move_out(Finished& finished) {
-  if (takes_.empty()) return false;
-  const Take take = takes_.front();
+  for (auto take = takes_.begin(); take != takes_.end(); ++take) {
+    if (!take->than) return move_out(take, finished);
+    if (move_greater_out(take, finished)) return true;
+  }
+  return false;
+}
+
+bool QueueState::move_greater_out(std::deque<Take>::iterator take, Finished& finished) {
+  const auto found = std::find_if(elements_.begin(), elements_.end(), [&](const QueueElement& element) {
+    return element.front().value<std::int64_t>() > *take->than;
+  });
+  std::exception_ptr error;
+  if (found != elements_.end()) {
+    take->client->elements.push_back(std::move(*found));
+    elements_.erase(found);
+  } else if (closed_ && puts_.empty()) {
+    error = insufficient(1);
+  } else {
+    return false;
+  }
+  finished.emplace_back(take->client, error);
+  takes_.erase(take);
+  return true;
+}
+
+// As far as there are any. What is still to be put in will come, even if the queue is closed.
+bool QueueState::move_out(std::deque<Take>::iterator first, Finished& finished) {
+  const Take take = *first;
   auto& taken = take.client->elements;
   bool moved = false;
   for (; taken.size() < take.count && !elements_.empty(); moved = true) {
@@ -185,13 +236,17 @@ bool QueueState::move_out(Finished& finished) {
   std::exception_ptr error;
   if (!is_complete && (take.exactly || taken.empty())) {
     give_back(*take.client);
-    error = std::make_exception_ptr(OutOfRangeError(
-        "FIFOQueue '{}' is closed and has insufficient elements (requested {}, current size {})", name_,
-        take.count, elements_.size()));
+    error = insufficient(take.count);
   }
-  takes_.pop_front();
+  takes_.erase(first);
   finished.emplace_back(take.client, error);
   return true;
+}
+
+std::exception_ptr QueueState::insufficient(std::size_t requested) const {
+  return std::make_exception_ptr(OutOfRangeError(
+      "FIFOQueue '{}' is closed and has insufficient elements (requested {}, current size {})", name_,
+      requested, elements_.size()));
 }
 
 bool QueueState::has_room() const {

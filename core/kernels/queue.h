@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,7 @@ class QueueClient {
 };
 
 /// Any thread; calls return at once. Puts wait in one line, takes in another: only the first of a line moves
-/// elements.
+/// elements, but for takes that pass over some.
 class QueueState final : public Contained {
  public:
   /// capacity: −1 for any number of elements.
@@ -47,13 +48,17 @@ class QueueState final : public Contained {
   void put(QueueClient& client) KOLO_EXCLUDES(mutex_);
   /// exactly: else a closed queue gives what is left, at least one.
   void take(QueueClient& client, std::size_t count, bool exactly) KOLO_EXCLUDES(mutex_);
+  /// Of a queue of numbers: the first that is greater. Who stands behind it does not wait for it. Throws
+  /// AbortedError with the text of the last reset for a generation that is not the queue's.
+  void take_greater(QueueClient& client, std::int64_t than, std::int64_t generation) KOLO_EXCLUDES(mutex_);
   /// The client's call, if it is still under way, finishes with CancelledError. What it had taken is in front
   /// again, what it had put in stays.
   void cancel(QueueClient& client) KOLO_EXCLUDES(mutex_);
   /// Throws AbortedError the second time.
   void close(bool cancel_pending_puts) KOLO_EXCLUDES(mutex_);
-  /// As it was when it was made; calls that wait finish with AbortedError.
-  void reset(const std::string& text) KOLO_EXCLUDES(mutex_);
+  /// As it was when it was made, but for its generation; calls that wait finish with AbortedError.
+  void reset(const std::string& text, std::optional<std::int64_t> generation = {}) KOLO_EXCLUDES(mutex_);
+  std::int64_t generation() KOLO_EXCLUDES(mutex_);
   std::size_t size() KOLO_EXCLUDES(mutex_);
   bool is_closed() KOLO_EXCLUDES(mutex_);
 
@@ -62,15 +67,20 @@ class QueueState final : public Contained {
     QueueClient* client;
     std::size_t count;
     bool exactly;
+    std::optional<std::int64_t> than = {};
   };
   // Told when the lock is free again.
   using Finished = std::vector<std::pair<QueueClient*, std::exception_ptr>>;
   static void tell(const Finished& finished);
 
-  void empty(const std::function<std::exception_ptr(const char* call)>& error) KOLO_EXCLUDES(mutex_);
+  void empty(Finished& finished, const std::function<std::exception_ptr(const char* call)>& error)
+      KOLO_REQUIRES(mutex_);
   void move_all(Finished& finished) KOLO_REQUIRES(mutex_);
   bool move_in(Finished& finished) KOLO_REQUIRES(mutex_);
   bool move_out(Finished& finished) KOLO_REQUIRES(mutex_);
+  bool move_out(std::deque<Take>::iterator take, Finished& finished) KOLO_REQUIRES(mutex_);
+  bool move_greater_out(std::deque<Take>::iterator take, Finished& finished) KOLO_REQUIRES(mutex_);
+  std::exception_ptr insufficient(std::size_t requested) const KOLO_REQUIRES(mutex_);
   bool has_room() const KOLO_REQUIRES(mutex_);
   void give_back(QueueClient& client) KOLO_REQUIRES(mutex_);
 
@@ -82,6 +92,8 @@ class QueueState final : public Contained {
   std::deque<QueueClient*> puts_ KOLO_GUARDED_BY(mutex_);
   std::deque<Take> takes_ KOLO_GUARDED_BY(mutex_);
   bool closed_ KOLO_GUARDED_BY(mutex_) = false;
+  std::int64_t generation_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::string reset_text_ KOLO_GUARDED_BY(mutex_);  // of the last reset
 };
 
 }  // namespace kolo::detail

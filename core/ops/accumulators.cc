@@ -53,18 +53,32 @@ void check_step(const ShapeContext& c) {
     throw InvalidArgumentError("the step has the shape {}; it must be a scalar", c.input(1));
 }
 
+// Input `i`, if there is one, and none behind it.
+void check_generation(const ShapeContext& c, int i) {
+  if (c.num_inputs() > i + 1 || (c.num_inputs() == i + 1 && !c.input(i).is_compatible_with(Shape())))
+    throw InvalidArgumentError("the generation of an accumulator must be one scalar");
+}
+
 // sender: the task of the session's master, which fills it in; "" in local sessions.
 const RegisterOp apply_op(on({kDense}, "AccumulatorApplyGradient")
                               .input("local_step", {DType::i64})
                               .input("gradient", kTypes)
+                              .variadic("generation", {DType::i64})
                               .attr("sender", "")
-                              .shape(check_step));
+                              .shape([](ShapeContext& c) {
+                                check_step(c);
+                                check_generation(c, 3);
+                              }));
 const RegisterOp sparse_apply_op(on({kSparse}, "SparseAccumulatorApplyGradient")
                                      .input("local_step", {DType::i64})
                                      .input("indices", {DType::i32, DType::i64})
                                      .input("values", kTypes)
+                                     .variadic("generation", {DType::i64})
                                      .attr("sender", "")
-                                     .shape(check_step));
+                                     .shape([](ShapeContext& c) {
+                                       check_step(c);
+                                       check_generation(c, 4);
+                                     }));
 
 void check_required(const ShapeContext& c) {
   const auto required = c.attr<std::int64_t>("num_required");
@@ -97,7 +111,10 @@ const RegisterOp sparse_take_op(on({kSparse}, "SparseAccumulatorTakeGradient")
 
 const RegisterOp set_step_op(
     on({kDense, kSparse}, "AccumulatorSetGlobalStep").input("new_step", {DType::i64}).shape(check_step));
-const RegisterOp reset_op(on({kDense, kSparse}, "AccumulatorReset"));
+const RegisterOp reset_op(
+    on({kDense, kSparse}, "AccumulatorReset").variadic("generation", {DType::i64}).shape([](ShapeContext& c) {
+      check_generation(c, 1);
+    }));
 const RegisterOp num_accumulated_op(
     on({kDense, kSparse}, "AccumulatorNumAccumulated").output("count", DType::i32));
 const RegisterOp num_dropped_op(on({kDense, kSparse}, "AccumulatorNumDropped").output("count", DType::i64));
@@ -115,6 +132,11 @@ Operation on_accumulator(const Scope& s, const char* op, const Accumulator& accu
                          AttrMap attrs = {}) {
   inputs.insert(inputs.begin(), accumulator.handle());
   return s.colocate_with(accumulator.handle()).add(op, inputs, std::move(attrs));
+}
+
+Outputs with_generation(Outputs inputs, const Output& generation) {
+  if (generation) inputs.push_back(generation);
+  return inputs;
 }
 
 Operation add_take(const Scope& s, const char* op, const Accumulator& accumulator, std::int64_t n) {
@@ -143,17 +165,18 @@ SparseConditionalAccumulator::SparseConditionalAccumulator(const Scope& s, DType
     : Accumulator(s, kSparse, dtype, std::move(shape), std::move(options)) {}
 
 Operation apply_grad(const Scope& s, const ConditionalAccumulator& accumulator, Output gradient,
-                     Output local_step) {
+                     Output local_step, Output generation) {
   check_gradient(accumulator.dtype(), accumulator.shape(), gradient);
-  return on_accumulator(s, "AccumulatorApplyGradient", accumulator, {local_step, gradient});
+  return on_accumulator(s, "AccumulatorApplyGradient", accumulator,
+                        with_generation({local_step, gradient}, generation));
 }
 
 Operation apply_grad(const Scope& s, const SparseConditionalAccumulator& accumulator,
-                     const IndexedSlices& gradient, Output local_step) {
+                     const IndexedSlices& gradient, Output local_step, Output generation) {
   const Shape rows = accumulator.shape().with_dim(0, -1);
   check_gradient(accumulator.dtype(), rows, gradient.values);
   return on_accumulator(s, "SparseAccumulatorApplyGradient", accumulator,
-                        {local_step, gradient.indices, gradient.values});
+                        with_generation({local_step, gradient.indices, gradient.values}, generation));
 }
 
 Output take_grad(const Scope& s, const ConditionalAccumulator& accumulator, std::int64_t n) {
@@ -168,8 +191,8 @@ IndexedSlices take_grad(const Scope& s, const SparseConditionalAccumulator& accu
 Operation set_global_step(const Scope& s, const Accumulator& accumulator, Output step) {
   return on_accumulator(s, "AccumulatorSetGlobalStep", accumulator, {step});
 }
-Operation reset_accumulator(const Scope& s, const Accumulator& accumulator) {
-  return on_accumulator(s, "AccumulatorReset", accumulator);
+Operation reset_accumulator(const Scope& s, const Accumulator& accumulator, Output generation) {
+  return on_accumulator(s, "AccumulatorReset", accumulator, with_generation({}, generation));
 }
 Output num_accumulated(const Scope& s, const Accumulator& accumulator) {
   return on_accumulator(s, "AccumulatorNumAccumulated", accumulator);

@@ -50,12 +50,14 @@ class SparseConditionalAccumulator : public Accumulator {
 };
 
 /// Adds a gradient; without a word it is dropped where local_step, an i64, is less than the accumulator's
-/// step. Throw InvalidArgumentError `Shape mismatch: expected <s>, got <t>`, here or in the run; of rows also
-/// `Index <i> at offset <o> in indices is out of range`. A row that one gradient lists twice is their sum.
+/// step. generation: an i64; where it is not the accumulator's (reset_accumulator) the run throws
+/// AbortedError `Accumulator '<a>' was reset`. Throw InvalidArgumentError `Shape mismatch: expected <s>, got
+/// <t>`, here or in the run; of rows also `Index <i> at offset <o> in indices is out of range`. A row that
+/// one gradient lists twice is their sum.
 Operation apply_grad(const Scope& s, const ConditionalAccumulator& accumulator, Output gradient,
-                     Output local_step);
+                     Output local_step, Output generation = {});
 Operation apply_grad(const Scope& s, const SparseConditionalAccumulator& accumulator,
-                     const IndexedSlices& gradient, Output local_step);
+                     const IndexedSlices& gradient, Output local_step, Output generation = {});
 
 /// Waits until there are `n` gradients or more, in the order in which those came who wait, and holds no
 /// thread meanwhile; then takes the mean of all that there are, empties the accumulator and adds one to its
@@ -67,8 +69,8 @@ IndexedSlices take_grad(const Scope& s, const SparseConditionalAccumulator& accu
 /// Sets the accumulator's step to an i64; warns where it goes back.
 Operation set_global_step(const Scope& s, const Accumulator& accumulator, Output step);
 /// Forgets the gradients that there are, not the step; who waits for them ends in AbortedError `Accumulator
-/// '<a>' was reset`.
-Operation reset_accumulator(const Scope& s, const Accumulator& accumulator);
+/// '<a>' was reset`. generation: an i64, from then on the accumulator's, which is 0 at first.
+Operation reset_accumulator(const Scope& s, const Accumulator& accumulator, Output generation = {});
 /// Gradients in the sum: an i32.
 Output num_accumulated(const Scope& s, const Accumulator& accumulator);
 /// Gradients that came too late, of all senders: an i64.

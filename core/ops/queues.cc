@@ -43,6 +43,10 @@ ElementSpec element_spec(const std::vector<std::string>& component_types,
   return spec;
 }
 
+bool holds_numbers(const ElementSpec& spec) {
+  return spec == ElementSpec{.types = {DType::i64}, .shapes = {Shape()}};
+}
+
 void check_tuple(const ElementSpec& spec, const std::vector<DType>& types, const std::vector<Shape>& shapes,
                  bool many) {
   if (types.size() != spec.types.size())
@@ -110,6 +114,13 @@ const RegisterOp fifo_queue_op(
 const RegisterOp enqueue_op(on_queue("QueueEnqueue").variadic("components", {}, true));
 const RegisterOp enqueue_many_op(on_queue("QueueEnqueueMany").variadic("components", {}, true));
 
+// What stands behind the handle.
+void check_scalars(const ShapeContext& c) {
+  for (int i = 1; i < c.num_inputs(); ++i)
+    if (!c.input(i).is_compatible_with(Shape()))
+      throw InvalidArgumentError("input {} has the shape {}; it must be a scalar", i, c.input(i));
+}
+
 const RegisterOp dequeue_op(with_elements(on_queue("QueueDequeue"))
                                 .output("components", "component_types")
                                 .shape([](ShapeContext& c) {
@@ -133,6 +144,17 @@ void set_rows(ShapeContext& c, const char* op, bool exactly) {
   }
 }
 
+const RegisterOp dequeue_greater_op(with_elements(on_queue("QueueDequeueGreater"))
+                                        .input("than", {DType::i64})
+                                        .input("generation", {DType::i64})
+                                        .output("number", DType::i64)
+                                        .shape([](ShapeContext& c) {
+                                          check_scalars(c);
+                                          if (!detail::holds_numbers(spec_of(c)))
+                                            throw InvalidArgumentError(
+                                                "the elements of the queue must each be one i64 scalar");
+                                          c.set_output(0, Shape());
+                                        }));
 const RegisterOp dequeue_many_op(with_elements(on_queue("QueueDequeueMany"))
                                      .required_attr("n", 0)
                                      .output("components", "component_types")
@@ -143,7 +165,17 @@ const RegisterOp dequeue_up_to_op(with_elements(on_queue("QueueDequeueUpTo"))
                                       .shape([](ShapeContext& c) { set_rows(c, "DequeueUpToOp", false); }));
 
 const RegisterOp close_op(on_queue("QueueClose").attr("cancel_pending_enqueues", false));
-const RegisterOp reset_op(on_queue("QueueReset").required_attr("text", ""));
+// generation: at most one.
+const RegisterOp reset_op(on_queue("QueueReset")
+                              .variadic("generation", {DType::i64})
+                              .required_attr("text", "")
+                              .shape([](ShapeContext& c) {
+                                check_scalars(c);
+                                if (c.num_inputs() > 2)
+                                  throw InvalidArgumentError("a queue is reset to {} generations",
+                                                             c.num_inputs() - 1);
+                              }));
+const RegisterOp generation_op(on_queue("QueueGeneration").output("generation", DType::i64));
 const RegisterOp size_op(on_queue("QueueSize").output("size", DType::i32));
 const RegisterOp is_closed_op(on_queue("QueueIsClosed").output("is_closed", DType::boolean));
 
@@ -189,6 +221,13 @@ Operation enqueue_many(const Scope& s, const FIFOQueue& queue, const Outputs& co
   return add_enqueue(s, "QueueEnqueueMany", queue, components, true);
 }
 Outputs dequeue(const Scope& s, const FIFOQueue& queue) { return add_dequeue(s, "QueueDequeue", queue, {}); }
+Output dequeue_greater(const Scope& s, const FIFOQueue& queue, Output than, Output generation) {
+  if (!detail::holds_numbers({queue.types(), queue.shapes()}))
+    throw InvalidArgumentError("dequeue_greater: {} is not a queue of i64 scalars", queue.name());
+  return s.colocate_with(queue.handle())
+      .add("QueueDequeueGreater", {queue.handle(), than, generation},
+           detail::attrs_of({queue.types(), queue.shapes()}));
+}
 Outputs dequeue_many(const Scope& s, const FIFOQueue& queue, std::int64_t n) {
   return add_dequeue(s, "QueueDequeueMany", queue, {{"n", n}});
 }
@@ -199,8 +238,13 @@ Operation close_queue(const Scope& s, const FIFOQueue& queue, bool cancel_pendin
   return s.colocate_with(queue.handle())
       .add("QueueClose", {queue.handle()}, {{"cancel_pending_enqueues", cancel_pending}});
 }
-Operation reset_queue(const Scope& s, const FIFOQueue& queue, const std::string& text) {
-  return s.colocate_with(queue.handle()).add("QueueReset", {queue.handle()}, {{"text", text}});
+Operation reset_queue(const Scope& s, const FIFOQueue& queue, const std::string& text, Output generation) {
+  Outputs inputs = {queue.handle()};
+  if (generation) inputs.push_back(generation);
+  return s.colocate_with(queue.handle()).add("QueueReset", inputs, {{"text", text}});
+}
+Output queue_generation(const Scope& s, const FIFOQueue& queue) {
+  return s.colocate_with(queue.handle()).add("QueueGeneration", {queue.handle()});
 }
 Output queue_size(const Scope& s, const FIFOQueue& queue) {
   return s.colocate_with(queue.handle()).add("QueueSize", {queue.handle()});

@@ -52,6 +52,11 @@ Operation enqueue_many(const Scope& s, const FIFOQueue& queue, const Outputs& co
 /// insufficient elements (requested <n>, current size <k>)`: then, and where the run ends before it has all
 /// that it asked for, the elements are at the front of the queue again.
 Outputs dequeue(const Scope& s, const FIFOQueue& queue);
+/// Of a queue of numbers, i64: takes the first that is greater than `than`, an i64, and passes over the
+/// others; waits for it, and lets those behind it have what it does not want. generation: an i64; where it is
+/// not the queue's (reset_queue) the run throws AbortedError with the text of the last reset. Throws
+/// InvalidArgumentError for other queues.
+Output dequeue_greater(const Scope& s, const FIFOQueue& queue, Output than, Output generation);
 /// Takes `n` elements, at least 0, and stacks them along a new first dimension. Throws InvalidArgumentError
 /// for a queue without shapes.
 Outputs dequeue_many(const Scope& s, const FIFOQueue& queue, std::int64_t n);
@@ -63,8 +68,11 @@ Outputs dequeue_up_to(const Scope& s, const FIFOQueue& queue, std::int64_t n);
 /// is already closed.` the second time.
 Operation close_queue(const Scope& s, const FIFOQueue& queue, bool cancel_pending = false);
 /// Empties the queue and opens it again, as if it had just been made; who waits at it ends in AbortedError
-/// with this text.
-Operation reset_queue(const Scope& s, const FIFOQueue& queue, const std::string& text);
+/// with this text. generation: an i64, from then on the queue's, which is 0 at first: who began before the
+/// reset and comes to the queue behind it is known by another one.
+Operation reset_queue(const Scope& s, const FIFOQueue& queue, const std::string& text,
+                      Output generation = {});
+Output queue_generation(const Scope& s, const FIFOQueue& queue);
 /// Elements in the queue: an i32.
 Output queue_size(const Scope& s, const FIFOQueue& queue);
 Output queue_is_closed(const Scope& s, const FIFOQueue& queue);

@@ -21,6 +21,9 @@ AttrMap attrs_of(const ElementSpec& spec);
 ElementSpec element_spec(const std::vector<std::string>& component_types,
                          const std::vector<std::int64_t>& shapes);
 
+/// Each element is one i64 scalar.
+bool holds_numbers(const ElementSpec& spec);
+
 /// Throws InvalidArgumentError unless tensors of these types and shapes, as far as they are known, are an
 /// element, or with `many` the elements that their rows are.
 void check_tuple(const ElementSpec& spec, const std::vector<DType>& types, const std::vector<Shape>& shapes,

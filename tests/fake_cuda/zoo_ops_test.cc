@@ -10,6 +10,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/activations.h>
+#include <kolo/core/ops/attention.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/indexing.h>
@@ -143,6 +144,15 @@ TEST(NormalizationOnAGpu, IsTheCpus) {
         return batch_norm_inference(s, in[0], in[1], in[2], in[3], square(s, in[4]));
       },
       {{4, 5, 6}, {5}, {5}, {5}, {5}}, 1e-5);
+}
+
+TEST(AttentionOnAGpu, IsTheCpus) {
+  for (const bool causal : {false, true})
+    expect_cpu_results(
+        [=](const Scope& s, const Outputs& in) {
+          return self_attention(s, in[0], {.heads = 2, .causal = causal});
+        },
+        {{2, 70, 30}}, 1e-4);
 }
 
 TEST(PoolingOnAGpu, OfMeansIsTheCpus) {

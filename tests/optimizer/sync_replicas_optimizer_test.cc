@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
 #include <memory>
 #include <stop_token>
@@ -54,14 +55,12 @@ class Replicas {
   }
 
   std::future<void> push(Tensor gradient) {
-    return std::async(std::launch::async, [this, gradient] {
-      session_.run(train_, {{gradient_, gradient}});
-    });
+    return std::async(std::launch::async, [this, gradient] { run({{gradient_, gradient}}); });
   }
   std::future<void> push(float gradient) { return push(Tensor::scalar(gradient)); }
-  void push_with_local_step(float gradient, std::int64_t step) {
-    session_.run(train_, {{gradient_, Tensor::scalar(gradient)},
-                          {graph_.find_output("sync_rep_local_step/read:0"), Tensor::scalar(step)}});
+  /// local: what the worker has in its variable of that name.
+  void push_with(float gradient, const std::string& local, std::int64_t value) {
+    run({{gradient_, Tensor::scalar(gradient)}, {local + "/read:0", Tensor::scalar(value)}});
   }
   std::vector<float> w() {
     const Tensor value = session_.run(w_.read());
@@ -73,6 +72,14 @@ class Replicas {
   std::int64_t dropped() { return session_.run(dropped_).value<std::int64_t>(); }
 
  private:
+  // As a worker that has had no token, unless the feeds say which.
+  void run(Feeds feeds) {
+    const std::string last = "sync_rep_last_token/read:0";
+    if (std::none_of(feeds.begin(), feeds.end(),
+                     [&](const auto& feed) { return feed.first.tensor_name == last; }))
+      feeds.emplace_back(last, Tensor::scalar<std::int64_t>(-1));
+    session_.run(train_, feeds);
+  }
   Output queue_size_of_tokens() { return s_.add("QueueSize", {graph_.find_output("sync_token_q:0")}); }
 
   Graph graph_;
@@ -106,7 +113,7 @@ TEST(SyncReplicas, DropTheGradientOfABackupThatComesLate) {
   a.get();
   b.get();
   EXPECT_EQ(replicas.tokens(), 1);
-  replicas.push_with_local_step(50, 0);
+  replicas.push_with(50, "sync_rep_local_step", 0);
   EXPECT_THAT(replicas.w(), ElementsAre(FloatEq(.7f)));
   EXPECT_EQ(replicas.dropped(), 1);
   EXPECT_EQ(replicas.local_step(), 1);
@@ -128,6 +135,28 @@ TEST(SyncReplicas, TakeSeveralGradientsOfAWorker) {
   EXPECT_EQ(replicas.global_step(), 1);
   EXPECT_EQ(replicas.local_step(), 1);
   EXPECT_EQ(replicas.tokens(), 2);
+}
+
+// The other token of a step is the other worker's, even if that one has not come for it yet.
+TEST(SyncReplicas, GiveAWorkerOneTokenOfAStep) {
+  Replicas replicas(2, 2, 2, Tensor::scalar(1.0f), .5);
+  replicas.push(1).get();
+  EXPECT_EQ(replicas.local_step(), 0);
+  EXPECT_EQ(replicas.tokens(), 1);
+  replicas.push_with(3, "sync_rep_last_token", 0);
+  EXPECT_EQ(replicas.local_step(), 1);
+  EXPECT_EQ(replicas.tokens(), 2);  // 0 and 1
+}
+
+// It would count beside the one that the same worker pushes when it has begun anew.
+TEST(SyncReplicas, RefuseAGradientOfWhoBeganBeforeTheChief) {
+  Replicas replicas(2, 2, 0, Tensor::scalar(1.0f), .5);
+  EXPECT_THROW(replicas.push_with(50, "sync_rep_local_generation", 0), AbortedError);
+  auto a = replicas.push(1), b = replicas.push(3);
+  a.get();
+  b.get();
+  EXPECT_THAT(replicas.w(), ElementsAre(0));
+  EXPECT_EQ(replicas.global_step(), 1);
 }
 
 class SyncReplicasOptimizers : public testing::Test {

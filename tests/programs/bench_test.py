@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """kolo-bench prints the rows that scripts read, and measures what it was asked for or says why not."""
+import json
 import unittest
 
 from programs import ProgramTest, run
@@ -22,6 +23,57 @@ class Train(ProgramTest):
             self.assertAlmostEqual(row["samples_per_s"] * row["ms"] / (2000 * row["batch"]), 1, delta=0.01)
         self.assertEqual(rows["mlp"]["params"], 1863690)
         self.assertEqual(rows["lenet"]["params"], 3274634)
+
+
+class Against(ProgramTest):
+    """The peer is a script that prints the row of a program that is told to take 1000 ms a step."""
+    ROW = {"model": "mlp", "params": 1863690, "ranks": 1, "threads": 1, "batch": 128, "ms": 1000, "min_ms": 900, "peak_mib": 77}
+
+    def peer(self, *lines):
+        path = self.folder / "peer"
+        path.write_text("#!/bin/sh\n" + "\n".join(lines) + "\n")
+        path.chmod(0o755)
+        return str(path)
+
+    def against(self, *lines, ranks=1):
+        return run("kolo-bench", "train", "--models", "mlp", "--threads", 1, "--seconds", 0.05, "--rounds", 2, "--json", "--against", self.peer(*lines), ranks=ranks)
+
+    def test_prints_the_ratio_of_medians_behind_its_own_row(self):
+        for ranks in (1, 2):
+            row = json.dumps({**self.ROW, "ranks": ranks})
+            asks = '[ "$*" = "--models mlp --seconds 0.05" ] || exit 3'
+            free = '[ -z "$OMPI_COMM_WORLD_RANK" ] || exit 4'
+            own, peer = self.assert_ok(self.against(asks, free, "echo not a row", f"echo '{row}'", ranks=ranks)).events
+            self.assertEqual(set(peer), {"model", "peer", "ms", "min_ms", "peak_mib", "rounds", "ratio", "least_ratio", "largest_ratio"})
+            self.assertEqual((peer["model"], peer["ms"], peer["min_ms"], peer["peak_mib"], peer["rounds"]), ("mlp", 1000, 900, 77, 2))
+            self.assertTrue(peer["least_ratio"] <= peer["ratio"] * 1.001 and peer["ratio"] <= peer["largest_ratio"] * 1.001, peer)
+            self.assertGreater(own["steps"], 15)
+
+    def test_says_what_a_peer_did_that_cannot_be_compared(self):
+        for lines, words in (
+                (["exit 3"], "exit code 3"),
+                (["echo hello"], "no line that is a JSON object"),
+                (["echo '{\"model\": \"mlp\"}'"], "params"),
+                ([f"echo '{json.dumps({**self.ROW, 'batch': 64})}'"], "batches of 64")):
+            with self.subTest(words=words):
+                self.assert_one_line(self.against(*lines), 1, "--against", words)
+
+
+class Ops(ProgramTest):
+    def test_peak_prints_what_a_core_can_do(self):
+        row, = self.assert_ok(run("kolo-bench", "peak", "--seconds", 0.1, "--json")).events
+        self.assertEqual(set(row), {"instruction_set", "GFLOPs", "triad_GBps"})
+        self.assertGreater(row["GFLOPs"], 0)
+        self.assertGreater(row["triad_GBps"], 0)
+
+    def test_prints_a_row_for_each_op_and_pass(self):
+        rows = self.assert_ok(run("kolo-bench", "ops", "--seconds", 0.001, "--json")).events
+        self.assertEqual({row["pass"] for row in rows}, {"forward", "backward"})
+        self.assertTrue({"matmul", "conv2d", "batch_norm", "layer_norm", "self_attention"} <= {row["op"] for row in rows})
+        for row in rows:
+            self.assertTrue({"op", "where", "pass", "ms", "min_ms", "steps", "GBps", "share_of_triad"} <= set(row), row)
+            self.assertLessEqual(row["min_ms"], row["ms"])
+            self.assertGreater(row["min_ms"], 0)
 
 
 class Allreduce(ProgramTest):
@@ -96,6 +148,8 @@ class CommandLine(ProgramTest):
         self.refuse(("train", "--models", "lenett"), 'did you mean "lenet"?')
         self.refuse(("train", "--seconds", "nan"), "--seconds", "nan")
         self.refuse(("train", "--threads", "0"), "--threads", "0")
+        self.refuse(("train", "--against", "true", "--rounds", "0"), "--rounds", "0")
+        self.refuse(("peak", "--seconds", "0"), "--seconds", "0")
         self.refuse(("executor", "--nodes", "0"), "--nodes", "0")
         self.refuse(("executor", "--threads", "1,x"), "--threads", "x")
         self.refuse(("allreduce", "--sizes", ""), "--sizes")

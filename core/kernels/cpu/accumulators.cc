@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,7 +37,14 @@ Tensor as_i64(const Tensor& indices) {
   return wide;
 }
 
-// Inputs: the handle, the step, and, for rows, their indices before the values.
+// Of input `i`, which may be there.
+std::optional<std::int64_t> generation_of(const KernelContext& context, int i) {
+  if (context.num_inputs() <= i) return std::nullopt;
+  return context.input(i).value<std::int64_t>();
+}
+
+// Inputs: the handle, the step, for rows their indices, and the values; then perhaps the generation.
+template <bool kRows>
 class ApplyGradient final : public Kernel {
  public:
   explicit ApplyGradient(const KernelInit& init)
@@ -44,13 +52,13 @@ class ApplyGradient final : public Kernel {
         sender_(detail::GradientSender::of(init.attr<std::string>("sender"))) {}
 
   void compute(KernelContext& context) override {
-    const int last = context.num_inputs() - 1;
-    const Tensor& values = context.input(last);
+    constexpr int kValues = kRows ? 3 : 2;
+    const Tensor& values = context.input(kValues);
     if (values.dtype() != accumulator_->dtype())
       throw InvalidArgumentError("Type mismatch: expected {}, got {}", tf_name(accumulator_->dtype()),
                                  tf_name(values.dtype()));
-    accumulator_->apply({values, last > 2 ? as_i64(context.input(2)) : Tensor()},
-                        context.input(1).value<std::int64_t>(), sender_);
+    accumulator_->apply({values, kRows ? as_i64(context.input(2)) : Tensor()},
+                        context.input(1).value<std::int64_t>(), sender_, generation_of(context, kValues + 1));
   }
 
  private:
@@ -109,7 +117,9 @@ class CallAccumulator final : public Kernel {
 void set_step(AccumulatorState& accumulator, const KernelContext& context) {
   accumulator.set_step(context.input(1).value<std::int64_t>());
 }
-void reset(AccumulatorState& accumulator, const KernelContext&) { accumulator.reset(); }
+void reset(AccumulatorState& accumulator, const KernelContext& context) {
+  accumulator.reset(generation_of(context, 1));
+}
 void write_count(AccumulatorState& accumulator, const KernelContext& context) {
   *context.output(0).data<std::int32_t>() = static_cast<std::int32_t>(accumulator.num_accumulated());
 }
@@ -119,8 +129,9 @@ void write_dropped(AccumulatorState& accumulator, const KernelContext& context) 
   *context.output(0).data<std::int64_t>() = sum;
 }
 
-const RegisterKernel apply("AccumulatorApplyGradient", "CPU", {}, make_kernel<ApplyGradient>);
-const RegisterKernel sparse_apply("SparseAccumulatorApplyGradient", "CPU", {}, make_kernel<ApplyGradient>);
+const RegisterKernel apply("AccumulatorApplyGradient", "CPU", {}, make_kernel<ApplyGradient<false>>);
+const RegisterKernel sparse_apply("SparseAccumulatorApplyGradient", "CPU", {},
+                                  make_kernel<ApplyGradient<true>>);
 const RegisterKernel take("AccumulatorTakeGradient", "CPU", {}, make_kernel<TakeGradient>);
 const RegisterKernel sparse_take("SparseAccumulatorTakeGradient", "CPU", {}, make_kernel<TakeGradient>);
 const RegisterKernel set_global_step("AccumulatorSetGlobalStep", "CPU", {},

@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,6 +108,7 @@ class Dequeue : public QueueKernel {
 
  protected:
   bool is_planned(DType type) const { return !queue_->spec().shapes.empty() && type != DType::string; }
+  const KernelContext& context() const { return *context_; }
   virtual void take() { queue_->take(*this, 1, true); }
   virtual void deliver(const KernelContext& context) {
     for (int i = 0; i < context.num_outputs(); ++i) {
@@ -130,6 +132,17 @@ class Dequeue : public QueueKernel {
 
   KernelContext* context_ = nullptr;
   Completion done_;
+};
+
+class DequeueGreater final : public Dequeue {
+ public:
+  using Dequeue::Dequeue;
+
+ private:
+  void take() override {
+    queue_->take_greater(*this, context().input(1).value<std::int64_t>(),
+                         context().input(2).value<std::int64_t>());
+  }
 };
 
 class DequeueMany final : public Dequeue {
@@ -183,7 +196,11 @@ class ResetQueue final : public Kernel {
  public:
   explicit ResetQueue(const KernelInit& init)
       : queue_(queue_of(init)), text_(init.attr<std::string>("text")) {}
-  void compute(KernelContext&) override { queue_->reset(text_); }
+  void compute(KernelContext& context) override {
+    std::optional<std::int64_t> generation;
+    if (context.num_inputs() > 1) generation = context.input(1).value<std::int64_t>();
+    queue_->reset(text_, generation);
+  }
 
  private:
   const std::shared_ptr<QueueState> queue_;
@@ -198,6 +215,7 @@ KernelFactory with(bool argument) {
 const RegisterKernel enqueue_kernel("QueueEnqueue", "CPU", {}, with<Enqueue>(false));
 const RegisterKernel enqueue_many_kernel("QueueEnqueueMany", "CPU", {}, with<Enqueue>(true));
 const RegisterKernel dequeue_kernel("QueueDequeue", "CPU", {}, make_kernel<Dequeue>);
+const RegisterKernel dequeue_greater_kernel("QueueDequeueGreater", "CPU", {}, make_kernel<DequeueGreater>);
 const RegisterKernel dequeue_many_kernel("QueueDequeueMany", "CPU", {}, with<DequeueMany>(true));
 const RegisterKernel dequeue_up_to_kernel("QueueDequeueUpTo", "CPU", {}, with<DequeueMany>(false));
 const RegisterKernel close_kernel("QueueClose", "CPU", {}, make_kernel<CloseQueue>);
@@ -210,8 +228,13 @@ void write_size(QueueState& queue, const KernelContext& context) {
 void write_is_closed(QueueState& queue, const KernelContext& context) {
   *context.output(0).data<bool>() = queue.is_closed();
 }
+void write_generation(QueueState& queue, const KernelContext& context) {
+  *context.output(0).data<std::int64_t>() = queue.generation();
+}
 const RegisterKernel size_kernel("QueueSize", "CPU", {}, make_kernel<CallQueue<write_size>>);
 const RegisterKernel is_closed_kernel("QueueIsClosed", "CPU", {}, make_kernel<CallQueue<write_is_closed>>);
+const RegisterKernel generation_kernel("QueueGeneration", "CPU", {},
+                                       make_kernel<CallQueue<write_generation>>);
 
 }  // namespace
 }  // namespace kolo

@@ -198,6 +198,24 @@ TEST_F(Accumulators, ForgetTheirGradientsWhenTheyAreReset) {
   record_op_check("AccumulatorReset", OpCheck::shape);
 }
 
+TEST_F(Accumulators, RefuseAGradientOfAGenerationThatIsOver) {
+  const Output generation = placeholder(s_, DType::i64, Shape());
+  const Operation applied =
+      apply_grad(s_, sum_, constant(s_, 3.0f), constant(s_, Tensor::scalar<std::int64_t>(0)), generation);
+  const Operation reset = reset_accumulator(s_, sum_, generation);
+  const auto with = [&](std::int64_t number) { return Feeds{{generation, Tensor::scalar(number)}}; };
+  session_.run(applied, with(0));
+  session_.run(reset, with(1));
+  EXPECT_THAT([&] { session_.run(applied, with(0)); },
+              ThrowsMessage<AbortedError>(HasSubstr("Accumulator 'w' was reset")));
+  EXPECT_EQ(accumulated(), 0);
+  session_.run(applied, with(1));
+  EXPECT_EQ(accumulated(), 1);
+  const Output two = zeros(s_, DType::i64, {2});
+  EXPECT_THROW(reset_accumulator(s_, sum_, two), InvalidArgumentError);
+  EXPECT_THROW(apply_grad(s_, sum_, constant(s_, 3.0f), generation, two), InvalidArgumentError);
+}
+
 TEST_F(Accumulators, ClosedSessionEndsItsWaits) {
   auto mean = take_later(one_);
   EXPECT_TRUE(waits(mean));
