@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <kolo/core/training/hook.h>
-#include <kolo/core/training/monitored_session.h>
+#include <kolo/core/training/monitored_session_options.h>
 #include <kolo/core/training/saver.h>
 
 namespace kolo::detail {
