@@ -14,6 +14,7 @@
 #include <bench/command_line.h>
 #include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
+#include <bench/keras_bench.h>
 #include <bench/ops_bench.h>
 #include <bench/peak_bench.h>
 #include <bench/simulate_bench.h>
@@ -88,6 +89,15 @@ po::options_description executor_options() {
   return all;
 }
 
+po::options_description keras_options() {
+  po::options_description all("kolo-bench keras");
+  all.add_options()("threads", po::value<std::string>()->value_name("T"),
+                    "threads that compute (default OMP_NUM_THREADS, else cores / ranks)")(
+      "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
+      "time for each network, after warming up");
+  return all;
+}
+
 po::options_description ops_options() {
   po::options_description all("kolo-bench ops");
   all.add_options()("threads", po::value<std::string>()->default_value("1")->value_name("T"),
@@ -137,7 +147,8 @@ po::options_description simulate_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|ops|peak|allreduce|engine|executor|cluster|tune|simulate [options]: measures on "
+  text << "kolo-bench train|ops|peak|allreduce|engine|executor|keras|cluster|tune|simulate [options]: "
+          "measures on "
           "all "
           "ranks of the job; rank 0 prints.\n"
           "  mpirun -n 2 kolo-bench train --models lenet\n\n"
@@ -147,6 +158,7 @@ std::string help() {
        << allreduce_options() << "\n"
        << engine_options() << "\n"
        << executor_options() << "\n"
+       << keras_options() << "\n"
        << cluster_options() << "\n"
        << tune_options() << "\n"
        << simulate_options() << "\n"
@@ -222,6 +234,15 @@ void run_executor(const po::variables_map& values) {
   executor_bench(options);
 }
 
+void run_keras(const po::variables_map& values) {
+  KerasBenchOptions options;
+  if (values.count("threads") > 0)
+    options.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096));
+  options.seconds = seconds_of(values);
+  options.json = values["json"].as<bool>();
+  keras_bench(options);
+}
+
 void run_cluster(const po::variables_map& values) {
   ClusterBenchOptions options;
   static const std::vector<std::string> kKnown = {"calls", "transfers", "exchange", "async", "sync"};
@@ -277,6 +298,7 @@ struct Command {
     allreduce,
     engine,
     executor,
+    keras,
     cluster,
     tune,
     simulate
@@ -299,6 +321,7 @@ Command parse_command(int argc, const char* const* argv) {
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
                                         {"engine", Command::Kind::engine, bench::engine_options},
                                         {"executor", Command::Kind::executor, executor_options},
+                                        {"keras", Command::Kind::keras, keras_options},
                                         {"cluster", Command::Kind::cluster, cluster_options},
                                         {"tune", Command::Kind::tune, tune_options},
                                         {"simulate", Command::Kind::simulate, simulate_options}};
@@ -340,6 +363,7 @@ void run(const Command& command) {
     case Command::Kind::allreduce: run_allreduce(command.values); break;
     case Command::Kind::engine: run_engine(command.values); break;
     case Command::Kind::executor: run_executor(command.values); break;
+    case Command::Kind::keras: run_keras(command.values); break;
     case Command::Kind::cluster: run_cluster(command.values); break;
     case Command::Kind::tune: tune_bench({.output = command.values["output"].as<std::string>()}); break;
     case Command::Kind::simulate:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/inference_form.h>
 
 namespace kolo {
 namespace {
@@ -49,6 +50,29 @@ const RegisterOp random_ops[] = {
     random_op("TruncatedNormal").attr("mean", 0.0).attr("stddev", 1.0).shape(normal_shape),
 };
 
+void check_noise(double stddev) {
+  if (!std::isfinite(stddev) || stddev < 0)
+    throw InvalidArgumentError("gaussian noise of standard deviation {}; it must be finite, not negative",
+                               stddev);
+}
+
+const RegisterOp gaussian_noise_op(OpSchema("GaussianNoise")
+                                       .input("x", {DType::f32, DType::f64})
+                                       .required_attr("stddev", 0.0)
+                                       .attr("seed", 0)
+                                       .output("y")
+                                       .in_place(0)
+                                       .shape([](ShapeContext& c) {
+                                         check_noise(c.attr<double>("stddev"));
+                                         c.set_output(0, c.input(0));
+                                       })
+                                       .gradient([](Scope&, const Node&, Output dy) { return Outputs{dy}; })
+                                       .stateful());
+
+const RegisterInferenceForm inference("GaussianNoise", [](const Scope&, const Node&, const Outputs& in) {
+  return Outputs{in[0]};
+});
+
 Output normal(const Scope& s, const char* op, DType dtype, Shape shape, double mean, double stddev,
               std::int64_t seed) {
   return s.add(
@@ -69,6 +93,12 @@ Output random_normal(const Scope& s, DType dtype, Shape shape, double mean, doub
 Output truncated_normal(const Scope& s, DType dtype, Shape shape, double mean, double stddev,
                         std::int64_t seed) {
   return normal(s, "TruncatedNormal", dtype, std::move(shape), mean, stddev, seed);
+}
+
+Output gaussian_noise(const Scope& s, Output x, double stddev, std::int64_t seed) {
+  check_noise(stddev);
+  if (stddev == 0) return x;
+  return s.add("GaussianNoise", {x}, {{"stddev", stddev}, {"seed", seed}});
 }
 
 namespace {

@@ -23,6 +23,12 @@ Output random_normal(const Scope& s, DType dtype, Shape shape, double mean = 0, 
 Output truncated_normal(const Scope& s, DType dtype, Shape shape, double mean = 0, double stddev = 1,
                         std::int64_t seed = 0);
 
+/// x (f32, f64) with noise added to each element, normal of mean 0 and `stddev`, anew in each run. Its
+/// inference form (inference_form.h) is x itself, as is noise of stddev 0. seed: as above, but each rank
+/// draws numbers of its own, rank 0 those of one rank alone. Throws InvalidArgumentError for a stddev that is
+/// negative or not finite.
+Output gaussian_noise(const Scope& s, Output x, double stddev, std::int64_t seed = 0);
+
 // First values of weights whose spread follows from their shape. Plain ones are zeros, ones and fill
 // (ops/basic.h) and the distributions above.
 

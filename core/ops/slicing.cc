@@ -52,6 +52,38 @@ const RegisterOp strided_slice_grad_op(
           return {s.add("StridedSlice", {ddx}, op.attrs()), Output()};
         }));
 
+OpSchema with_part(OpSchema schema) {
+  return std::move(schema.required_attr("index", 0).required_attr("parts", 1));
+}
+
+Shape part_of_batch(const ShapeContext& c, const Shape& x) {
+  const auto index = c.attr<std::int64_t>("index"), parts = c.attr<std::int64_t>("parts");
+  if (index < 0 || index >= parts)
+    throw InvalidArgumentError("batch_slice: part {} of {} was asked for; parts are counted from 0", index,
+                               parts);
+  if (!x.has_rank()) return x;
+  if (x.rank() == 0) throw InvalidArgumentError("batch_slice: x is a scalar; it must have rows");
+  if (x.dim(0) < 0) return x;
+  const auto [begin, end] = detail::rows_of_part(x.dim(0), index, parts);
+  return x.with_dim(0, end - begin);
+}
+
+const RegisterOp batch_slice_op(
+    with_part(OpSchema("BatchSlice").input("x").output("y").shape([](ShapeContext& c) {
+      c.set_output(0, part_of_batch(c, c.input(0)));
+    })).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
+      return {s.add("BatchSliceGrad", {dy, op.input(0)}, op.attrs())};
+    }));
+
+// dy at its rows in zeros of x's shape.
+const RegisterOp batch_slice_grad_op(
+    with_part(OpSchema("BatchSliceGrad").input("dy").input("x", "dy").output("dx").shape([](ShapeContext& c) {
+      detail::check_input(c, 0, part_of_batch(c, c.input(1)), "the rows of this part of x");
+      c.set_output(0, c.input(1));
+    })).gradient([](Scope& s, const Node& op, Output ddx) -> Outputs {
+      return {s.add("BatchSlice", {ddx}, op.attrs()), Output()};
+    }));
+
 const RegisterOp reverse_op(OpSchema("Reverse")
                                 .input("x")
                                 .required_attr("axes", Dims())
@@ -90,6 +122,10 @@ Output strided_slice(const Scope& s, Output x, Dims begin, Dims end, Dims stride
                 {"ellipsis_mask", masks.ellipsis},
                 {"new_axis_mask", masks.new_axis},
                 {"shrink_axis_mask", masks.shrink_axis}});
+}
+
+Output batch_slice(const Scope& s, Output x, std::int64_t index, std::int64_t parts) {
+  return s.add("BatchSlice", {x}, {{"index", index}, {"parts", parts}});
 }
 
 Output reverse(const Scope& s, Output x, Dims axes) {

@@ -28,6 +28,11 @@ struct StridedSliceMasks {
 Output strided_slice(const Scope& s, Output x, std::vector<std::int64_t> begin, std::vector<std::int64_t> end,
                      std::vector<std::int64_t> strides = {}, StridedSliceMasks masks = {});
 
+/// Rows of x that one of `parts` replicas takes of a batch: `index`·step … with step = ⌊rows ÷ parts⌋, the
+/// last one all that is left. Rows are dimension 0; any type but string. Throws InvalidArgumentError unless 0
+/// ≤ index < parts and x has a dimension.
+Output batch_slice(const Scope& s, Output x, std::int64_t index, std::int64_t parts);
+
 /// x with the order of the elements along `axes` reversed; −1 is the last. Any type but string.
 Output reverse(const Scope& s, Output x, std::vector<std::int64_t> axes);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/ops/slicing.h>
@@ -31,6 +32,13 @@ struct ResolvedSlice {
   std::vector<std::int64_t> begin, stride, count;
   Shape result;
 };
+
+/// First row and end of a batch's part: batch_slice's.
+inline std::pair<std::int64_t, std::int64_t> rows_of_part(std::int64_t rows, std::int64_t index,
+                                                          std::int64_t parts) {
+  const std::int64_t step = rows / parts;
+  return {index * step, index == parts - 1 ? rows : (index + 1) * step};
+}
 
 /// The rank of x is known. Throws InvalidArgumentError as strided_slice does.
 ResolvedSlice resolve_slice(const SliceSpec& spec, const Shape& x);

@@ -1,9 +1,12 @@
 #include <kolo/core/training/loop_hooks.h>
 
+#include <chrono>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/training/cluster_start.h>
+#include <kolo/core/training/global_step.h>
 
 namespace kolo {
 
@@ -15,6 +18,25 @@ SessionRunArgs FeedFnHook::before_run(RunContext&) {
   SessionRunArgs args;
   args.feeds = feed_fn_();
   return args;
+}
+
+void GlobalStepWaiterHook::begin(Graph& graph) {
+  global_step_ = require_global_step(graph, "GlobalStepWaiterHook");
+}
+
+SessionRunArgs GlobalStepWaiterHook::before_run(RunContext& context) {
+  if (std::exchange(has_waited_, true) || wait_until_step_ <= 0) return {};
+  log_info("Waiting for global step {} before starting training.", wait_until_step_);
+  for (std::int64_t logged = 0;;) {
+    const std::int64_t step = read_global_step(context.session(), global_step_);
+    if (step >= wait_until_step_) {
+      log_info("Done waiting.");
+      return {};
+    }
+    if (step >= logged + 1000)
+      log_info("Waiting for global step {}; it is {}.", wait_until_step_, logged = step);
+    detail::pause(std::chrono::milliseconds(500), "waiting for the global step");
+  }
 }
 
 FinalOpsHook::FinalOpsHook(std::vector<Fetch> final_ops, Feeds feeds)

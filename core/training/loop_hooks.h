@@ -1,9 +1,11 @@
-// Hooks that give a training loop its inputs, and take its last values.
+// Hooks that give a training loop its inputs, let it wait, and take its last values.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/training/hook.h>
 
 namespace kolo {
@@ -17,6 +19,24 @@ class FeedFnHook : public SessionRunHook {
 
  private:
   std::function<Feeds()> feed_fn_;
+};
+
+/// The first run waits until others, such as the chief of a cluster, have brought the global step so far:
+/// looks twice a second, logs `Waiting for global step <n> before starting training.` For 0 and less it never
+/// waits.
+class GlobalStepWaiterHook : public SessionRunHook {
+ public:
+  explicit GlobalStepWaiterHook(std::int64_t wait_until_step) : wait_until_step_(wait_until_step) {}
+
+  /// Throws FailedPreconditionError `Global step should be created to use GlobalStepWaiterHook.`
+  void begin(Graph& graph) override;
+  /// Throws CancelledError when the process is asked to stop.
+  SessionRunArgs before_run(RunContext& context) override;
+
+ private:
+  std::int64_t wait_until_step_;
+  Variable global_step_;
+  bool has_waited_ = false;
 };
 
 /// Runs fetches once more at the end of the training, and keeps their values.

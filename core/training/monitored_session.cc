@@ -5,7 +5,6 @@
 #include <cmath>
 #include <exception>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -19,6 +18,7 @@
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/cluster_start.h>
 #include <kolo/core/training/common_start.h>
+#include <kolo/core/training/default_hooks.h>
 #include <kolo/core/training/hook_internal.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/core/training/rank_state_internal.h>
@@ -27,47 +27,12 @@
 namespace kolo {
 namespace {
 
-constexpr double kDefaultSaveSecs = 600;
-
 constexpr char kMadeAgain[] = "the session is made again after an error:";
 constexpr char kPreempted[] =
     "An error was raised. This may be due to a preemption in a connected worker or parameter server. The "
     "current session will be closed and a new session will be created. Error:";
 
 using Hooks = std::vector<std::shared_ptr<SessionRunHook>>;
-
-void check(const MonitoredTrainingSessionOptions& options) {
-  const bool both_off = options.save_checkpoint_secs == 0.0 && options.save_checkpoint_steps == 0;
-  if (options.save_checkpoint_secs && options.save_checkpoint_steps && !both_off)
-    throw InvalidArgumentError("Can not provide both every_secs and every_steps.");
-  std::set<std::string> names;
-  for (const SavedState& state : options.saved_state)
-    if (!names.insert(state.name).second)
-      throw InvalidArgumentError("two saved states have the name \"{}\"", state.name);
-  if (options.master.empty() && (!options.is_chief || options.adopt || options.sharded))
-    throw InvalidArgumentError(
-        "is_chief, adopt and sharded are of a session on a cluster; without .master the ranks' first one is "
-        "chief");
-  if (options.recovery_wait_secs <= 0 || options.max_wait_secs <= 0)
-    throw InvalidArgumentError("recovery_wait_secs is {} and max_wait_secs {}; both must be over 0",
-                               options.recovery_wait_secs, options.max_wait_secs);
-}
-
-bool saves(const MonitoredTrainingSessionOptions& options) {
-  return !options.checkpoint_dir.empty() && options.save_checkpoint_secs != 0.0 &&
-         options.save_checkpoint_steps != 0;
-}
-
-std::shared_ptr<SessionRunHook> make_saver_hook(const MonitoredTrainingSessionOptions& options,
-                                                const std::shared_ptr<Saver>& saver) {
-  CheckpointSaverOptions saving{.checkpoint_dir = options.checkpoint_dir,
-                                .save_secs = options.save_checkpoint_secs,
-                                .save_steps = options.save_checkpoint_steps,
-                                .saver = saver,
-                                .saved_state = options.saved_state};
-  if (!saving.save_secs && !saving.save_steps) saving.save_secs = kDefaultSaveSecs;
-  return std::make_shared<CheckpointSaverHook>(std::move(saving));
-}
 
 }  // namespace
 
@@ -205,7 +170,7 @@ class MonitoredTrainingSession::Impl {
 
   void start() {
     detail::share_failure(group_, [&] {
-      check(options_);
+      detail::check_options(options_);
       begin_hooks();
       global_step_ = find_global_step(graph_);
       graph_.finalize();
@@ -235,17 +200,21 @@ class MonitoredTrainingSession::Impl {
   // is made after every begin(), when all variables are there.
   void begin_hooks() {
     if (is_chief_) hooks_ = options_.chief_only_hooks;
-    const auto end_of_chiefs = static_cast<std::ptrdiff_t>(hooks_.size());
+    chief_hooks_ = hooks_.size();
     hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
     for (const auto& hook : hooks_) hook->begin(graph_);
-    chief_hooks_ = static_cast<std::size_t>(end_of_chiefs);
-    if (!is_chief_ || !saves(options_)) return;
+    if (!is_chief_) return;
+    for (const auto& hook : detail::make_summary_hooks(options_)) add_for_chief(hook);
+    if (!detail::saves(options_)) return;
     saver_ = std::make_shared<Saver>(
         graph_, SaverOptions{.max_to_keep = options_.max_to_keep, .sharded = options_.sharded});
-    const auto saver_hook = make_saver_hook(options_, saver_);
-    saver_hook->begin(graph_);
-    hooks_.insert(hooks_.begin() + end_of_chiefs, saver_hook);
-    ++chief_hooks_;
+    add_for_chief(detail::make_saver_hook(options_, saver_));
+  }
+
+  // Behind the chief's others.
+  void add_for_chief(const std::shared_ptr<SessionRunHook>& hook) {
+    hook->begin(graph_);
+    hooks_.insert(hooks_.begin() + static_cast<std::ptrdiff_t>(chief_hooks_++), hook);
   }
 
   void create_session() {

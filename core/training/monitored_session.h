@@ -4,44 +4,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include <kolo/core/runtime/config.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/hook.h>
-#include <kolo/core/training/hooks.h>
-#include <kolo/core/training/initial_weights.h>
+#include <kolo/core/training/monitored_session_options.h>
 
 namespace kolo {
-
-struct MonitoredTrainingSessionOptions {
-  std::string checkpoint_dir = {};                         // rank 0's; "" restores and saves nothing
-  std::optional<double> save_checkpoint_secs = {};         // default 600, unless steps are given; 0: never
-  std::optional<std::int64_t> save_checkpoint_steps = {};  // instead of seconds; 0: never
-  int max_to_keep = 5;                                     // checkpoints; 0: all
-  SessionConfig config = SessionConfig();  // in full: with {} g++ 12 warns of an uninitialised string
-  std::vector<std::shared_ptr<SessionRunHook>> chief_only_hooks =
-      {};  // called on rank 0 alone, before the others
-  std::vector<std::shared_ptr<SessionRunHook>> hooks = {};
-  std::vector<SavedState> saved_state =
-      {};                               // saved with each checkpoint, restored, and made equal on all ranks
-  InitialWeights initial_weights = {};  // rank 0's; of a training that finds no checkpoint
-  double stop_grace_period_secs =
-      120;  // for threads of the coordinator to end, before their runs are cancelled
-
-  // Of a training on a cluster (docs/clusters.md), where "rank 0" above is the chief.
-
-  std::string master = {};  // the session's target, this task's own server as a rule; "": this process
-  bool is_chief =
-      true;  // restores or initialises, and saves; the others wait until all variables have values
-  bool adopt =
-      false;  // a chief that finds all variables with values goes on from these, and restores nothing
-  bool sharded = false;            // each task writes its own variables (SaverOptions)
-  double recovery_wait_secs = 30;  // between two looks of those that wait
-  double max_wait_secs = 7200;     // that they wait in all
-};
 
 /// `while (!sess.should_stop()) sess.run(train_op, feeds);` on every rank alike. Rank 0 alone reads and
 /// writes checkpoint_dir; its variables, random positions and saved states go to all ranks. One thread.

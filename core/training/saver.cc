@@ -206,8 +206,14 @@ void read_by_tasks(Session& session, const CheckpointIndex& index, const std::st
 Saver::Saver(const Graph& graph, SaverOptions options) : Saver(global_variables(graph), options) {}
 
 Saver::Saver(std::vector<Variable> variables, SaverOptions options)
-    : variables_(std::move(variables)), options_(options) {
-  if (variables_.empty()) throw InvalidArgumentError("No variables to save");
+    : variables_(std::move(variables)),
+      options_(options),
+      checkpoints_(
+          {.max_to_keep = options.max_to_keep, .keep_every_n_hours = options.keep_checkpoint_every_n_hours}) {
+  if (variables_.empty()) {
+    if (options_.allow_empty) return;
+    throw InvalidArgumentError("No variables to save");
+  }
   if (options_.max_to_keep < 0)
     throw InvalidArgumentError("max_to_keep is {}; it must be at least 0", options_.max_to_keep);
   const detail::RankStates states(variables_.front().ref().node->graph());
@@ -227,20 +233,26 @@ Saver::Saver(std::vector<Variable> variables, SaverOptions options)
 }
 
 std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step,
-                        const std::map<std::string, std::string>& state, const GatheredState* gathered) {
+                        const std::map<std::string, std::string>& state, const GatheredState* gathered,
+                        const CheckpointStateOptions& options) {
   std::string path = prefix;
   if (global_step)
     path += options_.pad_step_number ? fmt::format("-{:08}", *global_step) : fmt::format("-{}", *global_step);
   if (!fs::is_directory(folder_of(path)))
     throw InvalidArgumentError("Parent directory of {} doesn't exist, can't save.", path);
-  if (fs::path(path).filename() == "checkpoint")
-    throw InvalidArgumentError("'latest_filename' collides with 'save_path': 'checkpoint' and '{}'", prefix);
+  if (fs::path(options.latest_filename).filename() != options.latest_filename)
+    throw InvalidArgumentError("'latest_filename' must not contain path components: '{}'",
+                               options.latest_filename);
+  if (fs::path(path).filename() == options.latest_filename)
+    throw InvalidArgumentError("'latest_filename' collides with 'save_path': '{}' and '{}'",
+                               options.latest_filename, prefix);
+  if (variables_.empty()) return path;
 
   CheckpointExtra extra{
       .global_step = global_step, .random_positions = session.random_positions(), .state = state};
   if (detail::RemoteSession* const remote = detail::remote_of(session); remote && options_.sharded) {
     save_sharded(*remote, session, path, std::move(extra));
-    adopt(path);
+    note_saved(path, options);
     return path;
   }
   std::map<std::string, Tensor> tensors = tensors_of(session, gathered);
@@ -251,7 +263,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
     else if (!session.target().empty()) saved = scalar_like(saved, *global_step);
   }
   write_checkpoint(path, tensors, extra);
-  adopt(path);
+  note_saved(path, options);
   return path;
 }
 
@@ -279,9 +291,11 @@ std::vector<Variable> Saver::saved_variables(const detail::RankStates& states) c
   return saved;
 }
 
-void Saver::adopt(const std::string& path) {
-  const std::vector<std::string> outdated = remember(path);
-  write_state(path);
+void Saver::adopt(const std::string& path) { note_saved(path, {}); }
+
+void Saver::note_saved(const std::string& path, const CheckpointStateOptions& options) {
+  const std::vector<std::string> outdated = checkpoints_.add(path);
+  if (options.write_state) checkpoints_.write_state(path, options.latest_filename);
   for (const std::string& old : outdated) {
     // The newest checkpoint is safe, and the state file no longer lists these: what stays behind is no failed
     // save.
@@ -320,30 +334,6 @@ std::map<std::string, Tensor> Saver::tensors_of(Session& session, const Gathered
   return tensors;
 }
 
-// Returns what is over max_to_keep now.
-std::vector<std::string> Saver::remember(const std::string& path) {
-  std::erase(last_checkpoints_, path);
-  if (options_.max_to_keep == 0) last_checkpoints_.clear();
-  last_checkpoints_.push_back(path);
-  std::vector<std::string> outdated;
-  while (options_.max_to_keep > 0 &&
-         last_checkpoints_.size() > static_cast<std::size_t>(options_.max_to_keep)) {
-    outdated.push_back(last_checkpoints_.front());
-    last_checkpoints_.erase(last_checkpoints_.begin());
-  }
-  return outdated;
-}
-
-void Saver::write_state(const std::string& path) const {
-  const std::string folder = folder_of(path);
-  CheckpointState state{.model_checkpoint_path = fs::path(path).filename().string(),
-                        .all_model_checkpoint_paths = {}};
-  for (const std::string& listed : last_checkpoints_)
-    state.all_model_checkpoint_paths.push_back(
-        folder_of(listed) == folder ? fs::path(listed).filename().string() : fs::absolute(listed).string());
-  write_checkpoint_state(state, folder);
-}
-
 void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& states,
                        const std::string& path) const {
   std::vector<std::string> missing, mismatched;
@@ -357,7 +347,7 @@ void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& s
     }
     const CheckpointIndex::TensorEntry& found = index.tensors.at(*name);
     const Shape shape = saved_shape(variable, state);
-    if (found.shape != shape)
+    if (found.shape != shape && !(options_.reshape && found.shape.elements() == shape.elements()))
       add_once(
           mismatched,
           fmt::format("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")",
@@ -373,6 +363,7 @@ void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& s
 }
 
 CheckpointIndex Saver::restore(Session& session, const std::string& path) {
+  if (variables_.empty()) return {};
   if (path.empty()) throw InvalidArgumentError("Can't load save_path when it is None.");
   std::error_code error;
   if (!fs::exists(checkpoint_index_path(path), error) && !error)
@@ -407,9 +398,10 @@ CheckpointIndex Saver::restore(Session& session, const std::string& path) {
 }
 
 void Saver::recover_last_checkpoints(const std::vector<std::string>& paths) {
-  last_checkpoints_.clear();
+  std::vector<std::string> there;
   for (const std::string& path : paths)
-    if (has_a_file(path)) last_checkpoints_.push_back(path);
+    if (has_a_file(path)) there.push_back(path);
+  checkpoints_.recover(there);
 }
 
 }  // namespace kolo

@@ -10,6 +10,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/checkpoint_index.h>
+#include <kolo/core/training/checkpoint_list.h>
 
 namespace kolo {
 
@@ -23,9 +24,18 @@ class RemoteSession;
 struct SaverOptions {
   int max_to_keep =
       5;  // older checkpoints are removed; 0: all stay, and the state file lists the newest alone
+  // One checkpoint that would be removed stays for ever whenever so many hours have passed.
+  std::optional<double> keep_checkpoint_every_n_hours = {};
   bool pad_step_number = false;  // model.ckpt-00000020
+  bool reshape = false;  // restored tensors may have other shapes than their variables, if as many elements
+  bool allow_empty = false;  // no variables: then nothing is saved or restored
   bool sharded =
       false;  // of a session on servers: each task writes its own variables, into the folder that all have
+};
+
+struct CheckpointStateOptions {
+  std::string latest_filename = "checkpoint";  // the folder's state file
+  bool write_state = true;                     // else it stays as it is
 };
 
 /// One process writes a folder. One thread, between runs of the session.
@@ -45,13 +55,14 @@ class Saver {
   /// and rank 0 saves what it is given of them. Then the folder's state file, then older checkpoints over
   /// max_to_keep are removed. sharded: each task with variables writes a file of its own; throws
   /// FailedPreconditionError `checkpoint_dir <d> is not the same folder on <task>` where it is not, and what
-  /// a task cannot write with the task in the text. Throws InvalidArgumentError `Parent directory of <p>
+  /// a task cannot write with the task in the text. Throws InvalidArgumentError `'latest_filename' must not
+  /// contain path components`, `'latest_filename' collides with 'save_path'`, `Parent directory of <p>
   /// doesn't exist, can't save.`, FailedPreconditionError for an uninitialised variable, and for spread state
   /// that was not put together or has changed since then, and what write_checkpoint throws; checkpoints that
   /// were there are intact then.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> global_step = {},
                    const std::map<std::string, std::string>& state = {},
-                   const GatheredState* gathered = nullptr);
+                   const GatheredState* gathered = nullptr, const CheckpointStateOptions& options = {});
 
   /// Gives the variables and random positions the values of checkpoint `path`, of whichever form; returns its
   /// index. Tensors of
@@ -70,7 +81,7 @@ class Saver {
   void adopt(const std::string& path);
 
   /// Paths, oldest first.
-  const std::vector<std::string>& last_checkpoints() const { return last_checkpoints_; }
+  const std::vector<std::string>& last_checkpoints() const { return checkpoints_.paths(); }
   /// Takes over the checkpoints of an earlier run, oldest first, as far as they still exist.
   void recover_last_checkpoints(const std::vector<std::string>& paths);
 
@@ -81,12 +92,11 @@ class Saver {
                     CheckpointExtra extra) const;
   void check_fits(const CheckpointIndex& index, const detail::RankStates& states,
                   const std::string& path) const;
-  std::vector<std::string> remember(const std::string& path);
-  void write_state(const std::string& path) const;
+  void note_saved(const std::string& path, const CheckpointStateOptions& options);
 
   std::vector<Variable> variables_;
   SaverOptions options_;
-  std::vector<std::string> last_checkpoints_;
+  detail::CheckpointList checkpoints_;
 };
 
 }  // namespace kolo

@@ -1,10 +1,12 @@
 // Activations and what acts in training only: layers without weights, and PReLU.
+#include <cmath>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/random.h>
 #include <kolo/models/keras/core_layers.h>
 #include <kolo/models/keras/layer_internal.h>
 #include <kolo/models/keras/layer_parts_internal.h>
@@ -52,6 +54,16 @@ LayerOptions common_part(const ReLUOptions& o) {
   return {.name = o.name, .trainable = o.trainable, .input_shape = o.input_shape, .dtype = o.dtype};
 }
 
+void check_rate(const char* layer, double rate) {
+  if (!(rate >= 0 && rate < 1))
+    throw InvalidArgumentError("{}: the rate is {}; it must lie in [0, 1)", layer, rate);
+}
+
+// The noise is an op on ones, so that its inference form leaves x alone.
+Output noise_times(const Scope& s, Output x, double stddev) {
+  return mul(s, x, gaussian_noise(s, ones_like(s, x), stddev));
+}
+
 class PReLUImpl final : public LayerImpl {
  public:
   explicit PReLUImpl(const LayerOptions& options) : LayerImpl("PReLU", common_of(options)) {}
@@ -88,6 +100,8 @@ const RegisterLayer layers[] = {
      [](const Json& c) -> Layer { return LeakyReLU(detail::value_from(c, "alpha", 0.3), plain(c)); }},
     {"ELU", [](const Json& c) -> Layer { return ELU(detail::value_from(c, "alpha", 1.0), plain(c)); }},
     {"PReLU", [](const Json& c) -> Layer { return PReLU(plain(c)); }},
+    {"GaussianNoise", [](const Json& c) -> Layer { return GaussianNoise(c.at("stddev"), plain(c)); }},
+    {"GaussianDropout", [](const Json& c) -> Layer { return GaussianDropout(c.at("rate"), plain(c)); }},
     {"Dropout", [](const Json& c) -> Layer { return Dropout(c.at("rate"), plain(c)); }}};
 
 }  // namespace
@@ -127,8 +141,23 @@ Dropout::Dropout(double rate, const LayerOptions& options)
     : Layer(
           std::make_shared<FunctionImpl>("Dropout", options, Json{{"rate", rate}},
                                          [rate](const Scope& s, Output x) { return dropout(s, x, rate); })) {
-  if (!(rate >= 0 && rate < 1))
-    throw InvalidArgumentError("Dropout: the rate is {}; it must lie in [0, 1)", rate);
+  check_rate("Dropout", rate);
+}
+
+GaussianNoise::GaussianNoise(double stddev, const LayerOptions& options)
+    : Layer(std::make_shared<FunctionImpl>(
+          "GaussianNoise", options, Json{{"stddev", stddev}},
+          [stddev](const Scope& s, Output x) { return gaussian_noise(s, x, stddev); })) {
+  if (!(stddev >= 0 && std::isfinite(stddev)))
+    throw InvalidArgumentError("GaussianNoise: stddev is {}; it must be finite, not negative", stddev);
+}
+
+GaussianDropout::GaussianDropout(double rate, const LayerOptions& options)
+    : Layer(std::make_shared<FunctionImpl>("GaussianDropout", options, Json{{"rate", rate}},
+                                           [stddev = std::sqrt(rate / (1 - rate))](const Scope& s, Output x) {
+                                             return noise_times(s, x, stddev);
+                                           })) {
+  check_rate("GaussianDropout", rate);
 }
 
 }  // namespace kolo::keras

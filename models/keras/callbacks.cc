@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -58,6 +60,18 @@ std::string filled(const std::string& path, std::int64_t epoch, const Logs& logs
   }
 }
 
+// Numbers as texts that keep all bits, what is no number too.
+std::string state_text(const std::vector<double>& numbers) {
+  return fmt::format("{:a}", fmt::join(numbers, " "));
+}
+
+std::vector<double> numbers_of(const std::string& state) {
+  std::vector<double> numbers;
+  std::istringstream words(state);
+  for (std::string word; words >> word;) numbers.push_back(std::strtod(word.c_str(), nullptr));
+  return numbers;
+}
+
 }  // namespace
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
@@ -96,6 +110,27 @@ void EarlyStopping::on_train_end(Logs&) {
   if (stopped_epoch_ >= 0 && options_.verbose > 0) say("Epoch {:05d}: early stopping", stopped_epoch_ + 1);
 }
 
+// Behind the three numbers all elements of the best weights.
+std::string EarlyStopping::state() const {
+  std::vector<double> numbers = {best_, static_cast<double>(wait_), static_cast<double>(stopped_epoch_)};
+  for (const Tensor& weight : best_weights_)
+    numbers.insert(numbers.end(), weight.span<float>().begin(), weight.span<float>().end());
+  return state_text(numbers);
+}
+
+void EarlyStopping::set_state(const std::string& state) {
+  const std::vector<double> numbers = numbers_of(state);
+  best_ = numbers.at(0);
+  wait_ = static_cast<std::int64_t>(numbers.at(1));
+  stopped_epoch_ = static_cast<std::int64_t>(numbers.at(2));
+  best_weights_.clear();
+  if (numbers.size() == 3) return;
+  best_weights_ = model().get_weights();
+  std::size_t next = 3;
+  for (const Tensor& weight : best_weights_)
+    for (float& element : weight.span<float>()) element = static_cast<float>(numbers.at(next++));
+}
+
 ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions options)
     : path_(std::move(path)),
       options_(std::move(options)),
@@ -109,6 +144,14 @@ ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions option
 void ModelCheckpoint::on_train_begin(Logs&) {
   epochs_since_ = 0;
   best_ = worst(larger_is_better_);
+}
+
+std::string ModelCheckpoint::state() const { return state_text({best_, static_cast<double>(epochs_since_)}); }
+
+void ModelCheckpoint::set_state(const std::string& state) {
+  const std::vector<double> numbers = numbers_of(state);
+  best_ = numbers.at(0);
+  epochs_since_ = static_cast<std::int64_t>(numbers.at(1));
 }
 
 void ModelCheckpoint::save(const std::string& path) const {
@@ -182,6 +225,17 @@ void ReduceLROnPlateau::on_epoch_end(std::int64_t epoch, Logs& logs) {
     say("\nEpoch {:05d}: ReduceLROnPlateau reducing learning rate to {:g}.", epoch + 1, reduced);
   cooling_ = options_.cooldown;
   wait_ = 0;
+}
+
+std::string ReduceLROnPlateau::state() const {
+  return state_text({best_, static_cast<double>(wait_), static_cast<double>(cooling_)});
+}
+
+void ReduceLROnPlateau::set_state(const std::string& state) {
+  const std::vector<double> numbers = numbers_of(state);
+  best_ = numbers.at(0);
+  wait_ = static_cast<std::int64_t>(numbers.at(1));
+  cooling_ = static_cast<std::int64_t>(numbers.at(2));
 }
 
 LearningRateScheduler::LearningRateScheduler(Schedule schedule, int verbose)

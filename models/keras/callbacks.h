@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/summary/summary_writer.h>
 #include <kolo/models/keras/fit.h>
 
 namespace kolo::keras {
@@ -31,6 +32,8 @@ class EarlyStopping : public Callback {
   void on_train_begin(Logs& logs) override;
   void on_epoch_end(std::int64_t epoch, Logs& logs) override;
   void on_train_end(Logs& logs) override;
+  std::string state() const override;
+  void set_state(const std::string& state) override;
 
  private:
   EarlyStoppingOptions options_;
@@ -56,6 +59,8 @@ class ModelCheckpoint : public Callback {
   explicit ModelCheckpoint(std::string path, ModelCheckpointOptions options = {});
   void on_train_begin(Logs& logs) override;
   void on_epoch_end(std::int64_t epoch, Logs& logs) override;
+  std::string state() const override;
+  void set_state(const std::string& state) override;
 
  private:
   void save(const std::string& path) const;
@@ -84,6 +89,8 @@ class ReduceLROnPlateau : public Callback {
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
   void on_train_begin(Logs& logs) override;
   void on_epoch_end(std::int64_t epoch, Logs& logs) override;
+  std::string state() const override;
+  void set_state(const std::string& state) override;
 
  private:
   ReduceLROnPlateauOptions options_;
@@ -121,6 +128,36 @@ class CSVLogger : public Callback {
   bool append_, needs_header_ = true;
   std::vector<std::string> keys_;
   std::shared_ptr<std::FILE> file_;
+};
+
+struct TensorBoardOptions {
+  /// "epoch", "batch", or the samples between two points of the curves.
+  struct UpdateFreq {
+    UpdateFreq(const char* text) : UpdateFreq(std::string(text)) {}
+    /// Throws InvalidArgumentError for another text.
+    UpdateFreq(const std::string& text);
+    UpdateFreq(std::int64_t every) : samples(every) {}
+    std::int64_t samples = 0;  // 0: by epoch; 1: with each batch
+  };
+  UpdateFreq update_freq = "epoch";
+  bool write_graph = true;
+  std::int64_t histogram_freq = 0;  // epochs between histograms of the weights; 0: none
+};
+/// Event files for TensorBoard, by rank 0: the logs as curves, over epochs or the samples seen.
+class TensorBoard : public Callback {
+ public:
+  explicit TensorBoard(std::string log_dir = "./logs", TensorBoardOptions options = {});
+  void on_train_begin(Logs& logs) override;
+  void on_batch_end(std::int64_t batch, Logs& logs) override;
+  void on_epoch_end(std::int64_t epoch, Logs& logs) override;
+  void on_train_end(Logs& logs) override;
+
+ private:
+  void write(const Logs& logs, std::int64_t step);
+  std::string log_dir_;
+  TensorBoardOptions options_;
+  std::shared_ptr<SummaryWriter> writer_;
+  std::int64_t samples_ = 0, written_ = 0;
 };
 
 /// Stops with `Batch <i>: Invalid loss, terminating training` when the loss is not finite.

@@ -115,6 +115,18 @@ class Dropout : public Layer {
   explicit Dropout(double rate, const LayerOptions& options = {});
 };
 
+/// In training x + noise, normal of mean 0 and `stddev`; ranks draw different noise.
+class GaussianNoise : public Layer {
+ public:
+  explicit GaussianNoise(double stddev, const LayerOptions& options = {});
+};
+
+/// In training x times noise, normal of mean 1 and standard deviation √(rate / (1 − rate)).
+class GaussianDropout : public Layer {
+ public:
+  explicit GaussianDropout(double rate, const LayerOptions& options = {});
+};
+
 struct EmbeddingOptions {
   Initializer embeddings_initializer = "uniform";
   Regularizer embeddings_regularizer = {};

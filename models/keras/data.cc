@@ -14,6 +14,13 @@ const Tensor& Arrays::tensor() const {
   throw InvalidArgumentError("one tensor was asked for; there are {}", list.size() + by_name.size());
 }
 
+bool BatchesOf::next(Samples& batch) {
+  models::Batch digits;
+  batches_->next(digits);
+  batch = {.x = digits.images, .y = digits.labels};
+  return true;
+}
+
 Tensor to_categorical(const Tensor& y, std::int64_t classes) {
   Tensor result = Tensor::zeros(DType::f32, {y.elements(), classes});
   for (std::int64_t i = 0; i < y.elements(); ++i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
+#include <kolo/models/batches.h>
 
 namespace kolo::keras {
 
@@ -32,6 +33,25 @@ struct Samples {
   Arrays x = {};
   Arrays y = {};
   Arrays weights = {};  // [N] for each output; none: 1
+};
+
+/// Batches in order, where the samples do not all lie in memory. One thread.
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// Fills in the next batch, of any number of samples; false at the end.
+  virtual bool next(Samples& batch) = 0;
+};
+
+/// Batches of digits, without an end: images, and classes as [B,1].
+class BatchesOf : public Source {
+ public:
+  /// Borrows it.
+  explicit BatchesOf(models::BatchSource& batches) : batches_(&batches) {}
+  bool next(Samples& batch) override;
+
+ private:
+  models::BatchSource* batches_;
 };
 
 /// A vector of `classes` numbers, 1 at the class, for each of the whole numbers in y. Throws

@@ -65,6 +65,11 @@ class Callback {
   /// logs: batch, size, loss, metrics.
   virtual void on_batch_end(std::int64_t /*batch*/, Logs& /*logs*/) {}
 
+  /// What it has seen of this training, for CheckpointCallback: a text, given back behind on_train_begin of
+  /// the training that goes on. "": nothing.
+  virtual std::string state() const { return {}; }
+  virtual void set_state(const std::string& /*state*/) {}
+
   /// By fit, before on_train_begin. The model is fit's own handle.
   void attach(const Model& model, const CallbackParams& params);
   const Model& model() const { return *model_; }
@@ -101,7 +106,7 @@ struct Shuffle {
 };
 
 struct FitOptions {
-  std::int64_t batch_size = 32;  // the last one of an epoch may be smaller
+  std::int64_t batch_size = 32;  // the last one of an epoch may be smaller; a source has its own
   std::int64_t epochs = 1;       // the index at which training ends
   int verbose = 1;  // 0: nothing; 1: a line that is rewritten; 2: one line an epoch. Rank 0 prints
   std::vector<AnyCallback> callbacks = {};
@@ -114,17 +119,31 @@ struct FitOptions {
   std::map<std::int64_t, double> class_weight = {};
   Arrays sample_weight = {};
   std::int64_t initial_epoch = 0;
+  std::optional<std::int64_t> steps_per_epoch = {};   // of a source, which needs it
+  std::optional<std::int64_t> validation_steps = {};  // of a validation source, which needs it
+
+  Source* validation_source = nullptr;  // borrowed, instead of validation_data
+  // Ranks that are given the same arrays share them out: of each global batch, ranks · batch_size samples of
+  // one permutation for all, rank r takes the r-th part; incomplete ones are dropped. Validation samples are
+  // shared out, too, each once.
+  bool shard = false;
+  // Goes on where the CheckpointCallback among the callbacks has saved the whole training, bit by bit; starts
+  // where nothing is there.
+  bool resume = false;
 };
 
 struct EvaluateOptions {
   std::int64_t batch_size = 32;
   int verbose = 1;
   Arrays sample_weight = {};
+  std::optional<std::int64_t> steps = {};  // of a source; none: to its end
+  bool shard = false;  // ranks that are given the same samples take a part each; all get the same numbers
 };
 
 struct PredictOptions {
   std::int64_t batch_size = 32;
   int verbose = 0;
+  std::optional<std::int64_t> steps = {};  // of a source; none: to its end
 };
 
 }  // namespace kolo::keras

@@ -1,18 +1,18 @@
-// Epochs and batches: what fit, evaluate and predict do with arrays.
+// Epochs and batches: what fit does.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <set>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/models/batches.h>
+#include <kolo/models/keras/checkpoint_callback.h>
+#include <kolo/models/keras/fit_progress_internal.h>
 #include <kolo/models/keras/progress_internal.h>
-#include <kolo/models/keras/trainer_internal.h>
+#include <kolo/models/keras/rank_agreement_internal.h>
+#include <kolo/models/keras/training_data_internal.h>
 
 namespace kolo::keras {
 
@@ -24,100 +24,9 @@ void Callback::attach(const Model& model, const CallbackParams& params) {
 namespace {
 
 using detail::Feed;
+using detail::RankAgreement;
 using detail::Trainer;
-
-std::vector<Tensor> rows_of(const std::vector<Tensor>& tensors, std::span<const std::int64_t> rows,
-                            const std::vector<detail::Slot>* slots) {
-  std::vector<Tensor> taken;
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    taken.push_back(detail::gathered(tensors[i], rows, slots == nullptr ? DType::f32 : (*slots)[i].dtype));
-  return taken;
-}
-
-Feed batch_of(const Trainer& trainer, const Feed& all, std::span<const std::int64_t> rows) {
-  return {.inputs = rows_of(all.inputs, rows, &trainer.inputs()),
-          .targets = rows_of(all.targets, rows, &trainer.targets()),
-          .weights = rows_of(all.weights, rows, nullptr),
-          .samples = static_cast<std::int64_t>(rows.size())};
-}
-
-Feed part_of(const Feed& all, std::int64_t begin, std::int64_t end) {
-  const auto rows = [&](const std::vector<Tensor>& tensors) {
-    std::vector<Tensor> parts;
-    for (const Tensor& tensor : tensors) parts.push_back(tensor.rows(begin, end));
-    return parts;
-  };
-  return {.inputs = rows(all.inputs),
-          .targets = rows(all.targets),
-          .weights = rows(all.weights),
-          .samples = end - begin};
-}
-
-std::int64_t class_of(const Tensor& targets, std::int64_t row) {
-  const std::int64_t classes = targets.elements() / std::max<std::int64_t>(1, targets.shape().dim(0));
-  if (classes == 1) return static_cast<std::int64_t>(detail::number_at(targets, row));
-  std::int64_t best = 0;
-  for (std::int64_t i = 1; i < classes; ++i)
-    if (detail::number_at(targets, row * classes + i) > detail::number_at(targets, row * classes + best))
-      best = i;
-  return best;
-}
-
-Tensor weights_by_class(const Feed& all, const std::map<std::int64_t, double>& by_class) {
-  if (all.targets.size() != 1)
-    throw InvalidArgumentError("`class_weight` is for models of one output; this one has {}",
-                               all.targets.size());
-  if (all.targets[0].shape().rank() > 2)
-    throw InvalidArgumentError("`class_weight` not supported for 3+ dimensional targets.");
-  Tensor weights(DType::f32, {all.samples});
-  std::set<std::int64_t> missing;
-  for (std::int64_t i = 0; i < all.samples; ++i) {
-    const auto found = by_class.find(class_of(all.targets[0], i));
-    if (found == by_class.end()) missing.insert(class_of(all.targets[0], i));
-    else weights.data<float>()[i] = static_cast<float>(found->second);
-  }
-  if (missing.empty()) return weights;
-  throw InvalidArgumentError(
-      "`class_weight` must contain all classes in the data. The classes {{{}}} exist in the data but not in "
-      "`class_weight`.",
-      fmt::join(missing, ", "));
-}
-
-// The order of an epoch's samples.
-std::vector<std::int64_t> order_of(std::uint64_t seed, std::int64_t epoch, std::int64_t samples,
-                                   const FitOptions& options) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), 0);
-  if (options.shuffle.of_samples) models::shuffle_samples(seed, epoch, samples, order);
-  if (!options.shuffle.of_batches) return order;
-  const std::int64_t size = options.batch_size;
-  std::vector<std::int64_t> batches;
-  models::shuffle_samples(seed, epoch, samples / size, batches);
-  for (std::size_t b = 0; b < batches.size(); ++b)
-    std::iota(order.begin() + static_cast<std::int64_t>(b) * size,
-              order.begin() + static_cast<std::int64_t>(b + 1) * size, batches[b] * size);
-  return order;
-}
-
-// Σ value · size ÷ Σ size.
-class Means {
- public:
-  explicit Means(std::size_t values) : sums_(values) {}
-  void add(const std::vector<double>& values, std::int64_t size) {
-    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += values[i] * static_cast<double>(size);
-    size_ += size;
-  }
-  std::vector<double> means() const {
-    std::vector<double> means = sums_;
-    for (double& mean : means) mean /= static_cast<double>(std::max<std::int64_t>(size_, 1));
-    return means;
-  }
-  std::int64_t size() const { return size_; }
-
- private:
-  std::vector<double> sums_;
-  std::int64_t size_ = 0;
-};
+using detail::TrainingData;
 
 Logs named(const std::vector<std::string>& names, const std::vector<double>& values,
            const char* prefix = "") {
@@ -126,136 +35,239 @@ Logs named(const std::vector<std::string>& names, const std::vector<double>& val
   return logs;
 }
 
-std::vector<double> evaluated(Trainer& trainer, const Feed& all, std::int64_t batch_size, int verbose) {
-  Means means(trainer.metrics_names().size());
-  detail::ProgressLine line(all.samples, verbose);
-  for (std::int64_t first = 0; first < all.samples; first += batch_size) {
-    const std::int64_t end = std::min(all.samples, first + batch_size);
-    means.add(trainer.test(part_of(all, first, end)), end - first);
-    line.update(end, {});
-  }
-  if (verbose == 1) line.finish(all.samples, {});
-  return means.means();
+void check_arrays(const FitOptions& options) {
+  detail::check_batch_size(options.batch_size);
+  if (options.steps_per_epoch)
+    throw InvalidArgumentError(
+        "If steps_per_epoch is set, the `batch_size` must be None. Samples in memory are trained on once an "
+        "epoch, batch by batch; steps_per_epoch is for a source");
+  if (options.validation_split < 0 || options.validation_split >= 1)
+    throw InvalidArgumentError("validation_split is {}; it must lie in [0, 1)", options.validation_split);
 }
 
-void check_batch_size(std::int64_t batch_size) {
-  if (batch_size < 1) throw InvalidArgumentError("batch_size is {}; it must be at least 1", batch_size);
+void check_source(const FitOptions& options) {
+  if (!options.steps_per_epoch)
+    throw InvalidArgumentError(
+        "When training on a source you should specify the `steps_per_epoch` argument: it has no end of its "
+        "own");
+  if (*options.steps_per_epoch < 1)
+    throw InvalidArgumentError("steps_per_epoch is {}; it must be at least 1", *options.steps_per_epoch);
+  for (const auto& [given, name] :
+       {std::pair(options.validation_split != 0, "validation_split"),
+        std::pair(!options.sample_weight.empty(), "sample_weight"),
+        std::pair(!options.class_weight.empty(), "class_weight"), std::pair(options.shard, "shard")})
+    if (given)
+      throw InvalidArgumentError("`{}` is for samples in memory; it does not go with a source", name);
+}
+
+void check_validation(const FitOptions& options) {
+  if (options.validation_source != nullptr && !options.validation_steps)
+    throw InvalidArgumentError(
+        "Must specify `validation_steps` to perform validation when doing step-wise training.");
+  if (options.validation_source == nullptr && options.validation_steps)
+    throw InvalidArgumentError(
+        "Can only use `validation_steps` when doing step-wise training, which is validated on a source.");
 }
 
 // One call of fit.
 class Fit {
  public:
-  Fit(const Model& model, const Arrays& x, const Arrays& y, const FitOptions& options)
-      : model_(model), options_(options), trainer_(model.model().trainer()), rank_(world_group().rank()) {
-    check_batch_size(options.batch_size);
-    if (options.validation_split < 0 || options.validation_split >= 1)
-      throw InvalidArgumentError("validation_split is {}; it must lie in [0, 1)", options.validation_split);
-    train_ = trainer_.checked(x, y, options.sample_weight);
+  Fit(const Model& model, const Arrays& x, const Arrays& y, const FitOptions& options) : Fit(model, options) {
+    check_arrays(options);
+    Feed train = trainer_.checked(x, y, options.sample_weight);
     if (!options.class_weight.empty() && !options.sample_weight.empty())
       log_warning("fit got both `sample_weight` and `class_weight`; class_weight is ignored");
-    else if (!options.class_weight.empty()) train_.weights = {weights_by_class(train_, options.class_weight)};
-    take_validation();
-    check_ranks();
+    else if (!options.class_weight.empty())
+      train.weights = {detail::weights_by_class(train, options.class_weight)};
+    take_validation(&train);
+    const std::uint64_t seed = model_.model().workspace().options().seed;
+    const std::int64_t samples = train.samples;
+    data_ =
+        detail::array_data(trainer_, std::move(train),
+                           {.seed = options.shard ? seed : seed + static_cast<std::uint64_t>(group_.rank()),
+                            .batch_size = options.batch_size,
+                            .shuffle = options.shuffle,
+                            .shared = options.shard,
+                            .rank = group_.rank(),
+                            .ranks = group_.size()});
+    compare_ranks(options.shard, seed, samples);
   }
 
+  Fit(const Model& model, Source& source, const FitOptions& options) : Fit(model, options) {
+    check_source(options);
+    take_validation(nullptr);
+    data_ = detail::source_data(trainer_, source, *options.steps_per_epoch, options.initial_epoch);
+    compare_ranks(false, 0, 0);
+  }
+
+  ~Fit() { model_.model().set_fit_progress(nullptr); }
+  Fit(const Fit&) = delete;
+  Fit& operator=(const Fit&) = delete;
+
   History run() {
-    start();
-    attach();
-    Logs logs;
-    for (const AnyCallback& callback : options_.callbacks) callback->on_train_begin(logs);
-    for (epoch_ = options_.initial_epoch; epoch_ < options_.epochs && !stopped(); ++epoch_) run_epoch();
-    for (const AnyCallback& callback : options_.callbacks) callback->on_train_end(logs);
+    try {
+      train();
+    } catch (const std::exception& error) {
+      agreement_.leave(StepFlag::failed, error.what());
+      throw;
+    }
     return std::move(history_);
   }
 
  private:
-  void start() {
-    model_.set_stop_training(false);
-    install_stop_signals();
-    trainer_.warn_of_changed_trainable();
+  Fit(const Model& model, const FitOptions& options)
+      : model_(model),
+        options_(options),
+        trainer_(model.model().trainer()),
+        group_(world_group()),
+        agreement_(trainer_),
+        progress_{.means = detail::Means(trainer_.metrics_names().size()), .callbacks = options.callbacks} {
+    check_validation(options);
+    model_.model().set_fit_progress(&progress_);
   }
 
-  bool stopped() const { return model_.stop_training() || stop_signal_received(); }
-  bool prints() const { return rank_ == 0 && options_.verbose > 0; }
-
-  void take_validation() {
+  void take_validation(Feed* train) {
     if (options_.validation_data) {
       const Samples& samples = *options_.validation_data;
       validation_ = trainer_.checked(samples.x, samples.y, samples.weights);
-    } else if (options_.validation_split > 0) {
+    } else if (train != nullptr && options_.validation_split > 0) {
       const auto kept =
-          static_cast<std::int64_t>(static_cast<double>(train_.samples) * (1 - options_.validation_split));
-      validation_ = part_of(train_, kept, train_.samples);
-      train_ = part_of(train_, 0, kept);
+          static_cast<std::int64_t>(static_cast<double>(train->samples) * (1 - options_.validation_split));
+      validation_ = detail::part_of(*train, kept, train->samples);
+      *train = detail::part_of(*train, 0, kept);
     }
   }
 
-  std::int64_t steps() const { return (train_.samples + options_.batch_size - 1) / options_.batch_size; }
-
   // A rank with more steps than another would wait for it forever.
-  void check_ranks() const {
-    if (!trainer_.options().optimizer.distributed_options() || world_group().size() == 1) return;
-    const auto all = world_group().allgather(std::to_string(steps()));
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank] != all[0])
-        throw FailedPreconditionError(
-            "Ranks disagree on the steps of an epoch: {} on rank 0 but {} on rank {}", all[0], all[rank],
-            rank);
+  void compare_ranks(bool shared, std::uint64_t seed, std::int64_t samples) const {
+    if (agreement_.is_alone() && !shared) return;
+    std::vector<std::pair<std::string, std::string>> texts;
+    if (shared) texts = {{"seed", std::to_string(seed)}, {"samples", std::to_string(samples)}};
+    texts.emplace_back("steps of an epoch", std::to_string(data_->steps()));
+    texts.emplace_back("epochs", fmt::format("{} to {}", options_.initial_epoch, options_.epochs));
+    RankAgreement::compare(texts);
   }
+
+  void train() {
+    model_.set_stop_training(false);
+    install_stop_signals();
+    trainer_.warn_of_changed_trainable();
+    attach();
+    progress_.epoch = options_.initial_epoch;
+    Logs logs;
+    for (const AnyCallback& callback : options_.callbacks) callback->on_train_begin(logs);
+    if (options_.resume) resume();
+    while (progress_.epoch < options_.epochs && !over_) run_epoch();
+    for (const AnyCallback& callback : options_.callbacks) callback->on_train_end(logs);
+  }
+
+  void resume() {
+    CheckpointCallback* const checkpoints = checkpoint_callback();
+    if (checkpoints == nullptr)
+      throw InvalidArgumentError("resume: there is no CheckpointCallback among the callbacks");
+    checkpoints->restore();
+  }
+
+  CheckpointCallback* checkpoint_callback() const {
+    for (const AnyCallback& callback : options_.callbacks)
+      if (auto* const found = dynamic_cast<CheckpointCallback*>(&*callback)) return found;
+    return nullptr;
+  }
+
+  bool wants_to_stop() const { return model_.stop_training() || stop_signal_received(); }
+  bool prints() const { return group_.rank() == 0 && options_.verbose > 0; }
+  bool validates() const { return validation_ || options_.validation_source != nullptr; }
+  bool on_source() const { return data_->samples() == 0; }
 
   void attach() {
     CallbackParams params{.batch_size = options_.batch_size,
                           .epochs = options_.epochs,
-                          .steps = steps(),
-                          .samples = train_.samples,
+                          .steps = data_->steps(),
+                          .samples = data_->samples(),
                           .validation_samples = validation_ ? validation_->samples : 0,
                           .verbose = options_.verbose,
-                          .do_validation = validation_.has_value(),
+                          .do_validation = validates(),
                           .metrics = trainer_.metrics_names()};
-    if (validation_)
+    if (validates())
       for (const std::string& name : trainer_.metrics_names()) params.metrics.push_back("val_" + name);
     for (const AnyCallback& callback : options_.callbacks) callback->attach(model_, params);
-    if (!prints()) return;
+    if (!prints() || on_source()) return;
     if (validation_)
-      fmt::print("Train on {} samples, validate on {} samples\n", train_.samples, validation_->samples);
-    else fmt::print("Train on {} samples\n", train_.samples);
+      fmt::print("Train on {} samples, validate on {} samples\n", data_->samples(), validation_->samples);
+    else fmt::print("Train on {} samples\n", data_->samples());
   }
 
   void run_epoch() {
     Logs begin;
-    if (prints()) fmt::print("Epoch {}/{}\n", epoch_ + 1, options_.epochs);
-    for (const AnyCallback& callback : options_.callbacks) callback->on_epoch_begin(epoch_, begin);
-    const std::uint64_t seed = model_.model().workspace().options().seed + static_cast<std::uint64_t>(rank_);
-    const std::vector<std::int64_t> order = order_of(seed, epoch_, train_.samples, options_);
-    Means means(trainer_.metrics_names().size());
-    detail::ProgressLine line(train_.samples, prints() ? options_.verbose : 0);
-    for (std::int64_t first = 0, batch = 0; first < train_.samples; first += options_.batch_size, ++batch) {
-      const std::int64_t size = std::min(options_.batch_size, train_.samples - first);
-      run_batch(batch, {order.data() + first, static_cast<std::size_t>(size)}, means);
-      line.update(means.size(), named(trainer_.metrics_names(), means.means()));
-      if (stopped()) break;
-    }
-    Logs logs = named(trainer_.metrics_names(), means.means());
-    const bool whole = means.size() == train_.samples && !stop_signal_received();
-    if (validation_ && whole) {
-      const auto values = evaluated(trainer_, *validation_, options_.batch_size, 0);
-      const Logs added = named(trainer_.metrics_names(), values, "val_");
-      for (const auto& [name, value] : added.entries()) logs.set(name, value);
-    }
-    for (const AnyCallback& callback : options_.callbacks) callback->on_epoch_end(epoch_, logs);
-    note(logs);
-    line.finish(means.size(), shown(logs));
+    const std::int64_t epoch = progress_.epoch;
+    if (prints()) fmt::print("Epoch {}/{}\n", epoch + 1, options_.epochs);
+    for (const AnyCallback& callback : options_.callbacks) callback->on_epoch_begin(epoch, begin);
+    data_->seek(epoch, progress_.batch);
+    detail::ProgressLine line(on_source() ? data_->steps() : data_->samples(),
+                              prints() ? options_.verbose : 0, on_source() ? "step" : "sample");
+    while (progress_.batch < data_->steps() && !over_ && run_batch())
+      line.update(seen(), named(trainer_.metrics_names(), progress_.means.means()));
+    Logs logs = named(trainer_.metrics_names(), progress_.means.means());
+    const bool whole = progress_.batch == data_->steps();
+    if (!agreement_.any(stop_signal_received()) && whole && !data_ended_) validate(logs);
+    const std::int64_t shown_seen = seen();
+    if (whole) progress_.epoch = epoch + 1, progress_.batch = 0;
+    else if (CheckpointCallback* const checkpoints = checkpoint_callback()) checkpoints->save();
+    for (const AnyCallback& callback : options_.callbacks) callback->on_epoch_end(epoch, logs);
+    note(epoch, logs);
+    line.finish(shown_seen, shown(logs));
+    progress_.means = detail::Means(trainer_.metrics_names().size());
+    over_ |= agreement_.any(wants_to_stop());
   }
 
-  void run_batch(std::int64_t batch, std::span<const std::int64_t> rows, Means& means) {
-    Logs logs(
-        Logs::Entries{{"batch", static_cast<double>(batch)}, {"size", static_cast<double>(rows.size())}});
-    for (const AnyCallback& callback : options_.callbacks) callback->on_batch_begin(batch, logs);
-    const std::vector<double> values = trainer_.train(batch_of(trainer_, train_, rows));
-    means.add(values, static_cast<std::int64_t>(rows.size()));
+  std::int64_t seen() const { return on_source() ? progress_.batch : progress_.means.size; }
+
+  // False where there is no batch any more.
+  bool run_batch() {
+    std::optional<Feed> feed = data_->next();
+    if (!feed) {
+      agreement_.leave(StepFlag::end_of_data, "");
+      return end_data();
+    }
+    Logs logs(Logs::Entries{{"batch", static_cast<double>(progress_.batch)},
+                            {"size", static_cast<double>(feed->samples)}});
+    for (const AnyCallback& callback : options_.callbacks) callback->on_batch_begin(progress_.batch, logs);
+    if (wants_to_stop()) agreement_.wish_to_stop();
+    std::vector<double> values;
+    try {
+      values = trainer_.train(*feed);
+    } catch (const OutOfRangeError&) {
+      if (!agreement_.data_ended()) throw;
+      return end_data();
+    }
+    over_ = agreement_.is_alone() ? false : agreement_.stops();
+    progress_.means.add(values, feed->samples);
     const Logs of_batch = named(trainer_.metrics_names(), values);
     for (const auto& [name, value] : of_batch.entries()) logs.set(name, value);
+    const std::int64_t batch = progress_.batch++;
     for (const AnyCallback& callback : options_.callbacks) callback->on_batch_end(batch, logs);
+    if (agreement_.is_alone()) over_ = wants_to_stop();
+    return true;
+  }
+
+  bool end_data() {
+    log_warning(
+        "Your dataset ran out of data; interrupting training. Make sure that it can generate at least "
+        "`steps_per_epoch * epochs` batches ({}).",
+        data_->steps() * (options_.epochs - options_.initial_epoch));
+    over_ = data_ended_ = true;
+    return false;
+  }
+
+  void validate(Logs& logs) {
+    if (!validates()) return;
+    const bool shared = options_.shard && group_.size() > 1;
+    const auto values =
+        validation_ ? detail::evaluated(trainer_, *validation_, options_.batch_size, 0,
+                                        shared ? group_.rank() : 0, shared ? group_.size() : 1)
+                    : detail::evaluated(trainer_, *options_.validation_source, options_.validation_steps, 0);
+    const Logs added = named(trainer_.metrics_names(), values, "val_");
+    for (const auto& [name, value] : added.entries()) logs.set(name, value);
   }
 
   // The line shows losses and metrics, not what callbacks add.
@@ -267,8 +279,8 @@ class Fit {
     return some;
   }
 
-  void note(const Logs& logs) {
-    history_.epoch.push_back(epoch_);
+  void note(std::int64_t epoch, const Logs& logs) {
+    history_.epoch.push_back(epoch);
     for (const auto& entry : logs.entries()) {
       auto& all = history_.history;
       auto found =
@@ -281,10 +293,12 @@ class Fit {
   const Model& model_;
   const FitOptions& options_;
   Trainer& trainer_;
-  int rank_;
-  Feed train_;
+  Group& group_;
+  RankAgreement agreement_;
+  std::unique_ptr<TrainingData> data_;
   std::optional<Feed> validation_;
-  std::int64_t epoch_ = 0;
+  detail::FitProgress progress_;
+  bool over_ = false, data_ended_ = false;
   History history_;
 };
 
@@ -295,55 +309,16 @@ History Model::fit(const Arrays& x, const Arrays& y, const FitOptions& options) 
   return Fit(*this, x, y, options).run();
 }
 
-std::vector<double> Model::evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options) const {
-  check_batch_size(options.batch_size);
-  model().build_from(x);
-  Trainer& trainer = model().trainer();
-  const int verbose = world_group().rank() == 0 ? options.verbose : 0;
-  return evaluated(trainer, trainer.checked(x, y, options.sample_weight), options.batch_size, verbose);
+History Model::fit(Source& source, const FitOptions& options) const {
+  return Fit(*this, source, options).run();
 }
 
-std::vector<double> Model::evaluate(const Samples& samples, const EvaluateOptions& options) const {
-  EvaluateOptions with_weights = options;
-  if (with_weights.sample_weight.empty()) with_weights.sample_weight = samples.weights;
-  return evaluate(samples.x, samples.y, with_weights);
-}
-
-std::vector<Tensor> Model::predict(const Arrays& x, const PredictOptions& options) const {
-  check_batch_size(options.batch_size);
-  model().build_from(x);
-  detail::Predictor& predictor = model().predictor();
-  const std::vector<Tensor> inputs = detail::standardized(x, predictor.inputs(), "input");
-  const std::int64_t samples = detail::samples_of(inputs, "input arrays (x)");
-  detail::ProgressLine line(samples, world_group().rank() == 0 ? options.verbose : 0);
-  std::vector<Tensor> all;
-  for (std::int64_t first = 0; first < samples; first += options.batch_size) {
-    const std::int64_t end = std::min(samples, first + options.batch_size);
-    std::vector<Tensor> some;
-    for (const Tensor& input : inputs) some.push_back(input.rows(first, end));
-    const std::vector<Tensor> results = predictor.predict(some);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (all.size() <= i) all.emplace_back(results[i].dtype(), results[i].shape().with_dim(0, samples));
-      all[i].rows(first, end).copy_from(results[i]);
-    }
-    line.update(end, {});
-  }
-  if (options.verbose == 1) line.finish(samples, {});
-  return all;
+History Model::fit(models::BatchSource& batches, const FitOptions& options) const {
+  BatchesOf source(batches);
+  return fit(source, options);
 }
 
 void Model::set_stop_training(bool stop) const { model().set_stop_training(stop); }
 bool Model::stop_training() const { return model().stop_training(); }
-
-Tensor Sequential::predict_classes(const Arrays& x, const PredictOptions& options) const {
-  const Tensor p = predict(x, options).at(0);
-  const std::int64_t rows = p.shape().dim(0), classes = rows == 0 ? 1 : p.elements() / rows;
-  Tensor chosen(DType::i64, {rows});
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const float* const row = p.data<float>() + i * classes;
-    chosen.data<std::int64_t>()[i] = classes == 1 ? row[0] > .5F : std::max_element(row, row + classes) - row;
-  }
-  return chosen;
-}
 
 }  // namespace kolo::keras

@@ -90,6 +90,18 @@ void BuildRecord::add_average(const Variable& variable, Output next) {
   moving_averages.push_back({variable, {next}});
 }
 
+Scope at_place_of(const Scope& s, const CallRecord& call) {
+  Scope scope = s;
+  for (const std::string& device : call.devices) scope = scope.device(std::string_view(device));
+  return call.name_scope.empty() ? scope : scope.name_scope(call.name_scope);
+}
+
+ReplicaPlace::ReplicaPlace(Workspace& workspace, const std::string& device, std::string name_scope)
+    : workspace_(workspace), device_(workspace, device) {
+  workspace_.name_scope_ = std::move(name_scope);
+}
+ReplicaPlace::~ReplicaPlace() { workspace_.name_scope_.clear(); }
+
 void LayerImpl::join(Workspace& workspace) {
   if (workspace_ == &workspace) return;
   if (workspace_ != nullptr)
@@ -117,7 +129,7 @@ std::vector<KerasTensor> LayerImpl::call(const std::vector<KerasTensor>& inputs)
   Outputs values;
   for (const KerasTensor& input : inputs) values.push_back(input.output());
   const Outputs outputs = apply({.scope = workspace.scope()}, values);
-  calls_.push_back({inputs, outputs});
+  calls_.push_back({inputs, outputs, workspace.devices_, workspace.name_scope_});
   return results_of(static_cast<int>(calls_.size()) - 1);
 }
 
@@ -151,6 +163,17 @@ Outputs LayerImpl::apply(const CallContext& around, const Outputs& inputs) {
     for (const Output& output : outputs)
       around.record->penalties.push_back(penalty.penalty(inner.scope, output));
   return outputs;
+}
+
+void LayerImpl::renew_weights() {
+  if (own_weights_.empty()) return;
+  const Layer self(shared_from_this());
+  const std::vector<Tensor> values = self.get_weights();
+  std::vector<Shape> shapes;
+  for (const KerasTensor& input : calls_.front().inputs) shapes.push_back(input.shape());
+  own_weights_.clear();
+  build(shapes);
+  self.set_weights(values);
 }
 
 std::vector<const Weight*> LayerImpl::weights() const {

@@ -45,6 +45,24 @@ struct CallContext {
 struct CallRecord {
   std::vector<KerasTensor> inputs;
   Outputs outputs;
+  std::vector<std::string> devices = {};  // that the workspace's scopes asked for, innermost last
+  std::string name_scope = {};
+};
+
+/// `s` where the call was made.
+Scope at_place_of(const Scope& s, const CallRecord& call);
+
+/// While it lives, what is called in the workspace is a replica's: on its device, under its name scope.
+class ReplicaPlace {
+ public:
+  ReplicaPlace(Workspace& workspace, const std::string& device, std::string name_scope);
+  ~ReplicaPlace();
+  ReplicaPlace(const ReplicaPlace&) = delete;
+  ReplicaPlace& operator=(const ReplicaPlace&) = delete;
+
+ private:
+  Workspace& workspace_;
+  Workspace::DeviceScope device_;
 };
 
 /// Arguments that all layers have.
@@ -84,6 +102,13 @@ class LayerImpl : public std::enable_shared_from_this<LayerImpl> {
   std::vector<KerasTensor> results_of(int call);
   /// A call whose result is there: that of an input.
   KerasTensor note_source(Output output);
+  /// Its weights become new variables, where the workspace's device scope says, with the old ones' values.
+  /// Nodes that were made keep the old ones.
+  void renew_weights();
+  /// All that have joined it, in order.
+  static const std::vector<std::shared_ptr<LayerImpl>>& layers_of(const Workspace& workspace) {
+    return workspace.layers_;
+  }
 
   /// Weights in the table's order. All of them are frozen where `frozen`.
   virtual std::vector<const Weight*> weights() const;

@@ -200,6 +200,17 @@ std::vector<LayerImpl*> ModelImpl::leaves() {
 }
 
 Outputs ModelImpl::compute(const CallContext& c, const Outputs& inputs) {
+  return run_calls(c, inputs, false);
+}
+
+Outputs ModelImpl::form(const CallContext& around, const Outputs& inputs) {
+  Scope scope = around.scope.name_scope(name());
+  if (!context_.empty()) scope = scope.device(std::string_view(context_));
+  return run_calls({.scope = scope, .frozen = around.frozen || !trainable(), .record = around.record}, inputs,
+                   context_.empty());
+}
+
+Outputs ModelImpl::run_calls(const CallContext& c, const Outputs& inputs, bool at_their_places) {
   if (inputs.size() != inputs_.size())
     throw InvalidArgumentError("the model \"{}\" has {} inputs; it is called with {}", name(), inputs_.size(),
                                inputs.size());
@@ -210,13 +221,28 @@ Outputs ModelImpl::compute(const CallContext& c, const Outputs& inputs) {
     if (record.inputs.empty()) continue;
     Outputs arguments;
     for (const KerasTensor& input : record.inputs) arguments.push_back(values.at(source_of(input)));
-    const Outputs results = call.layer->apply(c, arguments);
+    const CallContext there{.scope = at_their_places ? at_place_of(c.scope, record) : c.scope,
+                            .frozen = c.frozen,
+                            .record = c.record};
+    const Outputs results = call.layer->apply(there, arguments);
     for (std::size_t i = 0; i < results.size(); ++i)
       values[{call.layer, call.call, static_cast<int>(i)}] = results[i];
   }
   Outputs results;
   for (const KerasTensor& output : outputs_) results.push_back(values.at(source_of(output)));
   return results;
+}
+
+std::vector<std::string> unique_output_names(const ModelImpl& model) {
+  std::vector<std::string> names;
+  for (const KerasTensor& output : model.outputs()) {
+    const std::string base = output.layer()->name();
+    std::string name = base;
+    for (int k = 1; std::find(names.begin(), names.end(), name) != names.end(); ++k)
+      name = base + '_' + std::to_string(k);
+    names.push_back(name);
+  }
+  return names;
 }
 
 int ModelImpl::call_in_model(const KerasTensor& tensor) const {

@@ -86,12 +86,25 @@ class Model : public Layer {
 
   /// Trains for the epochs from initial_epoch to `epochs`; see FitOptions. Weights are those of the last
   /// finished batch when it throws. Throws as train_on_batch, and what the fields of FitOptions say.
+  ///
+  /// With a distributed() optimizer ranks stop together: after the batch that begins behind a wish of any of
+  /// them, or at an epoch's end. A source that ends on one rank ends the training of all, and the step that
+  /// the others were in is applied nowhere; where a rank throws, the others end in AbortedError. Throws
+  /// FailedPreconditionError `Ranks disagree on the steps of an epoch: <a> on rank 0 but <b> on rank <r>`.
   History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {}) const;
+  /// Epochs of steps_per_epoch batches, each where the one before has ended. At the source's end it warns
+  /// `Your dataset ran out of data` and stops. Throws InvalidArgumentError `you should specify the
+  /// `steps_per_epoch` argument`, and for what goes with arrays alone: validation_split, class_weight,
+  /// sample_weight, shard.
+  History fit(Source& source, const FitOptions& options = {}) const;
+  History fit(models::BatchSource& batches, const FitOptions& options = {}) const;
   /// Loss and metrics over all samples, as metrics_names. Throws as test_on_batch.
   std::vector<double> evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {}) const;
   std::vector<double> evaluate(const Samples& samples, const EvaluateOptions& options = {}) const;
+  std::vector<double> evaluate(Source& source, const EvaluateOptions& options = {}) const;
   /// Rows in the order of the samples, one tensor for each output. Needs no compile.
   std::vector<Tensor> predict(const Arrays& x, const PredictOptions& options = {}) const;
+  std::vector<Tensor> predict(Source& source, const PredictOptions& options = {}) const;
   /// Asked for in a callback, fit ends after the batch, and the epoch's end is still told. False when fit
   /// starts.
   void set_stop_training(bool stop) const;

@@ -1,5 +1,6 @@
 // A model's compile and what it does with one batch.
 #include <kolo/core/base/error.h>
+#include <kolo/models/keras/multi_gpu_internal.h>
 #include <kolo/models/keras/trainer_internal.h>
 
 namespace kolo::keras {
@@ -10,8 +11,28 @@ void ModelImpl::compile(const CompileOptions& options) {
     pending_ = options;
     return;
   }
-  trainer_ = std::make_shared<Trainer>(*this, options);
+  take_context(options.context);
+  trainer_ = std::make_shared<Trainer>(parallel_ == nullptr ? *this : *parallel_, options);
   pending_.reset();
+}
+
+void ModelImpl::take_context(const std::vector<Context>& context) {
+  const std::vector<int> gpus = gpus_of(workspace(), context);
+  predictor_.reset();
+  context_ = context.size() == 1 ? context[0].device() : "";
+  parallel_ = nullptr;
+  if (context.size() > 1) parallel_ = &multi_gpu_model(Model(shared_from_this()), gpus).model();
+}
+
+void ModelImpl::set_replicated(ModelImpl& of, std::string merge_device) {
+  template_ = &of;
+  merge_device_ = std::move(merge_device);
+}
+
+void ModelImpl::forget_compiled() {
+  trainer_.reset();
+  pending_.reset();
+  predictor_.reset();
 }
 
 Trainer& ModelImpl::trainer() {
@@ -27,6 +48,7 @@ Trainer& ModelImpl::trainer() {
 
 Predictor& ModelImpl::predictor() {
   require_built();
+  if (parallel_ != nullptr) return parallel_->predictor();
   if (!predictor_) predictor_ = std::make_shared<Predictor>(*this);
   return *predictor_;
 }

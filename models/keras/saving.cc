@@ -297,7 +297,7 @@ void compile_as_saved(const Model& model, Saved& saved, const LoadModelOptions& 
 void Model::save(const std::string& path, const SaveOptions& options) const {
   const std::string stem = stem_of(path);
   model().require_built();
-  Json json = Json::parse(to_json());
+  Json json = Json::parse(Model(model().template_model().shared_from_this()).to_json());
   Names names = names_of_weights(model());
   if (options.include_optimizer && model().is_compiled()) {
     json["training_config"] = training_json(model().trainer().options());

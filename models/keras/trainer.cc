@@ -9,24 +9,12 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shapes.h>
+#include <kolo/core/runtime/session_state.h>
 #include <kolo/models/keras/optimizers_internal.h>
 #include <kolo/models/keras/trainer_internal.h>
 
 namespace kolo::keras::detail {
 namespace {
-
-// Output names of which each is there once, so that targets and logs can be told apart.
-std::vector<std::string> unique_names(const ModelImpl& model) {
-  std::vector<std::string> names;
-  for (const KerasTensor& output : model.outputs()) {
-    const std::string base = output.layer()->name();
-    std::string name = base;
-    for (int k = 1; std::find(names.begin(), names.end(), name) != names.end(); ++k)
-      name = base + '_' + std::to_string(k);
-    names.push_back(name);
-  }
-  return names;
-}
 
 template <typename Entries>
 void check_entries(const Entries& entries, const std::vector<std::string>& outputs, const char* what) {
@@ -59,24 +47,37 @@ Trainer::Trainer(ModelImpl& model, CompileOptions options) : model_(model), opti
   choose_losses();
   Workspace& workspace = model.workspace();
   options_.optimizer.impl().bind(workspace);
+  first_node_ = workspace.graph().num_nodes();
   const Scope s = workspace.scope().name_scope("training");
   make_targets(s);
   Outputs fed;
   for (const KerasTensor& input : model.inputs()) fed.push_back(input.output());
   BuildRecord record;
-  const Outputs predictions = model.apply({.scope = s, .record = &record}, fed);
+  const Outputs predictions = model.form({.scope = s, .record = &record}, fed);
   Outputs penalties = record.penalties;
   for (const Weight* weight : model.weights())
     if (weight->regularizer) penalties.push_back(weight->regularizer.penalty(s, weight->variable));
-  train_values_ = values(s, predictions, penalties);
+  train_values_ = values(s.device(std::string_view(model.merge_device())), predictions, penalties);
   const Output loss = unstack(s, train_values_).front();
   const Scope inference = workspace.scope();
   test_values_ = inference_form(inference, train_values_);
   build_update(s, loss, record);
+  end_node_ = workspace.graph().num_nodes();
+}
+
+StepVotes Trainer::votes() const {
+  Workspace& workspace = model_.workspace();
+  StepVotes votes;
+  for (int id = first_node_; id < end_node_; ++id) {
+    const Node& node = workspace.graph().node(id);
+    if (vote_factory(node.op()) == nullptr) continue;
+    if (auto vote = kolo::detail::state_of(workspace.session()).vote(node)) votes.push_back(std::move(vote));
+  }
+  return votes;
 }
 
 void Trainer::choose_losses() {
-  const std::vector<std::string> outputs = unique_names(model_);
+  const std::vector<std::string> outputs = unique_output_names(model_);
   const Losses& asked = options_.loss;
   check_entries(asked.by_name, outputs, "loss");
   check_entries(options_.loss_weights, outputs, "loss_weights");
@@ -160,7 +161,8 @@ void Trainer::build_update(const Scope& s, Output loss, const BuildRecord& recor
     std::vector<Variable> variables;
     for (const Weight* weight : trained_) variables.push_back(weight->variable);
     Scope at = s;
-    const auto pairs = optimizer_->compute_gradients(at, loss, variables);
+    const auto pairs = optimizer_->compute_gradients(at, loss, variables,
+                                                     {.colocate_gradients_with_ops = model_.is_placed()});
     done.push_back(
         optimizer_->apply_gradients(at, pairs, {.global_step = impl.variables().at("iterations")}));
   }
@@ -264,18 +266,20 @@ Feed Trainer::checked(const Arrays& x, const Arrays& y, const Arrays& weights) c
   return feed;
 }
 
+CallableSignature Trainer::signature(Output values, Operation update) const {
+  CallableSignature signature{.feeds = {}, .fetches = {values}, .targets = {}};
+  for (const KerasTensor& input : model_.inputs()) signature.feeds.emplace_back(input.output());
+  for (const OutputLoss& output : losses_) signature.feeds.emplace_back(output.target);
+  for (const OutputLoss& output : losses_) signature.feeds.emplace_back(output.sample_weights);
+  if (update) signature.targets.emplace_back(update);
+  return signature;
+}
+
 std::vector<double> Trainer::run(std::optional<Callable>& callable, Output values, Operation update,
                                  const Feed& feed) {
   Workspace& workspace = model_.workspace();
   workspace.initialize_variables();
-  if (!callable) {
-    CallableSignature signature{.feeds = {}, .fetches = {values}, .targets = {}};
-    for (const KerasTensor& input : model_.inputs()) signature.feeds.emplace_back(input.output());
-    for (const OutputLoss& output : losses_) signature.feeds.emplace_back(output.target);
-    for (const OutputLoss& output : losses_) signature.feeds.emplace_back(output.sample_weights);
-    if (update) signature.targets.emplace_back(update);
-    callable = workspace.session().make_callable(signature);
-  }
+  if (!callable) callable = workspace.session().make_callable(signature(values, update));
   std::vector<Tensor> feeds;
   for (std::size_t i = 0; i < feed.inputs.size(); ++i)
     feeds.push_back(cast_to(feed.inputs[i], inputs_[i].dtype));
@@ -300,7 +304,10 @@ std::vector<double> Trainer::test(const Feed& feed) { return run(test_, test_val
 
 Predictor::Predictor(ModelImpl& model) : model_(model), inputs_(input_slots(model)) {
   const Scope s = model.workspace().scope();
-  for (const KerasTensor& output : model.outputs()) outputs_.push_back(inference_form(s, output.output()));
+  Outputs fed;
+  for (const KerasTensor& input : model.inputs()) fed.push_back(input.output());
+  for (const Output& output : model.form({.scope = s.name_scope("prediction")}, fed))
+    outputs_.push_back(inference_form(s, output));
 }
 
 std::vector<Tensor> Predictor::predict(const std::vector<Tensor>& inputs) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/runtime/step_vote.h>
 #include <kolo/models/keras/compile.h>
 #include <kolo/models/keras/data_internal.h>
 #include <kolo/models/keras/model_internal.h>
@@ -46,6 +47,11 @@ class Trainer {
   std::vector<double> train(const Feed& feed);
   std::vector<double> test(const Feed& feed);
 
+  /// The training step as a callable takes it: inputs, targets and weights; its values; its update.
+  CallableSignature training_step() const { return signature(train_values_, update_); }
+  /// Those of the update's distributed optimizer; none without one.
+  StepVotes votes() const;
+
   /// Says so where the weights are not those that it was compiled with.
   void warn_of_changed_trainable();
 
@@ -64,6 +70,7 @@ class Trainer {
   void build_update(const Scope& s, Output loss, const BuildRecord& record);
   void note_state(std::size_t variables_before);
   void check_targets(const std::vector<Tensor>& targets) const;
+  CallableSignature signature(Output values, Operation update) const;
   std::vector<double> run(std::optional<Callable>& callable, Output values, Operation update,
                           const Feed& feed);
 
@@ -73,6 +80,7 @@ class Trainer {
   std::vector<OutputLoss> losses_;
   std::vector<std::string> names_;
   std::vector<const Weight*> trained_;
+  int first_node_ = 0, end_node_ = 0;  // of the graph, that compile has made
   std::unique_ptr<kolo::Optimizer> optimizer_;
   std::vector<OptimizerState> state_;
   Output train_values_, test_values_;  // [k], as metrics_names

@@ -34,7 +34,7 @@ Workspace::DeviceScope::~DeviceScope() { workspace_->devices_.pop_back(); }
 Scope Workspace::scope() {
   Scope scope(graph_);
   for (const std::string& device : devices_) scope = scope.device(std::string_view(device));
-  return scope;
+  return name_scope_.empty() ? scope : scope.name_scope(name_scope_);
 }
 
 void Workspace::initialize_variables() {

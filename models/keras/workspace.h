@@ -14,10 +14,11 @@ namespace kolo::keras {
 class Layer;
 namespace detail {
 class LayerImpl;
-}
+class ReplicaPlace;
+}  // namespace detail
 
 struct WorkspaceOptions {
-  SessionConfig config = {};
+  SessionConfig config = SessionConfig();  // in full: with {} g++ 12 warns of an uninitialised string
   std::uint64_t seed = 1;  // of first weights, dropout (with the rank) and the order of samples
   std::string data_format = "channels_first";  // images are [N,C,H,W]; "channels_last": [N,H,W,C]
 };
@@ -58,12 +59,14 @@ class Workspace {
 
  private:
   friend class detail::LayerImpl;
+  friend class detail::ReplicaPlace;
   std::string unique_layer_name(const std::string& class_name);
 
   WorkspaceOptions options_;
   Graph graph_;
   std::unique_ptr<Session> session_;
   std::vector<std::string> devices_;
+  std::string name_scope_;  // of a replica
   std::map<std::string, int> layers_of_class_;
   std::vector<std::shared_ptr<detail::LayerImpl>> layers_;
   std::size_t initialized_ = 0;  // so many of the graph's variables have a value

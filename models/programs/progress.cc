@@ -90,8 +90,11 @@ std::int64_t Progress::steps_to_next(std::int64_t global_step) const {
   return std::llround(std::clamp(steps, 1.0, 10.0 * static_cast<double>(before)));
 }
 
-void Progress::step(std::int64_t global_step, double own_loss, double learning_rate) {
-  const auto all = world_group().allgather(fmt::format("{} {}", own_loss, steps_to_next(global_step)));
+void Progress::step(std::int64_t global_step, double own_loss, double learning_rate,
+                    std::optional<double> own_share) {
+  const std::string share = own_share ? fmt::format(" {:.4f}", *own_share) : "";
+  const auto all =
+      world_group().allgather(fmt::format("{} {}{}", own_loss, steps_to_next(global_step), share));
   const double loss = mean_of(all);
   due_ = global_step + std::stoll(all[0].substr(all[0].find(' ')));
   last_told_ = global_step;
@@ -106,6 +109,9 @@ void Progress::step(std::int64_t global_step, double own_loss, double learning_r
   json["learning_rate"] = learning_rate;
   json["samples_per_s"] = to_tenths(rate);
   json["seconds_left"] = to_tenths(left);
+  if (own_share)
+    for (const std::string& text : all)
+      json["communication_share"].push_back(std::stod(text.substr(text.rfind(' '))));
   write_json(json);
   const bool is_time =
       rewrites_ || options_.log_steps || !printed_ || told_ - *printed_ >= kBetweenPlainLines;

@@ -46,9 +46,11 @@ class Progress {
   void start(std::int64_t global_step);
   /// True on all ranks at the same steps, about a second apart.
   bool is_due(std::int64_t global_step) const { return global_step >= due_; }
-  /// own_loss: this rank's; rank 0 tells the mean over the ranks, and the rate of the step. All ranks call it
-  /// together, where it is due.
-  void step(std::int64_t global_step, double own_loss, double learning_rate);
+  /// own_loss: this rank's; rank 0 tells the mean over the ranks, and the rate of the step. own_share: of the
+  /// step, that was communication on this rank (in metrics.jsonl by rank); on all ranks or none. All ranks
+  /// call it together, where it is due.
+  void step(std::int64_t global_step, double own_loss, double learning_rate,
+            std::optional<double> own_share = {});
   void validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples);
   /// The clock stops: after the last step, before saving and evaluation.
   void stop(std::int64_t global_step) { final_rate_ = samples_per_second(global_step); }

@@ -30,6 +30,7 @@
 #include <kolo/models/digits.h>
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
+#include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/trace_hook.h>
@@ -229,7 +230,13 @@ void train(const TrainOptions& options) {
   const auto evaluation = std::make_shared<EvaluationHook>(net.correct, data.test, options.batch_size);
   session_settings.hooks.push_back(evaluation);
 
+  std::shared_ptr<CommunicationShareHook> communication;
   std::optional<MonitoredTrainingSession> open_session;
+  if (!options.log_dir.empty() && process().size > 1) {
+    communication = std::make_shared<CommunicationShareHook>(
+        [&] { return progress.is_due(open_session->global_step() + 1); });
+    session_settings.hooks.push_back(communication);
+  }
   shared_errors([&] { open_session.emplace(net.graph, session_settings); });
   MonitoredTrainingSession& session = *open_session;
   const auto current_step = [&] { return session.global_step(); };
@@ -250,7 +257,8 @@ void train(const TrainOptions& options) {
     made_steps = true;
     if (current_step() == before) continue;  // more batches belong to this step
     if (progress.is_due(current_step()))
-      progress.step(current_step(), own_loss, fixed_rate ? *fixed_rate : values.back().value<float>());
+      progress.step(current_step(), own_loss, fixed_rate ? *fixed_rate : values.back().value<float>(),
+                    communication ? communication->share() : std::nullopt);
     if (options.validate_every && current_step() % *options.validate_every == 0 && current_step() < last_step)
       if (const auto found = evaluation->evaluate(session.session()))
         progress.validated(current_step(), found->accuracy(), found->samples);

@@ -102,6 +102,17 @@ class Executor(ProgramTest):
             self.assertGreater(row["ns_per_node"], 0)
 
 
+class Keras(ProgramTest):
+    def test_prints_a_row_for_each_network_and_way(self):
+        result = self.assert_ok(run("kolo-bench", "keras", "--threads", 1, "--seconds", 0.01, "--json"))
+        self.assertEqual([(row["network"], row["batch"], row["way"]) for row in result.events],
+                         [(*network, way) for network in (("digits", 128), ("dense", 1))
+                          for way in ("fit", "callable", "monitored")])
+        for row in result.events:
+            self.assertEqual(set(row), {"network", "way", "ranks", "batch", "us", "min_us", "to_callable", "steps"})
+            self.assertGreater(row["us"], 0)
+
+
 class Cluster(ProgramTest):
     def test_prints_rows_or_says_that_there_is_no_grpc(self):
         result = run("kolo-bench", "cluster", "--what", "calls", "--seconds", 0.01, "--json")

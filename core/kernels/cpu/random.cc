@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 
+#include <kolo/core/kernels/cpu/dropout.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/elements/random.h>
@@ -46,6 +47,33 @@ class RandomKernel final : public Kernel {
   Distribution distribution_;
 };
 
+template <typename T>
+class GaussianNoise final : public Kernel {
+ public:
+  explicit GaussianNoise(const KernelInit& init) : noise_{0, init.attr<double>("stddev")} {}
+  void compute(KernelContext& context) override {
+    const T* x = context.input(0).data<T>();
+    T* y = context.output(0).data<T>();
+    const std::int64_t elements = context.input(0).elements();
+    const std::int64_t blocks = (elements + kPerBlock<T> - 1) / kPerBlock<T>;
+    RandomState& state = context.random();
+    const std::uint64_t first = state.reserve(static_cast<std::uint64_t>(blocks));
+    const detail::PhiloxBlocks philox(state.seed(), detail::dropout_seed(state.op_seed()));
+    parallel_for(blocks, 1024, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t block = begin; block < end; ++block) {
+        T values[kPerBlock<T>];
+        noise_.fill(philox.block(first + static_cast<std::uint64_t>(block)), values);
+        const std::int64_t at = block * kPerBlock<T>;
+        const std::int64_t count = std::min<std::int64_t>(kPerBlock<T>, elements - at);
+        for (std::int64_t i = 0; i < count; ++i) y[at + i] = x[at + i] + values[i];
+      }
+    });
+  }
+
+ private:
+  elements::Normal noise_;
+};
+
 template <typename Distribution>
 RegisterKernel kernel(const char* op, Distribution (*distribution)(const KernelInit& init)) {
   return RegisterKernel(op, "CPU", {DType::f32, DType::f64},
@@ -60,6 +88,8 @@ const RegisterKernel kernels[] = {
     kernel("RandomUniform", uniform),
     kernel("RandomNormal", normal<elements::Normal>),
     kernel("TruncatedNormal", normal<elements::TruncatedNormal>),
+    {"GaussianNoise", "CPU", {DType::f32}, make_kernel<GaussianNoise<float>>},
+    {"GaussianNoise", "CPU", {DType::f64}, make_kernel<GaussianNoise<double>>},
 };
 
 }  // namespace

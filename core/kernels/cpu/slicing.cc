@@ -97,6 +97,43 @@ class StridedSliceGradKernel final : public Kernel {
   detail::SliceSpec spec_;
 };
 
+class BatchPart {
+ public:
+  explicit BatchPart(KernelInit& init)
+      : index_(init.attr<std::int64_t>("index")), parts_(init.attr<std::int64_t>("parts")) {}
+  Tensor rows_of(const Tensor& batch) const {
+    const auto [begin, end] = detail::rows_of_part(batch.shape().dim(0), index_, parts_);
+    return batch.rows(begin, end);
+  }
+
+ private:
+  std::int64_t index_, parts_;
+};
+
+class BatchSliceKernel final : public Kernel {
+ public:
+  explicit BatchSliceKernel(KernelInit& init) : part_(init) {}
+  void compute(KernelContext& context) override {
+    context.output(0).copy_from(part_.rows_of(context.input(0)));
+  }
+
+ private:
+  BatchPart part_;
+};
+
+class BatchSliceGradKernel final : public Kernel {
+ public:
+  explicit BatchSliceGradKernel(KernelInit& init) : part_(init) {}
+  void compute(KernelContext& context) override {
+    const Tensor& dx = context.output(0);
+    std::fill_n(dx.raw(), dx.bytes(), std::byte{0});
+    part_.rows_of(dx).copy_from(context.input(0));
+  }
+
+ private:
+  BatchPart part_;
+};
+
 class ReverseKernel final : public Kernel {
  public:
   explicit ReverseKernel(KernelInit& init) : axes_(init.attr<std::vector<std::int64_t>>("axes")) {}
@@ -128,8 +165,8 @@ RegisterKernel kernel(const char* op) {
 }
 
 const RegisterKernel slice_kernels[] = {
-    kernel<StridedSliceKernel>("StridedSlice"),
-    kernel<StridedSliceGradKernel>("StridedSliceGrad"),
+    kernel<StridedSliceKernel>("StridedSlice"), kernel<StridedSliceGradKernel>("StridedSliceGrad"),
+    kernel<BatchSliceKernel>("BatchSlice"),     kernel<BatchSliceGradKernel>("BatchSliceGrad"),
     kernel<ReverseKernel>("Reverse"),
 };
 

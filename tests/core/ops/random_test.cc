@@ -8,6 +8,9 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/gradients.h>
+#include <kolo/core/graph/inference_form.h>
+#include <kolo/core/ops/basic.h>
 
 #include "tests/core/run_op.h"
 #include "tests/core/shape_check.h"
@@ -201,6 +204,42 @@ TEST(Random, RefusesWhatItCannotDraw) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("[1, 1)")));
   EXPECT_THAT([] { draw([](Scope& s) { return random_normal(s, DType::f32, {2}, 0, -1); }); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("-1")));
+}
+
+Output noise_of(Scope& s, const Output& x) { return gaussian_noise(s, x, 0.5); }
+
+TEST(GaussianNoise, HasTheMomentsOfItsDistribution) {
+  const Tensor y = draw([](Scope& s) { return noise_of(s, fill(s, DType::f32, {300, 1000}, 2)); })[0];
+  const Moments m = moments<float>(y);
+  const auto count = static_cast<double>(y.elements());
+  EXPECT_NEAR(m.mean, 2, 5 * 0.5 / std::sqrt(count));
+  EXPECT_NEAR(m.variance, 0.25, 5 * 0.25 * std::sqrt(2 / count));
+  EXPECT_NEAR(m.kurtosis, 3, 5 * std::sqrt(24 / count));
+}
+
+TEST(GaussianNoise, IsDrawnAnewInEachRun) {
+  const auto runs = draw([](Scope& s) { return noise_of(s, zeros(s, DType::f64, {5})); }, 2);
+  EXPECT_FALSE(same(runs[0], runs[1]));
+}
+
+TEST(GaussianNoise, LeavesInferenceAloneAndLetsGradientsPass) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = constant(s, Tensor::of<double>({3}, {1, -2, 3}));
+  const Output y = noise_of(s, x);
+  const auto results = Session(graph).run({inference_form(s, y), gradients(s, {y}, {x})[0]});
+  EXPECT_THAT(results[0].span<double>(), testing::ElementsAre(1, -2, 3));
+  EXPECT_THAT(results[1].span<double>(), Each(1));
+  record_op_check("GaussianNoise", OpCheck::gradient);
+}
+
+TEST(GaussianNoise, KeepsTheShape) {
+  expect_shape({{-1, 3}}, [](Scope& s, const Outputs& x) { return noise_of(s, x[0]); }, {-1, 3});
+}
+
+TEST(GaussianNoise, RefusesADeviationThatIsNone) {
+  EXPECT_THAT([] { draw([](Scope& s) { return gaussian_noise(s, zeros(s, DType::f32, {1}), -1); }); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("standard deviation -1")));
 }
 
 // Initialisers.

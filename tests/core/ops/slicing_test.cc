@@ -130,6 +130,41 @@ TEST(StridedSlice, GradientHasAGradientToo) {
   });
 }
 
+auto part(std::int64_t index, std::int64_t parts) {
+  return [=](Scope& s, const Outputs& x) { return batch_slice(s, x[0], index, parts); };
+}
+
+TEST(BatchSlice, GivesTheLastPartWhatIsLeft) {
+  Tensor x(DType::i32, {11, 1});
+  for (std::int32_t i = 0; i < 11; ++i) x.data<std::int32_t>()[i] = i;
+  EXPECT_THAT(run_op({x}, part(0, 4)).span<std::int32_t>(), ElementsAre(0, 1));
+  EXPECT_THAT(run_op({x}, part(2, 4)).span<std::int32_t>(), ElementsAre(4, 5));
+  EXPECT_THAT(run_op({x}, part(3, 4)).span<std::int32_t>(), ElementsAre(6, 7, 8, 9, 10));
+}
+
+TEST(BatchSlice, IsEmptyWhereThereAreFewerRowsThanParts) {
+  EXPECT_EQ(run_op({counted()}, part(0, 4)).shape(), (Shape{0, 4}));
+  EXPECT_EQ(run_op({counted()}, part(3, 4)).shape(), (Shape{3, 4}));
+}
+
+TEST(BatchSlice, KnowsItsRowsFromThoseOfTheBatch) {
+  expect_shape({{11, 2}}, part(3, 4), {5, 2});
+  expect_shape({{-1, 2}}, part(1, 2), {-1, 2});
+}
+
+TEST(BatchSlice, HasGradients) {
+  const Tensor x = Tensor::of<double>({5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  expect_gradients({x}, part(0, 2));
+  expect_gradients({x}, part(1, 2));
+}
+
+TEST(BatchSlice, SaysWhichPartsThereAre) {
+  EXPECT_THAT([] { run_op({counted()}, part(2, 2)); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("part 2 of 2")));
+  EXPECT_THAT([] { run_op({Tensor::scalar(1.0F)}, part(0, 2)); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("scalar")));
+}
+
 TEST(Reverse, TurnsTheAxesThatWereAskedFor) {
   const auto turned = [](const Tensor& x, const Dims& axes) {
     return run_op({x}, [&](Scope& s, const Outputs& in) { return reverse(s, in[0], axes); });

@@ -12,6 +12,7 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/models/keras/distributed_callbacks.h>
 #include <kolo/models/keras/model.h>
+#include <tests/core/summary/read_events.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pointwise;
 using ::testing::ThrowsMessage;
 
@@ -165,6 +167,31 @@ TEST_F(InFolder, CSVLoggerWritesALineAnEpoch) {  // row 24
            .validation_data = Samples{.x = x, .y = x},
            .initial_epoch = 2});
   EXPECT_EQ(read(path("log")), "epoch;loss\n0;0.25\n1;NA\n2;1.5;1.5\n");
+}
+
+// Of two epochs of two batches each, of 8 and 4 samples; read by the reader that shares no line with kolo.
+TEST_F(InFolder, TensorBoardWritesEventFiles) {
+  const auto events = [&](const std::string& name, TensorBoardOptions options) {
+    Workspace ws;
+    const Sequential net(ws, {Dense(1, {.input_shape = {1}})});
+    net.compile({.optimizer = SGD(), .loss = "mse"});
+    const Tensor x = Tensor::zeros(DType::f32, {12});
+    net.fit(x, x,
+            {.batch_size = 8, .epochs = 2, .verbose = 0, .callbacks = {TensorBoard(path(name), options)}});
+    std::string all;
+    for (const auto& file : std::filesystem::directory_iterator(path(name)))
+      for (const std::string& event : read_events(file.path())) all += event + '\n';
+    return all;
+  };
+  const std::string by_epoch = events("epoch", {.histogram_freq = 1});
+  EXPECT_THAT(by_epoch, HasSubstr(R"("graph")"));
+  EXPECT_THAT(by_epoch, HasSubstr(R"({"step":1,"values":[{"tag":"loss","scalar":0.0}]})"));
+  EXPECT_THAT(by_epoch, HasSubstr(R"("tag":"dense_1/kernel")"));
+  const std::string by_samples = events("samples", {.update_freq = 12, .write_graph = false});
+  EXPECT_THAT(by_samples, Not(HasSubstr(R"("graph")")));
+  EXPECT_THAT(by_samples, HasSubstr(R"({"step":24,"values":[{"tag":"loss","scalar":0.0}]})"));
+  EXPECT_THAT(by_samples, Not(HasSubstr(R"({"step":8,)")));
+  EXPECT_THROW(TensorBoard("x", {.update_freq = "hour"}), InvalidArgumentError);
 }
 
 TEST(TerminateOnNaN, StopsTheTraining) {

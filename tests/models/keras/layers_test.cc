@@ -139,6 +139,33 @@ TEST(Dropout, LeavesInferenceAlone) {
   EXPECT_THAT([] { Dropout(1); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("[0, 1)")));
 }
 
+TEST(Noise, LeavesInferenceAlone) {
+  Workspace ws;
+  const KerasTensor x = Input(ws, {3});
+  const Tensor fed = floats({1, 3}, {1, -2, 3});
+  EXPECT_EQ(elements(value(ws, GaussianNoise(.5)(x), x, fed)), elements(fed));
+  EXPECT_EQ(elements(value(ws, GaussianDropout(.5)(x), x, fed)), elements(fed));
+}
+
+// x·N(1, √(rate/(1 − rate))) of ones: mean 1 and variance 1 for rate 1/2.
+TEST(GaussianDropout, ScalesByNoiseInTraining) {
+  Workspace ws;
+  const KerasTensor x = Input(ws, {1000});
+  Tensor ones(DType::f32, {100, 1000});
+  std::fill_n(ones.data<float>(), ones.elements(), 1.F);
+  const Tensor y = ws.session().run(GaussianDropout(.5)(x).output(), {{x.output(), ones}});
+  double sum = 0, squares = 0;
+  for (const float number : elements(y)) sum += number, squares += number * number;
+  const double mean = sum / 1e5;
+  EXPECT_NEAR(mean, 1, .02);
+  EXPECT_NEAR(squares / 1e5 - mean * mean, 1, .03);
+}
+
+TEST(Noise, RefusesRatesAndDeviationsOutOfRange) {
+  EXPECT_THROW(GaussianDropout(1), InvalidArgumentError);
+  EXPECT_THROW(GaussianNoise(-.1), InvalidArgumentError);
+}
+
 TEST(MergeLayers, CombineTheirInputs) {
   Workspace ws;
   const KerasTensor x = Input(ws, {2});

@@ -1,10 +1,16 @@
 // Training on several ranks: what Horovod's callbacks and its optimizer promise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/models/batches.h>
+#include <kolo/models/keras/checkpoint_callback.h>
+#include <kolo/models/keras/data_internal.h>
 #include <kolo/models/keras/distributed_callbacks.h>
 #include <kolo/models/keras/model.h>
 #include <tests/models/keras/values.h>
@@ -67,6 +73,154 @@ TEST(Broadcast, MakesAllRanksStartAlike) {
   for (const Tensor& weight : net.get_weights())
     for (const float value : elements(weight)) own += fmt::format(" {:a}", value);
   for (const std::string& other : world_group().allgather(own)) EXPECT_EQ(other, own);
+}
+
+Tensor scattered(const Shape& shape, int stride) {
+  Tensor tensor(DType::f32, shape);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.data<float>()[i] = static_cast<float>(i * stride % 101) / 50 - 1;
+  return tensor;
+}
+
+Sequential two_layers(Workspace& ws, const Optimizer& optimizer) {
+  const Sequential net(ws, {Dense(6, {.activation = "tanh", .input_shape = {4}}), Dense(1)});
+  net.compile({.optimizer = optimizer, .loss = "mse"});
+  return net;
+}
+
+// Row 44, on any number of ranks: global batches of 128, the same ones as on one rank, which takes them by
+// hand.
+TEST(Shard, TrainsAsOneRankWithALargerBatch) {
+  const int ranks = world_group().size();
+  const std::int64_t own = 128 / ranks, global = own * ranks;
+  const Tensor x = scattered({1000, 4}, 37), y = scattered({1000, 1}, 11);
+  Workspace ws, alone;
+  const Sequential net = two_layers(ws, distributed(SGD({.lr = .1})));
+  const Sequential one = two_layers(alone, SGD({.lr = .1}));
+  const History history = net.fit(x, y, {.batch_size = own, .epochs = 3, .verbose = 0, .shard = true});
+  EXPECT_EQ(net.optimizer().iterations().get(), 3 * (1000 / global));
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<std::int64_t> order;
+    models::shuffle_samples(1, epoch, 1000, order);
+    for (std::int64_t b = 0; b < 1000 / global; ++b) {
+      const std::span<const std::int64_t> rows(order.data() + b * global, static_cast<std::size_t>(global));
+      one.train_on_batch(detail::gathered(x, rows, DType::f32), detail::gathered(y, rows, DType::f32));
+    }
+  }
+  const auto together = net.get_weights(), by_hand = one.get_weights();
+  for (std::size_t i = 0; i < by_hand.size(); ++i)
+    EXPECT_THAT(elements(together[i]),
+                ::testing::Pointwise(::testing::FloatNear(1e-5F), elements(by_hand[i])));
+}
+
+TEST(Shard, EvaluatesEachSampleOnce) {
+  Workspace ws;
+  const Sequential net = two_layers(ws, SGD());
+  const Tensor x = scattered({35, 4}, 37), y = scattered({35, 1}, 11);
+  const double whole = net.evaluate(x, y, {.verbose = 0})[0];
+  EXPECT_NEAR(net.evaluate(x, y, {.batch_size = 8, .verbose = 0, .shard = true})[0], whole, 1e-6);
+}
+
+TEST(Shard, ComparesSeedAndSamples) {
+  if (world_group().size() != 2) GTEST_SKIP() << "of two ranks";
+  Workspace ws({.seed = 1 + static_cast<std::uint64_t>(rank())});
+  const Sequential net = two_layers(ws, distributed(SGD()));
+  const Tensor x = scattered({100, 4}, 37), y = scattered({100, 1}, 11);
+  EXPECT_THAT([&] { net.fit(x, y, {.batch_size = 8, .verbose = 0, .shard = true}); },
+              ThrowsMessage<FailedPreconditionError>(
+                  HasSubstr("Ranks disagree on the seed: 1 on rank 0 but 2 on rank 1")));
+}
+
+struct StopOnRank : Callback {
+  explicit StopOnRank(int of) : asks(of) {}
+  int asks;
+  std::int64_t batches = 0;
+  void on_batch_end(std::int64_t batch, Logs&) override {
+    ++batches;
+    if (rank() == asks && batch == 2) model().set_stop_training(true);
+  }
+};
+
+TEST(Stop, ComesBehindTheNextBatchOfAllRanks) {
+  const int last = world_group().size() - 1;
+  Workspace ws;
+  const Sequential net = two_layers(ws, distributed(SGD()));
+  const auto stop = std::make_shared<StopOnRank>(last);
+  const Tensor x = scattered({64, 4}, 37), y = scattered({64, 1}, 11);
+  net.fit(x, y, {.batch_size = 8, .epochs = 3, .verbose = 0, .callbacks = {stop}});
+  EXPECT_EQ(stop->batches, last == 0 ? 3 : 4);
+}
+
+TEST(Stop, AtAnEpochsEndIsThatOfAll) {
+  Workspace ws;
+  const Sequential net = two_layers(ws, distributed(SGD()));
+  const Tensor x = scattered({24, 4}, 37), y = scattered({24, 1}, 11);
+  const auto stop = std::make_shared<StopOnRank>(0);  // behind the last of three batches
+  const History history = net.fit(x, y, {.batch_size = 8, .epochs = 4, .verbose = 0, .callbacks = {stop}});
+  EXPECT_EQ(history.epoch.size(), 1U);
+}
+
+struct Batches : Source {
+  explicit Batches(std::int64_t count) : left(count) {}
+  std::int64_t left;
+  bool throws = false;
+  bool next(Samples& batch) override {
+    if (left-- > 0) {
+      batch = {.x = scattered({8, 4}, 37), .y = scattered({8, 1}, 11)};
+      return true;
+    }
+    if (throws) throw DataLossError("the disk is gone");
+    return false;
+  }
+};
+
+TEST(SourceOnRanks, EndsForAllWhereItEndsOnOne) {
+  Workspace ws;
+  const Sequential net = two_layers(ws, distributed(SGD()));
+  Batches source(rank() == 0 ? 5 : 9);
+  net.fit(source, {.epochs = 3, .verbose = 0, .steps_per_epoch = 4});
+  EXPECT_EQ(net.optimizer().iterations().get(), 5);
+}
+
+TEST(FailureOnRanks, EndsTheOthers) {
+  if (world_group().size() == 1) GTEST_SKIP() << "of several ranks";
+  Workspace ws;
+  const Sequential net = two_layers(ws, distributed(SGD()));
+  Batches source(rank() == 0 ? 3 : 9);
+  source.throws = true;
+  const auto fit = [&] { net.fit(source, {.epochs = 2, .verbose = 0, .steps_per_epoch = 4}); };
+  if (rank() == 0) EXPECT_THROW(fit(), DataLossError);
+  else EXPECT_THAT(fit, ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed")));
+}
+
+// Rank 0 alone writes; all go on from what it reads.
+TEST(ResumeOnRanks, GoesOnBitByBit) {
+  const std::string folder = world_group().broadcast(
+      std::filesystem::temp_directory_path() / ("keras_ranks_" + std::to_string(getpid())), 0);
+  const Tensor x = scattered({64, 4}, 37), y = scattered({64, 1}, 11);
+  const auto train = [&](std::int64_t epochs, bool resume) {
+    Workspace ws;
+    const Sequential net(ws, {Dense(6, {.activation = "tanh", .input_shape = {4}}), Dropout(.2), Dense(1)});
+    net.compile({.optimizer = distributed(Adam()), .loss = "mse"});
+    net.fit(
+        x, y,
+        {.batch_size = 8,
+         .epochs = epochs,
+         .verbose = 0,
+         .callbacks = {BroadcastGlobalVariablesCallback(0), CheckpointCallback(folder, {.save_epochs = 1})},
+         .resume = resume});
+    std::vector<std::vector<float>> all;
+    for (const Tensor& weight : net.get_weights()) all.push_back(elements(weight));
+    return all;
+  };
+  const auto whole = train(4, false);
+  world_group().allgather("");
+  if (rank() == 0) std::filesystem::remove_all(folder);
+  world_group().allgather("");
+  train(2, false);
+  EXPECT_EQ(train(4, true), whole);
+  world_group().allgather("");
+  if (rank() == 0) std::filesystem::remove_all(folder);
 }
 
 }  // namespace

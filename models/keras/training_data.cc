@@ -1,0 +1,169 @@
+#include <kolo/models/keras/training_data_internal.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/batches.h>
+
+namespace kolo::keras::detail {
+namespace {
+
+std::vector<Tensor> rows_of(const std::vector<Tensor>& tensors, std::span<const std::int64_t> rows,
+                            const std::vector<Slot>* slots) {
+  std::vector<Tensor> taken;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    taken.push_back(gathered(tensors[i], rows, slots == nullptr ? DType::f32 : (*slots)[i].dtype));
+  return taken;
+}
+
+std::int64_t class_of(const Tensor& targets, std::int64_t row) {
+  const std::int64_t classes = targets.elements() / std::max<std::int64_t>(1, targets.shape().dim(0));
+  if (classes == 1) return static_cast<std::int64_t>(number_at(targets, row));
+  std::int64_t best = 0;
+  for (std::int64_t i = 1; i < classes; ++i)
+    if (number_at(targets, row * classes + i) > number_at(targets, row * classes + best)) best = i;
+  return best;
+}
+
+class ArrayData final : public TrainingData {
+ public:
+  ArrayData(const Trainer& trainer, Feed samples, const BatchOrder& order)
+      : trainer_(trainer), all_(std::move(samples)), order_(order) {
+    if (order_.shared && steps() == 0)
+      throw InvalidArgumentError("shard: {} samples are fewer than one batch of {} on each of {} ranks",
+                                 all_.samples, order_.batch_size, order_.ranks);
+  }
+
+  std::int64_t steps() const override {
+    if (order_.shared) return all_.samples / global_batch();
+    return (all_.samples + order_.batch_size - 1) / order_.batch_size;
+  }
+  std::int64_t samples() const override { return order_.shared ? steps() * order_.batch_size : all_.samples; }
+  void seek(std::int64_t epoch, std::int64_t batch) override {
+    draw_order(epoch);
+    batch_ = batch;
+  }
+  std::optional<Feed> next() override {
+    const std::int64_t first =
+        batch_++ * global_batch() + (order_.shared ? order_.rank * order_.batch_size : 0);
+    const std::int64_t size = std::min(order_.batch_size, all_.samples - first);
+    const std::span<const std::int64_t> rows(rows_.data() + first, static_cast<std::size_t>(size));
+    return Feed{.inputs = rows_of(all_.inputs, rows, &trainer_.inputs()),
+                .targets = rows_of(all_.targets, rows, &trainer_.targets()),
+                .weights = rows_of(all_.weights, rows, nullptr),
+                .samples = size};
+  }
+
+ private:
+  std::int64_t global_batch() const { return order_.batch_size * (order_.shared ? order_.ranks : 1); }
+
+  void draw_order(std::int64_t epoch) {
+    rows_.resize(static_cast<std::size_t>(all_.samples));
+    std::iota(rows_.begin(), rows_.end(), 0);
+    if (order_.shuffle.of_samples) models::shuffle_samples(order_.seed, epoch, all_.samples, rows_);
+    if (!order_.shuffle.of_batches) return;
+    const std::int64_t size = global_batch();
+    std::vector<std::int64_t> batches;
+    models::shuffle_samples(order_.seed, epoch, all_.samples / size, batches);
+    for (std::size_t b = 0; b < batches.size(); ++b)
+      std::iota(rows_.begin() + static_cast<std::int64_t>(b) * size,
+                rows_.begin() + static_cast<std::int64_t>(b + 1) * size, batches[b] * size);
+  }
+
+  const Trainer& trainer_;
+  Feed all_;
+  BatchOrder order_;
+  std::vector<std::int64_t> rows_;
+  std::int64_t batch_ = 0;
+};
+
+class SourceData final : public TrainingData {
+ public:
+  SourceData(const Trainer& trainer, Source& source, std::int64_t steps, std::int64_t first_epoch)
+      : trainer_(trainer), source_(source), steps_(steps), first_epoch_(first_epoch) {}
+
+  std::int64_t steps() const override { return steps_; }
+  std::int64_t samples() const override { return 0; }
+  void seek(std::int64_t epoch, std::int64_t batch) override {
+    Samples passed;
+    for (const std::int64_t to = (epoch - first_epoch_) * steps_ + batch; taken_ < to; ++taken_)
+      if (!source_.next(passed)) return;
+  }
+  std::optional<Feed> next() override {
+    Samples batch;
+    if (!source_.next(batch)) return {};
+    ++taken_;
+    return trainer_.checked(batch.x, batch.y, batch.weights);
+  }
+
+ private:
+  const Trainer& trainer_;
+  Source& source_;
+  std::int64_t steps_, first_epoch_;
+  std::int64_t taken_ = 0;
+};
+
+}  // namespace
+
+void Means::add(const std::vector<double>& values, std::int64_t samples) {
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += values[i] * static_cast<double>(samples);
+  size += samples;
+}
+
+std::vector<double> Means::means() const {
+  std::vector<double> means = sums;
+  for (double& mean : means) mean /= static_cast<double>(std::max<std::int64_t>(size, 1));
+  return means;
+}
+
+std::unique_ptr<TrainingData> array_data(const Trainer& trainer, Feed samples, const BatchOrder& order) {
+  return std::make_unique<ArrayData>(trainer, std::move(samples), order);
+}
+
+std::unique_ptr<TrainingData> source_data(const Trainer& trainer, Source& source, std::int64_t steps,
+                                          std::int64_t first_epoch) {
+  return std::make_unique<SourceData>(trainer, source, steps, first_epoch);
+}
+
+Feed part_of(const Feed& all, std::int64_t begin, std::int64_t end) {
+  const auto rows = [&](const std::vector<Tensor>& tensors) {
+    std::vector<Tensor> parts;
+    for (const Tensor& tensor : tensors) parts.push_back(tensor.rows(begin, end));
+    return parts;
+  };
+  return {.inputs = rows(all.inputs),
+          .targets = rows(all.targets),
+          .weights = rows(all.weights),
+          .samples = end - begin};
+}
+
+Tensor weights_by_class(const Feed& all, const std::map<std::int64_t, double>& by_class) {
+  if (all.targets.size() != 1)
+    throw InvalidArgumentError("`class_weight` is for models of one output; this one has {}",
+                               all.targets.size());
+  if (all.targets[0].shape().rank() > 2)
+    throw InvalidArgumentError("`class_weight` not supported for 3+ dimensional targets.");
+  Tensor weights(DType::f32, {all.samples});
+  std::set<std::int64_t> missing;
+  for (std::int64_t i = 0; i < all.samples; ++i) {
+    const auto found = by_class.find(class_of(all.targets[0], i));
+    if (found == by_class.end()) missing.insert(class_of(all.targets[0], i));
+    else weights.data<float>()[i] = static_cast<float>(found->second);
+  }
+  if (missing.empty()) return weights;
+  throw InvalidArgumentError(
+      "`class_weight` must contain all classes in the data. The classes {{{}}} exist in the data but not in "
+      "`class_weight`.",
+      fmt::join(missing, ", "));
+}
+
+void check_batch_size(std::int64_t batch_size) {
+  if (batch_size < 1) throw InvalidArgumentError("batch_size is {}; it must be at least 1", batch_size);
+}
+
+}  // namespace kolo::keras::detail

@@ -1,0 +1,64 @@
+// What fit trains on, batch by batch: samples in memory in an order of each epoch's own, or a source.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <kolo/models/keras/trainer_internal.h>
+
+namespace kolo::keras::detail {
+
+/// Sums of a batch's values, weighted by its samples.
+struct Means {
+  explicit Means(std::size_t values) : sums(values) {}
+  void add(const std::vector<double>& values, std::int64_t samples);
+  std::vector<double> means() const;
+
+  std::vector<double> sums;
+  std::int64_t size = 0;
+};
+
+/// One thread.
+class TrainingData {
+ public:
+  virtual ~TrainingData() = default;
+  /// Batches of an epoch.
+  virtual std::int64_t steps() const = 0;
+  /// Of an epoch on this rank; 0 where nobody knows.
+  virtual std::int64_t samples() const = 0;
+  /// Goes to a batch of an epoch; a source, which cannot go back, is drawn up to it.
+  virtual void seek(std::int64_t epoch, std::int64_t batch) = 0;
+  /// Nothing at a source's end.
+  virtual std::optional<Feed> next() = 0;
+};
+
+struct BatchOrder {
+  std::uint64_t seed = 1;
+  std::int64_t batch_size = 32;
+  Shuffle shuffle = true;
+  bool shared = false;  // each global batch is shared out among `ranks`, incomplete ones are dropped
+  int rank = 0, ranks = 1;
+};
+/// Borrows the trainer.
+std::unique_ptr<TrainingData> array_data(const Trainer& trainer, Feed samples, const BatchOrder& order);
+/// Borrows both. first_epoch: the one whose first batch the source is at.
+std::unique_ptr<TrainingData> source_data(const Trainer& trainer, Source& source, std::int64_t steps,
+                                          std::int64_t first_epoch);
+
+/// Samples [begin, end), sharing memory.
+Feed part_of(const Feed& all, std::int64_t begin, std::int64_t end);
+/// [N]: each sample's by its class. Throws InvalidArgumentError for a class without weight, and where there
+/// are several outputs.
+Tensor weights_by_class(const Feed& all, const std::map<std::int64_t, double>& by_class);
+
+/// Loss and metrics over all samples; on rank `rank` of `ranks` of its part of them, the numbers of all.
+/// line: 1 shows the progress. Collective with several ranks.
+std::vector<double> evaluated(Trainer& trainer, const Feed& all, std::int64_t batch_size, int line,
+                              int rank = 0, int ranks = 1);
+std::vector<double> evaluated(Trainer& trainer, Source& source, std::optional<std::int64_t> steps, int line);
+/// Throws InvalidArgumentError unless it is at least 1.
+void check_batch_size(std::int64_t batch_size);
+
+}  // namespace kolo::keras::detail

@@ -1,0 +1,138 @@
+// Trainings that go on where a checkpoint has them, bit by bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/stop_signal.h>
+#include <kolo/models/keras/callbacks.h>
+#include <kolo/models/keras/checkpoint_callback.h>
+#include <kolo/models/keras/model.h>
+#include <kolo/models/keras/normalization_layers.h>
+#include <tests/models/keras/values.h>
+
+namespace kolo::keras {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+Tensor numbers(const Shape& shape, int stride) {
+  Tensor tensor(DType::f32, shape);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.data<float>()[i] = static_cast<float>(i * stride % 101) / 50 - 1;
+  return tensor;
+}
+const Tensor kX = numbers({50, 4}, 37), kY = numbers({50, 1}, 11);
+
+struct StopAt : Callback {
+  std::int64_t epoch, batch;
+  bool by_signal;
+  StopAt(std::int64_t in_epoch, std::int64_t at_batch, bool signal)
+      : epoch(in_epoch), batch(at_batch), by_signal(signal) {}
+  std::int64_t now = 0;
+  void on_epoch_begin(std::int64_t e, Logs&) override { now = e; }
+  void on_batch_end(std::int64_t b, Logs&) override {
+    if (now != epoch || b != batch) return;
+    if (by_signal) raise(SIGUSR1);
+    else model().set_stop_training(true);
+  }
+};
+
+class Resume : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("keras_resume_" + std::to_string(getpid()));
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    clear_stop_signal();
+  }
+
+  struct Result {
+    std::vector<std::vector<float>> weights;
+    History history;
+    double lr;
+  };
+  // Dropout, a rate that falls, and batch normalization: what a checkpoint might forget.
+  Result train(const std::vector<AnyCallback>& more, bool resume) {
+    Workspace ws;
+    const Sequential net(ws, {Dense(8, {.activation = "relu", .input_shape = {4}}), BatchNormalization(),
+                              Dropout(.3), Dense(1)});
+    net.compile({.optimizer = Adam({.lr = .01}), .loss = "mse", .metrics = {"mae"}});
+    std::vector<AnyCallback> callbacks = {
+        ReduceLROnPlateau({.monitor = "loss", .factor = .5, .patience = 1, .min_delta = .05})};
+    callbacks.push_back(more.empty() ? AnyCallback(LambdaCallback({})) : more[0]);
+    callbacks.push_back(CheckpointCallback(folder_.string(), {.save_steps = 3}));
+    Result result;
+    result.history = net.fit(
+        kX, kY, {.batch_size = 8, .epochs = 6, .verbose = 0, .callbacks = callbacks, .resume = resume});
+    for (const Tensor& weight : net.get_weights()) result.weights.push_back(elements(weight));
+    result.lr = net.optimizer().lr().get();
+    return result;
+  }
+
+  void goes_on_after(const AnyCallback& stop, bool signal) {
+    const Result whole = train({}, false);
+    std::filesystem::remove_all(folder_);
+    train({stop}, false);
+    if (signal) clear_stop_signal();
+    const Result rest = train({}, true);
+    EXPECT_EQ(rest.weights, whole.weights);
+    EXPECT_EQ(rest.lr, whole.lr);
+    EXPECT_EQ(rest.history["loss"].back(), whole.history["loss"].back());
+    EXPECT_EQ(rest.history["loss"].size(), 6U - static_cast<std::size_t>(rest.history.epoch[0]));
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Resume, GoesOnInTheMiddleOfAnEpoch) { goes_on_after(std::make_shared<StopAt>(3, 4, false), false); }
+TEST_F(Resume, GoesOnAtAnEpochsEnd) { goes_on_after(std::make_shared<StopAt>(2, 6, false), false); }
+TEST_F(Resume, GoesOnAfterASignal) { goes_on_after(std::make_shared<StopAt>(1, 2, true), true); }
+
+TEST_F(Resume, StartsWhereNothingIsThere) {
+  const Result first = train({}, true);
+  EXPECT_EQ(first.history.epoch.size(), 6U);
+}
+
+TEST_F(Resume, HasNothingLeftToDoAtTheEnd) {
+  const Result whole = train({}, false), rest = train({}, true);
+  EXPECT_TRUE(rest.history.epoch.empty());
+  EXPECT_EQ(rest.weights, whole.weights);
+}
+
+TEST_F(Resume, SaysWhatItNeeds) {
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
+  net.compile({.optimizer = "sgd", .loss = "mse"});
+  EXPECT_THAT([&] { net.fit(kX, kY, {.verbose = 0, .resume = true}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("there is no CheckpointCallback")));
+  EXPECT_THROW(CheckpointCallback("x", {}), InvalidArgumentError);
+}
+
+TEST_F(Resume, KeepsWhatEarlyStoppingHasSeen) {
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
+  net.compile({.optimizer = "sgd", .loss = "mse"});
+  EarlyStopping before({.monitor = "loss", .patience = 2, .restore_best_weights = true}), after = before;
+  before.attach(net, {});
+  after.attach(net, {});
+  Logs none, good(Logs::Entries{{"loss", 1}}), bad(Logs::Entries{{"loss", 2}});
+  before.on_train_begin(none);
+  before.on_epoch_end(0, good);
+  const Tensor best = net.get_weights()[0];
+  before.on_epoch_end(1, bad);
+  after.on_train_begin(none);
+  after.set_state(before.state());
+  net.set_weights({numbers({4, 1}, 3), floats({1}, {5})});
+  after.on_epoch_end(2, bad);
+  EXPECT_TRUE(net.stop_training());
+  EXPECT_EQ(elements(net.get_weights()[0]), elements(best));
+}
+
+}  // namespace
+}  // namespace kolo::keras
