@@ -7,12 +7,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include <bench/made_up_batch.h>
 #include <bench/peer.h>
 #include <kolo/collectives/schedule/overlap.h>
 #include <kolo/collectives/schedule/schedule.h>
@@ -35,31 +35,6 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr int kWarmUpSteps = 10;
 constexpr int kTracedSteps = 40;  // after the timed ones, on several ranks
-
-std::int64_t batch_of(const std::string& model) {
-  static const std::map<std::string, std::int64_t> others{
-      {"mlp", 128}, {"resnet50", 8}, {"vgg16", 4}, {"gpt", 16}};
-  const auto found = others.find(model);
-  return found != others.end() ? found->second : 64;
-}
-
-// Any numbers do, as long as they are no special case for the arithmetic.
-Tensor made_up_images(const Shape& shape) {
-  Tensor images(DType::f32, shape);
-  std::uint32_t state = 1;
-  for (float& pixel : images.span<float>()) {
-    state = state * 1664525 + 1013904223;
-    pixel = static_cast<float>(state >> 8) * 0x1p-24f;
-  }
-  return images;
-}
-
-Tensor made_up_labels(std::int64_t batch, std::int64_t classes) {
-  Tensor labels(DType::i32, {batch});
-  for (std::int64_t i = 0; i < batch; ++i)
-    labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % classes);
-  return labels;
-}
 
 // As many as all ranks have time for: rank 0's watch decides.
 std::int64_t steps_for(double seconds, double ms_per_step) {
@@ -135,7 +110,7 @@ class Training {
   double timed_step();
 
   std::string name_;
-  std::int64_t batch_, params_ = 0;
+  std::int64_t batch_ = 0, params_ = 0;
   int threads_ = 0;
   Graph graph_;
   std::shared_ptr<OverlapHook> overlap_ = std::make_shared<OverlapHook>();
@@ -147,16 +122,14 @@ class Training {
   std::vector<double> times_;
 };
 
-Training::Training(const std::string& name, const TrainBenchOptions& options)
-    : name_(name), batch_(batch_of(name)) {
+Training::Training(const std::string& name, const TrainBenchOptions& options) : name_(name) {
   const models::Model& model = models::find_model(name);
+  const MadeUpBatch made_up = made_up_batch(model);
+  batch_ = made_up.size;
   graph_.set_seed(1);
   Scope s(graph_);
-  std::vector<std::int64_t> dims = model.sample.dims();
-  dims.insert(dims.begin(), batch_);
-  const std::int64_t answers = batch_ * model.labels_per_sample();
-  const Output samples = placeholder(s, model.input, Shape(dims)),
-               labels = placeholder(s, DType::i32, {answers});
+  const Output samples = placeholder(s, model.input, made_up.samples.shape()),
+               labels = placeholder(s, DType::i32, made_up.labels.shape());
   const Output loss = softmax_cross_entropy(s, model.build(s, samples), labels);
   for (const Variable& variable : trainable_variables(graph_)) params_ += variable.shape().elements();
   const OptimizerSettings settings{.learning_rate = options.optimizer == "momentum" ? 0.01 : 0.001};
@@ -168,10 +141,7 @@ Training::Training(const std::string& name, const TrainBenchOptions& options)
   if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
   session_.emplace(graph_, MonitoredTrainingSessionOptions{.config = config, .hooks = {overlap_}});
   threads_ = session_->session().intra_op_threads();
-  const Tensor made_up = model.input == DType::i32
-                             ? made_up_labels(answers, model.classes).reshaped(Shape(dims))
-                             : made_up_images(Shape(dims));
-  feeds_ = {{samples, made_up}, {labels, made_up_labels(answers, model.classes)}};
+  feeds_ = {{samples, made_up.samples}, {labels, made_up.labels}};
   timed_step();
   first_loss_ = last_loss_;
   std::vector<double> warming_up;

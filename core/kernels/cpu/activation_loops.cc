@@ -12,6 +12,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include <kolo/core/kernels/cpu/exponential-inl.h>
+
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 
@@ -33,26 +35,29 @@ HWY_INLINE Lanes where_greater(Lanes a, Lanes b, Lanes yes, Lanes no) {
   return hn::IfThenElse(hn::Gt(a.v, b.v), yes.v, no.v);
 }
 HWY_INLINE Lanes keep_nan(Lanes x, Lanes y) { return hn::IfThenElse(hn::IsNaN(x.v), x.v, y.v); }
-// Highway's functions have no NaN, and ranges: e⁻⁸⁷ is the smallest normal float, 0 beyond it; for large x
-// all uses below want a finite number.
+// Highway's functions have no NaN, and ranges; for large x all uses below want a finite number.
 HWY_INLINE Lanes within(Lanes x, double low, double high) {
   return hn::Max(hn::Min(x.v, Lanes(high).v), Lanes(low).v);
 }
-HWY_INLINE Lanes exponential(Lanes x) {
-  const Lanes y = hn::Exp(Floats(), within(x, -87, 88).v);
-  return where_greater(Lanes(-87), x, Lanes(0), y);
-}
+HWY_INLINE Lanes exponential(Lanes x) { return exponential(Floats(), x.v); }
 HWY_INLINE Lanes exponential_minus_1(Lanes x) { return hn::Expm1(Floats(), within(x, -87, 88).v); }
 HWY_INLINE Lanes log_1_plus(Lanes x) { return hn::Log1p(Floats(), x.v); }
 HWY_INLINE Lanes hyperbolic_tangent(Lanes x) { return hn::Tanh(Floats(), within(x, -18, 18).v); }
-// Abramowitz and Stegun, "Handbook of mathematical functions" (1964), 7.1.26: to 1.5e-7.
-HWY_INLINE Lanes error_function(Lanes x) {
-  const Lanes size = absolute(x), t = Lanes(1) / (Lanes(1) + Lanes(0.3275911) * size);
+// The standard normal distribution's function, and its density times √(2π), which is of use to both.
+struct Normal {
+  Lanes distribution, bell;
+};
+// Abramowitz and Stegun, "Handbook of mathematical functions" (1964), 7.1.26, for the tail: erf to 1.5e-7.
+HWY_INLINE Normal normal(Lanes x) {
+  const Lanes bell = exponential(Lanes(-0.5) * x * x);
+  const Lanes t = Lanes(1) / (Lanes(1) + Lanes(0.3275911 * 0.70710678118654752) * absolute(x));
   const Lanes series =
-      t * (Lanes(0.254829592) +
-           t * (Lanes(-0.284496736) +
-                t * (Lanes(1.421413741) + t * (Lanes(-1.453152027) + t * Lanes(1.061405429)))));
-  return hn::CopySign((Lanes(1) - series * exponential(Lanes(0) - size * size)).v, x.v);
+      t *
+      (Lanes(0.5 * 0.254829592) +
+       t * (Lanes(0.5 * -0.284496736) +
+            t * (Lanes(0.5 * 1.421413741) + t * (Lanes(0.5 * -1.453152027) + t * Lanes(0.5 * 1.061405429)))));
+  const Lanes tail = series * bell;
+  return {where_greater(x, Lanes(0), Lanes(1) - tail, tail), bell};
 }
 
 // … or one double.
@@ -63,7 +68,12 @@ HWY_INLINE double exponential(double x) { return std::exp(x); }
 HWY_INLINE double exponential_minus_1(double x) { return std::expm1(x); }
 HWY_INLINE double log_1_plus(double x) { return std::log1p(x); }
 HWY_INLINE double hyperbolic_tangent(double x) { return std::tanh(x); }
-HWY_INLINE double error_function(double x) { return std::erf(x); }
+struct NormalOfDouble {
+  double distribution, bell;
+};
+HWY_INLINE NormalOfDouble normal(double x) {
+  return {0.5 * std::erfc(-x * 0.70710678118654752), std::exp(-0.5 * x * x)};
+}
 
 // 1 / (1 + e⁻ˣ), from the exponential that cannot overflow.
 template <typename R>
@@ -72,22 +82,18 @@ HWY_INLINE R logistic(R x) {
   return where_greater(x, R(0), R(1) - small, small);
 }
 
-constexpr double kSqrtHalf = 0.70710678118654752, kSqrt2OverPi = 0.79788456080286536,
-                 kOneOverSqrt2Pi = 0.39894228040143268;
+constexpr double kSqrt2OverPi = 0.79788456080286536, kOneOverSqrt2Pi = 0.39894228040143268;
 
 // f: the function; derivative: of f at x.
 struct Gelu {
   template <typename R>
-  static HWY_INLINE R distribution(R x) {
-    return R(0.5) * (R(1) + error_function(x * R(kSqrtHalf)));
-  }
-  template <typename R>
   static HWY_INLINE R f(R x, R) {
-    return x * distribution(x);
+    return x * normal(x).distribution;
   }
   template <typename R>
   static HWY_INLINE R derivative(R x, R) {
-    return distribution(x) + x * R(kOneOverSqrt2Pi) * exponential(R(-0.5) * x * x);
+    const auto of_x = normal(x);
+    return of_x.distribution + x * R(kOneOverSqrt2Pi) * of_x.bell;
   }
 };
 struct GeluTanh {

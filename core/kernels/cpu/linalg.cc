@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cpu/column_sums.h>
 #include <kolo/core/kernels/cpu/gemm.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
@@ -164,14 +165,13 @@ class BiasAddGrad final : public Kernel {
  private:
   static constexpr std::int64_t kChannelGrain = 16;
   static constexpr std::int64_t kLanes = 16;
+  static constexpr std::int64_t kColumns = 1024;  // whose sums stay in the nearest cache
 
-  // A strip of columns at a time: its sums stay in registers while the rows pass.
   void sum_columns(const T* dy, T* dbias, std::int64_t begin, std::int64_t end) const {
-    for (std::int64_t strip = begin; strip < end; strip += kLanes) {
-      const std::int64_t width = std::min(kLanes, end - strip);
-      double sums[kLanes] = {};
-      for (std::int64_t row = 0; row < view_.outer; ++row)
-        for (std::int64_t i = 0; i < width; ++i) sums[i] += dy[row * view_.channels + strip + i];
+    for (std::int64_t strip = begin; strip < end; strip += kColumns) {
+      const std::int64_t width = std::min(kColumns, end - strip);
+      double sums[kColumns] = {};
+      detail::add_columns(dy + strip, view_.outer, view_.channels, width, sums);
       for (std::int64_t i = 0; i < width; ++i) dbias[strip + i] = static_cast<T>(sums[i]);
     }
   }

@@ -5,6 +5,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/normalization_loops.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/softmax_loops.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {
@@ -30,6 +31,25 @@ void check_labels(const Tensor& labels, std::int64_t classes) {
           values[i], classes, i, labels.elements());
 }
 
+// to = softmax(from), `count` > 0 numbers. Returns the logarithm of the sum of exponentials less `largest`,
+// the largest of `from`.
+template <typename T>
+T softmax(const T* from, std::int64_t count, T* to, T& largest) {
+  largest = *std::max_element(from, from + count);
+  T sum(0);
+  for (std::int64_t i = 0; i < count; ++i) sum += to[i] = std::exp(from[i] - largest);
+  for (std::int64_t i = 0; i < count; ++i) to[i] /= sum;
+  return std::log(sum);
+}
+template <>
+float softmax(const float* from, std::int64_t count, float* to, float& largest) {
+  const detail::SoftmaxLoops& loops = detail::softmax_loops();
+  largest = loops.largest(from, count);
+  const float sum = loops.exponentials(from, largest, to, count);
+  loops.scale(to, 1 / sum, count);
+  return std::log(sum);
+}
+
 // Per example: loss = log(sum(exp(x − max))) − (x[label] − max), backprop = softmax(x) − one_hot(label).
 template <typename T, typename Label>
 void cross_entropy(KernelContext& context) {
@@ -41,12 +61,11 @@ void cross_entropy(KernelContext& context) {
   T *loss = context.output(0).data<T>(), *backprop = context.output(1).data<T>();
   parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const T *from = x + row * classes, largest = *std::max_element(from, from + classes);
+      const T* from = x + row * classes;
       T* to = backprop + row * classes;
-      T sum(0);
-      for (std::int64_t i = 0; i < classes; ++i) sum += to[i] = std::exp(from[i] - largest);
-      for (std::int64_t i = 0; i < classes; ++i) to[i] /= sum;
-      loss[row] = std::log(sum) - (from[label[row]] - largest);
+      T largest;
+      const T log_sum = softmax(from, classes, to, largest);
+      loss[row] = log_sum - (from[label[row]] - largest);
       to[label[row]] -= T(1);
     }
   });

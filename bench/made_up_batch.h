@@ -1,0 +1,20 @@
+// One batch of a model's samples without any data.
+#pragma once
+
+#include <cstdint>
+
+#include <kolo/core/tensor/tensor.h>
+#include <kolo/models/models.h>
+
+namespace kolo::bench {
+
+struct MadeUpBatch {
+  std::int64_t size;  // mlp 128, resnet50 8, vgg16 4, gpt 16, others 64
+  Tensor samples;     // numbers from 0 to 1 that look random, or tokens
+  Tensor labels;
+};
+
+/// The same in every process.
+MadeUpBatch made_up_batch(const models::Model& model);
+
+}  // namespace kolo::bench
