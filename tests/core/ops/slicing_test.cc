@@ -158,6 +158,13 @@ TEST(BatchSlice, HasGradients) {
   expect_gradients({x}, part(1, 2));
 }
 
+TEST(BatchSlice, GradientHasAGradientToo) {
+  expect_gradients({test_numbers({5})}, [](Scope& s, const Outputs& x) {
+    const Output y = batch_slice(s, x[0], 1, 2);
+    return gradients(s, {y}, {x[0]}, {strided_slice(s, x[0], {0}, {3})})[0];
+  });
+}
+
 TEST(BatchSlice, SaysWhichPartsThereAre) {
   EXPECT_THAT([] { run_op({counted()}, part(2, 2)); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("part 2 of 2")));
