@@ -103,19 +103,21 @@ struct QueryGradWork : GradOperands {
   }
 };
 
+// dK, or dV with kValues: both in one pass have more to keep than there are registers.
+template <bool kValues>
 struct KeyGradWork : GradOperands {
   template <typename Team>
   KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t row) const {
     const Head head(of, row / of.places);
     const std::int64_t key = row % of.places, first = of.causal ? key : 0;
-    float *const dk = dqkv + head.in_qkv + head.width + key * head.stride, *const dv = dk + head.width;
+    float* const result = dqkv + head.in_qkv + (kValues ? 2 : 1) * head.width + key * head.stride;
     for (std::int64_t query = first; query < of.places; ++query) {
       const Pair of_query = pair(team, head, query, key);
-      const float *q = qkv + head.in_qkv + query * head.stride, *of_dy = dy + head.in_y + query * head.width;
-      for (std::int64_t c = team.lane(); c < of.size; c += team.lanes()) {
-        dk[c] = (query == first ? 0 : dk[c]) + of_query.ds * q[c];
-        dv[c] = (query == first ? 0 : dv[c]) + of_query.p * of_dy[c];
-      }
+      const float factor = kValues ? of_query.p : of_query.ds;
+      const float* const with =
+          kValues ? dy + head.in_y + query * head.width : qkv + head.in_qkv + query * head.stride;
+      for (std::int64_t c = team.lane(); c < of.size; c += team.lanes())
+        result[c] = (query == first ? 0 : result[c]) + factor * with[c];
     }
   }
 };
@@ -132,7 +134,9 @@ cudaError_t launch_attention_grad(cudaStream_t stream, const AttentionGradArgume
   const std::int64_t rows = of.batch * of.heads * of.places;
   const cudaError_t code = run_rows("attention_query_grad", stream, rows, QueryGradWork{{arguments}});
   if (code != cudaSuccess) return code;
-  return run_rows("attention_key_grad", stream, rows, KeyGradWork{{arguments}});
+  const cudaError_t of_keys = run_rows("attention_key_grad", stream, rows, KeyGradWork<false>{{arguments}});
+  if (of_keys != cudaSuccess) return of_keys;
+  return run_rows("attention_value_grad", stream, rows, KeyGradWork<true>{{arguments}});
 }
 
 }  // namespace kolo::cuda
