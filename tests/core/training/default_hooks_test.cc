@@ -17,7 +17,6 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-using testing::Not;
 using testing::ThrowsMessage;
 
 class SummaryDirectory : public testing::Test {

@@ -21,7 +21,6 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 WorkspaceOptions with_gpus(std::size_t count) {

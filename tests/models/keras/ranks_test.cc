@@ -25,8 +25,7 @@ Output itself(const Scope& s, Output, Output p) { return reduce_sum(s, p, {.axes
 int rank() { return world_group().rank(); }
 
 Sequential slope(Workspace& ws, const Optimizer& optimizer) {
-  const Sequential net(ws,
-                       {Dense(1, {.use_bias = false, .kernel_initializer = "zeros", .input_shape = {1}})});
+  Sequential net(ws, {Dense(1, {.use_bias = false, .kernel_initializer = "zeros", .input_shape = {1}})});
   net.compile({.optimizer = optimizer, .loss = itself});
   return net;
 }
@@ -83,7 +82,7 @@ Tensor scattered(const Shape& shape, int stride) {
 }
 
 Sequential two_layers(Workspace& ws, const Optimizer& optimizer) {
-  const Sequential net(ws, {Dense(6, {.activation = "tanh", .input_shape = {4}}), Dense(1)});
+  Sequential net(ws, {Dense(6, {.activation = "tanh", .input_shape = {4}}), Dense(1)});
   net.compile({.optimizer = optimizer, .loss = "mse"});
   return net;
 }
