@@ -12,6 +12,7 @@
 
 #include <bench/cluster_bench_internal.h>
 #include <bench/cluster_tasks.h>
+#include <bench/median.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/cluster/device_setter.h>
@@ -39,18 +40,18 @@ double us_of(const std::function<void()>& run) {
 }
 
 void print_row(const char* what, std::int64_t bytes, std::vector<double> us, bool json) {
-  const double median = median_of(us), least = *std::min_element(us.begin(), us.end());
-  const double rate = static_cast<double>(bytes) / median / 1e3;
+  const double middle = median(us), least = *std::min_element(us.begin(), us.end());
+  const double rate = static_cast<double>(bytes) / middle / 1e3;
   if (json)
     fmt::print("{}\n", nlohmann::ordered_json{{"peer", "kolo"},
                                               {"what", what},
                                               {"bytes", bytes},
-                                              {"us", rounded(median, 1)},
+                                              {"us", rounded(middle, 1)},
                                               {"min_us", rounded(least, 1)},
                                               {"GBps", rounded(rate, 3)}}
                            .dump());
   else
-    fmt::print("{:<6} {:>9} bytes  {:>10.1f} us (min {:.1f})  {:>7.3f} GB/s\n", what, bytes, median, least,
+    fmt::print("{:<6} {:>9} bytes  {:>10.1f} us (min {:.1f})  {:>7.3f} GB/s\n", what, bytes, middle, least,
                rate);
   std::fflush(stdout);
 }
@@ -150,12 +151,6 @@ void measure_steps(const ClusterBenchOptions& options, const ClusterSpec& cluste
 }
 
 }  // namespace
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double rounded(double value, double digits) {
   const double scale = std::pow(10, digits);

@@ -16,7 +16,6 @@ void train_as_worker(const ClusterBenchOptions& options, bool sync);
 /// Starts servers and workers for each number of them, and prints a row for each.
 void training_table(const ClusterBenchOptions& options, bool sync);
 
-double median_of(std::vector<double> values);
 double rounded(double value, double digits);
 
 }  // namespace kolo::bench

@@ -11,6 +11,8 @@
 
 #include <bench/cluster_bench_internal.h>
 #include <bench/cluster_tasks.h>
+#include <bench/made_up_batch.h>
+#include <bench/median.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/device_setter.h>
 #include <kolo/core/cluster/server.h>
@@ -38,22 +40,12 @@ struct Step {
 // As kolo-bench train has it: the same model, batch and samples.
 Step make_step(Scope& s, const std::string& name) {
   const models::Model& model = models::find_model(name);
-  const std::int64_t batch = name == "mlp" ? 128 : 64;
-  std::vector<std::int64_t> dims = model.sample.dims();
-  dims.insert(dims.begin(), batch);
+  const MadeUpBatch batch = made_up_batch(model);
   Step step;
-  step.images = placeholder(s, DType::f32, Shape(dims));
-  step.labels = placeholder(s, DType::i32, {batch});
+  step.images = placeholder(s, batch.samples.dtype(), batch.samples.shape());
+  step.labels = placeholder(s, DType::i32, batch.labels.shape());
   step.loss = softmax_cross_entropy(s, model.build(s, step.images), step.labels);
-  Tensor images(DType::f32, Shape(dims)), labels(DType::i32, {batch});
-  std::uint32_t state = 1;
-  for (float& pixel : images.span<float>()) {
-    state = state * 1664525 + 1013904223;
-    pixel = static_cast<float>(state >> 8) * 0x1p-24f;
-  }
-  for (std::int64_t i = 0; i < batch; ++i)
-    labels.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % model.classes);
-  step.feeds = {{step.images, images}, {step.labels, labels}};
+  step.feeds = {{step.images, batch.samples}, {step.labels, batch.labels}};
   return step;
 }
 
@@ -115,9 +107,9 @@ void print_table_row(const ClusterBenchOptions& options, bool sync, int servers,
                                               {"workers", workers.size()},
                                               {"servers", servers},
                                               {"bytes", workers.front().bytes},
-                                              {"us", median_of(us)},
+                                              {"us", median(us)},
                                               {"min_us", least},
-                                              {"own_us", median_of(own)},
+                                              {"own_us", median(own)},
                                               {"server_mib", rounded(static_cast<double>(resident) * mib, 1)},
                                               {"growth_mib", rounded(static_cast<double>(growth) * mib, 1)}}
                            .dump());
@@ -126,7 +118,7 @@ void print_table_row(const ClusterBenchOptions& options, bool sync, int servers,
         "{:<5} {} {} workers x {} servers  {:>8.2f} ms (min {:.2f})  computing alone {:.2f} ms  servers "
         "{:.1f} MiB "
         "({:+.1f} while training)\n",
-        what, options.model, workers.size(), servers, median_of(us) / 1e3, least / 1e3, median_of(own) / 1e3,
+        what, options.model, workers.size(), servers, median(us) / 1e3, least / 1e3, median(own) / 1e3,
         static_cast<double>(resident) * mib, static_cast<double>(growth) * mib);
   std::fflush(stdout);
 }
@@ -221,9 +213,9 @@ void train_as_worker(const ClusterBenchOptions& options, bool sync) {
                                             {"what", sync ? "sync" : "async"},
                                             {"model", options.model},
                                             {"bytes", bytes},
-                                            {"us", rounded(median_of(us), 1)},
+                                            {"us", rounded(median(us), 1)},
                                             {"min_us", rounded(*std::min_element(us.begin(), us.end()), 1)},
-                                            {"own_us", rounded(median_of(own), 1)}}
+                                            {"own_us", rounded(median(own), 1)}}
                          .dump());
   std::fflush(stdout);
   session.close();

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bench/median.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/scope.h>
@@ -78,12 +79,6 @@ std::int64_t rounds_for(double microseconds) {
     best = std::min(best, Nanoseconds(Clock::now() - start).count());
   }
   return static_cast<std::int64_t>(microseconds * 1e3 * kRounds / best);
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 // What no executor can do without: for each node a counter that goes down and a call through a pointer.

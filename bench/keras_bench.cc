@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bench/made_up_batch.h>
+#include <bench/median.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/ops/basic.h>
@@ -52,16 +54,6 @@ std::vector<keras::Layer> one_layer() {
   return {keras::Dense(10, {.activation = "softmax", .input_shape = {784}})};
 }
 
-Tensor made_up(const Shape& shape) {
-  Tensor tensor(DType::f32, shape);
-  std::uint32_t state = 1;
-  for (float& number : tensor.span<float>()) {
-    state = state * 1664525 + 1013904223;
-    number = static_cast<float>(state >> 8) * 0x1p-24f;
-  }
-  return tensor;
-}
-
 SessionConfig config_of(const KerasBenchOptions& options) {
   SessionConfig config;
   config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
@@ -94,11 +86,6 @@ struct Row {
   std::vector<double> us;  // of a step, by turn
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 void print(const Case& of, const Row& row, double beside, std::int64_t steps, bool json) {
   const double us = median(row.us), least = *std::min_element(row.us.begin(), row.us.end());
   const auto tenths = [](double value) { return std::round(value * 10) / 10; };
@@ -122,7 +109,8 @@ void measure(const Case& of, const KerasBenchOptions& options) {
   Compiled by_fit(of, options), by_hand(of, options), monitored(of, options);
   const CallableSignature signature = by_hand.net.model().trainer().training_step();
   const Callable callable = by_hand.workspace.session().make_callable(signature);
-  const Tensor x = made_up(batch_shape(of.sample, of.batch)), y = Tensor::zeros(DType::f32, {of.batch, 10});
+  const Tensor x = made_up_images(batch_shape(of.sample, of.batch)),
+               y = Tensor::zeros(DType::f32, {of.batch, 10});
   for (std::int64_t i = 0; i < of.batch; ++i) y.data<float>()[i * 10 + i % 10] = 1;
   Tensor weights(DType::f32, {of.batch});
   std::fill_n(weights.data<float>(), of.batch, 1.F);
@@ -134,7 +122,7 @@ void measure(const Case& of, const KerasBenchOptions& options) {
   fetches.insert(fetches.end(), step.targets.begin(), step.targets.end());
   const Feeds feeds = {{step.feeds[0], x}, {step.feeds[1], y}, {step.feeds[2], weights}};
 
-  const Tensor all_x = made_up(batch_shape(of.sample, kMostSteps * of.batch));
+  const Tensor all_x = made_up_images(batch_shape(of.sample, kMostSteps * of.batch));
   const Tensor all_y = Tensor::zeros(DType::f32, {kMostSteps * of.batch, 10});
   const std::vector<std::pair<std::string, Turn>> ways = {
       {"fit",

@@ -13,17 +13,6 @@ std::int64_t batch_of(const std::string& model) {
   return found != others.end() ? found->second : 64;
 }
 
-// Any numbers do, as long as they are no special case for the arithmetic.
-Tensor images(const Shape& shape) {
-  Tensor images(DType::f32, shape);
-  std::uint32_t state = 1;
-  for (float& pixel : images.span<float>()) {
-    state = state * 1664525 + 1013904223;
-    pixel = static_cast<float>(state >> 8) * 0x1p-24f;
-  }
-  return images;
-}
-
 Tensor whole_numbers(std::int64_t count, std::int64_t limit) {
   Tensor numbers(DType::i32, {count});
   for (std::int64_t i = 0; i < count; ++i)
@@ -33,6 +22,17 @@ Tensor whole_numbers(std::int64_t count, std::int64_t limit) {
 
 }  // namespace
 
+// Any numbers do, as long as they are no special case for the arithmetic.
+Tensor made_up_images(const Shape& shape) {
+  Tensor images(DType::f32, shape);
+  std::uint32_t state = 1;
+  for (float& pixel : images.span<float>()) {
+    state = state * 1664525 + 1013904223;
+    pixel = static_cast<float>(state >> 8) * 0x1p-24f;
+  }
+  return images;
+}
+
 MadeUpBatch made_up_batch(const models::Model& model) {
   const std::int64_t size = batch_of(model.name), answers = size * model.labels_per_sample();
   std::vector<std::int64_t> dims = model.sample.dims();
@@ -40,7 +40,7 @@ MadeUpBatch made_up_batch(const models::Model& model) {
   const Shape shape(dims);
   return {size,
           model.input == DType::i32 ? whole_numbers(shape.elements(), model.classes).reshaped(shape)
-                                    : images(shape),
+                                    : made_up_images(shape),
           whole_numbers(answers, model.classes)};
 }
 

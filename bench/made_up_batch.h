@@ -8,9 +8,12 @@
 
 namespace kolo::bench {
 
+/// Numbers from 0 to 1 that look random, the same in every process.
+Tensor made_up_images(const Shape& shape);
+
 struct MadeUpBatch {
   std::int64_t size;  // mlp 128, resnet50 8, vgg16 4, gpt 16, others 64
-  Tensor samples;     // numbers from 0 to 1 that look random, or tokens
+  Tensor samples;     // made-up images, or tokens
   Tensor labels;
 };
 

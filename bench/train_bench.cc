@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <bench/made_up_batch.h>
+#include <bench/median.h>
 #include <bench/peer.h>
 #include <kolo/collectives/schedule/overlap.h>
 #include <kolo/collectives/schedule/schedule.h>
@@ -63,12 +64,6 @@ struct Reductions {
   double hidden_share = 0;  // of that
   std::int64_t extra_exchanges = 0;
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 // Medians over the steps, the means of these over the ranks. Collective.
 Reductions reductions_of(const std::vector<ReductionOverlap>& steps, Session& session) {

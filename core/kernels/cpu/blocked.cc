@@ -341,18 +341,14 @@ class BlockedBiasAddGrad final : public Kernel {
   std::vector<float> zeros_;
 };
 
-template <typename K>
-RegisterKernel on_cpu(const char* op) {
-  return {op, "CPU", {DType::f32}, [](KernelInit& init) -> std::unique_ptr<Kernel> {
-            return std::make_unique<K>(init);
-          }};
-}
-
-const RegisterKernel batch_norm = on_cpu<BlockedBatchNorm>(kBlockedBatchNormOp);
-const RegisterKernel batch_norm_grad = on_cpu<BlockedBatchNormGrad>(kBlockedBatchNormGradOp);
-const RegisterKernel batch_norm_inference = on_cpu<BlockedBatchNormInference>(kBlockedBatchNormInferenceOp);
-const RegisterKernel bias_add = on_cpu<BlockedBiasAdd>(kBlockedBiasAddOp);
-const RegisterKernel bias_add_grad = on_cpu<BlockedBiasAddGrad>(kBlockedBiasAddGradOp);
+const RegisterKernel batch_norm(kBlockedBatchNormOp, "CPU", {DType::f32}, make_kernel<BlockedBatchNorm>);
+const RegisterKernel batch_norm_grad(kBlockedBatchNormGradOp, "CPU", {DType::f32},
+                                     make_kernel<BlockedBatchNormGrad>);
+const RegisterKernel batch_norm_inference(kBlockedBatchNormInferenceOp, "CPU", {DType::f32},
+                                          make_kernel<BlockedBatchNormInference>);
+const RegisterKernel bias_add(kBlockedBiasAddOp, "CPU", {DType::f32}, make_kernel<BlockedBiasAdd>);
+const RegisterKernel bias_add_grad(kBlockedBiasAddGradOp, "CPU", {DType::f32},
+                                   make_kernel<BlockedBiasAddGrad>);
 
 }  // namespace
 
