@@ -167,49 +167,6 @@ TEST(Json, ReadsWhatItWrote) {
   EXPECT_EQ(read.summary(), net.summary());
 }
 
-// As Keras 2.2.4 writes it, shortened where it has nulls and defaults.
-TEST(Json, ReadsKeras) {
-  Workspace ws;
-  const Model net =
-      model_from_json(ws, R"({"class_name": "Sequential", "config": {"name": "sequential_7", "layers": [
-    {"class_name": "Dense", "config": {"name": "hidden", "trainable": true, "batch_input_shape": [null, 784],
-      "dtype": "float32", "units": 32, "activation": "relu", "use_bias": true, "kernel_initializer": {"class_name":
-      "VarianceScaling", "config": {"scale": 1.0, "mode": "fan_avg", "distribution": "uniform", "seed": null}},
-      "bias_initializer": {"class_name": "Zeros", "config": {}}, "kernel_regularizer": {"class_name": "L1L2",
-      "config": {"l1": 0.0, "l2": 0.009999999776482582}}, "kernel_constraint": null}},
-    {"class_name": "Dropout", "config": {"name": "dropout_1", "trainable": true, "rate": 0.2, "noise_shape": null,
-      "seed": null}},
-    {"class_name": "Dense", "config": {"name": "out", "trainable": true, "units": 10, "activation": "softmax"}}]},
-    "keras_version": "2.2.4", "backend": "tensorflow"})");
-  EXPECT_EQ(net.name(), "sequential_7");
-  EXPECT_THAT(names(net), ElementsAre("hidden", "dropout_1", "out"));
-  EXPECT_EQ(net.count_params(), 785 * 32 + 33 * 10);
-}
-
-TEST(Json, ReadsASequentialsConfigAsAList) {
-  Workspace ws;
-  const Model net =
-      model_from_json(ws, R"({"class_name": "Sequential", "config": [{"class_name": "Conv2D", "config":
-    {"name": "c", "batch_input_shape": [null, 1, 8, 8], "filters": 4, "kernel_size": [3, 3], "strides": [2, 2],
-    "padding": "same", "data_format": "channels_first"}}, {"class_name": "MaxPooling2D", "config": {"name": "p",
-    "pool_size": [2, 2], "strides": [2, 2], "padding": "valid"}}], "keras_version": "2.1.6"})");
-  EXPECT_EQ(net.outputs()[0].shape(), (Shape{-1, 4, 2, 2}));
-}
-
-TEST(Json, ReadsKerasGraphs) {
-  Workspace ws;
-  const Model net = model_from_json(ws, R"({"class_name": "Model", "config": {"name": "model_3", "layers": [
-    {"name": "a", "class_name": "InputLayer", "config": {"batch_input_shape": [null, 2], "dtype": "float32",
-      "sparse": false, "name": "a"}, "inbound_nodes": []},
-    {"name": "sum", "class_name": "Add", "config": {"name": "sum", "trainable": true},
-      "inbound_nodes": [[["d", 0, 0, {}], ["d", 1, 0, {}]]]},
-    {"name": "d", "class_name": "Dense", "config": {"name": "d", "trainable": true, "units": 2},
-      "inbound_nodes": [[["a", 0, 0, {}]], [["d", 0, 0, {}]]]}],
-    "input_layers": [["a", 0, 0]], "output_layers": [["sum", 0, 0]]}, "keras_version": "2.2.4"})");
-  EXPECT_THAT(names(net), ElementsAre("a", "d", "sum"));
-  EXPECT_EQ(net.count_params(), 6);
-}
-
 TEST(Json, NamesLayersThatItDoesNotKnow) {
   Workspace ws;
   EXPECT_THAT(

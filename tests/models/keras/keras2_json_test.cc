@@ -1,0 +1,79 @@
+// Models as Keras 2.2 writes them: the files in keras2/, written by hand after model.to_json() of Keras 2.1.6
+// and 2.2.4.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include <kolo/models/keras/model.h>
+#include <kolo/models/keras/saving.h>
+#include <tests/models/keras/values.h>
+#include <tests/support/paths.h>
+
+namespace kolo::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Le;
+
+Model read(Workspace& ws, const std::string& name) {
+  std::stringstream text;
+  text << std::ifstream(source_path("tests/models/keras/keras2/" + name)).rdbuf();
+  return model_from_json(ws, text.str());
+}
+
+std::vector<std::string> names(const Model& model) {
+  std::vector<std::string> all;
+  for (const Layer& layer : model.layers()) all.push_back(layer.name());
+  return all;
+}
+
+TEST(Keras2Json, IsTheMnistNetwork) {
+  Workspace ws;
+  const Model net = read(ws, "mnist_cnn.json");
+  EXPECT_EQ(net.name(), "sequential_1");
+  EXPECT_THAT(net.summary(), AllOf(HasSubstr("Total params: 1,199,882\n"), HasSubstr("(None, 64, 24, 24)"),
+                                   HasSubstr("flatten_1 (Flatten)          (None, 9216)              0")));
+  const Tensor p = net.predict(Tensor::zeros(DType::f32, {2, 1, 28, 28}))[0];
+  EXPECT_EQ(p.shape(), (Shape{2, 10}));
+  EXPECT_THAT(elements(p), Each(AllOf(Ge(0), Le(1))));
+}
+
+TEST(Keras2Json, MayBeAListOfLayers) {
+  Workspace ws;
+  const Model net = read(ws, "list_config.json");
+  EXPECT_THAT(names(net), ElementsAre("c", "batch_normalization_1", "leaky_re_lu_1", "up_sampling2d_1",
+                                      "zero_padding2d_1", "global_average_pooling2d_1", "d"));
+  EXPECT_EQ(net.get_layer("zero_padding2d_1").output_shape(), (Shape{-1, 4, 18, 18}));
+  // 4·2·3·3 + 4; beta and two averages, no gamma; 4·3 + 3.
+  EXPECT_EQ(net.count_params(), 76 + 12 + 15);
+  EXPECT_THAT(net.get_layer("d").get_config(),
+              AllOf(HasSubstr("MaxNorm"), HasSubstr("0.00999999977"), HasSubstr("fan_avg")));
+}
+
+TEST(Keras2Json, SharesLayersOfAGraph) {
+  Workspace ws;
+  const Model net = read(ws, "shared_layers.json");
+  EXPECT_THAT(net.input_names(), ElementsAre("question", "answer"));
+  EXPECT_THAT(net.output_names(), ElementsAre("fits", "near"));
+  EXPECT_EQ(net.count_params(), 50 * 6 + (24 * 8 + 8) + (16 + 1));
+  const Tensor words = Tensor::of<std::int32_t>({1, 4}, {3, 1, 4, 1});
+  const auto results = net.predict({words, words});
+  EXPECT_NEAR(results[1].value<float>(), 1, 1e-5);  // equal texts point in one direction
+}
+
+TEST(Keras2Json, IsReadAgainAsItWasWritten) {
+  for (const char* name : {"mnist_cnn.json", "list_config.json", "shared_layers.json"}) {
+    Workspace ws, other;
+    const Model net = read(ws, name);
+    EXPECT_EQ(model_from_json(other, net.to_json()).summary(), net.summary()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace kolo::keras
