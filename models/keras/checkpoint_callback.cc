@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,33 +11,31 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/models/keras/fit_progress_internal.h>
+#include <kolo/models/keras/model_internal.h>
+#include <kolo/models/keras/trainer_internal.h>
 #include <kolo/optimizer/broadcast_hook.h>
 
 namespace kolo::keras {
 namespace detail {
 
 std::string FitProgress::text() const {
-  Json sums = Json::array(), states = Json::array();
-  for (const double sum : means.sums) sums.push_back(fmt::format("{:a}", sum));  // also what is no number
+  Json states = Json::array();
   for (const AnyCallback& callback : callbacks) states.push_back(callback->state());
-  return Json{
-      {"epoch", epoch}, {"batch", batch}, {"samples", means.size}, {"sums", sums}, {"callbacks", states}}
-      .dump();
+  const std::string sums = batch == 0 ? "" : loggers.front()->state();
+  return Json{{"epoch", epoch}, {"batch", batch}, {"sums", sums}, {"callbacks", states}}.dump();
 }
 
 void FitProgress::take(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    const auto sums = json.at("sums").get<std::vector<std::string>>();
     const auto states = json.at("callbacks").get<std::vector<std::string>>();
-    if (sums.size() != means.sums.size() || states.size() != callbacks.size())
-      throw InvalidArgumentError(
-          "the checkpoint is of a training with {} values and {} callbacks; this one has {} and {}",
-          sums.size(), states.size(), means.sums.size(), callbacks.size());
+    if (states.size() != callbacks.size())
+      throw InvalidArgumentError("the checkpoint is of a training with {} callbacks; this one has {}",
+                                 states.size(), callbacks.size());
     epoch = json.at("epoch");
     batch = json.at("batch");
-    means.size = json.at("samples");
-    for (std::size_t i = 0; i < sums.size(); ++i) means.sums[i] = std::strtod(sums[i].c_str(), nullptr);
+    if (const std::string sums = json.at("sums"); !sums.empty())
+      for (const auto& logger : loggers) logger->set_state(sums);
     for (std::size_t i = 0; i < states.size(); ++i)
       if (!states[i].empty()) callbacks[i]->set_state(states[i]);
   } catch (const nlohmann::json::exception& error) {

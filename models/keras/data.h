@@ -35,7 +35,8 @@ struct Samples {
   Arrays weights = {};  // [N] for each output; none: 1
 };
 
-/// Batches in order, where the samples do not all lie in memory. One thread.
+/// Batches in order, where the samples do not all lie in memory. One thread at a time: fit reads two batches
+/// of an epoch ahead with a thread of its own, also where it is then stopped.
 class Source {
  public:
   virtual ~Source() = default;

@@ -34,14 +34,6 @@ class Logs {
   Entries entries_;
 };
 
-/// Values by name, one for each epoch; loss first, then metrics, val_…, then what callbacks added.
-struct History {
-  std::vector<std::int64_t> epoch;
-  std::vector<std::pair<std::string, std::vector<double>>> history;
-  /// Throws NotFoundError for another name.
-  const std::vector<double>& operator[](const std::string& name) const;
-};
-
 struct CallbackParams {
   std::int64_t batch_size = 0, epochs = 0, steps = 0, samples = 0, validation_samples = 0;
   int verbose = 1;
@@ -49,8 +41,9 @@ struct CallbackParams {
   std::vector<std::string> metrics = {};
 };
 
-/// Told of a training, on its thread. What one writes into logs is seen by those behind it. Order: the user's
-/// in their list's order, then the history, then the progress line.
+/// Told of a training, on its thread. What one writes into logs is seen by those behind it. Order: a
+/// BaseLogger (logger_callbacks.h), the user's in their list's order, a History, a ProgbarLogger. Callbacks
+/// that take longer than a batch are warned of: `is slow compared to the batch update`.
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -78,6 +71,19 @@ class Callback {
  private:
   std::shared_ptr<const Model> model_;
   CallbackParams params_;
+};
+
+/// Values by name, one for each epoch; loss first, then metrics, val_…, then what callbacks added. What fit
+/// returns; one in the list of callbacks has what those before it have added.
+class History : public Callback {
+ public:
+  std::vector<std::int64_t> epoch;
+  std::vector<std::pair<std::string, std::vector<double>>> history;
+  /// Throws NotFoundError for another name.
+  const std::vector<double>& operator[](const std::string& name) const;
+
+  void on_train_begin(Logs& logs) override;
+  void on_epoch_end(std::int64_t epoch, Logs& logs) override;
 };
 
 /// A callback in a list: one of <kolo/models/keras/callbacks.h> by value, or a shared pointer to one's own.

@@ -8,18 +8,13 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/models/keras/callback_list_internal.h>
 #include <kolo/models/keras/checkpoint_callback.h>
 #include <kolo/models/keras/fit_progress_internal.h>
-#include <kolo/models/keras/progress_internal.h>
 #include <kolo/models/keras/rank_agreement_internal.h>
 #include <kolo/models/keras/training_data_internal.h>
 
 namespace kolo::keras {
-
-void Callback::attach(const Model& model, const CallbackParams& params) {
-  model_ = std::make_shared<Model>(model);
-  params_ = params;
-}
 
 namespace {
 
@@ -27,13 +22,6 @@ using detail::Feed;
 using detail::RankAgreement;
 using detail::Trainer;
 using detail::TrainingData;
-
-Logs named(const std::vector<std::string>& names, const std::vector<double>& values,
-           const char* prefix = "") {
-  Logs logs;
-  for (std::size_t i = 0; i < names.size(); ++i) logs.set(prefix + names[i], values[i]);
-  return logs;
-}
 
 void check_arrays(const FitOptions& options) {
   detail::check_batch_size(options.batch_size);
@@ -72,7 +60,8 @@ void check_validation(const FitOptions& options) {
 // One call of fit.
 class Fit {
  public:
-  Fit(const Model& model, const Arrays& x, const Arrays& y, const FitOptions& options) : Fit(model, options) {
+  Fit(const Model& model, const Arrays& x, const Arrays& y, const FitOptions& options)
+      : Fit(model, options, false) {
     check_arrays(options);
     Feed train = trainer_.checked(x, y, options.sample_weight);
     if (!options.class_weight.empty() && !options.sample_weight.empty())
@@ -82,21 +71,22 @@ class Fit {
     take_validation(&train);
     const std::uint64_t seed = model_.model().workspace().options().seed;
     const std::int64_t samples = train.samples;
-    data_ =
+    data_ = detail::read_ahead(
         detail::array_data(trainer_, std::move(train),
                            {.seed = options.shard ? seed : seed + static_cast<std::uint64_t>(group_.rank()),
                             .batch_size = options.batch_size,
                             .shuffle = options.shuffle,
                             .shared = options.shard,
                             .rank = group_.rank(),
-                            .ranks = group_.size()});
+                            .ranks = group_.size()}));
     compare_ranks(options.shard, seed, samples);
   }
 
-  Fit(const Model& model, Source& source, const FitOptions& options) : Fit(model, options) {
+  Fit(const Model& model, Source& source, const FitOptions& options) : Fit(model, options, true) {
     check_source(options);
     take_validation(nullptr);
-    data_ = detail::source_data(trainer_, source, *options.steps_per_epoch, options.initial_epoch);
+    data_ = detail::read_ahead(
+        detail::source_data(trainer_, source, *options.steps_per_epoch, options.initial_epoch));
     compare_ranks(false, 0, 0);
   }
 
@@ -111,17 +101,21 @@ class Fit {
       agreement_.leave(StepFlag::failed, error.what());
       throw;
     }
-    return std::move(history_);
+    History history;  // without a hold on the model, as callbacks have one
+    history.epoch = std::move(callbacks_.history().epoch);
+    history.history = std::move(callbacks_.history().history);
+    return history;
   }
 
  private:
-  Fit(const Model& model, const FitOptions& options)
+  Fit(const Model& model, const FitOptions& options, bool on_source)
       : model_(model),
         options_(options),
         trainer_(model.model().trainer()),
         group_(world_group()),
         agreement_(trainer_),
-        progress_{.means = detail::Means(trainer_.metrics_names().size()), .callbacks = options.callbacks} {
+        callbacks_(options.callbacks, on_source),
+        progress_{.loggers = callbacks_.loggers(), .callbacks = options.callbacks} {
     check_validation(options);
     model_.model().set_fit_progress(&progress_);
   }
@@ -154,11 +148,10 @@ class Fit {
     trainer_.warn_of_changed_trainable();
     attach();
     progress_.epoch = options_.initial_epoch;
-    Logs logs;
-    for (const AnyCallback& callback : options_.callbacks) callback->on_train_begin(logs);
+    callbacks_.on_train_begin();
     if (options_.resume) resume();
     while (progress_.epoch < options_.epochs && !over_) run_epoch();
-    for (const AnyCallback& callback : options_.callbacks) callback->on_train_end(logs);
+    callbacks_.on_train_end();
   }
 
   void resume() {
@@ -190,7 +183,7 @@ class Fit {
                           .metrics = trainer_.metrics_names()};
     if (validates())
       for (const std::string& name : trainer_.metrics_names()) params.metrics.push_back("val_" + name);
-    for (const AnyCallback& callback : options_.callbacks) callback->attach(model_, params);
+    callbacks_.attach(model_, params);
     if (!prints() || on_source()) return;
     if (validation_)
       fmt::print("Train on {} samples, validate on {} samples\n", data_->samples(), validation_->samples);
@@ -198,29 +191,19 @@ class Fit {
   }
 
   void run_epoch() {
-    Logs begin;
     const std::int64_t epoch = progress_.epoch;
-    if (prints()) fmt::print("Epoch {}/{}\n", epoch + 1, options_.epochs);
-    for (const AnyCallback& callback : options_.callbacks) callback->on_epoch_begin(epoch, begin);
+    callbacks_.on_epoch_begin(epoch);
     data_->seek(epoch, progress_.batch);
-    detail::ProgressLine line(on_source() ? data_->steps() : data_->samples(),
-                              prints() ? options_.verbose : 0, on_source() ? "step" : "sample");
-    while (progress_.batch < data_->steps() && !over_ && run_batch())
-      line.update(seen(), named(trainer_.metrics_names(), progress_.means.means()));
-    Logs logs = named(trainer_.metrics_names(), progress_.means.means());
+    while (progress_.batch < data_->steps() && !over_ && run_batch()) {
+    }
+    Logs logs;
     const bool whole = progress_.batch == data_->steps();
     if (!agreement_.any(stop_signal_received()) && whole && !data_ended_) validate(logs);
-    const std::int64_t shown_seen = seen();
     if (whole) progress_.epoch = epoch + 1, progress_.batch = 0;
     else if (CheckpointCallback* const checkpoints = checkpoint_callback()) checkpoints->save();
-    for (const AnyCallback& callback : options_.callbacks) callback->on_epoch_end(epoch, logs);
-    note(epoch, logs);
-    line.finish(shown_seen, shown(logs));
-    progress_.means = detail::Means(trainer_.metrics_names().size());
+    callbacks_.on_epoch_end(epoch, logs);
     over_ |= agreement_.any(wants_to_stop());
   }
-
-  std::int64_t seen() const { return on_source() ? progress_.batch : progress_.means.size; }
 
   // False where there is no batch any more.
   bool run_batch() {
@@ -231,7 +214,7 @@ class Fit {
     }
     Logs logs(Logs::Entries{{"batch", static_cast<double>(progress_.batch)},
                             {"size", static_cast<double>(feed->samples)}});
-    for (const AnyCallback& callback : options_.callbacks) callback->on_batch_begin(progress_.batch, logs);
+    callbacks_.on_batch_begin(progress_.batch, logs);
     if (wants_to_stop()) agreement_.wish_to_stop();
     std::vector<double> values;
     try {
@@ -241,11 +224,9 @@ class Fit {
       return end_data();
     }
     over_ = agreement_.is_alone() ? false : agreement_.stops();
-    progress_.means.add(values, feed->samples);
-    const Logs of_batch = named(trainer_.metrics_names(), values);
-    for (const auto& [name, value] : of_batch.entries()) logs.set(name, value);
+    add(logs, values, "");
     const std::int64_t batch = progress_.batch++;
-    for (const AnyCallback& callback : options_.callbacks) callback->on_batch_end(batch, logs);
+    callbacks_.on_batch_end(batch, logs);
     if (agreement_.is_alone()) over_ = wants_to_stop();
     return true;
   }
@@ -266,28 +247,11 @@ class Fit {
         validation_ ? detail::evaluated(trainer_, *validation_, options_.batch_size, 0,
                                         shared ? group_.rank() : 0, shared ? group_.size() : 1)
                     : detail::evaluated(trainer_, *options_.validation_source, options_.validation_steps, 0);
-    const Logs added = named(trainer_.metrics_names(), values, "val_");
-    for (const auto& [name, value] : added.entries()) logs.set(name, value);
+    add(logs, values, "val_");
   }
 
-  // The line shows losses and metrics, not what callbacks add.
-  Logs shown(const Logs& logs) const {
-    Logs some;
-    for (const char* prefix : {"", "val_"})
-      for (const std::string& name : trainer_.metrics_names())
-        if (const auto value = logs.find(prefix + name)) some.set(prefix + name, *value);
-    return some;
-  }
-
-  void note(std::int64_t epoch, const Logs& logs) {
-    history_.epoch.push_back(epoch);
-    for (const auto& entry : logs.entries()) {
-      auto& all = history_.history;
-      auto found =
-          std::find_if(all.begin(), all.end(), [&](const auto& known) { return known.first == entry.first; });
-      if (found == all.end()) found = all.insert(all.end(), {entry.first, {}});
-      found->second.push_back(entry.second);
-    }
+  void add(Logs& logs, const std::vector<double>& values, const char* prefix) const {
+    for (std::size_t i = 0; i < values.size(); ++i) logs.set(prefix + trainer_.metrics_names()[i], values[i]);
   }
 
   const Model& model_;
@@ -295,11 +259,11 @@ class Fit {
   Trainer& trainer_;
   Group& group_;
   RankAgreement agreement_;
+  detail::CallbackList callbacks_;
+  detail::FitProgress progress_;
   std::unique_ptr<TrainingData> data_;
   std::optional<Feed> validation_;
-  detail::FitProgress progress_;
   bool over_ = false, data_ended_ = false;
-  History history_;
 };
 
 }  // namespace

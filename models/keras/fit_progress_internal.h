@@ -1,20 +1,21 @@
 // How far a fit has come: what a checkpoint of it holds beside the variables.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include <kolo/models/keras/training_data_internal.h>
+#include <kolo/models/keras/logger_callbacks.h>
 
 namespace kolo::keras::detail {
 
 struct FitProgress {
   std::int64_t epoch = 0;
-  std::int64_t batch = 0;  // of the epoch, that comes next
-  Means means;             // of the epoch so far
-  const std::vector<AnyCallback>& callbacks;
+  std::int64_t batch = 0;                            // of the epoch, that comes next
+  std::vector<std::shared_ptr<BaseLogger>> loggers;  // all have the sums of the epoch so far
+  const std::vector<AnyCallback>& callbacks;         // the user's
 
-  /// JSON, with the state of each callback by its place.
+  /// JSON, with the state of each of the user's callbacks by its place.
   std::string text() const;
   /// Throws InvalidArgumentError for what text() of such a training has not written.
   void take(const std::string& text);

@@ -9,6 +9,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/batches.h>
+#include <kolo/models/read_ahead.h>
 
 namespace kolo::keras::detail {
 namespace {
@@ -108,7 +109,47 @@ class SourceData final : public TrainingData {
   std::int64_t taken_ = 0;
 };
 
+class ReadAheadData final : public TrainingData {
+ public:
+  explicit ReadAheadData(std::unique_ptr<TrainingData> data)
+      : data_(std::move(data)), ahead_(kDepth, [this](Feed& feed) { return read(feed); }) {}
+
+  std::int64_t steps() const override { return data_->steps(); }
+  std::int64_t samples() const override { return data_->samples(); }
+  void seek(std::int64_t epoch, std::int64_t batch) override {
+    ahead_.restart([&] {
+      data_->seek(epoch, batch);
+      left_ = data_->steps() - batch;
+    });
+  }
+  std::optional<Feed> next() override {
+    Feed feed;
+    if (!ahead_.next([&](Feed& ready) { feed = std::move(ready); })) return {};
+    return feed;
+  }
+
+ private:
+  static constexpr int kDepth = 2;
+
+  // Not beyond the epoch: the next one may never come.
+  bool read(Feed& feed) {
+    if (left_ == 0) return false;
+    --left_;
+    std::optional<Feed> found = data_->next();
+    if (found) feed = std::move(*found);
+    return found.has_value();
+  }
+
+  const std::unique_ptr<TrainingData> data_;
+  std::int64_t left_ = 0;  // batches of the epoch; the input thread's, as data_ is
+  models::ReadAhead<Feed> ahead_;
+};
+
 }  // namespace
+
+std::unique_ptr<TrainingData> read_ahead(std::unique_ptr<TrainingData> data) {
+  return std::make_unique<ReadAheadData>(std::move(data));
+}
 
 void Means::add(const std::vector<double>& values, std::int64_t samples) {
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += values[i] * static_cast<double>(samples);

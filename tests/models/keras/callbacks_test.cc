@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/reductions.h>
+#include <kolo/models/keras/callback_list_internal.h>
 #include <kolo/models/keras/distributed_callbacks.h>
 #include <kolo/models/keras/model.h>
 #include <tests/core/summary/read_events.h>
@@ -207,6 +208,67 @@ TEST(TerminateOnNaN, StopsTheTraining) {
       1U);
   EXPECT_THAT(::testing::internal::GetCapturedStdout(),
               HasSubstr("Batch 1: Invalid loss, terminating training"));
+}
+
+TEST(BaseLogger, PutsTheMeansOfAnEpochInFrontOfItsLogs) {
+  BaseLogger logger;
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.input_shape = {1}})});
+  logger.attach(net, {.metrics = {"loss", "acc"}});
+  Logs none, first(Logs::Entries{{"batch", 0}, {"size", 3}, {"loss", 1}, {"acc", .5}, {"mine", 7}}),
+      last(Logs::Entries{{"batch", 1}, {"size", 1}, {"loss", 3}, {"acc", 1}}),
+      end(Logs::Entries{{"val_loss", 9}});
+  logger.on_train_begin(none);
+  logger.on_batch_end(0, first);
+  logger.on_batch_end(1, last);
+  logger.on_epoch_end(0, end);
+  EXPECT_EQ(end.entries(), (Logs::Entries{{"loss", 1.5}, {"acc", .625}, {"val_loss", 9}}));
+  EXPECT_EQ(logger.samples(), 0);
+  EXPECT_THAT(
+      [&] { logger.set_state(R"({"samples": 1, "sums": {"mae": "0x1p+0"}})"); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("a training with \"mae\"; this one has loss, acc")));
+}
+
+TEST(History, KeepsInTheListWhatCallbacksBeforeItHaveAdded) {
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.input_shape = {1}})});
+  net.compile({.optimizer = SGD({.lr = .5}), .loss = itself});
+  const auto history = std::make_shared<History>();
+  const Tensor x = floats({1}, {1});
+  const AnyCallback scheduler =
+      LearningRateScheduler(LearningRateScheduler::Schedule([](std::int64_t, double lr) { return lr; }));
+  const History returned =
+      net.fit(x, x, {.epochs = 2, .verbose = 0, .callbacks = {scheduler, history, scheduler}});
+  EXPECT_EQ(history->epoch, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(history->history.size(), 2U);  // loss, lr
+  EXPECT_EQ(returned.history, history->history);
+}
+
+TEST(ProgbarLogger, RefusesAnotherCountMode) {
+  EXPECT_THAT([] { ProgbarLogger("epochs"); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("Unknown `count_mode`: epochs")));
+}
+
+TEST(CallbackList, WarnsOnceOfCallbacksThatAreSlowerThanABatch) {
+  const auto warnings = [](double seconds, double batch_seconds) {
+    detail::SlowCallbacks slow("on_batch_end");
+    ::testing::internal::CaptureStderr();
+    for (int i = 0; i < 30; ++i) slow.note(seconds, batch_seconds);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warnings(.2, .1),
+              ::testing::MatchesRegex(".*Method on_batch_end\\(\\) is slow compared to the batch update "
+                                      "\\(0.200000\\). Check your callbacks.\n"));
+  EXPECT_EQ(warnings(.09, .01), "");
+  EXPECT_EQ(warnings(.2, .25), "");
+}
+
+// One slow call among ten is none that matters.
+TEST(CallbackList, WarnsByTheMedianOfTenCalls) {
+  detail::SlowCallbacks slow("on_batch_begin");
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 20; ++i) slow.note(i % 3 == 1 ? .5 : .01, .02);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(LearningRateScheduler, SetsTheRateOfAnEpoch) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <numeric>
 
 #include <kolo/core/base/error.h>
@@ -178,6 +179,29 @@ TEST(Predict, KeepsTheOrderOfTheSamples) {
   const Tensor classes = net.predict_classes(floats({3}, {.4F, .6F, .5F}));
   EXPECT_THAT(std::vector<std::int64_t>(classes.data<std::int64_t>(), classes.data<std::int64_t>() + 3),
               ElementsAre(0, 1, 0));
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * 4096;
+}
+
+// 4 MB of samples, batches of another size each epoch's end, validation and prediction: whatever was kept of
+// each epoch would be seen after 40.
+TEST(Fit, NeedsNoMoreMemoryInTheLastEpochsThanInTheFirst) {
+  Workspace ws;
+  const Sequential net(ws, {Dense(64, {.activation = "relu", .input_shape = {100}}), Dense(1)});
+  net.compile({.optimizer = "adam", .loss = "mse", .metrics = {"mae"}});
+  const Tensor x = Tensor::zeros(DType::f32, {10000, 100}), y = Tensor::zeros(DType::f32, {10000, 1});
+  const auto epochs = [&](std::int64_t count) {
+    net.fit(x, y, {.batch_size = 96, .epochs = count, .verbose = 0, .validation_split = .1});
+    net.predict(x, {.batch_size = 96});
+    return resident_bytes();
+  };
+  const std::int64_t before = epochs(8);
+  EXPECT_LT(static_cast<double>(epochs(40)), 1.02 * static_cast<double>(before));
 }
 
 // Rows 17 to 19.
