@@ -32,6 +32,7 @@ TEST(ClusterSpec, CountsAndPrintsListsAndIndices) {
   EXPECT_EQ(spec.to_string(), "ClusterSpec({'eval': {7: 'x:70'}, 'idle': {}, 'ps': ['p:1', 'q:2']})");
 }
 
+// Row 65 of the worked examples.
 TEST(ClusterSpec, FillsGapsOfAListWithNone) {
   const ClusterSpec spec({{"ps", {"p:1", "q:2"}},
                           {"worker", {"a:1", "b:1", "c:1"}},

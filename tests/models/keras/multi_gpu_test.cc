@@ -54,7 +54,7 @@ std::vector<std::int64_t> rows_of_replicas(Workspace& ws, const Model& model, st
   return rows;
 }
 
-TEST(MultiGpu, SharesABatchOut) {  // rows 33 and 34
+TEST(MultiGpu, SharesABatchOut) {  // rows 33 and 34; TensorFlow 1, row 66
   Workspace eight(with_gpus(8));
   const Model on_eight = multi_gpu_model(small_net(eight), 8);
   EXPECT_THAT(rows_of_replicas(eight, on_eight, 256), Each(32));
