@@ -104,6 +104,26 @@ void tell_of_changes(const CheckpointIndex& index, const Graph& graph, const std
   if (!text.empty()) log_warning("{} is of another training step: {}", path, text);
 }
 
+std::optional<std::string> checkpoint_to_restore(const MonitoredTrainingSessionOptions& options,
+                                                 const std::shared_ptr<Saver>& saver) {
+  if (!options.checkpoint_filename_with_path.empty()) return options.checkpoint_filename_with_path;
+  if (options.checkpoint_dir.empty()) return {};
+  if (!saver) return newest_intact_checkpoint(options.checkpoint_dir);
+  const std::vector<std::string> names = list_checkpoints(options.checkpoint_dir);
+  auto newest = newest_intact_checkpoint(options.checkpoint_dir, names);
+  saver->recover_last_checkpoints(paths_oldest_first(options.checkpoint_dir, names));
+  return newest;
+}
+
+void initialize(Session& session, const MonitoredTrainingSessionOptions& options) {
+  const Scaffold& scaffold = options.scaffold;
+  if (!session.target().empty()) warn_of_values(session);
+  if (scaffold.init_op) session.run(scaffold.init_op, scaffold.init_feeds);
+  else run_initializers(session, global_variables(session.graph()));
+  if (scaffold.init_fn) scaffold.init_fn(session);
+  if (!options.initial_weights.path.empty()) load_initial_weights(session, options.initial_weights);
+}
+
 }  // namespace
 
 bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, int>& schedules) {
@@ -139,36 +159,31 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
     check_equal(difference->all[kChief], difference->all[static_cast<std::size_t>(rank)], rank);
 }
 
-std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
-                                                 const std::shared_ptr<Saver>& saver,
-                                                 const std::vector<SavedState>& states,
-                                                 const InitialWeights& initial_weights) {
-  std::optional<std::string> newest;
-  if (saver) {
-    const std::vector<std::string> names = list_checkpoints(directory);
-    newest = newest_intact_checkpoint(directory, names);
-    saver->recover_last_checkpoints(paths_oldest_first(directory, names));
-  } else if (!directory.empty()) {
-    newest = newest_intact_checkpoint(directory);
-  }
+std::optional<std::string> restore_or_initialize(Session& session,
+                                                 const MonitoredTrainingSessionOptions& options,
+                                                 const std::shared_ptr<Saver>& saver) {
+  const std::optional<std::string> newest = checkpoint_to_restore(options, saver);
   if (!newest) {
-    if (!session.target().empty()) warn_of_values(session);
-    run_initializers(session, global_variables(session.graph()));
-    if (!initial_weights.path.empty()) load_initial_weights(session, initial_weights);
+    initialize(session, options);
     return {};
   }
-  if (!initial_weights.path.empty())
-    log_info("{} is not read: the training goes on from {}", initial_weights.path, *newest);
+  if (!options.initial_weights.path.empty())
+    log_info("{} is not read: the training goes on from {}", options.initial_weights.path, *newest);
 
   const CheckpointIndex index =
       (saver ? saver : std::make_shared<Saver>(session.graph()))->restore(session, *newest);
   tell_of_changes(index, session.graph(), *newest);
-  for (const SavedState& state : states) {
+  for (const SavedState& state : options.saved_state) {
     const auto saved = index.state.find(state.name);
     if (saved != index.state.end()) state.restore(saved->second);
     else log_warning("{} holds no \"{}\": it starts afresh", *newest, state.name);
   }
   return newest;
+}
+
+void initialize_local_variables(Session& session, const Scaffold& scaffold) {
+  if (scaffold.local_init_op) session.run(scaffold.local_init_op);
+  else run_initializers(session, local_variables(session.graph()));
 }
 
 void run_initializers(Session& session, const std::vector<Variable>& variables) {

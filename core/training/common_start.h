@@ -10,7 +10,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/hooks.h>
-#include <kolo/core/training/initial_weights.h>
+#include <kolo/core/training/monitored_session_options.h>
 #include <kolo/core/training/saver.h>
 
 namespace kolo::detail {
@@ -24,15 +24,16 @@ bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, 
 /// the same names, types and shapes, and saved states of the same names. Collective.
 void compare_variables(Group& group, const Graph& graph, const std::vector<SavedState>& states);
 
-/// On the chief: the newest intact checkpoint of `directory` if there is one (its saved states too), else the
-/// initialisers of all global variables and then `initial_weights`. "" has no checkpoints. `saver` may be
-/// null: then one is made where a checkpoint is found; else it takes over the folder's checkpoints. One
-/// warning says what of the checkpoint is not used and which variables begin anew. Returns the path of what
-/// was restored.
-std::optional<std::string> restore_or_initialize(Session& session, const std::string& directory,
-                                                 const std::shared_ptr<Saver>& saver,
-                                                 const std::vector<SavedState>& states,
-                                                 const InitialWeights& initial_weights);
+/// On the chief: the checkpoint that the options name, or the newest intact one of their folder, if there is
+/// one (its saved states too), else what the scaffold says, and then initial_weights. `saver` may be null:
+/// then one is made where a checkpoint is found; else it takes over the folder's checkpoints. One warning
+/// says what of the checkpoint is not used and which variables begin anew. Returns the path of what was
+/// restored.
+std::optional<std::string> restore_or_initialize(Session& session,
+                                                 const MonitoredTrainingSessionOptions& options,
+                                                 const std::shared_ptr<Saver>& saver);
+/// In every new session, on all ranks.
+void initialize_local_variables(Session& session, const Scaffold& scaffold);
 
 /// Runs the initialisers of `variables`, in no order.
 void run_initializers(Session& session, const std::vector<Variable>& variables);

@@ -23,6 +23,10 @@ void check_options(const MonitoredTrainingSessionOptions& options) {
     throw InvalidArgumentError("Can not provide both every_secs and every_steps.");
   if (options.save_summaries_secs && options.save_summaries_steps)
     throw InvalidArgumentError("Can not provide both every_secs and every_steps.");
+  if (!options.checkpoint_dir.empty() && !options.checkpoint_filename_with_path.empty())
+    throw InvalidArgumentError(
+        "Can not provide both checkpoint_dir and checkpoint_filename_with_path: {} and {}",
+        options.checkpoint_dir, options.checkpoint_filename_with_path);
   std::set<std::string> names;
   for (const SavedState& state : options.saved_state)
     if (!names.insert(state.name).second)

@@ -82,7 +82,7 @@ void EarlyStoppingHook::after_run(RunContext& context, const RunValues&) {
 
 BestCheckpointHook::BestCheckpointHook(std::shared_ptr<const EvaluationHook> evaluation,
                                        BestCheckpointOptions options)
-    : best_(std::move(evaluation), options.metric), options_(std::move(options)) {
+    : evaluation_(std::move(evaluation)), best_(evaluation_, options.metric), options_(std::move(options)) {
   if (options_.checkpoint_dir.empty())
     throw InvalidArgumentError("BestCheckpointHook: there is no checkpoint_dir");
 }
@@ -92,14 +92,19 @@ void BestCheckpointHook::after_create_session(Session& session) {
   saver_ = std::make_unique<Saver>(session.graph(), SaverOptions{.max_to_keep = options_.max_to_keep});
 }
 
-void BestCheckpointHook::after_run(RunContext& context, const RunValues&) {
-  save_if_better(context.session());
+SessionRunArgs BestCheckpointHook::before_run(RunContext& context) {
+  if (evaluation_->is_due_next()) context.announce_save();
+  return {};
 }
-void BestCheckpointHook::end(Session& session) { save_if_better(session); }
 
-void BestCheckpointHook::save_if_better(Session& session) {
+void BestCheckpointHook::after_run(RunContext& context, const RunValues& values) {
+  save(context.session(), values.gathered);
+}
+
+void BestCheckpointHook::save(Session& session, const GatheredState* gathered) {
   if (best_.take() != BestMetric::News::better) return;
-  const std::string path = saver_->save(session, options_.checkpoint_dir + "/best.ckpt", best_.step());
+  const std::string path =
+      saver_->save(session, options_.checkpoint_dir + "/best.ckpt", best_.step(), {}, gathered);
   log_info("The best so far, {:g}, is saved as {}.", best_.best(), path);
 }
 

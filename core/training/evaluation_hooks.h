@@ -37,6 +37,8 @@ class EvaluationHook : public SessionRunHook {
   };
   /// The last one; nothing before the first.
   const std::optional<Result>& last() const { return last_; }
+  /// Whether it evaluates after the next step.
+  bool is_due_next() const { return (step_ + 1) % options_.every_n_steps == 0; }
 
   /// Throws FailedPreconditionError `Global step should be created to use EvaluationHook.`
   void begin(Graph& graph) override;
@@ -100,19 +102,21 @@ struct BestCheckpointOptions {
   int max_to_keep = 1;
 };
 
-/// Saves `best.ckpt-<step>` when a metric is better than ever. For the chief alone, whose state is not spread
-/// over the ranks.
+/// Saves `best.ckpt-<step>` when a metric is better than ever. For the chief alone, behind the
+/// EvaluationHook. State that is spread over the ranks (rank_state.h) is put together for each evaluation, as
+/// long as each run makes a step.
 class BestCheckpointHook : public SessionRunHook {
  public:
   /// Throws InvalidArgumentError without a checkpoint_dir.
   BestCheckpointHook(std::shared_ptr<const EvaluationHook> evaluation, BestCheckpointOptions options);
   void after_create_session(Session& session) override;
+  SessionRunArgs before_run(RunContext& context) override;
   void after_run(RunContext& context, const RunValues& values) override;
-  void end(Session& session) override;
+  bool saves() const override { return true; }
+  void save(Session& session, const GatheredState* gathered) override;
 
  private:
-  void save_if_better(Session& session);
-
+  std::shared_ptr<const EvaluationHook> evaluation_;
   BestMetric best_;
   BestCheckpointOptions options_;
   std::unique_ptr<Saver> saver_;

@@ -62,6 +62,7 @@ void CheckpointSaverHook::begin(Graph& graph) {
   lock_ = std::make_unique<detail::FolderLock>(options_.checkpoint_dir);
   // Without the lock they could be another process's that is just writing them.
   if (lock_->is_held()) finish_cut_saves(options_.checkpoint_dir, options_.checkpoint_basename);
+  for (const auto& listener : options_.listeners) listener->begin();
 }
 
 void CheckpointSaverHook::after_restore(Session&, const std::string& checkpoint) { restored_ = checkpoint; }
@@ -95,7 +96,7 @@ void CheckpointSaverHook::after_run(RunContext& context, const RunValues& values
   // Between two updates that several runs make together a checkpoint would hold half of one.
   if (std::exchange(step_of_last_run_, step) == step) return;
   if (needs_all_ranks_ && values.gathered == nullptr) return;
-  if (timer_.is_due(step)) write(context.session(), step, values.gathered);
+  if (timer_.is_due(step) && write(context.session(), step, values.gathered)) context.request_stop();
 }
 
 void CheckpointSaverHook::save(Session& session, const GatheredState* gathered) {
@@ -103,23 +104,32 @@ void CheckpointSaverHook::save(Session& session, const GatheredState* gathered) 
   if (timer_.last_step() != step) write(session, step, gathered);
 }
 
-void CheckpointSaverHook::end(Session&) { lock_.reset(); }
+void CheckpointSaverHook::end(Session& session) {
+  for (const auto& listener : options_.listeners)
+    listener->end(session, read_global_step(session, global_step_));
+  lock_.reset();
+}
 
 std::string CheckpointSaverHook::prefix() const {
   return (std::filesystem::path(options_.checkpoint_dir) / options_.checkpoint_basename).string();
 }
 
-void CheckpointSaverHook::write(Session& session, std::int64_t step, const GatheredState* gathered) {
+bool CheckpointSaverHook::write(Session& session, std::int64_t step, const GatheredState* gathered) {
   if (const std::string damage = detail::non_finite_weight(session); !damage.empty()) {
     timer_.fired(step);
-    return log_error("step {} is not saved into {}: {}; what was saved before stays as it is", step,
-                     options_.checkpoint_dir, damage);
+    log_error("step {} is not saved into {}: {}; what was saved before stays as it is", step,
+              options_.checkpoint_dir, damage);
+    return false;
   }
+  for (const auto& listener : options_.listeners) listener->before_save(session, step);
   log_info("Saving checkpoints for {} into {}.", step, prefix());
   std::map<std::string, std::string> state;
   for (const SavedState& part : options_.saved_state) state[part.name] = part.save();
   options_.saver->save(session, prefix(), step, state, gathered);
   timer_.fired(step);
+  bool stops = false;
+  for (const auto& listener : options_.listeners) stops |= listener->after_save(session, step);
+  return stops;
 }
 
 StopAtStepHook::StopAtStepHook(StopAtStepOptions options)

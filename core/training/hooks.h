@@ -44,6 +44,17 @@ struct SavedState {
   std::function<void(const std::string&)> restore;  // takes that value back, as compact JSON
 };
 
+/// Told of the checkpoints of a CheckpointSaverHook, in the order of its list.
+class CheckpointSaverListener {
+ public:
+  virtual ~CheckpointSaverListener() = default;
+  virtual void begin() {}
+  virtual void before_save(Session& /*session*/, std::int64_t /*step*/) {}
+  /// True asks for the stop of the training; not for the checkpoint with which it begins.
+  virtual bool after_save(Session& /*session*/, std::int64_t /*step*/) { return false; }
+  virtual void end(Session& /*session*/, std::int64_t /*step*/) {}
+};
+
 struct CheckpointSaverOptions {
   std::string checkpoint_dir;                   // made where it is missing
   std::optional<double> save_secs = {};         // seconds between checkpoints, or
@@ -51,6 +62,7 @@ struct CheckpointSaverOptions {
   std::string checkpoint_basename = kCheckpointBasename;
   std::shared_ptr<Saver> saver = nullptr;  // default: over all global variables, keeping 5
   std::vector<SavedState> saved_state = {};
+  std::vector<std::shared_ptr<CheckpointSaverListener>> listeners = {};
 };
 
 namespace detail {
@@ -84,7 +96,8 @@ class CheckpointSaverHook : public SessionRunHook {
 
  private:
   std::string prefix() const;
-  void write(Session& session, std::int64_t step, const GatheredState* gathered);
+  // Whether a listener asks for the stop.
+  bool write(Session& session, std::int64_t step, const GatheredState* gathered);
 
   CheckpointSaverOptions options_;
   std::unique_ptr<detail::FolderLock> lock_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -59,13 +60,13 @@ class MonitoredTrainingSession::Impl {
     }
   }
 
-  std::vector<Tensor> run(const SessionRunArgs& args) {
+  std::vector<Tensor> run(const SessionRunArgs& args, const RunOptions& options, RunMetadata* metadata) {
     if (closed_ || rendezvous_->is_over())
       throw FailedPreconditionError("Run called even after should_stop requested.");
     for (;;) {
       try {
         throw_error_of_thread();
-        return run_once(args);
+        return run_once(args, options, metadata);
       } catch (const OutOfRangeError&) {
         if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
         return std::vector<Tensor>(args.fetches.size());
@@ -204,10 +205,12 @@ class MonitoredTrainingSession::Impl {
     hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
     for (const auto& hook : hooks_) hook->begin(graph_);
     if (!is_chief_) return;
+    saver_ = options_.scaffold.saver;
     for (const auto& hook : detail::make_summary_hooks(options_)) add_for_chief(hook);
     if (!detail::saves(options_)) return;
-    saver_ = std::make_shared<Saver>(
-        graph_, SaverOptions{.max_to_keep = options_.max_to_keep, .sharded = options_.sharded});
+    if (!saver_)
+      saver_ = std::make_shared<Saver>(
+          graph_, SaverOptions{.max_to_keep = options_.max_to_keep, .sharded = options_.sharded});
     add_for_chief(detail::make_saver_hook(options_, saver_));
   }
 
@@ -231,7 +234,8 @@ class MonitoredTrainingSession::Impl {
     std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
       restored = give_values();
-      detail::run_initializers(*session_, local_variables(graph_));
+      detail::initialize_local_variables(*session_, options_.scaffold);
+      if (is_chief_) detail::require_ready(*session_, options_.scaffold);
     });
     detail::broadcast_state(group_, *session_, options_.saved_state);
     detail::RankLayout layout = detail::compare_rank_states(group_, *session_);
@@ -252,8 +256,7 @@ class MonitoredTrainingSession::Impl {
       return {};
     }
     if (options_.adopt && detail::has_values(*session_)) return {};
-    return detail::restore_or_initialize(*session_, options_.checkpoint_dir, saver_, options_.saved_state,
-                                         options_.initial_weights);
+    return detail::restore_or_initialize(*session_, options_, saver_);
   }
 
   void note_step() {
@@ -281,21 +284,26 @@ class MonitoredTrainingSession::Impl {
     }
   }
 
-  std::vector<Tensor> run_once(const SessionRunArgs& args) {
+  std::vector<Tensor> run_once(const SessionRunArgs& args, RunOptions options, RunMetadata* callers) {
     RunContext context(*session_, args, global_step_ ? std::optional(last_step_) : std::nullopt);
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
     if (coordinator_->should_stop()) context.request_stop();
     rendezvous_->send_wishes(context);
 
-    RunMetadata metadata;
     const bool traced = merged.args().trace;
+    if (traced) options.trace_level = TraceLevel::full_trace;
+    std::stop_source stop;  // by the caller, or a thread's error
+    const auto stop_run = [&stop] { stop.request_stop(); };
+    const std::stop_callback by_caller(options.stop_token, stop_run);
+    const std::stop_callback by_thread(coordinator_->error_token(), stop_run);
+    options.stop_token = stop.get_token();
+    RunMetadata own;
+    RunMetadata& metadata = callers == nullptr ? own : *callers;
     std::vector<Tensor> results;
     try {
-      results = session_->run(merged.args().fetches, merged.args().feeds,
-                              {.trace_level = traced ? TraceLevel::full_trace : TraceLevel::no_trace,
-                               .stop_token = coordinator_->error_token()},
-                              traced ? &metadata : nullptr);
+      results = session_->run(merged.args().fetches, merged.args().feeds, options,
+                              traced || callers != nullptr ? &metadata : nullptr);
     } catch (const Error& error) {
       if (error.code() == Code::cancelled) throw_error_of_thread();
       for (const auto& hook : hooks_) hook->after_failure(context, merged.args(), error);
@@ -315,8 +323,8 @@ class MonitoredTrainingSession::Impl {
     return merged.results_of_caller(results);
   }
 
-  static bool is_recoverable(const Error& error) {
-    return error.code() == Code::aborted || error.code() == Code::unavailable;
+  bool is_recoverable(const Error& error) const {
+    return options_.recovers && (error.code() == Code::aborted || error.code() == Code::unavailable);
   }
 
   bool on_cluster() const { return !options_.master.empty(); }
@@ -369,8 +377,9 @@ MonitoredTrainingSession::MonitoredTrainingSession(Graph& graph, MonitoredTraini
 
 MonitoredTrainingSession::~MonitoredTrainingSession() { impl_->close_from_destructor(); }
 
-std::vector<Tensor> MonitoredTrainingSession::run(const std::vector<Fetch>& fetches, const Feeds& feeds) {
-  return impl_->run({.fetches = fetches, .feeds = feeds});
+std::vector<Tensor> MonitoredTrainingSession::run(const std::vector<Fetch>& fetches, const Feeds& feeds,
+                                                  const RunOptions& options, RunMetadata* metadata) {
+  return impl_->run({.fetches = fetches, .feeds = feeds}, options, metadata);
 }
 
 bool MonitoredTrainingSession::should_stop() { return impl_->should_stop(); }

@@ -2,6 +2,7 @@
 // step.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,7 +23,7 @@ namespace kolo {
 /// <s>: <text>` on the others. Only the state of a completed step is ever saved, and nothing after an error.
 ///
 /// One rank recovers from AbortedError and UnavailableError of a run: a new session, restored from the newest
-/// checkpoint, repeats it.
+/// checkpoint, repeats it; not with `recovers` off.
 ///
 /// On a cluster each worker has one of its own session, and nothing is agreed on, compared or broadcast. It
 /// recovers from the loss of a task alike, and waits until the chief has given the variables values: logs
@@ -51,9 +52,28 @@ class MonitoredTrainingSession {
   /// data they are empty tensors, and should_stop() is true. Throws FailedPreconditionError `Run called even
   /// after should_stop requested.`, and what the run or a hook throws; with several ranks that ends the
   /// training everywhere.
-  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds = {});
+  /// options, metadata: of the session's run; what hooks wish for is added.
+  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds = {},
+                          const RunOptions& options = {}, RunMetadata* metadata = nullptr);
   Tensor run(Output fetch, const Feeds& feeds = {}) { return run(std::vector<Fetch>{fetch}, feeds)[0]; }
   void run(Operation target, const Feeds& feeds = {}) { run(std::vector<Fetch>{target}, feeds); }
+
+  /// By name, as Session::run takes it.
+  Tensor run(const char* name, const Feeds& feeds = {}) { return run(std::vector<Fetch>{name}, feeds)[0]; }
+  template <std::same_as<std::string> T>  // not by conversion: {"x:0", "y:0"} is a list of two
+  Tensor run(const T& name, const Feeds& feeds = {}) {
+    return run(std::vector<Fetch>{name}, feeds)[0];
+  }
+  /// See FetchStructure.
+  template <NestedFetches T>
+  typename FetchStructure<T>::Result run(const T& fetches, const Feeds& feeds = {},
+                                         const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
+    std::vector<Fetch> list;
+    FetchStructure<T>::flatten(fetches, list);
+    const std::vector<Tensor> results = run(list, feeds, options, metadata);
+    const Tensor* next = results.data();
+    return FetchStructure<T>::rebuild(fetches, next);
+  }
 
   /// True on all ranks after the same step. Throws the error of a thread.
   bool should_stop();

@@ -11,6 +11,7 @@
 #include <kolo/core/training/hook.h>
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/initial_weights.h>
+#include <kolo/core/training/scaffold.h>
 
 namespace kolo {
 
@@ -31,6 +32,10 @@ struct MonitoredTrainingSessionOptions {
   std::vector<SavedState> saved_state =
       {};                               // saved with each checkpoint, restored, and made equal on all ranks
   InitialWeights initial_weights = {};  // rank 0's; of a training that finds no checkpoint
+  Scaffold scaffold = {};               // how variables get their values, where that is not as ever
+  std::string checkpoint_filename_with_path =
+      {};                // one checkpoint, which is restored, instead of the newest of checkpoint_dir
+  bool recovers = true;  // from AbortedError and UnavailableError; false: they end the training as others do
   double stop_grace_period_secs =
       120;  // for threads of the coordinator to end, before their runs are cancelled
 
