@@ -1,8 +1,6 @@
 // Items read by a thread of its own while those before them are used.
 #pragma once
 
-#include <pthread.h>
-
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -15,6 +13,11 @@
 
 namespace kolo::models {
 
+namespace detail {
+/// "kolo-input", for who looks at the threads of a process.
+void name_input_thread(std::thread& thread);
+}  // namespace detail
+
 /// One consumer thread; the thread "kolo-input" reads. The destructor stops and joins it.
 template <typename Item>
 class ReadAhead {
@@ -25,7 +28,7 @@ class ReadAhead {
     if (depth < 1) throw InvalidArgumentError("{} batches to read ahead; at least 1 is needed", depth);
     ring_.resize(static_cast<std::size_t>(depth));
     thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), "kolo-input");
+    detail::name_input_thread(thread_);
   }
   ~ReadAhead() {
     {
