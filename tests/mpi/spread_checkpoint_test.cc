@@ -19,6 +19,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/common_start.h>
+#include <kolo/core/training/evaluation_hooks.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/compression/compression.h>
@@ -294,6 +295,30 @@ TEST_F(Shards, AreSavedAsOneTensorAndRestoredInParts) {
   EXPECT_EQ(again.values(session.session()), again.values_after(3));
   train_to(session, again, 5);
   EXPECT_EQ(again.values(session.session()), again.values_after(5));
+}
+
+// Steps 2 and 4 are evaluated, and the end; step 4 is worse, and the end no better than step 2.
+TEST_F(Shards, AreSavedByTheHookThatKeepsTheBestCheckpoint) {
+  Sharded model;
+  int evaluations = 0;
+  const auto evaluation = std::make_shared<EvaluationHook>(
+      EvaluationOptions{.evaluate = [&](Session&) -> std::map<std::string, double> {
+                          return {{"loss", 1.0 + ++evaluations}};
+                        },
+                        .every_n_steps = 2});
+  MonitoredTrainingSessionOptions with_hooks = {.hooks = {evaluation}};
+  if (rank() == 0)
+    with_hooks.hooks.push_back(std::make_shared<BestCheckpointHook>(
+        evaluation, BestCheckpointOptions{.checkpoint_dir = folder_ / "best"}));
+  {
+    MonitoredTrainingSession session(model.graph, with_hooks);
+    train_to(session, model, 5);
+    session.close();
+  }
+  EXPECT_EQ(evaluations, 3);
+  if (rank() != 0) return;
+  const Tensor whole = SafetensorsReader(folder_ / "best/best.ckpt-2.safetensors").read("w/Adam");
+  EXPECT_EQ(elements<float>(whole), whole_after(2));
 }
 
 TEST_F(Shards, ChangePlacesWithAPlainVariable) {
