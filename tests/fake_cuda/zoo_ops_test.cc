@@ -75,6 +75,8 @@ TEST(MovesOnAGpu, AreTheCpus) {
       [](const Scope& s, const Outputs& in) {
         return reverse(s, in[0], {0, -1});
       },
+      [](const Scope& s, const Outputs& in) { return batch_slice(s, in[0], 1, 3); },
+      [](const Scope& s, const Outputs& in) { return batch_slice(s, in[0], 2, 3); },
       [](const Scope& s, const Outputs& in) {
         return pad(s, in[0], {{1, 0}, {0, 2}, {3, 1}}, -2.5);
       },
@@ -190,6 +192,8 @@ TEST(RandomNumbersOnAGpu, AreTheCpus) {
       [](const Scope& s, const Outputs&) { return random_uniform(s, DType::f32, {1001}, -2, 3, 5); },
       [](const Scope& s, const Outputs&) { return random_normal(s, DType::f32, {1001}, 1, 2, 5); },
       [](const Scope& s, const Outputs&) { return truncated_normal(s, DType::f32, {1001}, 1, 2, 5); },
+      [](const Scope& s, const Outputs& in) { return gaussian_noise(s, in[0], 0.3, 5); },
+      gradient([](const Scope& s, const Outputs& in) { return gaussian_noise(s, in[0], 0.3, 5); }, 0),
       [](const Scope& s, const Outputs& in) { return dropout(s, in[0], 0.3, 5); },
       gradient([](const Scope& s, const Outputs& in) { return dropout(s, in[0], 0.3, 5); }, 0),
   };

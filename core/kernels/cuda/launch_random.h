@@ -25,6 +25,16 @@ struct RandomArguments {
 };
 cudaError_t launch_random(cudaStream_t stream, const RandomArguments& arguments);
 
+/// y[i] = x[i] + number i % 4 of block i / 4, normal of mean 0. y may be x.
+struct NoiseArguments {
+  RandomSequence of;
+  double stddev;
+  const float* x;
+  float* y;
+  std::int64_t elements;
+};
+cudaError_t launch_noise(cudaStream_t stream, const NoiseArguments& arguments);
+
 /// kept[i] = the word is not below first_kept; y[i] = kept ? x[i] · scale : 0. y may be x.
 struct DropoutArguments {
   RandomSequence of;

@@ -83,6 +83,18 @@ Block reverse(const KernelInit& init) {
   return part_of(x, x, begin, steps, true);
 }
 
+// The rows of the batch that are a replica's.
+template <bool kToPart>
+Block batch_slice(const KernelInit& init) {
+  const Shape& batch = kToPart ? init.input_shape(0) : init.output_shape(0);
+  const Shape& part = kToPart ? init.output_shape(0) : init.input_shape(0);
+  Dims begin(batch.dims().size(), 0);
+  begin[0] =
+      detail::rows_of_part(batch.dim(0), init.attr<std::int64_t>("index"), init.attr<std::int64_t>("parts"))
+          .first;
+  return part_of(part, batch, begin, ones(batch), kToPart);
+}
+
 Block pad(const KernelInit& init) {
   const Shape &x = init.input_shape(0), &y = init.output_shape(0);
   Block block = part_of(x, y, init.attr<Dims>("before"), ones(y), false);
@@ -329,6 +341,8 @@ const RegisterGpuKernel kernels[] = {
     block("SliceGrad", slice_grad),
     block("StridedSlice", strided_slice<true>),
     block("StridedSliceGrad", strided_slice<false>),
+    block("BatchSlice", batch_slice<true>),
+    block("BatchSliceGrad", batch_slice<false>),
     block("Reverse", reverse),
     block("Pad", pad),
     block("Transpose", transpose),

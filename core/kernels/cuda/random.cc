@@ -34,6 +34,25 @@ class RandomKernel final : public Kernel {
   double second_;
 };
 
+class NoiseKernel final : public Kernel {
+ public:
+  explicit NoiseKernel(KernelInit& init) : stddev_(init.attr<double>("stddev")) {}
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    RandomSequence sequence = next_blocks(context, x.elements());
+    sequence.op_seed = detail::dropout_seed(sequence.op_seed);
+    check_cuda(launch_noise(stream_of(context), {.of = sequence,
+                                                 .stddev = stddev_,
+                                                 .x = x.data<float>(),
+                                                 .y = context.output(0).data<float>(),
+                                                 .elements = x.elements()}),
+               "noise");
+  }
+
+ private:
+  double stddev_;
+};
+
 class DropoutKernel final : public Kernel {
  public:
   explicit DropoutKernel(KernelInit& init) : rate_(init.attr<double>("rate")) {}
@@ -78,6 +97,7 @@ const RegisterGpuKernel kernels[] = {
     {"RandomUniform", kReal, planned<RandomKernel>(Distribution::uniform, "low", "high")},
     {"RandomNormal", kReal, planned<RandomKernel>(Distribution::normal, "mean", "stddev")},
     {"TruncatedNormal", kReal, planned<RandomKernel>(Distribution::truncated_normal, "mean", "stddev")},
+    {"GaussianNoise", kReal, planned<NoiseKernel>()},
     {"Dropout", kReal, planned<DropoutKernel>()},
     {"DropoutGrad", kReal, planned<DropoutGradKernel>()},
 };

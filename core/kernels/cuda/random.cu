@@ -26,6 +26,22 @@ struct RandomWork : RandomArguments {
   }
 };
 
+struct NoiseWork : NoiseArguments {
+  KOLO_HOST_DEVICE void operator()(std::int64_t block) const {
+    float values[kPerBlock];
+    elements::Normal{0, stddev}.fill(block_of(of, block), values);
+    for (int k = 0; k < kPerBlock; ++k) {
+      const std::int64_t i = kPerBlock * block + k;
+      if (i < elements) y[i] = x[i] + values[k];
+    }
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(x, elements);
+    visit(y, elements);
+  }
+};
+
 struct DropoutWork : DropoutArguments {
   KOLO_HOST_DEVICE void operator()(std::int64_t block) const {
     const std::array<std::uint32_t, 4> words = block_of(of, block);
@@ -69,6 +85,10 @@ cudaError_t launch_random(cudaStream_t stream, const RandomArguments& arguments)
     case Distribution::truncated_normal: return random<elements::TruncatedNormal>(stream, arguments);
   }
   return cudaErrorInvalidValue;
+}
+
+cudaError_t launch_noise(cudaStream_t stream, const NoiseArguments& arguments) {
+  return run_each("noise", stream, blocks(arguments.elements), NoiseWork{arguments});
 }
 
 cudaError_t launch_dropout(cudaStream_t stream, const DropoutArguments& arguments) {
