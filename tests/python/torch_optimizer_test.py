@@ -129,11 +129,10 @@ def test_ranks_without_data_join_and_come_back(net, rank, size):
 
 
 def test_sparse_gradients_add_the_rows_of_all_ranks(rank, size):
-    torch.manual_seed(1)
-    table = torch.nn.Embedding(5, 2, sparse=True)
-    start = table.weight.detach().clone()
     for as_dense in (False, True):
-        table.weight.data.copy_(start)
+        torch.manual_seed(1)
+        table = torch.nn.Embedding(5, 2, sparse=True)
+        start = table.weight.detach().clone()
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=1.0), table.named_parameters(),
                                              sparse_as_dense=as_dense)
         for _ in range(3):

@@ -6,8 +6,7 @@ as it stands, or as zeros. A rank that joins takes one last step without gradien
 some, reduced with them, tells the others, and all ranks go back to the engine after that same step.
 """
 
-import weakref
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -17,7 +16,6 @@ from kolo.torch.handles import horovods_errors
 from kolo.torch.memory import DTYPES, tensor_of
 
 _COUNTER = 0  # its place in the list of gradients
-_POLL_SECONDS = 0.01
 
 
 class GradientBuckets:
@@ -39,7 +37,6 @@ class GradientBuckets:
         self._addresses = [view.data_ptr() for view in self._views]
         self._begun = False
         self.is_over = False  # a rank has joined: they have had their last step
-        _living.append(weakref.ref(self))
 
     def __contains__(self, parameter: torch.nn.Parameter) -> bool:
         return parameter in self._place
@@ -84,34 +81,52 @@ class GradientBuckets:
         for place in range(len(self._views)):
             self._native.absent(place)
 
-    def is_last_step_over(self) -> bool:
-        if not self._native.wait_for(_POLL_SECONDS):
-            return False
+    def end_last_step(self) -> None:
+        """Behind the join, when every rank has begun it."""
         with horovods_errors():
             self._native.wait()
-        return True
 
 
-_living: List["weakref.ReferenceType[GradientBuckets]"] = []  # in the order in which all ranks have made them
+class Usage:
+    """How often an optimizer takes a step, counted in steps of all optimizers: which of them a loop still uses. That is
+    the same on all ranks; which optimizers Python has freed is not."""
+
+    _steps = 0
+    _in_use: List["Usage"] = []
+
+    def __init__(self):
+        self.buckets: Optional[GradientBuckets] = None
+        self._last = 0
+        self._period = 0
+
+    def count_step(self) -> None:
+        """In use is an optimizer whose last step is not longer ago than two of its periods."""
+        Usage._steps += 1
+        self._period = Usage._steps - self._last if self._last else 0
+        self._last = Usage._steps
+        others = [usage for usage in Usage._in_use
+                  if usage is not self and Usage._steps - usage._last <= 2 * usage._period]
+        Usage._in_use = [*others, self]
+
+    @classmethod
+    def buckets_in_use(cls) -> List[GradientBuckets]:
+        """Those that have not had their last step."""
+        return [usage.buckets for usage in cls._in_use if usage.buckets is not None and not usage.buckets.is_over]
 
 
 def join(device: int = -1) -> int:
     """This rank has no more data: until all have said so it adds zeros to the allreduces of the others. The last rank
     that joined. An average is over all ranks. device: Horovod's, of no meaning here.
 
-    The engine's join, behind the last step of each of this rank's buckets.
+    The engine's join, beside the last step of each of the buckets that the training loop uses. The others come to those
+    with their next steps, or when they join, too.
     """
     del device
-    last_steps = [buckets for buckets in (reference() for reference in _living) if buckets is not None]
-    _living.clear()
+    last_steps = Usage.buckets_in_use()
     for buckets in last_steps:
         buckets.begin_last_step()
-    # The others go back to the engine one optimizer after the other: from the first one on they need this rank's join.
-    while last_steps and not any(buckets.is_last_step_over() for buckets in last_steps[:1]):
-        pass
     with horovods_errors():
-        pending = _kolo.join(kolo.ALL)
-        for buckets in last_steps[1:]:
-            while not buckets.is_last_step_over() and not pending.poll():
-                pass
-        return pending.wait()
+        last_rank = _kolo.join(kolo.ALL).wait()
+    for buckets in last_steps:
+        buckets.end_last_step()
+    return last_rank

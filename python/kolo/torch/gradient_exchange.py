@@ -7,7 +7,7 @@ import torch
 
 from kolo import _kolo
 from kolo.torch.compression import NoneCompressor
-from kolo.torch.gradient_buckets import GradientBuckets
+from kolo.torch.gradient_buckets import GradientBuckets, Usage
 from kolo.torch.handles import Handle, synchronize
 from kolo.torch.objects import allgather_object, broadcast_object
 from kolo.torch.process_sets import ProcessSet, global_process_set
@@ -42,11 +42,17 @@ class GradientExchange:
         self._waiting_in: Dict[Tuple[Parameter, ...], int] = {}  # how many of a group have not started
         self._started: Dict[Parameter, bool] = {}
         self._under_way: List[Finish] = []
-        self._buckets: Optional[GradientBuckets] = None
+        self._usage = Usage()
         self._order: List[str] = []   # of this step
         self._sparse: set = set()     # names of gradients that were sparse once
         self._may_use_buckets = (op in (Average, Sum) and self.predivide_factor == 1.0 and groups is None and
                                  compression is NoneCompressor and process_set is global_process_set)
+
+    @property
+    def _buckets(self) -> Optional[GradientBuckets]:
+        """Unless they have had their last step."""
+        buckets = self._usage.buckets
+        return buckets if buckets is not None and not buckets.is_over else None
 
     def begin(self, named: Sequence[Tuple[str, Parameter]]) -> None:
         """Before the first step. With groups: collective."""
@@ -83,10 +89,9 @@ class GradientExchange:
         if self._started[parameter]:
             return
         self._started[parameter] = True
-        if self._buckets is not None and self._buckets.is_over:
-            self._buckets = None
-        if self._buckets is not None and parameter in self._buckets:
-            self._buckets.ready(parameter)
+        buckets = self._buckets
+        if buckets is not None and parameter in buckets:
+            buckets.ready(parameter)
         elif self._group_of:
             group = self._group_of[parameter]
             self._waiting_in[group] -= 1
@@ -141,6 +146,7 @@ class GradientExchange:
         self.reset()
         for finish in under_way:
             finish()
+        self._usage.count_step()
         if self._buckets is not None:
             self._buckets.wait()
         elif self._may_use_buckets:
@@ -157,5 +163,5 @@ class GradientExchange:
             self._may_use_buckets = False
             return
         by_name = {name: parameter for parameter, name in self._names.items()}
-        self._buckets = GradientBuckets([(name, by_name[name]) for name in names], self.op)
-        self._buckets.adopt(self._names)
+        self._usage.buckets = GradientBuckets([(name, by_name[name]) for name in names], self.op)
+        self._usage.buckets.adopt(self._names)

@@ -42,8 +42,19 @@ class ProcessSet:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
 
 
-global_process_set = ProcessSet([])
-global_process_set.native = kolo.ALL
+class _AllRanks(ProcessSet):
+    def __init__(self):
+        self.native = kolo.ALL
+
+    @property
+    def ranks(self) -> List[int]:
+        return list(range(kolo.size())) if kolo.is_initialized() else []
+
+    def included(self) -> bool:
+        return True
+
+
+global_process_set = _AllRanks()
 _added: List[ProcessSet] = []
 
 
@@ -56,7 +67,6 @@ def native_of(process_set: ProcessSet) -> kolo.ProcessSet:
 
 def begin(sets: Optional[Sequence[ProcessSet]]) -> None:
     """Behind init()."""
-    global_process_set.ranks = list(range(kolo.size()))
     for process_set in sets or ():
         add_process_set(process_set)
 
