@@ -1,5 +1,7 @@
 """The beginning and the end of a program, and which rank it is."""
 
+import os
+import signal
 from typing import Optional, Sequence
 
 from kolo import _kolo
@@ -18,6 +20,15 @@ def init(ranks: Optional[Sequence[int]] = None) -> None:
     ends it ends the job. Raises InvalidArgumentError for an option (KOLO_…) that does not parse, on every rank.
     """
     _kolo.init(None if ranks is None else list(ranks))
+
+
+def _leave_the_job() -> None:
+    """In a forked process, which is no rank: kolo's handler would wait for a thread that is not here."""
+    if signal.getsignal(signal.SIGTERM) is None:  # a handler that is none of Python's
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_leave_the_job)
 
 
 def shutdown() -> None:

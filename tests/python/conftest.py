@@ -3,16 +3,16 @@ import pytest
 import kolo
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def started():
     kolo.init()
 
 
 @pytest.fixture
-def rank():
+def rank(started):
     return kolo.rank()
 
 
 @pytest.fixture
-def size():
+def size(started):
     return kolo.size()

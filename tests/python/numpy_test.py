@@ -109,7 +109,7 @@ def test_handles_tell_when_they_are_over(rank):
     assert all((handle.wait() == kolo.size() - 1).all() for handle in handles)
 
 
-def test_a_dropped_handle_leaves_the_memory_alive():
+def test_a_dropped_handle_leaves_the_memory_alive(size):
     for i in range(50):
         kolo.allreduce_async(np.ones(10_000), "sum", name=f"dropped {i}")
     kolo.barrier()

@@ -188,7 +188,7 @@ def test_adasum_of_equal_gradients_is_one_of_them(rank, size):
     torch.testing.assert_close(weight.detach(), torch.zeros(3))
 
 
-def test_wrong_options_are_refused(net):
+def test_wrong_options_are_refused(net, size):
     with pytest.raises(ValueError, match="must be unique. Found duplicates: a"):
         hvd.DistributedOptimizer(sgd(net), [("a", parameter) for parameter in net.parameters()])
     with pytest.raises(ValueError, match="were not named"):

@@ -5,16 +5,39 @@ from typing import Optional, Sequence, Tuple, Union
 import torch
 
 from kolo import _kolo
+from kolo.torch.errors import HorovodInternalError
 from kolo.torch.handles import Handle, horovods_errors, synchronize
 from kolo.torch.memory import bytes_of, check, tensor_of
 from kolo.torch.process_sets import global_process_set, native_of
 
 
-def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle:
-    """The rows of all ranks, in rank order; each rank may give another number of them."""
+def gathered_rows_async(tensor, name, process_set) -> Handle:
+    """allgather_async, also while a rank has joined: it gives no rows."""
     with horovods_errors():
-        pending = _kolo.allgather(bytes_of(tensor), "allgather." + name if name else "", native_of(process_set))
+        pending = _kolo.allgather(bytes_of(tensor), "rows." + name, native_of(process_set))
     return Handle(pending, lambda rows: tensor_of(rows, tensor.dtype))
+
+
+def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle:
+    """The rows of all ranks, in rank order; each rank may give another number of them.
+
+    As in Horovod it fails while a rank has joined, since rows would be missing of which nobody knows.
+    """
+    presence = torch.ones(1, dtype=torch.uint8)
+    native = native_of(process_set)
+    with horovods_errors():
+        pending = _kolo.grouped_allgather([bytes_of(tensor), bytes_of(presence)],
+                                          "allgather." + name if name else "", native)
+    ranks = native.size
+
+    def result(gathered: Sequence[_kolo.Memory]) -> torch.Tensor:
+        rows, present = gathered
+        if present.shape[0] < ranks:
+            raise HorovodInternalError(f"{pending.name}: is not supported while a rank has joined; "
+                                       f"{present.shape[0]} of {ranks} ranks gave rows")
+        return tensor_of(rows, tensor.dtype)
+
+    return Handle(pending, result)
 
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set) -> Handle:

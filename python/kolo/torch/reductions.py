@@ -9,7 +9,7 @@ import kolo
 from kolo import _kolo
 from kolo.torch.handles import Handle, horovods_errors, synchronize
 from kolo.torch.memory import check, integer_scaled, memory_of, tensor_of
-from kolo.torch.moves import allgather_async
+from kolo.torch.moves import gathered_rows_async
 from kolo.torch.process_sets import ProcessSet, global_process_set, native_of
 
 Average, Sum, Adasum, Min, Max, Product = "average", "sum", "adasum", "min", "max", "product"
@@ -126,8 +126,8 @@ def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_facto
 
 def sparse_allreduce_async(tensor, name, op, process_set=global_process_set) -> Callable[[], torch.Tensor]:
     """The sum, or average, of sparse tensors: the rows of all ranks, not yet added up. Call the result to wait."""
-    indices = allgather_async(tensor._indices().t().contiguous(), f"{name}.indices", process_set)
-    values = allgather_async(tensor._values(), f"{name}.values", process_set)
+    indices = gathered_rows_async(tensor._indices().t().contiguous(), f"{name}.indices", process_set)
+    values = gathered_rows_async(tensor._values(), f"{name}.values", process_set)
 
     def wait() -> torch.Tensor:
         gathered = synchronize(values)
