@@ -24,7 +24,7 @@ def init(ranks: Optional[Sequence[int]] = None) -> None:
 
 def _leave_the_job() -> None:
     """In a forked process, which is no rank: kolo's handler would wait for a thread that is not here."""
-    if signal.getsignal(signal.SIGTERM) is None:  # a handler that is none of Python's
+    if signal.getsignal(signal.SIGTERM) in (None, signal.SIG_DFL):  # as far as Python knows, which has set none
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 

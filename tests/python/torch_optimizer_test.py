@@ -96,6 +96,8 @@ def test_gradients_are_added_up_over_passes(net, rank, size):
         optimizer.step()
         plain.step()
     expect_equal(net, reference)
+    if size == 1:
+        return  # which sends nothing, and counts nothing
     loss_of(net, own(x, rank)).backward()
     loss_of(net, own(x, rank)).backward()
     with pytest.raises(AssertionError, match="more than backward_passes_per_step"):
