@@ -162,7 +162,7 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
 std::optional<std::string> restore_or_initialize(Session& session,
                                                  const MonitoredTrainingSessionOptions& options,
                                                  const std::shared_ptr<Saver>& saver) {
-  const std::optional<std::string> newest = checkpoint_to_restore(options, saver);
+  std::optional<std::string> newest = checkpoint_to_restore(options, saver);
   if (!newest) {
     initialize(session, options);
     return {};

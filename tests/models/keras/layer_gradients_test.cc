@@ -250,11 +250,7 @@ INSTANTIATE_TEST_SUITE_P(
                       LayerCase{"Maximum", [] { return Maximum(); }, {{4}, {2, 4}}},
                       LayerCase{"Minimum", [] { return Minimum(); }, {{4}, {2, 4}}},
                       LayerCase{"Concatenate", [] { return Concatenate(1); }, {{2, 3}, {4, 3}}},
-                      LayerCase{"Dot",
-                                [] {
-                                  return Dot(Pair(1, 2));
-                                },
-                                {{3, 2}, {2, 3}}},
+                      LayerCase{"Dot", [] { return Dot(Pair(1, 2)); }, {{3, 2}, {2, 3}}},
                       LayerCase{"DotNormalized", [] { return Dot(1, true); }, {{4}, {4}}}),
     name_of);
 
