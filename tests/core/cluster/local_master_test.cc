@@ -220,6 +220,31 @@ TEST_F(LocalMasterTest, TaskThatIsAwayBetweenStepsLeavesTheSessionWhole) {
   EXPECT_THAT(run(session).fetches, SizeIs(1));
 }
 
+// A link that was down between steps: the task would take the master for gone.
+TEST_F(LocalMasterTest, WatchesALostTaskAgainWithoutARun) {
+  open();
+  ps().lose_watches();
+  EXPECT_TRUE(soon([&] { return ps().watches() == 1; }));
+}
+
+TEST_F(LocalMasterTest, DoesNotWatchALostTaskThatNoSessionHas) {
+  const std::string session = open();
+  master().close_session(session, {});
+  ps().lose_watches();
+  std::this_thread::sleep_for(1500ms);
+  EXPECT_EQ(ps().watches(), 0);
+}
+
+TEST_F(LocalMasterTest, ClosesASessionOnATaskThatWasAwayWhenItIsBack) {
+  const std::string closed = open(), kept = open();
+  ps().go_down();
+  master().close_session(closed, {});
+  EXPECT_EQ(ps().count("delete"), 0);
+  ps().come_up();
+  EXPECT_TRUE(soon([&] { return ps().count("delete " + closed) == 1; }));
+  EXPECT_THAT(run(kept).fetches, SizeIs(1));
+}
+
 // Row 41.
 TEST_F(LocalMasterTest, TaskThatWasRestartedBreaksTheSession) {
   const std::string session = open();

@@ -260,7 +260,7 @@ struct FakeTask {
   FakeWorker worker;
   FakeMaster master;
   std::shared_ptr<StepStreams> streams;
-  std::function<void(const std::string&, WatcherEvent)> on_watcher;
+  std::function<void(const TaskProcess&, WatcherEvent)> on_watcher;
   RpcServer server;
 };
 

@@ -100,6 +100,11 @@ class ScriptedWorker final : public Worker {
     return static_cast<int>(
         std::count_if(all.begin(), all.end(), [&](const auto& line) { return line.starts_with(what); }));
   }
+  /// Watches that stand.
+  std::size_t watches() {
+    MutexLock lock(mutex_);
+    return watches_.size();
+  }
   std::vector<RunPartRequest> runs() {
     MutexLock lock(mutex_);
     return runs_;
