@@ -169,9 +169,10 @@ class Server::Impl {
                 .master = *master_,
                 .cluster_fingerprint = cluster_.fingerprint(),
                 .streams = peers_->streams(),
-                .on_watcher = [this](const detail::TaskProcess& watcher, detail::WatcherEvent event) {
-                  hear(watcher, event);
-                }});
+                .on_watcher = [this](const detail::TaskProcess& watcher,
+                                     detail::WatcherEvent event) { hear(watcher, event); },
+                .check_session = [this](const std::string& s) { master_->check_session(s); },
+                .check_worker_session = [this](const std::string& s) { worker_->check_session(s); }});
     log_info("Started server with target: {}", target_);
   }
 

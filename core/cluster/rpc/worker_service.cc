@@ -32,6 +32,7 @@ class WorkerWatch final : public Method {
     if (!std::exchange(told_end_, true)) tell(call, WatcherEvent::lost);
     call->finish(nullptr);
   }
+  bool waits_for_ever() const override { return true; }
   void tell(const CallHandle& call, WatcherEvent event) const {
     if (call->served().on_watcher) call->served().on_watcher(watcher_, event);
   }
@@ -80,7 +81,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
       {"RegisterGraph",
        [] {
          return std::make_unique<RegisterGraph>(
-             nullptr, [](const CallHandle& call, RegisterGraph::Upload& upload) {
+             nullptr,
+             [](const CallHandle& call, RegisterGraph::Upload& upload) {
                const auto& from = upload.request;
                def::RegisterGraphResponseDef response;
                response.set_part(call->served().worker.register_part(
@@ -91,6 +93,10 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                     .targets = checked_names(from.targets(), "target's name")},
                    call->deadline()));
                answer(call, response);
+             },
+             [](const CallHandle& call, const def::RegisterGraphRequestDef& from) {
+               if (call->served().check_worker_session)
+                 call->served().check_worker_session(checked_handle(from.session()));
              });
        }},
       {"DeregisterGraph", unary<def::DeregisterGraphRequestDef>(

@@ -163,6 +163,8 @@ std::shared_ptr<Call> LocalWorker::watch(
   return impl_->add_watch(std::move(on_change));
 }
 
+void LocalWorker::check_session(const std::string& session) const { impl_->session(session); }
+
 void LocalWorker::close_sessions_of(const TaskProcess& master, std::chrono::seconds gone) {
   const std::vector<std::string> handles = impl_->sessions_of(master, /*others=*/false);
   if (handles.empty()) return;

@@ -243,7 +243,8 @@ struct FakeTask {
                   .master = master,
                   .cluster_fingerprint = kFingerprint,
                   .streams = streams,
-                  .on_watcher = on_watcher});
+                  .on_watcher = on_watcher,
+                  .check_session = check_session});
   }
   Caller caller() const {
     return {.name = "/job:worker/replica:0/task:0", .cluster_fingerprint = kFingerprint};
@@ -261,6 +262,7 @@ struct FakeTask {
   FakeMaster master;
   std::shared_ptr<StepStreams> streams;
   std::function<void(const TaskProcess&, WatcherEvent)> on_watcher;
+  std::function<void(const std::string&)> check_session;
   RpcServer server;
 };
 
