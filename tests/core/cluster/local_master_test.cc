@@ -210,6 +210,21 @@ TEST_F(LocalMasterTest, LosesATaskDuringAStep) {
                   HasSubstr("Session " + session + " lost " + kPs + " in step 1; make a new session")));
 }
 
+// The task tells it, so that it is there.
+TEST_F(LocalMasterTest, KernelWhoseErrorLooksLikeALossLeavesTheSessionWhole) {
+  const std::string session = open();
+  ps().on_run = [](const RunPartRequest& /*request*/, const ScriptedWorker::Done& done) {
+    done(std::make_exception_ptr(UnavailableError("From {}:\nthe table is locked", kPs)), {});
+  };
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<UnavailableError>(HasSubstr("the table is locked")));
+  ps().on_run = [](const RunPartRequest& /*request*/, const ScriptedWorker::Done& done) {
+    done(std::make_exception_ptr(AbortedError("From {}:\nkey 7 is not found", kPs)), {});
+  };
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<AbortedError>(HasSubstr("key 7 is not found")));
+  ps().on_run = nullptr;
+  EXPECT_THAT(run(session).fetches, SizeIs(1));
+}
+
 TEST_F(LocalMasterTest, TaskThatIsAwayBetweenStepsLeavesTheSessionWhole) {
   const std::string session = open();
   run(session);

@@ -47,6 +47,8 @@ class ScriptedWorker final : public Worker {
   /// Answers a part; by default each fetch is the number of the step. Called on a thread of its own.
   std::function<void(const RunPartRequest&, const Done&)> on_run;
   std::function<void(const PartRequest&)> on_register;
+  /// Ends the receiver of values that this task is to send.
+  std::function<void(TensorReceiver&)> on_receive;
   /// Also of a look for the token, which has no variables.
   std::function<void(const ShardPlace&, const std::vector<SavedVariable>&)> on_write_shard;
   /// A part that nobody answers ends when it is cancelled.
@@ -164,8 +166,10 @@ class ScriptedWorker final : public Worker {
     });
   }
   std::shared_ptr<Call> receive(const TensorsRequest& /*request*/,
-                                std::shared_ptr<TensorReceiver> /*receiver*/) override {
-    throw UnimplementedError("scripted");
+                                std::shared_ptr<TensorReceiver> receiver) override {
+    if (!on_receive) throw UnimplementedError("scripted");
+    on_receive(*receiver);
+    return std::make_shared<ScriptedCall>([] {});
   }
   void cleanup_step(const std::string& /*session*/, std::int64_t /*step*/, Deadline /*deadline*/) override {}
   void cleanup_containers(const std::vector<std::string>& containers, Deadline /*deadline*/) override {
