@@ -1,13 +1,19 @@
 #!/usr/bin/python3
 """Training steps of kolo beside PyTorch's from the same weights, on the same batch: gradients of step 1 and the losses.
 
-  bench/compare_numerics.py [--program build/release/bin/kolo-numerics] [--models mlp,lenet,resnet20,gpt] [--steps 20]
+  bench/compare_numerics.py [--program build/release/bin/kolo-numerics] [--models mlp,lenet,resnet20,gpt] [--steps 20] [--samples N]
 
-Prints a Markdown table: the largest ||kolo's gradient - PyTorch's|| / ||PyTorch's|| of a model's variables, and the largest
-relative difference of a loss. Exit code 1 where a gradient is off by more than 1e-4 or a loss by more than 1e-3, 77 without PyTorch
-(Debian: python3-torch). What a variable is called and how it lies in memory is kolo's way.
+PyTorch computes in f64, and its rectifiers let through what kolo's let through in the same step: by the sign of numbers near 0, which
+any two orders of a sum give differently, a net with many rectifiers has different gradients (bench/README.md). That they decided
+rightly is checked on its own: where they differ from the sign in f64, the number must be next to 0.
+
+Prints a Markdown table: the largest ||kolo's gradient - PyTorch's|| / ||PyTorch's|| of a model's variables, the largest relative
+difference of a loss, how many numbers kolo's rectifiers took otherwise in step 1, and how far the worst of those was from 0, in root
+mean squares of what its rectifier read. Exit code 1 where a gradient or such a number is off by more than 1e-4 or a loss by more than 1e-3,
+77 without PyTorch (Debian: python3-torch). What a variable is called and how it lies in memory is kolo's way.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -24,8 +30,8 @@ except ImportError:
     sys.exit(77)
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
-MOST_OF_A_GRADIENT, MOST_OF_A_LOSS = 1e-4, 1e-3
-TYPES = {"F32": torch.float32, "I32": torch.int32}
+MOST_OF_A_GRADIENT, MOST_OF_A_LOSS, MOST_OF_A_FLIP = 1e-4, 1e-3, 1e-4
+TYPES = {"F32": torch.float32, "I32": torch.int32, "U8": torch.uint8}
 
 
 def read_safetensors(path):
@@ -39,25 +45,40 @@ def read_safetensors(path):
     return tensors
 
 
+class Rectifiers:
+    """The rectifiers of one step, called in their order: each lets through what `passed` says."""
+
+    def __init__(self, passed):
+        self.passed, self.flips, self.worst = iter(passed), 0, 0.0
+
+    def __call__(self, x):
+        passed = next(self.passed).bool()
+        flipped = x.detach()[(x > 0) != passed].abs()
+        self.flips += flipped.numel()
+        if flipped.numel() > 0:
+            self.worst = max(self.worst, float(flipped.max() / x.detach().pow(2).mean().sqrt()))
+        return x * passed
+
+
 def linear(w, x, name):
     y = x @ w[f"{name}/w"]
     return y + w[f"{name}/b"] if f"{name}/b" in w else y
 
 
-def mlp(w, x):
+def mlp(w, x, relu):
     h = x.flatten(1)
     for name in ("fc1", "fc2"):
-        h = F.relu(linear(w, h, name))
+        h = relu(linear(w, h, name))
     return linear(w, h, "fc3")
 
 
-def lenet(w, x):
+def lenet(w, x, relu):
     for name in ("conv1", "conv2"):
-        x = F.max_pool2d(F.relu(F.conv2d(x, w[f"{name}/w"], w[f"{name}/b"], padding=2)), 2)
-    return linear(w, F.relu(linear(w, x.flatten(1), "fc1")), "fc2")
+        x = F.max_pool2d(relu(F.conv2d(x, w[f"{name}/w"], w[f"{name}/b"], padding=2)), 2)
+    return linear(w, relu(linear(w, x.flatten(1), "fc1")), "fc2")
 
 
-def resnet20(w, x):
+def resnet20(w, x, relu):
     def normed(x, name, stride=1):
         kernel = w[f"{name}/w"]
         # Padding::same: one row and column fewer in front than PyTorch's padding has where the stride is 2.
@@ -65,16 +86,16 @@ def resnet20(w, x):
         y = F.conv2d(F.pad(x, [padding // 2, padding - padding // 2] * 2), kernel, stride=stride)
         return F.batch_norm(y, None, None, w[f"{name}_norm/gamma"], w[f"{name}_norm/beta"], training=True, eps=1e-5)
 
-    h = F.relu(normed(x, "conv1"))
+    h = relu(normed(x, "conv1"))
     for stage in (1, 2, 3):
         for i in (1, 2, 3):
             block, stride = f"stage{stage}/block{i}", 2 if stage > 1 and i == 1 else 1
-            y = normed(F.relu(normed(h, f"{block}/conv1", stride)), f"{block}/conv2")
-            h = F.relu(y + (normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h))
+            y = normed(relu(normed(h, f"{block}/conv1", stride)), f"{block}/conv2")
+            h = relu(y + (normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h))
     return linear(w, h.mean((2, 3)), "fc")
 
 
-def gpt(w, tokens, heads=4):
+def gpt(w, tokens, _, heads=4):
     def norm(x, name):
         return F.layer_norm(x, x.shape[-1:], w[f"{name}/gamma"], w[f"{name}/beta"])
 
@@ -96,25 +117,29 @@ def gpt(w, tokens, heads=4):
 MODELS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20, "gpt": gpt}
 
 
-def compare(name, program, steps, folder):
-    """The worst gradient (its variable, how far it is off), and the worst loss."""
+def compare(name, options, folder):
+    """The worst gradient (its variable, how far it is off), the worst loss, the flips of step 1 and the worst of them."""
     path = folder / f"{name}.safetensors"
-    subprocess.run([program, name, str(steps), path], check=True, timeout=600)
+    samples = [] if options.samples is None else [str(options.samples)]
+    subprocess.run([options.program, name, str(options.steps), path, *samples], check=True, timeout=600)
     kolo = read_safetensors(path)
-    weights = {key.removeprefix("initial/"): value.clone().requires_grad_() for key, value in kolo.items() if key.startswith("initial/")}
+    batch = kolo["samples"].double() if kolo["samples"].is_floating_point() else kolo["samples"]
+    weights = {key.removeprefix("initial/"): value.double().requires_grad_() for key, value in kolo.items() if key.startswith("initial/")}
     optimizer = torch.optim.SGD(weights.values(), lr=0.01, momentum=0.9)
-    of_gradients, of_losses = {}, []
-    for step in range(steps):
+    of_gradients, of_losses, first = {}, [], None
+    for step in range(options.steps):
         optimizer.zero_grad()
-        loss = F.cross_entropy(MODELS[name](weights, kolo["samples"]), kolo["labels"].long())
+        rectifiers = Rectifiers(kolo[f"passed/{step}/{i}"] for i in itertools.count())
+        loss = F.cross_entropy(MODELS[name](weights, batch, rectifiers), kolo["labels"].long())
         loss.backward()
         if step == 0:
+            first = rectifiers
             for variable, value in weights.items():
                 of_gradients[variable] = float((kolo[f"gradient/{variable}"] - value.grad).norm() / value.grad.norm())
         of_losses.append(abs(float(kolo["losses"][step]) - loss.item()) / abs(loss.item()))
         optimizer.step()
     worst = max(of_gradients, key=of_gradients.get)
-    return worst, of_gradients[worst], max(of_losses)
+    return worst, of_gradients[worst], max(of_losses), first.flips, first.worst
 
 
 def main():
@@ -122,16 +147,17 @@ def main():
     parser.add_argument("--program", default=SOURCE / "build" / "release" / "bin" / "kolo-numerics")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--samples", type=int, help="of the batch, instead of as many as kolo-bench takes")
     options = parser.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     good = True
-    print(f"| model | worst gradient | off by | worst loss of {options.steps} off by |\n|---|---|---|---|")
+    print(f"| model | worst gradient | off by | worst loss of {options.steps} off by | rectified otherwise | worst of them |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.models.split(","):
-            variable, gradient, loss = compare(name, options.program, options.steps, pathlib.Path(folder))
-            print(f"| {name} | {variable} | {gradient:.1e} | {loss:.1e} |", flush=True)
+            variable, gradient, loss, flips, worst_flip = compare(name, options, pathlib.Path(folder))
+            print(f"| {name} | {variable} | {gradient:.1e} | {loss:.1e} | {flips} | {worst_flip:.1e} |", flush=True)
             # Not "greater": NaN is off, too.
-            good = good and gradient <= MOST_OF_A_GRADIENT and loss <= MOST_OF_A_LOSS
+            good = good and gradient <= MOST_OF_A_GRADIENT and loss <= MOST_OF_A_LOSS and worst_flip <= MOST_OF_A_FLIP
     return 0 if good else 1
 
 

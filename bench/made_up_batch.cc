@@ -33,12 +33,13 @@ Tensor made_up_images(const Shape& shape) {
   return images;
 }
 
-MadeUpBatch made_up_batch(const models::Model& model) {
-  const std::int64_t size = batch_of(model.name), answers = size * model.labels_per_sample();
+MadeUpBatch made_up_batch(const models::Model& model, std::optional<std::int64_t> size) {
+  const std::int64_t samples = size.value_or(batch_of(model.name)),
+                     answers = samples * model.labels_per_sample();
   std::vector<std::int64_t> dims = model.sample.dims();
-  dims.insert(dims.begin(), size);
+  dims.insert(dims.begin(), samples);
   const Shape shape(dims);
-  return {size,
+  return {samples,
           model.input == DType::i32 ? whole_numbers(shape.elements(), model.classes).reshaped(shape)
                                     : made_up_images(shape),
           whole_numbers(answers, model.classes)};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <kolo/core/tensor/tensor.h>
 #include <kolo/models/models.h>
@@ -17,7 +18,7 @@ struct MadeUpBatch {
   Tensor labels;
 };
 
-/// The same in every process.
-MadeUpBatch made_up_batch(const models::Model& model);
+/// The same in every process. size: where it shall be another.
+MadeUpBatch made_up_batch(const models::Model& model, std::optional<std::int64_t> size = {});
 
 }  // namespace kolo::bench

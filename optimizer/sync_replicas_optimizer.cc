@@ -1,8 +1,10 @@
 #include <kolo/optimizer/sync_replicas_optimizer.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -24,6 +26,7 @@ struct SyncReplicasOptimizer::Nodes {
   Variable local_step;
   Variable local_generation;  // of the resets that came before this worker's initialization
   Variable last_token;
+  Output generation;  // of the queue: how many resets there were
   Output next_generation;
   std::vector<Operation> resets;  // of what an earlier chief has left
   Operation chief_init;
@@ -128,7 +131,8 @@ Operation SyncReplicasOptimizer::apply_gradients(Scope& s, std::span<const Gradi
   nodes->local_generation = local_number(top, kLocalGeneration);
   nodes->last_token = local_number(top, kLastToken);
   const Scope chief = s.without_control_dependencies().name_scope("sync_replicas_chief");
-  nodes->next_generation = add(chief, queue_generation(chief, nodes->tokens), number(chief, 1));
+  nodes->generation = queue_generation(chief, nodes->tokens);
+  nodes->next_generation = add(chief, nodes->generation, number(chief, 1));
 
   const Scope worker = s.name_scope("sync_replicas");
   std::vector<GradientPair> means;
@@ -145,13 +149,14 @@ Operation SyncReplicasOptimizer::apply_gradients(Scope& s, std::span<const Gradi
 
 // A worker that took two tokens of one step would add two gradients to the next update, and another one, for
 // which no token was left, none. Where an update has as many gradients as there are workers, or fewer, each
-// takes one token of each step: those of the step that it has had it leaves to the others. A worker that is
-// new takes one of the present step.
+// takes one token of each step: those of the step that it has had it leaves to the others. The newest: a
+// worker that has fallen behind would else push gradients of old steps only. None needs those of older ones
+// then, for there is one of the newest for each.
 Operation SyncReplicasOptimizer::add_taken(const Scope& s, const Nodes& nodes) const {
   const bool one_each = total_num_replicas_ >= replicas_to_aggregate_;
   const Output than =
       one_each ? nodes.last_token.read() : number(s, std::numeric_limits<std::int64_t>::min());
-  const Output token = dequeue_greater(s, nodes.tokens, than, nodes.local_generation.read());
+  const Output token = dequeue_newest(s, nodes.tokens, than, nodes.local_generation.read());
   return group(s.named("train"),
                {assign(s, nodes.local_step, token).node, assign(s, nodes.last_token, token).node});
 }
@@ -229,16 +234,22 @@ Operation SyncReplicasOptimizer::init_tokens_op(int num_tokens) const {
 
 namespace {
 
+constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::milliseconds kPause(20);
+
 class SyncReplicasHook final : public SessionRunHook {
  public:
-  SyncReplicasHook(const SyncReplicasOptimizer& optimizer, bool is_chief, int num_tokens)
-      : init_(is_chief ? optimizer.chief_init_op() : optimizer.local_step_init_op()),
+  /// tokens: of the chief alone.
+  SyncReplicasHook(const SyncReplicasOptimizer& optimizer, Output generation, Operation tokens)
+      : init_(tokens ? optimizer.chief_init_op() : optimizer.local_step_init_op()),
         update_(optimizer.update_op()),
         close_(optimizer.close_op()),
-        tokens_(is_chief ? optimizer.init_tokens_op(num_tokens) : Operation()) {}
+        generation_(generation),
+        tokens_(tokens) {}
 
   void after_create_session(Session& session, Coordinator& coordinator) override {
     check_ready(session);
+    if (!tokens_) wait_for_the_chief(session);
     session.run(init_);
     if (!tokens_) return;
     session.run(tokens_);
@@ -259,6 +270,15 @@ class SyncReplicasHook final : public SessionRunHook {
           missing);
   }
 
+  // A worker finds the variables that the chief has made before the chief has made the first reset, which
+  // would end what the worker begins meanwhile, and make it begin anew. A chief that takes longer does just
+  // that.
+  void wait_for_the_chief(Session& session) const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (session.run(generation_).value<std::int64_t>() == 0 && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(kPause);
+  }
+
   // Until a stop is asked for. Who waits for a token then gets none any more.
   void update(Session& session, const Coordinator& coordinator, const std::stop_token& stop) const {
     try {
@@ -272,14 +292,16 @@ class SyncReplicasHook final : public SessionRunHook {
   const Operation init_;
   const Operation update_;
   const Operation close_;
-  const Operation tokens_;  // of the chief
+  const Output generation_;
+  const Operation tokens_;
 };
 
 }  // namespace
 
 std::shared_ptr<SessionRunHook> SyncReplicasOptimizer::make_session_run_hook(bool is_chief, int num_tokens) {
-  nodes();
-  return std::make_shared<SyncReplicasHook>(*this, is_chief, num_tokens);
+  const Output generation = nodes().generation;
+  return std::make_shared<SyncReplicasHook>(*this, generation,
+                                            is_chief ? init_tokens_op(num_tokens) : Operation());
 }
 
 }  // namespace kolo

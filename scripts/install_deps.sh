@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
-# Usage: scripts/install_deps.sh [--dev] [--libtorch]
+# Usage: scripts/install_deps.sh [--dev] [--libtorch] [--python]
 #   --dev: also clang's tools and an ssh server, which .ci/run uses, and patchelf for the bundle; --libtorch: also libtorch, for the example that trains with it
+#   --python: also what the Python package needs, with PyTorch and pytest
 set -euo pipefail
 
 packages=(
@@ -24,8 +25,9 @@ for option in "$@"; do
   case "$option" in
     --dev) packages+=(clang clang-format clang-tidy openssh-server patchelf) ;;
     --libtorch) packages+=(libtorch-dev) ;;
-    --help | -h) sed -n '2,4s/^# //p' "$0"; exit 0 ;;
-    *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev] [--libtorch]" 2 ;;
+    --python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-cloudpickle python3-pytest) ;;
+    --help | -h) sed -n '2,5s/^# //p' "$0"; exit 0 ;;
+    *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev] [--libtorch] [--python]" 2 ;;
   esac
 done
 

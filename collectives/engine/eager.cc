@@ -90,17 +90,23 @@ OperationPtr start_reduce_scatter_of(OpKind kind, std::span<const TypedBuffer> b
       });
 }
 
-OperationPtr start_group(OpKind kind, std::span<const Tensor> tensors, const Reduction& reduction,
-                         const EagerOptions& options) {
+struct Group {
+  explicit Group(std::span<const Tensor> tensors) {
+    for (const auto& tensor : tensors) {
+      buffers.push_back(buffer_of(tensor));
+      shapes.push_back(tensor.shape());
+    }
+  }
   std::vector<TypedBuffer> buffers;
   std::vector<Shape> shapes;
-  for (const auto& tensor : tensors) {
-    buffers.push_back(buffer_of(tensor));
-    shapes.push_back(tensor.shape());
-  }
+};
+
+OperationPtr start_group(OpKind kind, std::span<const Tensor> tensors, const Reduction& reduction,
+                         const EagerOptions& options) {
+  const Group group(tensors);
   const bool scatters = kind == OpKind::reduce_scatter || kind == OpKind::grouped_reduce_scatter;
-  return scatters ? start_reduce_scatter_of(kind, buffers, shapes, reduction, options)
-                  : start_on_copies(kind, buffers, shapes, reduction, options);
+  return scatters ? start_reduce_scatter_of(kind, group.buffers, group.shapes, reduction, options)
+                  : start_on_copies(kind, group.buffers, group.shapes, reduction, options);
 }
 
 }  // namespace
@@ -146,6 +152,13 @@ Handle<void> allreduce_in_place_async(const Tensor& tensor, const Reduction& red
 Handle<std::vector<Tensor>> grouped_allreduce_async(std::span<const Tensor> tensors,
                                                     const Reduction& reduction, const EagerOptions& options) {
   return Handle<std::vector<Tensor>>(start_group(OpKind::grouped_allreduce, tensors, reduction, options));
+}
+
+Handle<void> grouped_allreduce_in_place_async(std::span<const Tensor> tensors, const Reduction& reduction,
+                                              const EagerOptions& options) {
+  const Group group(tensors);
+  return Handle<void>(
+      start_in_place(OpKind::grouped_allreduce, group.buffers, group.shapes, tensors, reduction, options));
 }
 
 Handle<Tensor> reduce_scatter_async(const Tensor& tensor, const Reduction& reduction,

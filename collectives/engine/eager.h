@@ -111,6 +111,14 @@ inline std::vector<Tensor> grouped_allreduce(std::span<const Tensor> tensors,
   return grouped_allreduce_async(tensors, reduction, options).wait();
 }
 /// In place.
+Handle<void> grouped_allreduce_in_place_async(std::span<const Tensor> tensors,
+                                              const Reduction& reduction = ReduceOp::average,
+                                              const EagerOptions& options = {});
+inline void grouped_allreduce_in_place(std::span<const Tensor> tensors,
+                                       const Reduction& reduction = ReduceOp::average,
+                                       const EagerOptions& options = {}) {
+  grouped_allreduce_in_place_async(tensors, reduction, options).wait();
+}
 template <typename T>
 Handle<void> grouped_allreduce_async(std::span<const std::span<T>> members,
                                      const Reduction& reduction = ReduceOp::average,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -78,6 +79,7 @@ class GradientBuckets::Steps {
   void ready(int gradient, void* elements) KOLO_EXCLUDES(mutex_, over_mutex_);
   void absent(int gradient) KOLO_EXCLUDES(mutex_, over_mutex_);
   void wait() KOLO_EXCLUDES(mutex_, over_mutex_);
+  bool wait_until(std::chrono::steady_clock::time_point deadline) KOLO_EXCLUDES(mutex_, over_mutex_);
   void end_of_data() KOLO_EXCLUDES(mutex_, over_mutex_);
 
  private:
@@ -94,6 +96,9 @@ class GradientBuckets::Steps {
   void reset() KOLO_EXCLUDES(mutex_, over_mutex_);
   void finished(int bucket, std::exception_ptr error) KOLO_EXCLUDES(over_mutex_);
   void check_nothing_is_missing() KOLO_EXCLUDES(mutex_);
+  bool all_are_over() const KOLO_REQUIRES(over_mutex_) {
+    return std::find(over_.begin(), over_.end(), false) == over_.end();
+  }
   std::exception_ptr wait_for(int bucket) KOLO_EXCLUDES(over_mutex_);
 
   Schedule schedule_;
@@ -237,6 +242,18 @@ void GradientBuckets::Steps::wait() {
   if (error) std::rethrow_exception(error);
 }
 
+bool GradientBuckets::Steps::wait_until(std::chrono::steady_clock::time_point deadline) {
+  {
+    MutexLock lock(mutex_);
+    const bool is_complete = std::find(ready_.begin(), ready_.end(), false) == ready_.end();
+    if (broken_ || !is_complete) return true;
+  }
+  MutexLock lock(over_mutex_);
+  while (!all_are_over())
+    if (!changed_.wait_until(over_mutex_, deadline)) return all_are_over();
+  return true;
+}
+
 void GradientBuckets::Steps::check_nothing_is_missing() {
   std::string text;
   {
@@ -280,6 +297,9 @@ void GradientBuckets::ready(int gradient) { steps_->ready(gradient, steps_->list
 void GradientBuckets::ready(int gradient, void* elements) { steps_->ready(gradient, elements); }
 void GradientBuckets::absent(int gradient) { steps_->absent(gradient); }
 void GradientBuckets::wait() { steps_->wait(); }
+bool GradientBuckets::wait_until(std::chrono::steady_clock::time_point deadline) {
+  return steps_->wait_until(deadline);
+}
 void GradientBuckets::end_of_data() { steps_->end_of_data(); }
 
 void broadcast_parameters(std::span<const NamedBuffer> parameters, int root) {

@@ -2,6 +2,7 @@
 // Needs nothing of kolo's graphs: memory, names and two calls.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -84,6 +85,8 @@ class GradientBuckets {
   /// end_of_data(): the step is void, the gradients hold anything. AbortedError, DeadlineExceededError,
   /// UnavailableError: another rank failed, did not come or is gone.
   void wait();
+  /// Waits at most until then: true if wait() would not wait any more, be it to throw. The same thread's.
+  bool wait_until(std::chrono::steady_clock::time_point deadline);
 
   /// This rank has no data for the next step: instead of it, and while the others are in it. Returns when
   /// that step is void everywhere. Throws what wait() throws.

@@ -71,7 +71,7 @@ void QueueState::take(QueueClient& client, std::size_t count, bool exactly) {
   tell(finished);
 }
 
-void QueueState::take_greater(QueueClient& client, std::int64_t than, std::int64_t generation) {
+void QueueState::take_newest(QueueClient& client, std::int64_t than, std::int64_t generation) {
   Finished finished;
   client.elements.clear();
   {
@@ -199,19 +199,21 @@ bool QueueState::move_in(Finished& finished) {
 bool QueueState::move_out(Finished& finished) {
   for (auto take = takes_.begin(); take != takes_.end(); ++take) {
     if (!take->than) return move_out(take, finished);
-    if (move_greater_out(take, finished)) return true;
+    if (move_newest_out(take, finished)) return true;
   }
   return false;
 }
 
-bool QueueState::move_greater_out(std::deque<Take>::iterator take, Finished& finished) {
-  const auto found = std::find_if(elements_.begin(), elements_.end(), [&](const QueueElement& element) {
-    return element.front().value<std::int64_t>() > *take->than;
-  });
+bool QueueState::move_newest_out(std::deque<Take>::iterator take, Finished& finished) {
+  const auto number = [](const QueueElement& element) { return element.front().value<std::int64_t>(); };
+  const auto newest = std::max_element(elements_.begin(), elements_.end(),
+                                       [&](const auto& a, const auto& b) { return number(a) < number(b); });
   std::exception_ptr error;
-  if (found != elements_.end()) {
-    take->client->elements.push_back(std::move(*found));
-    elements_.erase(found);
+  if (newest != elements_.end() && number(*newest) > *take->than) {
+    const std::int64_t taken = number(*newest);
+    take->client->elements.push_back(std::move(*newest));
+    elements_.erase(newest);
+    std::erase_if(elements_, [&](const QueueElement& element) { return number(element) < taken; });
   } else if (closed_ && puts_.empty()) {
     error = insufficient(1);
   } else {

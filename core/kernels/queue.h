@@ -48,9 +48,10 @@ class QueueState final : public Contained {
   void put(QueueClient& client) KOLO_EXCLUDES(mutex_);
   /// exactly: else a closed queue gives what is left, at least one.
   void take(QueueClient& client, std::size_t count, bool exactly) KOLO_EXCLUDES(mutex_);
-  /// Of a queue of numbers: the first that is greater. Who stands behind it does not wait for it. Throws
-  /// AbortedError with the text of the last reset for a generation that is not the queue's.
-  void take_greater(QueueClient& client, std::int64_t than, std::int64_t generation) KOLO_EXCLUDES(mutex_);
+  /// Of a queue of numbers: the greatest, if it is greater than `than`; smaller ones are dropped. Who stands
+  /// behind it does not wait for it. Throws AbortedError with the text of the last reset for a generation that
+  /// is not the queue's.
+  void take_newest(QueueClient& client, std::int64_t than, std::int64_t generation) KOLO_EXCLUDES(mutex_);
   /// The client's call, if it is still under way, finishes with CancelledError. What it had taken is in front
   /// again, what it had put in stays.
   void cancel(QueueClient& client) KOLO_EXCLUDES(mutex_);
@@ -79,7 +80,7 @@ class QueueState final : public Contained {
   bool move_in(Finished& finished) KOLO_REQUIRES(mutex_);
   bool move_out(Finished& finished) KOLO_REQUIRES(mutex_);
   bool move_out(std::deque<Take>::iterator take, Finished& finished) KOLO_REQUIRES(mutex_);
-  bool move_greater_out(std::deque<Take>::iterator take, Finished& finished) KOLO_REQUIRES(mutex_);
+  bool move_newest_out(std::deque<Take>::iterator take, Finished& finished) KOLO_REQUIRES(mutex_);
   std::exception_ptr insufficient(std::size_t requested) const KOLO_REQUIRES(mutex_);
   bool has_room() const KOLO_REQUIRES(mutex_);
   void give_back(QueueClient& client) KOLO_REQUIRES(mutex_);

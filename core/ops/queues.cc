@@ -144,17 +144,17 @@ void set_rows(ShapeContext& c, const char* op, bool exactly) {
   }
 }
 
-const RegisterOp dequeue_greater_op(with_elements(on_queue("QueueDequeueGreater"))
-                                        .input("than", {DType::i64})
-                                        .input("generation", {DType::i64})
-                                        .output("number", DType::i64)
-                                        .shape([](ShapeContext& c) {
-                                          check_scalars(c);
-                                          if (!detail::holds_numbers(spec_of(c)))
-                                            throw InvalidArgumentError(
-                                                "the elements of the queue must each be one i64 scalar");
-                                          c.set_output(0, Shape());
-                                        }));
+const RegisterOp dequeue_newest_op(with_elements(on_queue("QueueDequeueNewest"))
+                                       .input("than", {DType::i64})
+                                       .input("generation", {DType::i64})
+                                       .output("number", DType::i64)
+                                       .shape([](ShapeContext& c) {
+                                         check_scalars(c);
+                                         if (!detail::holds_numbers(spec_of(c)))
+                                           throw InvalidArgumentError(
+                                               "the elements of the queue must each be one i64 scalar");
+                                         c.set_output(0, Shape());
+                                       }));
 const RegisterOp dequeue_many_op(with_elements(on_queue("QueueDequeueMany"))
                                      .required_attr("n", 0)
                                      .output("components", "component_types")
@@ -221,11 +221,11 @@ Operation enqueue_many(const Scope& s, const FIFOQueue& queue, const Outputs& co
   return add_enqueue(s, "QueueEnqueueMany", queue, components, true);
 }
 Outputs dequeue(const Scope& s, const FIFOQueue& queue) { return add_dequeue(s, "QueueDequeue", queue, {}); }
-Output dequeue_greater(const Scope& s, const FIFOQueue& queue, Output than, Output generation) {
+Output dequeue_newest(const Scope& s, const FIFOQueue& queue, Output than, Output generation) {
   if (!detail::holds_numbers({queue.types(), queue.shapes()}))
-    throw InvalidArgumentError("dequeue_greater: {} is not a queue of i64 scalars", queue.name());
+    throw InvalidArgumentError("dequeue_newest: {} is not a queue of i64 scalars", queue.name());
   return s.colocate_with(queue.handle())
-      .add("QueueDequeueGreater", {queue.handle(), than, generation},
+      .add("QueueDequeueNewest", {queue.handle(), than, generation},
            detail::attrs_of({queue.types(), queue.shapes()}));
 }
 Outputs dequeue_many(const Scope& s, const FIFOQueue& queue, std::int64_t n) {

@@ -52,11 +52,11 @@ Operation enqueue_many(const Scope& s, const FIFOQueue& queue, const Outputs& co
 /// insufficient elements (requested <n>, current size <k>)`: then, and where the run ends before it has all
 /// that it asked for, the elements are at the front of the queue again.
 Outputs dequeue(const Scope& s, const FIFOQueue& queue);
-/// Of a queue of numbers, i64: takes the first that is greater than `than`, an i64, and passes over the
-/// others; waits for it, and lets those behind it have what it does not want. generation: an i64; where it is
-/// not the queue's (reset_queue) the run throws AbortedError with the text of the last reset. Throws
-/// InvalidArgumentError for other queues.
-Output dequeue_greater(const Scope& s, const FIFOQueue& queue, Output than, Output generation);
+/// Of a queue of numbers, i64: takes the greatest if it is greater than `than`, an i64, and drops those that
+/// are smaller than what it takes; waits for one, and lets those behind it have what it does not want.
+/// generation: an i64; where it is not the queue's (reset_queue) the run throws AbortedError with the text of
+/// the last reset. Throws InvalidArgumentError for other queues.
+Output dequeue_newest(const Scope& s, const FIFOQueue& queue, Output than, Output generation);
 /// Takes `n` elements, at least 0, and stacks them along a new first dimension. Throws InvalidArgumentError
 /// for a queue without shapes.
 Outputs dequeue_many(const Scope& s, const FIFOQueue& queue, std::int64_t n);

@@ -103,6 +103,14 @@ TEST(GroupedBroadcast, BringsShortAndLongMembersOfTheRoot) {
     EXPECT_THAT(group[t].span<float>(), Each(roots + static_cast<float>(t))) << t;
 }
 
+TEST(GroupedAllreduce, WritesIntoTheTensorsThatAreGivenInPlace) {
+  std::vector<Tensor> group = {filled({2, 3}, 1), filled({5}, static_cast<float>(rank()))};
+  grouped_allreduce_in_place(group, ReduceOp::sum, {.name = "own memory"});
+  EXPECT_THAT(group[0].span<float>(), Each(static_cast<float>(size())));
+  EXPECT_THAT(group[1].span<float>(), Each(static_cast<float>(size() * (size() - 1) / 2)));
+  EXPECT_EQ(group[0].shape(), (Shape{2, 3}));
+}
+
 TEST(GroupedBroadcast, WritesIntoTheSpansThatAreGiven) {
   std::vector<std::int32_t> a(5, rank()), b(1, 10 + rank());
   const std::vector<std::span<std::int32_t>> members = {a, b};

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 
@@ -152,6 +154,28 @@ TEST(MpiGradientBuckets, TellAllRanksWhatIsNotReadyOnOne) {
     buckets.ready(0);
     EXPECT_THROW(buckets.wait(), AbortedError) << "for good";
   }
+}
+
+TEST(MpiGradientBuckets, WaitUntilADeadlineForTheOtherRanks) {
+  const auto within = [](int milliseconds) {
+    return std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  };
+  Gradients gradients(2);
+  GradientBuckets buckets(gradients.list);
+  EXPECT_TRUE(buckets.wait_until(within(0))) << "wait() would throw at once";
+  barrier();
+  if (rank() == 0 && size() > 1) {
+    buckets.ready(0);
+    buckets.ready(1);
+    EXPECT_FALSE(buckets.wait_until(within(20))) << "the others are behind the barrier";
+  }
+  barrier();
+  if (rank() > 0 || size() == 1) {
+    buckets.ready(0);
+    buckets.ready(1);
+  }
+  EXPECT_TRUE(buckets.wait_until(within(60'000)));
+  buckets.wait();
 }
 
 TEST(MpiGradientBuckets, NameWhatIsNotReadyOnEveryRankThatLacksIt) {

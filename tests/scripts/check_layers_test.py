@@ -57,6 +57,14 @@ class CheckLayers(unittest.TestCase):
         for word in words:
             self.assertIn(word, output)
 
+    def test_finds_python_that_includes_what_is_not_installed(self):
+        self.write("CMakeLists.txt", SOUND["CMakeLists.txt"] + "add_subdirectory(python)\n")
+        self.write("python/CMakeLists.txt", "add_library(kolo_python MODULE binding/module.cc)\n")
+        self.write("python/binding/binding.h", "")
+        self.write("python/binding/module.cc", '#include <kolo/core/graph/graph.h>\n#include "binding.h"\n'
+                                               "#include <kolo/core/graph/index.h>\n")
+        self.expect_finding("python/binding/module.cc:3", "python sees the public face alone")
+
     def test_accepts_a_tree_that_follows_the_arrows(self):
         code, output = check(self.folder.name)
         self.assertEqual(code, 0, output)

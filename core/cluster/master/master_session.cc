@@ -251,7 +251,8 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
     MutexLock lock(mutex_);
     steps_.erase(step);
     // Only now: what is named here is dropped, and steps run beside one another.
-    for (const RegisteredPart& part : plan.parts()) over_[part.task].push_back(step->number());
+    for (const RegisteredPart& part : plan.parts())
+      if (auto& told = over_[part.task]; told.size() < kMostStepsOver) told.push_back(step->number());
   }
   if (failure) std::rethrow_exception(failure);
 

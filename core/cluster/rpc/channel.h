@@ -38,7 +38,6 @@ class RemoteWorker final : public Worker {
                                  std::function<void(std::exception_ptr, PartResult)> done) override;
   std::shared_ptr<Call> receive(const TensorsRequest& request,
                                 std::shared_ptr<TensorReceiver> receiver) override;
-  void cleanup_step(const std::string& session, std::int64_t step, Deadline deadline) override;
   void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) override;
   void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) override;

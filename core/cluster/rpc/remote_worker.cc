@@ -111,13 +111,6 @@ std::shared_ptr<Call> RemoteWorker::receive(const TensorsRequest& request,
   return call;
 }
 
-void RemoteWorker::cleanup_step(const std::string& session, std::int64_t step, Deadline deadline) {
-  def::CleanupGraphRequestDef message;
-  message.set_session(session);
-  message.set_step(step);
-  call<def::Empty>(to(channel_, task_, "CleanupGraph", deadline), message);
-}
-
 void RemoteWorker::cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) {
   def::ContainersRequestDef message;
   put_strings(*message.mutable_containers(), containers);

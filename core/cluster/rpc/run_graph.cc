@@ -61,6 +61,9 @@ class RunGraph final : public Method {
   bool on_control(const CallHandle& call, const std::string& control) override {
     const auto from = parsed<def::RunGraphRequestDef>(control);
     check_request_id(*call, from.request_id());
+    if (static_cast<std::size_t>(from.over_size()) > kMostStepsOver)
+      throw InvalidArgumentError("{} steps are said to be over; at most {} may be", from.over_size(),
+                                 kMostStepsOver);
     const RunPartRequest request{.session = checked_handle(from.session()),
                                  .part = from.part(),
                                  .step = from.step(),

@@ -110,6 +110,10 @@ void ServerCall::check_caller() {
 }
 
 void ServerCall::begin() {
+  {
+    MutexLock lock(mutex_);
+    if (finishing_) return;  // it was cancelled before the server was there; its context may be gone
+  }
   try {
     check_caller();
     if (method_ == nullptr) {
@@ -261,9 +265,14 @@ void ServerCall::OnCancel() {
   const auto self = shared_from_this();
   std::deque<Outgoing> dropped;
   {
+    // At once, whatever its handler does: only a finished call lets go of the values that its client has left,
+    // and handlers wait for that.
     MutexLock lock(mutex_);
     cancelled_ = true;
     dropped.swap(queue_);
+    if (!std::exchange(finishing_, true))
+      error_ = std::make_exception_ptr(CancelledError("the call was cancelled"));
+    advance();
   }
   dropped.clear();
   request_stop();

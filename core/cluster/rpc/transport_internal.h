@@ -39,6 +39,9 @@ void set_common_arguments(Settings&& set) {
   set("grpc.http2.min_ping_interval_without_data_ms", 1000);  // a server's: what it allows
   set("grpc.http2.max_ping_strikes", 0);
   set("grpc.max_metadata_size", 32 << 10);
+  // What is sent is as large as what comes: a bound of messages holds for it before it takes memory.
+  set("grpc.per_message_decompression", 0);
+  set("grpc.per_message_compression", 0);
 }
 
 /// The status that carries an error; OK for null.

@@ -107,11 +107,6 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                               })},
       {"RunGraph", run_graph_method},
       {"RecvTensors", recv_tensors_method},
-      {"CleanupGraph", unary<def::CleanupGraphRequestDef>([](const CallHandle& call,
-                                                             const def::CleanupGraphRequestDef& from) {
-         call->served().worker.cleanup_step(checked_handle(from.session()), from.step(), call->deadline());
-         answer(call, def::Empty());
-       })},
       {"CleanupAll",
        unary<def::ContainersRequestDef>([](const CallHandle& call, const def::ContainersRequestDef& from) {
          call->served().worker.cleanup_containers(checked_names(from.containers(), "container's name"),

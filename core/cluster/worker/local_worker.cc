@@ -94,9 +94,6 @@ std::shared_ptr<Call> LocalWorker::serve(const TensorsRequest& request, std::sha
   return exchange->ask(request.keys, std::move(sink));
 }
 
-void LocalWorker::cleanup_step(const std::string& session, std::int64_t step, Deadline) {
-  impl_->session(session)->forget(step);
-}
 void LocalWorker::cleanup_containers(const std::vector<std::string>& containers, Deadline) {
   impl_->drop(containers);
 }

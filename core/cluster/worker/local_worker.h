@@ -49,7 +49,6 @@ class LocalWorker final : public Worker, public TensorSource {
                                 std::shared_ptr<TensorReceiver> receiver) override;
   /// The same without a copy, for who sends the values elsewhere. Cancelling the call ends the sink.
   std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override;
-  void cleanup_step(const std::string& session, std::int64_t step, Deadline deadline) override;
   void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) override;
   void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t key, Tensor value)>& on_value,

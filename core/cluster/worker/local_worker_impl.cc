@@ -206,6 +206,7 @@ std::exception_ptr LocalWorker::Impl::told(std::exception_ptr error,
 }
 
 void LocalWorker::Impl::check_keys(const std::vector<std::string>& keys) const {
+  if (keys.empty()) throw InvalidArgumentError("a request for values of a step names none");
   for (const std::string& text : keys) {
     const TransferKey key = parse_transfer_key(text);
     const auto device =

@@ -64,6 +64,9 @@ struct PartRequest {
   std::vector<std::string> targets;  // operations
 };
 
+/// The most that a run is told: of others a task finds out by their age.
+inline constexpr std::size_t kMostStepsOver = 10'000;
+
 struct RunPartRequest {
   std::string session;
   std::uint64_t part = 0;  // as register_part gave it
@@ -134,8 +137,6 @@ class Worker {
   /// Values of the step that are on their way or were not asked for.
   virtual std::shared_ptr<Call> receive(const TensorsRequest& request,
                                         std::shared_ptr<TensorReceiver> receiver) = 0;
-  /// Nothing of the step is needed any more.
-  virtual void cleanup_step(const std::string& session, std::int64_t step, Deadline deadline) = 0;
   /// Drops variables, queues and accumulators of the containers; of the default one where none is named. Who
   /// waits in them gets CancelledError.
   virtual void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) = 0;

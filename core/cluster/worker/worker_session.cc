@@ -11,8 +11,8 @@
 namespace kolo::detail {
 namespace {
 
-// How long late requests for a step are told that it is over.
-constexpr std::chrono::seconds kRemembered(60);
+// Steps of which values are asked for and whose part has not begun: a master has few at a time.
+constexpr std::size_t kMostWaiting = 10'000;
 
 std::exception_ptr over(std::int64_t step) {
   return std::make_exception_ptr(ConsequenceError(Code::aborted, fmt::format("Step {} is over", step)));
@@ -63,7 +63,15 @@ void WorkerSession::remove_part(std::uint64_t id) {
 WorkerSession::Step& WorkerSession::step_locked(std::int64_t step) {
   if (closed_) std::rethrow_exception(closed_);
   if (over_.count(step) > 0) std::rethrow_exception(over(step));
+  if (steps_.count(step) == 0) check_room();
   return steps_[step];
+}
+
+// Their number is bounded, for who asks may ask for steps that there never are.
+void WorkerSession::check_room() {
+  if (steps_.size() < kMostWaiting) return;
+  throw ResourceExhaustedError("session {} has {} steps on {}, the most that it may", handle_, steps_.size(),
+                               task_.task);
 }
 
 std::shared_ptr<StepExchange> WorkerSession::exchange(std::int64_t step) {
@@ -73,18 +81,40 @@ std::shared_ptr<StepExchange> WorkerSession::exchange(std::int64_t step) {
 
 std::shared_ptr<PartRun> WorkerSession::begin(std::int64_t number, std::shared_ptr<Part> part, Peers* peers,
                                               StepCancellation& cancellation) {
-  MutexLock lock(mutex_);
-  Step& step = step_locked(number);
-  if (step.run != nullptr) throw AbortedError("step {} of session {} runs already", number, handle_);
-  step.run = std::make_shared<PartRun>(std::move(part), step.exchange, peers, task_.task);
-  step.cancellation = &cancellation;
-  return step.run;
+  std::shared_ptr<PartRun> run;
+  std::vector<std::pair<std::int64_t, Step>> abandoned;
+  {
+    MutexLock lock(mutex_);
+    Step& step = step_locked(number);
+    if (step.run != nullptr) throw AbortedError("step {} of session {} runs already", number, handle_);
+    step.run = run = std::make_shared<PartRun>(std::move(part), step.exchange, peers, task_.task);
+    step.cancellation = &cancellation;
+    abandoned = take_abandoned();
+  }
+  for (const auto& [other, waiting] : abandoned) waiting.exchange->end(over(other));
+  return run;
+}
+
+// Those that were asked for values and whose part has not come: their masters have failed or gone.
+std::vector<std::pair<std::int64_t, WorkerSession::Step>> WorkerSession::take_abandoned() {
+  const auto now = Clock::now();
+  std::vector<std::pair<std::int64_t, Step>> abandoned;
+  for (auto step = steps_.begin(); step != steps_.end();) {
+    if (step->second.run != nullptr || now - step->second.since <= task_.remembered) {
+      ++step;
+      continue;
+    }
+    note_over(step->first);
+    abandoned.emplace_back(step->first, std::move(step->second));
+    step = steps_.erase(step);
+  }
+  return abandoned;
 }
 
 void WorkerSession::note_over(std::int64_t step) {
   const auto now = Clock::now();
   if (over_.insert(step).second) over_since_.emplace_back(now, step);
-  for (; now - over_since_.front().first > kRemembered; over_since_.pop_front())
+  for (; !over_since_.empty() && now - over_since_.front().first > task_.remembered; over_since_.pop_front())
     over_.erase(over_since_.front().second);
 }
 

@@ -28,6 +28,9 @@ struct TaskState {
   TaskVariables& variables;
   Containers& containers;
   int intra_op_threads = 1;
+  /// How long late requests for a step are told that it is over, and how long a request waits for a part that
+  /// does not begin.
+  std::chrono::milliseconds remembered{60'000};
 };
 
 /// Any thread.
@@ -47,7 +50,8 @@ class WorkerSession {
   std::shared_ptr<Part> part(std::uint64_t id) KOLO_EXCLUDES(mutex_);
   void remove_part(std::uint64_t id) KOLO_EXCLUDES(mutex_);
 
-  /// Of a step that is under way or yet to come. Throws ConsequenceError `Step <id> is over`.
+  /// Of a step that is under way or yet to come. Throws ConsequenceError `Step <id> is over`, and
+  /// ResourceExhaustedError where too many are yet to come.
   std::shared_ptr<StepExchange> exchange(std::int64_t step) KOLO_EXCLUDES(mutex_);
   /// cancellation: lives until end() has returned. Throws as exchange(), and what has ended the session.
   std::shared_ptr<PartRun> begin(std::int64_t step, std::shared_ptr<Part> part, Peers* peers,
@@ -68,16 +72,20 @@ class WorkerSession {
       KOLO_EXCLUDES(mutex_);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Step {
     std::shared_ptr<StepExchange> exchange = std::make_shared<StepExchange>();
+    Clock::time_point since = Clock::now();
     std::shared_ptr<PartRun> run = nullptr;
     StepCancellation* cancellation = nullptr;
   };
-  using Clock = std::chrono::steady_clock;
 
   RandomState& random_state(const std::string& node, std::int64_t op_seed, std::optional<std::int64_t> seed)
       KOLO_EXCLUDES(random_mutex_);
   Step& step_locked(std::int64_t step) KOLO_REQUIRES(mutex_);
+  void check_room() KOLO_REQUIRES(mutex_);
+  // The caller ends them without the lock.
+  std::vector<std::pair<std::int64_t, Step>> take_abandoned() KOLO_REQUIRES(mutex_);
   void note_over(std::int64_t step) KOLO_REQUIRES(mutex_);
 
   const std::string handle_;

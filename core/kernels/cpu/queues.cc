@@ -134,14 +134,14 @@ class Dequeue : public QueueKernel {
   Completion done_;
 };
 
-class DequeueGreater final : public Dequeue {
+class DequeueNewest final : public Dequeue {
  public:
   using Dequeue::Dequeue;
 
  private:
   void take() override {
-    queue_->take_greater(*this, context().input(1).value<std::int64_t>(),
-                         context().input(2).value<std::int64_t>());
+    queue_->take_newest(*this, context().input(1).value<std::int64_t>(),
+                        context().input(2).value<std::int64_t>());
   }
 };
 
@@ -215,7 +215,7 @@ KernelFactory with(bool argument) {
 const RegisterKernel enqueue_kernel("QueueEnqueue", "CPU", {}, with<Enqueue>(false));
 const RegisterKernel enqueue_many_kernel("QueueEnqueueMany", "CPU", {}, with<Enqueue>(true));
 const RegisterKernel dequeue_kernel("QueueDequeue", "CPU", {}, make_kernel<Dequeue>);
-const RegisterKernel dequeue_greater_kernel("QueueDequeueGreater", "CPU", {}, make_kernel<DequeueGreater>);
+const RegisterKernel dequeue_newest_kernel("QueueDequeueNewest", "CPU", {}, make_kernel<DequeueNewest>);
 const RegisterKernel dequeue_many_kernel("QueueDequeueMany", "CPU", {}, with<DequeueMany>(true));
 const RegisterKernel dequeue_up_to_kernel("QueueDequeueUpTo", "CPU", {}, with<DequeueMany>(false));
 const RegisterKernel close_kernel("QueueClose", "CPU", {}, make_kernel<CloseQueue>);

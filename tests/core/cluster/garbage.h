@@ -53,11 +53,14 @@ enum class Behind { end, silence };
 
 /// One call of the master service, of messages as they are; how it ended.
 inline grpc::Status call_raw(const std::string& address, const std::string& method,
-                             const std::vector<std::string>& messages, Behind behind = Behind::end) {
+                             const std::vector<std::string>& messages,
+                             grpc_compression_algorithm compression = GRPC_COMPRESS_NONE,
+                             Behind behind = Behind::end) {
   grpc::GenericStub stub(grpc::CreateChannel("ipv4:" + address, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   context.AddMetadata("kolo-from", "stranger");
   context.AddMetadata("kolo-version", rpc_version());
+  context.set_compression_algorithm(compression);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
   grpc::CompletionQueue queue;
   const auto over = [&queue] {

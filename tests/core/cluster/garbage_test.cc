@@ -89,6 +89,12 @@ class Stranger {
     expect_refused(address, "CreateSession", {"", payload(graph_)}, grpc::StatusCode::RESOURCE_EXHAUSTED);
     expect_refused(address, "RunStep", {deep_}, grpc::StatusCode::INVALID_ARGUMENT);
   }
+  /// Zeros that are a thousandth of their size on the wire.
+  void send_bomb(const std::string& address) {
+    const grpc::Status status =
+        call_raw(address, "RunStep", {std::string(std::size_t{64} << 20, '\0')}, GRPC_COMPRESS_GZIP);
+    EXPECT_FALSE(status.ok());
+  }
   /// 11 MB that say that they are one node.
   void send_lie(const std::string& address) {
     std::vector<std::string> messages{"", payload(lying_)};
@@ -148,6 +154,7 @@ TEST_F(BesideGarbage, TrainingEndsWithTheSameBitsInTheSameMemory) {
   EXPECT_EQ(std::memcmp(alone.data(), beside.data(), alone.size() * sizeof(float)), 0);
   EXPECT_NE(alone[0], 1.0f);
   EXPECT_TRUE(ps.lives());
+  stranger.send_bomb(cluster_.task_address("ps", 0));
   EXPECT_LT(ps.memory("VmRSS"), rss + 16);
   EXPECT_LT(ps.memory("VmHWM"), most + 16);
 

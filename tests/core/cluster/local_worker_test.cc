@@ -272,22 +272,6 @@ TEST_F(LocalWorkers, TellWhoAsksForAnotherLifeOfADevice) {
                     HasSubstr("Your worker job (\"" + kPs0 + "\") was probably restarted")));
 }
 
-TEST_F(LocalWorkers, EndRequestsOfAStepThatIsForgotten) {
-  SmallSession session(cluster_, graph_, kWorker0, "a");
-  const auto receiver = std::make_shared<Collected>();
-  auto ended = receiver->end.get_future();
-  cluster_[kPs0].receive({.session = "a",
-                          .step = 5,
-                          .receiver = kWorker0,
-                          .keys = {fmt::format("{}/device:CPU:0;{:016x};{}/device:CPU:0;x:0@0;0:0", kPs0,
-                                               cluster_[kPs0].status().devices[0].incarnation, kWorker0)}},
-                         receiver);
-  cluster_[kPs0].cleanup_step("a", 5, {});
-  const std::exception_ptr error = ended.get();
-  EXPECT_THAT(text_of(error), HasSubstr("Step 5 is over"));
-  EXPECT_TRUE(is_consequence(error));
-}
-
 TEST_F(LocalWorkers, TellWhoseGradientsAreMissing) {
   const Scope ps = s_.device(kPs0);
   const ConditionalAccumulator sum(ps.named("w/grad_accum"), DType::f32, {});

@@ -78,9 +78,6 @@ class FakeWorker final : public Worker, public TensorSource {
   std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override {
     return on_serve(request, std::move(sink));
   }
-  void cleanup_step(const std::string& session, std::int64_t step, Deadline) override {
-    cleaned = {session, step};
-  }
   void cleanup_containers(const std::vector<std::string>& containers, Deadline) override {
     dropped = containers;
   }
@@ -133,7 +130,6 @@ class FakeWorker final : public Worker, public TensorSource {
   RunPartRequest ran;
   std::function<std::shared_ptr<Call>(const RunPartRequest&, Done)> on_run;
   std::function<std::shared_ptr<Call>(const TensorsRequest&, std::shared_ptr<TensorSink>)> on_serve;
-  std::pair<std::string, std::int64_t> cleaned;
   std::vector<std::string> dropped;
   std::vector<VariableKey> asked;
   std::vector<Tensor> variables;

@@ -98,11 +98,9 @@ TEST(RpcWorker, SendsTheSmallCalls) {
   const auto remote = task.remote_worker();
   remote->delete_session("ab", soon());
   remote->deregister_part("ab", 9, soon());
-  remote->cleanup_step("ab", 11, soon());
   remote->cleanup_containers({"c", "d"}, soon());
   EXPECT_EQ(task.worker.deleted, "ab");
   EXPECT_EQ(task.worker.deregistered.second, 9u);
-  EXPECT_EQ(task.worker.cleaned.second, 11);
   EXPECT_THAT(task.worker.dropped, ElementsAre("c", "d"));
 }
 
@@ -279,6 +277,18 @@ TEST(RpcWorker, ThrowsWhatAVariablesReaderThrows) {
   EXPECT_THROW(task.remote_worker()->get_variables(
                    "ab", keys, [](std::size_t, const Tensor&) { throw OutOfRangeError("enough"); }, soon()),
                OutOfRangeError);
+}
+
+// The second variable is on its way then, and nobody takes it.
+TEST(RpcWorker, LetsGoOfTheVariablesThatAReaderHasLeft) {
+  FakeTask task;
+  task.worker.variables = {Tensor::scalar(1.f), Tensor(DType::f32, {16 << 20})};
+  const std::vector<VariableKey> keys{{"", "a"}, {"", "b"}};
+  EXPECT_THROW(task.remote_worker()->get_variables(
+                   "ab", keys, [](std::size_t, const Tensor&) { throw OutOfRangeError("enough"); }, soon()),
+               OutOfRangeError);
+  auto stopped = std::async(std::launch::async, [&] { task.server.stop(std::chrono::milliseconds(0)); });
+  EXPECT_EQ(stopped.wait_for(std::chrono::seconds(8)), std::future_status::ready);
 }
 
 TEST(RpcWorker, TellsWhoWatchesItAndWhoStops) {

@@ -171,7 +171,6 @@ class ScriptedWorker final : public Worker {
     on_receive(*receiver);
     return std::make_shared<ScriptedCall>([] {});
   }
-  void cleanup_step(const std::string& /*session*/, std::int64_t /*step*/, Deadline /*deadline*/) override {}
   void cleanup_containers(const std::vector<std::string>& containers, Deadline /*deadline*/) override {
     std::string names = "containers";
     for (const std::string& name : containers) names += " " + name;

@@ -195,6 +195,29 @@ TEST_P(SeveralServers, StepThatTakesTooLongSaysWhatItWaitedFor) {
                                                  HasSubstr("nodes left, e.g. take ("))));
 }
 
+// What a task keeps of a run that has ended would hold up its server for ever.
+TEST_P(SeveralServers, ServerStopsAfterRunsThatEndedWhileTheirValuesWereOnTheWay) {
+  Graph graph;
+  const Scope s(graph), ps = s.device("/job:ps/task:0");
+  const Variable v(ps.named("v"), fill(ps, DType::f32, {16 << 20}, 0.5));
+  const Output value = v.read();
+  Session session(graph, target("worker0"), config());
+  session.run(v.initializer());
+  session.run(value);
+  int ended = 0;
+  for (int ms = 1; ms <= 20; ++ms) {
+    try {
+      session.run(std::vector<Fetch>{value}, {}, RunOptions{.timeout_in_ms = ms});
+    } catch (const DeadlineExceededError&) {
+      ++ended;
+    }
+  }
+  EXPECT_GT(ended, 0);
+  session.close();
+  auto stopped = std::async(std::launch::async, [&] { kill("ps0"); });
+  EXPECT_EQ(stopped.wait_for(kPatience), std::future_status::ready);
+}
+
 TEST_P(SeveralServers, CloseAndStopTokensEndRunsOfOtherThreads) {
   Graph graph;
   const Scope s(graph), ps = s.device("/job:ps/task:0");

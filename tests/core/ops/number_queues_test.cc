@@ -1,4 +1,4 @@
-// Takes of a queue of numbers that pass over some of them.
+// Takes of a queue of numbers that want the newest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,15 +23,15 @@ bool waits(const std::future<std::int64_t>& run) {
   return run.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout;
 }
 
-// A queue of numbers, and who takes those that are greater than a fed one, for a fed generation.
+// A queue of numbers, and who takes the newest above a fed one, for a fed generation.
 class QueuesOfNumbers : public testing::Test {
  protected:
-  std::int64_t take_greater(std::int64_t than, std::int64_t generation = 0) {
-    return session_.run(greater_, {{than_, Tensor::scalar(than)}, {generation_, Tensor::scalar(generation)}})
+  std::int64_t take_newest(std::int64_t than, std::int64_t generation = 0) {
+    return session_.run(newest_, {{than_, Tensor::scalar(than)}, {generation_, Tensor::scalar(generation)}})
         .value<std::int64_t>();
   }
-  std::future<std::int64_t> take_greater_later(std::int64_t than) {
-    return std::async(std::launch::async, [this, than] { return take_greater(than); });
+  std::future<std::int64_t> take_newest_later(std::int64_t than) {
+    return std::async(std::launch::async, [this, than] { return take_newest(than); });
   }
   void put_numbers(std::vector<std::int64_t> numbers) {
     for (const std::int64_t number : numbers) session_.run(put_number_, {{number_, Tensor::scalar(number)}});
@@ -45,26 +45,26 @@ class QueuesOfNumbers : public testing::Test {
          generation_ = placeholder(s_, DType::i64, Shape());
   Operation put_number_ = enqueue(s_, numbers_, {number_});
   Output any_ = dequeue(s_, numbers_)[0];
-  Output greater_ = dequeue_greater(s_, numbers_, than_, generation_);
+  Output newest_ = dequeue_newest(s_, numbers_, than_, generation_);
   Session session_{graph_};
 };
 
-TEST_F(QueuesOfNumbers, PassOverWhatIsNotGreater) {
-  put_numbers({1, 2, 1, 3});
-  EXPECT_EQ(take_greater(1), 2);
-  EXPECT_EQ(take_greater(1), 3);
-  EXPECT_EQ(take_number(), 1);
-  EXPECT_EQ(take_greater(0), 1);
-  record_op_check("QueueDequeueGreater", OpCheck::value);
+TEST_F(QueuesOfNumbers, GiveTheGreatestAndDropSmallerOnes) {
+  put_numbers({1, 3, 2, 3});
+  EXPECT_EQ(take_newest(1), 3);
+  EXPECT_EQ(take_newest(2), 3);
+  put_numbers({4});
+  EXPECT_EQ(take_number(), 4);
+  record_op_check("QueueDequeueNewest", OpCheck::value);
 }
 
 TEST_F(QueuesOfNumbers, WaitForAGreaterOneAndLetOthersPass) {
   put_numbers({1, 1});
-  auto waiting = take_greater_later(1);
+  auto waiting = take_newest_later(1);
   EXPECT_TRUE(waits(waiting));
-  EXPECT_EQ(take_greater(0), 1);
+  EXPECT_EQ(take_newest(0), 1);
   EXPECT_EQ(take_number(), 1);
-  auto greatest = take_greater_later(5);
+  auto greatest = take_newest_later(5);
   EXPECT_TRUE(waits(greatest));
   put_numbers({2});
   EXPECT_EQ(waiting.get(), 2);
@@ -80,21 +80,21 @@ TEST_F(QueuesOfNumbers, RefuseAGenerationThatIsOver) {
   session_.run(reset, {{generation_, Tensor::scalar<std::int64_t>(3)}});
   EXPECT_EQ(session_.run(now).value<std::int64_t>(), 3);
   put_numbers({6});
-  EXPECT_THAT([&] { take_greater(0, 0); }, ThrowsMessage<AbortedError>(HasSubstr("of the chief")));
-  EXPECT_EQ(take_greater(0, 3), 6);
+  EXPECT_THAT([&] { take_newest(0, 0); }, ThrowsMessage<AbortedError>(HasSubstr("of the chief")));
+  EXPECT_EQ(take_newest(0, 3), 6);
   record_op_check("QueueGeneration", OpCheck::value);
 }
 
 TEST_F(QueuesOfNumbers, AreOfScalars) {
-  EXPECT_EQ(greater_.shape(), Shape());
+  EXPECT_EQ(newest_.shape(), Shape());
   EXPECT_EQ(queue_generation(s_, numbers_).shape(), Shape());
   const Output two = zeros(s_, DType::i64, {2});
-  EXPECT_THROW(dequeue_greater(s_, numbers_, two, generation_), InvalidArgumentError);
+  EXPECT_THROW(dequeue_newest(s_, numbers_, two, generation_), InvalidArgumentError);
   EXPECT_THROW(reset_queue(s_, numbers_, "", two), InvalidArgumentError);
   const FIFOQueue reals(s_, {DType::f32}, {.shapes = {Shape()}});
-  EXPECT_THAT([&] { dequeue_greater(s_, reals, than_, generation_); },
+  EXPECT_THAT([&] { dequeue_newest(s_, reals, than_, generation_); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("is not a queue of i64 scalars")));
-  for (const char* op : {"QueueDequeueGreater", "QueueGeneration"}) record_op_check(op, OpCheck::shape);
+  for (const char* op : {"QueueDequeueNewest", "QueueGeneration"}) record_op_check(op, OpCheck::shape);
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+"""NumPy arrays as memory that kolo's engine reads and writes in place."""
+
+from typing import Tuple
+
+import numpy as np
+
+from kolo import _kolo
+from kolo.errors import InvalidArgumentError
+
+# NumPy's kind and size → kolo's spelling.
+DTYPES = {
+    np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(np.float16): "f16",
+    np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8",
+    np.dtype(np.bool_): "bool",
+}
+
+
+def checked(array: np.ndarray, name: str) -> np.ndarray:
+    """`array`, if the engine can work in its memory."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name}: a NumPy array is asked for, this is a {type(array).__name__}")
+    if not array.flags.c_contiguous:
+        raise InvalidArgumentError(f"{name}: the array of shape {array.shape} is not contiguous; "
+                                   "numpy.ascontiguousarray makes a copy that is")
+    return array
+
+
+def memory_of(array: np.ndarray, name: str) -> _kolo.Memory:
+    """The elements of a contiguous array, for operations that compute."""
+    dtype = DTYPES.get(checked(array, name).dtype)
+    if dtype is None:
+        known = ", ".join(sorted(str(known) for known in DTYPES))
+        raise TypeError(f"{name}: {array.dtype} has no reductions; these types have: {known}")
+    return _kolo.Memory(array.ctypes.data, dtype, array.shape, array)
+
+
+def bytes_of(array: np.ndarray, name: str) -> Tuple[_kolo.Memory, bool]:
+    """The same for operations that only move elements: a type that the engine does not know travels as bytes, in one
+    more dimension, which the second value says."""
+    if checked(array, name).dtype in DTYPES:
+        return memory_of(array, name), False
+    if array.dtype.hasobject:
+        raise TypeError(f"{name}: {array.dtype} has no fixed bytes; broadcast_object and allgather_object take objects")
+    return _kolo.Memory(array.ctypes.data, "u8", (*array.shape, array.dtype.itemsize), array), True
+
+
+def array_of(memory: _kolo.Memory, dtype: np.dtype, is_bytes: bool = False) -> np.ndarray:
+    """A result in the memory in which the engine made it."""
+    array = np.asarray(memory)
+    if is_bytes:
+        return array.reshape(-1).view(dtype).reshape(memory.shape[:-1])
+    return array

@@ -1,0 +1,165 @@
+"""Collectives on NumPy arrays.
+
+Each function has an `_async` form that returns a Handle; the arrays must then live, and be left alone, until its
+wait() has returned. `name` is how the ranks find each other's calls: named calls may come in any order and from any
+thread; unnamed ones (None) must come in the same order on all ranks. Wrong arguments raise at once, what the ranks
+disagree on raises on every rank, and the engine goes on: docs/eager.md has the table.
+"""
+
+import pickle
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from kolo import _kolo
+from kolo.arrays import array_of, bytes_of, memory_of
+from kolo.handles import Handle
+from kolo.process_sets import ALL, ProcessSet
+
+Arrays = Sequence[np.ndarray]
+
+
+def allreduce_async(array: np.ndarray, op: str = "average", *, name: Optional[str] = None, prescale: float = 1.0,
+                    postscale: float = 1.0, in_place: bool = False, process_set: ProcessSet = ALL) -> Handle:
+    """The arrays of all ranks combined: a new array, or `array` itself.
+
+    op: "sum", "average", "min", "max", "product", "adasum". All ranks give the same dtype and shape; averages, adasum
+    and scales are for floating types. What is reduced is array × prescale, and the result is × postscale.
+    """
+    result = array if in_place else np.array(array, order="C")
+    pending = _kolo.allreduce(memory_of(result, "allreduce"), op, prescale, postscale, name or "", process_set)
+    return Handle(pending, lambda _: result)
+
+
+def grouped_allreduce_async(arrays: Arrays, op: str = "average", *, name: Optional[str] = None, prescale: float = 1.0,
+                            postscale: float = 1.0, in_place: bool = False, process_set: ProcessSet = ALL) -> Handle:
+    """allreduce of several arrays under one name, all or none; a list."""
+    results = list(arrays) if in_place else [np.array(array, order="C") for array in arrays]
+    memory = [memory_of(result, "grouped_allreduce") for result in results]
+    pending = _kolo.grouped_allreduce(memory, op, prescale, postscale, name or "", process_set)
+    return Handle(pending, lambda _: results)
+
+
+def reduce_scatter_async(array: np.ndarray, op: str = "average", *, name: Optional[str] = None, prescale: float = 1.0,
+                         postscale: float = 1.0, process_set: ProcessSet = ALL) -> Handle:
+    """This rank's rows of the ranks' arrays combined: of n rows the first n mod R ranks get one more than the others."""
+    memory = memory_of(array, "reduce_scatter")
+    pending = _kolo.reduce_scatter(memory, op, prescale, postscale, name or "", process_set)
+    return Handle(pending, lambda rows: array_of(rows, array.dtype))
+
+
+def grouped_reduce_scatter_async(arrays: Arrays, op: str = "average", *, name: Optional[str] = None,
+                                 prescale: float = 1.0, postscale: float = 1.0,
+                                 process_set: ProcessSet = ALL) -> Handle:
+    """reduce_scatter of several arrays under one name, all or none; a list."""
+    memory = [memory_of(array, "grouped_reduce_scatter") for array in arrays]
+    pending = _kolo.grouped_reduce_scatter(memory, op, prescale, postscale, name or "", process_set)
+    return Handle(pending, lambda results: [np.asarray(rows) for rows in results])
+
+
+def allgather_async(array: np.ndarray, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
+    """The rows of all ranks, in rank order; each rank may give another number of them."""
+    memory, is_bytes = bytes_of(array, "allgather")
+    pending = _kolo.allgather(memory, name or "", process_set)
+    return Handle(pending, lambda rows: array_of(rows, array.dtype, is_bytes))
+
+
+def grouped_allgather_async(arrays: Arrays, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
+    """allgather of several arrays under one name, all or none; a list."""
+    memory = [bytes_of(array, "grouped_allgather") for array in arrays]
+    pending = _kolo.grouped_allgather([rows for rows, _ in memory], name or "", process_set)
+    return Handle(pending, lambda results: [array_of(rows, array.dtype, is_bytes)
+                                            for rows, array, (_, is_bytes) in zip(results, arrays, memory)])
+
+
+def broadcast_async(array: np.ndarray, root: int, *, name: Optional[str] = None, in_place: bool = False,
+                    process_set: ProcessSet = ALL) -> Handle:
+    """root's array on every rank. root: the job's number of a rank in the set."""
+    result = array if in_place else np.array(array, order="C")
+    memory, _ = bytes_of(result, "broadcast")
+    return Handle(_kolo.broadcast(memory, root, name or "", process_set), lambda _: result)
+
+
+def grouped_broadcast_async(arrays: Arrays, root: int, *, name: Optional[str] = None, in_place: bool = False,
+                            process_set: ProcessSet = ALL) -> Handle:
+    """broadcast of several arrays under one name, all or none; a list."""
+    results = list(arrays) if in_place else [np.array(array, order="C") for array in arrays]
+    memory = [bytes_of(result, "grouped_broadcast")[0] for result in results]
+    return Handle(_kolo.grouped_broadcast(memory, root, name or "", process_set), lambda _: results)
+
+
+def alltoall_async(array: np.ndarray, splits: Sequence[int] = (), *, name: Optional[str] = None,
+                   process_set: ProcessSet = ALL) -> Handle:
+    """splits[j] rows go to rank j of the set; without splits each gets as many. (the rows sent here, from whom)."""
+    memory, is_bytes = bytes_of(array, "alltoall")
+    pending = _kolo.alltoall(memory, [int(rows) for rows in splits], name or "", process_set)
+
+    def result(received: Tuple[_kolo.Memory, List[int]]) -> Tuple[np.ndarray, List[int]]:
+        return array_of(received[0], array.dtype, is_bytes), received[1]
+
+    return Handle(pending, result)
+
+
+def gather_async(array: np.ndarray, root: int, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
+    """The rows of all ranks at the root; no rows elsewhere."""
+    memory, is_bytes = bytes_of(array, "gather")
+    pending = _kolo.gather(memory, root, name or "", process_set)
+    return Handle(pending, lambda rows: array_of(rows, array.dtype, is_bytes))
+
+
+def scatter_async(array: np.ndarray, root: int, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
+    """An equal share of the root's rows. Of what the others give only the dtype is looked at."""
+    memory, is_bytes = bytes_of(array, "scatter")
+    pending = _kolo.scatter(memory, root, name or "", process_set)
+    return Handle(pending, lambda rows: array_of(rows, array.dtype, is_bytes))
+
+
+def barrier_async(*, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
+    """Ends when every rank of the set has called it."""
+    return Handle(_kolo.barrier(name or "", process_set), lambda _: None)
+
+
+def join_async(*, process_set: ProcessSet = ALL) -> Handle:
+    """This rank has no more data. Until all have said so it adds nothing to the allreduces and allgathers of the
+    others and holds up no barrier; other operations raise FailedPreconditionError. The last rank that joined."""
+    return Handle(_kolo.join(process_set), lambda last: last)
+
+
+def broadcast_object_async(value: Any, root: int = 0, *, name: Optional[str] = None,
+                           process_set: ProcessSet = ALL) -> Handle:
+    """root's object on every rank, pickled on the way: for ranks that trust each other, as those of a job do."""
+    is_root = _kolo.rank() == root
+    pending = _kolo.broadcast_object(pickle.dumps(value) if is_root else b"", root, name or "", process_set)
+    return Handle(pending, lambda text: value if is_root else pickle.loads(text))
+
+
+def allgather_object_async(value: Any, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
+    """Every rank's object, in rank order; pickled on the way."""
+    pending = _kolo.allgather_object(pickle.dumps(value), name or "", process_set)
+    return Handle(pending, lambda texts: [pickle.loads(text) for text in texts])
+
+
+def _blocking(start: Callable[..., Handle]) -> Callable[..., Any]:
+    def function(*arguments, **options):
+        return start(*arguments, **options).wait()
+
+    function.__name__ = function.__qualname__ = start.__name__[: -len("_async")]
+    function.__doc__ = start.__doc__
+    return function
+
+
+allreduce = _blocking(allreduce_async)
+grouped_allreduce = _blocking(grouped_allreduce_async)
+reduce_scatter = _blocking(reduce_scatter_async)
+grouped_reduce_scatter = _blocking(grouped_reduce_scatter_async)
+allgather = _blocking(allgather_async)
+grouped_allgather = _blocking(grouped_allgather_async)
+broadcast = _blocking(broadcast_async)
+grouped_broadcast = _blocking(grouped_broadcast_async)
+alltoall = _blocking(alltoall_async)
+gather = _blocking(gather_async)
+scatter = _blocking(scatter_async)
+barrier = _blocking(barrier_async)
+join = _blocking(join_async)
+broadcast_object = _blocking(broadcast_object_async)
+allgather_object = _blocking(allgather_object_async)

@@ -1,0 +1,132 @@
+"""The gradients of a DistributedOptimizer inside kolo's buckets: reduced while the backward pass goes on, without
+negotiation.
+
+kolo.GradientBuckets has each rank take every step with every gradient. A gradient that a rank did not compute is sent
+as it stands, or as zeros. A rank that joins takes one last step without gradients; a counter of the ranks that gave
+some, reduced with them, tells the others, and all ranks go back to the engine after that same step.
+"""
+
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+
+import torch
+
+import kolo
+from kolo import _kolo
+from kolo.torch.handles import horovods_errors
+from kolo.torch.memory import DTYPES, tensor_of
+
+_COUNTER = 0  # its place in the list of gradients
+
+
+class GradientBuckets:
+    """Of these parameters, in this order; the same on all ranks. Collective. One thread at a time."""
+
+    def __init__(self, named: Sequence[Tuple[str, torch.nn.Parameter]], op: str):
+        first = named[0][1]
+        listed = [("ranks that take part", 1, DTYPES[first.dtype])]
+        listed += [(name, parameter.numel(), DTYPES[parameter.dtype]) for name, parameter in named]
+        with horovods_errors():
+            self._native = _kolo.GradientBuckets(listed, op)
+        self._all_take_part = 1.0 if op == "average" else float(_kolo.size())
+        self._counter = tensor_of(self._native.memory(_COUNTER), first.dtype)
+        self._place: Dict[torch.nn.Parameter, int] = {}
+        self._views: List[torch.Tensor] = [self._counter]
+        for place, (_, parameter) in enumerate(named, start=1):
+            self._place[parameter] = place
+            self._views.append(tensor_of(self._native.memory(place), parameter.dtype).view(parameter.shape))
+        self._addresses = [view.data_ptr() for view in self._views]
+        self._begun = False
+        self.is_over = False  # a rank has joined: they have had their last step
+
+    def __contains__(self, parameter: torch.nn.Parameter) -> bool:
+        return parameter in self._place
+
+    def adopt(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Gradients move into their buckets with the values they have."""
+        for parameter in parameters:
+            if parameter in self._place:
+                self._move(parameter, self._place[parameter])
+
+    def _move(self, parameter: torch.nn.Parameter, place: int) -> None:
+        view = self._views[place]
+        gradient = parameter.grad
+        if gradient is None:
+            view.zero_()
+        else:
+            view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        parameter.grad = view
+
+    def ready(self, parameter: torch.nn.Parameter) -> None:
+        """The parameter's gradient may leave; None counts as zeros."""
+        if not self._begun:
+            self._begun = True
+            self._counter.fill_(1)
+            self._native.ready(_COUNTER)
+        place = self._place[parameter]
+        gradient = parameter.grad
+        if gradient is None or gradient.is_sparse or gradient.data_ptr() != self._addresses[place]:
+            self._move(parameter, place)
+        self._native.ready(place)
+
+    def wait(self) -> None:
+        """All gradients are reduced."""
+        with horovods_errors():
+            self._native.wait()
+        self._begun = False
+        self.is_over = abs(self._counter.item() - self._all_take_part) > 1e-3
+
+    def begin_last_step(self) -> None:
+        """This rank is about to join: the others find no gradients of it in their next step."""
+        self.is_over = True
+        for place in range(len(self._views)):
+            self._native.absent(place)
+
+    def end_last_step(self) -> None:
+        """Behind the join, when every rank has begun it."""
+        with horovods_errors():
+            self._native.wait()
+
+
+class Usage:
+    """How often an optimizer takes a step, counted in steps of all optimizers: which of them a loop still uses. That is
+    the same on all ranks; which optimizers Python has freed is not."""
+
+    _steps = 0
+    _in_use: List["Usage"] = []
+
+    def __init__(self):
+        self.buckets: Optional[GradientBuckets] = None
+        self._last = 0
+        self._period = 0
+
+    def count_step(self) -> None:
+        """In use is an optimizer whose last step is not longer ago than two of its periods."""
+        Usage._steps += 1
+        self._period = Usage._steps - self._last if self._last else 0
+        self._last = Usage._steps
+        others = [usage for usage in Usage._in_use
+                  if usage is not self and Usage._steps - usage._last <= 2 * usage._period]
+        Usage._in_use = [*others, self]
+
+    @classmethod
+    def buckets_in_use(cls) -> List[GradientBuckets]:
+        """Those that have not had their last step."""
+        return [usage.buckets for usage in cls._in_use if usage.buckets is not None and not usage.buckets.is_over]
+
+
+def join(device: int = -1) -> int:
+    """This rank has no more data: until all have said so it adds zeros to the allreduces of the others. The last rank
+    that joined. An average is over all ranks. device: Horovod's, of no meaning here.
+
+    The engine's join, beside the last step of each of the buckets that the training loop uses. The others come to those
+    with their next steps, or when they join, too.
+    """
+    del device
+    last_steps = Usage.buckets_in_use()
+    for buckets in last_steps:
+        buckets.begin_last_step()
+    with horovods_errors():
+        last_rank = _kolo.join(kolo.ALL).wait()
+    for buckets in last_steps:
+        buckets.end_last_step()
+    return last_rank
