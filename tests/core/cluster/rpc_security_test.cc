@@ -182,7 +182,7 @@ kolo::cluster::RunStepRequestDef step_of_one_feed() {
 }
 
 TEST_F(RpcSecurity, EndsCallsWhoseClientFallsSilent) {
-  auto impatient = FakeTask::at("localhost:0");
+  auto impatient = FakeTask::at("127.0.0.1:0");
   impatient.limits.stalled_sender = std::chrono::milliseconds(200);
   FakeTask task(std::move(impatient));
   const std::string address = task.server.address();
@@ -193,11 +193,11 @@ TEST_F(RpcSecurity, EndsCallsWhoseClientFallsSilent) {
   header.set_bytes(4 << 20);
   const std::vector<std::vector<std::string>> calls{{}, {step}, {step, payload(header)}};
   for (const auto& messages : calls) {
-    const grpc::Status status = call_raw(address, "RunStep", messages, Behind::silence);
+    const grpc::Status status = call_raw(address, "RunStep", messages, GRPC_COMPRESS_NONE, Behind::silence);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << messages.size();
     EXPECT_THAT(status.error_details(), HasSubstr("did not come for 0.2 s"));
   }
-  EXPECT_EQ(call_raw(address, "CreateSession", {""}, Behind::silence).error_code(),
+  EXPECT_EQ(call_raw(address, "CreateSession", {""}, GRPC_COMPRESS_NONE, Behind::silence).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
@@ -217,11 +217,12 @@ TEST_F(RpcSecurity, LetsWatchersBeSilent) {
 }
 
 TEST_F(RpcSecurity, RefusesAStepOfASessionThatIsNotThereBeforeItsFeedsCome) {
-  FakeTask task(FakeTask::at("localhost:0"), false);
+  FakeTask task(FakeTask::at("127.0.0.1:0"), false);
   task.check_session = [](const std::string& session) { throw AbortedError("Session {}", session); };
   task.start();
   const std::string step = step_of_one_feed().SerializeAsString();
-  const grpc::Status status = call_raw(task.server.address(), "RunStep", {step}, Behind::silence);
+  const grpc::Status status =
+      call_raw(task.server.address(), "RunStep", {step}, GRPC_COMPRESS_NONE, Behind::silence);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_THAT(status.error_details(), HasSubstr("Session ab"));
 }
