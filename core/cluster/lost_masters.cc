@@ -3,25 +3,26 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace kolo::detail {
 
-LostMasters::LostMasters(std::chrono::milliseconds patience, Close close)
-    : patience_(patience), close_(std::move(close)) {
-  if (patience_.count() > 0) thread_ = std::jthread([this](const std::stop_token& stop) { collect(stop); });
-}
+LostMasters::LostMasters(std::chrono::milliseconds patience, Hooks hooks)
+    : patience_(patience),
+      hooks_(std::move(hooks)),
+      thread_([this](const std::stop_token& stop) { collect(stop); }) {}
 
-void LostMasters::hear(const std::string& watcher, WatcherEvent event) {
+void LostMasters::hear(const TaskProcess& watcher, WatcherEvent event) {
   MutexLock lock(mutex_);
   if (event == WatcherEvent::connected) {
     ++watches_[watcher];
     gone_since_.erase(watcher);
-    return;
+    connected_.push_back(watcher);
+  } else {
+    if (--watches_[watcher] > 0) return;
+    watches_.erase(watcher);
+    if (patience_.count() == 0) return;
+    gone_since_[watcher] = Clock::now();
   }
-  if (--watches_[watcher] > 0) return;
-  watches_.erase(watcher);
-  gone_since_[watcher] = Clock::now();
   changed_.notify_all();
 }
 
@@ -31,10 +32,12 @@ void LostMasters::collect(const std::stop_token& stop) {
     changed_.notify_all();
   });
   while (true) {
-    std::vector<std::pair<std::string, std::chrono::seconds>> due;
+    std::vector<TaskProcess> connected;
+    std::vector<std::pair<TaskProcess, std::chrono::seconds>> due;
     {
       MutexLock lock(mutex_);
       if (stop.stop_requested()) return;
+      connected.swap(connected_);
       const auto now = Clock::now();
       std::optional<Clock::time_point> next;
       for (auto at = gone_since_.begin(); at != gone_since_.end();) {
@@ -47,13 +50,14 @@ void LostMasters::collect(const std::stop_token& stop) {
           ++at;
         }
       }
-      if (due.empty()) {
+      if (due.empty() && connected.empty()) {
         if (next) changed_.wait_until(mutex_, *next);
         else changed_.wait(mutex_);
         continue;
       }
     }
-    for (const auto& [master, gone] : due) close_(master, gone);
+    for (const TaskProcess& master : connected) hooks_.restarted(master);
+    for (const auto& [master, gone] : due) hooks_.gone(master, gone);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <kolo/core/cluster/lost_masters.h>
 #include <kolo/core/cluster/master/local_master.h>
 #include <kolo/core/cluster/master/masters.h>
+#include <kolo/core/cluster/master/request_id.h>
 #include <kolo/core/cluster/rpc/channel.h>
 #include <kolo/core/cluster/rpc/grpc_peers.h>
 #include <kolo/core/cluster/rpc/rpc_server.h>
@@ -109,13 +110,18 @@ class Server::Impl {
         peers_(std::make_shared<detail::GrpcPeers>(
             cluster_, detail::Caller{.name = task_.name(),
                                      .cluster_fingerprint = cluster_.fingerprint(),
-                                     .credentials = credentials_})),
+                                     .credentials = credentials_,
+                                     .incarnation = detail::random_request_id()})),
         worker_(std::make_shared<detail::LocalWorker>(detail::LocalWorkerOptions{
             .task = task_.name(), .cluster_fingerprint = cluster_.fingerprint(), .config = options_.config})),
         lost_masters_(std::chrono::seconds(options_.session_gc_seconds),
-                      [worker = worker_](const std::string& master, std::chrono::seconds gone) {
-                        worker->close_sessions_of(master, gone);
-                      }) {
+                      {.gone = [worker = worker_](
+                                   const detail::TaskProcess& master,
+                                   std::chrono::seconds time) { worker->close_sessions_of(master, time); },
+                       .restarted =
+                           [worker = worker_](const detail::TaskProcess& master) {
+                             worker->close_sessions_before(master);
+                           }}) {
     worker_->set_peers(*peers_);
     peers_->set_own(worker_, worker_);
     master_ = std::make_shared<detail::LocalMaster>(
@@ -163,9 +169,10 @@ class Server::Impl {
                 .master = *master_,
                 .cluster_fingerprint = cluster_.fingerprint(),
                 .streams = peers_->streams(),
-                .on_watcher = [this](const std::string& watcher, detail::WatcherEvent event) {
-                  hear(watcher, event);
-                }});
+                .on_watcher = [this](const detail::TaskProcess& watcher,
+                                     detail::WatcherEvent event) { hear(watcher, event); },
+                .check_session = [this](const std::string& s) { master_->check_session(s); },
+                .check_worker_session = [this](const std::string& s) { worker_->check_session(s); }});
     log_info("Started server with target: {}", target_);
   }
 
@@ -213,11 +220,11 @@ class Server::Impl {
   enum class State { made, started, stopping, stopped };
 
   // On a thread of the transport.
-  void hear(const std::string& watcher, detail::WatcherEvent event) KOLO_EXCLUDES(mutex_) {
+  void hear(const detail::TaskProcess& watcher, detail::WatcherEvent event) KOLO_EXCLUDES(mutex_) {
     lost_masters_.hear(watcher, event);
     if (!ends_with_workers_) return;
     MutexLock lock(mutex_);
-    if (event == detail::WatcherEvent::stopping) running_workers_.erase(watcher);
+    if (event == detail::WatcherEvent::stopping) running_workers_.erase(watcher.task);
     changed_.notify_all();
   }
 

@@ -41,6 +41,11 @@ class Lines:
                 assert text, f"ended with {self.process.wait()} before a line like {pattern}: {self.said[-5:]}"
                 self._rest += text
 
+    def to_the_end(self):
+        """All that it says, and has said, until it ends."""
+        rest, _ = self.process.communicate(timeout=PATIENCE_S)
+        return "\n".join([*self.said, self._rest + rest.decode()])
+
 
 class Cluster(contextlib.ExitStack):
     """Servers on both hosts; all ends with it."""
@@ -87,8 +92,8 @@ class Cluster(contextlib.ExitStack):
         if number == signal.SIGKILL:
             self.servers[task].wait()
 
-    def client(self, *words):
-        process = self.hosts.popen([PROBE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def client(self, *words, **where):
+        process = self.hosts.popen([PROBE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **where)
         self.callback(self._end, process)
         return Lines(process)
 
@@ -202,7 +207,10 @@ def by_client(kind):
 def recovers(cluster, away_s=5, last_step=200):
     """Seconds from the server's being back until all clients step again, from the checkpoint, and how they ended."""
     target = f"grpc://{cluster.address(WORKER)}"
-    clients = [cluster.client("train", target, who, cluster.folder / "saved", last_step) for who in ("chief", "worker")]
+    clients, logs = [], [cluster.folder / f"{who}.log" for who in ("chief", "worker")]
+    for log in logs:
+        with open(log, "wb") as stderr:
+            clients.append(cluster.client("train", target, log.stem, cluster.folder / "saved", last_step, stderr=stderr))
     for lines in clients:
         while int(lines.next(r"^step [\d.]+ (\d+)")[1]) < 57:
             pass
@@ -218,11 +226,14 @@ def recovers(cluster, away_s=5, last_step=200):
                 break
         again.append(float(match[1]) - back)
         assert int(match[2]) > 40, f"step {match[2]}: the checkpoint of step 40 was not restored"
-    ends = []
+    ends, last = [], 0
     for lines in clients:
-        lines.process.communicate(timeout=PATIENCE_S)  # either may take the last step
+        last = max(last, *map(int, re.findall(r"^step [\d.]+ (\d+)$", lines.to_the_end(), re.MULTILINE)))
         ends.append(lines.process.returncode)
-    return max(again), f"exit codes {ends}"
+    # One of them may be within a step while the other one takes the last.
+    asked = "the step asked for" if last_step <= last <= last_step + 1 else f"step {last}"
+    told_of = sum("An error was raised. This may be due to a preemption" in log.read_text() for log in logs)
+    return max(again), f"exit codes {ends} at {asked}, {told_of} logs tell of it"
 
 
 UNAVAILABLE = rf"Unavailable .*From {PS_0}:"
@@ -240,7 +251,8 @@ KINDS = {
                r"InvalidArgument .*From /job:ps/replica:0/task:1:.*bad"),
     "close": ("close() from another thread", by_client("close"), 0.5, r"Cancelled.*Session::close"),
     "timeout": ("timeout of a run, beyond it", by_client("timeout"), 0.5, r"DeadlineExceeded.*waiting for .*take"),
-    "recovers": ("task killed, back after 5 s; monitored sessions step again after", recovers, 10, r"exit codes \[0, 0\]"),
+    "recovers": ("task killed, back after 5 s; monitored sessions step again after", recovers, 10,
+                 r"exit codes \[0, 0\] at the step asked for, 2 logs tell of it"),
 }
 
 

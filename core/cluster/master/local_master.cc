@@ -108,8 +108,6 @@ CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionC
   const auto session = std::make_shared<MasterSession>(environment_, std::move(session_options), statuses);
   const std::int64_t version = session->extend(0, graph);
   session->open(deadline);
-  for (const std::string& task : tasks)
-    if (task != options_.task) watches_.watch(task);
   const std::string handle = session->options().handle;
   bool late = false;
   {

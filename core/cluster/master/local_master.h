@@ -69,6 +69,8 @@ class LocalMaster final : public Master {
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override;
 
+  /// Throws what calls for a session that is not there do.
+  void check_session(const std::string& session) { find(session); }
   /// Later calls get UnavailableError `<task> is shutting down`. Steps under way may end within `grace`; then
   /// all sessions are closed. Idempotent.
   void shutdown(std::chrono::milliseconds grace = {}) KOLO_EXCLUDES(mutex_);

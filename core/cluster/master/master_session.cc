@@ -87,11 +87,14 @@ void MasterSession::open(Deadline deadline) {
           environment_.peers->worker(before)->delete_session(options_.handle, at_most({}, kPatience));
         } catch (const std::exception& lost) {
           log_debug("session {} stays on {}: {}", options_.handle, before, lost.what());
+          environment_.watches->close_later(before, options_.handle);
         }
       }
       std::rethrow_exception(error);
     }
   }
+  for (const std::string& task : opened)
+    if (task != environment_.task) environment_.watches->enter(task);
 }
 
 std::int64_t MasterSession::extend(std::int64_t version, const GraphDef& nodes) {
@@ -340,12 +343,17 @@ void MasterSession::close(Deadline deadline) {
   }
   plans_.forget_all();
   for (const auto& [task, incarnation] : incarnations_) {
-    if (task != environment_.task && environment_.watches->is_lost(task)) continue;
-    try {
-      environment_.peers->worker(task)->delete_session(options_.handle, at_most(deadline, kPatience));
-    } catch (const std::exception& error) {
-      log_debug("session {} stays on {}: {}", options_.handle, task, error.what());
+    const bool own = task == environment_.task;
+    if (!own) environment_.watches->leave(task);
+    if (own || !environment_.watches->is_lost(task)) {
+      try {
+        environment_.peers->worker(task)->delete_session(options_.handle, at_most(deadline, kPatience));
+        continue;
+      } catch (const std::exception& error) {
+        log_debug("session {} stays on {}: {}", options_.handle, task, error.what());
+      }
     }
+    if (!own) environment_.watches->close_later(task, options_.handle);
   }
   for (const auto& watcher : watchers)
     watcher->end(std::make_exception_ptr(CancelledError("Session is closed.")));

@@ -51,7 +51,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const MasterSessionOptions& options() const { return options_; }
   const std::vector<DeviceAttributes>& devices() const { return placer_.devices(); }
 
-  /// Opens a worker session on each task; where that fails on one, on none.
+  /// Opens a worker session on each task and watches them; where that fails on one, on none.
   void open(Deadline deadline);
   std::int64_t extend(std::int64_t version, const GraphDef& nodes) KOLO_EXCLUDES(mutex_);
   StepResult run(const RunStepRequest& request, Deadline deadline, const std::stop_token& stop)

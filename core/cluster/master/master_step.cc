@@ -23,6 +23,17 @@ constexpr std::chrono::seconds kPatience{3};
 constexpr std::chrono::seconds kSlack{2};
 constexpr std::chrono::milliseconds kAskForDeadline{250}, kAskForStall{2000};
 
+// Whether an error that came for the part of another task means that this is lost. What a task tells of its
+// nodes begins with its name; what does not is the word of the transport, of a task that stops, or of a
+// process that does not know the session.
+bool is_loss(const std::exception_ptr& error) {
+  const std::string text = message_of(error);
+  if (text.starts_with("From ")) return false;
+  const Code code = code_of(error);
+  return code == Code::unavailable ||
+         (code == Code::aborted && text.find("is not found") != std::string::npos);
+}
+
 // The part on the caller's own thread.
 class OwnCall final : public Call {
  public:
@@ -140,11 +151,9 @@ void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult
   const std::string& task = options_.parts[part].task;
   const bool consequence = is_consequence(error);
   if (error && !consequence && task != options_.own_task) {
-    const Code code = code_of(error);
-    const bool gone = code == Code::unavailable ||
-                      (code == Code::aborted && message_of(error).find("is not found") != std::string::npos);
+    const bool lost = is_loss(error);
     MutexLock lock(mutex_);
-    if (gone && !error_ && options_.on_lost) options_.on_lost(task);
+    if (lost && !error_ && options_.on_lost) options_.on_lost(task);
   }
   std::vector<std::shared_ptr<Call>> calls;
   {

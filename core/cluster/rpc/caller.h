@@ -15,6 +15,7 @@ struct Caller {
   std::uint64_t cluster_fingerprint = 0;  // 0: a client, which need not know the cluster
   LoadedCredentials credentials = {};
   RpcLimits limits = {};
+  std::uint64_t incarnation = 0;  // of a task's process, see TaskProcess
 };
 
 /// kolo's version, which both ends of a call must share.

@@ -13,9 +13,11 @@ struct RpcLimits {
   std::int64_t control_bytes = std::int64_t{16} << 20;  // of one control message
   std::int64_t graph_bytes = std::int64_t{1} << 30;
   std::int64_t graph_nodes = 1'000'000;
-  std::int64_t tensor_bytes = 0;  // of all tensors of one call; 0: half of the machine's memory
+  // Of a tensor, and of all of a call that are kept until the last has come; 0: half of the machine's memory.
+  std::int64_t tensor_bytes = 0;
   std::chrono::seconds handshake{10};
-  std::chrono::seconds stalled_sender{60};  // a call whose bytes stop coming ends with DeadlineExceededError
+  /// A call whose next message does not come for so long ends with DeadlineExceededError.
+  std::chrono::milliseconds stalled_sender{60'000};
   /// Bytes of one message of a large tensor: KOLO_RPC_CHUNK_BYTES, 64 KiB … 16 MiB; 1 MiB without it.
   std::size_t chunk_bytes = 0;  // 0: the variable's
 };

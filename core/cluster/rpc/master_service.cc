@@ -58,10 +58,16 @@ void extend_session(const CallHandle& call, ExtendSession::Upload& upload) {
   answer(call, response);
 }
 
+// Before what follows takes memory.
+template <typename Request>
+void check_session(const CallHandle& call, const Request& request) {
+  if (call->served().check_session) call->served().check_session(checked_handle(request.session()));
+}
+
 MakeMethod run_method() {
   return [] {
     return std::make_unique<RunStep>([](const def::RunStepRequestDef& request) { return request.feeds(); },
-                                     run_step);
+                                     run_step, check_session<def::RunStepRequestDef>);
   };
 }
 
@@ -77,6 +83,7 @@ class MasterWatch final : public Method {
   }
   bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override { return true; }
   void on_all_read(const CallHandle& call) override { call->request_stop(); }
+  bool waits_for_ever() const override { return true; }
 };
 
 const std::map<std::string, MakeMethod, std::less<>>& methods() {
@@ -98,7 +105,11 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
           }};
   static const std::map<std::string, MakeMethod, std::less<>> all{
       {"CreateSession", [] { return std::make_unique<CreateSession>(nullptr, create_session); }},
-      {"ExtendSession", [] { return std::make_unique<ExtendSession>(nullptr, extend_session); }},
+      {"ExtendSession",
+       [] {
+         return std::make_unique<ExtendSession>(nullptr, extend_session,
+                                                check_session<def::ExtendSessionRequestDef>);
+       }},
       {"RunStep", run_method()},
       {"RunCallable", run_method()},
       {"MakeCallable", unary<def::MakeCallableRequestDef>(

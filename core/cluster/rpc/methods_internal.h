@@ -64,16 +64,19 @@ class UploadMethod final : public Method, public PayloadTarget {
   };
   using Serve = std::function<void(const CallHandle& call, Upload& upload)>;  // on a thread that may block
   using Count = std::function<std::size_t(const Request& request)>;
-  /// tensors: how many come; null: a graph comes.
-  explicit UploadMethod(Count tensors, Serve serve) : count_(std::move(tensors)), serve_(std::move(serve)) {}
+  using Check = std::function<void(const CallHandle& call, const Request& request)>;  // must not block
+  /// tensors: how many come; null: a graph comes. check: throws, before anything that follows takes memory.
+  UploadMethod(Count tensors, Serve serve, Check check = nullptr)
+      : count_(std::move(tensors)), serve_(std::move(serve)), check_(std::move(check)) {}
 
  private:
   static constexpr std::size_t kMostTensors = 65536;
 
   bool on_control(const CallHandle& call, const std::string& control) override {
     upload_.request = parsed<Request>(control);
-    limits_ = call->shared().options.limits;
-    reader_ = std::make_unique<PayloadReader>(*this, limits_);
+    if (check_) check_(call, upload_.request);
+    reader_ =
+        std::make_unique<PayloadReader>(*this, call->shared().options.limits, PayloadReader::Tensors::kept);
     missing_ = count_ ? count_(upload_.request) : 1;
     if (missing_ > kMostTensors)
       throw ResourceExhaustedError("a call is limited to {} tensors; {} were announced", kMostTensors,
@@ -98,15 +101,11 @@ class UploadMethod final : public Method, public PayloadTarget {
     });
   }
   Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
-    check(key);
-    bytes_ += static_cast<std::int64_t>(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
-    if (bytes_ > limits_.tensor_bytes)
-      throw ResourceExhaustedError("the tensors of a call are limited to {} bytes; {} were announced",
-                                   limits_.tensor_bytes, bytes_);
+    check_key(key);
     return Tensor(dtype, shape);
   }
   void on_tensor(std::size_t key, Tensor value, bool /*dead*/, bool /*absent*/) override {
-    check(key);
+    check_key(key);
     if (!value) throw InvalidArgumentError("value {} came without one", key);
     upload_.tensors[key] = std::move(value);
     --missing_;
@@ -117,7 +116,7 @@ class UploadMethod final : public Method, public PayloadTarget {
     upload_.graph = std::move(bytes);
     --missing_;
   }
-  void check(std::size_t key) const {
+  void check_key(std::size_t key) const {
     if (key >= upload_.tensors.size())
       throw InvalidArgumentError("value {} of {} came", key, upload_.tensors.size());
     if (upload_.tensors[key]) throw InvalidArgumentError("value {} came twice", key);
@@ -125,11 +124,10 @@ class UploadMethod final : public Method, public PayloadTarget {
 
   Count count_;
   Serve serve_;
+  Check check_;
   Upload upload_;
-  RpcLimits limits_;
   std::unique_ptr<PayloadReader> reader_;
   std::size_t missing_ = 0;
-  std::int64_t bytes_ = 0;
   bool served_ = false;
 };
 

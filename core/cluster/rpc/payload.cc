@@ -140,16 +140,27 @@ void PayloadReader::begin_tensor(const PayloadHeader& header) {
         __builtin_add_overflow(memory, bytes_, &memory))
       memory = std::numeric_limits<std::uint64_t>::max();
     check_limit("a tensor's memory in bytes", memory, limits_.tensor_bytes);
+    keep(memory);
   } else {
     if (bytes_ != expected)
       throw InvalidArgumentError("a tensor {} {} came with {} bytes instead of {}", tf_name(dtype_), shape_,
                                  bytes_, expected);
     check_limit("a tensor's bytes", bytes_, limits_.tensor_bytes);
+    keep(bytes_);
     tensor_ = target_.memory_for(key_, dtype_, shape_);
     if (tensor_.dtype() != dtype_ || tensor_.shape() != shape_)
       throw InternalError("the memory for a tensor {} {} is another one's", tf_name(dtype_), shape_);
   }
   open_ = true;
+}
+
+// Of a tensor within the limit, so that the sum cannot overflow.
+void PayloadReader::keep(std::uint64_t bytes) {
+  if (tensors_ != Tensors::kept) return;
+  kept_bytes_ += bytes;
+  if (kept_bytes_ > static_cast<std::uint64_t>(limits_.tensor_bytes))
+    throw ResourceExhaustedError("the tensors of a call are limited to {} bytes; {} were announced",
+                                 limits_.tensor_bytes, kept_bytes_);
 }
 
 void PayloadReader::take(Pieces& pieces) {

@@ -41,7 +41,10 @@ class PayloadTarget {
 /// header says, before memory is taken. One thread at a time.
 class PayloadReader {
  public:
-  PayloadReader(PayloadTarget& target, const RpcLimits& limits) : target_(target), limits_(limits) {}
+  /// What becomes of a tensor before the next one comes. Where all are kept, the bound holds for their sum.
+  enum class Tensors { taken_one_by_one, kept };
+  PayloadReader(PayloadTarget& target, const RpcLimits& limits, Tensors tensors = Tensors::taken_one_by_one)
+      : target_(target), limits_(limits), tensors_(tensors) {}
   /// One message, in pieces. The elements of a tensor are copied once, to where they belong.
   void read(std::span<const std::string_view> pieces);
   /// Between two payloads: the end of a stream is legal here only.
@@ -51,11 +54,14 @@ class PayloadReader {
   class Pieces;
   void begin(Pieces& pieces);
   void begin_tensor(const kolo::cluster::PayloadHeader& header);
+  void keep(std::uint64_t bytes);
   void take(Pieces& pieces);
   void complete();
 
   PayloadTarget& target_;
   RpcLimits limits_;
+  const Tensors tensors_;
+  std::uint64_t kept_bytes_ = 0;
   bool open_ = false;  // the bytes of a payload are missing
   PayloadKind kind_ = PayloadKind::tensor;
   std::size_t key_ = 0;

@@ -69,6 +69,7 @@ void RemoteWorker::create_session(const WorkerSessionRequest& request, Deadline 
   def::WorkerSessionRequestDef message;
   message.set_session(request.session);
   message.set_master(request.master);
+  message.set_master_incarnation(channel_->caller().incarnation);
   *message.mutable_config() = to_def(request.config);
   call<def::Empty>(to(channel_, task_, "CreateWorkerSession", deadline), message);
 }
@@ -161,7 +162,9 @@ void RemoteWorker::set_random_positions(const std::string& session,
 std::shared_ptr<Call> RemoteWorker::watch(OnChange on_change) {
   const auto call =
       std::make_shared<WatchCall>(to(channel_, task_, "Watch", std::nullopt), std::move(on_change));
-  call->send(Outgoing::control(def::WatchRequestDef()), false);
+  def::WatchRequestDef message;
+  message.set_incarnation(channel_->caller().incarnation);
+  call->send(Outgoing::control(message), false);
   {
     MutexLock lock(watches_->mutex);
     std::erase_if(watches_->calls, [](const auto& watch) { return watch.expired(); });

@@ -18,6 +18,7 @@
 #include <kolo/core/cluster/task_address.h>
 
 #include <kolo/core/cluster/rpc/server_call_internal.h>
+#include <kolo/core/cluster/rpc/stalled_calls_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>
 
 namespace kolo::detail {
@@ -81,6 +82,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
   std::shared_ptr<ServerShared> shared_;
   std::unique_ptr<HandlerThreads> threads_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<StalledCalls> stalled_;
   Mutex stop_mutex_;
   bool stopped_ KOLO_GUARDED_BY(stop_mutex_) = false;
 };
@@ -121,6 +123,7 @@ RpcServer::Impl::Impl(RpcServerOptions options) : threads_(std::make_unique<Hand
   if (!plan.only_this_machine && !shared_->options.credentials.any())
     log_warning("{} listens on {} without credentials: who reaches this port can run graphs as user {}",
                 shared_->options.task, own, user_name());
+  stalled_ = std::make_unique<StalledCalls>(shared_);
 }
 
 grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
@@ -212,6 +215,7 @@ void RpcServer::Impl::stop(std::chrono::milliseconds grace) {
   end_calls();
   wait_for_calls(kLastCalls);  // what they say last reaches their callers
   wait_for_handlers();
+  stalled_.reset();
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
   {

@@ -119,6 +119,7 @@ class RunGraph final : public Method {
     if (values_ != nullptr && !values_->complete())
       throw InvalidArgumentError("a call ended before all that it announced had come");
   }
+  bool waits_for_ever() const override { return true; }  // values come when they are made
 
   std::shared_ptr<StepStreams> streams_;
   StepStreams::Name name_;

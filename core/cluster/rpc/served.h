@@ -35,7 +35,10 @@ struct Served {
   std::uint64_t cluster_fingerprint = 0;      // with the bound port in it
   std::shared_ptr<StepStreams> streams = {};  // null: no values come on RunGraph
   /// watcher: the task that watches this one, or `client`. lost: its end was not announced. Must not block.
-  std::function<void(const std::string& watcher, WatcherEvent event)> on_watcher = {};
+  std::function<void(const TaskProcess& watcher, WatcherEvent event)> on_watcher = {};
+  /// What master and worker throw for a session that is not there. Must not block.
+  std::function<void(const std::string& session)> check_session = {};
+  std::function<void(const std::string& session)> check_worker_session = {};
 };
 
 /// Who has sent the call that this thread serves: `/job:worker/replica:0/task:0 at ipv4:10.0.0.1:4711`, or

@@ -129,12 +129,15 @@ void ServerCall::begin() {
 void ServerCall::read_on() {
   MutexLock lock(mutex_);
   hand_over(this);
-  if (!finished_) StartRead(&incoming_);
+  if (finished_) return;
+  if (!control_read_ || !method_->waits_for_ever()) silent_since_ = std::chrono::steady_clock::now();
+  StartRead(&incoming_);
 }
 
 void ServerCall::OnReadDone(bool ok) {
   take_over(this);
   const auto self = shared_from_this();
+  silent_since_ = kNotSilent;
   bool more = false;
   try {
     if (ok) {

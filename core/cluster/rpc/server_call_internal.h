@@ -35,6 +35,8 @@ class Method {
   virtual bool on_more(const std::shared_ptr<ServerCall>& call, const MessagePieces& message) = 0;
   /// The client has sent all it had to.
   virtual void on_all_read(const std::shared_ptr<ServerCall>& call) = 0;
+  /// Whether the client may be silent behind its control message for as long as it likes.
+  virtual bool waits_for_ever() const { return false; }
 };
 
 /// What the calls of one server share.
@@ -102,8 +104,14 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   std::size_t chunk_bytes() const { return shared_->options.limits.chunk_bytes; }
   const std::string& sender() const { return sender_; }  // a task, or `client`
   bool is_watch() const { return is_watch_; }
+  /// Whether a message that should have come has been waited for longer than the limits allow.
+  bool is_stalled(std::chrono::steady_clock::time_point now) const {
+    const auto since = silent_since_.load();
+    return since != kNotSilent && now - since > shared_->options.limits.stalled_sender;
+  }
 
  private:
+  static constexpr auto kNotSilent = std::chrono::steady_clock::time_point::max();
   void OnReadDone(bool ok) override KOLO_EXCLUDES(mutex_);
   void OnWriteDone(bool ok) override KOLO_EXCLUDES(mutex_);
   void OnCancel() override KOLO_EXCLUDES(mutex_);
@@ -126,6 +134,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   std::unique_ptr<Method> method_;
   bool control_read_ = false;  // hooks alone
   grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
+  std::atomic<std::chrono::steady_clock::time_point> silent_since_ = kNotSilent;
   std::stop_source stop_;
 
   Mutex mutex_;

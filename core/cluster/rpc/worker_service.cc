@@ -16,7 +16,7 @@ MakeMethod unary(Serve serve) {
 
 class WorkerWatch final : public Method {
   bool on_control(const CallHandle& call, const std::string& control) override {
-    parsed<def::WatchRequestDef>(control);
+    watcher_ = {.task = call->sender(), .incarnation = parsed<def::WatchRequestDef>(control).incarnation()};
     tell(call, WatcherEvent::connected);
     call->handle(
         [call] { call->send(Outgoing::control(to_def(call->served().worker.status(std::nullopt)))); });
@@ -32,9 +32,12 @@ class WorkerWatch final : public Method {
     if (!std::exchange(told_end_, true)) tell(call, WatcherEvent::lost);
     call->finish(nullptr);
   }
-  static void tell(const CallHandle& call, WatcherEvent event) {
-    if (call->served().on_watcher) call->served().on_watcher(call->sender(), event);
+  bool waits_for_ever() const override { return true; }
+  void tell(const CallHandle& call, WatcherEvent event) const {
+    if (call->served().on_watcher) call->served().on_watcher(watcher_, event);
   }
+
+  TaskProcess watcher_;
   bool told_end_ = false;
 };
 
@@ -65,7 +68,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                                     call->served().worker.create_session(
                                         {.session = checked_handle(from.session()),
                                          .master = checked_name(from.master(), "task"),
-                                         .config = from_def(from.config())},
+                                         .config = from_def(from.config()),
+                                         .master_incarnation = from.master_incarnation()},
                                         call->deadline());
                                     answer(call, def::Empty());
                                   })},
@@ -77,7 +81,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
       {"RegisterGraph",
        [] {
          return std::make_unique<RegisterGraph>(
-             nullptr, [](const CallHandle& call, RegisterGraph::Upload& upload) {
+             nullptr,
+             [](const CallHandle& call, RegisterGraph::Upload& upload) {
                const auto& from = upload.request;
                def::RegisterGraphResponseDef response;
                response.set_part(call->served().worker.register_part(
@@ -88,6 +93,10 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                     .targets = checked_names(from.targets(), "target's name")},
                    call->deadline()));
                answer(call, response);
+             },
+             [](const CallHandle& call, const def::RegisterGraphRequestDef& from) {
+               if (call->served().check_worker_session)
+                 call->served().check_worker_session(checked_handle(from.session()));
              });
        }},
       {"DeregisterGraph", unary<def::DeregisterGraphRequestDef>(

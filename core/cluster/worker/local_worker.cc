@@ -160,10 +160,20 @@ std::shared_ptr<Call> LocalWorker::watch(
   return impl_->add_watch(std::move(on_change));
 }
 
-void LocalWorker::close_sessions_of(const std::string& master, std::chrono::seconds gone) {
-  const std::vector<std::string> handles = impl_->sessions_of(master);
+void LocalWorker::check_session(const std::string& session) const { impl_->session(session); }
+
+void LocalWorker::close_sessions_of(const TaskProcess& master, std::chrono::seconds gone) {
+  const std::vector<std::string> handles = impl_->sessions_of(master, /*others=*/false);
   if (handles.empty()) return;
-  log_warning("Closing {} sessions of {}: it has been gone for {} s", handles.size(), master, gone.count());
+  log_warning("Closing {} sessions of {}: it has been gone for {} s", handles.size(), master.task,
+              gone.count());
+  for (const std::string& handle : handles) impl_->remove_session(handle);
+}
+
+void LocalWorker::close_sessions_before(const TaskProcess& master) {
+  const std::vector<std::string> handles = impl_->sessions_of(master, /*others=*/true);
+  if (handles.empty()) return;
+  log_warning("Closing {} sessions of {}: it has been restarted", handles.size(), master.task);
   for (const std::string& handle : handles) impl_->remove_session(handle);
 }
 

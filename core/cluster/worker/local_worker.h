@@ -69,8 +69,12 @@ class LocalWorker final : public Worker, public TensorSource {
   std::shared_ptr<Call> watch(
       std::function<void(const TaskStatus* status, std::exception_ptr ended)> on_change) override;
 
+  /// Throws what calls for a session that is not there do.
+  void check_session(const std::string& session) const;
   /// Those that a master has left, which has been gone for so long; says so, if there are any.
-  void close_sessions_of(const std::string& master, std::chrono::seconds gone);
+  void close_sessions_of(const TaskProcess& master, std::chrono::seconds gone);
+  /// Those of processes that its task was before; says so, too.
+  void close_sessions_before(const TaskProcess& master);
   /// Cancels all steps with UnavailableError `<task> is shutting down`, ends watches; later calls get it.
   /// Idempotent.
   void shutdown();

@@ -143,11 +143,12 @@ void LocalWorker::Impl::remove_session(const std::string& handle) {
       ConsequenceError(Code::cancelled, fmt::format("session {} is closed", handle))));
 }
 
-std::vector<std::string> LocalWorker::Impl::sessions_of(const std::string& master) {
+std::vector<std::string> LocalWorker::Impl::sessions_of(const TaskProcess& master, bool others) {
   MutexLock lock(mutex_);
   std::vector<std::string> handles;
   for (const auto& [handle, session] : sessions_)
-    if (session->master() == master) handles.push_back(handle);
+    if (session->master() == master.task && (session->master_incarnation() != master.incarnation) == others)
+      handles.push_back(handle);
   return handles;
 }
 

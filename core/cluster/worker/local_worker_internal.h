@@ -26,7 +26,8 @@ class LocalWorker::Impl {
 
   void add_session(const WorkerSessionRequest& request) KOLO_EXCLUDES(mutex_);
   void remove_session(const std::string& handle) KOLO_EXCLUDES(mutex_);
-  std::vector<std::string> sessions_of(const std::string& master) KOLO_EXCLUDES(mutex_);
+  /// Handles: of the sessions of that process, or of the task's other ones.
+  std::vector<std::string> sessions_of(const TaskProcess& master, bool others) KOLO_EXCLUDES(mutex_);
   /// Throws AbortedError where it is not there, UnavailableError after shutdown().
   std::shared_ptr<WorkerSession> session(const std::string& handle) KOLO_EXCLUDES(mutex_);
 

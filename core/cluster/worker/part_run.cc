@@ -1,5 +1,7 @@
 #include <kolo/core/cluster/worker/part_run.h>
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -13,13 +15,32 @@ NetReceiver& receiver_at(Frame& frame, int position) {
   return dynamic_cast<NetReceiver&>(*frame.kernels[static_cast<std::size_t>(position)]);
 }
 
+// That a sender is lost, or does not know the session any more, is its own fault and not this task's: the
+// master, which watches both, tells it.
+std::exception_ptr as_the_senders(const std::exception_ptr& error, const std::string& sender) {
+  if (is_consequence(error)) return error;
+  const auto as_consequence = [&](Code code, const std::exception& why) {
+    return std::make_exception_ptr(
+        ConsequenceError(code, fmt::format("nothing comes from {}: {}", sender, why.what())));
+  };
+  try {
+    std::rethrow_exception(error);
+  } catch (const UnavailableError& lost) {
+    return as_consequence(Code::unavailable, lost);
+  } catch (const AbortedError& unknown) {
+    return as_consequence(Code::aborted, unknown);
+  } catch (...) {
+    return error;
+  }
+}
+
 }  // namespace
 
 // What one task sends, on its way into the kernels of a frame. What comes after the run finds nobody.
 class PartRun::Incoming final : public TensorReceiver {
  public:
-  Incoming(std::vector<NetReceiver*> kernels, StepCancellation& cancellation)
-      : kernels_(std::move(kernels)), cancellation_(cancellation) {}
+  Incoming(std::string sender, std::vector<NetReceiver*> kernels, StepCancellation& cancellation)
+      : sender_(std::move(sender)), kernels_(std::move(kernels)), cancellation_(cancellation) {}
 
   Tensor memory_for(std::size_t key, DType dtype, const Shape& shape) override {
     MutexLock lock(mutex_);
@@ -32,7 +53,7 @@ class PartRun::Incoming final : public TensorReceiver {
   }
   void ended(std::exception_ptr error) override {
     MutexLock lock(mutex_);
-    if (!detached_ && error) cancellation_.cancel(std::move(error));
+    if (!detached_ && error) cancellation_.cancel(as_the_senders(error, sender_));
   }
   void detach() {
     MutexLock lock(mutex_);
@@ -41,6 +62,7 @@ class PartRun::Incoming final : public TensorReceiver {
 
  private:
   Mutex mutex_;
+  const std::string sender_;
   const std::vector<NetReceiver*> kernels_;
   StepCancellation& cancellation_;
   bool detached_ KOLO_GUARDED_BY(mutex_) = false;
@@ -121,7 +143,7 @@ void PartRun::open_streams(const RunPartRequest& request, Frame& frame, StepCanc
       wanted.keys.push_back(value.key);
       kernels.push_back(&receiver_at(frame, value.position));
     }
-    incoming_.push_back(std::make_shared<Incoming>(std::move(kernels), cancellation));
+    incoming_.push_back(std::make_shared<Incoming>(task, std::move(kernels), cancellation));
     calls_.push_back(peers_->worker(task)->receive(wanted, incoming_.back()));
   }
 }

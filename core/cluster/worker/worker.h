@@ -40,11 +40,19 @@ struct TaskStatus {
   std::vector<Wait> waits;
 };
 
+/// A process that is a task: once restarted, it is another one.
+struct TaskProcess {
+  std::string task;
+  std::uint64_t incarnation = 0;                         // drawn when it starts; 0: one that did not say
+  auto operator<=>(const TaskProcess&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
+};
+
 /// What a session of a master needs of a task.
 struct WorkerSessionRequest {
   std::string session;  // handle: 32 hex digits
   std::string master;   // its task
   SessionConfig config;
+  std::uint64_t master_incarnation = 0;  // of a master in another process, which its channel fills in
 };
 
 /// A part of a step: the nodes that one task runs, devices filled in, nodes in the order of creation.

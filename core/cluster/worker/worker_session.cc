@@ -23,6 +23,7 @@ std::exception_ptr over(std::int64_t step) {
 WorkerSession::WorkerSession(const WorkerSessionRequest& request, const TaskState& task)
     : handle_(request.session),
       master_(request.master),
+      master_incarnation_(request.master_incarnation),
       config_(request.config),
       task_(task),
       own_variables_(request.config.isolate_session_state ? std::make_unique<TaskVariables>(task.task)

@@ -39,6 +39,7 @@ class WorkerSession {
   WorkerSession(const WorkerSessionRequest& request, const TaskState& task);
 
   const std::string& master() const { return master_; }
+  std::uint64_t master_incarnation() const { return master_incarnation_; }
   TaskVariables& variables() { return own_variables_ ? *own_variables_ : task_.variables; }
   /// 0 where they are the task's.
   std::int64_t own_variable_bytes() { return own_variables_ ? own_variables_->bytes() : 0; }
@@ -89,6 +90,7 @@ class WorkerSession {
 
   const std::string handle_;
   const std::string master_;
+  const std::uint64_t master_incarnation_;
   const SessionConfig config_;
   const TaskState task_;
   const std::unique_ptr<TaskVariables> own_variables_;  // where it is isolated

@@ -48,10 +48,14 @@ inline std::string payload(const kolo::cluster::PayloadHeader& header, const std
   return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + text + rest;
 }
 
+/// Whether a client says that it has sent all, or falls silent.
+enum class Behind { end, silence };
+
 /// One call of the master service, of messages as they are; how it ended.
 inline grpc::Status call_raw(const std::string& address, const std::string& method,
                              const std::vector<std::string>& messages,
-                             grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
+                             grpc_compression_algorithm compression = GRPC_COMPRESS_NONE,
+                             Behind behind = Behind::end) {
   grpc::GenericStub stub(grpc::CreateChannel("ipv4:" + address, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   context.AddMetadata("kolo-from", "stranger");
@@ -72,7 +76,7 @@ inline grpc::Status call_raw(const std::string& address, const std::string& meth
     call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
     open = over();
   }
-  if (open) {
+  if (open && behind == Behind::end) {
     call->WritesDone(nullptr);
     over();
   }

@@ -210,6 +210,21 @@ TEST_F(LocalMasterTest, LosesATaskDuringAStep) {
                   HasSubstr("Session " + session + " lost " + kPs + " in step 1; make a new session")));
 }
 
+// The task tells it, so that it is there.
+TEST_F(LocalMasterTest, KernelWhoseErrorLooksLikeALossLeavesTheSessionWhole) {
+  const std::string session = open();
+  ps().on_run = [](const RunPartRequest& /*request*/, const ScriptedWorker::Done& done) {
+    done(std::make_exception_ptr(UnavailableError("From {}:\nthe table is locked", kPs)), {});
+  };
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<UnavailableError>(HasSubstr("the table is locked")));
+  ps().on_run = [](const RunPartRequest& /*request*/, const ScriptedWorker::Done& done) {
+    done(std::make_exception_ptr(AbortedError("From {}:\nkey 7 is not found", kPs)), {});
+  };
+  EXPECT_THAT([&] { run(session); }, ThrowsMessage<AbortedError>(HasSubstr("key 7 is not found")));
+  ps().on_run = nullptr;
+  EXPECT_THAT(run(session).fetches, SizeIs(1));
+}
+
 TEST_F(LocalMasterTest, TaskThatIsAwayBetweenStepsLeavesTheSessionWhole) {
   const std::string session = open();
   run(session);
@@ -218,6 +233,31 @@ TEST_F(LocalMasterTest, TaskThatIsAwayBetweenStepsLeavesTheSessionWhole) {
               ThrowsMessage<UnavailableError>(HasSubstr("From /job:ps/replica:0/task:0:")));
   ps().come_up();
   EXPECT_THAT(run(session).fetches, SizeIs(1));
+}
+
+// A link that was down between steps: the task would take the master for gone.
+TEST_F(LocalMasterTest, WatchesALostTaskAgainWithoutARun) {
+  open();
+  ps().lose_watches();
+  EXPECT_TRUE(soon([&] { return ps().watches() == 1; }));
+}
+
+TEST_F(LocalMasterTest, DoesNotWatchALostTaskThatNoSessionHas) {
+  const std::string session = open();
+  master().close_session(session, {});
+  ps().lose_watches();
+  std::this_thread::sleep_for(1500ms);
+  EXPECT_EQ(ps().watches(), 0);
+}
+
+TEST_F(LocalMasterTest, ClosesASessionOnATaskThatWasAwayWhenItIsBack) {
+  const std::string closed = open(), kept = open();
+  ps().go_down();
+  master().close_session(closed, {});
+  EXPECT_EQ(ps().count("delete"), 0);
+  ps().come_up();
+  EXPECT_TRUE(soon([&] { return ps().count("delete " + closed) == 1; }));
+  EXPECT_THAT(run(kept).fetches, SizeIs(1));
 }
 
 // Row 41.

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <future>
 
+#include <kolo/core/base/text.h>
+#include <kolo/core/cluster/master/task_error.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/accumulators.h>
@@ -13,6 +16,7 @@
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/variables.h>
 
+#include "scripted_workers.h"
 #include "small_cluster.h"
 #include "tests/core/training/temporary_directory.h"
 
@@ -124,7 +128,41 @@ TEST_F(LocalWorkers, TellTheErrorOfTheKernelThatFailed) {
   EXPECT_EQ(session.run({constant(s_.device(kWorker0), 2.0f)}).at(0).value<float>(), 2.0f);
 }
 
-// Row 44.
+// Of the task that is lost the master knows itself.
+TEST_F(LocalWorkers, TellTheLossOfASenderAsWhatItIs) {
+  const Output x = constant(s_.device(kPs1), 1.0f);
+  const Output y = neg(s_.device(kPs0), x);
+  SmallSession session(cluster_, graph_, kWorker0, "a");
+  std::vector<StepPart> parts = session.cut({y});
+  const auto part = std::find_if(parts.begin(), parts.end(), [](const auto& p) { return p.task == kPs0; });
+  ASSERT_NE(part, parts.end());
+  ScriptedPeers lost({kPs0, kPs1, kWorker0});
+  lost.at(kPs1).on_receive = [](TensorReceiver& receiver) {
+    receiver.ended(std::make_exception_ptr(UnavailableError("node2:2223: connection closed")));
+  };
+  cluster_[kPs0].set_peers(lost);
+  RunPartRequest request;
+  request.session = "a";
+  request.step = 1;
+  request.request_id = 77;
+  request.part = cluster_[kPs0].register_part({.session = "a",
+                                               .graph = std::move(part->graph),
+                                               .feeds = {},
+                                               .fetches = {},
+                                               .targets = std::move(part->targets)},
+                                              {});
+  std::promise<std::exception_ptr> ended;
+  const auto call = cluster_[kPs0].run_part(
+      request, {}, [&](std::exception_ptr error, PartResult) { ended.set_value(std::move(error)); });
+  auto error = ended.get_future();
+  ASSERT_EQ(error.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  const std::exception_ptr told = error.get();
+  cluster_[kPs0].set_peers(cluster_);
+  EXPECT_TRUE(is_consequence(told));
+  EXPECT_EQ(code_of(told), Code::unavailable);
+  EXPECT_EQ(message_of(told), "nothing comes from " + kPs1 + ": node2:2223: connection closed");
+}
+
 TEST_F(LocalWorkers, ShowOneStateOfAVariableThatOthersUpdate) {
   constexpr std::int64_t kElements = 100'000;
   const Scope ps = s_.device(kPs0);

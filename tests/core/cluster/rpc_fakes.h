@@ -239,7 +239,8 @@ struct FakeTask {
                   .master = master,
                   .cluster_fingerprint = kFingerprint,
                   .streams = streams,
-                  .on_watcher = on_watcher});
+                  .on_watcher = on_watcher,
+                  .check_session = check_session});
   }
   Caller caller() const {
     return {.name = "/job:worker/replica:0/task:0", .cluster_fingerprint = kFingerprint};
@@ -256,7 +257,8 @@ struct FakeTask {
   FakeWorker worker;
   FakeMaster master;
   std::shared_ptr<StepStreams> streams;
-  std::function<void(const std::string&, WatcherEvent)> on_watcher;
+  std::function<void(const TaskProcess&, WatcherEvent)> on_watcher;
+  std::function<void(const std::string&)> check_session;
   RpcServer server;
 };
 

@@ -166,9 +166,65 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
             "ab", {{"", "v"}}, [](std::size_t) { return Tensor::zeros(DType::f64, {1 << 20}); }, soon());
       },
       ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000; 8388608")));
+  step.feeds = {Tensor::scalar(std::string(60'000, 'a')), Tensor::scalar(std::string(60'000, 'b'))};
+  EXPECT_THAT([&] { task.remote_master()->run_step(step, soon(), {}); },
+              ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000 bytes; 1200")));
   EXPECT_THROW(remote->delete_session("../x", soon()), InvalidArgumentError);
   EXPECT_THROW(remote->cleanup_containers({"a\nb"}, soon()), InvalidArgumentError);
   EXPECT_NO_THROW(remote->status(soon()));
+}
+
+kolo::cluster::RunStepRequestDef step_of_one_feed() {
+  kolo::cluster::RunStepRequestDef step;
+  step.set_session("ab");
+  step.set_feeds(1);
+  return step;
+}
+
+TEST_F(RpcSecurity, EndsCallsWhoseClientFallsSilent) {
+  auto impatient = FakeTask::at("127.0.0.1:0");
+  impatient.limits.stalled_sender = std::chrono::milliseconds(200);
+  FakeTask task(std::move(impatient));
+  const std::string address = task.server.address();
+  const std::string step = step_of_one_feed().SerializeAsString();
+  kolo::cluster::PayloadHeader header;
+  header.set_dtype(static_cast<std::uint32_t>(DType::f32));
+  header.add_dims(1 << 20);
+  header.set_bytes(4 << 20);
+  const std::vector<std::vector<std::string>> calls{{}, {step}, {step, payload(header)}};
+  for (const auto& messages : calls) {
+    const grpc::Status status = call_raw(address, "RunStep", messages, GRPC_COMPRESS_NONE, Behind::silence);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << messages.size();
+    EXPECT_THAT(status.error_details(), HasSubstr("did not come for 0.2 s"));
+  }
+  EXPECT_EQ(call_raw(address, "CreateSession", {""}, GRPC_COMPRESS_NONE, Behind::silence).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(RpcSecurity, LetsWatchersBeSilent) {
+  auto impatient = FakeTask::at("localhost:0");
+  impatient.limits.stalled_sender = std::chrono::milliseconds(50);
+  FakeTask task(std::move(impatient));
+  std::promise<void> ended;
+  const auto remote = task.remote_worker();
+  const auto watch = remote->watch([&](const TaskStatus* status, const std::exception_ptr&) {
+    if (status == nullptr) ended.set_value();
+  });
+  auto end = ended.get_future();
+  EXPECT_EQ(end.wait_for(std::chrono::seconds(1)), std::future_status::timeout);
+  watch->cancel();
+  EXPECT_EQ(end.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_F(RpcSecurity, RefusesAStepOfASessionThatIsNotThereBeforeItsFeedsCome) {
+  FakeTask task(FakeTask::at("127.0.0.1:0"), false);
+  task.check_session = [](const std::string& session) { throw AbortedError("Session {}", session); };
+  task.start();
+  const std::string step = step_of_one_feed().SerializeAsString();
+  const grpc::Status status =
+      call_raw(task.server.address(), "RunStep", {step}, GRPC_COMPRESS_NONE, Behind::silence);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_THAT(status.error_details(), HasSubstr("Session ab"));
 }
 
 }  // namespace

@@ -294,8 +294,9 @@ TEST(RpcWorker, LetsGoOfTheVariablesThatAReaderHasLeft) {
 TEST(RpcWorker, TellsWhoWatchesItAndWhoStops) {
   std::promise<void> connected, stopping;
   FakeTask task(FakeTask::at("localhost:0"), false);
-  task.on_watcher = [&](const std::string& who, WatcherEvent event) {
-    EXPECT_EQ(who, "/job:worker/replica:0/task:0");
+  task.on_watcher = [&](const TaskProcess& who, WatcherEvent event) {
+    EXPECT_EQ(who.task, "/job:worker/replica:0/task:0");
+    EXPECT_EQ(who.incarnation, 0xfedcba9876543210);
     if (event == WatcherEvent::connected) connected.set_value();
     if (event == WatcherEvent::stopping) stopping.set_value();
     EXPECT_NE(event, WatcherEvent::lost);
@@ -304,7 +305,9 @@ TEST(RpcWorker, TellsWhoWatchesItAndWhoStops) {
   task.worker.answer_status.variable_bytes = 6;
   std::promise<std::int64_t> stands;
   std::promise<void> ended;
-  const auto remote = task.remote_worker();
+  Caller caller = task.caller();
+  caller.incarnation = 0xfedcba9876543210;
+  const auto remote = task.remote_worker(caller);
   const auto watch = remote->watch([&](const TaskStatus* status, std::exception_ptr error) {
     if (status != nullptr) stands.set_value(status->variable_bytes);
     else ended.set_exception(error);

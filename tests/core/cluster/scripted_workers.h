@@ -47,6 +47,8 @@ class ScriptedWorker final : public Worker {
   /// Answers a part; by default each fetch is the number of the step. Called on a thread of its own.
   std::function<void(const RunPartRequest&, const Done&)> on_run;
   std::function<void(const PartRequest&)> on_register;
+  /// Ends the receiver of values that this task is to send.
+  std::function<void(TensorReceiver&)> on_receive;
   /// Also of a look for the token, which has no variables.
   std::function<void(const ShardPlace&, const std::vector<SavedVariable>&)> on_write_shard;
   /// A part that nobody answers ends when it is cancelled.
@@ -99,6 +101,11 @@ class ScriptedWorker final : public Worker {
     const auto all = said();
     return static_cast<int>(
         std::count_if(all.begin(), all.end(), [&](const auto& line) { return line.starts_with(what); }));
+  }
+  /// Watches that stand.
+  std::size_t watches() {
+    MutexLock lock(mutex_);
+    return watches_.size();
   }
   std::vector<RunPartRequest> runs() {
     MutexLock lock(mutex_);
@@ -159,8 +166,10 @@ class ScriptedWorker final : public Worker {
     });
   }
   std::shared_ptr<Call> receive(const TensorsRequest& /*request*/,
-                                std::shared_ptr<TensorReceiver> /*receiver*/) override {
-    throw UnimplementedError("scripted");
+                                std::shared_ptr<TensorReceiver> receiver) override {
+    if (!on_receive) throw UnimplementedError("scripted");
+    on_receive(*receiver);
+    return std::make_shared<ScriptedCall>([] {});
   }
   void cleanup_containers(const std::vector<std::string>& containers, Deadline /*deadline*/) override {
     std::string names = "containers";

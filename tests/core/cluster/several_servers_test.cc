@@ -1,7 +1,10 @@
 // Steps over several servers, connected by real sockets. Rows are those of CLUSTER.md's worked examples.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/base/error.h>
@@ -76,6 +79,39 @@ TEST_P(SeveralServers, ReadsBeforeAndAfterAnUpdateAreTwoTransfers) {
   EXPECT_EQ(value_of(results[1]), 41);
   EXPECT_EQ(value_of(results[2]), 42);
   EXPECT_EQ(value_of(session.run(c.read())), 42);
+}
+
+// Row 44.
+TEST_P(SeveralServers, ShowOneStateOfAVariableThatOthersUpdate) {
+  constexpr std::int64_t kElements = 1'000'000;
+  Graph graph;
+  const Scope s(graph), ps = s.device("/job:ps/task:0");
+  const Variable v(ps.named("v"), zeros(ps, DType::f32, {kElements}));
+  std::vector<Operation> assigns;
+  for (const std::string place :
+       {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1"}) {
+    const Output value =
+        fill(s.device(place), DType::f32, {kElements}, static_cast<double>(assigns.size() + 1));
+    assigns.emplace_back(assign(ps, v, value));
+  }
+  Session reader(graph, target("worker0"), config());
+  reader.run(v.initializer());
+  std::atomic<bool> stop = false;
+  std::vector<std::jthread> writers;
+  for (std::size_t i = 0; i < assigns.size(); ++i)
+    writers.emplace_back([&, i] {
+      Session session(graph, target(i % 2 == 0 ? "worker0" : "worker1"), config());
+      while (!stop) session.run(assigns[i]);
+    });
+  const auto is_one_state = [](const Tensor& value) {
+    const auto elements = value.span<float>();
+    return std::all_of(elements.begin(), elements.end(), [&](float e) { return e == elements[0]; });
+  };
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(is_one_state(reader.run(v.read()))) << i;
+    EXPECT_TRUE(is_one_state(reader.get_variables({"v"}).at(0))) << i;
+  }
+  stop = true;
 }
 
 // Rows 16 and 17.

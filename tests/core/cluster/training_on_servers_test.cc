@@ -9,6 +9,7 @@
 
 #include <kolo/core/base/log.h>
 #include <kolo/core/ops/queues.h>
+#include <kolo/core/runtime/session.h>
 
 #include "tests/core/cluster/servers_in_process.h"
 #include "tests/core/cluster/sync_worker.h"
@@ -54,6 +55,72 @@ TEST_F(ThreeWorkers, AreToldWhoseGradientIsMissingAndWaitForIt) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("\"w/grad_accum\" has 2 of 3 gradients (missing from /job:worker/task:2)"),
                     Not(HasSubstr("An error was raised"))));
+}
+
+/// One worker of an asynchronous training: w² / 2 by gradient descent, w on a parameter server. A run of
+/// `train_when_let` tells by an element of `read` that it has its gradient, and updates when `let` has one.
+struct Asynchronous {
+  Asynchronous(const ClusterSpec& cluster, int worker)
+      : s(Scope(graph).device(replica_device_setter(
+            {.worker_device = "/job:worker/task:" + std::to_string(worker), .cluster = cluster}))),
+        w(s.named("w"), constant(s, 4.0f)),
+        read(queue("read")),
+        let(queue("let" + std::to_string(worker))) {
+    const std::vector<GradientPair> gradients =
+        optimizer.compute_gradients(s, mul(s, mul(s, w.read(), w.read()), constant(s, 0.5f)));
+    const Output gradient = gradients.at(0).gradient;
+    train = optimizer.apply_gradients(s, gradients);
+    const Operation told = enqueue(s.control_dependencies({gradient.node}), read, {constant(s, 1.0f)});
+    const Output may = dequeue(s.control_dependencies({told}), let)[0];
+    const std::vector<GradientPair> late{
+        {identity(s.control_dependencies({may.node}), gradient), gradients.at(0).variable}};
+    train_when_let = optimizer.apply_gradients(s, late);
+    let_it = enqueue(s, let, {constant(s, 1.0f)});
+    reads = queue_size(s, read);
+  }
+  FIFOQueue queue(const std::string& name) {
+    return FIFOQueue(s.named(name).device("/job:ps/task:0"), {DType::f32}, {.shared_name = name});
+  }
+
+  Graph graph;
+  Scope s;
+  Variable w;
+  FIFOQueue read, let;
+  GradientDescentOptimizer optimizer{0.25};
+  Operation train, train_when_let, let_it;
+  Output reads;
+};
+
+class AsynchronousWorkers : public ServersTest {
+ protected:
+  AsynchronousWorkers() { a_.run(a_model_.w.initializer()); }
+  static float value_of(Session& session, const Output& output) { return session.run(output).value<float>(); }
+
+  Asynchronous a_model_{cluster_, 0}, b_model_{cluster_, 1};
+  Session a_{a_model_.graph, target("worker0"), patient()}, b_{b_model_.graph, target("worker1"), patient()};
+};
+
+// Row 34.
+TEST_F(AsynchronousWorkers, BothReadBeforeEitherUpdates) {
+  auto a = std::async(std::launch::async, [this] { a_.run(a_model_.train_when_let); });
+  auto b = std::async(std::launch::async, [this] { b_.run(b_model_.train_when_let); });
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (a_.run(a_model_.reads).value<std::int32_t>() < 2 && std::chrono::steady_clock::now() < end) {
+  }
+  a_.run(a_model_.let_it);
+  a.get();
+  EXPECT_EQ(value_of(b_, b_model_.w.read()), 3);
+  b_.run(b_model_.let_it);
+  b.get();
+  EXPECT_EQ(value_of(a_, a_model_.w.read()), 2);
+}
+
+// Row 34, too.
+TEST_F(AsynchronousWorkers, InTurnEachReadsWhatTheOtherHasWritten) {
+  a_.run(a_model_.train);
+  EXPECT_EQ(value_of(b_, b_model_.w.read()), 3);
+  b_.run(b_model_.train);
+  EXPECT_EQ(value_of(a_, a_model_.w.read()), 2.25);
 }
 
 /// A variable on a parameter server to which every run adds 3; its first value comes from a queue.
