@@ -6,7 +6,7 @@ import types
 from typing import Any, Callable
 
 import kolo.torch
-from kolo.torch import compression, differentiable, elastic, errors, mpi_ops, objects, optimizer, process_sets
+from kolo.torch import compression, elastic, errors, mpi_ops, objects, optimizer, process_sets
 from kolo.torch import sync_batch_norm
 
 VERSION = "0.28.1"  # of Horovod, whose API kolo.torch has
