@@ -265,8 +265,8 @@ void ServerCall::OnCancel() {
   const auto self = shared_from_this();
   std::deque<Outgoing> dropped;
   {
-    // At once, whatever its handler does: only a finished call lets go of the values that its client has left,
-    // and handlers wait for that.
+    // At once, whatever its handler does: only a finished call lets go of the values that its client has
+    // left, and handlers wait for that.
     MutexLock lock(mutex_);
     cancelled_ = true;
     dropped.swap(queue_);
