@@ -49,8 +49,8 @@ class QueueState final : public Contained {
   /// exactly: else a closed queue gives what is left, at least one.
   void take(QueueClient& client, std::size_t count, bool exactly) KOLO_EXCLUDES(mutex_);
   /// Of a queue of numbers: the greatest, if it is greater than `than`; smaller ones are dropped. Who stands
-  /// behind it does not wait for it. Throws AbortedError with the text of the last reset for a generation that
-  /// is not the queue's.
+  /// behind it does not wait for it. Throws AbortedError with the text of the last reset for a generation
+  /// that is not the queue's.
   void take_newest(QueueClient& client, std::int64_t than, std::int64_t generation) KOLO_EXCLUDES(mutex_);
   /// The client's call, if it is still under way, finishes with CancelledError. What it had taken is in front
   /// again, what it had put in stays.
