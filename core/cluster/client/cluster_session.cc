@@ -13,6 +13,7 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/cluster/master/request_id.h>
+#include <kolo/core/cluster/waits.h>
 
 namespace kolo::detail {
 namespace {
@@ -213,12 +214,13 @@ void ClusterSession::keep_watch() {
   watch_->call = std::move(call);
 }
 
-void ClusterSession::send_growth(Deadline deadline) {
+void ClusterSession::send_growth(Deadline deadline, const std::stop_token& stop) {
   int sent = 0;
   std::int64_t version = 0;
   {
+    const WakeOnStop wake(stop, mutex_, changed_);
     MutexLock lock(mutex_);
-    while (sending_) changed_.wait(mutex_);
+    while (sending_) wait_for_change(changed_, mutex_, deadline, stop);
     if (graph_.num_nodes() == sent_) return;
     sending_ = true;
     sent = sent_, version = version_;
@@ -266,14 +268,14 @@ std::vector<Tensor> ClusterSession::run_step(RunStepRequest request, const std::
                                              const RunOptions& options, RunMetadata* metadata) {
   Use use(*this);
   const Deadline deadline = deadline_of(options.timeout_in_ms);
-  send_growth(deadline);
-  keep_watch();
   request.session = handle_;
   request.metadata = metadata != nullptr;
   if (metadata != nullptr) request.trace_level = options.trace_level;
   request.request_id = random_request_id();
   const std::stop_callback on_stop(options.stop_token, [&] { use.stop.request_stop(); });
   try {
+    send_growth(deadline, use.stop.get_token());
+    keep_watch();
     StepResult result = connected_.master->run_step(request, deadline, use.stop.get_token());
     print(result.placement_lines);
     if (metadata != nullptr) *metadata = std::move(result.metadata);
@@ -299,7 +301,7 @@ std::shared_ptr<RemoteSession::Bound> ClusterSession::bind(const StepRequest& re
                                                            const std::vector<Output>& feeds) {
   const Use use(*this);
   const Deadline deadline = deadline_of(0);
-  send_growth(deadline);
+  send_growth(deadline, use.stop.get_token());
   StepNames names = names_of(request);
   names.feeds.clear();
   for (const Output& feed : feeds) names.feeds.push_back(feed.name());
@@ -347,7 +349,7 @@ void ClusterSession::get_variables(const std::vector<std::string>& names,
                                    const std::function<void(std::size_t, Tensor)>& on_value) {
   const Use use(*this);
   const Deadline deadline = deadline_of(0);
-  send_growth(deadline);
+  send_growth(deadline, use.stop.get_token());
   connected_.master->get_variables(handle_, names, on_value, deadline);
 }
 
@@ -355,14 +357,14 @@ void ClusterSession::set_variables(const std::vector<std::string>& names,
                                    const std::function<Tensor(std::size_t)>& value) {
   const Use use(*this);
   const Deadline deadline = deadline_of(0);
-  send_growth(deadline);
+  send_growth(deadline, use.stop.get_token());
   connected_.master->set_variables(handle_, names, value, deadline);
 }
 
 std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>& names) {
   const Use use(*this);
   const Deadline deadline = deadline_of(0);
-  send_growth(deadline);
+  send_growth(deadline, use.stop.get_token());
   return connected_.master->are_initialized(handle_, names, deadline);
 }
 
@@ -370,14 +372,14 @@ std::vector<WrittenShard> ClusterSession::write_shards(const ShardPlace& place,
                                                        const std::vector<SavedVariable>& variables) {
   const Use use(*this);
   const Deadline deadline = deadline_of(0);
-  send_growth(deadline);
+  send_growth(deadline, use.stop.get_token());
   return connected_.master->write_shards(handle_, place, variables, deadline);
 }
 
 void ClusterSession::read_shards(const std::vector<SavedVariable>& variables) {
   const Use use(*this);
   const Deadline deadline = deadline_of(0);
-  send_growth(deadline);
+  send_growth(deadline, use.stop.get_token());
   connected_.master->read_shards(handle_, variables, deadline);
 }
 
@@ -389,7 +391,7 @@ std::map<std::string, std::uint64_t> ClusterSession::random_positions() {
 void ClusterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
   const Use use(*this);
   const Deadline deadline = deadline_of(0);
-  send_growth(deadline);
+  send_growth(deadline, use.stop.get_token());
   connected_.master->set_random_positions(handle_, positions, deadline);
 }
 

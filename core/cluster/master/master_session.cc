@@ -149,19 +149,21 @@ StepResult MasterSession::run(const RunStepRequest& request, Deadline deadline, 
   const StepRequest resolved = checked_request(graph_, {names.fetches.begin(), names.fetches.end()}, feeds,
                                                {names.targets.begin(), names.targets.end()});
   std::vector<std::string> lines;
-  const std::shared_ptr<StepPlan> plan = plan_for(resolved, deadline, lines);
+  const std::shared_ptr<StepPlan> plan = plan_for(resolved, deadline, stop, lines);
   StepResult result = run_plan(*plan, request, resolved, deadline, stop);
   result.placement_lines = std::move(lines);
   return result;
 }
 
 std::shared_ptr<StepPlan> MasterSession::plan_for(const StepRequest& request, Deadline deadline,
+                                                  const std::stop_token& stop,
                                                   std::vector<std::string>& lines) {
   bool made = false;
-  auto plan = plans_.get(key_of(request), [&] {
+  const auto make = [&] {
     made = true;
     return make_plan(request, deadline, lines);
-  });
+  };
+  auto plan = plans_.get(key_of(request), make, deadline, stop);
   if (!made)
     for (const RegisteredPart& part : plan->parts()) check_task(part.task, deadline);
   return plan;

@@ -95,7 +95,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   StepNames names_of(const RunStepRequest& request) KOLO_EXCLUDES(mutex_);
   std::shared_ptr<StepPlan> plan_for(const StepRequest& request, Deadline deadline,
-                                     std::vector<std::string>& lines);
+                                     const std::stop_token& stop, std::vector<std::string>& lines);
   std::shared_ptr<StepPlan> make_plan(const StepRequest& request, Deadline deadline,
                                       std::vector<std::string>& lines);
   StepResult run_plan(const StepPlan& plan, const RunStepRequest& request, const StepRequest& resolved,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <kolo/core/base/log.h>
+#include <kolo/core/cluster/waits.h>
 
 namespace kolo::detail {
 
@@ -23,8 +24,10 @@ StepPlan::~StepPlan() {
 }
 
 std::shared_ptr<StepPlan> StepPlans::get(const Key& key,
-                                         const std::function<std::shared_ptr<StepPlan>()>& make) {
+                                         const std::function<std::shared_ptr<StepPlan>()>& make,
+                                         Deadline deadline, const std::stop_token& stop) {
   {
+    const WakeOnStop wake(stop, mutex_, changed_);
     MutexLock lock(mutex_);
     while (true) {
       const auto found = by_key_.find(key);
@@ -33,7 +36,7 @@ std::shared_ptr<StepPlan> StepPlans::get(const Key& key,
         return found->second->second;
       }
       if (being_made_.insert(key).second) break;
-      changed_.wait(mutex_);
+      wait_for_change(changed_, mutex_, deadline, stop);
     }
   }
   std::shared_ptr<StepPlan> plan;

@@ -8,9 +8,11 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stop_token>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/cluster/call.h>
 #include <kolo/core/cluster/master/master_step.h>
 #include <kolo/core/runtime/step_request.h>
 
@@ -47,8 +49,11 @@ class StepPlans {
   static constexpr std::size_t kMostPlans = PlanCache::kMostPlans;
 
   /// The plan for `key`; `make` makes it if there is none, without a lock: it talks to tasks. Who asks for
-  /// the same key meanwhile waits for it, and makes it himself where that has failed.
-  std::shared_ptr<StepPlan> get(const Key& key, const std::function<std::shared_ptr<StepPlan>()>& make)
+  /// the same key meanwhile waits for it, and makes it himself where that has failed. Throws
+  /// DeadlineExceededError `Timed out waiting for notification` and CancelledError out of that wait, and what
+  /// `make` throws.
+  std::shared_ptr<StepPlan> get(const Key& key, const std::function<std::shared_ptr<StepPlan>()>& make,
+                                Deadline deadline = {}, const std::stop_token& stop = {})
       KOLO_EXCLUDES(mutex_);
   /// Drops all without deregistering them.
   void forget_all() KOLO_EXCLUDES(mutex_);
