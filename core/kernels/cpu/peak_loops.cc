@@ -1,13 +1,15 @@
-#include <bench/peak_loops.h>
+#include <kolo/core/kernels/cpu/peak_loops.h>
+
+#include <kolo/core/kernels/cpu/peak.h>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/peak_loops.cc"
+#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/peak_loops.cc"
 #include <hwy/foreach_target.h>
 // Must follow foreach_target.h, which includes this file once for each instruction set.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace kolo::bench::HWY_NAMESPACE {
+namespace kolo::detail::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
@@ -45,11 +47,11 @@ void triad_loop(float* a, const float* b, const float* c, float factor, std::int
   for (; i < count; ++i) a[i] = b[i] + factor * c[i];
 }
 
-}  // namespace kolo::bench::HWY_NAMESPACE
+}  // namespace kolo::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace kolo::bench {
+namespace kolo::detail {
 
 HWY_EXPORT(chains);
 HWY_EXPORT(triad_loop);
@@ -58,10 +60,14 @@ double multiply_adds(std::int64_t rounds, float* sink) { return HWY_DYNAMIC_DISP
 void triad(float* a, const float* b, const float* c, float factor, std::int64_t count) {
   HWY_DYNAMIC_DISPATCH(triad_loop)(a, b, c, factor, count);
 }
+}  // namespace kolo::detail
+
+namespace kolo {
+
 const char* instruction_set() {
   const std::int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
   return hwy::TargetName(supported & -supported);
 }
 
-}  // namespace kolo::bench
+}  // namespace kolo
 #endif
