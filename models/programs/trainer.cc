@@ -32,6 +32,7 @@
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
+#include <kolo/models/programs/profile_hook.h>
 #include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/trace_hook.h>
 #include <kolo/optimizer/broadcast_hook.h>
@@ -224,14 +225,18 @@ void train(const TrainOptions& options) {
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
   session_settings.initial_weights = first_weights;
+  std::optional<MonitoredTrainingSession> open_session;
   if (!options.keep_going) session_settings.hooks.push_back(std::make_shared<NanTensorHook>(net.loss));
   if (!options.trace.empty() && process().rank == 0)
     session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));
+  if (options.profile && process().rank == 0)
+    session_settings.hooks.push_back(std::make_shared<ProfileHook>(
+        *options.profile,
+        [&](const Profile& profile) { progress.profiled(open_session->global_step(), profile); }));
   const auto evaluation = std::make_shared<EvaluationHook>(net.correct, data.test, options.batch_size);
   session_settings.hooks.push_back(evaluation);
 
   std::shared_ptr<CommunicationShareHook> communication;
-  std::optional<MonitoredTrainingSession> open_session;
   if (!options.log_dir.empty() && process().size > 1) {
     communication = std::make_shared<CommunicationShareHook>(
         [&] { return progress.is_due(open_session->global_step() + 1); });
