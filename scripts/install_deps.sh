@@ -12,7 +12,7 @@ packages=(
   libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
   protobuf-compiler libprotobuf-dev libgrpc++-dev protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev
-  python3 curl ca-certificates iproute2 procps   # for scripts and tests
+  python3 python3-onnx curl ca-certificates iproute2 procps   # for scripts and tests; the second checks exported networks
 )
 
 die() {

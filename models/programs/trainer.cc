@@ -23,6 +23,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/hooks.h>
+#include <kolo/core/training/inference_graph.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/models/batches.h>
@@ -139,6 +140,7 @@ Data load_data(const TrainOptions& options, bool training) {
 struct TrainingGraph {
   Graph graph;
   Output images, labels, loss;
+  Output inferred;  // the logits of the network in inference
   std::optional<Recipe> recipe;
   CorrectCount correct;
 };
@@ -150,7 +152,8 @@ void build(TrainingGraph& net, const TrainOptions& options, std::int64_t last_st
   net.labels = placeholder(s.named("labels"), DType::i32, {-1});
   const Output logits = find_model(options.model).build(s, net.images);
   net.loss = softmax_cross_entropy(s, logits, net.labels);
-  net.correct = CorrectCount(s, inference_form(s, logits), net.images, net.labels);
+  net.inferred = inference_form(s, logits);
+  net.correct = CorrectCount(s, net.inferred, net.images, net.labels);
   net.recipe = build_training(s, net.loss, options, last_step);
 }
 
@@ -243,6 +246,10 @@ void train(const TrainOptions& options) {
     session_settings.hooks.push_back(communication);
   }
   shared_errors([&] { open_session.emplace(net.graph, session_settings); });
+  shared_errors([&] {
+    if (process().rank == 0 && !options.checkpoint_dir.empty())
+      write_inference_graph(options.checkpoint_dir, {net.inferred});
+  });
   MonitoredTrainingSession& session = *open_session;
   const auto current_step = [&] { return session.global_step(); };
   progress.start(current_step());

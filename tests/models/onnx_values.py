@@ -1,0 +1,151 @@
+"""Checks FOLDER/model.onnx with onnx.checker, computes it of x with NumPy, op by op, and compares with y.
+
+Usage: onnx_values.py FOLDER    where x and y are NAME.raw, the elements, and NAME.shape
+"""
+import math
+import os
+import sys
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+FOLDER = sys.argv[1]
+TYPES = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.INT32: np.int32, onnx.TensorProto.INT64: np.int64}
+
+
+def tensor(name, kind):
+    with open(os.path.join(FOLDER, name + ".shape"), encoding="utf-8") as file:
+        shape = [int(word) for word in file.read().split()]
+    return np.fromfile(os.path.join(FOLDER, name + ".raw"), dtype=kind).reshape(shape)
+
+
+def attributes(node):
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def windows(x, kernel, strides, auto_pad, value):
+    """[N,C,rows,cols,kh,kw] of a window that slides over x as ONNX's auto_pad says."""
+    padded = [(0, 0), (0, 0)]
+    for size, window, stride in zip(x.shape[2:], kernel, strides):
+        outputs = -(-size // stride)
+        total = max(0, (outputs - 1) * stride + window - size) if auto_pad == b"SAME_UPPER" else 0
+        padded.append((total // 2, total - total // 2))
+    x = np.pad(x, padded, constant_values=value)
+    view = np.lib.stride_tricks.sliding_window_view(x, tuple(kernel), axis=(2, 3))
+    return view[:, :, ::strides[0], ::strides[1]]
+
+
+def conv(a, x, w):
+    assert a["group"] == 1 and a["kernel_shape"] == list(w.shape[2:])
+    return np.einsum("ncrskl,ockl->nors", windows(x, w.shape[2:], a["strides"], a["auto_pad"], 0), w, optimize=True)
+
+
+def max_pool(a, x):
+    return windows(x, a["kernel_shape"], a["strides"], a["auto_pad"], -np.inf).max(axis=(4, 5))
+
+
+def average_pool(a, x):
+    assert not a.get("count_include_pad")
+    counted = windows(np.ones_like(x), a["kernel_shape"], a["strides"], a["auto_pad"], 0).sum(axis=(4, 5))
+    return windows(x, a["kernel_shape"], a["strides"], a["auto_pad"], 0).sum(axis=(4, 5)) / counted
+
+
+def batch_normalization(a, x, scale, offset, mean, variance):
+    scale, offset, mean, variance = (v.reshape([-1] + [1] * (x.ndim - 2)) for v in (scale, offset, mean, variance))
+    return (x - mean) / np.sqrt(variance + a["epsilon"]) * scale + offset
+
+
+def layer_normalization(a, x, scale, offset):
+    assert a["axis"] == -1
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + a["epsilon"]) * scale + offset
+
+
+def softmax(a, x):
+    e = np.exp(x - x.max(a["axis"], keepdims=True))
+    return e / e.sum(a["axis"], keepdims=True)
+
+
+def reshape(a, x, shape):
+    shape = [int(d) for d in shape]
+    if not a.get("allowzero"):
+        shape = [x.shape[i] if d == 0 else d for i, d in enumerate(shape)]
+    return x.reshape(shape)
+
+
+def split(a, x, sizes):
+    return np.split(x, np.cumsum(sizes)[:-1], axis=a["axis"])
+
+
+def unsqueeze(a, x, axes):
+    return np.expand_dims(x, tuple(int(axis) for axis in axes))
+
+
+def pad(a, x, pads, value):
+    half = len(pads) // 2
+    return np.pad(x, list(zip(pads[:half], pads[half:])), constant_values=value)
+
+
+def reduction(function):
+    def computed(a, x, axes=None):
+        axes = a.get("axes") if axes is None else axes
+        return function(x, axis=None if axes is None else tuple(int(i) for i in axes), keepdims=bool(a["keepdims"]))
+    return computed
+
+
+def selu(a, x):
+    alpha, gamma = 1.67326319217681884765625, 1.05070102214813232421875  # ONNX's defaults
+    return gamma * np.where(x > 0, x, alpha * np.expm1(x))
+
+
+OPS = {
+    "Add": lambda a, x, y: x + y,
+    "AveragePool": average_pool,
+    "BatchNormalization": batch_normalization,
+    "Clip": lambda a, x, low, high: np.clip(x, low, high),
+    "Concat": lambda a, *xs: np.concatenate(xs, a["axis"]),
+    "Conv": conv,
+    "Elu": lambda a, x: np.where(x > 0, x, a["alpha"] * np.expm1(x)),
+    "Erf": lambda a, x: np.vectorize(math.erf, otypes=[np.float32])(x),
+    "Expand": lambda a, x, shape: x * np.ones([int(d) for d in shape], x.dtype),
+    "Gather": lambda a, x, indices: np.take(x, indices, axis=a["axis"]),
+    "Identity": lambda a, x: x,
+    "LayerNormalization": layer_normalization,
+    "LeakyRelu": lambda a, x: np.where(x > 0, x, a["alpha"] * x),
+    "LogSoftmax": lambda a, x: np.log(softmax(a, x)),
+    "MatMul": lambda a, x, y: x @ y,
+    "MaxPool": max_pool,
+    "Mul": lambda a, x, y: x * y,
+    "Pad": pad,
+    "ReduceMean": reduction(np.mean),
+    "ReduceSum": reduction(np.sum),
+    "Relu": lambda a, x: np.maximum(x, 0),
+    "Reshape": reshape,
+    "Selu": selu,
+    "Shape": lambda a, x: np.array(x.shape, np.int64),
+    "Sigmoid": lambda a, x: 1 / (1 + np.exp(-x)),
+    "Softmax": softmax,
+    "Softplus": lambda a, x: np.log1p(np.exp(x)),
+    "Split": split,
+    "Sqrt": lambda a, x: np.sqrt(x),
+    "Tanh": lambda a, x: np.tanh(x),
+    "Transpose": lambda a, x: np.transpose(x, a["perm"]),
+    "Unsqueeze": unsqueeze,
+}
+
+model = onnx.load(os.path.join(FOLDER, "model.onnx"))
+onnx.checker.check_model(model, full_check=True)
+values = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+(given,), (wanted,) = model.graph.input, model.graph.output
+assert given.name == "x" and given.type.tensor_type.shape.dim[0].dim_param == "N", given
+values["x"] = tensor("x", TYPES[given.type.tensor_type.elem_type])
+for node in model.graph.node:
+    results = OPS[node.op_type](attributes(node), *(values[name] for name in node.input))
+    for name, result in zip(node.output, results if len(node.output) > 1 else [results]):
+        values[name] = result
+found, expected = values[wanted.name], tensor("y", np.float32)
+assert found.shape == expected.shape, (found.shape, expected.shape)
+worst = np.abs(found - expected).max() / np.abs(expected).max()
+print(f"{len(model.graph.node)} nodes, {found.size} values, the largest difference is {worst:.2g} of the largest")
+sys.exit(0 if worst < 1e-5 else f"the largest difference is {worst:.3g} of the largest value")
