@@ -10,7 +10,5 @@ struct CorePeak {
 
 /// The best of many short runs in about `seconds`. This thread alone computes; takes 384 MiB meanwhile.
 CorePeak measure_peak(double seconds);
-/// "AVX3", "AVX2", …: Highway's name of the instruction set that it uses.
-const char* instruction_set();
 
 }  // namespace kolo

@@ -1,7 +1,5 @@
 #include <kolo/core/kernels/cpu/peak_loops.h>
 
-#include <kolo/core/kernels/cpu/peak.h>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/peak_loops.cc"
 #include <hwy/foreach_target.h>
@@ -60,14 +58,10 @@ double multiply_adds(std::int64_t rounds, float* sink) { return HWY_DYNAMIC_DISP
 void triad(float* a, const float* b, const float* c, float factor, std::int64_t count) {
   HWY_DYNAMIC_DISPATCH(triad_loop)(a, b, c, factor, count);
 }
-}  // namespace kolo::detail
-
-namespace kolo {
-
 const char* instruction_set() {
   const std::int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
   return hwy::TargetName(supported & -supported);
 }
 
-}  // namespace kolo
+}  // namespace kolo::detail
 #endif

@@ -10,5 +10,7 @@ namespace kolo::detail {
 double multiply_adds(std::int64_t rounds, float* sink);
 /// a = b + factor · c
 void triad(float* a, const float* b, const float* c, float factor, std::int64_t count);
+/// "AVX3", "AVX2", …: Highway's name of the set that both use.
+const char* instruction_set();
 
 }  // namespace kolo::detail
