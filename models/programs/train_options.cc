@@ -39,8 +39,10 @@ po::options_description described_options() {
   all.add_options()("model", text()->value_name("NAME"),
                     fmt::format("what to train: {}", joined(registered_models())).c_str())(
       "data", text()->value_name("DIR"),
-      "folder with the four IDX files of MNIST, plain or .gz; \"generated\" draws digits "
-      "(default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "folder with the four IDX files of MNIST, plain or .gz, or with the binary version of CIFAR-10; "
+      "\"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "augment", po::bool_switch(),
+      "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
       "optimizer", text()->value_name("NAME"),
       fmt::format("{} (default adam)", joined(registered_optimizers())).c_str())(
       "learning-rate", text()->value_name("X"), default_rates().c_str())(
@@ -181,6 +183,7 @@ TrainOptions read_values(const po::variables_map& values) {
   TrainOptions options;
   if (const auto text = given(values, "model")) options.model = *text;
   options.data = given(values, "data");
+  options.augment = values["augment"].as<bool>();
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;
   options.learning_rate = positive(values, "learning-rate");
   if (const auto momentum = fraction(values, "momentum")) options.momentum = *momentum;

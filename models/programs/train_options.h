@@ -27,6 +27,7 @@ struct CompressionChoice {
 struct TrainOptions {
   std::string model;
   std::optional<std::string> data;  // a folder, or "generated"
+  bool augment = false;
   std::string optimizer = "adam";
   std::optional<double> learning_rate;  // set by parse_train_options: without the option the optimizer's own
   double momentum = 0.9;

@@ -102,6 +102,17 @@ class Trace(ProgramTest):
         backward_end = max(e["ts"] + e["dur"] for e in events if "_grad/" in e["name"] and e["cat"] != "reduce")
         self.assertLess(reductions[0]["ts"], backward_end)
 
+    def test_trains_on_cifar10_and_says_what_it_found(self):
+        for name, images in (("data_batch_1", 24), ("data_batch_2", 8), ("test_batch", 5)):
+            (self.folder / f"{name}.bin").write_bytes(b"".join(bytes([i % 10]) + bytes([i]) * 3072 for i in range(images)))
+        arguments = ("kolo-train", "--model", "resnet20", "--data", self.folder, "--batch-size", 8, "--json", "--threads", 1)
+        result = self.assert_ok(run(*arguments, "--steps", 2, "--augment", "--checkpoint-dir", self.folder / "ck", ranks=2))
+        self.assertEqual((result.done["data"], result.done["test_samples"]), ("CIFAR-10", 5))
+        self.assertIn("data: CIFAR-10, 32 images of 3 channels, 32 x 32, and 5 for testing", result.err)
+        again = self.assert_ok(run(*arguments, "--evaluate", "--checkpoint-dir", self.folder / "ck"))
+        self.assertEqual(again.done["test_accuracy"], result.done["test_accuracy"])
+        self.assert_one_line(run("kolo-train", "--model", "lenet", *arguments[3:], "--steps", 1), 1, "[?,3,32,32]")
+
     def test_profile_names_ops_layers_and_what_is_furthest_from_its_bound(self):
         result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 6, "--profile", 3, "--threads", 1))
         profile, = (e for e in result.events if e["event"] == "profile")
