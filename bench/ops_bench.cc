@@ -14,8 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/peak_bench.h>
 #include <kolo/core/graph/gradients.h>
+#include <kolo/core/kernels/cpu/peak.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/attention.h>
 #include <kolo/core/ops/basic.h>
@@ -192,7 +192,7 @@ class OpRun {
   Times forward_, backward_;
 };
 
-void print(const Case& of, const char* pass, Times times, double flops, const Peak& peak, bool json) {
+void print(const Case& of, const char* pass, Times times, double flops, const CorePeak& peak, bool json) {
   std::sort(times.ms.begin(), times.ms.end());
   const double median = times.ms[times.ms.size() / 2], rate = flops / median / 1e6,
                bytes = times.bytes / median / 1e6;
@@ -220,7 +220,7 @@ void print(const Case& of, const char* pass, Times times, double flops, const Pe
 }  // namespace
 
 void ops_bench(const OpsBenchOptions& options) {
-  const Peak peak = measure_peak(1);
+  const CorePeak peak = measure_peak(1);
   for (const Case& of : cases()) {
     OpRun op(of, options.threads);
     op.run(options.seconds);

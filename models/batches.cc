@@ -14,8 +14,6 @@
 namespace kolo::models {
 namespace {
 
-constexpr std::int64_t kSide = 28;
-
 void check_options(const BatchOptions& options) {
   if (options.batch_size < 1)
     throw InvalidArgumentError("batch size {}; it must be at least 1", options.batch_size);
@@ -31,17 +29,53 @@ void reserve(Tensor& tensor, DType dtype, const Shape& shape) {
   if (!reusable) tensor = Tensor(dtype, shape);
 }
 
-Shape images_shape(std::int64_t samples, ImageLayout layout) {
-  return layout == ImageLayout::chw ? Shape{samples, 1, kSide, kSide} : Shape{samples, kSide * kSide};
+Shape images_shape(const Dataset& dataset, std::int64_t samples, ImageLayout layout) {
+  return layout == ImageLayout::chw ? Shape{samples, dataset.channels(), dataset.height(), dataset.width()}
+                                    : Shape{samples, dataset.pixels()};
 }
+
+float scaled(std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; }
 
 // Sample `from` of the data set becomes sample `to` of the batch.
 void copy_sample(const Dataset& dataset, std::int64_t from, const Batch& batch, std::int64_t to) {
-  constexpr std::int64_t kPixels = kSide * kSide;
-  const std::uint8_t* const pixels = dataset.images.data<std::uint8_t>() + from * kPixels;
-  float* const image = batch.images.data<float>() + to * kPixels;
-  for (std::int64_t i = 0; i < kPixels; ++i) image[i] = static_cast<float>(pixels[i]) / 255.0F;
+  const std::int64_t count = dataset.pixels();
+  const std::uint8_t* const pixels = dataset.images.data<std::uint8_t>() + from * count;
+  std::transform(pixels, pixels + count, batch.images.data<float>() + to * count, scaled);
   batch.labels.data<std::int32_t>()[to] = dataset.labels.data<std::uint8_t>()[from];
+}
+
+// How one image is changed.
+struct Change {
+  std::int64_t down = 0, right = 0;
+  bool mirrored = false;
+};
+
+Change draw_change(const Augmentation& augmentation, CounterRandom random) {
+  const auto shift = [&] {
+    return static_cast<std::int64_t>(
+               random.below(static_cast<std::uint64_t>(2 * augmentation.most_shift + 1))) -
+           augmentation.most_shift;
+  };
+  Change change;
+  change.down = shift();
+  change.right = shift();
+  change.mirrored = augmentation.mirrored && random.below(2) == 1;
+  return change;
+}
+
+// First moved, then mirrored.
+void copy_changed(const Dataset& dataset, std::int64_t from, const Change& change, float* image) {
+  const std::int64_t height = dataset.height(), width = dataset.width();
+  const std::uint8_t* plane = dataset.images.data<std::uint8_t>() + from * dataset.pixels();
+  for (std::int64_t c = 0; c < dataset.channels(); ++c, plane += height * width)
+    for (std::int64_t y = 0; y < height; ++y) {
+      const std::int64_t row = y - change.down;
+      for (std::int64_t x = 0; x < width; ++x) {
+        const std::int64_t col = (change.mirrored ? width - 1 - x : x) - change.right;
+        const bool inside = row >= 0 && row < height && col >= 0 && col < width;
+        *image++ = inside ? scaled(plane[row * width + col]) : 0.0F;
+      }
+    }
 }
 
 }  // namespace
@@ -88,7 +122,10 @@ Batches::Batches(Dataset dataset, const BatchOptions& options)
         options_.batch_size, shard, samples, dataset_.name, options_.ranks, options_.ranks == 1 ? "" : "s",
         shard);
   steps_per_epoch_ = samples / global_batch_size();
-  images_shape_ = images_shape(options_.batch_size, options_.layout);
+  if (options_.augmentation.most_shift < 0)
+    throw InvalidArgumentError("images shifted by at most {} pixels; it must be at least 0",
+                               options_.augmentation.most_shift);
+  images_shape_ = images_shape(dataset_, options_.batch_size, options_.layout);
   labels_shape_ = Shape{options_.batch_size};
   position_.global_batch_size = global_batch_size();
 }
@@ -101,8 +138,16 @@ void Batches::next(Batch& batch) {
     order_epoch_ = position_.epoch;
   }
   const auto first = position_.batch * global_batch_size() + options_.rank * options_.batch_size;
-  for (std::int64_t i = 0; i < options_.batch_size; ++i)
-    copy_sample(dataset_, order_[static_cast<std::size_t>(first + i)], batch, i);
+  const Augmentation& augmentation = options_.augmentation;
+  for (std::int64_t i = 0; i < options_.batch_size; ++i) {
+    const std::int64_t sample = order_[static_cast<std::size_t>(first + i)];
+    copy_sample(dataset_, sample, batch, i);
+    if (augmentation.most_shift == 0 && !augmentation.mirrored) continue;
+    const auto drawn = static_cast<std::uint64_t>(position_.epoch * dataset_.size() + sample);
+    const CounterRandom random(options_.seed, RandomPurpose::image_changes, drawn);
+    copy_changed(dataset_, sample, draw_change(augmentation, random),
+                 batch.images.data<float>() + i * dataset_.pixels());
+  }
   if (++position_.batch == steps_per_epoch_) {
     ++position_.epoch;
     position_.batch = 0;
@@ -135,7 +180,7 @@ EvaluationBatches::EvaluationBatches(Dataset dataset, const BatchOptions& option
 bool EvaluationBatches::next(Batch& batch) {
   const auto samples = std::min(options_.batch_size, end_ - next_);
   if (samples <= 0) return false;
-  reserve(batch.images, DType::f32, images_shape(samples, options_.layout));
+  reserve(batch.images, DType::f32, images_shape(dataset_, samples, options_.layout));
   reserve(batch.labels, DType::i32, {samples});
   for (std::int64_t i = 0; i < samples; ++i) copy_sample(dataset_, next_ + i, batch, i);
   next_ += samples;

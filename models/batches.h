@@ -13,11 +13,11 @@ namespace kolo::models {
 
 /// What a training step is fed with.
 struct Batch {
-  Tensor images;  // f32 [B,1,28,28] or [B,784], pixels ÷ 255
+  Tensor images;  // f32 [B,C,H,W] or [B,C·H·W], pixels ÷ 255
   Tensor labels;  // i32 [B]
 };
 
-enum class ImageLayout { chw /* [B,1,28,28] */, flat /* [B,784] */ };
+enum class ImageLayout { chw /* [B,C,H,W] */, flat /* [B,C·H·W] */ };
 
 /// The batch that comes next. With another global batch size the same position means the same samples taken.
 struct BatchPosition {
@@ -46,12 +46,19 @@ class BatchSource {
   virtual void seek(const BatchPosition& position) = 0;
 };
 
+/// Random changes of training images, drawn anew for each epoch: they depend on seed, epoch and sample alone.
+struct Augmentation {
+  std::int64_t most_shift = 0;  // pixels up, down, left and right; what comes in is 0
+  bool mirrored = false;        // left and right change places in half of the images
+};
+
 struct BatchOptions {
   std::int64_t batch_size = 64;  // samples per rank and step, ≥ 1
   int rank = 0;                  // 0 … ranks − 1
   int ranks = 1;
   std::uint64_t seed = 1;  // of the order of the samples; equal on all ranks
   ImageLayout layout = ImageLayout::chw;
+  Augmentation augmentation = {};  // of Batches
 };
 
 /// One permutation of all samples per (seed, epoch). Global batch b is its b-th run of R·B samples, rank r

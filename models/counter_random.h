@@ -13,7 +13,8 @@ enum class RandomPurpose : std::uint64_t {
   digit_labels = 2,
   digit_shape = 3,
   digit_noise = 4,
-  text_pieces = 5
+  text_pieces = 5,
+  image_changes = 6
 };
 
 /// SplitMix64: the n-th number is a hash of key + n · γ (Steele, Lea, Flood, "Fast splittable pseudorandom

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -83,10 +86,23 @@ Pairs pairs_of(const std::vector<Variable>& weights, const InitialWeights& from)
   return pairs;
 }
 
+// A tensor of the file, or the transpose of one, whose name ends in ".T" then.
+struct Source {
+  std::string tensor;
+  bool transposed = false;
+};
+
+Source source_of(const SafetensorsReader& reader, const std::string& name) {
+  const bool is_held = reader.entries().count(name) > 0;
+  if (is_held || !name.ends_with(".T")) return {name};
+  return {name.substr(0, name.size() - 2), true};
+}
+
 void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::string& file) {
   std::vector<std::string> missing, held;
   for (const auto& [weight, name] : pairs)
-    if (reader.entries().count(name) == 0 && (missing.empty() || missing.back() != name))
+    if (reader.entries().count(source_of(reader, name).tensor) == 0 &&
+        (missing.empty() || missing.back() != name))
       missing.push_back(name);
   for (const auto& [name, entry] : reader.entries()) held.push_back(name);
   if (!missing.empty())
@@ -95,12 +111,31 @@ void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::
         "called otherwise",
         file, listed(missing), held.empty() ? "nothing" : listed(held));
   for (const auto& [weight, name] : pairs) {
-    const SafetensorsEntry& entry = reader.entries().at(name);
+    const Source source = source_of(reader, name);
+    const SafetensorsEntry& entry = reader.entries().at(source.tensor);
     const VariableSlice held = detail::in_file(weight);
-    if (entry.dtype != weight.dtype() || entry.shape != held.shape)
+    if (source.transposed && entry.shape.rank() != 2)
+      throw InvalidArgumentError(
+          "initial weights: \"{}\" asks for the transpose of \"{}\", which is {} in {}; only a matrix has "
+          "one",
+          name, source.tensor, entry.shape, file);
+    const Shape shape = source.transposed ? Shape{entry.shape.dim(1), entry.shape.dim(0)} : entry.shape;
+    if (entry.dtype != weight.dtype() || shape != held.shape)
       throw InvalidArgumentError("initial weights: \"{}\" is {} {} in {}; variable \"{}\" is {} {}", name,
-                                 entry.dtype, entry.shape, file, held.whole, weight.dtype(), held.shape);
+                                 entry.dtype, shape, file, held.whole, weight.dtype(), held.shape);
   }
+}
+
+// `into` is the transpose of the matrix `from`.
+void transpose(const Tensor& from, const Tensor& into) {
+  const std::int64_t rows = from.shape().dim(0), cols = from.shape().dim(1);
+  const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
+  const std::byte* const source = from.raw();
+  std::byte* const target = into.raw();
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < cols; ++c)
+      std::memcpy(target + (c * rows + r) * size, source + (r * cols + c) * size,
+                  static_cast<std::size_t>(size));
 }
 
 }  // namespace
@@ -112,13 +147,18 @@ void load_initial_weights(Session& session, const InitialWeights& from) {
   SafetensorsReader reader(file);
   const Pairs pairs = pairs_of(weights, from);
   check_fits(reader, pairs, file);
-  detail::WholeReader wholes([&](const auto& name, const Tensor& into) { reader.read(name, into); });
+  const auto read = [&](const std::string& name, const Tensor& into) {
+    const Source source = source_of(reader, name);
+    if (source.transposed) transpose(reader.read(source.tensor), into);
+    else reader.read(source.tensor, into);
+  };
+  detail::WholeReader wholes(read);
   std::vector<Variable> targets;
   for (const auto& [weight, name] : pairs) targets.push_back(weight);
   detail::write_values(session, targets, [&](std::size_t i, const Tensor& into) {
     const auto& [weight, name] = pairs[i];
     if (const auto slice = variable_slice(weight)) wholes.read(name, *slice, into);
-    else reader.read(name, into);
+    else read(name, into);
   });
   log_info("{} of {} weights were read from {}", pairs.size(), weights.size(), file);
 }

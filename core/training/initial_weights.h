@@ -14,8 +14,8 @@ struct InitialWeights {
   /// A folder of checkpoints (the newest intact one is taken), a checkpoint `…/model.ckpt-200`, or any
   /// safetensors file; "": the variables' own initialisers.
   std::string path = {};
-  /// By variable, the name of its tensor in the file where that is another one; "": none, the variable keeps
-  /// what its initialiser gave it.
+  /// By variable, its tensor's name in the file where that is another one: "fc.weight", "fc.weight.T" for the
+  /// transpose of that matrix; "": none, the variable keeps what its initialiser gave it.
   std::map<std::string, std::string> names = {};
 };
 

@@ -135,6 +135,17 @@ void Progress::validated(std::int64_t global_step, double test_accuracy, std::in
   std::fflush(stdout);
 }
 
+void Progress::profiled(std::int64_t global_step, const Profile& profile) {
+  if (!options_.prints) return;
+  Json json = row("profile", global_step);
+  json.update(to_json(profile));
+  write_json(json);
+  if (options_.json) return;
+  end_line();
+  fmt::print("{}", to_text(profile));
+  std::fflush(stdout);
+}
+
 void Progress::done(const TrainResult& result) {
   if (!options_.prints) return;
   const bool made_steps = result.global_step > first_step_;

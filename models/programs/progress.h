@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/models/programs/step_profile.h>
+
 namespace kolo::models {
 
 struct ProgressOptions {
@@ -52,6 +54,7 @@ class Progress {
   void step(std::int64_t global_step, double own_loss, double learning_rate,
             std::optional<double> own_share = {});
   void validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples);
+  void profiled(std::int64_t global_step, const Profile& profile);
   /// The clock stops: after the last step, before saving and evaluation.
   void stop(std::int64_t global_step) { final_rate_ = samples_per_second(global_step); }
   void done(const TrainResult& result);

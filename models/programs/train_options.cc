@@ -39,8 +39,10 @@ po::options_description described_options() {
   all.add_options()("model", text()->value_name("NAME"),
                     fmt::format("what to train: {}", joined(registered_models())).c_str())(
       "data", text()->value_name("DIR"),
-      "folder with the four IDX files of MNIST, plain or .gz; \"generated\" draws digits "
-      "(default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "folder with the four IDX files of MNIST, plain or .gz, or with the binary version of CIFAR-10; "
+      "\"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "augment", po::bool_switch(),
+      "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
       "optimizer", text()->value_name("NAME"),
       fmt::format("{} (default adam)", joined(registered_optimizers())).c_str())(
       "learning-rate", text()->value_name("X"), default_rates().c_str())(
@@ -68,8 +70,8 @@ po::options_description described_options() {
       "where there is no checkpoint yet: take the first weights, and nothing else, from a folder of "
       "checkpoints, a checkpoint .../model.ckpt-N or a safetensors file")(
       "init-names", text()->value_name("FILE"),
-      "JSON object for --init-from: the tensor's name for each variable that is called otherwise there; \"\" "
-      "for one that begins anew")(
+      "JSON object for --init-from: the tensor's name for each variable that is called otherwise there, with "
+      ".T behind it for a matrix's transpose; \"\" for one that begins anew")(
       "keep-going", po::bool_switch(),
       "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
       "keep", text()->value_name("N"), "the newest N checkpoints, 0: all of them (default 5)")(
@@ -84,6 +86,9 @@ po::options_description described_options() {
       "log-dir", text()->value_name("DIR"), "write metrics.jsonl there: the lines that --json prints")(
       "trace", text()->value_name("FILE"),
       "write a Chrome/Perfetto trace of this run's third step (its last, if it has fewer)")(
+      "profile", text()->value_name("N"),
+      "measure N steps from this run's third on, and print which ops and layers their time goes to, and the "
+      "three nodes furthest from what the processor can do")(
       "evaluate", po::bool_switch(),
       "no training: restore the model from --checkpoint-dir and evaluate the test samples")(
       "json", po::bool_switch(), "one JSON object a line on stdout")("help", po::bool_switch(), "this text")(
@@ -178,6 +183,7 @@ TrainOptions read_values(const po::variables_map& values) {
   TrainOptions options;
   if (const auto text = given(values, "model")) options.model = *text;
   options.data = given(values, "data");
+  options.augment = values["augment"].as<bool>();
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;
   options.learning_rate = positive(values, "learning-rate");
   if (const auto momentum = fraction(values, "momentum")) options.momentum = *momentum;
@@ -210,6 +216,7 @@ TrainOptions read_values(const po::variables_map& values) {
     options.threads = static_cast<int>(count("threads", *text, 1, 4096));
   if (const auto text = given(values, "log-dir")) options.log_dir = *text;
   if (const auto text = given(values, "trace")) options.trace = *text;
+  if (const auto text = given(values, "profile")) options.profile = count("profile", *text, 1, 1 << 20);
   options.evaluate = values["evaluate"].as<bool>();
   options.json = values["json"].as<bool>();
   options.help = values["help"].as<bool>();
@@ -235,9 +242,11 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--init-names needs --init-from, the file whose names it tells");
   if (options.evaluate && !options.init_from.empty())
     throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
-  for (const char* name : {"optimizer", "learning-rate", "momentum", "weight-decay", "schedule", "warmup",
-                           "clip-norm", "backward-passes", "compression", "steps", "epochs", "save-steps",
-                           "keep", "validate-every", "log-steps", "trace", "sharded", "keep-going", "seed"})
+  for (const char* name : {"optimizer",   "learning-rate",  "momentum",   "weight-decay",
+                           "schedule",    "warmup",         "clip-norm",  "backward-passes",
+                           "compression", "steps",          "epochs",     "save-steps",
+                           "keep",        "validate-every", "log-steps",  "trace",
+                           "profile",     "sharded",        "keep-going", "seed"})
     if (options.evaluate && values.count(name) > 0 && !values[name].defaulted())
       throw UsageError(
           fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));

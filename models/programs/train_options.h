@@ -27,6 +27,7 @@ struct CompressionChoice {
 struct TrainOptions {
   std::string model;
   std::optional<std::string> data;  // a folder, or "generated"
+  bool augment = false;
   std::string optimizer = "adam";
   std::optional<double> learning_rate;  // set by parse_train_options: without the option the optimizer's own
   double momentum = 0.9;
@@ -50,9 +51,10 @@ struct TrainOptions {
   std::optional<std::int64_t> log_steps;       // steps between two reports; none: by time
   std::int64_t seed = 1;
   DeviceChoice device = DeviceChoice::automatic;
-  int threads = 0;      // 0: OMP_NUM_THREADS, else cores ÷ local ranks
-  std::string log_dir;  // "": no log files
-  std::string trace;    // "": no trace
+  int threads = 0;                      // 0: OMP_NUM_THREADS, else cores ÷ local ranks
+  std::string log_dir;                  // "": no log files
+  std::string trace;                    // "": no trace
+  std::optional<std::int64_t> profile;  // steps to measure
   bool evaluate = false;
   bool json = false;
 

@@ -14,6 +14,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
@@ -28,11 +29,12 @@
 #include <kolo/core/training/saver.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/dataset.h>
-#include <kolo/models/digits.h>
+#include <kolo/models/images.h>
 #include <kolo/models/models.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
+#include <kolo/models/programs/profile_hook.h>
 #include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/trace_hook.h>
 #include <kolo/optimizer/broadcast_hook.h>
@@ -114,6 +116,8 @@ SessionConfig session_config(const TrainOptions& options, const OwnGpu& gpu) {
   return config;
 }
 
+constexpr std::int64_t kMostShift = 4;  // pixels, as is usual on CIFAR-10 (He et al., arXiv:1512.03385, 4.2)
+
 struct Data {
   std::optional<Dataset> train;
   std::optional<Dataset> test;
@@ -122,18 +126,30 @@ struct Data {
 
 Data load_data(const TrainOptions& options, bool training) {
   Data data;
-  data.test = load_digits(options.data, Split::test);
+  data.test = load_images(options.data, Split::test);
   if (!training) {
     if (!data.test) throw NotFoundError("there are no test files to evaluate in the data folder");
     return data;
   }
-  data.train = load_digits(options.data, Split::train);
+  data.train = load_images(options.data, Split::train);
+  // A mirrored digit is none.
+  const Augmentation augmentation = {.most_shift = options.augment ? kMostShift : 0,
+                                     .mirrored = options.augment && data.train->channels() > 1};
   data.batches =
       std::make_unique<Batches>(*data.train, BatchOptions{.batch_size = options.batch_size,
                                                           .rank = process().rank,
                                                           .ranks = process().size,
-                                                          .seed = static_cast<std::uint64_t>(options.seed)});
+                                                          .seed = static_cast<std::uint64_t>(options.seed),
+                                                          .augmentation = augmentation});
+  if (process().rank == 0)
+    log_info("data: {}, {} images of {} channel{}, {} x {}, and {} for testing", data.train->name,
+             data.train->size(), data.train->channels(), data.train->channels() == 1 ? "" : "s",
+             data.train->height(), data.train->width(), data.test ? data.test->size() : 0);
   return data;
+}
+
+Output images_like(const Scope& s, const Dataset& data) {
+  return placeholder(s.named("images"), DType::f32, {-1, data.channels(), data.height(), data.width()});
 }
 
 struct TrainingGraph {
@@ -144,10 +160,10 @@ struct TrainingGraph {
   CorrectCount correct;
 };
 
-void build(TrainingGraph& net, const TrainOptions& options, std::int64_t last_step) {
+void build(TrainingGraph& net, const TrainOptions& options, const Dataset& data, std::int64_t last_step) {
   net.graph.set_seed(options.seed);
   Scope s(net.graph);
-  net.images = placeholder(s.named("images"), DType::f32, {-1, 1, 28, 28});
+  net.images = images_like(s, data);
   net.labels = placeholder(s.named("labels"), DType::i32, {-1});
   const Output logits = find_model(options.model).build(s, net.images);
   net.loss = softmax_cross_entropy(s, logits, net.labels);
@@ -221,20 +237,24 @@ void train(const TrainOptions& options) {
                      .log_steps = options.log_steps});
 
   TrainingGraph net;
-  shared_errors([&] { build(net, options, last_step); });
+  shared_errors([&] { build(net, options, *data.train, last_step); });
   TrainResult result;
   MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
   session_settings.initial_weights = first_weights;
+  std::optional<MonitoredTrainingSession> open_session;
   if (!options.keep_going) session_settings.hooks.push_back(std::make_shared<NanTensorHook>(net.loss));
   if (!options.trace.empty() && process().rank == 0)
     session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));
+  if (options.profile && process().rank == 0)
+    session_settings.hooks.push_back(std::make_shared<ProfileHook>(
+        *options.profile,
+        [&](const Profile& profile) { progress.profiled(open_session->global_step(), profile); }));
   const auto evaluation = std::make_shared<EvaluationHook>(net.correct, data.test, options.batch_size);
   session_settings.hooks.push_back(evaluation);
 
   std::shared_ptr<CommunicationShareHook> communication;
-  std::optional<MonitoredTrainingSession> open_session;
   if (!options.log_dir.empty() && process().size > 1) {
     communication = std::make_shared<CommunicationShareHook>(
         [&] { return progress.is_due(open_session->global_step() + 1); });
@@ -293,7 +313,7 @@ void evaluate(const TrainOptions& options) {
   });
   Graph graph;
   Scope s(graph);
-  const Output images = placeholder(s.named("images"), DType::f32, {-1, 1, 28, 28});
+  const Output images = images_like(s, *data.test);
   const Output labels = placeholder(s.named("labels"), DType::i32, {-1});
   const Output logits = inference_form(s, find_model(options.model).build(s, images));
   const CorrectCount correct(s, logits, images, labels);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -115,6 +116,74 @@ TEST(Batches, ScalePixelsToOneAndKeepLabels) {
   EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(7));
   Batches(dataset, {.batch_size = 1, .layout = ImageLayout::flat}).next(batch);
   EXPECT_EQ(batch.images.shape(), (Shape{1, 784}));
+}
+
+// Image i is all 0 but for its first row, whose pixels are 1, 2, 3, … times 10.
+Dataset striped_dataset(std::int64_t samples) {
+  Dataset dataset{Tensor::zeros(DType::u8, {samples, 3, 4, 6}), Tensor::zeros(DType::u8, {samples}),
+                  "stripes"};
+  for (std::int64_t plane = 0; plane < samples * 3; ++plane)
+    for (std::int64_t x = 0; x < 6; ++x)
+      dataset.images.data<std::uint8_t>()[plane * 24 + x] = static_cast<std::uint8_t>(10 * (x + 1));
+  return dataset;
+}
+
+// The row that is not 0, in whole pixels, or nothing: that of channel `c` of a batch of one image.
+std::vector<int> stripe_of(const Batch& batch, std::int64_t c) {
+  const auto pixels = batch.images.span<float>().subspan(static_cast<std::size_t>(c * 24), 24);
+  for (std::size_t row = 0; row < 4; ++row) {
+    std::vector<int> found;
+    for (std::size_t x = 0; x < 6; ++x)
+      found.push_back(static_cast<int>(std::lround(pixels[row * 6 + x] * 255)));
+    if (std::any_of(found.begin(), found.end(), [](int pixel) { return pixel > 0; })) return found;
+  }
+  return {};
+}
+
+TEST(Batches, KeepTheShapeOfImagesInColour) {
+  Batch batch;
+  Batches(striped_dataset(2), {.batch_size = 2}).next(batch);
+  EXPECT_EQ(batch.images.shape(), (Shape{2, 3, 4, 6}));
+  EXPECT_THAT(stripe_of(batch, 2), ElementsAre(10, 20, 30, 40, 50, 60));
+}
+
+TEST(Batches, MirrorHalfOfTheImages) {
+  Batches batches(striped_dataset(1), {.batch_size = 1, .augmentation = {.mirrored = true}});
+  Batch batch;
+  int mirrored = 0;
+  for (int epoch = 0; epoch < 200; ++epoch) {
+    batches.next(batch);
+    if (stripe_of(batch, 1) == std::vector<int>{60, 50, 40, 30, 20, 10}) ++mirrored;
+    else EXPECT_THAT(stripe_of(batch, 1), ElementsAre(10, 20, 30, 40, 50, 60));
+  }
+  EXPECT_NEAR(mirrored, 100, 36);  // five standard deviations of 7.1
+}
+
+TEST(Batches, ShiftAllChannelsOfAnImageAlikeAndFillWithZeros) {
+  Batches batches(striped_dataset(1), {.batch_size = 1, .augmentation = {.most_shift = 1}});
+  Batch batch;
+  std::set<std::vector<int>> seen;
+  for (int epoch = 0; epoch < 200; ++epoch) {
+    batches.next(batch);
+    EXPECT_EQ(stripe_of(batch, 0), stripe_of(batch, 2));
+    seen.insert(stripe_of(batch, 0));
+  }
+  EXPECT_THAT(seen, testing::UnorderedElementsAre(IsEmpty(), ElementsAre(10, 20, 30, 40, 50, 60),
+                                                  ElementsAre(0, 10, 20, 30, 40, 50),
+                                                  ElementsAre(20, 30, 40, 50, 60, 0)));
+}
+
+TEST(Batches, ChangeImagesAlikeOnAnyNumberOfRanksAndAfterResuming) {
+  const Dataset dataset = striped_dataset(12);
+  const Augmentation all = {.most_shift = 2, .mirrored = true};
+  Batches alone(dataset, {.batch_size = 4, .augmentation = all});
+  Batches second(dataset, {.batch_size = 2, .rank = 1, .ranks = 2, .augmentation = all});
+  Batch whole, half;
+  for (int i = 0; i < 4; ++i) alone.next(whole);
+  second.seek({.epoch = 1, .batch = 0, .global_batch_size = 4});
+  second.next(half);
+  const auto pixels = whole.images.span<float>();
+  EXPECT_THAT(half.images.span<float>(), testing::ElementsAreArray(pixels.subspan(pixels.size() / 2)));
 }
 
 TEST(Batches, FillTensorsAnewUnlessTheyAreShared) {

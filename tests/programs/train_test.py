@@ -102,6 +102,32 @@ class Trace(ProgramTest):
         backward_end = max(e["ts"] + e["dur"] for e in events if "_grad/" in e["name"] and e["cat"] != "reduce")
         self.assertLess(reductions[0]["ts"], backward_end)
 
+    def test_trains_on_cifar10_and_says_what_it_found(self):
+        for name, images in (("data_batch_1", 24), ("data_batch_2", 8), ("test_batch", 5)):
+            (self.folder / f"{name}.bin").write_bytes(b"".join(bytes([i % 10]) + bytes([i]) * 3072 for i in range(images)))
+        arguments = ("kolo-train", "--model", "resnet20", "--data", self.folder, "--batch-size", 8, "--json", "--threads", 1)
+        result = self.assert_ok(run(*arguments, "--steps", 2, "--augment", "--checkpoint-dir", self.folder / "ck", ranks=2))
+        self.assertEqual(result.done["data"], "CIFAR-10")
+        self.assertIn("data: CIFAR-10, 32 images of 3 channels, 32 x 32, and 5 for testing", result.err)
+        again = self.assert_ok(run(*arguments, "--evaluate", "--checkpoint-dir", self.folder / "ck"))
+        self.assertEqual(again.done["test_accuracy"], result.done["test_accuracy"])
+        self.assert_one_line(run("kolo-train", "--model", "lenet", *arguments[3:], "--steps", 1), 1, "[?,3,32,32]")
+
+    def test_profile_names_ops_layers_and_what_is_furthest_from_its_bound(self):
+        result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 6, "--profile", 3, "--threads", 1))
+        profile, = (e for e in result.events if e["event"] == "profile")
+        self.assertEqual((profile["steps"], profile["global_step"]), (3, 5), "from the third step on")
+        self.assertIn("fc2", [row["name"] for row in profile["layers"]])
+        products, = (row for row in profile["ops"] if row["name"] == "MatMul")
+        self.assertGreater(products["GFLOPs"], 0)
+        self.assertLess(sum(row["share"] for row in profile["ops"]), 1.2)
+        self.assertEqual(len(profile["furthest"]), 3)
+
+    def test_profile_of_fewer_steps_is_told_at_the_end(self):
+        result = self.assert_ok(run("kolo-train", "--model", "mlp", "--data", "generated", "--steps", 4, "--profile", 50, ranks=2))
+        self.assertIn("(median of 2)", result.out)
+        self.assertIn("by layer", result.out)
+
     def test_traces_the_last_step_where_there_are_fewer_than_three(self):
         trace = self.folder / "trace.json"
         self.assert_ok(run("kolo-train", *SMALL, "--steps", 1, "--trace", trace))

@@ -76,6 +76,30 @@ TEST_F(InitialWeightsTest, LeaveAVariableItsInitialiserWhereTheMapSaysSo) {
               ElementsAre(10, 20));
 }
 
+TEST_F(InitialWeightsTest, AreTheTransposeOfAMatrixWhereTheNameSaysSo) {
+  const Variable matrix(model_.s.named("matrix"), zeros(model_.s, DType::f32, {2, 3}));
+  write_file(folder_ / "other.safetensors", {{"w", Tensor::of<float>({2}, {5, 6})},
+                                             {"fc.weight", Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6})}});
+  MonitoredTrainingSession sess(model_.graph, {.initial_weights = {.path = folder_ / "other.safetensors",
+                                                                   .names = {{"matrix", "fc.weight.T"}}}});
+  EXPECT_THAT(sess.run(matrix.read()).span<float>(), ElementsAre(1, 3, 5, 2, 4, 6));
+}
+
+TEST_F(InitialWeightsTest, AreATensorWhoseOwnNameEndsLikeATranspose) {
+  write_file(folder_ / "other.safetensors", {{"w.T", Tensor::of<float>({2}, {5, 6})}});
+  EXPECT_THAT(first_weights({.path = folder_ / "other.safetensors", .names = {{"w", "w.T"}}}),
+              ElementsAre(5, 6));
+}
+
+TEST_F(InitialWeightsTest, RefuseTheTransposeOfWhatIsNoMatrix) {
+  write_file(folder_ / "other.safetensors", {{"x", Tensor::of<float>({2}, {5, 6})}});
+  EXPECT_THAT(
+      [&] {
+        first_weights({.path = folder_ / "other.safetensors", .names = {{"w", "x.T"}}});
+      },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("\"x\""), HasSubstr("only a matrix"))));
+}
+
 TEST_F(InitialWeightsTest, AreNotReadWhereTheTrainingGoesOnFromItsOwnCheckpoint) {
   train_before();
   MonitoredTrainingSession sess(model_.graph,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace kolo::bench {
+namespace kolo::detail {
 
 /// Fused multiply-adds on numbers in registers, `rounds` times as many as hide their latency. Returns the
 /// multiplications and additions that were done; `sink` gets a number that depends on all of them.
@@ -13,4 +13,4 @@ void triad(float* a, const float* b, const float* c, float factor, std::int64_t 
 /// "AVX3", "AVX2", …: Highway's name of the set that both use.
 const char* instruction_set();
 
-}  // namespace kolo::bench
+}  // namespace kolo::detail

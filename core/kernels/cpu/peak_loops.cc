@@ -1,13 +1,13 @@
-#include <bench/peak_loops.h>
+#include <kolo/core/kernels/cpu/peak_loops.h>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/peak_loops.cc"
+#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/peak_loops.cc"
 #include <hwy/foreach_target.h>
 // Must follow foreach_target.h, which includes this file once for each instruction set.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace kolo::bench::HWY_NAMESPACE {
+namespace kolo::detail::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
@@ -45,11 +45,11 @@ void triad_loop(float* a, const float* b, const float* c, float factor, std::int
   for (; i < count; ++i) a[i] = b[i] + factor * c[i];
 }
 
-}  // namespace kolo::bench::HWY_NAMESPACE
+}  // namespace kolo::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace kolo::bench {
+namespace kolo::detail {
 
 HWY_EXPORT(chains);
 HWY_EXPORT(triad_loop);
@@ -63,5 +63,5 @@ const char* instruction_set() {
   return hwy::TargetName(supported & -supported);
 }
 
-}  // namespace kolo::bench
+}  // namespace kolo::detail
 #endif

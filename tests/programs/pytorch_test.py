@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""Weights of a PyTorch program in kolo-train, and kolo's checkpoints in PyTorch. Skipped without Debian's python3-torch."""
+import json
+import struct
+import sys
+import unittest
+
+from programs import ProgramTest, run
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    print("skipped: this Python has no torch (Debian: python3-torch)")
+    sys.exit(77)
+
+TYPES = {torch.float32: "F32"}
+# What a layer of PyTorch's is called there, and in kolo's lenet.
+LAYERS = {"0": "conv1", "3": "conv2", "7": "fc1", "9": "fc2"}
+
+
+def lenet():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 1024), nn.ReLU(), nn.Linear(1024, 10))
+
+
+def names_of(net):
+    """kolo's variable → PyTorch's tensor, transposed where PyTorch keeps a matrix the other way round."""
+    names = {}
+    for theirs, ours in LAYERS.items():
+        names[f"{ours}/w"] = f"{theirs}.weight" + (".T" if net.state_dict()[f"{theirs}.weight"].dim() == 2 else "")
+        names[f"{ours}/b"] = f"{theirs}.bias"
+    return names
+
+
+def save(path, tensors):
+    """As the safetensors package for Python does, which Debian has not."""
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        piece = tensor.detach().contiguous().numpy().tobytes()
+        header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(piece)]}
+        data += piece
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def load(path):
+    data = path.read_bytes()
+    length, = struct.unpack("<Q", data[:8])
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + length]).items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            tensors[name] = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32).reshape(entry["shape"])
+    return tensors
+
+
+class PyTorch(ProgramTest):
+    def train(self, folder, steps, *options):
+        return self.assert_ok(run("kolo-train", "--model", "lenet", "--data", "generated", "--optimizer", "sgd", "--threads", 1, "--steps", steps,
+                                  "--json", "--log-steps", 1, "--checkpoint-dir", folder, *options))
+
+    def begin_with(self, net):
+        save(self.folder / "net.safetensors", net.state_dict())
+        (self.folder / "names.json").write_text(json.dumps(names_of(net)))
+        return "--init-from", self.folder / "net.safetensors", "--init-names", self.folder / "names.json"
+
+    def test_a_state_dict_begins_a_training_and_its_checkpoint_goes_back(self):
+        net = lenet()
+        # So small a rate leaves the weights where they are.
+        self.train(self.folder / "ck", 1, *self.begin_with(net), "--learning-rate", 1e-30)
+        held = load(self.folder / "ck" / "model.ckpt-1.safetensors")
+        for ours, theirs in names_of(net).items():
+            tensor = net.state_dict()[theirs.removesuffix(".T")]
+            self.assertTrue(torch.equal(held[ours], tensor.T if theirs.endswith(".T") else tensor), ours)
+
+    def test_a_checkpoint_that_went_through_pytorch_trains_on_as_if_it_had_not(self):
+        self.train(self.folder / "ck", 30)
+        trained = load(self.folder / "ck" / "model.ckpt-30.safetensors")
+        net = lenet()
+        net.load_state_dict({theirs.removesuffix(".T"): trained[ours].T if theirs.endswith(".T") else trained[ours]
+                             for ours, theirs in names_of(net).items()})
+        there_and_back = self.train(self.folder / "back", 1, *self.begin_with(net), "--seed", 3)
+        at_home = self.train(self.folder / "home", 1, "--init-from", self.folder / "ck", "--seed", 3)
+        self.assertEqual(there_and_back.events[0]["loss"], at_home.events[0]["loss"])
+
+
+if __name__ == "__main__":
+    unittest.main()
