@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/cluster/rpc/channel.h>
 
 #include "tests/core/cluster/garbage.h"
 #include "tests/core/cluster/server_process.h"
@@ -60,10 +61,6 @@ class Stranger {
     std::mt19937 random(47);
     noise_.resize(1 << 20);
     for (char& byte : noise_) byte = static_cast<char>(random());
-    kolo::cluster::RunStepRequestDef step;
-    step.set_session(std::string(32, 'a'));
-    step.set_feeds(1);
-    feeds_ = step.SerializeAsString();
     huge_.set_dtype(static_cast<std::uint32_t>(DType::f32));
     huge_.add_dims(std::int64_t{1} << 60);
     huge_.set_bytes(std::uint64_t{1} << 62);
@@ -83,9 +80,16 @@ class Stranger {
     send_raw(address, noise_);
     send_raw(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     send_raw(address, std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").substr(0, 10));
-    expect_refused(address, "RunStep", {feeds_, payload(huge_)}, grpc::StatusCode::RESOURCE_EXHAUSTED);
-    expect_refused(address, "RunStep", {feeds_, payload(negative_, std::string(16, '\0'))},
+    detail::RemoteMaster master(detail::make_channel(address, {.name = "stranger"}));
+    const detail::Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const std::string session = master.create_session({}, {}, soon, {}).handle;
+    expect_refused(address, "RunStep", {feed_of(session), payload(huge_)},
+                   grpc::StatusCode::RESOURCE_EXHAUSTED);
+    expect_refused(address, "RunStep", {feed_of(session), payload(negative_, std::string(16, '\0'))},
                    grpc::StatusCode::INVALID_ARGUMENT);
+    expect_refused(address, "RunStep", {feed_of(std::string(32, 'a')), payload(huge_)},
+                   grpc::StatusCode::ABORTED);
+    master.close_session(session, soon);
     expect_refused(address, "CreateSession", {"", payload(graph_)}, grpc::StatusCode::RESOURCE_EXHAUSTED);
     expect_refused(address, "RunStep", {deep_}, grpc::StatusCode::INVALID_ARGUMENT);
   }
@@ -106,6 +110,12 @@ class Stranger {
   }
 
  private:
+  static std::string feed_of(const std::string& session) {
+    kolo::cluster::RunStepRequestDef step;
+    step.set_session(session);
+    step.set_feeds(1);
+    return step.SerializeAsString();
+  }
   static void expect_refused(const std::string& address, const std::string& method,
                              const std::vector<std::string>& messages, grpc::StatusCode code) {
     const grpc::Status status = call_raw(address, method, messages);
@@ -113,7 +123,7 @@ class Stranger {
   }
 
   const std::string nodes_ = graph_of(kTooManyNodes);
-  std::string noise_, feeds_, deep_;
+  std::string noise_, deep_;
   Header huge_, negative_, graph_, lying_;
 };
 
