@@ -89,6 +89,8 @@ def measure(kind):
         told = err.when(pattern, time.monotonic() + 30)
         assert told, f"{kind}: no line like {pattern}\n{out.text()}{err.text()}"
         if not external:
+            # Its line comes another way than the one on stderr, and may come later.
+            assert out.when(" fault ", time.monotonic() + 10), f"{kind}: no rank says when\n{out.text()}{err.text()}"
             fault = max(float(line.split()[-1]) for _, line in out.lines if " fault " in line)
         try:
             job.wait(timeout=30)
