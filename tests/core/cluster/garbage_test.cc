@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -80,16 +81,13 @@ class Stranger {
     send_raw(address, noise_);
     send_raw(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     send_raw(address, std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").substr(0, 10));
-    detail::RemoteMaster master(detail::make_channel(address, {.name = "stranger"}));
-    const detail::Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    const std::string session = master.create_session({}, {}, soon, {}).handle;
+    const std::string session = session_on(address);
     expect_refused(address, "RunStep", {feed_of(session), payload(huge_)},
                    grpc::StatusCode::RESOURCE_EXHAUSTED);
     expect_refused(address, "RunStep", {feed_of(session), payload(negative_, std::string(16, '\0'))},
                    grpc::StatusCode::INVALID_ARGUMENT);
     expect_refused(address, "RunStep", {feed_of(std::string(32, 'a')), payload(huge_)},
                    grpc::StatusCode::ABORTED);
-    master.close_session(session, soon);
     expect_refused(address, "CreateSession", {"", payload(graph_)}, grpc::StatusCode::RESOURCE_EXHAUSTED);
     expect_refused(address, "RunStep", {deep_}, grpc::StatusCode::INVALID_ARGUMENT);
   }
@@ -110,6 +108,15 @@ class Stranger {
   }
 
  private:
+  /// One that it has made there.
+  const std::string& session_on(const std::string& address) {
+    std::string& handle = sessions_[address];
+    if (handle.empty())
+      handle = detail::RemoteMaster(detail::make_channel(address, {.name = "stranger"}))
+                   .create_session({}, {}, std::chrono::steady_clock::now() + std::chrono::seconds(30), {})
+                   .handle;
+    return handle;
+  }
   static std::string feed_of(const std::string& session) {
     kolo::cluster::RunStepRequestDef step;
     step.set_session(session);
@@ -125,6 +132,7 @@ class Stranger {
   const std::string nodes_ = graph_of(kTooManyNodes);
   std::string noise_, deep_;
   Header huge_, negative_, graph_, lying_;
+  std::map<std::string, std::string> sessions_;  // by address
 };
 
 class BesideGarbage : public ServersTest {
