@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include <kolo/core/cluster/waits.h>
+
 namespace kolo::detail {
 
 LostMasters::LostMasters(std::chrono::milliseconds patience, Hooks hooks)
@@ -27,10 +29,7 @@ void LostMasters::hear(const TaskProcess& watcher, WatcherEvent event) {
 }
 
 void LostMasters::collect(const std::stop_token& stop) {
-  const std::stop_callback wake(stop, [this] {
-    MutexLock lock(mutex_);
-    changed_.notify_all();
-  });
+  const WakeOnStop wake(stop, mutex_, changed_);
   while (true) {
     std::vector<TaskProcess> connected;
     std::vector<std::pair<TaskProcess, std::chrono::seconds>> due;

@@ -19,6 +19,7 @@
 #include <kolo/core/cluster/rpc/grpc_peers.h>
 #include <kolo/core/cluster/rpc/rpc_server.h>
 #include <kolo/core/cluster/task_address.h>
+#include <kolo/core/cluster/waits.h>
 #include <kolo/core/cluster/worker/local_worker.h>
 
 namespace kolo {
@@ -229,10 +230,7 @@ class Server::Impl {
   }
 
   void end_with_workers(const std::stop_token& stop_requested) KOLO_EXCLUDES(mutex_) {
-    const std::stop_callback wake(stop_requested, [this] {
-      MutexLock lock(mutex_);
-      changed_.notify_all();
-    });
+    const detail::WakeOnStop wake(stop_requested, mutex_, changed_);
     {
       MutexLock lock(mutex_);
       while (!running_workers_.empty() && state_ != State::stopped && !stop_requested.stop_requested())

@@ -1,4 +1,4 @@
-// Waits of a run for other runs of its process, which may take as long as tasks that are slow or gone.
+// Waits for others of this process that end when a stop is asked for, too.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace kolo::detail {
 
-/// Wakes those who wait in wait_for_change() when a stop is asked for. Made and destroyed without the lock.
+/// Wakes those who wait for `changed` when a stop is asked for. Made and destroyed without the lock.
 class WakeOnStop {
  public:
   WakeOnStop(const std::stop_token& stop, Mutex& mutex, CondVar& changed)
@@ -28,6 +28,7 @@ class WakeOnStop {
   const std::stop_callback<Wake> on_stop_;
 };
 
+/// Of a run, for another one, which may take as long as a task that is slow or gone: with a WakeOnStop.
 /// Throws DeadlineExceededError `Timed out waiting for notification`, and CancelledError where a stop is
 /// asked for.
 inline void wait_for_change(CondVar& changed, Mutex& mutex, Deadline deadline, const std::stop_token& stop)
