@@ -57,7 +57,8 @@ TEST(RpcWorker, CarriesASessionsConfigWhole) {
   config.device_count = {{"CPU", 3}};
   config.virtual_gpus = {{.total_bytes = 5, .transfer_latency = std::chrono::microseconds(6)}};
   config.device_filters = {"/job:ps"};
-  config.graph_options = {.optimizer_level = OptimizerLevel::l0, .disabled_passes = {"fold"}};
+  config.graph_options = {
+      .optimizer_level = OptimizerLevel::l0, .disabled_passes = {"fold"}, .precision = Precision::bf16};
   config.cluster_def = {{"ps", {{7, "x:70"}}}, {"idle", {}}};
   config.isolate_session_state = true;
   task.remote_worker()->create_session(session_request(config), soon());
@@ -72,6 +73,7 @@ TEST(RpcWorker, CarriesASessionsConfigWhole) {
   EXPECT_EQ(came.device_filters, config.device_filters);
   EXPECT_EQ(came.graph_options.optimizer_level, OptimizerLevel::l0);
   EXPECT_EQ(came.graph_options.disabled_passes, config.graph_options.disabled_passes);
+  EXPECT_EQ(came.graph_options.precision, Precision::bf16);
   EXPECT_EQ(came.cluster_def, config.cluster_def);
   EXPECT_TRUE(came.isolate_session_state);
 }
