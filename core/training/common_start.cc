@@ -12,8 +12,9 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/session_variables.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/core/training/cluster_start.h>
+#include <kolo/core/training/global_step.h>
 #include <kolo/core/training/rank_state_internal.h>
 #include <kolo/core/training/string_tensors.h>
 
@@ -114,6 +115,20 @@ std::optional<std::string> checkpoint_to_restore(const MonitoredTrainingSessionO
   auto newest = newest_intact_checkpoint(options.checkpoint_dir, names);
   saver->recover_last_checkpoints(paths_oldest_first(options.checkpoint_dir, names));
   return newest;
+}
+
+// One warning where initialising the graph's variables makes those of a training that others go on with begin
+// anew.
+void warn_of_values(Session& session) {
+  const std::vector<Variable> variables = global_variables(session.graph());
+  const std::vector<bool> initialized = are_initialized(session, variables);
+  const auto there = std::count(initialized.begin(), initialized.end(), true);
+  if (there == 0) return;
+  const Variable step = find_global_step(session.graph());
+  log_warning("initialising {} variables that have values on the parameter servers{}", there,
+              step && is_initialized(session, step)
+                  ? fmt::format(" (global_step {})", read_global_step(session, step))
+                  : "");
 }
 
 void initialize(Session& session, const MonitoredTrainingSessionOptions& options) {
