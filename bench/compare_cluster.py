@@ -6,8 +6,8 @@
 `kolo-bench cluster` and `kolo-grpc-peer` in turns, over loopback, or, with --rate (needs root), between two hosts made of network
 namespaces (tests/hosts/hosts.py) whose links have that rate; then plain TCP stands beside them. A Markdown table: medians over the
 rounds of each run's median, the least time of all runs, and kolo's median over gRPC's of what moves the same bytes (an echo of so many,
-for small values). With --train: the steps of workers on parameter servers, beside `DistributedOptimizer` on as many ranks. With
---exchange (needs --rate): two workers, each on a host of its own, pull all parameters and push as many bytes at once, from one parameter
+for small values). With --train: the steps of workers on parameter servers, beside `DistributedOptimizer` on as many ranks, and what such a
+step would take if it only computed and then moved its bytes by plain gRPC, as many pairs of processes doing so at once. With --exchange (needs --rate): two workers, each on a host of its own, pull all parameters and push as many bytes at once, from one parameter
 server and from two.
 """
 import argparse
@@ -107,32 +107,42 @@ def compare(options):
               f"| {what} | {size:,} | {us[0]:,.0f}, {min_us[0]:,.0f} | {other} | {us[1]:,.0f}, {min_us[1]:,.0f} | {row['ratio']:.2f} | {row['GBps']:.3f} | {row['grpc_GBps']:.3f} |")
 
 
+def plain_us_per_byte(pairs, options):
+    """Pulled and pushed back by plain gRPC, all pairs of processes at once, which share the cores."""
+    peers = [subprocess.Popen([hosts.BIN / "kolo-grpc-peer", "--seconds", str(options.seconds)], stdout=subprocess.PIPE, text=True)
+             for _ in range(pairs)]
+    rows = [row for peer in peers for row in rows_of(peer.communicate(timeout=300)[0])]
+    return sum(statistics.median(row["us"] / row["bytes"] for row in rows if row["what"] == what) for what in ("pull", "push"))
+
+
 def train(options):
     """Medians of a worker's, or rank's, step."""
-    runs, ranks = {}, {}
+    runs, ranks, plain = {}, {}, {}
     for _ in range(options.rounds):
         for what in ("async", "sync"):
             for row in run_here([hosts.BIN / "kolo-bench", "cluster", "--json", "--what", what, "--steps", options.steps]):
                 runs.setdefault((what, row["workers"], row["servers"]), []).append(row)
         for workers in (1, 2, 4):
+            plain.setdefault(workers, []).append(plain_us_per_byte(workers, options))
             words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", workers] if workers > 1 else []
             ranks.setdefault(workers, []).extend(run_here([*words, hosts.BIN / "kolo-bench", "train", "--json", "--models", "lenet",
                                                            "--threads", 1, "--optimizer", "sgd", "--seconds", options.seconds]))
     if not options.json:
-        print("| workers | servers | async ms: median, min | sync ms | computing alone ms | DistributedOptimizer ms | servers' MiB, growth |\n" + "|---" * 7 + "|")
+        print("| workers | servers | async ms: median, min | sync ms | computing alone ms | and plain gRPC ms | DistributedOptimizer ms | servers' MiB, growth |\n" + "|---" * 8 + "|")
     for (what, workers, servers), rows in runs.items():
         if what != "async":
             continue
         side = [rows, runs["sync", workers, servers]]
         us, min_us = zip(*[(statistics.median(r["us"] for r in s) / 1e3, min(r["min_us"] for r in s) / 1e3) for s in side])
         own = statistics.median(r["own_us"] for s in side for r in s) / 1e3
+        moved = own + rows[0]["bytes"] * statistics.median(plain[workers]) / 1e3
         beside = statistics.median(r["ms"] for r in ranks[workers]), min(r["min_ms"] for r in ranks[workers])
         mib = statistics.median(r["server_mib"] for s in side for r in s)
         growth = max(r["growth_mib"] for s in side for r in s)
         row = {"workers": workers, "servers": servers, "async_ms": us[0], "async_min_ms": min_us[0], "sync_ms": us[1], "sync_min_ms": min_us[1],
-               "own_ms": own, "distributed_ms": beside[0], "distributed_min_ms": beside[1], "server_mib": mib, "growth_mib": growth}
+               "own_ms": own, "own_and_plain_ms": moved, "distributed_ms": beside[0], "distributed_min_ms": beside[1], "server_mib": mib, "growth_mib": growth}
         print(json.dumps(row) if options.json else
-              f"| {workers} | {servers} | {us[0]:.1f}, {min_us[0]:.1f} | {us[1]:.1f}, {min_us[1]:.1f} | {own:.1f} | {beside[0]:.1f}, {beside[1]:.1f} | {mib:.0f}, {growth:+.1f} |")
+              f"| {workers} | {servers} | {us[0]:.1f}, {min_us[0]:.1f} | {us[1]:.1f}, {min_us[1]:.1f} | {own:.1f} | {moved:.1f} | {beside[0]:.1f}, {beside[1]:.1f} | {mib:.0f}, {growth:+.1f} |")
 
 
 def exchanged(cluster, servers, options):

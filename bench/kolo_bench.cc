@@ -49,6 +49,7 @@ po::options_description train_options() {
       "--json prints; may be "
       "given more than once")("rounds", text("5", "N"), "with --against: how often each is measured")(
       "optimizer-level", text("1", "L"), "0: steps run node by node, 1: rewritten by the graph passes")(
+      "precision", text("f32", "P"), "f32, or bf16 for matrix products and convolutions on CPUs")(
       "optimizer", text("momentum", "NAME"), "what updates the variables")(
       "layers", po::value<std::string>()->value_name("N"),
       "of gpt and lstm, as kolo-train has them; likewise:")(
@@ -187,6 +188,9 @@ void run_train(const po::variables_map& values) {
   options.seconds = seconds_of(values);
   options.optimizer_level =
       static_cast<int>(count("optimizer-level", values["optimizer-level"].as<std::string>(), 0, 1));
+  const auto precision = precision_named(values["precision"].as<std::string>());
+  if (!precision) throw UsageError("--precision must be f32 or bf16");
+  options.precision = *precision;
   options.optimizer = values["optimizer"].as<std::string>();
   const auto optimizers = registered_optimizers();
   if (std::find(optimizers.begin(), optimizers.end(), options.optimizer) == optimizers.end())

@@ -137,6 +137,7 @@ Training::Training(const std::string& name, const TrainBenchOptions& options) : 
 
   SessionConfig config;
   config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
+  config.graph_options.precision = options.precision;
   if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
   session_.emplace(graph_, MonitoredTrainingSessionOptions{.config = config, .hooks = {overlap_}});
   threads_ = session_->session().intra_op_threads();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/passes/graph_options.h>
 #include <kolo/models/models.h>
 
 namespace kolo::bench {
@@ -18,6 +19,7 @@ struct TrainBenchOptions {
   int threads = 0;          // as kolo-train's --threads
   double seconds = 8;       // for each model and round, after warming up
   int optimizer_level = 1;  // of the graph: 0 or 1
+  Precision precision = Precision::f32;
   std::string optimizer = "momentum";
   bool sharded = false;              // DistributedOptimizerOptions::sharded
   std::vector<std::string> against;  // peers' commands, as run_peer (peer.h) takes them

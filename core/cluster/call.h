@@ -6,14 +6,39 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 
 namespace kolo::detail {
 
-/// Nothing: as long as it takes, and both processes live.
-using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+/// When who waits for another process gives up: at a time, and when a stop is asked for. Without either: as
+/// long as it takes, and both processes live.
+class Deadline {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  Deadline() = default;
+  Deadline(Time time) : time_(time) {}
+  Deadline(std::optional<Time> time, std::stop_token stop) : time_(time), stop_(std::move(stop)) {}
+
+  /// Of the time.
+  explicit operator bool() const { return time_.has_value(); }
+  Time operator*() const { return *time_; }
+  const std::optional<Time>& time() const { return time_; }
+  const std::stop_token& stop() const { return stop_; }
+  /// This time, and another stop.
+  Deadline with(std::stop_token stop) const { return {time_, std::move(stop)}; }
+  /// The same stop, and this time, if there is one, shifted.
+  Deadline shifted(std::chrono::milliseconds by) const;
+  /// The same stop, and this time, or `patience` from now if that is earlier.
+  Deadline at_most(std::chrono::milliseconds patience) const;
+
+ private:
+  std::optional<Time> time_;
+  std::stop_token stop_;
+};
 
 /// A call under way, or over. Destroying it neither cancels nor waits.
 class Call {

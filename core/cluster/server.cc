@@ -133,8 +133,8 @@ class Server::Impl {
             .find = find_options(cluster_.fingerprint()),
             .session_gc = std::chrono::seconds(options_.session_gc_seconds),
             .run_here =
-                [worker = worker_.get()](const detail::RunPartRequest& request, detail::Deadline deadline,
-                                         StepCancellation& cancellation) {
+                [worker = worker_.get()](const detail::RunPartRequest& request,
+                                         const detail::Deadline& deadline, StepCancellation& cancellation) {
                   return worker->run_part_here(request, deadline, cancellation);
                 },
             .caller = [] { return detail::rpc_caller(); }},

@@ -73,6 +73,8 @@ class KernelInit {
   T attr(const std::string& name) const {
     return attrs_.at(name).get<T>();
   }
+  /// Of the mark that a pass may have left beside the schema's attributes.
+  bool is_marked(const std::string& name) const { return attrs_.count(name) > 0; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   DType input_dtype(int i) const { return inputs_.at(i).dtype; }

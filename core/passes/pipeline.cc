@@ -7,6 +7,7 @@
 #include <kolo/core/base/registry.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/device/device_set.h>
+#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/passes/fences.h>
 #include <kolo/core/passes/transfer.h>
@@ -69,6 +70,10 @@ constexpr Entry kPipeline[] = {
     {"place", Kind::always, [](StepGraph& graph, PassContext& context) { context.place(graph); }},
     // From here on it does not matter through which views a node reads a variable.
     {"keep_read_values", Kind::always, [](StepGraph& graph, PassContext&) { keep_read_values(graph); }},
+    {"lower_precision", Kind::always,
+     [](StepGraph& graph, PassContext& context) {
+       lower_precision(graph, context.graph_options().precision);
+     }},
     // Constants show what can be simplified, what is simplified is equal more often, what is left gets an
     // order of elements, and where that is the same it is fused.
     {"fold_constants", Kind::optional, on_threads<fold_constants>},
@@ -144,6 +149,7 @@ std::vector<std::string> graph_pass_names() {
 }
 
 void check_graph_options(const GraphOptions& options) {
+  if (options.precision == Precision::bf16) detail::check_native_bf16();
   const auto names = graph_pass_names();
   for (const std::string& disabled : options.disabled_passes) {
     if (std::find(names.begin(), names.end(), disabled) != names.end()) continue;

@@ -46,12 +46,17 @@ void rewrite_step(StepGraph& graph, PassContext& context);
 /// every effect happens, in the same order, and every fetched value and every variable keeps its bits, but
 /// for `layout`, with which sums are taken in another order. They can be disabled.
 std::vector<std::string> graph_pass_names();
-/// Throws InvalidArgumentError for a disabled pass that there is not.
+/// Throws InvalidArgumentError for a disabled pass that there is not, FailedPreconditionError for a precision
+/// that this CPU has no instructions for.
 void check_graph_options(const GraphOptions& options);
 /// These alone, on a step whose nodes are placed; what nobody needs any more is dropped, and node numbers
 /// change. Time: linear in nodes and edges, but for sorting.
 void run_graph_passes(StepGraph& graph, PassContext& context);
 
+/// Products of f32 on CPUs are marked to be computed in this precision (core/kernels/cpu/onednn.h), before
+/// ranks compare their steps. Throws FailedPreconditionError where the CPU has no instructions for it, and
+/// InvalidArgumentError where such a product lies on another kind of device.
+void lower_precision(StepGraph& graph, Precision precision);
 /// Computes, with the CPU's own kernels, nodes all of whose inputs are constants: they become constants,
 /// under their own names. Left alone: what is stateful, has more than one output, or would take more than 1
 /// MiB; a kernel that throws is left to throw in the step.

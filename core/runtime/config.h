@@ -41,7 +41,7 @@ struct SessionConfig {
   std::vector<std::string> device_filters = {};  // partial names; what matches none is not seen. Empty: all
   bool log_device_placement = false;  // says where each node goes, on stdout and in the log, at its first run
   bool allow_soft_placement = false;  // a node that cannot be where it was asked for goes where it can
-  GraphOptions graph_options = {};    // what may be rewritten of a step; nothing of it changes a result
+  GraphOptions graph_options = {};    // what may be rewritten of a step, and how precisely it computes
   std::int64_t operation_timeout_in_ms = 0;  // for each run; 0: none. RunOptions::timeout_in_ms goes first
 
   // Kept for who reads the configuration back; without effect on a local session.

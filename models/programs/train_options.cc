@@ -73,7 +73,10 @@ po::options_description described_options() {
       "batches whose gradients are averaged on a rank before they are reduced: one step (default 1)")(
       "compression", text()->value_name("NAME"),
       "how gradients travel: none|fp16|bf16|powersgd[:RANK]|topk[:RATIO] (default none)")(
-      "sharded", po::bool_switch(), "each rank keeps a part of the optimizer's state (ZeRO stage 1)")(
+      "precision", text()->value_name("NAME"),
+      "what CPUs compute matrix products and convolutions in: f32|bf16, where weights and gradients stay f32 "
+      "(default f32)")("sharded", po::bool_switch(),
+                       "each rank keeps a part of the optimizer's state (ZeRO stage 1)")(
       "batch-size", text()->value_name("N"), "samples per rank and backward pass (default 64)")(
       "steps", text()->value_name("N"),
       "steps in all, counted from step 0: a restarted run does what is missing")(
@@ -135,6 +138,11 @@ DeviceChoice device_from(const std::string& text) {
   if (text == "cpu") return DeviceChoice::cpu;
   if (text == "gpu") return DeviceChoice::gpu;
   throw UsageError(fmt::format("--device \"{}\" is not valid; it must be auto, cpu or gpu", text));
+}
+
+Precision precision_from(const std::string& text) {
+  if (const auto precision = precision_named(text)) return *precision;
+  throw UsageError(fmt::format("--precision \"{}\" is not valid; it must be f32 or bf16", text));
 }
 
 // Empty where the option is not given.
@@ -215,6 +223,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "backward-passes"))
     options.backward_passes = static_cast<int>(count("backward-passes", *text, 1, 1 << 20));
   options.compression = compression_from(given(values, "compression").value_or("none"));
+  options.precision = precision_from(given(values, "precision").value_or("f32"));
   options.sharded = values["sharded"].as<bool>();
   if (const auto text = given(values, "batch-size"))
     options.batch_size = count("batch-size", *text, 1, 1 << 24);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <kolo/core/passes/graph_options.h>
 #include <kolo/models/models.h>
 
 namespace kolo::models {
@@ -56,6 +57,7 @@ struct TrainOptions {
   std::optional<std::int64_t> validate_every;  // steps
   std::optional<std::int64_t> log_steps;       // steps between two reports; none: by time
   std::int64_t seed = 1;
+  Precision precision = Precision::f32;
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;                      // 0: OMP_NUM_THREADS, else cores ÷ local ranks
   std::string log_dir;                  // "": no log files

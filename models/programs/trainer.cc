@@ -109,6 +109,7 @@ SessionConfig session_config(const TrainOptions& options, const OwnGpu& gpu) {
   SessionConfig config;
   config.intra_op_parallelism_threads = options.threads;
   config.inter_op_parallelism_threads = options.threads;
+  config.graph_options.precision = options.precision;
   config.gpu_options.visible_device_list = gpu.list;
   config.gpu_options.per_process_gpu_memory_fraction = memory_fraction(gpu);
   if (gpu.list.empty()) config.device_count["GPU"] = 0;

@@ -158,6 +158,11 @@ class Device(ProgramTest):
     def test_a_gpu_that_is_not_there(self):
         self.assert_one_line(run("kolo-train", *MLP, "--steps", 1, "--device", "gpu"), 1, "--device gpu", "no GPU")
 
+    def test_a_precision_that_the_cpu_has_no_instructions_for(self):
+        result = run("kolo-train", *MLP, "--steps", 1, "--precision", "bf16", ONEDNN_MAX_CPU_ISA="AVX2")
+        self.assert_one_line(result, 1, "AVX512_BF16", "f32")
+        self.assert_one_line(run("kolo-train", *MLP, "--precision", "half"), 2, '--precision "half"', "f32 or bf16")
+
 
 class Output(ProgramTest):
     def test_a_log_that_cannot_be_written_is_told_and_the_training_goes_on(self):

@@ -94,10 +94,10 @@ class StopSignalWatch {
 };
 
 CreatedSession create_session(Master& master, const std::string& target, const GraphDef& nodes,
-                              const SessionConfig& config, Deadline deadline) {
+                              const SessionConfig& config, const Deadline& deadline) {
   const StopSignalWatch signal;
   try {
-    return master.create_session(nodes, config, deadline, signal.stop());
+    return master.create_session(nodes, config, deadline.with(signal.stop()));
   } catch (const CancelledError&) {
     if (!signal.stop().stop_requested()) throw;
     throw CancelledError("a signal asked to stop while the session on {} was waiting for its tasks", target);
@@ -190,7 +190,7 @@ ClusterSession::~ClusterSession() { close(); }
 
 Deadline ClusterSession::deadline_of(std::int64_t milliseconds) const {
   if (milliseconds <= 0) milliseconds = config_.operation_timeout_in_ms;
-  if (milliseconds <= 0) return std::nullopt;
+  if (milliseconds <= 0) return {};
   return Clock::now() + std::chrono::milliseconds(milliseconds);
 }
 
@@ -214,13 +214,13 @@ void ClusterSession::keep_watch() {
   watch_->call = std::move(call);
 }
 
-void ClusterSession::send_growth(Deadline deadline, const std::stop_token& stop) {
+void ClusterSession::send_growth(const Deadline& deadline) {
   int sent = 0;
   std::int64_t version = 0;
   {
-    const WakeOnStop wake(stop, mutex_, changed_);
+    const WakeOnStop wake(deadline.stop(), mutex_, changed_);
     MutexLock lock(mutex_);
-    while (sending_) wait_for_change(changed_, mutex_, deadline, stop);
+    while (sending_) wait_for_change(changed_, mutex_, deadline);
     if (graph_.num_nodes() == sent_) return;
     sending_ = true;
     sent = sent_, version = version_;
@@ -267,16 +267,16 @@ std::vector<Tensor> ClusterSession::placed(std::vector<Tensor> values, const std
 std::vector<Tensor> ClusterSession::run_step(RunStepRequest request, const std::vector<bool>& is_value,
                                              const RunOptions& options, RunMetadata* metadata) {
   Use use(*this);
-  const Deadline deadline = deadline_of(options.timeout_in_ms);
+  const Deadline deadline = deadline_of(options.timeout_in_ms).with(use.stop.get_token());
   request.session = handle_;
   request.metadata = metadata != nullptr;
   if (metadata != nullptr) request.trace_level = options.trace_level;
   request.request_id = random_request_id();
   const std::stop_callback on_stop(options.stop_token, [&] { use.stop.request_stop(); });
   try {
-    send_growth(deadline, use.stop.get_token());
+    send_growth(deadline);
     keep_watch();
-    StepResult result = connected_.master->run_step(request, deadline, use.stop.get_token());
+    StepResult result = connected_.master->run_step(request, deadline);
     print(result.placement_lines);
     if (metadata != nullptr) *metadata = std::move(result.metadata);
     return placed(std::move(result.fetches), is_value);
@@ -300,8 +300,8 @@ std::vector<Tensor> ClusterSession::run(const StepRequest& request, const RunOpt
 std::shared_ptr<RemoteSession::Bound> ClusterSession::bind(const StepRequest& request,
                                                            const std::vector<Output>& feeds) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0);
-  send_growth(deadline, use.stop.get_token());
+  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  send_growth(deadline);
   StepNames names = names_of(request);
   names.feeds.clear();
   for (const Output& feed : feeds) names.feeds.push_back(feed.name());
@@ -348,50 +348,50 @@ void ClusterSession::close() {
 void ClusterSession::get_variables(const std::vector<std::string>& names,
                                    const std::function<void(std::size_t, Tensor)>& on_value) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0);
-  send_growth(deadline, use.stop.get_token());
+  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  send_growth(deadline);
   connected_.master->get_variables(handle_, names, on_value, deadline);
 }
 
 void ClusterSession::set_variables(const std::vector<std::string>& names,
                                    const std::function<Tensor(std::size_t)>& value) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0);
-  send_growth(deadline, use.stop.get_token());
+  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  send_growth(deadline);
   connected_.master->set_variables(handle_, names, value, deadline);
 }
 
 std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>& names) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0);
-  send_growth(deadline, use.stop.get_token());
+  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  send_growth(deadline);
   return connected_.master->are_initialized(handle_, names, deadline);
 }
 
 std::vector<WrittenShard> ClusterSession::write_shards(const ShardPlace& place,
                                                        const std::vector<SavedVariable>& variables) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0);
-  send_growth(deadline, use.stop.get_token());
+  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  send_growth(deadline);
   return connected_.master->write_shards(handle_, place, variables, deadline);
 }
 
 void ClusterSession::read_shards(const std::vector<SavedVariable>& variables) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0);
-  send_growth(deadline, use.stop.get_token());
+  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  send_growth(deadline);
   connected_.master->read_shards(handle_, variables, deadline);
 }
 
 std::map<std::string, std::uint64_t> ClusterSession::random_positions() {
   const Use use(*this);
-  return connected_.master->random_positions(handle_, deadline_of(0));
+  return connected_.master->random_positions(handle_, deadline_of(0).with(use.stop.get_token()));
 }
 
 void ClusterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0);
-  send_growth(deadline, use.stop.get_token());
+  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  send_growth(deadline);
   connected_.master->set_random_positions(handle_, positions, deadline);
 }
 

@@ -50,7 +50,7 @@ class ClusterSession final : public RemoteSession {
   std::vector<Tensor> run_step(RunStepRequest request, const std::vector<bool>& is_value,
                                const RunOptions& options, RunMetadata* metadata);
   /// What was added to the graph since the last call goes to the master.
-  void send_growth(Deadline deadline, const std::stop_token& stop) KOLO_EXCLUDES(mutex_);
+  void send_growth(const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   /// The master learns that this client lives, again where the stream has broken.
   void keep_watch() KOLO_EXCLUDES(mutex_);
   Deadline deadline_of(std::int64_t milliseconds) const;

@@ -11,6 +11,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/text.h>
+#include <kolo/core/cluster/waits.h>
 
 namespace kolo::detail {
 namespace {
@@ -42,15 +43,11 @@ bool may_pass(const std::exception_ptr& error) {
 class Search {
  public:
   Search(Peers& peers, const std::vector<std::string>& tasks, const FindTasksOptions& options,
-         Deadline deadline)
+         const Deadline& deadline)
       : peers_(peers), options_(options), deadline_(deadline), missing_(tasks.begin(), tasks.end()) {}
 
-  std::map<std::string, TaskStatus> run(const std::stop_token& stop) {
-    const std::stop_callback on_stop(stop, [this] {
-      MutexLock lock(mutex_);
-      stopped_ = true;
-      changed_.notify_all();
-    });
+  std::map<std::string, TaskStatus> run() {
+    const WakeOnStop wake(deadline_.stop(), mutex_, changed_);
     std::set<std::string> tasks;
     {
       MutexLock lock(mutex_);
@@ -72,8 +69,7 @@ class Search {
     while (true) {
       std::exception_ptr error;
       try {
-        const auto attempt = Clock::now() + options_.attempt;
-        TaskStatus status = peers_.worker(task)->status(deadline_ ? std::min(attempt, *deadline_) : attempt);
+        TaskStatus status = peers_.worker(task)->status(deadline_.at_most(options_.attempt));
         check_status(status, task, address, options_);
         MutexLock lock(mutex_);
         found_[task] = std::move(status);
@@ -104,7 +100,7 @@ class Search {
         MutexLock lock(mutex_);
         if (failure_) return failure_;
         if (missing_.empty()) return nullptr;
-        if (stopped_)
+        if (deadline_.stop().stop_requested())
           return std::make_exception_ptr(CancelledError("the session was stopped while it was created"));
         const auto now = Clock::now();
         if (deadline_ && now >= *deadline_) return missing_error();
@@ -143,7 +139,6 @@ class Search {
   const Deadline deadline_;
   Mutex mutex_;
   CondVar changed_;
-  bool stopped_ KOLO_GUARDED_BY(mutex_) = false;  // by the caller
   bool over_ KOLO_GUARDED_BY(mutex_) = false;
   std::set<std::string> missing_ KOLO_GUARDED_BY(mutex_);
   std::map<std::string, std::string> last_errors_ KOLO_GUARDED_BY(mutex_);
@@ -154,9 +149,8 @@ class Search {
 }  // namespace
 
 std::map<std::string, TaskStatus> find_tasks(Peers& peers, const std::vector<std::string>& tasks,
-                                             const FindTasksOptions& options, Deadline deadline,
-                                             std::stop_token stop) {
-  return Search(peers, tasks, options, deadline).run(stop);
+                                             const FindTasksOptions& options, const Deadline& deadline) {
+  return Search(peers, tasks, options, deadline).run();
 }
 
 }  // namespace kolo::detail

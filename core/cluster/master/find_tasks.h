@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,6 @@ struct FindTasksOptions {
 /// FailedPreconditionError `<addr> is <task> of another cluster` or naming both versions, and what a task
 /// refuses for good.
 std::map<std::string, TaskStatus> find_tasks(Peers& peers, const std::vector<std::string>& tasks,
-                                             const FindTasksOptions& options, Deadline deadline,
-                                             std::stop_token stop);
+                                             const FindTasksOptions& options, const Deadline& deadline);
 
 }  // namespace kolo::detail

@@ -9,6 +9,7 @@
 #include <kolo/core/cluster/master/device_filters.h>
 #include <kolo/core/cluster/master/merged_config.h>
 #include <kolo/core/cluster/master/request_id.h>
+#include <kolo/core/cluster/waits.h>
 
 namespace kolo::detail {
 namespace {
@@ -22,11 +23,6 @@ constexpr std::chrono::seconds kPatience{5};  // with a task that may be away
 std::chrono::milliseconds stall_warning() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
       Seconds(env_double("KOLO_STALL_WARNING_S", 60, 0, kYear)));
-}
-
-Deadline at_most(Deadline deadline, std::chrono::seconds patience) {
-  const auto limit = Clock::now() + patience;
-  return deadline ? std::min(*deadline, limit) : limit;
 }
 
 }  // namespace
@@ -80,7 +76,7 @@ std::vector<std::string> LocalMaster::tasks_for(const SessionConfig& config) con
 }
 
 CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionConfig& config,
-                                           Deadline deadline, std::stop_token stop) {
+                                           const Deadline& deadline) {
   const std::string caller = options_.caller ? options_.caller() : "";
   MasterSessionOptions session_options{.handle = random_session_handle(),
                                        .client = caller.empty() ? "of this process" : caller,
@@ -101,13 +97,12 @@ CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionC
     --opening_;
     changed_.notify_all();
   });
-  std::stop_source either;
-  const auto request_stop = [&] { either.request_stop(); };
-  const std::stop_callback on_stop(stop, request_stop), on_shutdown(stop_.get_token(), request_stop);
-  const auto statuses = find_tasks(*peers_, tasks, options_.find, deadline, either.get_token());
+  const EitherStop either(deadline.stop(), stop_.get_token());
+  const Deadline until = deadline.with(either.token());
+  const auto statuses = find_tasks(*peers_, tasks, options_.find, until);
   const auto session = std::make_shared<MasterSession>(environment_, std::move(session_options), statuses);
   const std::int64_t version = session->extend(0, graph);
-  session->open(deadline);
+  session->open(until);
   const std::string handle = session->options().handle;
   bool late = false;
   {
@@ -123,24 +118,25 @@ CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionC
 }
 
 std::int64_t LocalMaster::extend_session(const std::string& session, std::int64_t version,
-                                         const GraphDef& nodes, Deadline /*deadline*/) {
+                                         const GraphDef& nodes, const Deadline& /*deadline*/) {
   return find(session)->extend(version, nodes);
 }
 
-StepResult LocalMaster::run_step(const RunStepRequest& request, Deadline deadline, std::stop_token stop) {
-  return find(request.session)->run(request, deadline, stop);
+StepResult LocalMaster::run_step(const RunStepRequest& request, const Deadline& deadline) {
+  return find(request.session)->run(request, deadline);
 }
 
 std::int64_t LocalMaster::make_callable(const std::string& session, const StepNames& names,
-                                        Deadline /*deadline*/) {
+                                        const Deadline& /*deadline*/) {
   return find(session)->make_callable(names);
 }
 
-void LocalMaster::release_callable(const std::string& session, std::int64_t callable, Deadline /*deadline*/) {
+void LocalMaster::release_callable(const std::string& session, std::int64_t callable,
+                                   const Deadline& /*deadline*/) {
   find(session)->release_callable(callable);
 }
 
-void LocalMaster::close_session(const std::string& session, Deadline deadline) {
+void LocalMaster::close_session(const std::string& session, const Deadline& deadline) {
   std::shared_ptr<MasterSession> closed;
   {
     MutexLock lock(mutex_);
@@ -155,11 +151,12 @@ void LocalMaster::close_session(const std::string& session, Deadline deadline) {
   sessions_.erase(session);
 }
 
-std::vector<DeviceAttributes> LocalMaster::list_devices(const std::string& session, Deadline /*deadline*/) {
+std::vector<DeviceAttributes> LocalMaster::list_devices(const std::string& session,
+                                                        const Deadline& /*deadline*/) {
   return find(session)->devices();
 }
 
-void LocalMaster::close_all(Deadline deadline) {
+void LocalMaster::close_all(const Deadline& deadline) {
   Sessions closed;
   {
     MutexLock lock(mutex_);
@@ -172,7 +169,7 @@ void LocalMaster::close_all(Deadline deadline) {
 }
 
 void LocalMaster::reset(const std::vector<std::string>& containers, const SessionConfig& config,
-                        Deadline deadline) {
+                        const Deadline& deadline) {
   const std::vector<std::string> tasks = tasks_for(merged_config(options_.config, config));
   {
     MutexLock lock(mutex_);
@@ -181,7 +178,7 @@ void LocalMaster::reset(const std::vector<std::string>& containers, const Sessio
   close_all(deadline);
   for (const std::string& task : tasks) {
     try {
-      peers_->worker(task)->cleanup_containers(containers, at_most(deadline, kPatience));
+      peers_->worker(task)->cleanup_containers(containers, deadline.at_most(kPatience));
     } catch (const UnavailableError& error) {
       log_warning("Reset skips {}: {}", task, error.what());
     } catch (const DeadlineExceededError& error) {
@@ -191,39 +188,41 @@ void LocalMaster::reset(const std::vector<std::string>& containers, const Sessio
 }
 
 void LocalMaster::get_variables(const std::string& session, const std::vector<std::string>& names,
-                                const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) {
+                                const std::function<void(std::size_t, Tensor)>& on_value,
+                                const Deadline& deadline) {
   find(session)->get_variables(names, on_value, deadline);
 }
 
 void LocalMaster::set_variables(const std::string& session, const std::vector<std::string>& names,
-                                const std::function<Tensor(std::size_t)>& value, Deadline deadline) {
+                                const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) {
   find(session)->set_variables(names, value, deadline);
 }
 
 std::vector<bool> LocalMaster::are_initialized(const std::string& session,
-                                               const std::vector<std::string>& names, Deadline deadline) {
+                                               const std::vector<std::string>& names,
+                                               const Deadline& deadline) {
   return find(session)->are_initialized(names, deadline);
 }
 
 std::vector<WrittenShard> LocalMaster::write_shards(const std::string& session, const ShardPlace& place,
                                                     const std::vector<SavedVariable>& variables,
-                                                    Deadline deadline) {
+                                                    const Deadline& deadline) {
   return find(session)->write_shards(place, variables, deadline);
 }
 
 void LocalMaster::read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
-                              Deadline deadline) {
+                              const Deadline& deadline) {
   find(session)->read_shards(variables, deadline);
 }
 
 std::map<std::string, std::uint64_t> LocalMaster::random_positions(const std::string& session,
-                                                                   Deadline deadline) {
+                                                                   const Deadline& deadline) {
   return find(session)->random_positions(deadline);
 }
 
 void LocalMaster::set_random_positions(const std::string& session,
                                        const std::map<std::string, std::uint64_t>& positions,
-                                       Deadline deadline) {
+                                       const Deadline& deadline) {
   find(session)->set_random_positions(positions, deadline);
 }
 
@@ -258,7 +257,7 @@ void LocalMaster::collect(const std::stop_token& stop) {
       const auto idle = std::chrono::duration_cast<std::chrono::seconds>(session->idle());
       log_warning("Closing session {}: its client {} has been gone for {} s", handle,
                   session->options().client, idle.count());
-      session->close(at_most({}, kPatience));
+      session->close(Clock::now() + kPatience);
       MutexLock lock(mutex_);
       sessions_.erase(handle);
     }

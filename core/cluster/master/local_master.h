@@ -40,32 +40,34 @@ class LocalMaster final : public Master {
   LocalMaster(const LocalMaster&) = delete;
   LocalMaster& operator=(const LocalMaster&) = delete;
 
-  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config, Deadline deadline,
-                                std::stop_token stop) override;
+  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config,
+                                const Deadline& deadline) override;
   std::int64_t extend_session(const std::string& session, std::int64_t version, const GraphDef& nodes,
-                              Deadline deadline) override;
-  StepResult run_step(const RunStepRequest& request, Deadline deadline, std::stop_token stop) override;
-  std::int64_t make_callable(const std::string& session, const StepNames& names, Deadline deadline) override;
-  void release_callable(const std::string& session, std::int64_t callable, Deadline deadline) override;
-  void close_session(const std::string& session, Deadline deadline) override;
-  std::vector<DeviceAttributes> list_devices(const std::string& session, Deadline deadline) override;
+                              const Deadline& deadline) override;
+  StepResult run_step(const RunStepRequest& request, const Deadline& deadline) override;
+  std::int64_t make_callable(const std::string& session, const StepNames& names,
+                             const Deadline& deadline) override;
+  void release_callable(const std::string& session, std::int64_t callable, const Deadline& deadline) override;
+  void close_session(const std::string& session, const Deadline& deadline) override;
+  std::vector<DeviceAttributes> list_devices(const std::string& session, const Deadline& deadline) override;
   void reset(const std::vector<std::string>& containers, const SessionConfig& config,
-             Deadline deadline) override;
+             const Deadline& deadline) override;
   void get_variables(const std::string& session, const std::vector<std::string>& names,
-                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline) override;
+                     const std::function<void(std::size_t, Tensor)>& on_value,
+                     const Deadline& deadline) override;
   void set_variables(const std::string& session, const std::vector<std::string>& names,
-                     const std::function<Tensor(std::size_t)>& value, Deadline deadline) override;
+                     const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) override;
   std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
-                                    Deadline deadline) override;
+                                    const Deadline& deadline) override;
   std::vector<WrittenShard> write_shards(const std::string& session, const ShardPlace& place,
                                          const std::vector<SavedVariable>& variables,
-                                         Deadline deadline) override;
+                                         const Deadline& deadline) override;
   void read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
-                   Deadline deadline) override;
+                   const Deadline& deadline) override;
   std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                        Deadline deadline) override;
+                                                        const Deadline& deadline) override;
   void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
-                            Deadline deadline) override;
+                            const Deadline& deadline) override;
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override;
 
@@ -79,7 +81,7 @@ class LocalMaster final : public Master {
   using Sessions = std::map<std::string, std::shared_ptr<MasterSession>>;
   std::shared_ptr<MasterSession> find(const std::string& session) KOLO_EXCLUDES(mutex_);
   std::vector<std::string> tasks_for(const SessionConfig& config) const;
-  void close_all(Deadline deadline) KOLO_EXCLUDES(mutex_);
+  void close_all(const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   void lose(const std::string& task, const std::exception_ptr& why) KOLO_EXCLUDES(mutex_);
   void collect(const std::stop_token& stop) KOLO_EXCLUDES(mutex_);
 

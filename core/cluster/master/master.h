@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,51 +49,54 @@ struct StepResult {
   std::vector<std::string> placement_lines;  // with log_device_placement: what this step has placed anew
 };
 
-/// Any thread. Calls block; a stop request ends them with CancelledError. A session that is not there:
-/// AbortedError `Session <h> is not found.`
+/// Any thread. Calls block; the stop of their deadline ends them with CancelledError. A session that is not
+/// there: AbortedError `Session <h> is not found.`
 class Master {
  public:
   virtual ~Master() = default;
 
   /// Waits for the tasks that the config's filters pass, until the deadline.
-  virtual CreatedSession create_session(const GraphDef& graph, const SessionConfig& config, Deadline deadline,
-                                        std::stop_token stop) = 0;
+  virtual CreatedSession create_session(const GraphDef& graph, const SessionConfig& config,
+                                        const Deadline& deadline) = 0;
   /// Adds nodes; returns the new version. Throws AbortedError `Current version is <a> but caller expected
   /// <b>.`
   virtual std::int64_t extend_session(const std::string& session, std::int64_t version, const GraphDef& nodes,
-                                      Deadline deadline) = 0;
-  virtual StepResult run_step(const RunStepRequest& request, Deadline deadline, std::stop_token stop) = 0;
+                                      const Deadline& deadline) = 0;
+  virtual StepResult run_step(const RunStepRequest& request, const Deadline& deadline) = 0;
   virtual std::int64_t make_callable(const std::string& session, const StepNames& names,
-                                     Deadline deadline) = 0;
-  virtual void release_callable(const std::string& session, std::int64_t callable, Deadline deadline) = 0;
+                                     const Deadline& deadline) = 0;
+  virtual void release_callable(const std::string& session, std::int64_t callable,
+                                const Deadline& deadline) = 0;
   /// Cancels its steps, waits for them.
-  virtual void close_session(const std::string& session, Deadline deadline) = 0;
-  virtual std::vector<DeviceAttributes> list_devices(const std::string& session, Deadline deadline) = 0;
+  virtual void close_session(const std::string& session, const Deadline& deadline) = 0;
+  virtual std::vector<DeviceAttributes> list_devices(const std::string& session,
+                                                     const Deadline& deadline) = 0;
   /// Closes all sessions of this master; drops the containers, the default one where none is named, on the
   /// tasks that the config's filters pass.
   virtual void reset(const std::vector<std::string>& containers, const SessionConfig& config,
-                     Deadline deadline) = 0;
+                     const Deadline& deadline) = 0;
 
   /// By the names of variables of the session's graph, see Worker.
   virtual void get_variables(const std::string& session, const std::vector<std::string>& names,
                              const std::function<void(std::size_t name, Tensor value)>& on_value,
-                             Deadline deadline) = 0;
+                             const Deadline& deadline) = 0;
   virtual void set_variables(const std::string& session, const std::vector<std::string>& names,
-                             const std::function<Tensor(std::size_t name)>& value, Deadline deadline) = 0;
+                             const std::function<Tensor(std::size_t name)>& value,
+                             const Deadline& deadline) = 0;
   virtual std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
-                                            Deadline deadline) = 0;
+                                            const Deadline& deadline) = 0;
 
   /// As RemoteSession has them.
   virtual std::vector<WrittenShard> write_shards(const std::string& session, const ShardPlace& place,
                                                  const std::vector<SavedVariable>& variables,
-                                                 Deadline deadline) = 0;
+                                                 const Deadline& deadline) = 0;
   virtual void read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
-                           Deadline deadline) = 0;
+                           const Deadline& deadline) = 0;
   virtual std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                                Deadline deadline) = 0;
+                                                                const Deadline& deadline) = 0;
   virtual void set_random_positions(const std::string& session,
                                     const std::map<std::string, std::uint64_t>& positions,
-                                    Deadline deadline) = 0;
+                                    const Deadline& deadline) = 0;
 
   /// A client's sign of life: held as long as its session. ended: once.
   virtual std::shared_ptr<Call> watch(const std::string& session,

@@ -19,6 +19,8 @@ namespace kolo::detail {
 namespace {
 
 constexpr std::chrono::seconds kPatience{5};  // with a task that may be away
+constexpr std::chrono::seconds kOpening{30};
+constexpr const char* kClosed = "Step was cancelled by an explicit call to `Session::close()`.";
 
 std::map<std::string, std::uint64_t> incarnations_of(const std::map<std::string, TaskStatus>& tasks) {
   std::map<std::string, std::uint64_t> incarnations;
@@ -72,19 +74,19 @@ MasterSession::MasterSession(const MasterEnvironment& environment, MasterSession
       incarnations_(incarnations_of(tasks)),
       placer_(environment.task, tasks, options_.config) {}
 
-void MasterSession::open(Deadline deadline) {
+void MasterSession::open(const Deadline& deadline) {
   std::vector<std::string> opened;
   for (const auto& [task, incarnation] : incarnations_) {
     try {
       environment_.peers->worker(task)->create_session(
           {.session = options_.handle, .master = environment_.task, .config = options_.config},
-          at_most(deadline, std::chrono::seconds(30)));
+          deadline.at_most(kOpening));
       opened.push_back(task);
     } catch (...) {
       const std::exception_ptr error = from_task(task, std::current_exception());
       for (const std::string& before : opened) {
         try {
-          environment_.peers->worker(before)->delete_session(options_.handle, at_most({}, kPatience));
+          environment_.peers->worker(before)->delete_session(options_.handle, Clock::now() + kPatience);
         } catch (const std::exception& lost) {
           log_debug("session {} stays on {}: {}", options_.handle, before, lost.what());
           environment_.watches->close_later(before, options_.handle);
@@ -137,8 +139,8 @@ void MasterSession::release_callable(std::int64_t callable) {
   callables_.erase(callable);
 }
 
-StepResult MasterSession::run(const RunStepRequest& request, Deadline deadline, const std::stop_token& stop) {
-  const Use use(*this);
+StepResult MasterSession::run(const RunStepRequest& request, const Deadline& deadline) {
+  const Use use(*this, deadline);
   check_whole();
   const StepNames names = names_of(request);
   if (names.feeds.size() != request.feeds.size())
@@ -149,27 +151,33 @@ StepResult MasterSession::run(const RunStepRequest& request, Deadline deadline, 
   const StepRequest resolved = checked_request(graph_, {names.fetches.begin(), names.fetches.end()}, feeds,
                                                {names.targets.begin(), names.targets.end()});
   std::vector<std::string> lines;
-  const std::shared_ptr<StepPlan> plan = plan_for(resolved, deadline, stop, lines);
-  StepResult result = run_plan(*plan, request, resolved, deadline, stop);
+  std::shared_ptr<StepPlan> plan;
+  try {
+    plan = plan_for(resolved, use.deadline(), lines);
+  } catch (const Error& error) {
+    // The step itself, which close() cancels, says so; what its plan waits for does not know why.
+    if (error.code() == Code::cancelled && closing_.stop_requested()) throw CancelledError("{}", kClosed);
+    throw;
+  }
+  StepResult result = run_plan(*plan, request, resolved, deadline);
   result.placement_lines = std::move(lines);
   return result;
 }
 
-std::shared_ptr<StepPlan> MasterSession::plan_for(const StepRequest& request, Deadline deadline,
-                                                  const std::stop_token& stop,
+std::shared_ptr<StepPlan> MasterSession::plan_for(const StepRequest& request, const Deadline& deadline,
                                                   std::vector<std::string>& lines) {
   bool made = false;
   const auto make = [&] {
     made = true;
     return make_plan(request, deadline, lines);
   };
-  auto plan = plans_.get(key_of(request), make, deadline, stop);
+  auto plan = plans_.get(key_of(request), make, deadline);
   if (!made)
     for (const RegisteredPart& part : plan->parts()) check_task(part.task, deadline);
   return plan;
 }
 
-std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, Deadline deadline,
+std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, const Deadline& deadline,
                                                    std::vector<std::string>& lines) {
   StepGraph graph = prune(signature_of(request));
   lines = placer_.place(graph);
@@ -210,8 +218,7 @@ std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, D
 }
 
 StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& request,
-                                   const StepRequest& resolved, Deadline deadline,
-                                   const std::stop_token& stop) {
+                                   const StepRequest& resolved, const Deadline& deadline) {
   std::map<std::string, std::vector<std::int64_t>> over;
   std::shared_ptr<MasterStep> step;
   {
@@ -224,7 +231,7 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
                           .parts = plan.parts(),
                           .own_task = environment_.task,
                           .run_here = environment_.run_here,
-                          .deadline = deadline,
+                          .deadline = deadline.with({}),
                           .stall_warning = environment_.stall_warning,
                           .on_lost = [this, number](const std::string& task) { mark_lost(task, number); }});
     for (const RegisteredPart& part : plan.parts()) {
@@ -245,7 +252,7 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
   std::exception_ptr failure;
   try {
     const StepKeeper::Kept kept(*environment_.keeper, *step);
-    results = step->run(ask, stop);
+    results = step->run(ask, deadline.stop());
   } catch (...) {
     failure = std::current_exception();
   }
@@ -286,11 +293,11 @@ void MasterSession::mark_lost(const std::string& task, std::int64_t step) {
     lost_ = fmt::format("Session {} lost {} in step {}; make a new session", options_.handle, task, step);
 }
 
-void MasterSession::check_task(const std::string& task, Deadline deadline) {
+void MasterSession::check_task(const std::string& task, const Deadline& deadline) {
   if (task == environment_.task) return;
   std::uint64_t now = 0;
   try {
-    now = environment_.watches->look(task, at_most(deadline, kPatience));
+    now = environment_.watches->look(task, deadline.at_most(kPatience));
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     if (!is_away(code_of(error))) std::rethrow_exception(from_task(task, error));
@@ -324,7 +331,7 @@ void MasterSession::wait_for_calls(Clock::time_point until) {
   while (calls_ > 0 && Clock::now() < until) idle_.wait_until(mutex_, until);
 }
 
-void MasterSession::close(Deadline deadline) {
+void MasterSession::close(const Deadline& deadline) {
   std::vector<std::shared_ptr<MasterStep>> steps;
   std::vector<std::shared_ptr<Watcher>> watchers;
   {
@@ -333,9 +340,8 @@ void MasterSession::close(Deadline deadline) {
     steps.assign(steps_.begin(), steps_.end());
   }
   // Not under the lock: a step tells the session of tasks that it has lost.
-  for (const auto& step : steps)
-    step->cancel(std::make_exception_ptr(
-        CancelledError("Step was cancelled by an explicit call to `Session::close()`.")));
+  for (const auto& step : steps) step->cancel(std::make_exception_ptr(CancelledError("{}", kClosed)));
+  closing_.request_stop();
   {
     MutexLock lock(mutex_);
     while (calls_ > 0) idle_.wait(mutex_);
@@ -349,7 +355,7 @@ void MasterSession::close(Deadline deadline) {
     if (!own) environment_.watches->leave(task);
     if (own || !environment_.watches->is_lost(task)) {
       try {
-        environment_.peers->worker(task)->delete_session(options_.handle, at_most(deadline, kPatience));
+        environment_.peers->worker(task)->delete_session(options_.handle, deadline.at_most(kPatience));
         continue;
       } catch (const std::exception& error) {
         log_debug("session {} stays on {}: {}", options_.handle, task, error.what());

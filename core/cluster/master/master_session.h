@@ -52,30 +52,29 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const std::vector<DeviceAttributes>& devices() const { return placer_.devices(); }
 
   /// Opens a worker session on each task and watches them; where that fails on one, on none.
-  void open(Deadline deadline);
+  void open(const Deadline& deadline);
   std::int64_t extend(std::int64_t version, const GraphDef& nodes) KOLO_EXCLUDES(mutex_);
-  StepResult run(const RunStepRequest& request, Deadline deadline, const std::stop_token& stop)
-      KOLO_EXCLUDES(mutex_);
+  StepResult run(const RunStepRequest& request, const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   std::int64_t make_callable(const StepNames& names) KOLO_EXCLUDES(mutex_);
   void release_callable(std::int64_t callable) KOLO_EXCLUDES(mutex_);
 
   // Of variables by name, see Master.
   void get_variables(const std::vector<std::string>& names,
-                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline deadline);
+                     const std::function<void(std::size_t, Tensor)>& on_value, const Deadline& deadline);
   void set_variables(const std::vector<std::string>& names, const std::function<Tensor(std::size_t)>& value,
-                     Deadline deadline);
-  std::vector<bool> are_initialized(const std::vector<std::string>& names, Deadline deadline);
+                     const Deadline& deadline);
+  std::vector<bool> are_initialized(const std::vector<std::string>& names, const Deadline& deadline);
 
   // See RemoteSession.
   std::vector<WrittenShard> write_shards(ShardPlace place, const std::vector<SavedVariable>& variables,
-                                         Deadline deadline);
-  void read_shards(const std::vector<SavedVariable>& variables, Deadline deadline);
-  std::map<std::string, std::uint64_t> random_positions(Deadline deadline) KOLO_EXCLUDES(mutex_);
-  void set_random_positions(const std::map<std::string, std::uint64_t>& positions, Deadline deadline)
+                                         const Deadline& deadline);
+  void read_shards(const std::vector<SavedVariable>& variables, const Deadline& deadline);
+  std::map<std::string, std::uint64_t> random_positions(const Deadline& deadline) KOLO_EXCLUDES(mutex_);
+  void set_random_positions(const std::map<std::string, std::uint64_t>& positions, const Deadline& deadline)
       KOLO_EXCLUDES(mutex_);
 
   /// Cancels the steps and waits for all calls; closes the session on its tasks. Idempotent.
-  void close(Deadline deadline) KOLO_EXCLUDES(mutex_);
+  void close(const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   /// Returns when no call is under way, or at `until`.
   void wait_for_calls(Clock::time_point until) KOLO_EXCLUDES(mutex_);
   /// A task is away: steps that need it end. Does not wait.
@@ -94,17 +93,17 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   };
 
   StepNames names_of(const RunStepRequest& request) KOLO_EXCLUDES(mutex_);
-  std::shared_ptr<StepPlan> plan_for(const StepRequest& request, Deadline deadline,
-                                     const std::stop_token& stop, std::vector<std::string>& lines);
-  std::shared_ptr<StepPlan> make_plan(const StepRequest& request, Deadline deadline,
+  std::shared_ptr<StepPlan> plan_for(const StepRequest& request, const Deadline& deadline,
+                                     std::vector<std::string>& lines);
+  std::shared_ptr<StepPlan> make_plan(const StepRequest& request, const Deadline& deadline,
                                       std::vector<std::string>& lines);
   StepResult run_plan(const StepPlan& plan, const RunStepRequest& request, const StepRequest& resolved,
-                      Deadline deadline, const std::stop_token& stop) KOLO_EXCLUDES(mutex_);
+                      const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   /// Throws unless the task is what it was when the session was made.
-  void check_task(const std::string& task, Deadline deadline) KOLO_EXCLUDES(mutex_);
+  void check_task(const std::string& task, const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   void check_whole() KOLO_EXCLUDES(mutex_);
   void mark_lost(const std::string& task, std::int64_t step) KOLO_EXCLUDES(mutex_);
-  std::vector<LocatedVariable> locate(const std::vector<std::string>& names, Deadline deadline);
+  std::vector<LocatedVariable> locate(const std::vector<std::string>& names, const Deadline& deadline);
   /// Places among `variables`, by task.
   using ByTask = std::map<std::string, std::vector<std::size_t>>;
   /// call(its place among the tasks, task, worker): for all at once; returns when all have ended. Throws what
@@ -113,7 +112,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                 const std::function<void(std::size_t, const std::string&, Worker&)>& call) const;
   static bool has_random_ops(const GraphDef& graph);
   /// Before the first part with random ops on the task: they start where they were set to.
-  void start_random_ops(const std::string& task, Worker& worker, Deadline deadline) KOLO_EXCLUDES(mutex_);
+  void start_random_ops(const std::string& task, Worker& worker, const Deadline& deadline)
+      KOLO_EXCLUDES(mutex_);
   /// call: with the keys of each run of variables that lie on one task, in order; first: the place of the
   /// first one.
   void for_each_task(const std::vector<LocatedVariable>& variables,
@@ -128,6 +128,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Mutex extend_mutex_;
   StepPlans plans_;
 
+  std::stop_source closing_;  // ends what calls wait for
   Mutex mutex_;
   CondVar idle_;
   bool closed_ KOLO_GUARDED_BY(mutex_) = false;

@@ -1,18 +1,19 @@
 // What the files of MasterSession share.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/master/master_session.h>
+#include <kolo/core/cluster/waits.h>
 
 namespace kolo::detail {
 
-/// A call of the session under way: close() waits for it.
+/// A call of the session under way: close() ends what it waits for, and waits for it.
 class MasterSession::Use {
  public:
-  explicit Use(MasterSession& session) : session_(session) {
+  explicit Use(MasterSession& session, const Deadline& deadline = {})
+      : session_(session),
+        stop_(deadline.stop(), session.closing_.get_token()),
+        deadline_(deadline.with(stop_.token())) {
     MutexLock lock(session_.mutex_);
     if (session_.closed_) throw FailedPreconditionError("Session is closed.");
     ++session_.calls_;
@@ -25,13 +26,13 @@ class MasterSession::Use {
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
+  /// That of the call, and the session's end.
+  const Deadline& deadline() const { return deadline_; }
+
  private:
   MasterSession& session_;
+  const EitherStop stop_;
+  const Deadline deadline_;
 };
-
-inline Deadline at_most(Deadline deadline, std::chrono::seconds patience) {
-  const auto limit = std::chrono::steady_clock::now() + patience;
-  return deadline ? std::min(*deadline, limit) : limit;
-}
 
 }  // namespace kolo::detail

@@ -62,14 +62,14 @@ void MasterSession::on_tasks(
 
 std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
                                                       const std::vector<SavedVariable>& variables,
-                                                      Deadline deadline) {
-  const Use use(*this);
-  const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
+                                                      const Deadline& deadline) {
+  const Use use(*this, deadline);
+  const std::vector<LocatedVariable> located = locate(variable_names(variables), use.deadline());
   const auto tasks = by_task(located);
   place.shard = 0, place.shards = static_cast<int>(tasks.size());
   // All of them look before one writes: in a folder of its own it would write for nobody.
   on_tasks(tasks, [&](std::size_t, const std::string&, Worker& worker) {
-    worker.write_shard(options_.handle, place, {}, {}, deadline);
+    worker.write_shard(options_.handle, place, {}, {}, use.deadline());
   });
   std::vector<WrittenShard> shards(tasks.size());
   on_tasks(tasks, [&](std::size_t i, const std::string& task, Worker& worker) {
@@ -77,19 +77,19 @@ std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
     own.shard = static_cast<int>(i);
     const std::vector<std::size_t>& places = tasks.at(task);
     const Chosen chosen(located, variables, places);
-    shards[i] = worker.write_shard(options_.handle, own, chosen.keys, chosen.variables, deadline);
+    shards[i] = worker.write_shard(options_.handle, own, chosen.keys, chosen.variables, use.deadline());
     shards[i].variables = places;
   });
   return shards;
 }
 
-void MasterSession::read_shards(const std::vector<SavedVariable>& variables, Deadline deadline) {
-  const Use use(*this);
-  const std::vector<LocatedVariable> located = locate(variable_names(variables), deadline);
+void MasterSession::read_shards(const std::vector<SavedVariable>& variables, const Deadline& deadline) {
+  const Use use(*this, deadline);
+  const std::vector<LocatedVariable> located = locate(variable_names(variables), use.deadline());
   const auto tasks = by_task(located);
   on_tasks(tasks, [&](std::size_t, const std::string& task, Worker& worker) {
     const Chosen chosen(located, variables, tasks.at(task));
-    worker.read_shard(options_.handle, chosen.keys, chosen.variables, deadline);
+    worker.read_shard(options_.handle, chosen.keys, chosen.variables, use.deadline());
   });
 }
 
@@ -98,7 +98,7 @@ bool MasterSession::has_random_ops(const GraphDef& graph) {
                      [](const NodeDef& node) { return node.attrs.count("seed") > 0; });
 }
 
-void MasterSession::start_random_ops(const std::string& task, Worker& worker, Deadline deadline) {
+void MasterSession::start_random_ops(const std::string& task, Worker& worker, const Deadline& deadline) {
   std::map<std::string, std::uint64_t> starts;
   {
     MutexLock lock(mutex_);
@@ -108,8 +108,8 @@ void MasterSession::start_random_ops(const std::string& task, Worker& worker, De
   if (!starts.empty()) worker.set_random_positions(options_.handle, starts, deadline);
 }
 
-std::map<std::string, std::uint64_t> MasterSession::random_positions(Deadline deadline) {
-  const Use use(*this);
+std::map<std::string, std::uint64_t> MasterSession::random_positions(const Deadline& deadline) {
+  const Use use(*this, deadline);
   check_whole();
   std::map<std::string, std::uint64_t> positions;
   std::set<std::string> tasks;
@@ -119,17 +119,17 @@ std::map<std::string, std::uint64_t> MasterSession::random_positions(Deadline de
     tasks = random_tasks_;
   }
   for (const std::string& task : tasks) {
-    check_task(task, deadline);
+    check_task(task, use.deadline());
     for (const auto& [node, position] :
-         environment_.peers->worker(task)->random_positions(options_.handle, deadline))
+         environment_.peers->worker(task)->random_positions(options_.handle, use.deadline()))
       positions[node] = position;
   }
   return positions;
 }
 
 void MasterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions,
-                                         Deadline deadline) {
-  const Use use(*this);
+                                         const Deadline& deadline) {
+  const Use use(*this, deadline);
   check_whole();
   std::set<std::string> tasks;
   {
@@ -138,8 +138,8 @@ void MasterSession::set_random_positions(const std::map<std::string, std::uint64
     tasks = random_tasks_;
   }
   for (const std::string& task : tasks) {
-    check_task(task, deadline);
-    environment_.peers->worker(task)->set_random_positions(options_.handle, positions, deadline);
+    check_task(task, use.deadline());
+    environment_.peers->worker(task)->set_random_positions(options_.handle, positions, use.deadline());
   }
 }
 

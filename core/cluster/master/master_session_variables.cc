@@ -50,7 +50,7 @@ void of_task(const std::string& task, const Call& call) {
 }  // namespace
 
 std::vector<MasterSession::LocatedVariable> MasterSession::locate(const std::vector<std::string>& names,
-                                                                  Deadline deadline) {
+                                                                  const Deadline& deadline) {
   check_whole();
   std::vector<LocatedVariable> variables;
   std::set<std::string> tasks;
@@ -78,29 +78,30 @@ void MasterSession::for_each_task(
 
 void MasterSession::get_variables(const std::vector<std::string>& names,
                                   const std::function<void(std::size_t, Tensor)>& on_value,
-                                  Deadline deadline) {
-  const Use use(*this);
-  const std::vector<LocatedVariable> variables = locate(names, deadline);
+                                  const Deadline& deadline) {
+  const Use use(*this, deadline);
+  const std::vector<LocatedVariable> variables = locate(names, use.deadline());
   for_each_task(variables, [&](Worker& worker, const std::vector<VariableKey>& keys, std::size_t first) {
     worker.get_variables(
         options_.handle, keys,
-        [&](std::size_t key, Tensor value) { on_value(first + key, std::move(value)); }, deadline);
+        [&](std::size_t key, Tensor value) { on_value(first + key, std::move(value)); }, use.deadline());
   });
 }
 
 void MasterSession::set_variables(const std::vector<std::string>& names,
-                                  const std::function<Tensor(std::size_t)>& value, Deadline deadline) {
-  const Use use(*this);
-  const std::vector<LocatedVariable> variables = locate(names, deadline);
+                                  const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) {
+  const Use use(*this, deadline);
+  const std::vector<LocatedVariable> variables = locate(names, use.deadline());
   for_each_task(variables, [&](Worker& worker, const std::vector<VariableKey>& keys, std::size_t first) {
     worker.set_variables(
-        options_.handle, keys, [&](std::size_t key) { return value(first + key); }, deadline);
+        options_.handle, keys, [&](std::size_t key) { return value(first + key); }, use.deadline());
   });
 }
 
-std::vector<bool> MasterSession::are_initialized(const std::vector<std::string>& names, Deadline deadline) {
-  const Use use(*this);
-  const std::vector<LocatedVariable> variables = locate(names, deadline);
+std::vector<bool> MasterSession::are_initialized(const std::vector<std::string>& names,
+                                                 const Deadline& deadline) {
+  const Use use(*this, deadline);
+  const std::vector<LocatedVariable> variables = locate(names, use.deadline());
   std::map<std::string, std::vector<std::size_t>> by_task;
   for (std::size_t i = 0; i < variables.size(); ++i) by_task[variables[i].task].push_back(i);
   std::vector<bool> initialized(names.size(), false);
@@ -108,7 +109,8 @@ std::vector<bool> MasterSession::are_initialized(const std::vector<std::string>&
     std::vector<VariableKey> keys;
     for (const std::size_t i : indices) keys.push_back(variables[i].key);
     of_task(task, [&, &task = task, &indices = indices] {
-      const auto some = environment_.peers->worker(task)->are_initialized(options_.handle, keys, deadline);
+      const auto some =
+          environment_.peers->worker(task)->are_initialized(options_.handle, keys, use.deadline());
       for (std::size_t i = 0; i < indices.size(); ++i) initialized[indices[i]] = some.at(i);
     });
   }

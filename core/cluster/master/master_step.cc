@@ -106,7 +106,7 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
     states_[part].started = true;
     ++open_;
   }
-  const Deadline deadline = options_.deadline ? Deadline(*options_.deadline + kSlack) : std::nullopt;
+  const Deadline deadline = options_.deadline.shifted(kSlack);
   if (options_.run_here && registered.task == options_.own_task) return run_here(part, request, deadline);
   std::shared_ptr<Call> call;
   try {
@@ -128,7 +128,7 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
   if (late) call->cancel();
 }
 
-void MasterStep::run_here(std::size_t part, const RunPartRequest& request, Deadline deadline) {
+void MasterStep::run_here(std::size_t part, const RunPartRequest& request, const Deadline& deadline) {
   const auto call = std::make_shared<OwnCall>();
   bool late = false;
   {

@@ -26,7 +26,7 @@ struct RegisteredPart {
 };
 
 /// Runs a part on the caller's thread, in the master's own process.
-using RunPartHere = std::function<PartResult(const RunPartRequest& request, Deadline deadline,
+using RunPartHere = std::function<PartResult(const RunPartRequest& request, const Deadline& deadline,
                                              StepCancellation& cancellation)>;
 
 struct MasterStepOptions {
@@ -75,7 +75,7 @@ class MasterStep {
   using Wait = TaskStatus::Wait;
 
   void start(std::size_t part, RunPartRequest request);
-  void run_here(std::size_t part, const RunPartRequest& request, Deadline deadline);
+  void run_here(std::size_t part, const RunPartRequest& request, const Deadline& deadline);
   void finished(std::size_t part, std::exception_ptr error, PartResult result);
   /// Keeps the first one; returns what is to be cancelled.
   std::vector<std::shared_ptr<Call>> fail(std::exception_ptr error) KOLO_REQUIRES(mutex_);

@@ -33,6 +33,8 @@ SessionConfig merged_config(const SessionConfig& server, const SessionConfig& se
   override_with(merged.allow_soft_placement, server.allow_soft_placement, defaults.allow_soft_placement);
   override_with(merged.graph_options.optimizer_level, server.graph_options.optimizer_level,
                 defaults.graph_options.optimizer_level);
+  override_with(merged.graph_options.precision, server.graph_options.precision,
+                defaults.graph_options.precision);
   append(merged.graph_options.disabled_passes, server.graph_options.disabled_passes);
   override_with(merged.operation_timeout_in_ms, server.operation_timeout_in_ms,
                 defaults.operation_timeout_in_ms);

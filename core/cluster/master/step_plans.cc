@@ -25,9 +25,9 @@ StepPlan::~StepPlan() {
 
 std::shared_ptr<StepPlan> StepPlans::get(const Key& key,
                                          const std::function<std::shared_ptr<StepPlan>()>& make,
-                                         Deadline deadline, const std::stop_token& stop) {
+                                         const Deadline& deadline) {
   {
-    const WakeOnStop wake(stop, mutex_, changed_);
+    const WakeOnStop wake(deadline.stop(), mutex_, changed_);
     MutexLock lock(mutex_);
     while (true) {
       const auto found = by_key_.find(key);
@@ -36,7 +36,7 @@ std::shared_ptr<StepPlan> StepPlans::get(const Key& key,
         return found->second->second;
       }
       if (being_made_.insert(key).second) break;
-      wait_for_change(changed_, mutex_, deadline, stop);
+      wait_for_change(changed_, mutex_, deadline);
     }
   }
   std::shared_ptr<StepPlan> plan;

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <stop_token>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
@@ -53,8 +52,7 @@ class StepPlans {
   /// DeadlineExceededError `Timed out waiting for notification` and CancelledError out of that wait, and what
   /// `make` throws.
   std::shared_ptr<StepPlan> get(const Key& key, const std::function<std::shared_ptr<StepPlan>()>& make,
-                                Deadline deadline = {}, const std::stop_token& stop = {})
-      KOLO_EXCLUDES(mutex_);
+                                const Deadline& deadline = {}) KOLO_EXCLUDES(mutex_);
   /// Drops all without deregistering them.
   void forget_all() KOLO_EXCLUDES(mutex_);
 

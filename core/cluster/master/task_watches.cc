@@ -156,7 +156,7 @@ void TaskWatches::watch(const std::string& task) {
   if (!keep) call->cancel();
 }
 
-std::uint64_t TaskWatches::look(const std::string& task, Deadline deadline) {
+std::uint64_t TaskWatches::look(const std::string& task, const Deadline& deadline) {
   {
     MutexLock lock(state_->mutex);
     const Watched& watched = state_->tasks[task];

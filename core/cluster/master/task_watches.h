@@ -39,7 +39,7 @@ class TaskWatches {
   void close_later(const std::string& task, const std::string& session) KOLO_EXCLUDES(state_->mutex);
   /// The incarnation of the task, as its watch has told it; asks the task itself where none stands, and
   /// watches it again. Throws what status() throws for one that is away.
-  std::uint64_t look(const std::string& task, Deadline deadline) KOLO_EXCLUDES(state_->mutex);
+  std::uint64_t look(const std::string& task, const Deadline& deadline) KOLO_EXCLUDES(state_->mutex);
   /// True once its watch has ended, until another one stands.
   bool is_lost(const std::string& task) KOLO_EXCLUDES(state_->mutex);
 

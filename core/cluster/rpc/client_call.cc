@@ -30,7 +30,7 @@ class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffe
 };
 
 ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
-                       Deadline deadline)
+                       const Deadline& deadline)
     : channel_(std::move(channel)),
       method_(std::move(method)),
       context_(std::make_unique<grpc::ClientContext>()),

@@ -46,7 +46,7 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
  public:
   /// method: with its service. task: whom the caller means, "" for a master.
   ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
-             Deadline deadline);
+             const Deadline& deadline);
   ~ClientCall() override;
 
   /// last: nothing more will be sent. Before start(), too. After the call's end: dropped.

@@ -11,7 +11,9 @@ constexpr std::size_t kMostThreads = 64;
 }
 
 GrpcPeers::GrpcPeers(const ClusterSpec& cluster, Caller caller)
-    : caller_(std::move(caller)), threads_(kMostThreads), streams_(std::make_shared<StepStreams>(threads_)) {
+    : caller_(std::move(caller)),
+      threads_("kolo rpc", kMostThreads),
+      streams_(std::make_shared<StepStreams>(threads_)) {
   for (const auto& [job, tasks] : cluster.as_map())
     for (const auto& [index, address] : tasks) addresses_[task_name(job, index)] = address;
 }

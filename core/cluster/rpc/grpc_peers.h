@@ -8,8 +8,8 @@
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/cluster_spec.h>
+#include <kolo/core/cluster/kept_threads.h>
 #include <kolo/core/cluster/rpc/channel.h>
-#include <kolo/core/cluster/rpc/handler_threads.h>
 #include <kolo/core/cluster/worker/peers.h>
 #include <kolo/core/cluster/worker/tensor_sink.h>
 
@@ -35,7 +35,7 @@ class GrpcPeers final : public Peers {
  private:
   Caller caller_;
   std::map<std::string, std::string> addresses_;  // by task
-  HandlerThreads threads_;
+  KeptThreads threads_;
   const std::shared_ptr<StepStreams> streams_;
   Mutex mutex_;
   std::weak_ptr<Worker> own_ KOLO_GUARDED_BY(mutex_);

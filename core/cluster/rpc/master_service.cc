@@ -7,15 +7,9 @@ namespace kolo::detail {
 namespace {
 
 namespace def = kolo::cluster;
-using MakeMethod = std::function<std::unique_ptr<Method>()>;
 using CreateSession = UploadMethod<def::CreateSessionRequestDef>;
 using ExtendSession = UploadMethod<def::ExtendSessionRequestDef>;
 using RunStep = UploadMethod<def::RunStepRequestDef>;
-
-template <typename Request, typename Serve>
-MakeMethod unary(Serve serve) {
-  return [serve] { return std::make_unique<UnaryMethod<Request>>(serve); };
-}
 
 std::vector<std::string> names_of(const def::VariablesRequestDef& request) {
   std::vector<std::string> names;
@@ -25,7 +19,7 @@ std::vector<std::string> names_of(const def::VariablesRequestDef& request) {
 
 void run_step(const CallHandle& call, RunStep::Upload& upload) {
   const auto& from = upload.request;
-  check_request_id(*call, from.request_id());
+  if (from.request_id() != 0) call->shared().request_ids.add(from.request_id());
   const RunStepRequest request{.session = checked_handle(from.session()),
                                .names = from_def(from.names()),
                                .callable = from.callable(),
@@ -33,9 +27,7 @@ void run_step(const CallHandle& call, RunStep::Upload& upload) {
                                .trace_level = trace_level_of(from.trace_level()),
                                .metadata = from.metadata(),
                                .request_id = from.request_id()};
-  Deadline deadline = call->deadline();
-  if (deadline) *deadline -= kAnswerTime;
-  const StepResult result = call->served().master.run_step(request, deadline, call->stop());
+  const StepResult result = call->served().master.run_step(request, call->deadline().shifted(-kAnswerTime));
   const bool wanted = request.metadata || request.trace_level != TraceLevel::no_trace;
   answer_run(call, result.fetches, wanted ? &result.metadata : nullptr, result.placement_lines);
 }
@@ -43,7 +35,7 @@ void run_step(const CallHandle& call, RunStep::Upload& upload) {
 void create_session(const CallHandle& call, CreateSession::Upload& upload) {
   const CreatedSession created =
       call->served().master.create_session(uploaded_graph(*call, std::exchange(upload.graph, "")),
-                                           from_def(upload.request.config()), call->deadline(), call->stop());
+                                           from_def(upload.request.config()), call->deadline());
   def::CreateSessionResponseDef response;
   response.set_handle(created.handle);
   response.set_graph_version(created.graph_version);
@@ -58,16 +50,10 @@ void extend_session(const CallHandle& call, ExtendSession::Upload& upload) {
   answer(call, response);
 }
 
-// Before what follows takes memory.
-template <typename Request>
-void check_session(const CallHandle& call, const Request& request) {
-  if (call->served().check_session) call->served().check_session(checked_handle(request.session()));
-}
-
 MakeMethod run_method() {
   return [] {
     return std::make_unique<RunStep>([](const def::RunStepRequestDef& request) { return request.feeds(); },
-                                     run_step, check_session<def::RunStepRequestDef>);
+                                     run_step, session_check<def::RunStepRequestDef>(&Served::check_session));
   };
 }
 
@@ -107,8 +93,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
       {"CreateSession", [] { return std::make_unique<CreateSession>(nullptr, create_session); }},
       {"ExtendSession",
        [] {
-         return std::make_unique<ExtendSession>(nullptr, extend_session,
-                                                check_session<def::ExtendSessionRequestDef>);
+         return std::make_unique<ExtendSession>(
+             nullptr, extend_session, session_check<def::ExtendSessionRequestDef>(&Served::check_session));
        }},
       {"RunStep", run_method()},
       {"RunCallable", run_method()},

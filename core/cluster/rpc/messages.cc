@@ -91,6 +91,7 @@ def::SessionConfigDef to_def(const SessionConfig& config) {
   to.set_allow_soft_placement(config.allow_soft_placement);
   to.set_optimizer_level(static_cast<std::uint32_t>(config.graph_options.optimizer_level));
   put_strings(*to.mutable_disabled_passes(), config.graph_options.disabled_passes);
+  to.set_precision(static_cast<std::uint32_t>(config.graph_options.precision));
   to.set_operation_timeout_in_ms(config.operation_timeout_in_ms);
   to.set_isolate_session_state(config.isolate_session_state);
   for (const auto& [job, tasks] : config.cluster_def) {
@@ -136,6 +137,9 @@ SessionConfig from_def(const def::SessionConfigDef& from) {
     throw InvalidArgumentError("there is no optimizer level {}", from.optimizer_level());
   config.graph_options.optimizer_level = static_cast<OptimizerLevel>(from.optimizer_level());
   config.graph_options.disabled_passes = checked_names(from.disabled_passes(), "pass's name");
+  if (from.precision() > static_cast<std::uint32_t>(Precision::bf16))
+    throw InvalidArgumentError("there is no precision {}", from.precision());
+  config.graph_options.precision = static_cast<Precision>(from.precision());
   config.operation_timeout_in_ms = from.operation_timeout_in_ms();
   config.isolate_session_state = from.isolate_session_state();
   for (const auto& job : from.cluster_jobs()) config.cluster_def[checked_name(job, "job's name")];

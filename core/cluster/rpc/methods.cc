@@ -78,10 +78,6 @@ GraphDef uploaded_graph(const ServerCall& call, const std::string& bytes) {
   return graph;
 }
 
-void check_request_id(ServerCall& call, std::uint64_t id) {
-  if (id != 0 && !call.shared().is_new(id)) throw AbortedError("Duplicate request {:016x}", id);
-}
-
 void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, const RunMetadata* metadata,
                 const std::vector<std::string>& placement_lines) {
   def::RunResponseDef response;

@@ -45,13 +45,16 @@ class UnaryMethod final : public Method {
     call->handle([serve = serve_, call, request = parsed<Request>(control)] { serve(call, request); });
     return false;
   }
-  bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
-    throw InvalidArgumentError("more than one message came");
-  }
-  void on_all_read(const CallHandle& /*call*/) override {}
 
   Serve serve_;
 };
+
+using MakeMethod = std::function<std::unique_ptr<Method>()>;
+
+template <typename Request, typename Serve>
+MakeMethod unary(Serve serve) {
+  return [serve] { return std::make_unique<UnaryMethod<Request>>(serve); };
+}
 
 /// One message and payloads there; served when all have come.
 template <typename Request>
@@ -131,9 +134,16 @@ class UploadMethod final : public Method, public PayloadTarget {
   bool served_ = false;
 };
 
+/// Of an upload: throws for a session that is not there. known: which of those that are served.
+template <typename Request>
+typename UploadMethod<Request>::Check session_check(std::function<void(const std::string&)> Served::*known) {
+  return [known](const CallHandle& call, const Request& request) {
+    if (const auto& check = call->served().*known) check(checked_handle(request.session()));
+  };
+}
+
 /// The graph of an upload. Throws InvalidArgumentError for what is none.
 GraphDef uploaded_graph(const ServerCall& call, const std::string& bytes);
-void check_request_id(ServerCall& call, std::uint64_t id);
 /// Results of a step: the control message, metadata, the fetches.
 void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, const RunMetadata* metadata,
                 const std::vector<std::string>& placement_lines);

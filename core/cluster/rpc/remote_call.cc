@@ -67,7 +67,8 @@ BlockingCall::BlockingCall(const To& to, bool has_control, std::size_t tensors, 
     : ClientCall(to.channel, to.method, to.task, to.deadline),
       response_(has_control, tensors, to.channel->limits()),
       one_by_one_(one_by_one),
-      one_message_(has_control && tensors == 0) {}
+      one_message_(has_control && tensors == 0),
+      on_stop_(to.deadline.stop(), [this] { cancel(); }) {}
 
 Next BlockingCall::on_message(const MessagePieces& message) {
   response_.read(message);
@@ -152,24 +153,21 @@ void BlockingCall::abandon() {
   if (resume) read_on();
 }
 
-std::string call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request,
-                     std::stop_token stop) {
+std::string call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request) {
   const auto call = std::make_shared<BlockingCall>(to, true, 0, false);
   call->send(Outgoing::control(request), true);
   call->start();
-  const std::stop_callback stopping(std::move(stop), [&] { call->cancel(); });
   return std::move(call->end().control);
 }
 
 std::string call_with_graph(const BlockingCall::To& to, const google::protobuf::MessageLite& request,
-                            const GraphDef& graph, std::stop_token stop) {
+                            const GraphDef& graph) {
   const auto call = std::make_shared<BlockingCall>(to, true, 0, false);
   call->send(Outgoing::control(request), false);
   call->send(Outgoing::bytes(PayloadKind::graph, encode_graph_def(graph), to.channel->limits().chunk_bytes,
                              graph.nodes.size()),
              true);
   call->start();
-  const std::stop_callback stopping(std::move(stop), [&] { call->cancel(); });
   return std::move(call->end().control);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -48,7 +49,7 @@ struct RunResponse {
 };
 RunResponse run_response(Response& response, std::size_t fetches);
 
-/// A call whose caller waits.
+/// A call whose caller waits. The stop of its deadline cancels it.
 class BlockingCall final : public ClientCall {
  public:
   struct To {
@@ -85,18 +86,18 @@ class BlockingCall final : public ClientCall {
   bool abandoned_ KOLO_GUARDED_BY(wait_mutex_) = false;
   std::optional<std::pair<std::size_t, Tensor>> ready_ KOLO_GUARDED_BY(wait_mutex_);
   std::exception_ptr error_ KOLO_GUARDED_BY(wait_mutex_);
+  const std::stop_callback<std::function<void()>> on_stop_;
 };
 
 /// One message there, one back.
-std::string call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request,
-                     std::stop_token stop = {});
+std::string call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request);
 template <typename Answer>
 Answer call(const BlockingCall::To& to, const google::protobuf::MessageLite& request) {
   return parsed<Answer>(call_for(to, request));
 }
 /// The same with a graph behind the message.
 std::string call_with_graph(const BlockingCall::To& to, const google::protobuf::MessageLite& request,
-                            const GraphDef& graph, std::stop_token stop = {});
+                            const GraphDef& graph);
 
 // Of both services.
 void get_variables_of(const BlockingCall::To& to, const kolo::cluster::VariablesRequestDef& request,

@@ -12,7 +12,8 @@ namespace {
 
 namespace def = kolo::cluster;
 
-BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const char* method, Deadline deadline) {
+BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const char* method,
+                    const Deadline& deadline) {
   return {
       .channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
 }
@@ -40,16 +41,16 @@ class ClientWatch final : public ClientCall {
 }  // namespace
 
 CreatedSession RemoteMaster::create_session(const GraphDef& graph, const SessionConfig& config,
-                                            Deadline deadline, std::stop_token stop) {
+                                            const Deadline& deadline) {
   def::CreateSessionRequestDef message;
   *message.mutable_config() = to_def(config);
   const auto answer = parsed<def::CreateSessionResponseDef>(
-      call_with_graph(to(channel_, "CreateSession", deadline), message, graph, std::move(stop)));
+      call_with_graph(to(channel_, "CreateSession", deadline), message, graph));
   return {.handle = checked_handle(answer.handle()), .graph_version = answer.graph_version()};
 }
 
 std::int64_t RemoteMaster::extend_session(const std::string& session, std::int64_t version,
-                                          const GraphDef& nodes, Deadline deadline) {
+                                          const GraphDef& nodes, const Deadline& deadline) {
   def::ExtendSessionRequestDef message;
   message.set_session(session);
   message.set_version(version);
@@ -57,7 +58,7 @@ std::int64_t RemoteMaster::extend_session(const std::string& session, std::int64
   return parsed<def::ExtendSessionResponseDef>(answer).version();
 }
 
-StepResult RemoteMaster::run_step(const RunStepRequest& request, Deadline deadline, std::stop_token stop) {
+StepResult RemoteMaster::run_step(const RunStepRequest& request, const Deadline& deadline) {
   def::RunStepRequestDef message;
   message.set_session(request.session);
   message.set_callable(request.callable);
@@ -70,8 +71,9 @@ StepResult RemoteMaster::run_step(const RunStepRequest& request, Deadline deadli
   constexpr std::size_t kMostFetches = 65536;
   const std::size_t fetches = request.callable == 0 ? request.names.fetches.size() : kMostFetches;
 
-  if (deadline) *deadline += kAnswerTime;  // which the master takes off again
-  const auto method = to(channel_, request.callable == 0 ? "RunStep" : "RunCallable", deadline);
+  // Which the master takes off again.
+  const Deadline answered = deadline.shifted(kAnswerTime);
+  const auto method = to(channel_, request.callable == 0 ? "RunStep" : "RunCallable", answered);
   // With metadata wanted, or a callable, more may come than the control message.
   const bool more = request.metadata || request.trace_level != TraceLevel::no_trace;
   const auto call =
@@ -81,7 +83,6 @@ StepResult RemoteMaster::run_step(const RunStepRequest& request, Deadline deadli
     call->send(Outgoing::tensor(i, request.feeds[i], channel_->limits().chunk_bytes),
                i + 1 == request.feeds.size());
   call->start();
-  const std::stop_callback stopping(std::move(stop), [&] { call->cancel(); });
   auto run = run_response(call->end(), fetches);
   return {.fetches = std::move(run.fetches),
           .metadata = std::move(run.metadata),
@@ -89,27 +90,29 @@ StepResult RemoteMaster::run_step(const RunStepRequest& request, Deadline deadli
 }
 
 std::int64_t RemoteMaster::make_callable(const std::string& session, const StepNames& names,
-                                         Deadline deadline) {
+                                         const Deadline& deadline) {
   def::MakeCallableRequestDef message;
   message.set_session(session);
   *message.mutable_names() = to_def(names);
   return call<def::CallableDef>(to(channel_, "MakeCallable", deadline), message).callable();
 }
 
-void RemoteMaster::release_callable(const std::string& session, std::int64_t callable, Deadline deadline) {
+void RemoteMaster::release_callable(const std::string& session, std::int64_t callable,
+                                    const Deadline& deadline) {
   def::CallableDef message;
   message.set_session(session);
   message.set_callable(callable);
   call<def::Empty>(to(channel_, "ReleaseCallable", deadline), message);
 }
 
-void RemoteMaster::close_session(const std::string& session, Deadline deadline) {
+void RemoteMaster::close_session(const std::string& session, const Deadline& deadline) {
   def::SessionRequestDef message;
   message.set_session(session);
   call<def::Empty>(to(channel_, "CloseSession", deadline), message);
 }
 
-std::vector<DeviceAttributes> RemoteMaster::list_devices(const std::string& session, Deadline deadline) {
+std::vector<DeviceAttributes> RemoteMaster::list_devices(const std::string& session,
+                                                         const Deadline& deadline) {
   def::SessionRequestDef message;
   message.set_session(session);
   const auto answer = call<def::DevicesDef>(to(channel_, "ListDevices", deadline), message);
@@ -119,7 +122,7 @@ std::vector<DeviceAttributes> RemoteMaster::list_devices(const std::string& sess
 }
 
 void RemoteMaster::reset(const std::vector<std::string>& containers, const SessionConfig& config,
-                         Deadline deadline) {
+                         const Deadline& deadline) {
   def::ContainersRequestDef message;
   put_strings(*message.mutable_containers(), containers);
   *message.mutable_config() = to_def(config);
@@ -128,23 +131,24 @@ void RemoteMaster::reset(const std::vector<std::string>& containers, const Sessi
 
 void RemoteMaster::get_variables(const std::string& session, const std::vector<std::string>& names,
                                  const std::function<void(std::size_t, Tensor)>& on_value,
-                                 Deadline deadline) {
+                                 const Deadline& deadline) {
   get_variables_of(to(channel_, "GetVariables", deadline), named(session, names), on_value);
 }
 
 void RemoteMaster::set_variables(const std::string& session, const std::vector<std::string>& names,
-                                 const std::function<Tensor(std::size_t)>& value, Deadline deadline) {
+                                 const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) {
   set_variables_of(to(channel_, "SetVariables", deadline), named(session, names), value);
 }
 
 std::vector<bool> RemoteMaster::are_initialized(const std::string& session,
-                                                const std::vector<std::string>& names, Deadline deadline) {
+                                                const std::vector<std::string>& names,
+                                                const Deadline& deadline) {
   return are_initialized_of(to(channel_, "GetVariables", deadline), named(session, names));
 }
 
 std::vector<WrittenShard> RemoteMaster::write_shards(const std::string& session, const ShardPlace& place,
                                                      const std::vector<SavedVariable>& variables,
-                                                     Deadline deadline) {
+                                                     const Deadline& deadline) {
   const auto answer = call<def::WriteShardsResponseDef>(to(channel_, "WriteShards", deadline),
                                                         to_def(session, place, {}, variables));
   std::vector<WrittenShard> shards;
@@ -153,19 +157,19 @@ std::vector<WrittenShard> RemoteMaster::write_shards(const std::string& session,
 }
 
 void RemoteMaster::read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
-                               Deadline deadline) {
+                               const Deadline& deadline) {
   call<def::Empty>(to(channel_, "ReadShards", deadline), to_def(session, {}, variables));
 }
 
 std::map<std::string, std::uint64_t> RemoteMaster::random_positions(const std::string& session,
-                                                                    Deadline deadline) {
+                                                                    const Deadline& deadline) {
   return positions_from(
       call<def::RandomPositionsDef>(to(channel_, "RandomPositions", deadline), to_def(session, {}, false)));
 }
 
 void RemoteMaster::set_random_positions(const std::string& session,
                                         const std::map<std::string, std::uint64_t>& positions,
-                                        Deadline deadline) {
+                                        const Deadline& deadline) {
   call<def::RandomPositionsDef>(to(channel_, "RandomPositions", deadline), to_def(session, positions, true));
 }
 
@@ -173,7 +177,7 @@ std::shared_ptr<Call> RemoteMaster::watch(const std::string& session,
                                           std::function<void(std::exception_ptr)> ended) {
   def::WatchRequestDef message;
   message.set_session(session);
-  const auto call = std::make_shared<ClientWatch>(to(channel_, "Watch", std::nullopt), std::move(ended));
+  const auto call = std::make_shared<ClientWatch>(to(channel_, "Watch", {}), std::move(ended));
   call->send(Outgoing::control(message), false);
   call->start();
   return call;

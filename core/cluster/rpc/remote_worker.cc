@@ -16,7 +16,7 @@ namespace def = kolo::cluster;
 using OnChange = std::function<void(const TaskStatus*, std::exception_ptr)>;
 
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::string& task, const char* method,
-                    Deadline deadline) {
+                    const Deadline& deadline) {
   return {
       .channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
 }
@@ -61,11 +61,11 @@ RemoteWorker::RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task
       streams_(std::move(streams)),
       watches_(std::make_shared<Watches>()) {}
 
-TaskStatus RemoteWorker::status(Deadline deadline) {
+TaskStatus RemoteWorker::status(const Deadline& deadline) {
   return from_def(call<def::TaskStatusDef>(to(channel_, task_, "GetStatus", deadline), def::Empty()));
 }
 
-void RemoteWorker::create_session(const WorkerSessionRequest& request, Deadline deadline) {
+void RemoteWorker::create_session(const WorkerSessionRequest& request, const Deadline& deadline) {
   def::WorkerSessionRequestDef message;
   message.set_session(request.session);
   message.set_master(request.master);
@@ -74,13 +74,13 @@ void RemoteWorker::create_session(const WorkerSessionRequest& request, Deadline 
   call<def::Empty>(to(channel_, task_, "CreateWorkerSession", deadline), message);
 }
 
-void RemoteWorker::delete_session(const std::string& session, Deadline deadline) {
+void RemoteWorker::delete_session(const std::string& session, const Deadline& deadline) {
   def::SessionRequestDef message;
   message.set_session(session);
   call<def::Empty>(to(channel_, task_, "DeleteWorkerSession", deadline), message);
 }
 
-std::uint64_t RemoteWorker::register_part(const PartRequest& request, Deadline deadline) {
+std::uint64_t RemoteWorker::register_part(const PartRequest& request, const Deadline& deadline) {
   def::RegisterGraphRequestDef message;
   message.set_session(request.session);
   put_strings(*message.mutable_feeds(), request.feeds);
@@ -90,14 +90,14 @@ std::uint64_t RemoteWorker::register_part(const PartRequest& request, Deadline d
   return parsed<def::RegisterGraphResponseDef>(answer).part();
 }
 
-void RemoteWorker::deregister_part(const std::string& session, std::uint64_t part, Deadline deadline) {
+void RemoteWorker::deregister_part(const std::string& session, std::uint64_t part, const Deadline& deadline) {
   def::DeregisterGraphRequestDef message;
   message.set_session(session);
   message.set_part(part);
   call<def::Empty>(to(channel_, task_, "DeregisterGraph", deadline), message);
 }
 
-std::shared_ptr<Call> RemoteWorker::run_part(const RunPartRequest& request, Deadline deadline,
+std::shared_ptr<Call> RemoteWorker::run_part(const RunPartRequest& request, const Deadline& deadline,
                                              PartCall::Done done) {
   return PartCall::start(to(channel_, task_, "RunGraph", deadline), request, streams_, std::move(done));
 }
@@ -105,13 +105,13 @@ std::shared_ptr<Call> RemoteWorker::run_part(const RunPartRequest& request, Dead
 std::shared_ptr<Call> RemoteWorker::receive(const TensorsRequest& request,
                                             std::shared_ptr<TensorReceiver> receiver) {
   if (streams_ != nullptr && streams_->receive(request, task_, receiver)) return std::make_shared<NoCall>();
-  const auto call = std::make_shared<ReceiveCall>(to(channel_, task_, "RecvTensors", std::nullopt), request,
-                                                  std::move(receiver));
+  const auto call =
+      std::make_shared<ReceiveCall>(to(channel_, task_, "RecvTensors", {}), request, std::move(receiver));
   call->start();
   return call;
 }
 
-void RemoteWorker::cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) {
+void RemoteWorker::cleanup_containers(const std::vector<std::string>& containers, const Deadline& deadline) {
   def::ContainersRequestDef message;
   put_strings(*message.mutable_containers(), containers);
   call<def::Empty>(to(channel_, task_, "CleanupAll", deadline), message);
@@ -119,49 +119,50 @@ void RemoteWorker::cleanup_containers(const std::vector<std::string>& containers
 
 void RemoteWorker::get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                                  const std::function<void(std::size_t, Tensor)>& on_value,
-                                 Deadline deadline) {
+                                 const Deadline& deadline) {
   get_variables_of(to(channel_, task_, "GetVariables", deadline), to_def(session, keys), on_value);
 }
 
 void RemoteWorker::set_variables(const std::string& session, const std::vector<VariableKey>& keys,
-                                 const std::function<Tensor(std::size_t)>& value, Deadline deadline) {
+                                 const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) {
   set_variables_of(to(channel_, task_, "SetVariables", deadline), to_def(session, keys), value);
 }
 
 std::vector<bool> RemoteWorker::are_initialized(const std::string& session,
-                                                const std::vector<VariableKey>& keys, Deadline deadline) {
+                                                const std::vector<VariableKey>& keys,
+                                                const Deadline& deadline) {
   return are_initialized_of(to(channel_, task_, "GetVariables", deadline), to_def(session, keys));
 }
 
 WrittenShard RemoteWorker::write_shard(const std::string& session, const ShardPlace& place,
                                        const std::vector<VariableKey>& keys,
-                                       const std::vector<SavedVariable>& variables, Deadline deadline) {
+                                       const std::vector<SavedVariable>& variables,
+                                       const Deadline& deadline) {
   const auto answer = call<def::WriteShardResponseDef>(to(channel_, task_, "WriteShard", deadline),
                                                        to_def(session, place, keys, variables));
   return from_def(answer, variables.size(), false);
 }
 
 void RemoteWorker::read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                              const std::vector<SavedVariable>& variables, Deadline deadline) {
+                              const std::vector<SavedVariable>& variables, const Deadline& deadline) {
   call<def::Empty>(to(channel_, task_, "ReadShard", deadline), to_def(session, keys, variables));
 }
 
 std::map<std::string, std::uint64_t> RemoteWorker::random_positions(const std::string& session,
-                                                                    Deadline deadline) {
+                                                                    const Deadline& deadline) {
   return positions_from(call<def::RandomPositionsDef>(to(channel_, task_, "RandomPositions", deadline),
                                                       to_def(session, {}, false)));
 }
 
 void RemoteWorker::set_random_positions(const std::string& session,
                                         const std::map<std::string, std::uint64_t>& positions,
-                                        Deadline deadline) {
+                                        const Deadline& deadline) {
   call<def::RandomPositionsDef>(to(channel_, task_, "RandomPositions", deadline),
                                 to_def(session, positions, true));
 }
 
 std::shared_ptr<Call> RemoteWorker::watch(OnChange on_change) {
-  const auto call =
-      std::make_shared<WatchCall>(to(channel_, task_, "Watch", std::nullopt), std::move(on_change));
+  const auto call = std::make_shared<WatchCall>(to(channel_, task_, "Watch", {}), std::move(on_change));
   def::WatchRequestDef message;
   message.set_incarnation(channel_->caller().incarnation);
   call->send(Outgoing::control(message), false);

@@ -80,14 +80,15 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
   void wait_for_handlers();
 
   std::shared_ptr<ServerShared> shared_;
-  std::unique_ptr<HandlerThreads> threads_;
+  std::unique_ptr<KeptThreads> threads_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<StalledCalls> stalled_;
   Mutex stop_mutex_;
   bool stopped_ KOLO_GUARDED_BY(stop_mutex_) = false;
 };
 
-RpcServer::Impl::Impl(RpcServerOptions options) : threads_(std::make_unique<HandlerThreads>(kMostThreads)) {
+RpcServer::Impl::Impl(RpcServerOptions options)
+    : threads_(std::make_unique<KeptThreads>("kolo rpc", kMostThreads)) {
   options.limits = resolved(options.limits);
   const ListenPlan plan = plan_listening(options.address, options.bind_address);
   shared_ = std::make_shared<ServerShared>(std::move(options));

@@ -60,7 +60,6 @@ class RunGraph final : public Method {
  private:
   bool on_control(const CallHandle& call, const std::string& control) override {
     const auto from = parsed<def::RunGraphRequestDef>(control);
-    check_request_id(*call, from.request_id());
     if (static_cast<std::size_t>(from.over_size()) > kMostStepsOver)
       throw InvalidArgumentError("{} steps are said to be over; at most {} may be", from.over_size(),
                                  kMostStepsOver);
@@ -138,10 +137,6 @@ class RecvTensors final : public Method {
     if (served != nullptr) call->when_stopped([served] { served->cancel(); });
     return false;
   }
-  bool on_more(const CallHandle& /*call*/, const MessagePieces& /*message*/) override {
-    throw InvalidArgumentError("more than one message came");
-  }
-  void on_all_read(const CallHandle& /*call*/) override {}
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,8 +15,6 @@
 namespace kolo::detail {
 namespace {
 
-constexpr std::size_t kRememberedRequests = 100'000;
-
 thread_local std::string caller_of_thread;
 
 std::string_view after_slash(std::string_view name) {
@@ -26,7 +23,7 @@ std::string_view after_slash(std::string_view name) {
 }
 
 // The library's deadlines are on the system's clock.
-Deadline on_steady_clock(std::chrono::system_clock::time_point deadline) {
+std::optional<Deadline::Time> on_steady_clock(std::chrono::system_clock::time_point deadline) {
   if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
   const auto left = deadline - std::chrono::system_clock::now();
   if (left > std::chrono::hours(24 * 365)) return std::nullopt;
@@ -43,39 +40,13 @@ void note_refused(const std::string& peer, const std::string& why) {
   if (minute.now()) log_warning("refused a call of {}: {}", peer, why);
 }
 
-class ServerShared::RequestIds {
- public:
-  bool insert(std::uint64_t id) {
-    if (!known_.insert(id).second) return false;
-    order_.push_back(id);
-    if (order_.size() > kRememberedRequests) {
-      known_.erase(order_.front());
-      order_.pop_front();
-    }
-    return true;
-  }
-
- private:
-  std::unordered_set<std::uint64_t> known_;
-  std::deque<std::uint64_t> order_;
-};
-
-ServerShared::ServerShared(RpcServerOptions given)
-    : options(std::move(given)), request_ids_(std::make_unique<RequestIds>()) {}
-ServerShared::~ServerShared() = default;
-
-bool ServerShared::is_new(std::uint64_t request_id) {
-  MutexLock lock(mutex);
-  return request_ids_->insert(request_id);
-}
-
 ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallbackServerContext& context)
     : shared_(std::move(shared)),
       context_(context),
       method_name_(context.method()),
       peer_(context.peer()),
       is_watch_(after_slash(method_name_) == "Watch"),
-      deadline_(on_steady_clock(context.deadline())) {
+      deadline_(on_steady_clock(context.deadline()), stop_.get_token()) {
   const std::string_view name = method_name_;
   if (name.starts_with(kWorkerService)) method_ = worker_method(name.substr(std::strlen(kWorkerService)));
   else if (name.starts_with(kMasterService))

@@ -14,7 +14,8 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include <kolo/core/base/mutex.h>
-#include <kolo/core/cluster/rpc/handler_threads.h>
+#include <kolo/core/cluster/kept_threads.h>
+#include <kolo/core/cluster/request_ids.h>
 #include <kolo/core/cluster/rpc/limits.h>
 #include <kolo/core/cluster/rpc/served.h>
 
@@ -32,23 +33,22 @@ class Method {
   virtual ~Method() = default;
   /// What it throws ends the call. False: no more is read before ServerCall::read_on().
   virtual bool on_control(const std::shared_ptr<ServerCall>& call, const std::string& control) = 0;
-  virtual bool on_more(const std::shared_ptr<ServerCall>& call, const MessagePieces& message) = 0;
+  virtual bool on_more(const std::shared_ptr<ServerCall>& /*call*/, const MessagePieces& /*message*/) {
+    throw InvalidArgumentError("more than one message came");
+  }
   /// The client has sent all it had to.
-  virtual void on_all_read(const std::shared_ptr<ServerCall>& call) = 0;
+  virtual void on_all_read(const std::shared_ptr<ServerCall>& /*call*/) {}
   /// Whether the client may be silent behind its control message for as long as it likes.
   virtual bool waits_for_ever() const { return false; }
 };
 
 /// What the calls of one server share.
 struct ServerShared {
-  explicit ServerShared(RpcServerOptions given);
-  ~ServerShared();
+  explicit ServerShared(RpcServerOptions given) : options(std::move(given)) {}
   RpcServerOptions options;
-  HandlerThreads* threads = nullptr;  // the server's: they end before it does
-  std::optional<Served> served;       // set before the first begin()
-
-  /// False for one of the last request ids: nothing is served twice.
-  bool is_new(std::uint64_t request_id) KOLO_EXCLUDES(mutex);
+  KeptThreads* threads = nullptr;  // the server's: they end before it does
+  std::optional<Served> served;    // set before the first begin()
+  RequestIds request_ids;          // of steps that the master has had
 
   Mutex mutex;
   CondVar changed;
@@ -57,10 +57,6 @@ struct ServerShared {
   int lent KOLO_GUARDED_BY(mutex) = 0;  // values that are being sent, whose owners are not told yet
   bool started KOLO_GUARDED_BY(mutex) = false;
   bool stopping KOLO_GUARDED_BY(mutex) = false;
-
- private:
-  class RequestIds;
-  std::unique_ptr<RequestIds> request_ids_ KOLO_GUARDED_BY(mutex);
 };
 
 /// Any thread.
@@ -98,7 +94,8 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   /// Called then; at once where that was before. Dropped at the call's end.
   void when_stopped(std::function<void()> hook) KOLO_EXCLUDES(mutex_);
   void request_stop() KOLO_EXCLUDES(mutex_);
-  Deadline deadline() const { return deadline_; }
+  /// The client's, with stop().
+  const Deadline& deadline() const { return deadline_; }
   ServerShared& shared() const { return *shared_; }
   const Served& served() const { return *shared_->served; }
   std::size_t chunk_bytes() const { return shared_->options.limits.chunk_bytes; }
@@ -130,12 +127,12 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   std::string sender_;
   std::string from_;  // the sender and its address
   bool is_watch_;
-  Deadline deadline_;
+  std::stop_source stop_;
+  const Deadline deadline_;  // and stop
   std::unique_ptr<Method> method_;
   bool control_read_ = false;  // hooks alone
   grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
   std::atomic<std::chrono::steady_clock::time_point> silent_since_ = kNotSilent;
-  std::stop_source stop_;
 
   Mutex mutex_;
   std::deque<Outgoing> queue_ KOLO_GUARDED_BY(mutex_);

@@ -127,7 +127,7 @@ bool StepStreams::receive(const TensorsRequest& request, const std::string& send
   return true;
 }
 
-Outgoing lent_tensor(std::size_t key, const Tensor& value, std::size_t chunk_bytes, HandlerThreads& threads,
+Outgoing lent_tensor(std::size_t key, const Tensor& value, std::size_t chunk_bytes, KeptThreads& threads,
                      std::function<void()> released) {
   const auto sender = std::this_thread::get_id();
   const auto within = std::make_shared<std::atomic<bool>>(true);  // cleared and read by this thread alone

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
-#include <kolo/core/cluster/rpc/handler_threads.h>
+#include <kolo/core/cluster/kept_threads.h>
 #include <kolo/core/cluster/worker/tensor_sink.h>
 #include <kolo/core/cluster/worker/worker.h>
 
@@ -73,8 +73,8 @@ class StepStreams {
   };
 
   /// threads: for what follows from a value that has been sent; outlive the steps.
-  explicit StepStreams(HandlerThreads& threads) : threads_(threads) {}
-  HandlerThreads& threads() { return threads_; }
+  explicit StepStreams(KeptThreads& threads) : threads_(threads) {}
+  KeptThreads& threads() { return threads_; }
 
   /// own: what this task sends to others.
   void set_own(std::weak_ptr<TensorSource> own) KOLO_EXCLUDES(mutex_);
@@ -89,7 +89,7 @@ class StepStreams {
                const std::shared_ptr<TensorReceiver>& receiver) KOLO_EXCLUDES(mutex_);
 
  private:
-  HandlerThreads& threads_;
+  KeptThreads& threads_;
   Mutex mutex_;
   std::weak_ptr<TensorSource> own_ KOLO_GUARDED_BY(mutex_);
   std::map<Name, Stream> streams_ KOLO_GUARDED_BY(mutex_);
@@ -97,7 +97,7 @@ class StepStreams {
 
 /// A value to be sent, whose owner goes on by `released`. The transport lets go in the midst of its own work:
 /// what follows from it is then done on one of `threads`. A value that was copied is released here and now.
-Outgoing lent_tensor(std::size_t key, const Tensor& value, std::size_t chunk_bytes, HandlerThreads& threads,
+Outgoing lent_tensor(std::size_t key, const Tensor& value, std::size_t chunk_bytes, KeptThreads& threads,
                      std::function<void()> released);
 
 }  // namespace kolo::detail

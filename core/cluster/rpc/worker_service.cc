@@ -7,19 +7,12 @@ namespace kolo::detail {
 namespace {
 
 namespace def = kolo::cluster;
-using MakeMethod = std::function<std::unique_ptr<Method>()>;
-
-template <typename Request, typename Serve>
-MakeMethod unary(Serve serve) {
-  return [serve] { return std::make_unique<UnaryMethod<Request>>(serve); };
-}
 
 class WorkerWatch final : public Method {
   bool on_control(const CallHandle& call, const std::string& control) override {
     watcher_ = {.task = call->sender(), .incarnation = parsed<def::WatchRequestDef>(control).incarnation()};
     tell(call, WatcherEvent::connected);
-    call->handle(
-        [call] { call->send(Outgoing::control(to_def(call->served().worker.status(std::nullopt)))); });
+    call->handle([call] { call->send(Outgoing::control(to_def(call->served().worker.status({})))); });
     return true;
   }
   bool on_more(const CallHandle& call, const MessagePieces& message) override {
@@ -85,19 +78,20 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
              [](const CallHandle& call, RegisterGraph::Upload& upload) {
                const auto& from = upload.request;
                def::RegisterGraphResponseDef response;
+               const std::string session = checked_handle(from.session());
                response.set_part(call->served().worker.register_part(
-                   {.session = checked_handle(from.session()),
+                   {.session = session,
                     .graph = uploaded_graph(*call, std::exchange(upload.graph, "")),
                     .feeds = checked_names(from.feeds(), "feed's name"),
                     .fetches = checked_names(from.fetches(), "fetch's name"),
                     .targets = checked_names(from.targets(), "target's name")},
                    call->deadline()));
+               // Its master has given up, and knows no handle to drop it by.
+               if (call->stop().stop_requested())
+                 call->served().worker.deregister_part(session, response.part(), {});
                answer(call, response);
              },
-             [](const CallHandle& call, const def::RegisterGraphRequestDef& from) {
-               if (call->served().check_worker_session)
-                 call->served().check_worker_session(checked_handle(from.session()));
-             });
+             session_check<def::RegisterGraphRequestDef>(&Served::check_worker_session));
        }},
       {"DeregisterGraph", unary<def::DeregisterGraphRequestDef>(
                               [](const CallHandle& call, const def::DeregisterGraphRequestDef& from) {

@@ -33,20 +33,22 @@ LocalWorker::~LocalWorker() { impl_->shut_down(); }
 void LocalWorker::set_peers(Peers& peers) { impl_->set_peers(peers); }
 const std::string& LocalWorker::task() const { return impl_->task(); }
 
-TaskStatus LocalWorker::status(Deadline) { return impl_->status(); }
-void LocalWorker::create_session(const WorkerSessionRequest& request, Deadline) {
+TaskStatus LocalWorker::status(const Deadline&) { return impl_->status(); }
+void LocalWorker::create_session(const WorkerSessionRequest& request, const Deadline&) {
   impl_->add_session(request);
 }
-void LocalWorker::delete_session(const std::string& session, Deadline) { impl_->remove_session(session); }
+void LocalWorker::delete_session(const std::string& session, const Deadline&) {
+  impl_->remove_session(session);
+}
 
-std::uint64_t LocalWorker::register_part(const PartRequest& request, Deadline) {
+std::uint64_t LocalWorker::register_part(const PartRequest& request, const Deadline&) {
   return impl_->session(request.session)->add_part(request);
 }
-void LocalWorker::deregister_part(const std::string& session, std::uint64_t part, Deadline) {
+void LocalWorker::deregister_part(const std::string& session, std::uint64_t part, const Deadline&) {
   impl_->session(session)->remove_part(part);
 }
 
-std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, Deadline deadline,
+std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, const Deadline& deadline,
                                             std::function<void(std::exception_ptr, PartResult)> done) {
   auto call = std::make_shared<RunningPart>();
   Impl::Admitted admitted;
@@ -71,7 +73,7 @@ std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, Deadl
   return call;
 }
 
-PartResult LocalWorker::run_part_here(const RunPartRequest& request, Deadline deadline,
+PartResult LocalWorker::run_part_here(const RunPartRequest& request, const Deadline& deadline,
                                       StepCancellation& cancellation) {
   return impl_->run(impl_->admit(request), request, deadline, cancellation);
 }
@@ -94,12 +96,12 @@ std::shared_ptr<Call> LocalWorker::serve(const TensorsRequest& request, std::sha
   return exchange->ask(request.keys, std::move(sink));
 }
 
-void LocalWorker::cleanup_containers(const std::vector<std::string>& containers, Deadline) {
+void LocalWorker::cleanup_containers(const std::vector<std::string>& containers, const Deadline&) {
   impl_->drop(containers);
 }
 
 void LocalWorker::get_variables(const std::string& session, const std::vector<VariableKey>& keys,
-                                const std::function<void(std::size_t, Tensor)>& on_value, Deadline) {
+                                const std::function<void(std::size_t, Tensor)>& on_value, const Deadline&) {
   const auto held = impl_->session(session);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto variable = held->variables().find(keys[i]);
@@ -108,7 +110,7 @@ void LocalWorker::get_variables(const std::string& session, const std::vector<Va
 }
 
 void LocalWorker::set_variables(const std::string& session, const std::vector<VariableKey>& keys,
-                                const std::function<Tensor(std::size_t)>& value, Deadline) {
+                                const std::function<Tensor(std::size_t)>& value, const Deadline&) {
   const auto held = impl_->session(session);
   const TaskState state = impl_->state();
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -122,7 +124,7 @@ void LocalWorker::set_variables(const std::string& session, const std::vector<Va
 }
 
 std::vector<bool> LocalWorker::are_initialized(const std::string& session,
-                                               const std::vector<VariableKey>& keys, Deadline) {
+                                               const std::vector<VariableKey>& keys, const Deadline&) {
   const auto held = impl_->session(session);
   std::vector<bool> initialized;
   for (const VariableKey& key : keys) {
@@ -134,24 +136,26 @@ std::vector<bool> LocalWorker::are_initialized(const std::string& session,
 
 WrittenShard LocalWorker::write_shard(const std::string& session, const ShardPlace& place,
                                       const std::vector<VariableKey>& keys,
-                                      const std::vector<SavedVariable>& variables, Deadline) {
+                                      const std::vector<SavedVariable>& variables, const Deadline&) {
   const auto held = impl_->session(session);
   check_same_folder(place, impl_->task());
   return variables.empty() ? WrittenShard() : detail::write_shard(held->variables(), place, keys, variables);
 }
 
 void LocalWorker::read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                             const std::vector<SavedVariable>& variables, Deadline) {
+                             const std::vector<SavedVariable>& variables, const Deadline&) {
   const auto held = impl_->session(session);
   detail::read_shard(held->variables(), keys, variables, *impl_->state().devices.host(), impl_->task());
 }
 
-std::map<std::string, std::uint64_t> LocalWorker::random_positions(const std::string& session, Deadline) {
+std::map<std::string, std::uint64_t> LocalWorker::random_positions(const std::string& session,
+                                                                   const Deadline&) {
   return impl_->session(session)->random_positions();
 }
 
 void LocalWorker::set_random_positions(const std::string& session,
-                                       const std::map<std::string, std::uint64_t>& positions, Deadline) {
+                                       const std::map<std::string, std::uint64_t>& positions,
+                                       const Deadline&) {
   impl_->session(session)->set_random_positions(positions);
 }
 

@@ -34,38 +34,39 @@ class LocalWorker final : public Worker, public TensorSource {
   void set_peers(Peers& peers);
   const std::string& task() const;
 
-  TaskStatus status(Deadline deadline = {}) override;
-  void create_session(const WorkerSessionRequest& request, Deadline deadline) override;
-  void delete_session(const std::string& session, Deadline deadline) override;
-  std::uint64_t register_part(const PartRequest& request, Deadline deadline) override;
-  void deregister_part(const std::string& session, std::uint64_t part, Deadline deadline) override;
+  TaskStatus status(const Deadline& deadline = {}) override;
+  void create_session(const WorkerSessionRequest& request, const Deadline& deadline) override;
+  void delete_session(const std::string& session, const Deadline& deadline) override;
+  std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) override;
+  void deregister_part(const std::string& session, std::uint64_t part, const Deadline& deadline) override;
   std::shared_ptr<Call> run_part(
-      const RunPartRequest& request, Deadline deadline,
+      const RunPartRequest& request, const Deadline& deadline,
       std::function<void(std::exception_ptr error, PartResult result)> done) override;
   /// The same on the caller's thread, for the master's own part. cancellation: ends it.
-  PartResult run_part_here(const RunPartRequest& request, Deadline deadline, StepCancellation& cancellation);
+  PartResult run_part_here(const RunPartRequest& request, const Deadline& deadline,
+                           StepCancellation& cancellation);
   /// Copies each value.
   std::shared_ptr<Call> receive(const TensorsRequest& request,
                                 std::shared_ptr<TensorReceiver> receiver) override;
   /// The same without a copy, for who sends the values elsewhere. Cancelling the call ends the sink.
   std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override;
-  void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) override;
+  void cleanup_containers(const std::vector<std::string>& containers, const Deadline& deadline) override;
   void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t key, Tensor value)>& on_value,
-                     Deadline deadline) override;
+                     const Deadline& deadline) override;
   void set_variables(const std::string& session, const std::vector<VariableKey>& keys,
-                     const std::function<Tensor(std::size_t key)>& value, Deadline deadline) override;
+                     const std::function<Tensor(std::size_t key)>& value, const Deadline& deadline) override;
   std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
-                                    Deadline deadline) override;
+                                    const Deadline& deadline) override;
   WrittenShard write_shard(const std::string& session, const ShardPlace& place,
                            const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
-                           Deadline deadline) override;
+                           const Deadline& deadline) override;
   void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                  const std::vector<SavedVariable>& variables, Deadline deadline) override;
+                  const std::vector<SavedVariable>& variables, const Deadline& deadline) override;
   std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                        Deadline deadline) override;
+                                                        const Deadline& deadline) override;
   void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
-                            Deadline deadline) override;
+                            const Deadline& deadline) override;
   std::shared_ptr<Call> watch(
       std::function<void(const TaskStatus* status, std::exception_ptr ended)> on_change) override;
 

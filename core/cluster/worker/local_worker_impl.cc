@@ -169,13 +169,13 @@ LocalWorker::Impl::Admitted LocalWorker::Impl::admit(const RunPartRequest& reque
   return {found, found->part(request.part)};
 }
 
-PartResult LocalWorker::Impl::run(const Admitted& admitted, const RunPartRequest& request, Deadline deadline,
-                                  StepCancellation& cancellation) {
+PartResult LocalWorker::Impl::run(const Admitted& admitted, const RunPartRequest& request,
+                                  const Deadline& deadline, StepCancellation& cancellation) {
   // Whoever cancels the step does so through this one, which tells it from what fails by itself.
   const auto run = admitted.session->begin(request.step, admitted.part, peers_, cancellation);
   StepOptions options{.pool = pools_.at(0),
                       .intra_op_threads = intra_op_threads_,
-                      .deadline = deadline,
+                      .deadline = deadline.time(),
                       .cancellation = &cancellation};
   try {
     PartResult result = run->run(request, options);

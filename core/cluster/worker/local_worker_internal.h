@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/cluster/kept_threads.h>
+#include <kolo/core/cluster/request_ids.h>
 #include <kolo/core/cluster/worker/local_worker.h>
-#include <kolo/core/cluster/worker/request_ids.h>
-#include <kolo/core/cluster/worker/step_threads.h>
 #include <kolo/core/cluster/worker/worker_session.h>
 #include <kolo/core/runtime/pools.h>
 
@@ -37,9 +37,9 @@ class LocalWorker::Impl {
     std::shared_ptr<Part> part;
   };
   Admitted admit(const RunPartRequest& request);
-  PartResult run(const Admitted& admitted, const RunPartRequest& request, Deadline deadline,
+  PartResult run(const Admitted& admitted, const RunPartRequest& request, const Deadline& deadline,
                  StepCancellation& cancellation);
-  StepThreads& threads() { return threads_; }
+  KeptThreads& threads() { return threads_; }
 
   void check_keys(const std::vector<std::string>& keys) const;
   void drop(const std::vector<std::string>& containers);
@@ -68,7 +68,7 @@ class LocalWorker::Impl {
   std::map<std::string, std::shared_ptr<WorkerSession>> sessions_ KOLO_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Watch>> watches_ KOLO_GUARDED_BY(mutex_);
   bool down_ KOLO_GUARDED_BY(mutex_) = false;
-  StepThreads threads_;  // last: its end waits for the steps, which use the rest
+  KeptThreads threads_{"kolo-step"};  // last: its end waits for the steps, which use the rest
 };
 
 }  // namespace kolo::detail

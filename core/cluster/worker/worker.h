@@ -121,36 +121,37 @@ class Worker {
  public:
   virtual ~Worker() = default;
 
-  virtual TaskStatus status(Deadline deadline) = 0;
+  virtual TaskStatus status(const Deadline& deadline) = 0;
   /// A second time with the same handle: AlreadyExistsError.
-  virtual void create_session(const WorkerSessionRequest& request, Deadline deadline) = 0;
+  virtual void create_session(const WorkerSessionRequest& request, const Deadline& deadline) = 0;
   /// Cancels its steps, drops its parts and isolated variables. One that is not there: nothing.
-  virtual void delete_session(const std::string& session, Deadline deadline) = 0;
+  virtual void delete_session(const std::string& session, const Deadline& deadline) = 0;
 
   /// Checks the part, variables' types and shapes too; plans it. Returns its handle.
-  virtual std::uint64_t register_part(const PartRequest& request, Deadline deadline) = 0;
-  virtual void deregister_part(const std::string& session, std::uint64_t part, Deadline deadline) = 0;
+  virtual std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) = 0;
+  virtual void deregister_part(const std::string& session, std::uint64_t part, const Deadline& deadline) = 0;
   /// Runs the part; `done` is called once, from any thread, perhaps before this returns.
   virtual std::shared_ptr<Call> run_part(
-      const RunPartRequest& request, Deadline deadline,
+      const RunPartRequest& request, const Deadline& deadline,
       std::function<void(std::exception_ptr error, PartResult result)> done) = 0;
   /// Values of the step that are on their way or were not asked for.
   virtual std::shared_ptr<Call> receive(const TensorsRequest& request,
                                         std::shared_ptr<TensorReceiver> receiver) = 0;
   /// Drops variables, queues and accumulators of the containers; of the default one where none is named. Who
   /// waits in them gets CancelledError.
-  virtual void cleanup_containers(const std::vector<std::string>& containers, Deadline deadline) = 0;
+  virtual void cleanup_containers(const std::vector<std::string>& containers, const Deadline& deadline) = 0;
 
   /// on_value: for each key in order; an empty tensor where the variable has no value (or is not there). A
   /// variable is copied as one state, one at a time.
   virtual void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                              const std::function<void(std::size_t key, Tensor value)>& on_value,
-                             Deadline deadline) = 0;
+                             const Deadline& deadline) = 0;
   /// value(key): asked for in order, one at a time.
   virtual void set_variables(const std::string& session, const std::vector<VariableKey>& keys,
-                             const std::function<Tensor(std::size_t key)>& value, Deadline deadline) = 0;
+                             const std::function<Tensor(std::size_t key)>& value,
+                             const Deadline& deadline) = 0;
   virtual std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
-                                            Deadline deadline) = 0;
+                                            const Deadline& deadline) = 0;
 
   /// Writes and keeps the file of `place`'s shard under its temporary name: variables[i], of keys[i], one at
   /// a time. Without variables only looks for the token file. Throws FailedPreconditionError `checkpoint_dir
@@ -158,18 +159,18 @@ class Worker {
   /// value.
   virtual WrittenShard write_shard(const std::string& session, const ShardPlace& place,
                                    const std::vector<VariableKey>& keys,
-                                   const std::vector<SavedVariable>& variables, Deadline deadline) = 0;
+                                   const std::vector<SavedVariable>& variables, const Deadline& deadline) = 0;
   /// Sets the variables to what the files hold. Throws FailedPreconditionError where one is another, or
   /// missing.
   virtual void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                          const std::vector<SavedVariable>& variables, Deadline deadline) = 0;
+                          const std::vector<SavedVariable>& variables, const Deadline& deadline) = 0;
   /// Of the session's random ops that have run here, by node. set_…: where they go on, or start; more may be
   /// named than lie here.
   virtual std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                                Deadline deadline) = 0;
+                                                                const Deadline& deadline) = 0;
   virtual void set_random_positions(const std::string& session,
                                     const std::map<std::string, std::uint64_t>& positions,
-                                    Deadline deadline) = 0;
+                                    const Deadline& deadline) = 0;
 
   /// on_change: called with the task's status when the watch stands, and last, once, with the error that
   /// ended it (UnavailableError when the task is lost, CancelledError when it was cancelled).

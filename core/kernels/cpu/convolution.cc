@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/blocked.h>
@@ -23,6 +24,7 @@ struct Convolution {
   WindowAxis rows;
   WindowAxis cols;
   std::int64_t groups;
+  bool in_bf16;
 
   // images: of the output in Conv2DTranspose, of input 0 elsewhere. results: of input 0 in Conv2DTranspose,
   // of dy in the gradient ops, of the output in the forward op.
@@ -35,7 +37,13 @@ struct Convolution {
         window_axes(images, {weights.dim(2), weights.dim(3)},
                     rows_cols(init.attr<std::vector<std::int64_t>>("strides"), "conv2d: strides"),
                     padding_from_name(init.attr<std::string>("padding")));
-    return {images, weights, results, rows, cols, init.attr<std::int64_t>("groups")};
+    return {images,
+            weights,
+            results,
+            rows,
+            cols,
+            init.attr<std::int64_t>("groups"),
+            init.is_marked(detail::kInBf16)};
   }
   // As oneDNN has it: groups are a dimension of their own.
   Shape grouped_weights() const {
@@ -60,9 +68,10 @@ class OneDnnConvolution {
       : images_(detail::images_in_order(DType::f32, c.images, blocks.images)),
         weights_(detail::row_major(DType::f32, c.grouped_weights())),
         results_(detail::images_in_order(DType::f32, c.results, blocks.results)),
-        any_images_(blocks.images > 0 ? images_ : detail::any_layout(c.images)),
-        any_weights_(detail::any_layout(c.grouped_weights())),
-        any_results_(blocks.results > 0 ? results_ : detail::any_layout(c.results)),
+        any_images_(blocks.images > 0 && !c.in_bf16 ? images_ : detail::any_layout(c.images, type(c))),
+        any_weights_(detail::any_layout(c.grouped_weights(), type(c))),
+        any_results_(blocks.results > 0 && !c.in_bf16 ? results_ : detail::any_layout(c.results, type(c))),
+        weight_gradient_(detail::any_layout(c.grouped_weights())),
         strides_{c.rows.stride, c.cols.stride},
         pad_before_{c.rows.pad_before, c.cols.pad_before},
         pad_after_{pad_after(c.rows), pad_after(c.cols)},
@@ -98,7 +107,7 @@ class OneDnnConvolution {
     using Pass = dnnl::convolution_backward_weights;
     const Forward::primitive_desc hint = forward_hint();
     auto chosen = choose([&](dnnl::algorithm algorithm) {
-      const Pass::desc pass(algorithm, any_images_, any_weights_, any_results_, strides_, pad_before_,
+      const Pass::desc pass(algorithm, any_images_, weight_gradient_, any_results_, strides_, pad_before_,
                             pad_after_);
       return detail::fast_description<Pass::primitive_desc>(pass, hint);
     });
@@ -111,6 +120,10 @@ class OneDnnConvolution {
 
  private:
   static constexpr dnnl::algorithm kDirect = dnnl::algorithm::convolution_direct;
+
+  static dnnl::memory::data_type type(const Convolution& c) {
+    return c.in_bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  }
 
   // oneDNN computes the number of results from the padding: strides that jump over the image's end need it
   // negative.
@@ -126,7 +139,7 @@ class OneDnnConvolution {
   static bool gains_by_winograd(const Convolution& c, const Blocks& blocks) {
     constexpr std::int64_t kFewestChannels = 32;
     const auto moves_by_one = [](const WindowAxis& axis) { return axis.window == 3 && axis.stride == 1; };
-    return blocks.images > 0 && blocks.results > 0 && c.groups == 1 && moves_by_one(c.rows) &&
+    return !c.in_bf16 && blocks.images > 0 && blocks.results > 0 && c.groups == 1 && moves_by_one(c.rows) &&
            moves_by_one(c.cols) && std::min(c.images.dim(1), c.results.dim(1)) >= kFewestChannels;
   }
 
@@ -153,7 +166,7 @@ class OneDnnConvolution {
   }
 
   dnnl::memory::desc images_, weights_, results_;
-  dnnl::memory::desc any_images_, any_weights_, any_results_;
+  dnnl::memory::desc any_images_, any_weights_, any_results_, weight_gradient_;
   dnnl::memory::dims strides_, pad_before_, pad_after_;
   bool winograd_;
 };

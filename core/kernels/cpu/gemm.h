@@ -8,13 +8,15 @@
 
 namespace kolo::detail {
 
-/// c [rows, cols] = op(a) [rows, inner] · op(b) [inner, cols], all f32 and row-major.
+/// c [rows, cols] = op(a) [rows, inner] · op(b) [inner, cols], all f32 and row-major. in_bf16: a and b are
+/// rounded to bf16 first.
 struct GemmShape {
   std::int64_t rows;
   std::int64_t inner;
   std::int64_t cols;
   bool transpose_a;
   bool transpose_b;
+  bool in_bf16 = false;
 };
 
 /// A call with the tensors a, b, c, each of `batch` matrices one after the other. Empty if oneDNN has only

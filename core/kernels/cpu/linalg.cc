@@ -13,6 +13,7 @@
 #include <kolo/core/kernels/cpu/column_sums.h>
 #include <kolo/core/kernels/cpu/gemm.h>
 #include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
 
@@ -32,9 +33,10 @@ std::int64_t batch_of(const Shape& product) {
 
 std::unique_ptr<Kernel> make_onednn_matmul(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
-    return detail::plan_gemm(gemm_shape(in.input_shape(0), in.output_shape(0), in.attr<bool>("transpose_a"),
-                                        in.attr<bool>("transpose_b")),
-                             batch_of(in.output_shape(0)));
+    auto shape = gemm_shape(in.input_shape(0), in.output_shape(0), in.attr<bool>("transpose_a"),
+                            in.attr<bool>("transpose_b"));
+    shape.in_bf16 = in.is_marked(detail::kInBf16);
+    return detail::plan_gemm(shape, batch_of(in.output_shape(0)));
   });
 }
 

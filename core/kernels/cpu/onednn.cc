@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/kernels/cpu/onednn_precision.h>
 
 namespace kolo::detail {
 namespace {
@@ -63,8 +64,22 @@ dnnl::memory::desc matrix(std::int64_t rows, std::int64_t cols, bool transposed)
                     : dnnl::memory::desc({rows, cols}, f32, dnnl::memory::dims{cols, 1});
 }
 
-dnnl::memory::desc any_layout(const Shape& shape) {
-  return {dims_of(shape), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+dnnl::memory::desc any_layout(const Shape& shape, dnnl::memory::data_type type) {
+  return {dims_of(shape), type, dnnl::memory::format_tag::any};
+}
+
+dnnl::memory::desc in_bf16(dnnl::memory::desc layout) {
+  layout.data.data_type = dnnl_bf16;
+  return layout;
+}
+
+void check_native_bf16() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  if (isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx) return;
+  throw FailedPreconditionError(
+      "precision bf16 needs a CPU with instructions for it (AMX or AVX512_BF16); this one has none that "
+      "oneDNN "
+      "may use: leave the precision at f32");
 }
 
 dnnl::primitive_attr own_scratch() {

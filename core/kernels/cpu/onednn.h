@@ -28,8 +28,11 @@ dnnl::memory::desc row_major(DType dtype, const Shape& shape);
 dnnl::memory::desc images_in_order(DType dtype, const Shape& shape, std::int64_t block);
 /// A matrix [rows, cols] in row-major memory, seen as it is or, `transposed`, as [cols, rows].
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t cols, bool transposed);
-/// f32 of this shape in the layout that the primitive likes best.
-dnnl::memory::desc any_layout(const Shape& shape);
+/// This shape in the layout that the primitive likes best.
+dnnl::memory::desc any_layout(const Shape& shape,
+                              dnnl::memory::data_type type = dnnl::memory::data_type::f32);
+/// The same layout of elements of bf16.
+dnnl::memory::desc in_bf16(dnnl::memory::desc layout);
 
 /// For every primitive descriptor: scratch memory comes from the step's arena.
 dnnl::primitive_attr own_scratch();
@@ -52,7 +55,7 @@ Description fast_description(const Pass& pass, const Hint&... hint) {
 }
 
 /// A primitive's argument: `outside` is how the step's tensor lies in memory, `inside` how the primitive
-/// wants it.
+/// wants it, of another type perhaps.
 struct OneDnnArgument {
   int arg;  // DNNL_ARG_…
   dnnl::memory::desc outside;

@@ -51,14 +51,14 @@ class LocalMasterTest : public ::testing::Test {
     return *master_;
   }
   std::string open(const SessionConfig& config = {}) {
-    return master().create_session(to_graph_def(graph_), config, Clock::now() + kTestPatience, {}).handle;
+    return master().create_session(to_graph_def(graph_), config, Clock::now() + kTestPatience).handle;
   }
-  StepResult run(const std::string& session, Deadline deadline = {}, std::stop_token stop = {}) {
+  StepResult run(const std::string& session, const Deadline& deadline = {}, std::stop_token stop = {}) {
     RunStepRequest request;
     request.session = session;
     request.names = {.feeds = {"a:0"}, .fetches = {"c:0"}, .targets = {}};
     request.feeds = {Tensor::scalar(3.0f)};
-    return master().run_step(request, deadline, std::move(stop));
+    return master().run_step(request, deadline.with(std::move(stop)));
   }
   ScriptedWorker& ps() { return peers_->at(kPs); }
   ScriptedWorker& own() { return peers_->at(kWorker0); }

@@ -43,7 +43,7 @@ TEST_F(LocalMasterTest, WaitsForTasksThatAreNotUpAndSaysSo) {
 TEST_F(LocalMasterTest, NamesEveryMissingTaskWhenTheTimeIsOver) {
   peers_->at(kWorker1).go_down();
   ps().go_down();
-  EXPECT_THAT([&] { master().create_session(to_graph_def(graph_), {}, Clock::now() + 100ms, {}); },
+  EXPECT_THAT([&] { master().create_session(to_graph_def(graph_), {}, Clock::now() + 100ms); },
               ThrowsMessage<DeadlineExceededError>(AllOf(HasSubstr(kPs), HasSubstr(kWorker1))));
 }
 
@@ -51,7 +51,7 @@ TEST_F(LocalMasterTest, StopRequestEndsTheWait) {
   ps().go_down();
   std::stop_source stop;
   auto session = std::async(std::launch::async, [&] {
-    return master().create_session(to_graph_def(graph_), {}, {}, stop.get_token());
+    return master().create_session(to_graph_def(graph_), {}, Deadline({}, stop.get_token()));
   });
   stop.request_stop();
   ASSERT_EQ(session.wait_for(kTestPatience), std::future_status::ready);
@@ -78,7 +78,7 @@ TEST_F(LocalMasterTest, AsksOnlyTasksThatTheFiltersPass) {
   request.session = session;
   request.names = {.feeds = {"a:0"}, .fetches = {"far:0"}, .targets = {}};
   request.feeds = {Tensor::scalar(1.0f)};
-  EXPECT_THROW(master().run_step(request, {}, {}), InvalidArgumentError);
+  EXPECT_THROW(master().run_step(request, {}), InvalidArgumentError);
   EXPECT_THAT([&] { open({.device_filters = {"/job:a/b"}}); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("Malformed device filter '/job:a/b'")));
 }
@@ -90,7 +90,7 @@ TEST_F(LocalMasterTest, SeesItsOwnDevicesWhateverTheFilters) {
 
 TEST_F(LocalMasterTest, SessionIsAddedToByVersion) {
   const GraphDef old = to_graph_def(graph_);
-  const CreatedSession session = master().create_session(old, {}, {}, {});
+  const CreatedSession session = master().create_session(old, {}, {});
   add(Scope(graph_).named("d"), c_, c_);
   GraphDef more = to_graph_def(graph_);
   more.nodes.erase(more.nodes.begin(), more.nodes.begin() + static_cast<std::ptrdiff_t>(old.nodes.size()));
@@ -132,11 +132,11 @@ TEST_F(LocalMasterTest, DeregistersPlansThatAreDropped) {
   const Scope s(graph);
   add(s.named("b").device("/job:ps/task:0"), placeholder(s.named("a"), DType::f32), one(s));
   RunStepRequest request;
-  request.session = master().create_session(to_graph_def(graph), {}, {}, {}).handle;
+  request.session = master().create_session(to_graph_def(graph), {}, {}).handle;
   request.names = {.feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {}};
   for (std::int64_t rows = 1; rows <= 66; ++rows) {
     request.feeds = {Tensor(DType::f32, {rows})};
-    master().run_step(request, {}, {});
+    master().run_step(request, {});
   }
   EXPECT_EQ(ps().count("deregister"), 2);
 }
@@ -280,64 +280,6 @@ TEST_F(LocalMasterTest, TaskThatIsNotNeededMayBeAway) {
   EXPECT_THAT(run(session).fetches, SizeIs(1));
 }
 
-TEST_F(LocalMasterTest, CloseCancelsStepsEverywhere) {
-  ps().on_run = own().on_run = ScriptedWorker::never;
-  const std::string session = open();
-  auto step = std::async(std::launch::async, [&] { return run(session); });
-  ASSERT_TRUE(soon([&] { return own().runs().size() == 1; }));
-  master().close_session(session, {});
-  ASSERT_EQ(step.wait_for(kTestPatience), std::future_status::ready);
-  EXPECT_THAT([&] { step.get(); }, ThrowsMessage<CancelledError>(HasSubstr("Session::close()")));
-  EXPECT_EQ(ps().count("delete " + session), 1);
-  EXPECT_EQ(ps().count("deregister"), 0);
-}
-
-TEST_F(LocalMasterTest, ClosesSessionsWhoseClientIsGone) {
-  options_.session_gc = 100ms;
-  ::testing::internal::CaptureStderr();
-  const std::string watched = open(), left = open();
-  const auto watch = master().watch(watched, [](std::exception_ptr) {});
-  EXPECT_TRUE(soon([&] { return ps().count("delete " + left) == 1; }));
-  EXPECT_THAT(run(watched).fetches, SizeIs(1));
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              AllOf(HasSubstr("Closing session " + left + ": its client of this process has been gone for"),
-                    Not(HasSubstr("Closing session " + watched))));
-  watch->cancel();
-}
-
-TEST_F(LocalMasterTest, SaysThatAClientHasLeftWithoutClosingItsSession) {
-  const std::string closed = open(), left = open();
-  const auto of_closed = master().watch(closed, [](std::exception_ptr) {}),
-             of_left = master().watch(left, [](std::exception_ptr) {});
-  ::testing::internal::CaptureStderr();
-  master().close_session(closed, {});
-  of_closed->cancel();
-  of_left->cancel();
-  EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
-      AllOf(HasSubstr("Session " + left + ": its client of this process is gone"), Not(HasSubstr(closed))));
-}
-
-TEST_F(LocalMasterTest, WatchEndsOnceWithTheSession) {
-  const std::string session = open();
-  std::atomic<int> ended = 0;
-  const auto watch = master().watch(session, [&](std::exception_ptr) { ++ended; });
-  master().close_session(session, {});
-  watch->cancel();
-  EXPECT_EQ(ended, 1);
-}
-
-TEST_F(LocalMasterTest, ResetClosesSessionsAndDropsContainersWhereTasksAreUp) {
-  const std::string session = open();
-  peers_->at(kWorker1).go_down();
-  ::testing::internal::CaptureStderr();
-  master().reset({"exp1"}, {}, Clock::now() + kTestPatience);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("Reset skips /job:worker/replica:0/task:1"));
-  EXPECT_EQ(ps().count("containers exp1"), 1);
-  EXPECT_THAT([&] { run(session); }, ThrowsMessage<AbortedError>(HasSubstr("is not found")));
-}
-
 TEST_F(LocalMasterTest, VariablesAreReadAndWrittenWhereTheyAre) {
   Variable(Scope(graph_).named("w"), one(Scope(graph_)));
   const std::string session = open();
@@ -383,9 +325,9 @@ TEST_F(LocalMasterTest, CallablesRunByTheirNumber) {
   request.session = session;
   request.callable = callable;
   request.feeds = {Tensor::scalar(1.0f)};
-  EXPECT_THAT(master().run_step(request, {}, {}).fetches, SizeIs(1));
+  EXPECT_THAT(master().run_step(request, {}).fetches, SizeIs(1));
   master().release_callable(session, callable, {});
-  EXPECT_THROW(master().run_step(request, {}, {}), NotFoundError);
+  EXPECT_THROW(master().run_step(request, {}), NotFoundError);
 }
 
 TEST_F(LocalMasterTest, PlacementLinesNameWhatWasPlacedAnew) {

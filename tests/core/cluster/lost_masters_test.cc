@@ -108,7 +108,7 @@ TEST_F(SessionsOfLostMasters, EndOnTheOtherTasks) {
   ::testing::internal::CaptureStderr();
   watching->cancel();
   const auto end = soon();
-  while (!master->status(soon()).sessions.empty() && std::chrono::steady_clock::now() < end)
+  while (!master->status(soon()).sessions.empty() && std::chrono::steady_clock::now() < *end)
     std::this_thread::sleep_for(10ms);
   EXPECT_THAT(master->status(soon()).sessions, ::testing::IsEmpty());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
@@ -128,7 +128,7 @@ TEST_F(SessionsOfLostMasters, EndWithTheFirstWatchOfTheProcessThatFollows) {
   after->create_session({.session = next_handle, .master = kMaster, .config = {}}, soon());
   const auto second_watch = watch(*after);
   const auto end = soon();
-  while (after->status(soon()).sessions.size() > 2 && std::chrono::steady_clock::now() < end)
+  while (after->status(soon()).sessions.size() > 2 && std::chrono::steady_clock::now() < *end)
     std::this_thread::sleep_for(10ms);
   EXPECT_THAT(after->status(soon()).sessions, ElementsAre(next_handle, others_handle));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),

@@ -54,21 +54,22 @@ class FakeWorker final : public Worker, public TensorSource {
  public:
   using Done = std::function<void(std::exception_ptr, PartResult)>;
 
-  TaskStatus status(Deadline) override { return answer_status; }
-  void create_session(const WorkerSessionRequest& request, Deadline deadline) override {
+  TaskStatus status(const Deadline&) override { return answer_status; }
+  void create_session(const WorkerSessionRequest& request, const Deadline& deadline) override {
     created = request;
     given_deadline = deadline;
     if (on_create) on_create();
   }
-  void delete_session(const std::string& session, Deadline) override { deleted = session; }
-  std::uint64_t register_part(const PartRequest& request, Deadline) override {
+  void delete_session(const std::string& session, const Deadline&) override { deleted = session; }
+  std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) override {
     registered = request;
+    if (on_register) on_register(deadline);
     return 0xfedcba9876543210;
   }
-  void deregister_part(const std::string& session, std::uint64_t part, Deadline) override {
+  void deregister_part(const std::string& session, std::uint64_t part, const Deadline&) override {
     deregistered = {session, part};
   }
-  std::shared_ptr<Call> run_part(const RunPartRequest& request, Deadline, Done done) override {
+  std::shared_ptr<Call> run_part(const RunPartRequest& request, const Deadline&, Done done) override {
     ran = request;
     return on_run(request, std::move(done));
   }
@@ -78,42 +79,42 @@ class FakeWorker final : public Worker, public TensorSource {
   std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override {
     return on_serve(request, std::move(sink));
   }
-  void cleanup_containers(const std::vector<std::string>& containers, Deadline) override {
+  void cleanup_containers(const std::vector<std::string>& containers, const Deadline&) override {
     dropped = containers;
   }
   void get_variables(const std::string&, const std::vector<VariableKey>& keys,
-                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline) override {
+                     const std::function<void(std::size_t, Tensor)>& on_value, const Deadline&) override {
     asked = keys;
     for (std::size_t i = 0; i < keys.size(); ++i) on_value(i, variables.at(i));
   }
   void set_variables(const std::string&, const std::vector<VariableKey>& keys,
-                     const std::function<Tensor(std::size_t)>& value, Deadline) override {
+                     const std::function<Tensor(std::size_t)>& value, const Deadline&) override {
     asked = keys;
     set.clear();
     for (std::size_t i = 0; i < keys.size(); ++i) set.push_back(value(i));
   }
   std::vector<bool> are_initialized(const std::string&, const std::vector<VariableKey>& keys,
-                                    Deadline) override {
+                                    const Deadline&) override {
     std::vector<bool> found;
     for (std::size_t i = 0; i < keys.size(); ++i) found.push_back(i % 2 == 0);
     return found;
   }
   WrittenShard write_shard(const std::string&, const ShardPlace& place, const std::vector<VariableKey>& keys,
-                           const std::vector<SavedVariable>& variables, Deadline) override {
+                           const std::vector<SavedVariable>& variables, const Deadline&) override {
     saved_at = place, asked = keys, saved = variables;
     return {.sums = std::vector<std::uint32_t>(variables.size(), 0xfedcba98),
             .file_bytes = std::uint64_t{1} << 40,
             .header_crc32c = 0x87654321};
   }
   void read_shard(const std::string&, const std::vector<VariableKey>& keys,
-                  const std::vector<SavedVariable>& variables, Deadline) override {
+                  const std::vector<SavedVariable>& variables, const Deadline&) override {
     asked = keys, saved = variables;
   }
-  std::map<std::string, std::uint64_t> random_positions(const std::string&, Deadline) override {
+  std::map<std::string, std::uint64_t> random_positions(const std::string&, const Deadline&) override {
     return positions;
   }
   void set_random_positions(const std::string&, const std::map<std::string, std::uint64_t>& given,
-                            Deadline) override {
+                            const Deadline&) override {
     positions = given;
   }
   std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)>) override {
@@ -124,6 +125,7 @@ class FakeWorker final : public Worker, public TensorSource {
   WorkerSessionRequest created;
   Deadline given_deadline;
   std::function<void()> on_create;
+  std::function<void(const Deadline&)> on_register;
   std::string deleted;
   PartRequest registered;
   std::pair<std::string, std::uint64_t> deregistered;
@@ -141,60 +143,64 @@ class FakeWorker final : public Worker, public TensorSource {
 
 class FakeMaster final : public Master {
  public:
-  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config, Deadline,
-                                std::stop_token stop) override {
+  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config,
+                                const Deadline& deadline) override {
     created = {graph, config};
     caller = rpc_caller();
-    if (on_create) on_create(std::move(stop));
+    if (on_create) on_create(deadline.stop());
     return {.handle = "00112233445566778899aabbccddeeff", .graph_version = 7};
   }
   std::int64_t extend_session(const std::string&, std::int64_t version, const GraphDef& nodes,
-                              Deadline) override {
+                              const Deadline&) override {
     created.first = nodes;
     return version + 1;
   }
-  StepResult run_step(const RunStepRequest& request, Deadline, std::stop_token stop) override {
+  StepResult run_step(const RunStepRequest& request, const Deadline& deadline) override {
     ran = request;
-    return on_run(request, std::move(stop));
+    return on_run(request, deadline.stop());
   }
-  std::int64_t make_callable(const std::string&, const StepNames& names, Deadline) override {
+  std::int64_t make_callable(const std::string&, const StepNames& names, const Deadline&) override {
     bound = names;
     return 5;
   }
-  void release_callable(const std::string&, std::int64_t callable, Deadline) override { released = callable; }
-  void close_session(const std::string& session, Deadline) override {
+  void release_callable(const std::string&, std::int64_t callable, const Deadline&) override {
+    released = callable;
+  }
+  void close_session(const std::string& session, const Deadline&) override {
     throw AbortedError("Session {} is not found. Possibly, this master has restarted.", session);
   }
-  std::vector<DeviceAttributes> list_devices(const std::string&, Deadline) override { return devices; }
-  void reset(const std::vector<std::string>& containers, const SessionConfig&, Deadline) override {
+  std::vector<DeviceAttributes> list_devices(const std::string&, const Deadline&) override { return devices; }
+  void reset(const std::vector<std::string>& containers, const SessionConfig&, const Deadline&) override {
     dropped = containers;
   }
   void get_variables(const std::string&, const std::vector<std::string>& names,
-                     const std::function<void(std::size_t, Tensor)>& on_value, Deadline) override {
+                     const std::function<void(std::size_t, Tensor)>& on_value, const Deadline&) override {
     for (std::size_t i = 0; i < names.size(); ++i) on_value(i, Tensor::scalar<float>(static_cast<float>(i)));
   }
   void set_variables(const std::string&, const std::vector<std::string>& names,
-                     const std::function<Tensor(std::size_t)>& value, Deadline) override {
+                     const std::function<Tensor(std::size_t)>& value, const Deadline&) override {
     for (std::size_t i = 0; i < names.size(); ++i) value(i);
   }
   std::vector<bool> are_initialized(const std::string&, const std::vector<std::string>& names,
-                                    Deadline) override {
+                                    const Deadline&) override {
     return std::vector<bool>(names.size(), true);
   }
   std::vector<WrittenShard> write_shards(const std::string&, const ShardPlace& place,
-                                         const std::vector<SavedVariable>& variables, Deadline) override {
+                                         const std::vector<SavedVariable>& variables,
+                                         const Deadline&) override {
     saved_at = place, saved = variables;
     return {{.variables = {1}, .sums = {7}, .file_bytes = 8, .header_crc32c = 9},
             {.variables = {0}, .sums = {17}, .file_bytes = 18, .header_crc32c = 19}};
   }
-  void read_shards(const std::string&, const std::vector<SavedVariable>& variables, Deadline) override {
+  void read_shards(const std::string&, const std::vector<SavedVariable>& variables,
+                   const Deadline&) override {
     saved = variables;
   }
-  std::map<std::string, std::uint64_t> random_positions(const std::string&, Deadline) override {
+  std::map<std::string, std::uint64_t> random_positions(const std::string&, const Deadline&) override {
     return positions;
   }
   void set_random_positions(const std::string&, const std::map<std::string, std::uint64_t>& given,
-                            Deadline) override {
+                            const Deadline&) override {
     positions = given;
   }
   std::shared_ptr<Call> watch(const std::string& session,

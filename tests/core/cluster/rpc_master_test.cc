@@ -24,7 +24,7 @@ TEST(RpcMaster, CreatesAndExtendsASession) {
     graph.nodes.push_back(node("some/long/scope/node_" + std::to_string(i), "NoOp"));
   SessionConfig config;
   config.log_device_placement = true;
-  const auto created = remote->create_session(graph, config, soon(), {});
+  const auto created = remote->create_session(graph, config, soon());
   EXPECT_EQ(created.handle, "00112233445566778899aabbccddeeff");
   EXPECT_EQ(created.graph_version, 7);
   EXPECT_EQ(task.master.created.first, graph);
@@ -46,14 +46,14 @@ TEST(RpcMaster, RunsAStepWithFeedsFetchesAndLines) {
   request.feeds = {Tensor::of<std::string>({1}, {"hi"}), Tensor::zeros(DType::i64, {50'000})};
   request.request_id = 3;
   const auto remote = task.remote_master();
-  const StepResult result = remote->run_step(request, soon(), {});
+  const StepResult result = remote->run_step(request, soon());
   ASSERT_EQ(result.fetches.size(), 3u);
   EXPECT_EQ(result.fetches[0].shape(), Shape{50'000});
   EXPECT_FALSE(result.fetches[1]);
   EXPECT_EQ(result.fetches[2].value<std::string>(), "hi");
   EXPECT_THAT(result.placement_lines, ElementsAre("x: (NoOp): /job:ps"));
   EXPECT_THAT(task.master.ran.names.targets, ElementsAre("t"));
-  EXPECT_THAT([&] { remote->run_step(request, soon(), {}); },
+  EXPECT_THAT([&] { remote->run_step(request, soon()); },
               ThrowsMessage<AbortedError>(HasSubstr("Duplicate request")));
 }
 
@@ -68,7 +68,7 @@ TEST(RpcMaster, RunsACallable) {
   auto request = step_request();
   request.callable = remote->make_callable("ab", {.feeds = {}, .fetches = {"y:0"}, .targets = {}}, soon());
   EXPECT_THAT(task.master.bound.fetches, ElementsAre("y:0"));
-  EXPECT_EQ(remote->run_step(request, soon(), {}).fetches.at(0).value<float>(), 2.5f);
+  EXPECT_EQ(remote->run_step(request, soon()).fetches.at(0).value<float>(), 2.5f);
   EXPECT_EQ(task.master.ran.callable, 5);
   remote->release_callable("ab", 5, soon());
   EXPECT_EQ(task.master.released, 5);
@@ -86,7 +86,7 @@ TEST(RpcMaster, EndsAStepByAStopRequest) {
   };
   std::stop_source stop;
   auto step = std::async(std::launch::async, [&, remote = task.remote_master()] {
-    return remote->run_step(step_request(), soon(), stop.get_token());
+    return remote->run_step(step_request(), Deadline(soon()).with(stop.get_token()));
   });
   runs.get_future().wait();
   stop.request_stop();
@@ -110,8 +110,7 @@ TEST(RpcMaster, RunsManyBlockingStepsAtOnce) {
   const auto remote = task.remote_master();
   std::vector<std::future<StepResult>> steps;
   for (int i = 0; i < kSteps; ++i)
-    steps.push_back(
-        std::async(std::launch::async, [&] { return remote->run_step(step_request(), soon(), {}); }));
+    steps.push_back(std::async(std::launch::async, [&] { return remote->run_step(step_request(), soon()); }));
   for (auto& step : steps) EXPECT_NO_THROW(step.get());
 }
 

@@ -158,7 +158,7 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
   RunStepRequest step;
   step.session = "ab";
   step.feeds = {Tensor::zeros(DType::u8, {60'000}), Tensor::zeros(DType::u8, {60'000})};
-  EXPECT_THAT([&] { task.remote_master()->run_step(step, soon(), {}); },
+  EXPECT_THAT([&] { task.remote_master()->run_step(step, soon()); },
               ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000 bytes; 120000")));
   EXPECT_THAT(
       [&] {
@@ -167,7 +167,7 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
       },
       ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000; 8388608")));
   step.feeds = {Tensor::scalar(std::string(60'000, 'a')), Tensor::scalar(std::string(60'000, 'b'))};
-  EXPECT_THAT([&] { task.remote_master()->run_step(step, soon(), {}); },
+  EXPECT_THAT([&] { task.remote_master()->run_step(step, soon()); },
               ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000 bytes; 1200")));
   EXPECT_THROW(remote->delete_session("../x", soon()), InvalidArgumentError);
   EXPECT_THROW(remote->cleanup_containers({"a\nb"}, soon()), InvalidArgumentError);

@@ -103,7 +103,7 @@ TEST(RpcServer, LetsStepsEndWithinTheGrace) {
   const auto remote = task.remote_master();
   RunStepRequest request;
   request.session = "ab";
-  auto step = std::async(std::launch::async, [&] { return remote->run_step(request, soon(), {}); });
+  auto step = std::async(std::launch::async, [&] { return remote->run_step(request, soon()); });
   runs.get_future().wait();
   auto stop = std::async(std::launch::async, [&] { task.server.stop(std::chrono::seconds(20)); });
   // New calls are refused from some moment on; the one under way is not touched.
@@ -134,9 +134,8 @@ TEST(RpcServer, CancelsStepsBehindTheGrace) {
   };
   RunStepRequest request;
   request.session = "ab";
-  auto step = std::async(std::launch::async, [&, remote = task.remote_master()] {
-    return remote->run_step(request, soon(), {});
-  });
+  auto step = std::async(std::launch::async,
+                         [&, remote = task.remote_master()] { return remote->run_step(request, soon()); });
   runs.get_future().wait();
   task.server.stop(std::chrono::milliseconds(10));
   EXPECT_THROW(step.get(), Error);
@@ -153,9 +152,8 @@ TEST(RpcServer, SaysForWhichCallsItWaits) {
   };
   RunStepRequest request;
   request.session = "ab";
-  auto step = std::async(std::launch::async, [&, remote = task.remote_master()] {
-    return remote->run_step(request, soon(), {});
-  });
+  auto step = std::async(std::launch::async,
+                         [&, remote = task.remote_master()] { return remote->run_step(request, soon()); });
   runs.get_future().wait();
   ::testing::internal::CaptureStderr();
   auto stop = std::async(std::launch::async, [&] { task.server.stop(std::chrono::milliseconds(0)); });
@@ -177,7 +175,7 @@ TEST(RpcChannel, NamesAddressAndReasonWhereNobodyIs) {
   }
   RemoteWorker remote(make_channel(address, {}), "/job:ps/replica:0/task:0");
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT([&] { remote.status(std::nullopt); },
+  EXPECT_THAT([&] { remote.status({}); },
               ThrowsMessage<UnavailableError>(AllOf(HasSubstr(address), HasSubstr("Connection refused"))));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
@@ -232,7 +230,7 @@ class OtherProcess {
     remote.status(soon());
     std::promise<void> ended;
     const auto call =
-        remote.run_part(part_request(), std::nullopt,
+        remote.run_part(part_request(), {},
                         [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
     signal(number);
     auto future = ended.get_future();

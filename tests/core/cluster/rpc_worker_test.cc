@@ -57,7 +57,8 @@ TEST(RpcWorker, CarriesASessionsConfigWhole) {
   config.device_count = {{"CPU", 3}};
   config.virtual_gpus = {{.total_bytes = 5, .transfer_latency = std::chrono::microseconds(6)}};
   config.device_filters = {"/job:ps"};
-  config.graph_options = {.optimizer_level = OptimizerLevel::l0, .disabled_passes = {"fold"}};
+  config.graph_options = {
+      .optimizer_level = OptimizerLevel::l0, .disabled_passes = {"fold"}, .precision = Precision::bf16};
   config.cluster_def = {{"ps", {{7, "x:70"}}}, {"idle", {}}};
   config.isolate_session_state = true;
   task.remote_worker()->create_session(session_request(config), soon());
@@ -72,6 +73,7 @@ TEST(RpcWorker, CarriesASessionsConfigWhole) {
   EXPECT_EQ(came.device_filters, config.device_filters);
   EXPECT_EQ(came.graph_options.optimizer_level, OptimizerLevel::l0);
   EXPECT_EQ(came.graph_options.disabled_passes, config.graph_options.disabled_passes);
+  EXPECT_EQ(came.graph_options.precision, Precision::bf16);
   EXPECT_EQ(came.cluster_def, config.cluster_def);
   EXPECT_TRUE(came.isolate_session_state);
 }
@@ -80,7 +82,7 @@ TEST(RpcWorker, PassesTheRemainingTimeOn) {
   FakeTask task;
   const Deadline deadline = in(std::chrono::seconds(20));
   task.remote_worker()->create_session(session_request(), deadline);
-  ASSERT_TRUE(task.worker.given_deadline.has_value());
+  ASSERT_TRUE(static_cast<bool>(task.worker.given_deadline));
   EXPECT_LT(std::chrono::abs(*task.worker.given_deadline - *deadline), std::chrono::seconds(2));
 }
 
@@ -136,25 +138,6 @@ TEST(RpcWorker, RunsAPartAndBringsItsMetadata) {
   EXPECT_EQ(result.metadata.memory.at(0).planned_bytes, 12u);
 }
 
-TEST(RpcWorker, RefusesARepeatedRequest) {
-  FakeTask task;
-  task.worker.on_run = [](const RunPartRequest&, FakeWorker::Done done) {
-    done(nullptr, {});
-    return std::shared_ptr<Call>();
-  };
-  const auto remote = task.remote_worker();
-  const auto run = [&] {
-    std::promise<void> ended;
-    remote->run_part(part_request(5), soon(), [&](std::exception_ptr error, PartResult) {
-      if (error != nullptr) ended.set_exception(error);
-      else ended.set_value();
-    });
-    ended.get_future().get();
-  };
-  run();
-  EXPECT_THAT(run, ThrowsMessage<AbortedError>(HasSubstr("Duplicate request")));
-}
-
 TEST(RpcWorker, CancelsAPartThatRuns) {
   FakeTask task;
   std::promise<void> runs;
@@ -194,6 +177,27 @@ TEST(RpcWorker, EndsAtTheDeadline) {
   EXPECT_THROW(task.remote_worker()->create_session(session_request(), in(std::chrono::milliseconds(50))),
                DeadlineExceededError);
   release.set_value();
+}
+
+TEST(RpcWorker, EndsWhenItsDeadlineIsStopped) {
+  FakeTask task;
+  std::promise<void> asked, dropped;
+  task.worker.on_register = [&](const Deadline& deadline) {
+    asked.set_value();
+    const std::stop_callback on_stop(deadline.stop(), [&] { dropped.set_value(); });
+    dropped.get_future().wait();
+  };
+  std::stop_source stop;
+  auto registering = std::async(std::launch::async, [&] {
+    return task.remote_worker()->register_part(
+        {.session = "ab", .graph = two_nodes(), .feeds = {}, .fetches = {}, .targets = {}},
+        Deadline(soon()).with(stop.get_token()));
+  });
+  asked.get_future().wait();
+  stop.request_stop();
+  EXPECT_THROW(registering.get(), CancelledError);
+  task.server.stop(std::chrono::seconds(20));
+  EXPECT_EQ(task.worker.deregistered, std::pair(std::string("ab"), std::uint64_t{0xfedcba9876543210}));
 }
 
 TEST(RpcWorker, RefusesAnotherTaskClusterAndToken) {

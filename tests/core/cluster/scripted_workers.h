@@ -46,7 +46,8 @@ class ScriptedWorker final : public Worker {
 
   /// Answers a part; by default each fetch is the number of the step. Called on a thread of its own.
   std::function<void(const RunPartRequest&, const Done&)> on_run;
-  std::function<void(const PartRequest&)> on_register;
+  std::function<void(const PartRequest&, const Deadline&)> on_register;
+  std::function<void(const Deadline&)> on_status;
   /// Ends the receiver of values that this task is to send.
   std::function<void(TensorReceiver&)> on_receive;
   /// Also of a look for the token, which has no variables.
@@ -118,28 +119,31 @@ class ScriptedWorker final : public Worker {
 
   // Worker.
 
-  TaskStatus status(Deadline /*deadline*/) override {
+  TaskStatus status(const Deadline& deadline) override {
+    if (on_status) on_status(deadline);
     MutexLock lock(mutex_);
     check_up();
     return status_;
   }
-  void create_session(const WorkerSessionRequest& request, Deadline /*deadline*/) override {
+  void create_session(const WorkerSessionRequest& request, const Deadline& /*deadline*/) override {
     say("create " + request.session);
   }
-  void delete_session(const std::string& session, Deadline /*deadline*/) override {
+  void delete_session(const std::string& session, const Deadline& /*deadline*/) override {
     say("delete " + session);
   }
-  std::uint64_t register_part(const PartRequest& request, Deadline /*deadline*/) override {
+  std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) override {
     say("register");
-    if (on_register) on_register(request);
+    if (on_register) on_register(request, deadline);
     MutexLock lock(mutex_);
     parts_.push_back(request);
     return parts_.size();
   }
-  void deregister_part(const std::string& /*session*/, std::uint64_t part, Deadline /*deadline*/) override {
+  void deregister_part(const std::string& /*session*/, std::uint64_t part,
+                       const Deadline& /*deadline*/) override {
     say("deregister " + std::to_string(part));
   }
-  std::shared_ptr<Call> run_part(const RunPartRequest& request, Deadline /*deadline*/, Done done) override {
+  std::shared_ptr<Call> run_part(const RunPartRequest& request, const Deadline& /*deadline*/,
+                                 Done done) override {
     int id = 0;
     std::size_t fetches = 0;
     {
@@ -171,19 +175,19 @@ class ScriptedWorker final : public Worker {
     on_receive(*receiver);
     return std::make_shared<ScriptedCall>([] {});
   }
-  void cleanup_containers(const std::vector<std::string>& containers, Deadline /*deadline*/) override {
+  void cleanup_containers(const std::vector<std::string>& containers, const Deadline& /*deadline*/) override {
     std::string names = "containers";
     for (const std::string& name : containers) names += " " + name;
     say(names);
   }
   void get_variables(const std::string& /*session*/, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t, Tensor)>& on_value,
-                     Deadline /*deadline*/) override {
+                     const Deadline& /*deadline*/) override {
     say("get");
     for (std::size_t i = 0; i < keys.size(); ++i) on_value(i, value_of(keys[i]));
   }
   void set_variables(const std::string& /*session*/, const std::vector<VariableKey>& keys,
-                     const std::function<Tensor(std::size_t)>& value, Deadline /*deadline*/) override {
+                     const std::function<Tensor(std::size_t)>& value, const Deadline& /*deadline*/) override {
     say("set");
     for (std::size_t i = 0; i < keys.size(); ++i) {
       Tensor given = value(i);
@@ -192,7 +196,7 @@ class ScriptedWorker final : public Worker {
     }
   }
   std::vector<bool> are_initialized(const std::string& /*session*/, const std::vector<VariableKey>& keys,
-                                    Deadline /*deadline*/) override {
+                                    const Deadline& /*deadline*/) override {
     say("initialized");
     std::vector<bool> result;
     for (const VariableKey& key : keys) result.push_back(static_cast<bool>(value_of(key)));
@@ -200,25 +204,25 @@ class ScriptedWorker final : public Worker {
   }
   WrittenShard write_shard(const std::string& /*session*/, const ShardPlace& place,
                            const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
-                           Deadline /*deadline*/) override {
+                           const Deadline& /*deadline*/) override {
     say(keys.empty() ? "look for the token"
                      : "write shard " + std::to_string(place.shard) + " of " + std::to_string(place.shards));
     if (on_write_shard) on_write_shard(place, variables);
     return {.sums = std::vector<std::uint32_t>(keys.size(), 1), .file_bytes = 2, .header_crc32c = 3};
   }
   void read_shard(const std::string& /*session*/, const std::vector<VariableKey>& /*keys*/,
-                  const std::vector<SavedVariable>& variables, Deadline /*deadline*/) override {
+                  const std::vector<SavedVariable>& variables, const Deadline& /*deadline*/) override {
     say("read " + std::to_string(variables.size()));
   }
   std::map<std::string, std::uint64_t> random_positions(const std::string& /*session*/,
-                                                        Deadline /*deadline*/) override {
+                                                        const Deadline& /*deadline*/) override {
     say("ask positions");
     MutexLock lock(mutex_);
     return positions_;
   }
   void set_random_positions(const std::string& /*session*/,
                             const std::map<std::string, std::uint64_t>& positions,
-                            Deadline /*deadline*/) override {
+                            const Deadline& /*deadline*/) override {
     say("set positions");
     MutexLock lock(mutex_);
     positions_ = positions;

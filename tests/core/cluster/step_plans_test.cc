@@ -30,9 +30,9 @@ class StepPlansBeingMade : public ::testing::Test {
   static std::shared_ptr<StepPlan> plan() {
     return std::make_shared<StepPlan>("a", [](const std::string&) { return false; });
   }
-  std::shared_ptr<StepPlan> get(Deadline deadline, const std::stop_token& stop = {}) {
+  std::shared_ptr<StepPlan> get(const Deadline& deadline) {
     return plans_.get(
-        {}, [] { return plan(); }, deadline, stop);
+        {}, [] { return plan(); }, deadline);
   }
 
   StepPlans plans_;
@@ -49,7 +49,7 @@ TEST_F(StepPlansBeingMade, AreWaitedForUntilTheDeadline) {
 
 TEST_F(StepPlansBeingMade, AreWaitedForUntilAStopIsAskedFor) {
   std::stop_source stop;
-  auto waiting = std::async(std::launch::async, [&] { return get({}, stop.get_token()); });
+  auto waiting = std::async(std::launch::async, [&] { return get({{}, stop.get_token()}); });
   EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   stop.request_stop();
   EXPECT_THROW(waiting.get(), CancelledError);

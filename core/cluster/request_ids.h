@@ -1,4 +1,4 @@
-// Which requests a task has had: one that comes twice is refused.
+// Which requests a task, or its master, has had: one that comes twice is refused.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class RequestIds {
   /// Throws AbortedError `Duplicate request` for one of the last 100,000.
   void add(std::uint64_t id) KOLO_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (!known_.insert(id).second) throw AbortedError("Duplicate request {}", id);
+    if (!known_.insert(id).second) throw AbortedError("Duplicate request {:016x}", id);
     order_.push_back(id);
     if (order_.size() <= kRemembered) return;
     known_.erase(order_.front());

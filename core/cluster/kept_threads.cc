@@ -1,7 +1,8 @@
-#include <kolo/core/cluster/rpc/handler_threads.h>
+#include <kolo/core/cluster/kept_threads.h>
 
 #include <pthread.h>
 
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -9,7 +10,7 @@
 
 namespace kolo::detail {
 
-HandlerThreads::~HandlerThreads() {
+KeptThreads::~KeptThreads() {
   std::vector<std::thread> threads;
   {
     MutexLock lock(mutex_);
@@ -20,13 +21,15 @@ HandlerThreads::~HandlerThreads() {
   for (auto& thread : threads) thread.join();
 }
 
-void HandlerThreads::run(std::function<void()> work) {
+void KeptThreads::run(std::function<void()> work) {
   MutexLock lock(mutex_);
   if (queue_.size() >= idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { serve(); });
     } catch (const std::system_error& error) {
-      if (threads_.empty()) throw ResourceExhaustedError("the system gives no thread: {}", error.what());
+      const bool runs_at_once = most_ == std::numeric_limits<std::size_t>::max();
+      if (threads_.empty() || runs_at_once)
+        throw ResourceExhaustedError("the system gives no thread: {}", error.what());
     }
   }
   queue_.push_back(std::move(work));
@@ -34,15 +37,15 @@ void HandlerThreads::run(std::function<void()> work) {
   ready_.notify_one();
 }
 
-std::size_t HandlerThreads::wait_until_idle(std::chrono::steady_clock::time_point end) {
+std::size_t KeptThreads::wait_until_idle(std::chrono::steady_clock::time_point end) {
   MutexLock lock(mutex_);
   while (undone_ > 0 && all_done_.wait_until(mutex_, end)) {
   }
   return undone_;
 }
 
-void HandlerThreads::serve() {
-  pthread_setname_np(pthread_self(), "kolo rpc");
+void KeptThreads::serve() {
+  pthread_setname_np(pthread_self(), name_);
   while (true) {
     std::function<void()> work;
     {
