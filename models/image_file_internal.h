@@ -9,7 +9,7 @@
 
 namespace kolo::models::detail {
 
-inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
+inline constexpr std::int64_t kMostPixels = 100'000'000;
 
 /// Throws InvalidArgumentError for more than kMostPixels, before memory is taken.
 void check_pixels(std::int64_t height, std::int64_t width, const std::string& path);

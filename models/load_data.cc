@@ -112,10 +112,13 @@ Found from_file(const fs::path& path, const DataRequest& request, Split split) {
                        .end = training ? kTrainingText : 1});
 }
 
+// Grey images may be of signs, and a mirrored digit is none.
+Augmentation augmentation_of(const DataRequest& request, std::int64_t channels) {
+  return {.most_shift = request.augment ? kMostShift : 0, .mirrored = request.augment && channels > 1};
+}
+
 Found images(Dataset dataset, const DataRequest& request) {
-  // A mirrored digit is none.
-  const Augmentation augmentation{.most_shift = request.augment ? kMostShift : 0,
-                                  .mirrored = request.augment && dataset.channels() > 1};
+  const Augmentation augmentation = augmentation_of(request, dataset.channels());
   return image_samples(std::move(dataset), augmentation);
 }
 
@@ -125,7 +128,7 @@ Found photographs(const fs::path& folder, const DataRequest& request, Split spli
     throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images",
                                folder.string(), request.sample);
   return folder_samples(list_image_folder(folder, split), request.sample,
-                        {.most_shift = request.augment ? kMostShift : 0, .mirrored = request.augment});
+                        augmentation_of(request, request.sample.dim(0)));
 }
 
 Found from_folder(const fs::path& folder, const DataRequest& request, Split split) {
