@@ -51,7 +51,16 @@ po::options_description train_options() {
       "optimizer-level", text("1", "L"), "0: steps run node by node, 1: rewritten by the graph passes")(
       "precision", text("f32", "P"), "f32, or bf16 for matrix products and convolutions on CPUs")(
       "optimizer", text("momentum", "NAME"), "what updates the variables")(
-      "sharded", po::bool_switch(), "each rank updates its part of them");
+      "layers", po::value<std::string>()->value_name("N"),
+      "of gpt and lstm, as kolo-train has them; likewise:")(
+      "width", po::value<std::string>()->value_name("N"), "")("heads",
+                                                              po::value<std::string>()->value_name("N"), "")(
+      "context", po::value<std::string>()->value_name("N"), "tokens of a sample")(
+      "classes", po::value<std::string>()->value_name("N"),
+      "columns of the logits; of gpt and lstm the vocabulary")(
+      "batch", po::value<std::string>()->value_name("N"),
+      "samples of a rank (default: the model's, see bench/README.md)")("sharded", po::bool_switch(),
+                                                                       "each rank updates its part of them");
   return all;
 }
 
@@ -187,6 +196,15 @@ void run_train(const po::variables_map& values) {
   if (std::find(optimizers.begin(), optimizers.end(), options.optimizer) == optimizers.end())
     throw UsageError(fmt::format("there is no optimizer \"{}\"{}", options.optimizer,
                                  did_you_mean(options.optimizer, optimizers)));
+  const auto chosen = [&](const char* option) {
+    return values.count(option) > 0 ? count(option, values[option].as<std::string>(), 1, 1 << 24) : 0;
+  };
+  options.size = {.classes = chosen("classes"),
+                  .layers = chosen("layers"),
+                  .width = chosen("width"),
+                  .heads = chosen("heads")};
+  if (values.count("context") > 0) options.context = chosen("context");
+  if (values.count("batch") > 0) options.batch = chosen("batch");
   options.sharded = values["sharded"].as<bool>();
   if (values.count("against") > 0) options.against = values["against"].as<std::vector<std::string>>();
   options.rounds = static_cast<int>(count("rounds", values["rounds"].as<std::string>(), 1, 1000));

@@ -25,6 +25,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/monitored_session.h>
+#include <kolo/models/layers.h>
 #include <kolo/models/models.h>
 #include <kolo/optimizer/distributed_optimizer.h>
 #include <kolo/optimizer/registry.h>
@@ -118,14 +119,17 @@ class Training {
 };
 
 Training::Training(const std::string& name, const TrainBenchOptions& options) : name_(name) {
-  const models::Model& model = models::find_model(name);
-  const MadeUpBatch made_up = made_up_batch(model);
+  models::Model model = models::find_model(name);
+  if (options.context && model.takes("context")) model.sample = {*options.context};
+  if (options.size.classes > 0) model.classes = options.size.classes;
+  const MadeUpBatch made_up = made_up_batch(model, options.batch);
   batch_ = made_up.size;
   graph_.set_seed(1);
   Scope s(graph_);
   const Output samples = placeholder(s, model.input, made_up.samples.shape()),
                labels = placeholder(s, DType::i32, made_up.labels.shape());
-  const Output loss = softmax_cross_entropy(s, model.build(s, samples), labels);
+  const Output loss =
+      models::with_penalties(s, softmax_cross_entropy(s, model.build(s, samples, options.size), labels));
   for (const Variable& variable : trainable_variables(graph_)) params_ += variable.shape().elements();
   const OptimizerSettings settings{.learning_rate = options.optimizer == "momentum" ? 0.01 : 0.001};
   DistributedOptimizer optimizer(make_optimizer(options.optimizer, settings), {.sharded = options.sharded});

@@ -1,15 +1,21 @@
 // kolo-bench train: the time of a training step.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <kolo/core/passes/graph_options.h>
+#include <kolo/models/models.h>
 
 namespace kolo::bench {
 
 struct TrainBenchOptions {
   std::vector<std::string> models;
+  models::ModelSize size;  // of models that let it be chosen
+  std::optional<std::int64_t> context,
+      batch;                // tokens of a sample, samples of a batch; none: the model's own
   int threads = 0;          // as kolo-train's --threads
   double seconds = 8;       // for each model and round, after warming up
   int optimizer_level = 1;  // of the graph: 0 or 1

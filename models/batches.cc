@@ -20,6 +20,8 @@ void check_options(const BatchOptions& options) {
   if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
     throw InvalidArgumentError("rank {} of {} ranks; ranks are 0 to {}", options.rank, options.ranks,
                                options.ranks - 1);
+  if (options.threads < 1)
+    throw InvalidArgumentError("{} threads to read samples; at least 1 is needed", options.threads);
 }
 
 // The tensor's own memory again where its size fits and nobody else holds it.
@@ -29,53 +31,17 @@ void reserve(Tensor& tensor, DType dtype, const Shape& shape) {
   if (!reusable) tensor = Tensor(dtype, shape);
 }
 
-Shape images_shape(const Dataset& dataset, std::int64_t samples, ImageLayout layout) {
-  return layout == ImageLayout::chw ? Shape{samples, dataset.channels(), dataset.height(), dataset.width()}
-                                    : Shape{samples, dataset.pixels()};
+Shape batch_shape(const SampleKind& kind, std::int64_t samples, ImageLayout layout) {
+  if (layout == ImageLayout::flat) return {samples, kind.shape.elements()};
+  std::vector<std::int64_t> dims = {samples};
+  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
+  return Shape(std::move(dims));
 }
 
-float scaled(std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; }
+Shape labels_shape(const SampleKind& kind, std::int64_t samples) { return {samples * kind.labels}; }
 
-// Sample `from` of the data set becomes sample `to` of the batch.
-void copy_sample(const Dataset& dataset, std::int64_t from, const Batch& batch, std::int64_t to) {
-  const std::int64_t count = dataset.pixels();
-  const std::uint8_t* const pixels = dataset.images.data<std::uint8_t>() + from * count;
-  std::transform(pixels, pixels + count, batch.images.data<float>() + to * count, scaled);
-  batch.labels.data<std::int32_t>()[to] = dataset.labels.data<std::uint8_t>()[from];
-}
-
-// How one image is changed.
-struct Change {
-  std::int64_t down = 0, right = 0;
-  bool mirrored = false;
-};
-
-Change draw_change(const Augmentation& augmentation, CounterRandom random) {
-  const auto shift = [&] {
-    return static_cast<std::int64_t>(
-               random.below(static_cast<std::uint64_t>(2 * augmentation.most_shift + 1))) -
-           augmentation.most_shift;
-  };
-  Change change;
-  change.down = shift();
-  change.right = shift();
-  change.mirrored = augmentation.mirrored && random.below(2) == 1;
-  return change;
-}
-
-// First moved, then mirrored.
-void copy_changed(const Dataset& dataset, std::int64_t from, const Change& change, float* image) {
-  const std::int64_t height = dataset.height(), width = dataset.width();
-  const std::uint8_t* plane = dataset.images.data<std::uint8_t>() + from * dataset.pixels();
-  for (std::int64_t c = 0; c < dataset.channels(); ++c, plane += height * width)
-    for (std::int64_t y = 0; y < height; ++y) {
-      const std::int64_t row = y - change.down;
-      for (std::int64_t x = 0; x < width; ++x) {
-        const std::int64_t col = (change.mirrored ? width - 1 - x : x) - change.right;
-        const bool inside = row >= 0 && row < height && col >= 0 && col < width;
-        *image++ = inside ? scaled(plane[row * width + col]) : 0.0F;
-      }
-    }
+std::unique_ptr<ReadThreads> read_threads(const SampleKind& kind, const BatchOptions& options) {
+  return std::make_unique<ReadThreads>(kind.decoded ? options.threads : 1);
 }
 
 }  // namespace
@@ -109,45 +75,43 @@ void shuffle_samples(std::uint64_t seed, std::int64_t epoch, std::int64_t sample
 }
 
 Batches::Batches(Dataset dataset, const BatchOptions& options)
-    : dataset_(std::move(dataset)), options_(options) {
+    : Batches(image_samples(std::move(dataset), options.augmentation), options) {}
+
+Batches::Batches(std::shared_ptr<const SampleSet> samples_set, const BatchOptions& options)
+    : samples_(std::move(samples_set)), options_(options) {
   check_options(options_);
-  const std::int64_t samples = dataset_.size();
+  const SampleKind& kind = samples_->kind();
+  const std::int64_t samples = samples_->size();
   if (options_.ranks > samples)
     throw InvalidArgumentError("{} ranks for {} samples of {}; a rank needs at least one sample",
-                               options_.ranks, samples, dataset_.name);
+                               options_.ranks, samples, kind.name);
   if (const auto shard = samples / options_.ranks; options_.batch_size > shard)
     throw InvalidArgumentError(
         "batch size {} is larger than the shard of {} samples ({} samples of {}, {} rank{}); at most {} is "
         "possible",
-        options_.batch_size, shard, samples, dataset_.name, options_.ranks, options_.ranks == 1 ? "" : "s",
+        options_.batch_size, shard, samples, kind.name, options_.ranks, options_.ranks == 1 ? "" : "s",
         shard);
   steps_per_epoch_ = samples / global_batch_size();
-  if (options_.augmentation.most_shift < 0)
-    throw InvalidArgumentError("images shifted by at most {} pixels; it must be at least 0",
-                               options_.augmentation.most_shift);
-  images_shape_ = images_shape(dataset_, options_.batch_size, options_.layout);
-  labels_shape_ = Shape{options_.batch_size};
+  samples_shape_ = batch_shape(kind, options_.batch_size, options_.layout);
+  labels_shape_ = labels_shape(kind, options_.batch_size);
+  threads_ = read_threads(kind, options_);
   position_.global_batch_size = global_batch_size();
 }
 
 void Batches::next(Batch& batch) {
-  reserve(batch.images, DType::f32, images_shape_);
+  reserve(batch.samples, samples_->kind().dtype, samples_shape_);
   reserve(batch.labels, DType::i32, labels_shape_);
   if (order_epoch_ != position_.epoch) {
-    shuffle_samples(options_.seed, position_.epoch, dataset_.size(), order_);
+    shuffle_samples(options_.seed, position_.epoch, samples_->size(), order_);
     order_epoch_ = position_.epoch;
   }
   const auto first = position_.batch * global_batch_size() + options_.rank * options_.batch_size;
-  const Augmentation& augmentation = options_.augmentation;
-  for (std::int64_t i = 0; i < options_.batch_size; ++i) {
+  threads_->run(options_.batch_size, [&](std::int64_t i) {
     const std::int64_t sample = order_[static_cast<std::size_t>(first + i)];
-    copy_sample(dataset_, sample, batch, i);
-    if (augmentation.most_shift == 0 && !augmentation.mirrored) continue;
-    const auto drawn = static_cast<std::uint64_t>(position_.epoch * dataset_.size() + sample);
-    const CounterRandom random(options_.seed, RandomPurpose::image_changes, drawn);
-    copy_changed(dataset_, sample, draw_change(augmentation, random),
-                 batch.images.data<float>() + i * dataset_.pixels());
-  }
+    CounterRandom random(options_.seed, RandomPurpose::sample_changes,
+                         static_cast<std::uint64_t>(position_.epoch * samples_->size() + sample));
+    samples_->read(sample, &random, batch, i);
+  });
   if (++position_.batch == steps_per_epoch_) {
     ++position_.epoch;
     position_.batch = 0;
@@ -170,19 +134,23 @@ void Batches::seek(const BatchPosition& position) {
 }
 
 EvaluationBatches::EvaluationBatches(Dataset dataset, const BatchOptions& options)
-    : dataset_(std::move(dataset)), options_(options) {
+    : EvaluationBatches(image_samples(std::move(dataset)), options) {}
+
+EvaluationBatches::EvaluationBatches(std::shared_ptr<const SampleSet> samples, const BatchOptions& options)
+    : samples_(std::move(samples)), options_(options) {
   check_options(options_);
-  begin_ = dataset_.size() * options_.rank / options_.ranks;
-  end_ = dataset_.size() * (options_.rank + 1) / options_.ranks;
+  begin_ = samples_->size() * options_.rank / options_.ranks;
+  end_ = samples_->size() * (options_.rank + 1) / options_.ranks;
   next_ = begin_;
+  threads_ = read_threads(samples_->kind(), options_);
 }
 
 bool EvaluationBatches::next(Batch& batch) {
   const auto samples = std::min(options_.batch_size, end_ - next_);
   if (samples <= 0) return false;
-  reserve(batch.images, DType::f32, images_shape(dataset_, samples, options_.layout));
-  reserve(batch.labels, DType::i32, {samples});
-  for (std::int64_t i = 0; i < samples; ++i) copy_sample(dataset_, next_ + i, batch, i);
+  reserve(batch.samples, samples_->kind().dtype, batch_shape(samples_->kind(), samples, options_.layout));
+  reserve(batch.labels, DType::i32, labels_shape(samples_->kind(), samples));
+  threads_->run(samples, [&](std::int64_t i) { samples_->read(next_ + i, nullptr, batch, i); });
   next_ += samples;
   return true;
 }

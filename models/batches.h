@@ -2,22 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
 #include <kolo/models/dataset.h>
+#include <kolo/models/read_threads.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 
-/// What a training step is fed with.
-struct Batch {
-  Tensor images;  // f32 [B,C,H,W] or [B,C·H·W], pixels ÷ 255
-  Tensor labels;  // i32 [B]
-};
-
-enum class ImageLayout { chw /* [B,C,H,W] */, flat /* [B,C·H·W] */ };
+enum class ImageLayout { chw /* [B,C,H,W], or as samples are */, flat /* [B,C·H·W] */ };
 
 /// The batch that comes next. With another global batch size the same position means the same samples taken.
 struct BatchPosition {
@@ -46,27 +43,25 @@ class BatchSource {
   virtual void seek(const BatchPosition& position) = 0;
 };
 
-/// Random changes of training images, drawn anew for each epoch: they depend on seed, epoch and sample alone.
-struct Augmentation {
-  std::int64_t most_shift = 0;  // pixels up, down, left and right; what comes in is 0
-  bool mirrored = false;        // left and right change places in half of the images
-};
-
 struct BatchOptions {
   std::int64_t batch_size = 64;  // samples per rank and step, ≥ 1
   int rank = 0;                  // 0 … ranks − 1
   int ranks = 1;
   std::uint64_t seed = 1;  // of the order of the samples; equal on all ranks
   ImageLayout layout = ImageLayout::chw;
-  Augmentation augmentation = {};  // of Batches
+  Augmentation augmentation = {};  // of Batches of a Dataset
+  int threads = 1;                 // that read a batch's samples, where files are decoded; ≥ 1
 };
 
 /// One permutation of all samples per (seed, epoch). Global batch b is its b-th run of R·B samples, rank r
-/// takes samples r·B … (r+1)·B−1 of it; an incomplete last batch is dropped. One thread at a time.
+/// takes samples r·B … (r+1)·B−1 of it; an incomplete last batch is dropped. What changes samples at random
+/// is drawn anew for each epoch, from seed, epoch and sample alone. One thread at a time.
 class Batches : public BatchSource {
  public:
   /// Throws InvalidArgumentError if the options are out of range, if there are more ranks than samples, or if
   /// the batch is larger than a rank's share of the samples.
+  Batches(std::shared_ptr<const SampleSet> samples, const BatchOptions& options);
+  /// Of image_samples.
   Batches(Dataset dataset, const BatchOptions& options);
 
   /// ⌊N / (R·B)⌋
@@ -77,9 +72,10 @@ class Batches : public BatchSource {
   void seek(const BatchPosition& position) override;
 
  private:
-  Dataset dataset_;
+  std::shared_ptr<const SampleSet> samples_;
   BatchOptions options_;
-  Shape images_shape_, labels_shape_;
+  Shape samples_shape_, labels_shape_;
+  std::unique_ptr<ReadThreads> threads_;
   std::int64_t steps_per_epoch_ = 0;
   BatchPosition position_;
   std::vector<std::int64_t> order_;  // of epoch order_epoch_
@@ -91,6 +87,7 @@ class Batches : public BatchSource {
 class EvaluationBatches {
  public:
   /// `options.seed` has no meaning here. Throws InvalidArgumentError if the options are out of range.
+  EvaluationBatches(std::shared_ptr<const SampleSet> samples, const BatchOptions& options);
   EvaluationBatches(Dataset dataset, const BatchOptions& options);
 
   /// Samples that this rank takes.
@@ -101,9 +98,10 @@ class EvaluationBatches {
   void rewind() { next_ = begin_; }
 
  private:
-  Dataset dataset_;
+  std::shared_ptr<const SampleSet> samples_;
   BatchOptions options_;
   std::int64_t begin_, end_, next_;
+  std::unique_ptr<ReadThreads> threads_;
 };
 
 /// Fills `order` with the permutation of 0 … samples − 1 that belongs to (seed, epoch): Fisher–Yates, from

@@ -14,7 +14,7 @@ enum class RandomPurpose : std::uint64_t {
   digit_shape = 3,
   digit_noise = 4,
   text_pieces = 5,
-  image_changes = 6
+  sample_changes = 6
 };
 
 /// SplitMix64: the n-th number is a hash of key + n · γ (Steele, Lea, Flood, "Fast splittable pseudorandom
@@ -45,7 +45,7 @@ class CounterRandom {
   }
 
  private:
-  using Wide = unsigned __int128;
+  __extension__ using Wide = unsigned __int128;  // no name of ISO C++
   static constexpr std::uint64_t kGamma = 0x9e3779b97f4a7c15;
 
   static constexpr std::uint64_t mix(std::uint64_t z) {

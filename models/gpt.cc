@@ -20,11 +20,23 @@ namespace {
 
 constexpr std::int64_t kContext = 128;
 
+GptOptions options_of(const ModelSize& size) {
+  GptOptions options{.vocabulary = size.classes};
+  if (size.layers > 0) options.layers = size.layers;
+  if (size.width > 0) options.width = size.width;
+  if (size.heads > 0) options.heads = size.heads;
+  return options;
+}
+
 const RegisterModel gpt_model({.name = "gpt",
                                .sample = {kContext},
                                .classes = 65,
-                               .build = [](Scope& s, Output tokens) { return gpt(s, tokens); },
-                               .input = DType::i32});
+                               .builder =
+                                   [](Scope& s, Output tokens, const ModelSize& size) {
+                                     return gpt(s, tokens, options_of(size));
+                                   },
+                               .input = DType::i32,
+                               .sizes = {"layers", "width", "heads", "context"}});
 
 Variable normal(const Scope& s, const std::string& name, const Shape& shape) {
   return Variable(s.named(name), random_normal(s.named(name + "/initial_value"), DType::f32, shape, 0, 0.02));
@@ -64,7 +76,8 @@ void check(const Output& tokens, const GptOptions& options) {
 Output gpt(Scope& s, Output tokens, const GptOptions& options) {
   check(tokens, options);
   const std::int64_t places = tokens.shape().dim(1), width = options.width;
-  const Output of_tokens = gather(s, normal(s, "tokens/w", {options.vocabulary, width}), tokens);
+  const Variable vectors = normal(s, "tokens/w", {options.vocabulary, width});
+  const Output of_tokens = gather(s, vectors, tokens);
   Output h = reshape(s, add(s, of_tokens, normal(s, "places/w", {places, width})), {-1, width});
   for (std::int64_t i = 1; i <= options.layers; ++i) {
     const Scope block = s.name_scope("block" + std::to_string(i));
@@ -72,7 +85,9 @@ Output gpt(Scope& s, Output tokens, const GptOptions& options) {
     const Output wide = gelu(block, linear(block, layer_norm(block, h, "norm2"), 4 * width, "up"));
     h = add(block, h, linear(block, wide, width, "down"));
   }
-  return linear(s, layer_norm(s, h, "norm"), options.vocabulary, "head", false);
+  h = layer_norm(s, h, "norm");
+  return options.tied ? matmul(s.named("head"), h, vectors, {.transpose_b = true})
+                      : linear(s, h, options.vocabulary, "head", false);
 }
 
 }  // namespace kolo::models

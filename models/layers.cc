@@ -1,10 +1,13 @@
 #include <kolo/models/layers.h>
 
+#include <cstdlib>
+
 #include <kolo/collectives/graph/sync_batch_norm.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/normalization.h>
 #include <kolo/core/ops/random.h>
 #include <kolo/core/ops/shapes.h>
@@ -122,6 +125,41 @@ Output layer_norm(const Scope& s, Output x, const std::string& name, double epsi
   const Variable gamma = constant_variable(scope, "gamma", x.dtype(), row, 1);
   const Variable beta = constant_variable(scope, "beta", x.dtype(), row, 0);
   return kolo::layer_norm(scope, x, gamma, beta, epsilon);
+}
+
+Output local_response_norm(const Scope& s, Output x, const LocalResponseNormLayer& layer) {
+  const std::string name = s.wished_name("local_response_norm");
+  const std::int64_t channels = input_size(x, 4, 1, name);
+  if (layer.radius < 0)
+    throw InvalidArgumentError("layer \"{}\": radius {}; it must be at least 0", name, layer.radius);
+  const Scope scope = s.name_scope(name);
+  // The sum over channels is a 1×1 convolution with ones near the diagonal.
+  Tensor near = Tensor::zeros(DType::f32, {channels, channels, 1, 1});
+  for (std::int64_t to = 0; to < channels; ++to)
+    for (std::int64_t from = 0; from < channels; ++from)
+      if (std::abs(to - from) <= layer.radius) near.data<float>()[to * channels + from] = 1;
+  const auto number = [&](double value) {
+    return cast(scope, constant(scope, static_cast<float>(value)), x.dtype());
+  };
+  const Output sum = kolo::conv2d(scope, square(scope, x), cast(scope, constant(scope, near), x.dtype()));
+  const Output below = add(scope, mul(scope, sum, number(layer.alpha)), number(layer.bias));
+  return mul(scope, x, pow(scope, below, number(-layer.beta)));
+}
+
+namespace {
+constexpr char kPenalties[] = "penalties";
+}  // namespace
+
+void add_penalty(const Scope& s, Output penalty) {
+  if (!penalty.shape().has_rank() || penalty.shape().rank() != 0)
+    throw InvalidArgumentError("a penalty is a scalar; {} is {}", penalty.name(), penalty.shape());
+  s.graph().add_to_collection(kPenalties, *penalty.node);
+}
+
+Output with_penalties(const Scope& s, Output loss) {
+  Outputs terms = {loss};
+  for (const Node* penalty : s.graph().collection(kPenalties)) terms.push_back({penalty, 0});
+  return terms.size() == 1 ? loss : add_n(s.named("loss"), terms);
 }
 
 Output flatten(const Scope& s, Output x) {

@@ -70,7 +70,27 @@ Output sync_batch_norm(const Scope& s, Output x, const std::string& name, const 
 /// starts at 1, and shifted by beta [D], from 0. Throws InvalidArgumentError unless D is known.
 Output layer_norm(const Scope& s, Output x, const std::string& name, double epsilon = 1e-5);
 
+struct LocalResponseNormLayer {
+  std::int64_t radius = 5;  // channels on each side that count, ≥ 0
+  double bias = 1;          // > 0
+  double alpha = 1;
+  double beta = 0.5;
+};
+
+/// images x [N,C,H,W] → x / (bias + alpha · Σ x²)^beta, the sum over the channels up to `radius` away at the
+/// same place: Krizhevsky, Sutskever, Hinton, NIPS 2012, section 3.3, with TensorFlow's names and defaults.
+/// Has no variables. Throws InvalidArgumentError unless x has four dimensions and its number of channels is
+/// known, and for a radius below 0.
+Output local_response_norm(const Scope& s, Output x, const LocalResponseNormLayer& layer = {});
+
 /// x [N, …] → [N, elements of the rest]. Throws InvalidArgumentError unless the rest of the shape is known.
 Output flatten(const Scope& s, Output x);
+
+// Terms of the loss beside that of the labels, such as weight decay.
+
+/// `penalty`, a scalar, joins those of the graph.
+void add_penalty(const Scope& s, Output penalty);
+/// `loss` and all of the graph's penalties, added; `loss` itself where there are none.
+Output with_penalties(const Scope& s, Output loss);
 
 }  // namespace kolo::models

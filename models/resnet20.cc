@@ -10,8 +10,12 @@
 namespace kolo::models {
 namespace {
 
-const RegisterModel resnet20_model(
-    {.name = "resnet20", .sample = {3, 32, 32}, .classes = 10, .build = resnet20});
+const RegisterModel resnet20_model({.name = "resnet20",
+                                    .sample = {3, 32, 32},
+                                    .classes = 10,
+                                    .builder = [](Scope& s, Output x, const ModelSize& size) {
+                                      return resnet20(s, x, size.classes);
+                                    }});
 
 Output convolution(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name) {
   return conv2d_norm(s, x, layer, name, {.momentum = 0.9, .epsilon = 1e-5});
@@ -27,7 +31,7 @@ Output block(const Scope& s, Output x, std::int64_t filters, std::int64_t stride
 
 }  // namespace
 
-Output resnet20(Scope& s, Output x) {
+Output resnet20(Scope& s, Output x, std::int64_t classes) {
   Output h = relu(s, convolution(s, x, {.filters = 16}, "conv1"));
   std::int64_t filters = 16;
   for (int stage = 1; stage <= 3; ++stage, filters *= 2)
@@ -35,7 +39,7 @@ Output resnet20(Scope& s, Output x) {
       const Scope scope = s.name_scope("stage" + std::to_string(stage) + "/block" + std::to_string(i));
       h = block(scope, h, filters, stage > 1 && i == 1 ? 2 : 1);
     }
-  return dense(s, global_avg_pool(s.named("mean"), h), 10, "fc");
+  return dense(s, global_avg_pool(s.named("mean"), h), classes, "fc");
 }
 
 }  // namespace kolo::models

@@ -11,8 +11,12 @@
 namespace kolo::models {
 namespace {
 
-const RegisterModel resnet50_model(
-    {.name = "resnet50", .sample = {3, 224, 224}, .classes = 1000, .build = resnet50});
+const RegisterModel resnet50_model({.name = "resnet50",
+                                    .sample = {3, 224, 224},
+                                    .classes = 1000,
+                                    .builder = [](Scope& s, Output x, const ModelSize& size) {
+                                      return resnet50(s, x, size.classes);
+                                    }});
 
 constexpr std::int64_t kExpansion = 4;  // channels of a block for each of its 3×3 convolution's
 
@@ -39,7 +43,7 @@ Output block(const Scope& s, Output x, std::int64_t width, std::int64_t stride) 
 
 }  // namespace
 
-Output resnet50(Scope& s, Output x) {
+Output resnet50(Scope& s, Output x, std::int64_t classes) {
   Output h = relu(s, convolution(s, x, 64, 7, 2, "conv1"));
   // Behind a ReLU zeros at the edges are no maximum that counts.
   h = max_pool(s.named("pool1"), with_zeros(s, h, 1),
@@ -53,7 +57,7 @@ Output resnet50(Scope& s, Output x) {
     }
     width *= 2, ++stage;
   }
-  return dense(s, global_avg_pool(s.named("mean"), h), 1000, "fc");
+  return dense(s, global_avg_pool(s.named("mean"), h), classes, "fc");
 }
 
 }  // namespace kolo::models

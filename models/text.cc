@@ -1,9 +1,11 @@
 #include <kolo/models/text.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/counter_random.h>
@@ -47,6 +49,62 @@ std::vector<std::int32_t> Text::encode(std::string_view characters) const {
   return tokens;
 }
 
+namespace {
+
+// Tokens of a text from `first` on.
+struct Share {
+  std::int64_t first, size;
+};
+
+Share share_of(const Text& text, double begin, double end) {
+  if (!(begin >= 0 && begin < end && end <= 1))
+    throw InvalidArgumentError("from {} to {} of a text; it must be 0 <= begin < end <= 1", begin, end);
+  const auto size = static_cast<double>(text.tokens().size());
+  const std::int64_t first = std::llround(begin * size);
+  return {first, std::llround(end * size) - first};
+}
+
+class TextSamples final : public SampleSet {
+ public:
+  TextSamples(SampleKind kind, std::shared_ptr<const Text> text, Share share)
+      : SampleSet(std::move(kind)), text_(std::move(text)), share_(share) {}
+
+  // The last sample's label stands one token behind it.
+  std::int64_t size() const override { return (share_.size - 1) / kind().labels; }
+  void read(std::int64_t index, CounterRandom* random, const Batch& batch,
+            std::int64_t place) const override {
+    const std::int64_t length = kind().labels, at = index * length;
+    // Behind the last samples there is less than another one's length.
+    const std::int64_t most = std::min(length - 1, share_.size - 1 - length - at);
+    const auto later = random == nullptr ? 0 : random->below(static_cast<std::uint64_t>(most + 1));
+    const auto from = text_->tokens().begin() + share_.first + at + static_cast<std::ptrdiff_t>(later);
+    std::copy(from, from + length, batch.samples.data<std::int32_t>() + place * length);
+    std::copy(from + 1, from + 1 + length, batch.labels.data<std::int32_t>() + place * length);
+  }
+
+ private:
+  std::shared_ptr<const Text> text_;
+  Share share_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<const Text> text,
+                                              const TextSamplesOptions& options) {
+  const Share share = share_of(*text, options.begin, options.end);
+  if (options.length < 1 || share.size <= options.length)
+    throw InvalidArgumentError(
+        "{}: {} tokens of the text for samples of {} and the token behind; it needs 1 or "
+        "more in a sample, and at least one sample",
+        name, share.size, options.length);
+  SampleKind kind{.name = std::move(name),
+                  .shape = {options.length},
+                  .classes = static_cast<std::int64_t>(text->alphabet().size()),
+                  .dtype = DType::i32,
+                  .labels = options.length};
+  return std::make_shared<TextSamples>(std::move(kind), std::move(text), share);
+}
+
 TextPieces::TextPieces(const Text& text, const TextPiecesOptions& options) : text_(text), options_(options) {
   if (options.batch_size < 1 || options.length < 1)
     throw InvalidArgumentError("batches of {} pieces of {} tokens; both must be at least 1",
@@ -54,12 +112,9 @@ TextPieces::TextPieces(const Text& text, const TextPiecesOptions& options) : tex
   if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
     throw InvalidArgumentError("rank {} of {} ranks; ranks are 0 to {}", options.rank, options.ranks,
                                options.ranks - 1);
-  if (!(options.begin >= 0 && options.begin < options.end && options.end <= 1))
-    throw InvalidArgumentError("from {} to {} of a text; it must be 0 <= begin < end <= 1", options.begin,
-                               options.end);
-  const auto size = static_cast<double>(text.tokens().size());
-  first_ = std::llround(options.begin * size);
-  places_ = std::llround(options.end * size) - first_ - options.length;  // one token more follows a piece
+  const Share share = share_of(text, options.begin, options.end);
+  first_ = share.first;
+  places_ = share.size - options.length;  // one token more follows a piece
   if (places_ < 1)
     throw InvalidArgumentError("{} tokens of a text are too few for pieces of {} and the token behind",
                                places_ + options.length, options.length);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 
@@ -62,5 +64,17 @@ class TextPieces {
   std::int64_t first_ = 0;   // token of the share
   std::int64_t places_ = 0;  // where a piece may start
 };
+
+/// A share of a text as samples i32 [T] with the token behind each as its label: sample i begins at token i·T
+/// of the share, in training up to T − 1 tokens later, drawn anew for each epoch. So an epoch is a pass over
+/// the share. classes: the text's alphabet.
+struct TextSamplesOptions {
+  std::int64_t length = 128;  // T, ≥ 1
+  double begin = 0;           // of the share of the text that is taken
+  double end = 1;
+};
+/// Throws InvalidArgumentError for options out of range, and where the share is too short for one sample.
+std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<const Text> text,
+                                              const TextSamplesOptions& options);
 
 }  // namespace kolo::models

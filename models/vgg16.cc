@@ -12,7 +12,12 @@
 namespace kolo::models {
 namespace {
 
-const RegisterModel vgg16_model({.name = "vgg16", .sample = {3, 224, 224}, .classes = 1000, .build = vgg16});
+const RegisterModel vgg16_model({.name = "vgg16",
+                                 .sample = {3, 224, 224},
+                                 .classes = 1000,
+                                 .builder = [](Scope& s, Output x, const ModelSize& size) {
+                                   return vgg16(s, x, size.classes);
+                                 }});
 
 struct Group {
   std::int64_t filters;
@@ -22,7 +27,7 @@ constexpr std::int64_t kSmallest = 32;  // five times halved: one pixel
 
 }  // namespace
 
-Output vgg16(Scope& s, Output x) {
+Output vgg16(Scope& s, Output x, std::int64_t classes) {
   if (x.shape().rank() == 4 && ((x.shape().dim(2) >= 0 && x.shape().dim(2) < kSmallest) ||
                                 (x.shape().dim(3) >= 0 && x.shape().dim(3) < kSmallest)))
     throw InvalidArgumentError("vgg16 halves its images five times; {} is smaller than {}x{}", x.shape(),
@@ -38,7 +43,7 @@ Output vgg16(Scope& s, Output x) {
   }
   h = flatten(s, h);
   for (const char* const name : {"fc1", "fc2"}) h = dropout(s, relu(s, dense(s, h, 4096, name)), 0.5);
-  return dense(s, h, 1000, "fc3");
+  return dense(s, h, classes, "fc3");
 }
 
 }  // namespace kolo::models

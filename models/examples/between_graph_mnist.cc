@@ -42,7 +42,7 @@ double accuracy(Session& session, Output logits, Output x, const std::optional<s
   std::int64_t right = 0, seen = 0;
   while (seen < digits->size()) {
     batches.next(batch);
-    const Tensor found = session.run(logits, {{x, batch.images}});
+    const Tensor found = session.run(logits, {{x, batch.samples}});
     for (std::int64_t i = 0; i < batch.labels.elements(); ++i, ++seen) {
       const float* const scores = found.data<float>() + i * 10;
       right += std::max_element(scores, scores + 10) - scores == batch.labels.data<std::int32_t>()[i];
@@ -87,7 +87,7 @@ int train(const Arguments& arguments, const ClusterEnvironment& task, const std:
   double right = 0;
   while (!sess.should_stop()) {
     batches.next(batch);
-    sess.run(train_op, {{x, batch.images}, {y, batch.labels}});
+    sess.run(train_op, {{x, batch.samples}, {y, batch.labels}});
     if (options.is_chief && sess.global_step() >= arguments.steps)
       right = accuracy(sess.session(), logits, x, arguments.data);
   }

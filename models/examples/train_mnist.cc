@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   models::Batch batch;
   while (!sess.should_stop()) {
     batches.next(batch);
-    sess.run(train_op, {{x, batch.images}, {y, batch.labels}});
+    sess.run(train_op, {{x, batch.samples}, {y, batch.labels}});
   }
   if (rank() == 0) std::printf("trained up to step %lld\n", static_cast<long long>(sess.global_step()));
 }

@@ -1,8 +1,10 @@
 // Trains gpt on the characters of a text, over all ranks, and writes a text of its own:
-// mpirun -n 2 write_text FILE [STEPS]
+// mpirun -n 2 write_text FILE [STEPS [WEIGHTS]]
 //
 // The last tenth of the text is kept to see how well the model does on what it has not learnt from. The same
-// command with more steps goes on from the newest checkpoint in text_logs.
+// command with more steps goes on from the newest checkpoint in text_logs. WEIGHTS: what it starts from
+// there, such as a folder of checkpoints of `kolo-train --model gpt --data FILE`; with 0 steps it only
+// writes.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -60,7 +62,7 @@ std::string write(Session& session, Output logits, Output tokens, const models::
 int main(int argc, char** argv) {
   init(&argc, &argv);
   if (argc < 2) {
-    std::fprintf(stderr, "write_text: give a text: write_text FILE [STEPS]\n");
+    std::fprintf(stderr, "write_text: give a text: write_text FILE [STEPS [WEIGHTS]]\n");
     return 2;
   }
   const models::Text text = models::Text::read(argv[1]);
@@ -77,9 +79,10 @@ int main(int argc, char** argv) {
   DistributedOptimizer opt(std::make_unique<AdamOptimizer>(0.001f));
   auto train_op = opt.minimize(s, loss);
 
-  MonitoredTrainingSession sess(
-      graph, {.checkpoint_dir = "text_logs", .hooks = {std::make_shared<StopAtStepHook>(steps)}});
-  while (!sess.should_stop()) {
+  MonitoredTrainingSession sess(graph, {.checkpoint_dir = "text_logs",
+                                        .hooks = {std::make_shared<StopAtStepHook>(steps)},
+                                        .initial_weights = {.path = argc > 3 ? argv[3] : ""}});
+  while (sess.global_step() < steps && !sess.should_stop()) {
     const models::TextBatch batch = pieces.at(sess.global_step());
     sess.run(train_op, {{tokens, batch.tokens}, {next, batch.next}});
     if (rank() == 0 && sess.global_step() % 100 == 0)

@@ -17,7 +17,7 @@ const Tensor& Arrays::tensor() const {
 bool BatchesOf::next(Samples& batch) {
   models::Batch digits;
   batches_->next(digits);
-  batch = {.x = digits.images, .y = digits.labels};
+  batch = {.x = digits.samples, .y = digits.labels};
   return true;
 }
 

@@ -1,5 +1,7 @@
 #include <kolo/models/programs/evaluation.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 #include <vector>
@@ -7,38 +9,42 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
+#include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/models/batches.h>
 #include <kolo/optimizer/broadcast_hook.h>
 
 namespace kolo::models {
 
-CorrectCount::CorrectCount(const Scope& s, Output logits, Output images, Output labels)
-    : images_(images), labels_(labels) {
+AnswerCheck::AnswerCheck(const Scope& s, Output logits, Output samples, Output labels)
+    : samples_(samples), labels_(labels) {
   const Scope scope = s.name_scope("accuracy");
   const Output right = equal(scope, argmax(scope, logits), cast(scope, labels, DType::i64));
-  count_ = reduce_sum(scope, cast(scope, right, DType::f32));
+  right_ = reduce_sum(scope, cast(scope, right, DType::f32));
+  loss_ = softmax_cross_entropy(s.name_scope("test_loss"), logits, labels);
 }
 
-Evaluation evaluate_on_all_ranks(Session& session, const CorrectCount& count, const Dataset& test,
-                                 std::int64_t batch_size) {
-  EvaluationBatches batches(test,
-                            {.batch_size = batch_size, .rank = process().rank, .ranks = process().size});
+Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
+                                 const std::shared_ptr<const SampleSet>& test, const BatchOptions& options) {
+  EvaluationBatches batches(test, options);
   std::int64_t correct = 0;
+  double loss = 0;
   for (Batch batch; batches.next(batch);) {
-    const Tensor right =
-        session.run(count.count(), {{count.images(), batch.images}, {count.labels(), batch.labels}});
-    correct += std::lround(right.value<float>());
+    const auto found = session.run({check.right(), check.loss()},
+                                   {{check.samples(), batch.samples}, {check.labels(), batch.labels}});
+    correct += std::lround(found[0].value<float>());
+    loss += found[1].value<float>() * static_cast<double>(batch.labels.elements());
   }
   Evaluation evaluation;
-  evaluation.samples = test.size();
-  for (const std::string& theirs : world_group().allgather(std::to_string(correct))) {
-    const auto value = parse_int64(theirs);
-    if (!value) throw InternalError("a rank reported \"{}\" as its count of right answers", theirs);
-    evaluation.correct += *value;
+  evaluation.labels = test->size() * test->kind().labels;
+  for (const std::string& theirs : world_group().allgather(fmt::format("{} {}", correct, loss))) {
+    const auto space = theirs.find(' ');
+    const auto count = parse_int64(theirs.substr(0, space));
+    if (!count) throw InternalError("a rank reported \"{}\" as its count of right answers", theirs);
+    evaluation.correct += *count;
+    evaluation.loss_sum += std::stod(theirs.substr(space));  // a diverged model's is not finite
   }
   return evaluation;
 }
@@ -51,10 +57,13 @@ std::optional<Evaluation> EvaluationHook::evaluate(Session& session) const {
   if (!test_) return std::nullopt;
   // Moving averages are each rank's own. What is evaluated is what was saved: rank 0's.
   std::vector<Variable> averages;
-  for (const Operation& update : update_ops(count_.count().node->graph()))
+  for (const Operation& update : update_ops(check_.right().node->graph()))
     averages.push_back(Variable::of(*update.node->input(0).node));
   if (!averages.empty()) broadcast_variables(session, averages, 0);
-  return evaluate_on_all_ranks(session, count_, *test_, batch_size_);
+  if (swap_averages_) session.run(swap_averages_);
+  const Evaluation found = evaluate_on_all_ranks(session, check_, test_, batches_);
+  if (swap_averages_) session.run(swap_averages_);
+  return found;
 }
 
 }  // namespace kolo::models

@@ -1,49 +1,56 @@
-// How many test samples a model gets right, each counted once over all ranks.
+// How many test samples a model gets right, and its loss on them, each counted once over all ranks.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/hook.h>
-#include <kolo/models/dataset.h>
+#include <kolo/models/batches.h>
 
 namespace kolo::models {
 
-/// The nodes that count the right answers of a batch.
-class CorrectCount {
+/// The nodes that tell how good a batch's answers are.
+class AnswerCheck {
  public:
-  CorrectCount() = default;
-  /// logits: [N,classes]; images and labels are what the model is fed with.
-  CorrectCount(const Scope& s, Output logits, Output images, Output labels);
+  AnswerCheck() = default;
+  /// logits: [N,classes]; samples and labels are what the model is fed with.
+  AnswerCheck(const Scope& s, Output logits, Output samples, Output labels);
 
-  Output count() const { return count_; }  // f32 scalar
-  Output images() const { return images_; }
+  Output right() const { return right_; }  // how many labels: f32 scalar
+  Output loss() const { return loss_; }    // mean cross-entropy: f32 scalar
+  Output samples() const { return samples_; }
   Output labels() const { return labels_; }
 
  private:
-  Output count_, images_, labels_;
+  Output right_, loss_, samples_, labels_;
 };
 
 struct Evaluation {
   std::int64_t correct = 0;
-  std::int64_t samples = 0;
+  std::int64_t labels = 0;  // one of a sample, of a text each token
+  double loss_sum = 0;      // cross-entropy, in nats
   double accuracy() const {
-    return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples);
+    return labels == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(labels);
   }
+  double loss() const { return labels == 0 ? 0 : loss_sum / static_cast<double>(labels); }
 };
 
 /// All ranks call it together; all get the same numbers.
-Evaluation evaluate_on_all_ranks(Session& session, const CorrectCount& count, const Dataset& test,
-                                 std::int64_t batch_size);
+Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
+                                 const std::shared_ptr<const SampleSet>& test, const BatchOptions& batches);
 
 /// Evaluates when the session ends well. Behind the saver's hook, it finds the last step saved already.
 class EvaluationHook : public SessionRunHook {
  public:
-  EvaluationHook(CorrectCount count, std::optional<Dataset> test, std::int64_t batch_size)
-      : count_(count), test_(std::move(test)), batch_size_(batch_size) {}
+  /// test: nullptr if there is none. swap_averages: runs before and behind each evaluation, if it is not
+  /// empty.
+  EvaluationHook(AnswerCheck check, std::shared_ptr<const SampleSet> test, const BatchOptions& batches,
+                 Operation swap_averages)
+      : check_(check), test_(std::move(test)), batches_(batches), swap_averages_(swap_averages) {}
   /// The same on all ranks.
   void skip(bool yes) { skip_ = yes; }
   /// As end() does, at any step. All ranks together; nothing without test samples.
@@ -53,9 +60,10 @@ class EvaluationHook : public SessionRunHook {
   const std::optional<Evaluation>& result() const { return result_; }
 
  private:
-  CorrectCount count_;
-  std::optional<Dataset> test_;
-  std::int64_t batch_size_;
+  AnswerCheck check_;
+  std::shared_ptr<const SampleSet> test_;
+  BatchOptions batches_;
+  Operation swap_averages_;
   bool skip_ = false;
   std::optional<Evaluation> result_;
 };

@@ -122,16 +122,23 @@ void Progress::step(std::int64_t global_step, double own_loss, double learning_r
         ranks_text(options_.ranks), clock_time(left), options_.data_name));
 }
 
-void Progress::validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples) {
+// Of a text the loss, in nats a token, is what models are compared by.
+std::string Progress::told(const Evaluation& test) const {
+  const std::string loss = options_.tokens ? fmt::format("test loss {:.4f} nats a token, ", test.loss()) : "";
+  return fmt::format("{}test accuracy {:.2f} % of {} test {} ({})", loss, test.accuracy() * 100, test.labels,
+                     options_.tokens ? "tokens" : "samples", options_.data_name);
+}
+
+void Progress::validated(std::int64_t global_step, const Evaluation& test) {
   if (!options_.prints) return;
   Json json = row("validation", global_step);
-  json["test_accuracy"] = test_accuracy;
-  json["test_samples"] = test_samples;
+  json["test_accuracy"] = test.accuracy();
+  json["test_loss"] = test.loss();
+  json["test_samples"] = test.labels;
   write_json(json);
   if (options_.json) return;
   end_line();
-  fmt::print("step {}: test accuracy {:.2f} % of {} test samples ({})\n", global_step, test_accuracy * 100,
-             test_samples, options_.data_name);
+  fmt::print("step {}: {}\n", global_step, told(test));
   std::fflush(stdout);
 }
 
@@ -152,7 +159,8 @@ void Progress::done(const TrainResult& result) {
   const double rate = made_steps ? final_rate_ : 0;
   Json json = row("done", result.global_step);
   json["loss"] = or_null(result.loss);
-  json["test_accuracy"] = or_null(result.test_accuracy);
+  json["test_accuracy"] = result.test ? Json(result.test->accuracy()) : Json(nullptr);
+  json["test_loss"] = result.test ? Json(result.test->loss()) : Json(nullptr);
   json["samples_per_s"] = to_tenths(rate);
   json["ranks"] = options_.ranks;
   json["stopped_on_request"] = result.stopped_on_request;
@@ -161,9 +169,7 @@ void Progress::done(const TrainResult& result) {
   end_line();
   fmt::print("{}: step {}", result.stopped_on_request ? "stopped on request" : "done", result.global_step);
   if (result.loss) fmt::print(", loss {:.4f}", *result.loss);
-  if (result.test_accuracy)
-    fmt::print(", test accuracy {:.2f} % of {} test samples ({})", *result.test_accuracy * 100,
-               result.test_samples, options_.data_name);
+  if (result.test) fmt::print(", {}", told(*result.test));
   else fmt::print(" ({})", options_.data_name);
   if (made_steps) fmt::print(", {:.0f} samples/s on {}", rate, ranks_text(options_.ranks));
   fmt::print("\n");

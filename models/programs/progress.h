@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/step_profile.h>
 
 namespace kolo::models {
@@ -18,6 +19,7 @@ struct ProgressOptions {
   bool json = false;
   std::string log_file;   // "": none
   std::string data_name;  // "mnist", "generated digits"
+  bool tokens = false;    // what is tested are the tokens of a text
   int ranks = 1;
   std::int64_t global_batch = 0;     // samples of all ranks in a step
   std::int64_t steps_per_epoch = 0;  // 0: there are no epochs, nothing is trained
@@ -28,9 +30,8 @@ struct ProgressOptions {
 /// What is told at the end.
 struct TrainResult {
   std::int64_t global_step = 0;
-  std::optional<double> loss;           // none: no step was made
-  std::optional<double> test_accuracy;  // none: no test samples, or stopped on request
-  std::int64_t test_samples = 0;
+  std::optional<double> loss;      // none: no step was made
+  std::optional<Evaluation> test;  // none: no test samples, or stopped on request
   bool stopped_on_request = false;
 };
 
@@ -53,7 +54,7 @@ class Progress {
   /// call it together, where it is due.
   void step(std::int64_t global_step, double own_loss, double learning_rate,
             std::optional<double> own_share = {});
-  void validated(std::int64_t global_step, double test_accuracy, std::int64_t test_samples);
+  void validated(std::int64_t global_step, const Evaluation& test);
   void profiled(std::int64_t global_step, const Profile& profile);
   /// The clock stops: after the last step, before saving and evaluation.
   void stop(std::int64_t global_step) { final_rate_ = samples_per_second(global_step); }
@@ -66,6 +67,7 @@ class Progress {
   std::int64_t steps_to_next(std::int64_t global_step) const;
   double epoch_at(std::int64_t global_step) const;
   Json row(const char* event, std::int64_t global_step) const;
+  std::string told(const Evaluation& test) const;
   void write_json(const Json& row);
   void print_line(const std::string& line);
   void end_line();

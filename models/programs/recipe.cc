@@ -12,6 +12,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/distributed_optimizer.h>
+#include <kolo/optimizer/moving_average.h>
 #include <kolo/optimizer/registry.h>
 #include <kolo/optimizer/schedules.h>
 
@@ -98,7 +99,12 @@ Recipe build_training(Scope& s, Output loss, const TrainOptions& options, std::i
   const auto weight_decay = decays_itself ? std::nullopt : options.weight_decay;
   if (options.clip_norm || weight_decay)
     optimizer = std::make_unique<ShapedGradients>(std::move(optimizer), options.clip_norm, weight_decay);
-  return {.train_op = optimizer->minimize(s, loss), .learning_rate = rate};
+  Recipe recipe{.train_op = optimizer->minimize(s, loss), .learning_rate = rate, .swap_averages = {}};
+  if (!options.average_decay) return recipe;
+  ExponentialMovingAverage averages(*options.average_decay);
+  recipe.train_op = averages.apply(s, trainable_variables(s.graph()), recipe.train_op);
+  recipe.swap_averages = averages.swap(s);
+  return recipe;
 }
 
 }  // namespace kolo::models

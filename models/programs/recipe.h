@@ -12,6 +12,7 @@ namespace kolo::models {
 struct Recipe {
   Operation train_op;
   Hyperparameter learning_rate;  // of the step that runs: a number, or an f32 scalar of the graph
+  Operation swap_averages;       // exchanges the variables and their moving averages; empty: there are none
 };
 
 /// last_step: where the schedule ends. Throws InvalidArgumentError for options that cannot go together.

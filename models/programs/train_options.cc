@@ -38,11 +38,22 @@ po::options_description described_options() {
   const auto text = [] { return po::value<std::string>(); };
   all.add_options()("model", text()->value_name("NAME"),
                     fmt::format("what to train: {}", joined(registered_models())).c_str())(
-      "data", text()->value_name("DIR"),
-      "folder with the four IDX files of MNIST, plain or .gz, or with the binary version of CIFAR-10; "
-      "\"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "layers", text()->value_name("N"), "of gpt and lstm (default gpt 4, lstm 2)")(
+      "width", text()->value_name("N"), "of gpt and lstm: numbers that stand for a token (default 256)")(
+      "heads", text()->value_name("N"), "of gpt's attention, which divide the width (default 4)")(
+      "context", text()->value_name("N"), "tokens that gpt or lstm sees at once (default gpt 128, lstm 64)")(
+      "data", text()->value_name("PATH"),
+      "folder: MNIST's IDX files, plain or .gz; CIFAR-10's binary version; x_train.npy, y_train.npy and the "
+      "same "
+      "for test; train.csv and test.csv; or train/CLASS/*.png|jpg and test/. File: a .csv table, or a text "
+      "for "
+      "gpt and lstm. \"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
       "augment", po::bool_switch(),
       "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
+      "normalize", po::bool_switch(),
+      "subtract from each channel (each column of a table) its mean and divide by its deviation, as found in "
+      "the "
+      "training samples; kept in checkpoints, so --evaluate takes the switch, too")(
       "optimizer", text()->value_name("NAME"),
       fmt::format("{} (default adam)", joined(registered_optimizers())).c_str())(
       "learning-rate", text()->value_name("X"), default_rates().c_str())(
@@ -54,6 +65,10 @@ po::options_description described_options() {
       "3/4 of them (default constant)")("warmup", text()->value_name("N"),
                                         "steps in which the rate grows from 0 to what it is (default 0)")(
       "clip-norm", text()->value_name("X"), "gradients together are no longer than this")(
+      "average-decay", text()->value_name("X"),
+      "evaluate with moving averages of the variables, which keep X of their old value in a step; they are "
+      "kept in "
+      "checkpoints, so --evaluate takes it, too")(
       "backward-passes", text()->value_name("N"),
       "batches whose gradients are averaged on a rank before they are reduced: one step (default 1)")(
       "compression", text()->value_name("NAME"),
@@ -190,8 +205,13 @@ TrainOptions read_values(const po::variables_map& values) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4096;
   TrainOptions options;
   if (const auto text = given(values, "model")) options.model = *text;
+  if (const auto text = given(values, "layers")) options.size.layers = count("layers", *text, 1, 1024);
+  if (const auto text = given(values, "width")) options.size.width = count("width", *text, 1, 1 << 20);
+  if (const auto text = given(values, "heads")) options.size.heads = count("heads", *text, 1, 1 << 20);
+  if (const auto text = given(values, "context")) options.context = count("context", *text, 1, 1 << 20);
   options.data = given(values, "data");
   options.augment = values["augment"].as<bool>();
+  options.normalize = values["normalize"].as<bool>();
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;
   options.learning_rate = positive(values, "learning-rate");
   if (const auto momentum = fraction(values, "momentum")) options.momentum = *momentum;
@@ -199,6 +219,7 @@ TrainOptions read_values(const po::variables_map& values) {
   options.schedule = schedule_from(given(values, "schedule").value_or("constant"));
   if (const auto text = given(values, "warmup")) options.warmup = count("warmup", *text, 0, kMost);
   options.clip_norm = positive(values, "clip-norm");
+  options.average_decay = fraction(values, "average-decay");
   if (const auto text = given(values, "backward-passes"))
     options.backward_passes = static_cast<int>(count("backward-passes", *text, 1, 1 << 20));
   options.compression = compression_from(given(values, "compression").value_or("none"));
@@ -261,6 +282,18 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
           fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));
   if (values.count("keep") > 0 && options.checkpoint_dir.empty())
     throw UsageError("--keep needs --checkpoint-dir, the folder of the checkpoints");
+  const Model& model = find_model(options.model);
+  for (const char* name : {"layers", "width", "heads", "context"})
+    if (values.count(name) > 0 && !model.takes(name))
+      throw UsageError(
+          fmt::format("--{} cannot be chosen for --model {}; leave it out", name, options.model));
+  if (options.normalize && model.input == DType::i32)
+    throw UsageError(fmt::format(
+        "--normalize is for images and tables, and {} learns from a text; leave it out", options.model));
+  if (options.average_decay && options.backward_passes > 1)
+    throw UsageError(
+        "--average-decay moves the averages with each batch, and --backward-passes makes a step of several; "
+        "leave one of them out");
   const OptimizerTraits traits = optimizer_traits(options.optimizer);
   if (values.count("momentum") > 0 && !traits.takes_momentum)
     throw UsageError(

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <kolo/core/passes/graph_options.h>
+#include <kolo/models/models.h>
 
 namespace kolo::models {
 
@@ -28,8 +29,11 @@ struct CompressionChoice {
 
 struct TrainOptions {
   std::string model;
-  std::optional<std::string> data;  // a folder, or "generated"
+  ModelSize size;                       // layers, width and heads; classes are the data's
+  std::optional<std::int64_t> context;  // tokens of a sample
+  std::optional<std::string> data;      // a folder, a file, or "generated"
   bool augment = false;
+  bool normalize = false;
   std::string optimizer = "adam";
   std::optional<double> learning_rate;  // set by parse_train_options: without the option the optimizer's own
   double momentum = 0.9;
@@ -37,6 +41,7 @@ struct TrainOptions {
   Schedule schedule = Schedule::constant;
   std::int64_t warmup = 0;  // steps
   std::optional<double> clip_norm;
+  std::optional<double> average_decay;  // of the variables' moving averages; none: there are none
   int backward_passes = 1;
   CompressionChoice compression;
   bool sharded = false;

@@ -14,7 +14,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
-#include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
@@ -28,16 +27,16 @@
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/saver.h>
 #include <kolo/models/batches.h>
-#include <kolo/models/dataset.h>
-#include <kolo/models/images.h>
-#include <kolo/models/models.h>
+#include <kolo/models/layers.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/profile_hook.h>
 #include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/trace_hook.h>
+#include <kolo/models/programs/training_data.h>
 #include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/moving_average.h>
 
 namespace kolo::models {
 namespace {
@@ -117,59 +116,24 @@ SessionConfig session_config(const TrainOptions& options, const OwnGpu& gpu) {
   return config;
 }
 
-constexpr std::int64_t kMostShift = 4;  // pixels, as is usual on CIFAR-10 (He et al., arXiv:1512.03385, 4.2)
-
-struct Data {
-  std::optional<Dataset> train;
-  std::optional<Dataset> test;
-  std::unique_ptr<Batches> batches;
-};
-
-Data load_data(const TrainOptions& options, bool training) {
-  Data data;
-  data.test = load_images(options.data, Split::test);
-  if (!training) {
-    if (!data.test) throw NotFoundError("there are no test files to evaluate in the data folder");
-    return data;
-  }
-  data.train = load_images(options.data, Split::train);
-  // A mirrored digit is none.
-  const Augmentation augmentation = {.most_shift = options.augment ? kMostShift : 0,
-                                     .mirrored = options.augment && data.train->channels() > 1};
-  data.batches =
-      std::make_unique<Batches>(*data.train, BatchOptions{.batch_size = options.batch_size,
-                                                          .rank = process().rank,
-                                                          .ranks = process().size,
-                                                          .seed = static_cast<std::uint64_t>(options.seed),
-                                                          .augmentation = augmentation});
-  if (process().rank == 0)
-    log_info("data: {}, {} images of {} channel{}, {} x {}, and {} for testing", data.train->name,
-             data.train->size(), data.train->channels(), data.train->channels() == 1 ? "" : "s",
-             data.train->height(), data.train->width(), data.test ? data.test->size() : 0);
-  return data;
-}
-
-Output images_like(const Scope& s, const Dataset& data) {
-  return placeholder(s.named("images"), DType::f32, {-1, data.channels(), data.height(), data.width()});
-}
-
 struct TrainingGraph {
   Graph graph;
-  Output images, labels, loss;
+  Output samples, labels, loss;
   Output inferred;  // the logits of the network in inference
   std::optional<Recipe> recipe;
-  CorrectCount correct;
+  AnswerCheck check;
 };
 
-void build(TrainingGraph& net, const TrainOptions& options, const Dataset& data, std::int64_t last_step) {
+void build(TrainingGraph& net, const TrainOptions& options, const TrainingData& data,
+           std::int64_t last_step) {
   net.graph.set_seed(options.seed);
   Scope s(net.graph);
-  net.images = images_like(s, data);
+  net.samples = samples_like(s, data.kind());
   net.labels = placeholder(s.named("labels"), DType::i32, {-1});
-  const Output logits = find_model(options.model).build(s, net.images);
-  net.loss = softmax_cross_entropy(s, logits, net.labels);
+  const Output logits = build_logits(s, options, data.kind(), net.samples, data.statistics);
+  net.loss = with_penalties(s, softmax_cross_entropy(s, logits, net.labels));
   net.inferred = inference_form(s, logits);
-  net.correct = CorrectCount(s, net.inferred, net.images, net.labels);
+  net.check = AnswerCheck(s, net.inferred, net.samples, net.labels);
   net.recipe = build_training(s, net.loss, options, last_step);
 }
 
@@ -215,22 +179,26 @@ void train(const TrainOptions& options) {
   std::string metrics_file;
   InitialWeights first_weights{.path = options.init_from};
   OwnGpu gpu;
-  Data data = on_all_ranks([&] {
+  std::unique_ptr<Batches> own_batches;
+  const TrainingData data = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     metrics_file = log_file(options);
     if (process().rank == 0 && !options.init_names.empty())
       first_weights.names = names_from(options.init_names);
-    return load_data(options, true);
+    TrainingData loaded = load_training_data(options, true);
+    own_batches = std::make_unique<Batches>(loaded.train, batch_options(options));
+    return loaded;
   });
-  const std::int64_t global_batch = data.batches->global_batch_size() * options.backward_passes;
+  const std::int64_t global_batch = own_batches->global_batch_size() * options.backward_passes;
   const std::int64_t epoch =
-      std::max<std::int64_t>(1, data.batches->steps_per_epoch() / options.backward_passes);
+      std::max<std::int64_t>(1, own_batches->steps_per_epoch() / options.backward_passes);
   const std::int64_t last_step = options.steps.value_or(options.epochs * epoch);
-  Prefetcher batches(std::move(data.batches));
+  Prefetcher batches(std::move(own_batches));
   Progress progress({.prints = process().rank == 0,
                      .json = options.json,
                      .log_file = metrics_file,
-                     .data_name = data.train->name,
+                     .data_name = data.kind().name,
+                     .tokens = data.kind().dtype == DType::i32,
                      .ranks = process().size,
                      .global_batch = global_batch,
                      .steps_per_epoch = epoch,
@@ -238,7 +206,7 @@ void train(const TrainOptions& options) {
                      .log_steps = options.log_steps});
 
   TrainingGraph net;
-  shared_errors([&] { build(net, options, *data.train, last_step); });
+  shared_errors([&] { build(net, options, data, last_step); });
   TrainResult result;
   MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
@@ -252,7 +220,8 @@ void train(const TrainOptions& options) {
     session_settings.hooks.push_back(std::make_shared<ProfileHook>(
         *options.profile,
         [&](const Profile& profile) { progress.profiled(open_session->global_step(), profile); }));
-  const auto evaluation = std::make_shared<EvaluationHook>(net.correct, data.test, options.batch_size);
+  const auto evaluation = std::make_shared<EvaluationHook>(net.check, data.test, batch_options(options),
+                                                           net.recipe->swap_averages);
   session_settings.hooks.push_back(evaluation);
 
   std::shared_ptr<CommunicationShareHook> communication;
@@ -279,7 +248,7 @@ void train(const TrainOptions& options) {
   while (current_step() < last_step && !session.should_stop()) {
     batches.next(batch);
     const std::int64_t before = current_step();
-    const auto values = session.run(fetches, {{net.images, batch.images}, {net.labels, batch.labels}});
+    const auto values = session.run(fetches, {{net.samples, batch.samples}, {net.labels, batch.labels}});
     if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
     own_loss = values[0].value<float>();
     made_steps = true;
@@ -289,7 +258,7 @@ void train(const TrainOptions& options) {
                     communication ? communication->share() : std::nullopt);
     if (options.validate_every && current_step() % *options.validate_every == 0 && current_step() < last_step)
       if (const auto found = evaluation->evaluate(session.session()))
-        progress.validated(current_step(), found->accuracy(), found->samples);
+        progress.validated(current_step(), *found);
   }
   result.global_step = current_step();
   progress.stop(result.global_step);
@@ -297,27 +266,30 @@ void train(const TrainOptions& options) {
   result.stopped_on_request = session.stopped_on_request();
   evaluation->skip(result.stopped_on_request);
   session.close();  // saves, then evaluates: a kill during the evaluation loses nothing
-  if (const auto& found = evaluation->result()) {
-    result.test_accuracy = found->accuracy();
-    result.test_samples = found->samples;
-  }
+  result.test = evaluation->result();
   progress.done(result);
 }
 
 void evaluate(const TrainOptions& options) {
   std::string metrics_file;
   OwnGpu gpu;
-  const Data data = on_all_ranks([&] {
+  const TrainingData data = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     metrics_file = log_file(options);
-    return load_data(options, false);
+    return load_training_data(options, false);
   });
   Graph graph;
   Scope s(graph);
-  const Output images = images_like(s, *data.test);
+  const Output samples = samples_like(s, data.kind());
   const Output labels = placeholder(s.named("labels"), DType::i32, {-1});
-  const Output logits = inference_form(s, find_model(options.model).build(s, images));
-  const CorrectCount correct(s, logits, images, labels);
+  const Output logits = inference_form(s, build_logits(s, options, data.kind(), samples, std::nullopt));
+  const AnswerCheck check(s, logits, samples, labels);
+  Operation use_averages;
+  if (options.average_decay) {
+    ExponentialMovingAverage averages(*options.average_decay);
+    averages.apply(s, trainable_variables(graph), group(s, {}));
+    use_averages = averages.swap(s);
+  }
 
   Session session(graph, session_config(options, gpu));
   TrainResult result;
@@ -328,13 +300,13 @@ void evaluate(const TrainOptions& options) {
     return Saver(graph).restore(session, *checkpoint).global_step.value_or(0);
   });
   broadcast_variables(session, global_variables(graph), 0);
-  const Evaluation evaluation = evaluate_on_all_ranks(session, correct, *data.test, options.batch_size);
-  result.test_accuracy = evaluation.accuracy();
-  result.test_samples = evaluation.samples;
+  if (use_averages) session.run(use_averages);
+  result.test = evaluate_on_all_ranks(session, check, data.test, batch_options(options));
   Progress progress({.prints = process().rank == 0,
                      .json = options.json,
                      .log_file = metrics_file,
-                     .data_name = data.test->name,
+                     .data_name = data.kind().name,
+                     .tokens = data.kind().dtype == DType::i32,
                      .ranks = process().size});
   progress.start(result.global_step);
   progress.done(result);

@@ -111,11 +111,11 @@ TEST(Batches, ScalePixelsToOneAndKeepLabels) {
   dataset.labels.span<std::uint8_t>()[0] = 7;
   Batch batch;
   Batches(dataset, {.batch_size = 1}).next(batch);
-  EXPECT_EQ(batch.images.shape(), (Shape{1, 1, 28, 28}));
-  EXPECT_EQ(batch.images.span<float>()[783], 51.0F / 255.0F);
+  EXPECT_EQ(batch.samples.shape(), (Shape{1, 1, 28, 28}));
+  EXPECT_EQ(batch.samples.span<float>()[783], 51.0F / 255.0F);
   EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(7));
   Batches(dataset, {.batch_size = 1, .layout = ImageLayout::flat}).next(batch);
-  EXPECT_EQ(batch.images.shape(), (Shape{1, 784}));
+  EXPECT_EQ(batch.samples.shape(), (Shape{1, 784}));
 }
 
 // Image i is all 0 but for its first row, whose pixels are 1, 2, 3, … times 10.
@@ -130,7 +130,7 @@ Dataset striped_dataset(std::int64_t samples) {
 
 // The row that is not 0, in whole pixels, or nothing: that of channel `c` of a batch of one image.
 std::vector<int> stripe_of(const Batch& batch, std::int64_t c) {
-  const auto pixels = batch.images.span<float>().subspan(static_cast<std::size_t>(c * 24), 24);
+  const auto pixels = batch.samples.span<float>().subspan(static_cast<std::size_t>(c * 24), 24);
   for (std::size_t row = 0; row < 4; ++row) {
     std::vector<int> found;
     for (std::size_t x = 0; x < 6; ++x)
@@ -143,7 +143,7 @@ std::vector<int> stripe_of(const Batch& batch, std::int64_t c) {
 TEST(Batches, KeepTheShapeOfImagesInColour) {
   Batch batch;
   Batches(striped_dataset(2), {.batch_size = 2}).next(batch);
-  EXPECT_EQ(batch.images.shape(), (Shape{2, 3, 4, 6}));
+  EXPECT_EQ(batch.samples.shape(), (Shape{2, 3, 4, 6}));
   EXPECT_THAT(stripe_of(batch, 2), ElementsAre(10, 20, 30, 40, 50, 60));
 }
 
@@ -182,21 +182,21 @@ TEST(Batches, ChangeImagesAlikeOnAnyNumberOfRanksAndAfterResuming) {
   for (int i = 0; i < 4; ++i) alone.next(whole);
   second.seek({.epoch = 1, .batch = 0, .global_batch_size = 4});
   second.next(half);
-  const auto pixels = whole.images.span<float>();
-  EXPECT_THAT(half.images.span<float>(), testing::ElementsAreArray(pixels.subspan(pixels.size() / 2)));
+  const auto pixels = whole.samples.span<float>();
+  EXPECT_THAT(half.samples.span<float>(), testing::ElementsAreArray(pixels.subspan(pixels.size() / 2)));
 }
 
 TEST(Batches, FillTensorsAnewUnlessTheyAreShared) {
   Batches batches(numbered_dataset(40), {.batch_size = 4});
   Batch batch;
   batches.next(batch);
-  const std::byte* const memory = batch.images.raw();
+  const std::byte* const memory = batch.samples.raw();
   batches.next(batch);
-  EXPECT_EQ(batch.images.raw(), memory);
-  const Tensor kept = batch.images;
+  EXPECT_EQ(batch.samples.raw(), memory);
+  const Tensor kept = batch.samples;
   const float first = kept.data<float>()[0];
   batches.next(batch);
-  EXPECT_NE(batch.images.raw(), memory);
+  EXPECT_NE(batch.samples.raw(), memory);
   EXPECT_EQ(kept.data<float>()[0], first);
 }
 
@@ -282,7 +282,7 @@ TEST(EvaluationBatches, CountEverySampleOnceOverAnyNumberOfRanks) {
       EvaluationBatches batches(dataset, {.batch_size = 10, .rank = rank, .ranks = ranks});
       std::int64_t taken = 0;
       for (Batch batch; batches.next(batch); taken += batch.labels.elements()) {
-        EXPECT_EQ(batch.images.shape().dim(0), batch.labels.elements());
+        EXPECT_EQ(batch.samples.shape().dim(0), batch.labels.elements());
         for (const int number : numbers(batch)) seen.push_back(number);
       }
       EXPECT_EQ(taken, batches.size());

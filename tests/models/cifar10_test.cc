@@ -7,7 +7,7 @@
 #include <string>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/images.h>
+#include <kolo/models/load_data.h>
 
 #include "tests/core/training/temporary_directory.h"
 
@@ -52,10 +52,11 @@ TEST_F(Cifar10, JoinsTheTrainingBatchesThatAreThere) {
 TEST_F(Cifar10, IsToldByTheFilesOfAFolder) {
   EXPECT_FALSE(is_cifar10(folder_.path()));
   write("data_batch_1.bin", record(3, 1, 2, 3));
-  EXPECT_EQ(load_images(folder_.path(), Split::train)->name, "CIFAR-10");
-  EXPECT_FALSE(load_images(folder_.path(), Split::test).has_value());
+  const DataRequest request{.data = folder_.path(), .sample = {3, 32, 32}};
+  EXPECT_EQ(load_data(request, Split::train)->kind().name, "CIFAR-10");
+  EXPECT_EQ(load_data(request, Split::test), nullptr);
   write("test_batch.bin", record(3, 1, 2, 3) + record(3, 1, 2, 3));
-  EXPECT_EQ(load_images(folder_.path(), Split::test)->size(), 2);
+  EXPECT_EQ(load_data(request, Split::test)->size(), 2);
 }
 
 TEST_F(Cifar10, NamesAFileThatEndsWithinARecord) {

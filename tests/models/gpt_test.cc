@@ -52,6 +52,60 @@ TEST(Gpt, HasAsManyParametersAsThePeer) {
   EXPECT_EQ(parameters, 3225600);
 }
 
+std::int64_t parameters_of(std::int64_t context, const GptOptions& options) {
+  Graph graph;
+  Scope s(graph);
+  const Output logits = gpt(s, placeholder(s, DType::i32, {-1, context}), options);
+  EXPECT_EQ(logits.shape(), Shape({-1, options.vocabulary}));
+  std::int64_t parameters = 0;
+  for (const Variable& variable : trainable_variables(graph)) parameters += variable.shape().elements();
+  return parameters;
+}
+
+// V·D + T·D + L·(12·D² + 13·D) + 2·D, and V·D more where the last matrix is one of its own. 124,439,808 is
+// what Hugging Face's "gpt2" has.
+TEST(Gpt, HasTheParametersOfItsSizes) {
+  const auto closed_form = [](std::int64_t context, const GptOptions& o) {
+    const std::int64_t v = o.vocabulary, d = o.width;
+    return (o.tied ? 1 : 2) * v * d + context * d + o.layers * (12 * d * d + 13 * d) + 2 * d;
+  };
+  const GptOptions gpt2{.vocabulary = 50257, .layers = 12, .width = 768, .heads = 12, .tied = true};
+  EXPECT_EQ(closed_form(1024, gpt2), 124439808);
+  EXPECT_EQ(parameters_of(1024, gpt2), 124439808);
+  for (const GptOptions& options : {GptOptions{.vocabulary = 65, .layers = 12, .width = 768, .heads = 12},
+                                    GptOptions{.vocabulary = 7, .layers = 1, .width = 6, .heads = 3}})
+    EXPECT_EQ(parameters_of(32, options), closed_form(32, options));
+}
+
+TEST(Gpt, TakesItsSizeByName) {
+  Graph graph;
+  Scope s(graph);
+  const ModelSize size{.classes = 11, .layers = 2, .width = 24, .heads = 3};
+  EXPECT_EQ(find_model("gpt").build(s, placeholder(s, DType::i32, {-1, 8}), size).shape(), Shape({-1, 11}));
+  std::int64_t parameters = 0;
+  for (const Variable& variable : trainable_variables(graph)) parameters += variable.shape().elements();
+  EXPECT_EQ(parameters, parameters_of(8, {.vocabulary = 11, .layers = 2, .width = 24, .heads = 3}));
+}
+
+TEST(Gpt, LearnsWithOneMatrixForTokensAndLogits) {
+  Graph graph;
+  graph.set_seed(1);
+  Scope s(graph);
+  const Output tokens = placeholder(s, DType::i32, {kBatch, kPlaces}),
+               labels = placeholder(s, DType::i32, {kBatch * kPlaces});
+  const Output loss = softmax_cross_entropy(
+      s, gpt(s, tokens, {.vocabulary = kVocabulary, .layers = 1, .width = 32, .heads = 2, .tied = true}),
+      labels);
+  AdamOptimizer optimizer(0.01f);
+  const Operation train = optimizer.minimize(s, loss);
+  const Feeds feeds{{tokens, Small::sequences(0)},
+                    {labels, Small::sequences(1).reshaped({kBatch * kPlaces})}};
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  for (int i = 0; i < 80; ++i) session.run(train, feeds);
+  EXPECT_LT(session.run(loss, feeds).value<float>(), 0.1f);
+}
+
 TEST(Gpt, KnowsNothingOfWhatComesLater) {
   Small net;
   Session session(net.graph);

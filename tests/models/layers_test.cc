@@ -172,6 +172,34 @@ TEST(Layers, NumberLayersOfOneName) {
   EXPECT_THAT(variable_names(graph), ElementsAre("fc/w", "fc/b", "fc_1/w", "fc_1/b"));
 }
 
+// torch.nn.LocalResponseNorm(5, alpha=1.5, beta=0.75, k=2) of PyTorch 1.13, whose alpha is that of the mean,
+// on x [2,6,1,2] with x[i] = 0.5 · (5·i % 9 − 4).
+TEST(Layers, LocalResponseNormIsPyTorchs) {
+  Graph graph;
+  Scope s(graph);
+  Tensor x(DType::f32, {2, 6, 1, 2});
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    x.data<float>()[i] = 0.5F * static_cast<float>(5 * i % 9 - 4);
+  const std::vector<float> expected = {-0.684759F, 0.216643F, -0.506757F, 0.337838F,  -0.337838F, 0.420527F,
+                                       -0.212732F, 0.518458F, 0.0F,       -0.538616F, 0.281606F,  -0.443623F,
+                                       0.342379F,  -0.5227F,  0.42492F,   -0.255326F, 0.518458F,  0.0F,
+                                       -0.518458F, 0.212732F, -0.42492F,  0.433286F,  -0.342379F, 0.64993F};
+  const Output y =
+      local_response_norm(s, constant(s, x), {.radius = 2, .bias = 2, .alpha = 0.3, .beta = 0.75});
+  EXPECT_THAT(Session(graph).run(y).span<float>(), testing::Pointwise(testing::FloatNear(2e-6F), expected));
+}
+
+TEST(Layers, PenaltiesAreAddedToTheLoss) {
+  Graph graph;
+  Scope s(graph);
+  const Output loss = constant(s, 1.0F);
+  EXPECT_EQ(with_penalties(s, loss), loss);
+  add_penalty(s, constant(s, 0.5F));
+  add_penalty(s, constant(s, 0.25F));
+  EXPECT_EQ(Session(graph).run(with_penalties(s, loss)).value<float>(), 1.75F);
+  EXPECT_THROW(add_penalty(s, constant(s, Tensor::of<float>({1}, {1}))), InvalidArgumentError);
+}
+
 TEST(Layers, FlattenKeepsTheBatch) {
   Graph graph;
   Scope s(graph);

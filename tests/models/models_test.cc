@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
@@ -12,6 +13,7 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/models/mlp.h>
 #include <kolo/optimizer/gradient_descent.h>
 
 namespace kolo::models {
@@ -42,7 +44,8 @@ std::int64_t parameters(const std::map<std::string, Shape>& variables) {
 }
 
 TEST(Models, AreFoundByName) {
-  EXPECT_THAT(registered_models(), IsSupersetOf({"gpt", "lenet", "mlp", "resnet20", "resnet50", "vgg16"}));
+  EXPECT_THAT(registered_models(),
+              IsSupersetOf({"cifar10", "gpt", "lenet", "lstm", "mlp", "resnet20", "resnet50", "vgg16"}));
   EXPECT_THAT([] { find_model("lenett"); },
               ThrowsMessage<InvalidArgumentError>(
                   AllOf(HasSubstr("\"lenett\""), HasSubstr("did you mean \"lenet\"?"))));
@@ -81,20 +84,52 @@ TEST_P(DigitModel, TakesFlatDigitsAndImagesAlike) {
     EXPECT_EQ(find_model(GetParam()).build(s, placeholder(s, DType::f32, shape)).shape(), Shape({5, 10}));
 }
 
-TEST_P(DigitModel, RefusesOtherInputs) {
+TEST(Lenet, RefusesOtherInputs) {
   Graph graph;
   Scope s(graph);
-  const auto build = find_model(GetParam()).build;
+  const Model& model = find_model("lenet");
   EXPECT_THAT(
       [&] {
-        build(s, placeholder(s, DType::f32, {-1, 100}));
+        model.build(s, placeholder(s, DType::f32, {-1, 100}));
       },
-      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr(GetParam()), HasSubstr("[?,100]"))));
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("lenet"), HasSubstr("[?,100]"))));
   EXPECT_THAT(
       [&] {
-        build(s, placeholder(s, DType::u8, {-1, 784}));
+        model.build(s, placeholder(s, DType::u8, {-1, 784}));
       },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("u8")));
+}
+
+TEST(Mlp, TakesAnyNumberOfFeatures) {
+  Graph graph;
+  Scope s(graph);
+  EXPECT_EQ(mlp(s, placeholder(s, DType::f32, {-1, 5, 4}), 3).shape(), Shape({-1, 3}));
+}
+
+class ImageModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ImageModel, HasAsManyClassesAsAreAskedFor) {
+  Graph graph;
+  Scope s(graph);
+  const Model& model = find_model(GetParam());
+  std::vector<std::int64_t> batch = {-1};
+  batch.insert(batch.end(), model.sample.dims().begin(), model.sample.dims().end());
+  const Output x = placeholder(s, DType::f32, Shape(batch));
+  EXPECT_EQ(model.build(s, x, {.classes = 7}).shape(), Shape({-1, 7}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ImageModel,
+                         ::testing::Values("cifar10", "lenet", "mlp", "resnet20", "resnet50", "vgg16"),
+                         [](const auto& instance) { return instance.param; });
+
+TEST(Models, RefuseSizesThatCannotBeChosen) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 784});
+  EXPECT_THAT([&] { find_model("mlp").build(s, x, {.width = 64}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("mlp: its width cannot be chosen, and 64")));
+  EXPECT_THAT([&] { find_model("mlp").build(s, x, {.classes = -1}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("-1 classes")));
 }
 
 TEST_P(DigitModel, LearnsFourDigitsByHeart) {

@@ -24,7 +24,7 @@ inline Dataset numbered_dataset(std::int64_t samples) {
 inline std::vector<int> numbers(const Batch& batch) {
   std::vector<int> found;
   for (std::int64_t i = 0; i < batch.labels.elements(); ++i) {
-    const float* const image = batch.images.data<float>() + i * 784;
+    const float* const image = batch.samples.data<float>() + i * 784;
     found.push_back(static_cast<int>(std::lround(image[0] * 255) + 256 * std::lround(image[1] * 255)));
   }
   return found;

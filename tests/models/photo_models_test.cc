@@ -62,14 +62,14 @@ TEST(Vgg16, RefusesImagesThatVanish) {
 }
 
 // Loss of a batch of made-up images of 32×32 before and after some steps.
-std::pair<float, float> losses(Output (*build)(Scope&, Output), int steps, float rate) {
+std::pair<float, float> losses(Output (*build)(Scope&, Output, std::int64_t), int steps, float rate) {
   constexpr std::int64_t kBatch = 4;
   Graph graph;
   graph.set_seed(1);
   Scope s(graph);
   const Output images = placeholder(s, DType::f32, {kBatch, 3, 32, 32}),
                labels = placeholder(s, DType::i32, {kBatch});
-  const Output loss = softmax_cross_entropy(s, build(s, images), labels);
+  const Output loss = softmax_cross_entropy(s, build(s, images, 1000), labels);
   MomentumOptimizer optimizer(rate, 0.9f);
   const Operation train = optimizer.minimize(s, loss);
   Tensor pixels(DType::f32, images.shape());

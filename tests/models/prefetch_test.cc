@@ -109,7 +109,7 @@ TEST(Prefetcher, RecyclesTensorsWithoutTouchingThoseThatAreShared) {
   Batch batch;
   for (int step = 0; step < 30; ++step) {
     ahead.next(batch);
-    memory.insert(batch.images.raw());
+    memory.insert(batch.samples.raw());
   }
   EXPECT_LE(memory.size(), 4u);  // two in the ring, the consumer's, and the one that it began with
   const Batch kept = batch;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
+#include <string>
 
 #include <kolo/core/base/error.h>
 
@@ -76,6 +78,52 @@ TEST(TextPieces, RefuseWhatCannotBe) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("too few for pieces of 6")));
   EXPECT_THROW(TextPieces(text, {.length = 2, .rank = 2, .ranks = 2}), InvalidArgumentError);
   EXPECT_THROW(TextPieces(text, {.length = 2, .begin = .5, .end = .5}), InvalidArgumentError);
+}
+
+std::shared_ptr<const Text> shared(const std::string& characters) {
+  return std::make_shared<const Text>(characters);
+}
+
+Batch batch_of(const SampleSet& samples, std::int64_t size) {
+  return {Tensor(DType::i32, {size, samples.kind().labels}),
+          Tensor(DType::i32, {size * samples.kind().labels})};
+}
+
+TEST(TextSamples, StandOneBehindTheOtherAndLeaveNoTokenOut) {
+  const auto samples = text_samples("counted", shared(counted(97)), {.length = 8});
+  ASSERT_EQ(samples->size(), 12);  // 96 of the 97 tokens have one behind them
+  EXPECT_EQ(samples->kind().classes, 97);
+  const Batch batch = batch_of(*samples, 12);
+  for (std::int64_t i = 0; i < 12; ++i) samples->read(i, nullptr, batch, i);
+  for (std::int32_t i = 0; i < 96; ++i) {
+    EXPECT_EQ(batch.samples.data<std::int32_t>()[i], i);
+    EXPECT_EQ(batch.labels.data<std::int32_t>()[i], i + 1);
+  }
+}
+
+TEST(TextSamples, BeginAnywhereInTrainingAndEndWithinTheirShare) {
+  const auto samples =
+      text_samples("counted", shared(counted(97)), {.length = 8, .begin = 0, .end = 0.25});  // 24 tokens
+  ASSERT_EQ(samples->size(), 2);
+  const Batch batch = batch_of(*samples, 2);
+  std::set<std::int32_t> first, last;
+  for (std::uint64_t epoch = 0; epoch < 200; ++epoch) {
+    CounterRandom random(1, RandomPurpose::sample_changes, epoch);
+    samples->read(0, &random, batch, 0);
+    samples->read(1, &random, batch, 1);
+    first.insert(batch.samples.data<std::int32_t>()[0]);
+    last.insert(batch.samples.data<std::int32_t>()[8]);
+  }
+  EXPECT_THAT(first, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(last, ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));  // 15 … 22, and 23 behind them
+}
+
+TEST(TextSamples, RefuseWhatCannotBe) {
+  EXPECT_EQ(text_samples("six", shared("abcdef"), {.length = 5})->size(), 1);
+  EXPECT_THAT([] { text_samples("six", shared("abcdef"), {.length = 6}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("six: 6 tokens")));
+  EXPECT_THROW(text_samples("six", shared("abcdef"), {.length = 2, .begin = 1, .end = 0.5}),
+               InvalidArgumentError);
 }
 
 }  // namespace

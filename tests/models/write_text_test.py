@@ -12,8 +12,8 @@ TEXT = "the quick brown fox jumps over the lazy dog and back again.\n" * 400
 
 
 class WriteText(unittest.TestCase):
-    def run_program(self, folder, steps):
-        done = subprocess.run([MPIRUN, "2", PROGRAM, "text", str(steps)], cwd=folder, capture_output=True, text=True, timeout=200)
+    def run_program(self, folder, steps, *weights):
+        done = subprocess.run([MPIRUN, "2", PROGRAM, "text", str(steps), *weights], cwd=folder, capture_output=True, text=True, timeout=200)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         first, written = done.stdout.split("\n", 1)
         step, loss = re.fullmatch(r"step (\d+): ([\d.]+) nats a character", first).groups()
@@ -26,9 +26,12 @@ class WriteText(unittest.TestCase):
             self.assertEqual(step, 2)
             self.assertEqual(len(written), 301)
             self.assertLessEqual(set(written), set(TEXT))
-            step, after, _ = self.run_program(folder, 6)
+            step, after, written = self.run_program(folder, 6)
             self.assertEqual(step, 6)
             self.assertLess(after, before)
+            # From the same weights, without a step, the same text.
+            (pathlib.Path(folder) / "text_logs").rename(pathlib.Path(folder) / "trained")
+            self.assertEqual(self.run_program(folder, 0, "trained"), (0, after, written))
 
     def test_says_what_it_wants(self):
         done = subprocess.run([PROGRAM], capture_output=True, text=True, timeout=60)

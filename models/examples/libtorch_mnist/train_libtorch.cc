@@ -39,7 +39,7 @@ void train(std::int64_t steps, const std::optional<std::string>& data) {
   kolo::models::Batch batch;
   for (std::int64_t step = 1; step <= steps; ++step) {
     batches.next(batch);
-    const torch::Tensor images = view_of(batch.images, torch::kFloat),
+    const torch::Tensor images = view_of(batch.samples, torch::kFloat),
                         labels = view_of(batch.labels, torch::kInt).to(torch::kLong);
     gradients.zero();
     const torch::Tensor loss = torch::nn::functional::cross_entropy(model->forward(images), labels);

@@ -1,0 +1,126 @@
+#include <kolo/models/csv.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
+
+namespace kolo::models {
+namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36;  // what is read whole
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+// Without the quotes around it.
+std::string_view plain(std::string_view field) {
+  field = trimmed(field);
+  const bool quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
+  return quoted ? trimmed(field.substr(1, field.size() - 2)) : field;
+}
+
+// Nothing where it is no number, NaN, or more than f32 holds.
+std::optional<double> number(std::string_view field) {
+  double value = 0;
+  if (!field.empty() && field.front() == '+') field.remove_prefix(1);
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (error != std::errc() || end != field.data() + field.size() || field.empty()) return std::nullopt;
+  if (!(std::abs(value) <= std::numeric_limits<float>::max())) return std::nullopt;
+  return value;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  void take(std::string_view line) {
+    ++line_;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (trimmed(line).empty()) return;
+    fields_.clear();
+    for (std::size_t begin = 0; begin <= line.size();) {
+      const std::size_t end = std::min(line.find(',', begin), line.size());
+      fields_.push_back(plain(line.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+    if (columns_ == 0) start();
+    else sample();
+  }
+
+  CsvTable table() const {
+    if (labels_.empty()) throw InvalidArgumentError("{}: there are no samples in it", path_);
+    const auto samples = static_cast<std::int64_t>(labels_.size());
+    return {Tensor::of<float>({samples, static_cast<std::int64_t>(columns_) - 1},
+                              std::span<const float>(values_)),
+            Tensor::of<std::int32_t>({samples}, std::span<const std::int32_t>(labels_))};
+  }
+
+ private:
+  // The first line: names where none of its fields is a number, or one of them is "label".
+  void start() {
+    columns_ = fields_.size();
+    if (columns_ < 2)
+      throw InvalidArgumentError("{}, line {}: one column; there must be a label and at least one beside it",
+                                 path_, line_);
+    label_ = columns_ - 1;
+    const auto label = std::find(fields_.begin(), fields_.end(), "label");
+    if (label != fields_.end()) label_ = static_cast<std::size_t>(label - fields_.begin());
+    else if (std::any_of(fields_.begin(), fields_.end(), number)) sample();
+  }
+
+  void sample() {
+    if (fields_.size() != columns_)
+      throw InvalidArgumentError("{}, line {}: {} columns; the first line has {}", path_, line_,
+                                 fields_.size(), columns_);
+    for (std::size_t i = 0; i < columns_; ++i) {
+      const std::optional<double> value = number(fields_[i]);
+      if (!value)
+        throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds", path_, line_,
+                                   i + 1, fields_[i].substr(0, 40));
+      if (i != label_) values_.push_back(static_cast<float>(*value));
+      else if (*value >= 0 && *value <= std::numeric_limits<std::int32_t>::max() &&
+               *value == std::floor(*value))
+        labels_.push_back(static_cast<std::int32_t>(*value));
+      else
+        throw InvalidArgumentError("{}, line {}, column {}: label {}; labels are whole numbers from 0 on",
+                                   path_, line_, i + 1, fields_[i].substr(0, 40));
+    }
+  }
+
+  const std::string& path_;
+  std::size_t line_ = 0, columns_ = 0, label_ = 0;
+  std::vector<std::string_view> fields_;
+  std::vector<float> values_;
+  std::vector<std::int32_t> labels_;
+};
+
+}  // namespace
+
+CsvTable read_csv(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const std::string text = InputFile(name).read_all(kMostBytes);
+  Reader reader(name);
+  std::string_view rest = text;
+  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // as spreadsheets begin UTF-8
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    reader.take(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return reader.table();
+}
+
+}  // namespace kolo::models

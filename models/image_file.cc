@@ -1,0 +1,110 @@
+#include <kolo/models/image_file.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <string>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
+#include <kolo/models/image_file_internal.h>
+
+namespace kolo::models {
+namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 29;
+
+// New pixel i is the sum over k of weights[i · taps + k] · old pixel first[i] + k.
+struct Resampling {
+  std::vector<std::int64_t> first;
+  std::vector<float> weights;
+  std::int64_t taps = 0;
+};
+
+// From the old pixels [begin, begin + size) of `length`, of which neighbours beyond that range count, too.
+Resampling resampling(double begin, double size, std::int64_t length, std::int64_t count) {
+  const double scale = size / static_cast<double>(count), reach = std::max(scale, 1.0);
+  Resampling made;
+  made.taps = std::min(length, 2 * static_cast<std::int64_t>(std::ceil(reach)) + 1);
+  made.weights.assign(static_cast<std::size_t>(count * made.taps), 0);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double centre = begin + (static_cast<double>(i) + 0.5) * scale;
+    const auto first = static_cast<std::int64_t>(std::floor(centre - reach + 0.5));
+    const std::int64_t from = std::clamp<std::int64_t>(first, 0, length - made.taps);
+    float* const weights = made.weights.data() + i * made.taps;
+    double sum = 0;
+    for (std::int64_t k = 0; k < made.taps; ++k) {
+      const double distance = std::abs(static_cast<double>(from + k) + 0.5 - centre) / reach;
+      weights[k] = static_cast<float>(std::max(0.0, 1 - distance));
+      sum += weights[k];
+    }
+    for (std::int64_t k = 0; k < made.taps; ++k) weights[k] = static_cast<float>(weights[k] / sum);
+    made.first.push_back(from);
+  }
+  return made;
+}
+
+std::uint8_t rounded(float value) {
+  return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0F, 255.0F)));
+}
+
+}  // namespace
+
+bool is_image_name(const std::filesystem::path& path) {
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
+Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width) {
+  const std::string name = path.string();
+  const std::string bytes = InputFile(name).read_all(kMostBytes);
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(bytes, name);
+  if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, height, width);
+  throw InvalidArgumentError("{}: neither a PNG nor a JPEG", name);
+}
+
+void resize_and_crop(const Picture& picture, std::int64_t channels, std::int64_t height, std::int64_t width,
+                     std::uint8_t* pixels) {
+  const auto h = static_cast<double>(picture.height), w = static_cast<double>(picture.width);
+  const double shrink = std::min(h / static_cast<double>(height), w / static_cast<double>(width));
+  const double rows = shrink * static_cast<double>(height), cols = shrink * static_cast<double>(width);
+  const Resampling across = resampling((w - cols) / 2, cols, picture.width, width),
+                   down = resampling((h - rows) / 2, rows, picture.height, height);
+  // First along the rows, of which only those are needed that a new one is made of.
+  const std::int64_t top = down.first.front(), below = down.first.back() + down.taps;
+  std::vector<float> narrow(static_cast<std::size_t>((below - top) * width * 3));
+  for (std::int64_t y = top; y < below; ++y)
+    for (std::int64_t x = 0; x < width; ++x) {
+      const std::uint8_t* from =
+          picture.rgb.data() + 3 * (y * picture.width + across.first[static_cast<std::size_t>(x)]);
+      float* const to = narrow.data() + 3 * ((y - top) * width + x);
+      for (std::int64_t k = 0; k < across.taps; ++k, from += 3)
+        for (int c = 0; c < 3; ++c)
+          to[c] += across.weights[static_cast<std::size_t>(x * across.taps + k)] * from[c];
+    }
+  for (std::int64_t y = 0; y < height; ++y)
+    for (std::int64_t x = 0; x < width; ++x) {
+      float rgb[3] = {};
+      const float* from = narrow.data() + 3 * ((down.first[static_cast<std::size_t>(y)] - top) * width + x);
+      for (std::int64_t k = 0; k < down.taps; ++k, from += 3 * width)
+        for (int c = 0; c < 3; ++c)
+          rgb[c] += down.weights[static_cast<std::size_t>(y * down.taps + k)] * from[c];
+      const std::int64_t at = y * width + x;
+      if (channels == 1) pixels[at] = rounded(0.299F * rgb[0] + 0.587F * rgb[1] + 0.114F * rgb[2]);
+      else
+        for (int c = 0; c < 3; ++c) pixels[c * height * width + at] = rounded(rgb[c]);
+    }
+}
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+void check_pixels(std::int64_t height, std::int64_t width, const std::string& path) {
+  if (height < 1 || width < 1 || height > kMostPixels / width)
+    throw InvalidArgumentError("{}: {} x {} pixels; it must be 1 to {}", path, width, height, kMostPixels);
+}
+
+}  // namespace kolo::models::detail

@@ -1,0 +1,128 @@
+#include <kolo/models/image_folder.h>
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/image_file.h>
+
+namespace kolo::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// Names in `folder` for which `keep` is true, sorted by their bytes, so that they are alike on all machines.
+template <typename Keep>
+std::vector<fs::path> sorted_entries(const fs::path& folder, Keep keep) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    if (!entry->path().filename().string().starts_with('.') && keep(*entry)) found.push_back(entry->path());
+  if (error) throw UnavailableError("{}: cannot be read: {}", folder.string(), error.message());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<fs::path> class_folders(const fs::path& folder) {
+  return sorted_entries(folder, [](const fs::directory_entry& entry) { return is_folder(entry.path()); });
+}
+
+std::vector<fs::path> images_in(const fs::path& folder) {
+  return sorted_entries(folder, [](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    return is_image_name(entry.path()) && entry.is_regular_file(ignored);
+  });
+}
+
+fs::path train_folder(const fs::path& folder) {
+  return is_folder(folder / "train") ? folder / "train" : folder;
+}
+
+std::optional<fs::path> test_folder(const fs::path& folder) {
+  if (!is_folder(folder / "train")) return std::nullopt;
+  for (const char* const split : {"test", "val"})
+    if (is_folder(folder / split)) return folder / split;
+  return std::nullopt;
+}
+
+class FolderSamples final : public SampleSet {
+ public:
+  FolderSamples(ImageFolder folder, const Shape& shape, const Augmentation& augmentation)
+      : SampleSet({.name = folder.name,
+                   .shape = shape,
+                   .classes = static_cast<std::int64_t>(folder.classes.size()),
+                   .decoded = true}),
+        folder_(std::move(folder)),
+        augmentation_(augmentation) {}
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(folder_.files.size()); }
+  void read(std::int64_t index, CounterRandom* random, const Batch& batch,
+            std::int64_t place) const override {
+    const Shape& shape = kind().shape;
+    const auto i = static_cast<std::size_t>(index);
+    const Picture picture = read_image(folder_.files[i], shape.dim(1), shape.dim(2));
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.elements()));
+    resize_and_crop(picture, shape.dim(0), shape.dim(1), shape.dim(2), pixels.data());
+    detail::write_image(pixels.data(), shape, augmentation_, random,
+                        batch.samples.data<float>() + place * shape.elements());
+    batch.labels.data<std::int32_t>()[place] = folder_.labels[i];
+  }
+
+ private:
+  ImageFolder folder_;
+  Augmentation augmentation_;
+};
+
+}  // namespace
+
+bool is_image_folder(const fs::path& folder) {
+  if (!is_folder(folder)) return false;
+  const auto classes = class_folders(train_folder(folder));
+  return std::any_of(classes.begin(), classes.end(),
+                     [](const fs::path& one) { return !images_in(one).empty(); });
+}
+
+bool has_image_folder_test(const fs::path& folder) { return test_folder(folder).has_value(); }
+
+ImageFolder list_image_folder(const fs::path& folder, Split split) {
+  const std::optional<fs::path> of_split = split == Split::train ? train_folder(folder) : test_folder(folder);
+  if (!of_split || !is_folder(*of_split))
+    throw NotFoundError("{}: there is no folder {} of images in it", folder.string(),
+                        split == Split::train ? "train" : "test or val");
+  ImageFolder found{
+      .name = fs::weakly_canonical(folder).filename().string(), .classes = {}, .files = {}, .labels = {}};
+  for (const fs::path& one : class_folders(train_folder(folder)))
+    found.classes.push_back(one.filename().string());
+  for (const fs::path& one : class_folders(*of_split)) {
+    const auto known = std::lower_bound(found.classes.begin(), found.classes.end(), one.filename().string());
+    if (known == found.classes.end() || *known != one.filename().string())
+      throw InvalidArgumentError("{}: a class that {} has not; both must have the same folders", one.string(),
+                                 train_folder(folder).string());
+    const std::vector<fs::path> files = images_in(one);
+    if (files.empty() && split == Split::train)
+      throw InvalidArgumentError("{}: a class without images; its files must end in .png, .jpg or .jpeg",
+                                 one.string());
+    found.files.insert(found.files.end(), files.begin(), files.end());
+    found.labels.insert(found.labels.end(), files.size(),
+                        static_cast<std::int32_t>(known - found.classes.begin()));
+  }
+  if (found.files.empty()) throw InvalidArgumentError("{}: there are no images in it", of_split->string());
+  return found;
+}
+
+std::shared_ptr<const SampleSet> folder_samples(ImageFolder folder, const Shape& shape,
+                                                const Augmentation& augmentation) {
+  if (shape.rank() != 3 || (shape.dim(0) != 1 && shape.dim(0) != 3) || shape.dim(1) < 1 || shape.dim(2) < 1)
+    throw InvalidArgumentError("{}: images become [1,H,W] or [3,H,W]; {} was asked for", folder.name, shape);
+  return std::make_shared<FolderSamples>(std::move(folder), shape, augmentation);
+}
+
+}  // namespace kolo::models

@@ -1,0 +1,173 @@
+#include <kolo/models/load_data.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/cifar10.h>
+#include <kolo/models/csv.h>
+#include <kolo/models/digits.h>
+#include <kolo/models/image_folder.h>
+#include <kolo/models/npy.h>
+#include <kolo/models/text.h>
+
+namespace kolo::models {
+namespace {
+
+namespace fs = std::filesystem;
+using Found = std::shared_ptr<const SampleSet>;
+
+constexpr std::int64_t kMostShift = 4;  // pixels, as is usual on CIFAR-10 (He et al., arXiv:1512.03385, 4.2)
+constexpr double kTrainingText = 0.9;   // share of a text; the rest is for testing
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::string last_name(const fs::path& path) {
+  const fs::path name = fs::absolute(path).lexically_normal();
+  return (name.has_filename() ? name : name.parent_path()).filename().string();
+}
+
+Tensor as_f32(const Tensor& x) {
+  const Tensor made(DType::f32, x.shape());
+  const auto from = x.span<double>();
+  std::transform(from.begin(), from.end(), made.data<float>(),
+                 [](double value) { return static_cast<float>(value); });
+  return made;
+}
+
+template <typename T>
+Tensor as_i32(const Tensor& y, const fs::path& path) {
+  const Tensor made(DType::i32, y.shape());
+  for (std::int64_t i = 0; i < y.elements(); ++i) {
+    const T label = y.data<T>()[i];
+    if (!std::in_range<std::int32_t>(label))
+      throw InvalidArgumentError("{}: label {} of sample {} is no number of a class", path.string(), label,
+                                 i);
+    made.data<std::int32_t>()[i] = static_cast<std::int32_t>(label);
+  }
+  return made;
+}
+
+Tensor npy_labels(const fs::path& path) {
+  const Tensor y = read_npy(path);
+  if (y.shape().rank() != 1 || !is_integer(y.dtype()))
+    throw InvalidArgumentError("{}: labels {} {}; they must be whole numbers, [N]", path.string(), y.dtype(),
+                               y.shape());
+  if (y.dtype() == DType::i64) return as_i32<std::int64_t>(y, path);
+  return y.dtype() == DType::u8 ? as_i32<std::uint8_t>(y, path) : y;
+}
+
+// How many classes the training labels tell of, which those for testing must be among; 0: there are none.
+std::int64_t classes_in(const Tensor& training_labels) {
+  const auto labels = training_labels.span<std::int32_t>();
+  return labels.empty() ? 0 : *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
+}
+
+Found npy_pair(const fs::path& folder, Split split) {
+  const fs::path x_path = folder / fmt::format("x_{}.npy", name(split)),
+                 y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
+  if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
+  Tensor x = read_npy(x_path), y = npy_labels(y_path);
+  if (x.dtype() == DType::f64) x = as_f32(x);
+  if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || x.shape().rank() < 2 ||
+      x.shape().dim(0) != y.elements())
+    throw InvalidArgumentError(
+        "{}: samples {} {} for the {} labels of {}; they must be <f4, <f8 or |u1 and [N,…]", x_path.string(),
+        x.dtype(), x.shape(), y.elements(), y_path.string());
+  if (x.shape().rank() == 3) x = x.reshaped({x.shape().dim(0), 1, x.shape().dim(1), x.shape().dim(2)});
+  const std::int64_t classes = split == Split::test && is_file(y_train) ? classes_in(npy_labels(y_train)) : 0;
+  return array_samples(last_name(folder), std::move(x), std::move(y), classes);
+}
+
+Found csv_samples(const fs::path& path, std::int64_t classes = 0) {
+  CsvTable table = read_csv(path);
+  return array_samples(last_name(path), std::move(table.x), std::move(table.y), classes);
+}
+
+Found csv_pair(const fs::path& folder, Split split) {
+  const fs::path train = folder / "train.csv", test = folder / "test.csv";
+  if (split == Split::train) return csv_samples(train);
+  if (!is_file(test)) return nullptr;
+  return csv_samples(test, is_file(train) ? classes_in(read_csv(train).y) : 0);
+}
+
+Found from_file(const fs::path& path, const DataRequest& request, Split split) {
+  if (path.extension() == ".csv") return split == Split::train ? csv_samples(path) : nullptr;
+  if (request.input != DType::i32)
+    throw InvalidArgumentError("--data {}: a file that is no .csv is a text, and the model takes no tokens",
+                               path.string());
+  const auto text = std::make_shared<const Text>(Text::read(path.string()));
+  const bool training = split == Split::train;
+  return text_samples(last_name(path), text,
+                      {.length = request.sample.dim(0),
+                       .begin = training ? 0 : kTrainingText,
+                       .end = training ? kTrainingText : 1});
+}
+
+// Grey images may be of signs, and a mirrored digit is none.
+Augmentation augmentation_of(const DataRequest& request, std::int64_t channels) {
+  return {.most_shift = request.augment ? kMostShift : 0, .mirrored = request.augment && channels > 1};
+}
+
+Found images(Dataset dataset, const DataRequest& request) {
+  const Augmentation augmentation = augmentation_of(request, dataset.channels());
+  return image_samples(std::move(dataset), augmentation);
+}
+
+Found photographs(const fs::path& folder, const DataRequest& request, Split split) {
+  if (split == Split::test && !has_image_folder_test(folder)) return nullptr;
+  if (request.sample.rank() != 3)
+    throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images",
+                               folder.string(), request.sample);
+  return folder_samples(list_image_folder(folder, split), request.sample,
+                        augmentation_of(request, request.sample.dim(0)));
+}
+
+Found from_folder(const fs::path& folder, const DataRequest& request, Split split) {
+  if (is_cifar10(folder)) {
+    if (split == Split::test && !has_cifar10_test(folder)) return nullptr;
+    return images(load_cifar10(folder, split), request);
+  }
+  if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return npy_pair(folder, split);
+  if (is_file(folder / "train.csv") || is_file(folder / "test.csv")) return csv_pair(folder, split);
+  if (is_image_folder(folder)) return photographs(folder, request, split);
+  const auto digits = load_digits(folder.string(), split);
+  return digits ? images(*digits, request) : nullptr;
+}
+
+}  // namespace
+
+Found load_data(const DataRequest& request, Split split) {
+  Found found;
+  if (request.data && is_file(*request.data)) found = from_file(*request.data, request, split);
+  else if (request.input == DType::i32)
+    throw InvalidArgumentError("the model learns from a text: --data must name a file; {}",
+                               request.data ? *request.data + " is none" : "there is none");
+  else if (request.data && request.data != "generated") found = from_folder(*request.data, request, split);
+  else if (const auto digits = load_digits(request.data, split)) found = images(*digits, request);
+  if (found && found->kind().dtype != request.input)
+    throw InvalidArgumentError("--data {}: {} holds no text, and the model takes tokens", *request.data,
+                               found->kind().name);
+  return found;
+}
+
+std::string description(const SampleSet& samples) {
+  const SampleKind& kind = samples.kind();
+  if (kind.dtype == DType::i32)
+    return fmt::format("{}, {} pieces of {} tokens of {} kinds", kind.name, samples.size(), kind.labels,
+                       kind.classes);
+  if (kind.shape.rank() == 3)
+    return fmt::format("{}, {} images of {} channel{}, {} x {}", kind.name, samples.size(), kind.shape.dim(0),
+                       kind.shape.dim(0) == 1 ? "" : "s", kind.shape.dim(1), kind.shape.dim(2));
+  return fmt::format("{}, {} samples of {} numbers", kind.name, samples.size(), kind.shape.elements());
+}
+
+}  // namespace kolo::models

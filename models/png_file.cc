@@ -1,0 +1,95 @@
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/image_file_internal.h>
+
+namespace kolo::models::detail {
+namespace {
+
+// What libpng's calls are given, and what they leave when they fail.
+struct Decoder {
+  Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
+
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  const std::string* bytes = nullptr;
+  std::size_t at = 0;
+  char error[200] = "";
+  std::vector<std::uint8_t> rgba;
+  std::vector<png_bytep> rows;
+};
+
+void take_error(png_structp png, png_const_charp text) {
+  auto& decoder = *static_cast<Decoder*>(png_get_error_ptr(png));
+  std::strncpy(decoder.error, text, sizeof(decoder.error) - 1);
+  longjmp(png_jmpbuf(png), 1);
+}
+
+void ignore_warning(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp png, png_bytep to, std::size_t count) {
+  auto& decoder = *static_cast<Decoder*>(png_get_io_ptr(png));
+  if (count > decoder.bytes->size() - decoder.at) png_error(png, "the file ends within it");
+  std::memcpy(to, decoder.bytes->data() + decoder.at, count);
+  decoder.at += count;
+}
+
+// False where libpng has found an error.
+bool read_header(Decoder& decoder) {
+  if (setjmp(png_jmpbuf(decoder.png)) != 0) return false;
+  png_set_read_fn(decoder.png, &decoder, read_bytes);
+  png_read_info(decoder.png, decoder.info);
+  png_set_expand(decoder.png);
+  png_set_strip_16(decoder.png);
+  png_set_gray_to_rgb(decoder.png);
+  png_set_add_alpha(decoder.png, 0xff, PNG_FILLER_AFTER);
+  png_set_interlace_handling(decoder.png);
+  png_read_update_info(decoder.png, decoder.info);
+  return true;
+}
+
+bool read_rows(Decoder& decoder) {
+  if (setjmp(png_jmpbuf(decoder.png)) != 0) return false;
+  png_read_image(decoder.png, decoder.rows.data());
+  png_read_end(decoder.png, nullptr);
+  return true;
+}
+
+}  // namespace
+
+Picture decode_png(const std::string& bytes, const std::string& path) {
+  Decoder decoder;
+  decoder.bytes = &bytes;
+  decoder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, take_error, ignore_warning);
+  if (decoder.png != nullptr) decoder.info = png_create_info_struct(decoder.png);
+  if (decoder.info == nullptr) throw ResourceExhaustedError("{}: no memory for libpng", path);
+  const auto fail = [&] { throw DataLossError("{}: damaged PNG: {}", path, decoder.error); };
+  if (!read_header(decoder)) fail();
+  const std::int64_t height = png_get_image_height(decoder.png, decoder.info),
+                     width = png_get_image_width(decoder.png, decoder.info);
+  check_pixels(height, width, path);
+  if (png_get_rowbytes(decoder.png, decoder.info) != static_cast<std::size_t>(4 * width))
+    throw InternalError("{}: libpng gives rows of {} bytes for {} pixels", path,
+                        png_get_rowbytes(decoder.png, decoder.info), width);
+  decoder.rgba.resize(static_cast<std::size_t>(4 * height * width));
+  for (std::int64_t y = 0; y < height; ++y) decoder.rows.push_back(decoder.rgba.data() + 4 * y * width);
+  if (!read_rows(decoder)) fail();
+
+  Picture picture{.height = height, .width = width, .rgb = {}};
+  picture.rgb.resize(static_cast<std::size_t>(3 * height * width));
+  for (std::int64_t i = 0; i < height * width; ++i) {
+    const std::uint8_t* const from = decoder.rgba.data() + 4 * i;
+    for (int c = 0; c < 3; ++c)
+      picture.rgb[static_cast<std::size_t>(3 * i + c)] =
+          static_cast<std::uint8_t>((from[c] * from[3] + 127) / 255);
+  }
+  return picture;
+}
+
+}  // namespace kolo::models::detail

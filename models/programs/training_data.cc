@@ -1,0 +1,90 @@
+#include <kolo/models/programs/training_data.h>
+
+#include <algorithm>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/variables.h>
+#include <kolo/models/load_data.h>
+
+namespace kolo::models {
+namespace {
+
+DataRequest request_of(const TrainOptions& options) {
+  const Model& model = find_model(options.model);
+  DataRequest request{
+      .data = options.data, .sample = model.sample, .input = model.input, .augment = options.augment};
+  if (options.context) request.sample = {*options.context};
+  return request;
+}
+
+void check_splits(const SampleKind& train, const SampleKind& test) {
+  if (train.shape == test.shape && train.classes >= test.classes) return;
+  throw InvalidArgumentError(
+      "{}: training samples are {} of {} classes, test samples {} of {}; they must be alike", train.name,
+      train.shape, train.classes, test.shape, test.classes);
+}
+
+// Along the channels of images, and along the elements of other samples.
+Variable fixed_variable(const Scope& s, const std::string& name, const Shape& shape,
+                        std::span<const float> values) {
+  const Tensor start = values.empty() ? Tensor::zeros(DType::f32, shape) : Tensor::of<float>(shape, values);
+  return Variable(s.named(name), constant(s.named(name + "/initial_value"), start), {.trainable = false});
+}
+
+}  // namespace
+
+TrainingData load_training_data(const TrainOptions& options, bool training) {
+  const DataRequest request = request_of(options);
+  TrainingData data;
+  data.test = load_data(request, Split::test);
+  if (!training) {
+    if (!data.test) throw NotFoundError("there are no test files to evaluate in the data folder");
+    return data;
+  }
+  data.train = load_data(request, Split::train);
+  if (data.test) check_splits(data.train->kind(), data.test->kind());
+  if (process().rank == 0)
+    log_info("data: {}, and {} for testing", description(*data.train), data.test ? data.test->size() : 0);
+  if (options.normalize) data.statistics = statistics_of(*data.train);
+  return data;
+}
+
+BatchOptions batch_options(const TrainOptions& options) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, process().local_size);
+  return {.batch_size = options.batch_size,
+          .rank = process().rank,
+          .ranks = process().size,
+          .seed = static_cast<std::uint64_t>(options.seed),
+          .threads = std::max(1, options.threads > 0 ? options.threads : cores)};
+}
+
+Output samples_like(const Scope& s, const SampleKind& kind) {
+  std::vector<std::int64_t> dims = {-1};
+  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
+  return placeholder(s.named(kind.dtype == DType::i32 ? "tokens" : "images"), kind.dtype, Shape(dims));
+}
+
+Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kind, Output samples,
+                    const std::optional<SampleStatistics>& statistics) {
+  ModelSize size = options.size;
+  size.classes = kind.classes;
+  const Model& model = find_model(options.model);
+  if (!options.normalize) return model.build(s, samples, size);
+  const Shape shape = kind.shape.rank() == 3 ? Shape{kind.shape.dim(0), 1, 1} : kind.shape;
+  const auto values = [&](std::vector<float> SampleStatistics::*which) {
+    return statistics ? std::span<const float>((*statistics).*which) : std::span<const float>();
+  };
+  const Scope input = s.name_scope("input");
+  const Variable mean = fixed_variable(input, "mean", shape, values(&SampleStatistics::mean)),
+                 deviation = fixed_variable(input, "deviation", shape, values(&SampleStatistics::deviation));
+  return model.build(s, div(input, sub(input, samples, mean), deviation), size);
+}
+
+}  // namespace kolo::models

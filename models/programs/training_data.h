@@ -1,0 +1,39 @@
+// The samples that kolo-train's options name, as the model takes them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <kolo/core/graph/scope.h>
+#include <kolo/models/batches.h>
+#include <kolo/models/models.h>
+#include <kolo/models/programs/train_options.h>
+#include <kolo/models/samples.h>
+
+namespace kolo::models {
+
+struct TrainingData {
+  std::shared_ptr<const SampleSet> train;      // nullptr: it was not asked for
+  std::shared_ptr<const SampleSet> test;       // nullptr: there is none
+  std::optional<SampleStatistics> statistics;  // of the training samples, for --normalize
+  /// Of those that are there: both splits are alike in it.
+  const SampleKind& kind() const { return train ? train->kind() : test->kind(); }
+};
+
+/// training: false reads the test split alone, and throws NotFoundError where there is none. Throws what
+/// load_data throws, and InvalidArgumentError where the two splits have samples of different shapes.
+TrainingData load_training_data(const TrainOptions& options, bool training);
+
+/// This rank's part of the batches. Threads that decode: as many as compute.
+BatchOptions batch_options(const TrainOptions& options);
+
+/// What the model is fed with: a placeholder "images" or "tokens", [-1, the kind's shape…].
+Output samples_like(const Scope& s, const SampleKind& kind);
+
+/// The model's logits for `samples`: as many classes as the data have. With --normalize samples are shifted
+/// and scaled first, by the variables input/mean and input/deviation, which are saved and not trained;
+/// statistics: their first values, none where they come from a checkpoint.
+Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kind, Output samples,
+                    const std::optional<SampleStatistics>& statistics);
+
+}  // namespace kolo::models

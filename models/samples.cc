@@ -1,0 +1,164 @@
+#include <kolo/models/samples.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo::models {
+namespace {
+
+constexpr std::int64_t kMostClasses = 1'000'000;
+
+float scaled(std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; }
+
+// How one image is changed.
+struct Change {
+  std::int64_t down = 0, right = 0;
+  bool mirrored = false;
+};
+
+Change draw_change(const Augmentation& augmentation, CounterRandom& random) {
+  const auto shift = [&] {
+    return static_cast<std::int64_t>(
+               random.below(static_cast<std::uint64_t>(2 * augmentation.most_shift + 1))) -
+           augmentation.most_shift;
+  };
+  Change change;
+  change.down = shift();
+  change.right = shift();
+  change.mirrored = augmentation.mirrored && random.below(2) == 1;
+  return change;
+}
+
+class ImageSamples final : public SampleSet {
+ public:
+  ImageSamples(Dataset dataset, const Augmentation& augmentation)
+      : SampleSet({.name = dataset.name, .shape = {dataset.channels(), dataset.height(), dataset.width()}}),
+        dataset_(std::move(dataset)),
+        augmentation_(augmentation) {}
+
+  std::int64_t size() const override { return dataset_.size(); }
+  void read(std::int64_t index, CounterRandom* random, const Batch& batch,
+            std::int64_t place) const override {
+    const std::int64_t count = dataset_.pixels();
+    detail::write_image(dataset_.images.data<std::uint8_t>() + index * count, kind().shape, augmentation_,
+                        random, batch.samples.data<float>() + place * count);
+    batch.labels.data<std::int32_t>()[place] = dataset_.labels.data<std::uint8_t>()[index];
+  }
+
+ private:
+  Dataset dataset_;
+  Augmentation augmentation_;
+};
+
+class ArraySamples final : public SampleSet {
+ public:
+  ArraySamples(std::string name, Shape shape, std::int64_t classes, Tensor x, Tensor y)
+      : SampleSet({.name = std::move(name), .shape = std::move(shape), .classes = classes}),
+        x_(std::move(x)),
+        y_(std::move(y)) {}
+
+  std::int64_t size() const override { return y_.elements(); }
+  void read(std::int64_t index, CounterRandom*, const Batch& batch, std::int64_t place) const override {
+    const std::int64_t count = kind().shape.elements();
+    float* const to = batch.samples.data<float>() + place * count;
+    if (x_.dtype() == DType::f32) std::copy_n(x_.data<float>() + index * count, count, to);
+    else
+      std::transform(x_.data<std::uint8_t>() + index * count, x_.data<std::uint8_t>() + (index + 1) * count,
+                     to, scaled);
+    batch.labels.data<std::int32_t>()[place] = y_.data<std::int32_t>()[index];
+  }
+
+ private:
+  Tensor x_, y_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation) {
+  if (augmentation.most_shift < 0)
+    throw InvalidArgumentError("images shifted by at most {} pixels; it must be at least 0",
+                               augmentation.most_shift);
+  return std::make_shared<ImageSamples>(std::move(dataset), augmentation);
+}
+
+std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y, std::int64_t classes) {
+  if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || y.dtype() != DType::i32 ||
+      x.shape().rank() < 2 || y.shape().rank() != 1 || x.shape().dim(0) != y.shape().dim(0) ||
+      x.elements() == 0)
+    throw InvalidArgumentError(
+        "{}: samples {} {} with labels {} {}; they must be f32 or u8 [N,…] and i32 [N], with something in "
+        "them",
+        name, x.dtype(), x.shape(), y.dtype(), y.shape());
+  const auto labels = y.span<std::int32_t>();
+  const std::int64_t most = classes > 0 ? classes : kMostClasses;
+  const auto bad = std::find_if(labels.begin(), labels.end(),
+                                [&](std::int32_t label) { return label < 0 || label >= most; });
+  if (bad != labels.end())
+    throw InvalidArgumentError("{}: label {} of sample {}; labels are 0 to {}", name, *bad,
+                               bad - labels.begin(), most - 1);
+  if (classes == 0) classes = *std::max_element(labels.begin(), labels.end()) + 1;
+  Shape sample(std::vector<std::int64_t>(x.shape().dims().begin() + 1, x.shape().dims().end()));
+  return std::make_shared<ArraySamples>(std::move(name), std::move(sample), classes, std::move(x),
+                                        std::move(y));
+}
+
+SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
+  const SampleKind& kind = samples.kind();
+  if (kind.dtype != DType::f32)
+    throw InvalidArgumentError("{}: tokens are numbers of a list and have no mean", kind.name);
+  const std::int64_t count = std::min(most, samples.size()), elements = kind.shape.elements();
+  const std::int64_t channels = kind.shape.rank() == 3 ? kind.shape.dim(0) : elements,
+                     each = elements / channels;
+  std::vector<double> sum(static_cast<std::size_t>(channels)), squares(sum);
+  std::vector<std::int64_t> dims = {1};
+  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
+  const Batch one{.samples = Tensor(DType::f32, Shape(dims)), .labels = Tensor(DType::i32, {1})};
+  const auto values = one.samples.span<float>();
+  for (std::int64_t i = 0; i < count; ++i) {
+    samples.read(i * samples.size() / count, nullptr, one, 0);
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const std::size_t channel = k / static_cast<std::size_t>(each);
+      sum[channel] += values[k];
+      squares[channel] += static_cast<double>(values[k]) * values[k];
+    }
+  }
+  SampleStatistics found;
+  const auto n = static_cast<double>(count * each);
+  for (std::size_t channel = 0; channel < sum.size(); ++channel) {
+    const double mean = sum[channel] / n, variance = squares[channel] / n - mean * mean;
+    found.mean.push_back(static_cast<float>(mean));
+    // Less is what rounding leaves of equal numbers.
+    found.deviation.push_back(variance > 1e-12 * (1 + mean * mean) ? static_cast<float>(std::sqrt(variance))
+                                                                   : 1);
+  }
+  return found;
+}
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+// First moved, then mirrored.
+void write_image(const std::uint8_t* pixels, const Shape& shape, const Augmentation& augmentation,
+                 CounterRandom* random, float* image) {
+  if (random == nullptr || (augmentation.most_shift == 0 && !augmentation.mirrored)) {
+    std::transform(pixels, pixels + shape.elements(), image, scaled);
+    return;
+  }
+  const Change change = draw_change(augmentation, *random);
+  const std::int64_t height = shape.dim(1), width = shape.dim(2);
+  for (std::int64_t c = 0; c < shape.dim(0); ++c, pixels += height * width)
+    for (std::int64_t y = 0; y < height; ++y) {
+      const std::int64_t row = y - change.down;
+      for (std::int64_t x = 0; x < width; ++x) {
+        const std::int64_t col = (change.mirrored ? width - 1 - x : x) - change.right;
+        const bool inside = row >= 0 && row < height && col >= 0 && col < width;
+        *image++ = inside ? scaled(pixels[row * width + col]) : 0.0F;
+      }
+    }
+}
+
+}  // namespace kolo::models::detail

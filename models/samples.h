@@ -1,0 +1,84 @@
+// Labelled samples of any kind, read one by one in any order: what batches are made of.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/tensor/tensor.h>
+#include <kolo/models/counter_random.h>
+#include <kolo/models/dataset.h>
+
+namespace kolo::models {
+
+/// What a training step is fed with.
+struct Batch {
+  Tensor samples;  // f32 [B,C,H,W] or [B,…], pixels ÷ 255; i32 [B,T] of tokens
+  Tensor labels;   // i32 [B]; of tokens [B·T]
+};
+
+/// What all samples of a set have in common.
+struct SampleKind {
+  std::string name;  // for outputs: "MNIST", "flowers"
+  Shape shape;       // of one sample: [C,H,W] for an image
+  std::int64_t classes = 10;
+  DType dtype = DType::f32;  // i32: tokens
+  std::int64_t labels = 1;   // of one sample; of T tokens T
+  bool decoded = false;      // files are decoded for each sample: worth several threads
+};
+
+/// Any number of threads read at the same time.
+class SampleSet {
+ public:
+  virtual ~SampleSet() = default;
+  const SampleKind& kind() const { return kind_; }
+  virtual std::int64_t size() const = 0;
+  /// Sample `index`, 0 … size() − 1, becomes sample `place` of the batch, whose tensors are of the kind's
+  /// types and shapes; labels are 0 … classes − 1. random: what changes the sample in training is drawn from
+  /// it; nullptr: the sample as it is. The same index and numbers give the same bytes. Throws what keeps the
+  /// sample from being read, with the name of its file.
+  virtual void read(std::int64_t index, CounterRandom* random, const Batch& batch,
+                    std::int64_t place) const = 0;
+
+ protected:
+  explicit SampleSet(SampleKind kind) : kind_(std::move(kind)) {}
+
+ private:
+  SampleKind kind_;
+};
+
+/// Random changes of training images.
+struct Augmentation {
+  std::int64_t most_shift = 0;  // pixels up, down, left and right; what comes in is 0
+  bool mirrored = false;        // left and right change places in half of the images
+};
+
+/// The images of a data set, [C,H,W]. Throws InvalidArgumentError for a shift below 0.
+std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation = {});
+
+/// Arrays in memory: x [N,…], f32 or u8 (then ÷ 255), and y i32 [N], each 0 … classes − 1; classes 0: the
+/// largest y and 1 more. Throws InvalidArgumentError for other types or shapes, for N = 0, and for a y that
+/// is negative or no class (its place named), or beyond a million.
+std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y,
+                                               std::int64_t classes = 0);
+
+/// Mean and standard deviation of what samples hold: of each channel of images [C,H,W], of each element of
+/// samples of other shapes. A deviation of 0 is given as 1.
+struct SampleStatistics {
+  std::vector<float> mean, deviation;  // [C], or as many as elements
+};
+/// Over `most` samples that stand evenly in the set, or all. Throws InvalidArgumentError for tokens, and what
+/// reading throws.
+SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most = 10000);
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+/// Pixels u8 [C,H,W], moved and mirrored as drawn from `random` (nullptr: as they are), ÷ 255.
+void write_image(const std::uint8_t* pixels, const Shape& shape, const Augmentation& augmentation,
+                 CounterRandom* random, float* image);
+
+}  // namespace kolo::models::detail

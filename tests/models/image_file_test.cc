@@ -1,0 +1,174 @@
+#include <kolo/models/image_file.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+
+#include "tests/core/training/temporary_directory.h"
+#include "tests/models/image_files.h"
+
+namespace kolo::models {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// Its pixels look random, and follow from their places.
+Picture made_up(std::int64_t height, std::int64_t width) {
+  Picture picture{.height = height, .width = width, .rgb = {}};
+  for (std::int64_t y = 0; y < height; ++y)
+    for (std::int64_t x = 0; x < width; ++x)
+      for (int c = 0; c < 3; ++c)
+        picture.rgb.push_back(static_cast<std::uint8_t>((37 * y + 91 * x + 53 * c + 11 * x * y) % 256));
+  return picture;
+}
+
+class ImageFile : public testing::Test {
+ protected:
+  std::string write(const std::string& bytes) {
+    std::ofstream(folder_ / "x.img", std::ios::binary) << bytes;
+    return folder_ / "x.img";
+  }
+  Picture read(const std::string& bytes) { return read_image(write(bytes), 1 << 16, 1 << 16); }
+  TemporaryDirectory folder_;
+};
+
+TEST_F(ImageFile, GivesThePixelsOfAPng) {
+  const Picture made = made_up(7, 11), found = read(png_bytes(7, 11, 3, made.rgb));
+  EXPECT_EQ(found.height, 7);
+  EXPECT_EQ(found.width, 11);
+  EXPECT_EQ(found.rgb, made.rgb);
+}
+
+TEST_F(ImageFile, MakesGreyColourAndLaysTransparencyOnBlack) {
+  EXPECT_THAT(read(png_bytes(1, 2, 1, {7, 200})).rgb, ElementsAre(7, 7, 7, 200, 200, 200));
+  EXPECT_THAT(read(png_bytes(1, 3, 4, {10, 20, 30, 255, 10, 20, 30, 0, 100, 200, 40, 51})).rgb,
+              ElementsAre(10, 20, 30, 0, 0, 0, 20, 40, 8));
+}
+
+TEST_F(ImageFile, GivesThePixelsOfAJpegUpToItsLosses) {
+  const Picture found = read(jpeg_bytes(20, 30, 3, plain(20, 30, 200, 100, 50)));
+  EXPECT_EQ(found.height, 20);
+  EXPECT_EQ(found.width, 30);
+  for (std::size_t i = 0; i < found.rgb.size(); i += 3) {
+    EXPECT_NEAR(found.rgb[i], 200, 3);
+    EXPECT_NEAR(found.rgb[i + 1], 100, 3);
+    EXPECT_NEAR(found.rgb[i + 2], 50, 3);
+  }
+  EXPECT_THAT(read(jpeg_bytes(3, 3, 1, std::vector<std::uint8_t>(9, 128))).rgb, Each(128));
+}
+
+TEST_F(ImageFile, GivesALargeJpegSmallerButNotTooSmall) {
+  const std::string path = write(jpeg_bytes(400, 300, 3, plain(400, 300, 200, 100, 50)));
+  const auto width_for = [&](std::int64_t height, std::int64_t width) {
+    return read_image(path, height, width).width;
+  };
+  EXPECT_EQ(width_for(32, 32), 38);    // an eighth; less there is not
+  EXPECT_EQ(width_for(100, 75), 75);   // a quarter
+  EXPECT_EQ(width_for(100, 76), 150);  // a quarter would be too narrow
+  EXPECT_EQ(width_for(101, 30), 150);  // or too low
+  EXPECT_EQ(width_for(300, 300), 300);
+}
+
+TEST_F(ImageFile, RefusesDamagedFilesAndNamesThem) {
+  const Picture made = made_up(40, 50);
+  for (const std::string& whole : {png_bytes(40, 50, 3, made.rgb), jpeg_bytes(40, 50, 3, made.rgb)}) {
+    const bool png = whole[1] == 'P';
+    for (const double share : {0.1, 0.5, 0.99}) {
+      const std::string cut =
+          whole.substr(0, static_cast<std::size_t>(share * static_cast<double>(whole.size())));
+      EXPECT_THAT([&] { read(cut); },
+                  ThrowsMessage<DataLossError>(
+                      AllOf(HasSubstr("x.img"), HasSubstr(png ? "damaged PNG" : "damaged JPEG"))))
+          << share;
+    }
+  }
+  std::string changed = png_bytes(40, 50, 3, made.rgb);
+  changed[changed.size() / 2] = static_cast<char>(~changed[changed.size() / 2]);
+  EXPECT_THROW(read(changed), DataLossError);
+}
+
+TEST_F(ImageFile, RefusesOtherFormats) {
+  EXPECT_THAT([&] { read("GIF89a"); }, ThrowsMessage<InvalidArgumentError>(
+                                           AllOf(HasSubstr("x.img"), HasSubstr("neither a PNG nor a JPEG"))));
+  EXPECT_THROW(read(""), InvalidArgumentError);
+  EXPECT_THAT([&] { read(jpeg_bytes(8, 8, 4, std::vector<std::uint8_t>(256, 90))); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("CMYK")));
+  EXPECT_THROW(read_image(folder_ / "none.png", 1, 1), NotFoundError);
+}
+
+TEST_F(ImageFile, RefusesMorePixelsThanAnyPhotographHasBeforeItTakesMemory) {
+  std::string huge = png_bytes(1, 1, 1, {0});
+  // Width and height of the header, 0x0000ffff each, and its checksum (zlib.crc32 of the 17 bytes before it).
+  huge.replace(16, 8, std::string("\x00\x00\xff\xff\x00\x00\xff\xff", 8));
+  const std::uint32_t sum = static_cast<std::uint32_t>([&] {
+    std::uint32_t crc = ~0U;
+    for (std::size_t i = 12; i < 29; ++i) {
+      crc ^= static_cast<unsigned char>(huge[i]);
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (0xedb88320U & (0U - (crc & 1U)));
+    }
+    return ~crc;
+  }());
+  for (int i = 0; i < 4; ++i) huge[29 + static_cast<std::size_t>(i)] = static_cast<char>(sum >> (24 - 8 * i));
+  EXPECT_THAT([&] { read(huge); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("65535 x 65535 pixels")));
+}
+
+std::vector<int> resized(const Picture& picture, std::int64_t channels, std::int64_t height,
+                         std::int64_t width) {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(channels * height * width));
+  resize_and_crop(picture, channels, height, width, pixels.data());
+  return {pixels.begin(), pixels.end()};
+}
+
+void expect_near(const std::vector<int>& found, const std::vector<int>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1) << i;
+}
+
+// Pillow 9.4, Image.resize((width, height), Image.BILINEAR, box=the middle): it rounds between the two
+// directions.
+TEST(ResizeAndCrop, IsPillowsBilinearResizingOfTheMiddle) {
+  const auto channel = [](const std::vector<int>& pixels, int c) {
+    const auto each = static_cast<std::ptrdiff_t>(pixels.size() / 3);
+    return std::vector<int>(pixels.begin() + c * each, pixels.begin() + (c + 1) * each);
+  };
+  const auto smaller = resized(made_up(7, 11), 3, 3, 4);
+  expect_near(channel(smaller, 0), {124, 113, 136, 136, 137, 125, 145, 141, 125, 109, 121, 132});
+  expect_near(channel(smaller, 2), {133, 122, 154, 128, 127, 122, 131, 119, 128, 133, 141, 125});
+  const auto larger = resized(made_up(7, 11), 3, 9, 9);
+  const auto blue = channel(larger, 2);
+  expect_near({blue.begin(), blue.begin() + 18},
+              {50, 93, 163, 177, 49, 120, 191, 176, 76, 89, 137, 138, 100, 110, 187, 168, 141, 141});
+  expect_near({blue.end() - 9, blue.end()}, {141, 64, 101, 166, 89, 211, 191, 114, 65});
+}
+
+TEST(ResizeAndCrop, LeavesAPictureOfThatSizeAsItIs) {
+  const Picture picture = made_up(6, 5);
+  const auto pixels = resized(picture, 3, 6, 5);
+  for (std::size_t place = 0; place < 30; ++place)
+    for (std::size_t c = 0; c < 3; ++c) EXPECT_EQ(pixels[c * 30 + place], picture.rgb[3 * place + c]);
+}
+
+TEST(ResizeAndCrop, GivesBrightnessForOneChannel) {
+  EXPECT_THAT(resized({.height = 4, .width = 4, .rgb = plain(4, 4, 100, 150, 200)}, 1, 2, 2),
+              Each(std::lround(0.299 * 100 + 0.587 * 150 + 0.114 * 200)));
+}
+
+TEST(ResizeAndCrop, TakesPicturesOfOnePixel) {
+  EXPECT_THAT(resized({.height = 1, .width = 1, .rgb = {9, 8, 7}}, 3, 2, 2),
+              ElementsAreArray({9, 9, 9, 9, 8, 8, 8, 8, 7, 7, 7, 7}));
+}
+
+}  // namespace
+}  // namespace kolo::models

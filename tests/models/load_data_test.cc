@@ -1,0 +1,195 @@
+// What --data names: folders of photographs, arrays, tables, texts, and how they are told apart.
+#include <kolo/models/load_data.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/batches.h>
+#include <kolo/models/image_folder.h>
+
+#include "tests/core/training/temporary_directory.h"
+#include "tests/models/image_files.h"
+
+namespace kolo::models {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// An array as numpy.save writes it.
+std::string npy(const std::string& type, const std::string& shape, const std::string& elements) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.resize(117, ' ');
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" + elements;
+}
+
+class Data : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& bytes) {
+    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  void write_picture(const std::string& name, std::uint8_t grey, int height = 8, int width = 8) {
+    const auto pixels = plain(height, width, grey, grey, grey);
+    write(name,
+          name.ends_with("png") ? png_bytes(height, width, 3, pixels) : jpeg_bytes(height, width, 3, pixels));
+  }
+  DataRequest request(Shape sample = {3, 4, 4}, DType input = DType::f32, const std::string& below = "") {
+    return {.data = below.empty() ? folder_.path() : folder_ / below,
+            .sample = std::move(sample),
+            .input = input};
+  }
+  TemporaryDirectory folder_;
+};
+
+TEST_F(Data, ArePhotographsWhereAFolderForEachClassHoldsThem) {
+  write_picture("train/dogs/1.jpg", 40);
+  write_picture("train/cats/b.png", 80, 20, 30);
+  write_picture("train/cats/a.JPEG", 120, 9, 8);
+  write("train/cats/notes.txt", "no picture");
+  write("train/.hidden/x.png", "");
+  write_picture("val/dogs/2.png", 200);
+  const auto train = load_data(request(), Split::train), test = load_data(request(), Split::test);
+  EXPECT_EQ(train->size(), 3);
+  EXPECT_EQ(train->kind().classes, 2);
+  Batch batch;
+  EvaluationBatches(train, {.batch_size = 3, .threads = 2}).next(batch);
+  EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(0, 0, 1));
+  ASSERT_EQ(batch.samples.shape(), (Shape{3, 3, 4, 4}));
+  EXPECT_THAT(batch.samples.span<float>().subspan(0, 48), Each(FloatNear(120 / 255.F, 0.01F)));
+  EXPECT_THAT(batch.samples.span<float>().subspan(48, 48), Each(FloatNear(80 / 255.F, 0.01F)));
+  EvaluationBatches(test, {.batch_size = 1}).next(batch);
+  EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(1));
+  EXPECT_EQ(description(*train),
+            std::filesystem::path(folder_.path()).filename().string() + ", 3 images of 3 channels, 4 x 4");
+}
+
+TEST_F(Data, HaveNoTestSplitWhereClassesStandInTheFolderItself) {
+  write_picture("a/1.png", 1);
+  write_picture("b/1.png", 2);
+  EXPECT_EQ(load_data(request({1, 4, 4}), Split::train)->kind().classes, 2);
+  EXPECT_EQ(load_data(request(), Split::test), nullptr);
+}
+
+TEST_F(Data, NameAClassThatOnlyTestingHasAndOneWithoutPictures) {
+  write_picture("train/a/1.png", 1);
+  write_picture("test/b/1.png", 1);
+  EXPECT_THAT([&] { load_data(request(), Split::test); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("test/b"), HasSubstr("same folders"))));
+  write("train/empty/readme", "");
+  EXPECT_THAT([&] { load_data(request(), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("train/empty: a class without images")));
+}
+
+TEST_F(Data, NameThePictureThatIsDamagedWhenItIsRead) {
+  write_picture("train/a/1.png", 1);
+  write("train/a/2.png", "no picture");
+  Batches batches(load_data(request(), Split::train), {.batch_size = 2, .threads = 2});
+  Batch batch;
+  EXPECT_THAT([&] { batches.next(batch); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("train/a/2.png")));
+}
+
+TEST_F(Data, AreTheSameBatchesOnAnyNumberOfThreadsAndAfterResuming) {
+  for (int i = 0; i < 12; ++i)
+    write_picture("train/" + std::to_string(i % 3) + "/" + std::to_string(i) + ".png",
+                  static_cast<std::uint8_t>(20 * i + 1), 9, 9);
+  DataRequest augmented = request({3, 8, 8});
+  augmented.augment = true;
+  const auto samples = load_data(augmented, Split::train);
+  Batches one(samples, {.batch_size = 4}), three(samples, {.batch_size = 4, .threads = 3}),
+      resumed(samples, {.batch_size = 4});
+  Batch expected, found;
+  for (int step = 0; step < 5; ++step) {
+    one.next(expected);
+    three.next(found);
+    EXPECT_TRUE(std::ranges::equal(found.samples.span<float>(), expected.samples.span<float>())) << step;
+  }
+  resumed.seek(position_from_json(to_json(one.position())));
+  one.next(expected);
+  resumed.next(found);
+  EXPECT_TRUE(std::ranges::equal(found.samples.span<float>(), expected.samples.span<float>()));
+  EXPECT_TRUE(std::ranges::equal(found.labels.span<std::int32_t>(), expected.labels.span<std::int32_t>()));
+}
+
+TEST_F(Data, ArePairsOfArrays) {
+  write("x_train.npy",
+        npy("|u1", "(2, 2, 3)", std::string("\x00\x33\x66\x99\xcc\xff\x00\x00\x00\x00\x00\x00", 12)));
+  write("y_train.npy", npy("<i8", "(2,)", std::string("\x05\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0", 16)));
+  write("x_test.npy", npy("<f4", "(1, 1, 2, 3)", std::string(24, '\0')));
+  write("y_test.npy", npy("|u1", "(1,)", "\x01"));
+  const auto train = load_data(request(), Split::train), test = load_data(request(), Split::test);
+  EXPECT_EQ(train->kind().shape, (Shape{1, 2, 3})) << "a third dimension is no channel";
+  EXPECT_EQ(train->kind().classes, 6);
+  EXPECT_EQ(test->kind().classes, 6) << "as in training";
+  Batch batch;
+  EvaluationBatches(train, {.batch_size = 2}).next(batch);
+  EXPECT_THAT(batch.samples.span<float>().subspan(0, 6), ElementsAre(0, 0.2F, 0.4F, 0.6F, 0.8F, 1));
+  EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(5, 2));
+}
+
+TEST_F(Data, NameTheArraysThatDoNotFit) {
+  write("x_train.npy", npy("<f4", "(2, 1)", std::string(8, '\0')));
+  write("y_train.npy", npy("|u1", "(3,)", "123"));
+  EXPECT_THAT([&] { load_data(request(), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("x_train.npy"), HasSubstr("3 labels of"), HasSubstr("y_train.npy"))));
+  write("y_train.npy", npy("<f4", "(2,)", std::string(8, '\0')));
+  EXPECT_THAT(
+      [&] { load_data(request(), Split::train); },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("y_train.npy"), HasSubstr("whole numbers"))));
+  write("x_test.npy", npy("<f4", "(1, 1)", std::string(4, '\0')));
+  EXPECT_THAT([&] { load_data(request(), Split::test); },
+              ThrowsMessage<NotFoundError>(HasSubstr("y_test.npy")));
+}
+
+TEST_F(Data, AreTables) {
+  write("train.csv", "a,b,label\n1,2,0\n3,4,3\n");
+  EXPECT_EQ(load_data(request(), Split::test), nullptr);
+  write("test.csv", "a,b,label\n5,6,1\n");
+  const auto train = load_data(request(), Split::train), test = load_data(request(), Split::test);
+  EXPECT_EQ(description(*train), "train.csv, 2 samples of 2 numbers");
+  EXPECT_EQ(test->kind().classes, 4);
+  EXPECT_EQ(load_data(request({784}, DType::f32, "test.csv"), Split::train)->size(), 1);
+  write("test.csv", "a,b,label\n5,6,4\n");
+  EXPECT_THAT(
+      [&] { load_data(request(), Split::test); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("test.csv: label 4 of sample 0; labels are 0 to 3")));
+}
+
+TEST_F(Data, AreATextForAModelOfTokens) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += static_cast<char>('a' + i % 7);
+  write("works.txt", text);
+  const DataRequest tokens = request({8}, DType::i32, "works.txt");
+  EXPECT_EQ(description(*load_data(tokens, Split::train)), "works.txt, 56 pieces of 8 tokens of 7 kinds");
+  EXPECT_EQ(load_data(tokens, Split::test)->size(), 6);
+}
+
+TEST_F(Data, SayWhereTheyAreNotWhatTheModelTakes) {
+  write("works.txt", "to be or not to be");
+  write("table.csv", "1,2\n");
+  write_picture("train/a/1.png", 1);
+  EXPECT_THAT(
+      [&] { load_data(request({784}, DType::f32, "works.txt"), Split::train); },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("works.txt"), HasSubstr("takes no tokens"))));
+  EXPECT_THAT([&] { load_data(request({8}, DType::i32, "table.csv"), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("table.csv"), HasSubstr("takes tokens"))));
+  EXPECT_THAT([&] { load_data(request({8}, DType::i32), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("--data must name a file")));
+  EXPECT_THAT([&] { load_data(request({784}), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("photographs"), HasSubstr("[784]"))));
+}
+
+}  // namespace
+}  // namespace kolo::models

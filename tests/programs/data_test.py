@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""kolo-train on photographs, arrays, tables and texts: what it says of them, that it resumes in the same bytes, what it refuses."""
+import hashlib
+import random
+import struct
+import unittest
+import zlib
+
+from programs import ProgramTest, run
+
+
+def png(pixels):
+    """A grey picture, rows of numbers."""
+    height, width = len(pixels), len(pixels[0])
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + bytes(row) for row in pixels)
+    header = struct.pack(">2I5B", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def npy(kind, shape, data):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header.encode() + data
+
+
+class Data(ProgramTest):
+    def train(self, model, data, *args, ranks=1, batch=8):
+        return run("kolo-train", "--model", model, "--data", data, "--batch-size", batch, "--json", "--threads", 1, *args, ranks=ranks)
+
+    def photographs(self):
+        """Light from the left, from the right, none: lenet tells them apart."""
+        numbers = random.Random(1)
+        for split, count in (("train", 24), ("test", 6)):
+            for label, name in enumerate(("left", "right", "none")):
+                folder = self.folder / "photos" / split / name
+                folder.mkdir(parents=True)
+                for i in range(count):
+                    side = 28 + numbers.randrange(12)
+                    light = [200 if (label == 0) == (x < side // 2) else 20 for x in range(side)] if label < 2 else [90] * side
+                    (folder / f"{i}.png").write_bytes(png([[light[x] + numbers.randrange(40) for x in range(side)] for _ in range(side)]))
+        return self.folder / "photos"
+
+    def table(self, rows=120):
+        """The label is which of two columns of very different sizes is above its mean."""
+        numbers = random.Random(2)
+        folder = self.folder / "table"
+        folder.mkdir()
+        for name, count in (("train.csv", rows), ("test.csv", 40)):
+            lines = ["a,b,label"]
+            for _ in range(count):
+                a, b = numbers.uniform(-1, 1), numbers.uniform(-1, 1)
+                lines.append(f"{1000 + a},{b / 1000},{int(a > b)}")
+            (folder / name).write_text("\n".join(lines) + "\n")
+        return folder
+
+    def arrays(self):
+        numbers = random.Random(3)
+        folder = self.folder / "arrays"
+        folder.mkdir()
+        for split, count in (("train", 64), ("test", 16)):
+            labels = [numbers.randrange(4) for _ in range(count)]
+            rows = [[200 if i // 7 == label else 0 for i in range(28)] for label in labels]
+            (folder / f"x_{split}.npy").write_bytes(npy("|u1", f"({count}, 28)", b"".join(map(bytes, rows))))
+            (folder / f"y_{split}.npy").write_bytes(npy("<i8", f"({count},)", struct.pack(f"<{count}q", *labels)))
+        return folder
+
+    def text(self):
+        path = self.folder / "text.txt"
+        path.write_text("the quick brown fox jumps over the lazy dog and back again.\n" * 60)
+        return path
+
+    def checkpoint(self, folder):
+        return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.glob("model.ckpt-*")))).hexdigest()
+
+    def assert_learns(self, result, accuracy):
+        self.assert_ok(result)
+        self.assertGreaterEqual(result.done["test_accuracy"], accuracy)
+
+    def assert_resumes(self, model, data, *args):
+        """4 steps at once and 2 steps twice leave the same bytes, on two ranks."""
+        for steps in (4, 2, 4):
+            folder = self.folder / ("once" if steps == 4 and not (self.folder / "once").exists() else "twice")
+            self.assert_ok(self.train(model, data, *args, "--steps", steps, "--keep", 1, "--checkpoint-dir", folder, ranks=2))
+        self.assertEqual(self.checkpoint(self.folder / "once"), self.checkpoint(self.folder / "twice"))
+
+    def test_photographs_are_learnt_from_their_folders(self):
+        result = self.train("lenet", self.photographs(), "--epochs", 3, "--augment", "--normalize")
+        self.assertIn("data: photos, 72 images of 1 channel, 28 x 28, and 18 for testing", result.err)
+        self.assert_learns(result, 0.9)
+
+    def test_photographs_resume(self):
+        self.assert_resumes("lenet", self.photographs(), "--augment")
+
+    def test_a_damaged_photograph_ends_the_training_with_its_name(self):
+        folder = self.photographs()
+        damaged = folder / "train" / "left" / "0.png"
+        damaged.write_bytes(damaged.read_bytes()[:-30])
+        self.assert_one_line(self.train("lenet", folder, "--epochs", 1), 1, str(damaged), "damaged PNG")
+
+    def test_tables_are_learnt_once_they_are_normalized_and_evaluated_so(self):
+        folder, saved = self.table(), ("--checkpoint-dir", self.folder / "ck")
+        result = self.train("mlp", folder, "--epochs", 6, "--normalize", *saved)
+        self.assertIn("data: train.csv, 120 samples of 2 numbers, and 40 for testing", result.err)
+        self.assert_learns(result, 0.85)
+        again = self.assert_ok(self.train("mlp", folder, "--evaluate", "--normalize", *saved))
+        self.assertEqual(again.done["test_accuracy"], result.done["test_accuracy"])
+
+    def test_tables_resume(self):
+        self.assert_resumes("mlp", self.table(), "--normalize")
+
+    def test_arrays_are_learnt(self):
+        self.assert_learns(self.train("mlp", self.arrays(), "--epochs", 4, ranks=2), 0.95)
+
+    def test_arrays_resume(self):
+        self.assert_resumes("mlp", self.arrays())
+
+    def test_texts_are_learnt_by_models_of_the_sizes_asked_for(self):
+        size = ("--layers", 1, "--width", 32, "--context", 16)
+        for model, heads in (("gpt", ("--heads", 2)), ("lstm", ())):
+            with self.subTest(model=model):
+                result = self.assert_ok(self.train(model, self.text(), *size, *heads, "--epochs", 6, "--learning-rate", 0.01))
+                self.assertIn("data: text.txt, 202 pieces of 16 tokens of 29 kinds, and 22 for testing", result.err)
+                self.assertLess(result.done["test_loss"], 1.5, "3.37 where nothing is known")
+        plain = run("kolo-train", "--model", "gpt", "--data", self.text(), *size, "--steps", 1)
+        self.assertRegex(plain.out, r"test loss [\d.]+ nats a token, test accuracy [\d.]+ % of 352 test tokens \(text.txt\)")
+
+    def test_texts_resume(self):
+        self.assert_resumes("gpt", self.text(), "--layers", 1, "--width", 16, "--heads", 2, "--context", 8)
+
+    def test_averages_of_the_variables_are_evaluated_and_saved(self):
+        folder, saved = self.arrays(), ("--checkpoint-dir", self.folder / "ck", "--average-decay", 0.5)
+        result = self.train("mlp", folder, "--epochs", 4, *saved, ranks=2)
+        self.assert_learns(result, 0.95)
+        again = self.assert_ok(self.train("mlp", folder, "--evaluate", *saved))
+        self.assertEqual(again.done["test_loss"], result.done["test_loss"])
+        last = self.assert_ok(self.train("mlp", folder, "--evaluate", *saved[:2]))
+        self.assertNotEqual(last.done["test_loss"], result.done["test_loss"], "the variables themselves are further on")
+
+    def test_refuses_sizes_that_the_model_has_not(self):
+        self.assert_one_line(self.train("lenet", "generated", "--width", 32), 2, "--width cannot be chosen for --model lenet")
+        self.assert_one_line(self.train("lstm", self.text(), "--heads", 2), 2, "--heads cannot be chosen for --model lstm")
+        self.assert_one_line(self.train("gpt", self.text(), "--width", 30), 1, "width 30, heads 4", "a multiple of the heads")
+        self.assert_one_line(self.train("gpt", self.text(), "--normalize"), 2, "--normalize")
+
+    def test_refuses_data_that_the_model_does_not_take(self):
+        self.assert_one_line(self.train("gpt", "generated"), 1, "--data must name a file")
+        self.assert_one_line(self.train("lenet", self.text()), 1, "text.txt", "takes no tokens")
+        self.assert_one_line(self.train("mlp", self.photographs()), 1, "photographs", "[784]")
+
+
+if __name__ == "__main__":
+    unittest.main()
