@@ -7,8 +7,8 @@
 namespaces (tests/hosts/hosts.py) whose links have that rate; then plain TCP stands beside them. A Markdown table: medians over the
 rounds of each run's median, the least time of all runs, and kolo's median over gRPC's of what moves the same bytes (an echo of so many,
 for small values). With --train: the steps of workers on parameter servers, beside `DistributedOptimizer` on as many ranks, and what such a
-step would take if it only computed and then moved its bytes by plain gRPC, as many pairs of processes doing so at once. With --exchange (needs --rate): two workers, each on a host of its own, pull all parameters and push as many bytes at once, from one parameter
-server and from two.
+step would take if it only computed and then moved its bytes by plain gRPC, as many pairs of processes doing so at once; with --rate, too, each task has a host of its own. With --exchange (needs --rate): two
+workers, each on a host of its own, pull all parameters and push as many bytes at once, from one parameter server and from two.
 """
 import argparse
 import json
@@ -145,20 +145,53 @@ def train(options):
               f"| {workers} | {servers} | {us[0]:.1f}, {min_us[0]:.1f} | {us[1]:.1f}, {min_us[1]:.1f} | {own:.1f} | {moved:.1f} | {beside[0]:.1f}, {beside[1]:.1f} | {mib:.0f}, {growth:+.1f} |")
 
 
-def exchanged(cluster, servers, options):
-    """Of each of two workers: its row. Hosts: the servers', then the workers'."""
+def on_hosts(cluster, servers, workers, words):
+    """Of each worker: its row. Hosts: two for servers, then the workers'."""
     address = [f"{cluster.address(name)}:{PORTS['kolo']}" for name in cluster.names]
-    spec = f"ps|{';'.join(address[:servers])},worker|{';'.join(address[2:])}"
+    spec = f"ps|{';'.join(address[:servers])},worker|{';'.join(address[2:2 + workers])}"
     tasks = [cluster.popen([hosts.BIN / "kolo-server", "--cluster", spec, "--job", "ps", "--task", i], host=cluster.names[i])
              for i in range(servers)]
     try:
-        workers = [cluster.popen([hosts.BIN / "kolo-bench", "cluster", "--json", "--cluster", spec, "--task", i, "--what", "exchange",
-                                  "--seconds", options.seconds], host=cluster.names[2 + i], stdout=subprocess.PIPE, text=True)
-                   for i in range(2)]
-        return [row for worker in workers for row in rows_of(worker.communicate(timeout=300)[0])]
+        running = [cluster.popen([hosts.BIN / "kolo-bench", "cluster", "--json", "--cluster", spec, "--task", i, *words],
+                                 host=cluster.names[2 + i], stdout=subprocess.PIPE, text=True)
+                   for i in range(workers)]
+        return [row for worker in running for row in rows_of(worker.communicate(timeout=300)[0])]
     finally:
         for task in tasks:
             task.terminate()
+        for task in tasks:
+            task.wait(timeout=60)  # the next one listens at the same port
+
+
+def train_on_hosts(options):
+    """The same over links, a host for each task, or rank."""
+    runs, ranks = {}, {}
+    with hosts.Hosts(6, 1, options.rate) as cluster:
+        for _ in range(options.rounds):
+            for workers in (1, 2, 4):
+                for servers in (1, 2):
+                    for what in ("async", "sync"):
+                        runs.setdefault((workers, servers, what), []).extend(
+                            on_hosts(cluster, servers, workers, ["--what", what, "--steps", options.steps]))
+                places = ",".join(f"{name}:1" for name in cluster.names[2:2 + workers])
+                words = ["mpirun", "--host", places, "--bind-to", "none", "-n", workers] if workers > 1 else []
+                done = cluster.run([*words, hosts.BIN / "kolo-bench", "train", "--json", "--models", "lenet", "--threads", 1,
+                                    "--optimizer", "sgd", "--seconds", options.seconds], host=cluster.names[2], deadline=300)
+                if done.code != 0:
+                    sys.exit(f"compare_cluster.py: kolo-bench train: {done}")
+                ranks.setdefault(workers, []).extend(rows_of(done.out))
+    if not options.json:
+        print("| workers | servers | async ms: median, min | sync ms | DistributedOptimizer ms |\n" + "|---" * 5 + "|")
+    for workers, servers in sorted({key[:2] for key in runs}):
+        row = {"workers": workers, "servers": servers}
+        for name, rows, median, least in (("async", runs[workers, servers, "async"], "us", "min_us"),
+                                          ("sync", runs[workers, servers, "sync"], "us", "min_us"),
+                                          ("distributed", ranks[workers], "ms", "min_ms")):
+            scale = 1e3 if median == "us" else 1
+            row[f"{name}_ms"] = statistics.median(r[median] for r in rows) / scale
+            row[f"{name}_min_ms"] = min(r[least] for r in rows) / scale
+        print(json.dumps(row) if options.json else f"| {workers} | {servers} | " + " | ".join(
+            f"{row[f'{name}_ms']:.1f}, {row[f'{name}_min_ms']:.1f}" for name in ("async", "sync", "distributed")) + " |")
 
 
 def exchange(options):
@@ -168,7 +201,7 @@ def exchange(options):
         for _ in range(options.rounds):
             tcp.append(compare_hosts.tcp_bytes_per_s(cluster))
             for servers in (1, 2):
-                runs.setdefault(servers, []).extend(exchanged(cluster, servers, options))
+                runs.setdefault(servers, []).extend(on_hosts(cluster, servers, 2, ["--what", "exchange", "--seconds", options.seconds]))
     link = statistics.median(tcp) / 1e6
     if not options.json:
         print(f"plain TCP, both directions busy: {link:.1f} MB/s each\n")
@@ -195,7 +228,7 @@ def main():
         parser.error("--exchange measures links; say how fast they are: --rate 1gbit")
     if options.rate:
         hosts.enter()
-    measure = train if options.train else exchange if options.exchange else compare
+    measure = train_on_hosts if options.train and options.rate else train if options.train else exchange if options.exchange else compare
     measure(options)
 
 

@@ -49,7 +49,7 @@ class OverlapHook : public SessionRunHook {
  public:
   SessionRunArgs before_run(RunContext&) override {
     SessionRunArgs args;
-    args.trace = watching;
+    if (watching) args.options.trace_level = TraceLevel::full_trace;
     return args;
   }
   void after_run(RunContext&, const RunValues& values) override {

@@ -15,6 +15,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/rank_state_internal.h>
+#include <kolo/core/training/string_tensors.h>
 
 namespace kolo {
 namespace {
@@ -124,7 +125,7 @@ void broadcast_in(Group& group, const std::vector<int>& ranks, Session& session,
     for (const Variable& variable : by_name)
       values.push_back(detail::read_variable(detail::storage_of(session, variable)));
   });
-  group.broadcast(values, root_in_group);
+  detail::broadcast_values(group, values, root_in_group);
   detail::share_failure(group, [&] {
     for (std::size_t i = 0; i < by_name.size(); ++i)
       detail::write_variable(detail::storage_of(session, by_name[i]), values[i]);

@@ -25,7 +25,7 @@ for option in "$@"; do
   case "$option" in
     --dev) packages+=(clang clang-format clang-tidy openssh-server patchelf) ;;
     --libtorch) packages+=(libtorch-dev) ;;
-    --python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-cloudpickle python3-pytest) ;;
+    --python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-cloudpickle python3-pytest python3-mpi4py) ;;
     --help | -h) sed -n '2,5s/^# //p' "$0"; exit 0 ;;
     *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev] [--libtorch] [--python]" 2 ;;
   esac

@@ -11,16 +11,10 @@
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/onnx/onnx_model.h>
 
-#include "onnx_graph_internal.h"
+#include "onnx_forms_internal.h"
 
 namespace kolo {
 namespace detail {
-namespace {
-
-using Numbers = std::vector<std::int64_t>;
-using Names = OnnxGraph::Names;
-/// Adds nodes; gives the name of each output that has one there.
-using Form = std::function<Names(OnnxGraph& g, const Node& node)>;
 
 Names inputs_of(const OnnxGraph& g, const Node& node) {
   Names names;
@@ -43,6 +37,11 @@ std::int64_t known_size(const Node& node, int input, int axis) {
                              node.input(input).name(), shape);
   return shape.dim(axis);
 }
+
+namespace {
+
+/// Adds nodes; gives the name of each output that has one there.
+using Form = std::function<Names(OnnxGraph& g, const Node& node)>;
 
 Form same_as(const char* op) {
   return [op](OnnxGraph& g, const Node& node) -> Names { return {g.add(op, inputs_of(g, node))}; };
@@ -119,25 +118,6 @@ Names bias_add(OnnxGraph& g, const Node& node) {
   return {g.add("Add", terms)};
 }
 
-// SAME has the odd zero at the image's end in both.
-AttrMap window(const Node& node) {
-  return {{"strides", node.attr("strides")},
-          {"auto_pad", node.attr<std::string>("padding") == "SAME" ? "SAME_UPPER" : "VALID"}};
-}
-
-Names conv2d(OnnxGraph& g, const Node& node) {
-  AttrMap attrs = window(node);
-  attrs.emplace("group", node.attr("groups"));
-  attrs.emplace("kernel_shape", Numbers{known_size(node, 1, 2), known_size(node, 1, 3)});
-  return {g.add("Conv", inputs_of(g, node), attrs)};
-}
-
-Names pool(OnnxGraph& g, const Node& node) {
-  AttrMap attrs = window(node);
-  attrs.emplace("kernel_shape", node.attr("window"));
-  return {g.add(node.op() == "MaxPool" ? "MaxPool" : "AveragePool", inputs_of(g, node), attrs)};
-}
-
 Names batch_norm(OnnxGraph& g, const Node& node) {
   return {g.add("BatchNormalization", inputs_of(g, node), {{"epsilon", node.attr("epsilon")}})};
 }
@@ -184,34 +164,6 @@ Names self_attention(OnnxGraph& g, const Node& node) {
   return {g.add("Reshape", {rows, g.numbers({0, 0, width})})};
 }
 
-Names reshape(OnnxGraph& g, const Node& node) {
-  const auto shape = node.attr<Shape>("shape");
-  return {g.add("Reshape", {g.name_of(node.input(0)), g.numbers(shape.dims())}, {{"allowzero", 1}})};
-}
-
-Names reshape_like(OnnxGraph& g, const Node& node) {
-  const Names in = inputs_of(g, node);
-  return {g.add("Reshape", {in[0], g.add("Shape", {in[1]})}, {{"allowzero", 1}})};
-}
-
-Names expand_dims(OnnxGraph& g, const Node& node) {
-  return {g.add("Unsqueeze", {g.name_of(node.input(0)), g.numbers({node.attr<std::int64_t>("axis")})})};
-}
-
-Names squeeze(OnnxGraph& g, const Node& node) {
-  Names in = inputs_of(g, node);
-  if (const auto axes = node.attr<Numbers>("axes"); !axes.empty()) in.push_back(g.numbers(axes));
-  return {g.add("Squeeze", in)};
-}
-
-Names pad(OnnxGraph& g, const Node& node) {
-  Numbers pads = node.attr<Numbers>("before");
-  const auto after = node.attr<Numbers>("after");
-  pads.insert(pads.end(), after.begin(), after.end());
-  const std::string value = g.scalar(node.output_dtype(0), node.attr<double>("value"));
-  return {g.add("Pad", {g.name_of(node.input(0)), g.numbers(pads), value})};
-}
-
 Names cast(OnnxGraph& g, const Node& node) {
   return {g.add("Cast", inputs_of(g, node), {{"to", node.output_dtype(0)}})};
 }
@@ -248,6 +200,7 @@ const std::map<std::string, Form>& forms() {
       {"Concat", same_with_attributes("Concat")},
       {"Const", constant},
       {"Conv2D", conv2d},
+      {"Conv2DTranspose", conv2d_transpose},
       {"Cos", same_as("Cos")},
       {"Div", same_as("Div")},
       {"Elu", same_with_attributes("Elu")},
@@ -282,6 +235,7 @@ const std::map<std::string, Form>& forms() {
       {"Relu6", relu6},
       {"Reshape", reshape},
       {"ReshapeLike", reshape_like},
+      {"Resize", resize},
       {"Round", same_as("Round")},
       {"Rsqrt", rsqrt},
       {"SelfAttention", self_attention},
@@ -289,12 +243,15 @@ const std::map<std::string, Form>& forms() {
       {"Sigmoid", same_as("Sigmoid")},
       {"Sign", same_as("Sign")},
       {"Sin", same_as("Sin")},
+      {"Slice", slice},
       {"Softmax", same_with_attributes("Softmax")},
       {"Softplus", same_as("Softplus")},
+      {"Split", split},
       {"Sqrt", same_as("Sqrt")},
       {"Square", square},
       {"Squeeze", squeeze},
       {"StopGradient", pass},
+      {"StridedSlice", strided_slice},
       {"Sub", same_as("Sub")},
       {"Swish", swish},
       {"Tanh", same_as("Tanh")},

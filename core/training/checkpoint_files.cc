@@ -20,6 +20,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/training/checkpoint_files_internal.h>
+#include <kolo/core/training/string_tensors.h>
 
 namespace kolo {
 namespace {
@@ -121,8 +122,11 @@ std::vector<std::string> checkpoint_tensor_files(const std::string& prefix) {
 
 void write_checkpoint(const std::string& prefix, const std::map<std::string, Tensor>& tensors,
                       const CheckpointExtra& extra) {
+  std::map<std::string, Tensor> stored = tensors;
+  for (auto& [name, tensor] : stored)
+    if (tensor.dtype() == DType::string) tensor = detail::encode_strings(tensor);
   DurableFile tensors_file(checkpoint_tensors_path(prefix));
-  const SafetensorsSums sums = write_safetensors(tensors_file, tensors);
+  const SafetensorsSums sums = write_safetensors(tensors_file, stored);
   CheckpointIndex index{.global_step = extra.global_step,
                         .file_bytes = sums.file_bytes,
                         .header_crc32c = sums.header,

@@ -37,7 +37,8 @@ void make_checkpoint_folder(const std::string& directory);
 /// Both files of checkpoint `prefix`, on the disk when it returns; they replace older ones of that name, one
 /// after the other: whoever wants the old one whatever happens gives the new one another name. Throws what
 /// DurableFile and write_safetensors throw; no temporary file is left then, and what was there before is
-/// intact.
+/// intact. Strings, which that format lacks, stand in its file as bytes: u8 [bytes], the length of each (8
+/// bytes, the lowest first), then all of them; the index tells them from numbers.
 void write_checkpoint(const std::string& prefix, const std::map<std::string, Tensor>& tensors,
                       const CheckpointExtra& extra);
 /// All files, where they exist. Throws as DurableFile does.
@@ -67,6 +68,7 @@ class CheckpointReader {
   // What a file must hold: of a tensor, or of a slice of one.
   void check_entry(std::size_t file, const std::string& name, DType dtype, const Shape& shape) const;
   void check_entries() const;
+  void read_strings(const std::string& name, const Tensor& destination);
   static void check_sum(const File& file, const std::string& name, std::uint32_t expected,
                         std::uint32_t found);
 

@@ -6,6 +6,7 @@
 #include <kolo/core/base/input_file.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/checkpoint_files_internal.h>
+#include <kolo/core/training/string_tensors.h>
 #include <kolo/core/training/variable_slices.h>
 
 namespace kolo {
@@ -66,7 +67,11 @@ void CheckpointReader::check_entry(std::size_t file, const std::string& name, DT
                                    const Shape& shape) const {
   const File& in = files_[file];
   const auto found = in.tensors.entries().find(name);
-  if (found == in.tensors.entries().end() || found->second.dtype != dtype || found->second.shape != shape)
+  const auto fits = [&](const SafetensorsEntry& entry) {
+    if (dtype == DType::string) return entry.dtype == DType::u8 && entry.shape.rank() == 1;
+    return entry.dtype == dtype && entry.shape == shape;
+  };
+  if (found == in.tensors.entries().end() || !fits(found->second))
     throw DataLossError("{}: tensor \"{}\" is not as the index lists it", in.name, name);
 }
 
@@ -74,6 +79,8 @@ void CheckpointReader::check_entries() const {
   std::vector<std::size_t> listed(files_.size());
   for (const auto& [name, entry] : index_.tensors) {
     if (index_.shards.empty()) ++listed[0], check_entry(0, name, entry.dtype, entry.shape);
+    if (!entry.slices.empty() && entry.dtype == DType::string)
+      throw DataLossError("the index says that the strings \"{}\" are in slices", name);
     for (const auto& slice : entry.slices) {
       const auto file = static_cast<std::size_t>(slice.shard);
       ++listed[file], check_entry(file, slice.name, entry.dtype, slice.shape);
@@ -102,8 +109,20 @@ void CheckpointReader::verify() {
   }
 }
 
+void CheckpointReader::read_strings(const std::string& name, const Tensor& destination) {
+  File& file = files_[0];
+  const Tensor encoded(DType::u8, file.tensors.entries().at(name).shape);
+  check_sum(file, name, index_.tensors.at(name).crc32c, file.tensors.read(name, encoded));
+  try {
+    detail::decode_strings(encoded, destination);
+  } catch (const DataLossError& wrong) {
+    throw DataLossError("{}: the strings of tensor \"{}\": {}", file.name, name, wrong.what());
+  }
+}
+
 void CheckpointReader::read(const std::string& name, const Tensor& destination) {
   const CheckpointIndex::TensorEntry& entry = index_.tensors.at(name);
+  if (entry.dtype == DType::string) return read_strings(name, destination);
   if (index_.shards.empty())
     return check_sum(files_[0], name, entry.crc32c, files_[0].tensors.read(name, destination));
   const Tensor whole = destination.reshaped(entry.shape);

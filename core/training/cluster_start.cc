@@ -9,25 +9,12 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
-#include <kolo/core/runtime/session_variables.h>
-#include <kolo/core/training/global_step.h>
+#include <kolo/core/training/common_start.h>
 
 namespace kolo::detail {
 
 bool has_values(Session& session) {
   return report_uninitialized_variables(session, global_variables(session.graph())).empty();
-}
-
-void warn_of_values(Session& session) {
-  const std::vector<Variable> variables = global_variables(session.graph());
-  const std::vector<bool> initialized = are_initialized(session, variables);
-  const auto there = std::count(initialized.begin(), initialized.end(), true);
-  if (there == 0) return;
-  const Variable step = find_global_step(session.graph());
-  log_warning("initialising {} variables that have values on the parameter servers{}", there,
-              step && is_initialized(session, step)
-                  ? fmt::format(" (global_step {})", read_global_step(session, step))
-                  : "");
 }
 
 void pause(std::chrono::duration<double> time, const char* what) {
@@ -39,19 +26,33 @@ void pause(std::chrono::duration<double> time, const char* what) {
   }
 }
 
-void wait_until_ready(Session& session, const ReadyWait& wait) {
-  const std::vector<Variable> variables = global_variables(session.graph());
+namespace {
+
+std::string told(const std::vector<std::string>& missing) {
+  return missing.empty() ? "None" : fmt::format("Variables not initialized: {}", fmt::join(missing, ", "));
+}
+
+std::vector<std::string> not_ready_for_local_init(Session& session, const Scaffold& scaffold) {
+  if (scaffold.ready_for_local_init) return scaffold.ready_for_local_init(session);
+  return report_uninitialized_variables(session, global_variables(session.graph()));
+}
+
+}  // namespace
+
+void wait_until_ready(Session& session, const Scaffold& scaffold, const ReadyWait& wait) {
   while (true) {
-    const std::vector<std::string> missing = report_uninitialized_variables(session, variables);
-    if (missing.empty()) return;
-    log_info(
-        "Waiting for model to be ready.  Ready_for_local_init_op:  None, ready: Variables not initialized: "
-        "{}",
-        fmt::join(missing, ", "));
+    const std::vector<std::string> before = not_ready_for_local_init(session, scaffold);
+    std::vector<std::string> missing;
+    if (before.empty()) {
+      initialize_local_variables(session, scaffold);
+      missing = not_ready(session, scaffold);
+      if (missing.empty()) return;
+    }
+    log_info("Waiting for model to be ready.  Ready_for_local_init_op:  {}, ready: {}", told(before),
+             told(missing));
     if (std::chrono::steady_clock::now() + wait.poll > wait.until)
-      throw DeadlineExceededError(
-          "Session was not ready after waiting {} secs. Variables not initialized: {}; is the chief there?",
-          wait.most.count(), fmt::join(missing, ", "));
+      throw DeadlineExceededError("Session was not ready after waiting {} secs. {}; is the chief there?",
+                                  wait.most.count(), told(before.empty() ? missing : before));
     pause(wait.poll, "waiting for the chief to initialise the variables");
   }
 }

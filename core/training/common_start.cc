@@ -12,10 +12,11 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
+#include <kolo/core/runtime/session_variables.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/core/training/cluster_start.h>
+#include <kolo/core/training/global_step.h>
 #include <kolo/core/training/rank_state_internal.h>
-#include <kolo/core/training/variable_slices.h>
+#include <kolo/core/training/string_tensors.h>
 
 namespace kolo::detail {
 namespace {
@@ -80,14 +81,15 @@ std::string counted(const char* what, const std::vector<std::string>& names) {
 
 // Where the training was changed since the checkpoint, as by another optimizer: what of the old one goes and
 // what of the new one begins anew. What each rank has for itself, Saver::restore tells of.
-void tell_of_changes(const CheckpointIndex& index, const Graph& graph, const std::string& path) {
+void tell_of_changes(const CheckpointIndex& index, const Graph& graph, const SavedNames& names,
+                     const std::string& path) {
   using Kind = RankState::Kind;
   const RankStates states(graph);
   std::set<std::string> used;
   std::vector<std::string> anew, dropped;
   for (const Variable& variable : global_variables(graph)) {
     const RankState& state = states.of(variable);
-    const std::string name = state.kind == Kind::part ? state.whole.name : in_file(variable).whole;
+    const std::string name = names.of(variable, state);
     const bool is_first = used.insert(name).second;  // of the parts of one whole
     for (int rank = 0; state.kind == Kind::own && rank < ranks_in_checkpoint(index, name); ++rank)
       used.insert(name_of_rank(name, rank));
@@ -113,6 +115,20 @@ std::optional<std::string> checkpoint_to_restore(const MonitoredTrainingSessionO
   auto newest = newest_intact_checkpoint(options.checkpoint_dir, names);
   saver->recover_last_checkpoints(paths_oldest_first(options.checkpoint_dir, names));
   return newest;
+}
+
+// One warning where initialising the graph's variables makes those of a training that others go on with begin
+// anew.
+void warn_of_values(Session& session) {
+  const std::vector<Variable> variables = global_variables(session.graph());
+  const std::vector<bool> initialized = are_initialized(session, variables);
+  const auto there = std::count(initialized.begin(), initialized.end(), true);
+  if (there == 0) return;
+  const Variable step = find_global_step(session.graph());
+  log_warning("initialising {} variables that have values on the parameter servers{}", there,
+              step && is_initialized(session, step)
+                  ? fmt::format(" (global_step {})", read_global_step(session, step))
+                  : "");
 }
 
 void initialize(Session& session, const MonitoredTrainingSessionOptions& options) {
@@ -170,9 +186,9 @@ std::optional<std::string> restore_or_initialize(Session& session,
   if (!options.initial_weights.path.empty())
     log_info("{} is not read: the training goes on from {}", options.initial_weights.path, *newest);
 
-  const CheckpointIndex index =
-      (saver ? saver : std::make_shared<Saver>(session.graph()))->restore(session, *newest);
-  tell_of_changes(index, session.graph(), *newest);
+  const auto restoring = saver ? saver : std::make_shared<Saver>(session.graph());
+  const CheckpointIndex index = restoring->restore(session, *newest);
+  tell_of_changes(index, session.graph(), restoring->names(), *newest);
   for (const SavedState& state : options.saved_state) {
     const auto saved = index.state.find(state.name);
     if (saved != index.state.end()) state.restore(saved->second);
@@ -213,7 +229,7 @@ void broadcast_state(Group& group, Session& session, const std::vector<SavedStat
     for (const Variable& variable : variables)
       values.push_back(detail::read_variable(detail::storage_of(session, variable)));
   });
-  if (!values.empty()) group.broadcast(values, kChief);
+  broadcast_values(group, values, kChief);
   share_failure(group, [&] {
     if (is_chief) return;
     for (std::size_t i = 0; i < variables.size(); ++i)

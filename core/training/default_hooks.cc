@@ -66,7 +66,8 @@ std::vector<std::shared_ptr<SessionRunHook>> make_summary_hooks(
         StepCounterOptions{.every_n_steps = options.log_step_count_steps, .summary_writer = writer}));
   SummarySaverOptions saving{.summary_writer = writer,
                              .save_steps = options.save_summaries_steps,
-                             .save_secs = options.save_summaries_secs};
+                             .save_secs = options.save_summaries_secs,
+                             .summary_op = options.scaffold.summary_op};
   if (!saving.save_steps && !saving.save_secs) saving.save_steps = kDefaultSummarySteps;
   if (saving.save_steps != 0 && saving.save_secs != 0.0)
     hooks.push_back(std::make_shared<SummarySaverHook>(std::move(saving)));

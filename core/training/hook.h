@@ -19,13 +19,13 @@ class GatheredState;
 struct SessionRunArgs {
   std::vector<Fetch> fetches;
   Feeds feeds;
-  bool trace = false;  // record the times of this run's nodes: RunValues::trace
+  RunOptions options = {};  // merged by the maximum of each number; any of the stop tokens stops the run
 };
 
 /// What a hook gets back: the results of its own fetches, in their order.
 struct RunValues {
   std::vector<Tensor> results;
-  const StepTrace* trace = nullptr;  // set if any hook asked for it; valid during after_run
+  const StepTrace* trace = nullptr;  // set if anybody asked for a trace level; valid during after_run
   /// What all ranks have put together (rank_state.h): set after a step for which a save was announced.
   const GatheredState* gathered = nullptr;
 };

@@ -50,7 +50,11 @@ void StepTimer::fired(std::int64_t step, Clock::time_point now) {
 }
 
 CheckpointSaverHook::CheckpointSaverHook(CheckpointSaverOptions options)
-    : options_(std::move(options)), timer_(options_.save_secs, options_.save_steps) {}
+    : options_(std::move(options)), timer_(options_.save_secs, options_.save_steps) {
+  if (options_.saver && options_.scaffold)
+    throw InvalidArgumentError("You cannot provide both saver and scaffold.");
+  if (options_.scaffold) options_.saver = options_.scaffold->saver;
+}
 
 CheckpointSaverHook::~CheckpointSaverHook() = default;
 

@@ -13,6 +13,7 @@
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/core/training/saver.h>
+#include <kolo/core/training/scaffold.h>
 
 namespace kolo {
 
@@ -60,7 +61,9 @@ struct CheckpointSaverOptions {
   std::optional<double> save_secs = {};         // seconds between checkpoints, or
   std::optional<std::int64_t> save_steps = {};  // steps between them
   std::string checkpoint_basename = kCheckpointBasename;
-  std::shared_ptr<Saver> saver = nullptr;  // default: over all global variables, keeping 5
+  std::shared_ptr<Saver> saver =
+      nullptr;  // default: the scaffold's, else over all global variables, keeping 5
+  std::optional<Scaffold> scaffold = {};  // instead of a saver
   std::vector<SavedState> saved_state = {};
   std::vector<std::shared_ptr<CheckpointSaverListener>> listeners = {};
 };
@@ -78,7 +81,8 @@ class FolderLock;
 /// are counted the same ones as ever as long as each run makes one.
 class CheckpointSaverHook : public SessionRunHook {
  public:
-  /// Throws InvalidArgumentError unless exactly one of save_secs and save_steps is given.
+  /// Throws InvalidArgumentError unless exactly one of save_secs and save_steps is given, and `You cannot
+  /// provide both saver and scaffold.`
   explicit CheckpointSaverHook(CheckpointSaverOptions options);
   ~CheckpointSaverHook() override;
 

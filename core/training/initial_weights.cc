@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -86,16 +85,9 @@ Pairs pairs_of(const std::vector<Variable>& weights, const InitialWeights& from)
   return pairs;
 }
 
-// A tensor of the file, or the transpose of one, whose name ends in ".T" then.
-struct Source {
-  std::string tensor;
-  bool transposed = false;
-};
-
-Source source_of(const SafetensorsReader& reader, const std::string& name) {
-  const bool is_held = reader.entries().count(name) > 0;
-  if (is_held || !name.ends_with(".T")) return {name};
-  return {name.substr(0, name.size() - 2), true};
+// What `name` means in the file.
+detail::WeightSource source_of(const SafetensorsReader& reader, const std::string& name) {
+  return detail::weight_source(name, reader.entries().count(name) > 0);
 }
 
 void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::string& file) {
@@ -111,7 +103,7 @@ void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::
         "called otherwise",
         file, listed(missing), held.empty() ? "nothing" : listed(held));
   for (const auto& [weight, name] : pairs) {
-    const Source source = source_of(reader, name);
+    const detail::WeightSource source = source_of(reader, name);
     const SafetensorsEntry& entry = reader.entries().at(source.tensor);
     const VariableSlice held = detail::in_file(weight);
     if (source.transposed && entry.shape.rank() != 2)
@@ -126,18 +118,6 @@ void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::
   }
 }
 
-// `into` is the transpose of the matrix `from`.
-void transpose(const Tensor& from, const Tensor& into) {
-  const std::int64_t rows = from.shape().dim(0), cols = from.shape().dim(1);
-  const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
-  const std::byte* const source = from.raw();
-  std::byte* const target = into.raw();
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < cols; ++c)
-      std::memcpy(target + (c * rows + r) * size, source + (r * cols + c) * size,
-                  static_cast<std::size_t>(size));
-}
-
 }  // namespace
 
 void load_initial_weights(Session& session, const InitialWeights& from) {
@@ -148,8 +128,8 @@ void load_initial_weights(Session& session, const InitialWeights& from) {
   const Pairs pairs = pairs_of(weights, from);
   check_fits(reader, pairs, file);
   const auto read = [&](const std::string& name, const Tensor& into) {
-    const Source source = source_of(reader, name);
-    if (source.transposed) transpose(reader.read(source.tensor), into);
+    const detail::WeightSource source = source_of(reader, name);
+    if (source.transposed) detail::transpose_matrix(reader.read(source.tensor), into);
     else reader.read(source.tensor, into);
   };
   detail::WholeReader wholes(read);

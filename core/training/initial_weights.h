@@ -1,10 +1,10 @@
 // A training that begins with the weights of another one, or of another program.
 #pragma once
 
-#include <map>
 #include <string>
 
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/training/weight_names.h>
 
 namespace kolo {
 
@@ -14,9 +14,8 @@ struct InitialWeights {
   /// A folder of checkpoints (the newest intact one is taken), a checkpoint `…/model.ckpt-200`, or any
   /// safetensors file; "": the variables' own initialisers.
   std::string path = {};
-  /// By variable, its tensor's name in the file where that is another one: "fc.weight", "fc.weight.T" for the
-  /// transpose of that matrix; "": none, the variable keeps what its initialiser gave it.
-  std::map<std::string, std::string> names = {};
+  /// What the file calls them; a variable without a tensor keeps what its initialiser gave it.
+  WeightNames names = {};
 };
 
 /// Gives the weights their values; all must be in the file, with type and shape of the variable. Checks all

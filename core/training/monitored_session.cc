@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <list>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -60,13 +61,13 @@ class MonitoredTrainingSession::Impl {
     }
   }
 
-  std::vector<Tensor> run(const SessionRunArgs& args, const RunOptions& options, RunMetadata* metadata) {
+  std::vector<Tensor> run(const SessionRunArgs& args, RunMetadata* metadata) {
     if (closed_ || rendezvous_->is_over())
       throw FailedPreconditionError("Run called even after should_stop requested.");
     for (;;) {
       try {
         throw_error_of_thread();
-        return run_once(args, options, metadata);
+        return run_once(args, metadata);
       } catch (const OutOfRangeError&) {
         if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
         return std::vector<Tensor>(args.fetches.size());
@@ -234,6 +235,8 @@ class MonitoredTrainingSession::Impl {
     std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
       restored = give_values();
+      if (waits_for_chief()) return;
+      if (is_chief_) detail::require_ready_for_local_init(*session_, options_.scaffold);
       detail::initialize_local_variables(*session_, options_.scaffold);
       if (is_chief_) detail::require_ready(*session_, options_.scaffold);
     });
@@ -251,10 +254,8 @@ class MonitoredTrainingSession::Impl {
 
   // Returns the checkpoint that they come from.
   std::optional<std::string> give_values() {
-    if (!is_chief_) {
-      if (on_cluster()) detail::wait_until_ready(*session_, wait_);
-      return {};
-    }
+    if (waits_for_chief()) detail::wait_until_ready(*session_, options_.scaffold, wait_);
+    if (!is_chief_) return {};
     if (options_.adopt && detail::has_values(*session_)) return {};
     return detail::restore_or_initialize(*session_, options_, saver_);
   }
@@ -284,19 +285,20 @@ class MonitoredTrainingSession::Impl {
     }
   }
 
-  std::vector<Tensor> run_once(const SessionRunArgs& args, RunOptions options, RunMetadata* callers) {
+  std::vector<Tensor> run_once(const SessionRunArgs& args, RunMetadata* callers) {
     RunContext context(*session_, args, global_step_ ? std::optional(last_step_) : std::nullopt);
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
     if (coordinator_->should_stop()) context.request_stop();
     rendezvous_->send_wishes(context);
 
-    const bool traced = merged.args().trace;
-    if (traced) options.trace_level = TraceLevel::full_trace;
-    std::stop_source stop;  // by the caller, or a thread's error
+    RunOptions options = merged.args().options;
+    const bool traced = options.trace_level != TraceLevel::no_trace;
+    std::stop_source stop;  // by the caller, a hook, or a thread's error
     const auto stop_run = [&stop] { stop.request_stop(); };
-    const std::stop_callback by_caller(options.stop_token, stop_run);
-    const std::stop_callback by_thread(coordinator_->error_token(), stop_run);
+    std::list<std::stop_callback<decltype(stop_run)>> by_others;
+    for (const std::stop_token& token : merged.stop_tokens()) by_others.emplace_back(token, stop_run);
+    by_others.emplace_back(coordinator_->error_token(), stop_run);
     options.stop_token = stop.get_token();
     RunMetadata own;
     RunMetadata& metadata = callers == nullptr ? own : *callers;
@@ -328,6 +330,7 @@ class MonitoredTrainingSession::Impl {
   }
 
   bool on_cluster() const { return !options_.master.empty(); }
+  bool waits_for_chief() const { return on_cluster() && !is_chief_; }
 
   void recover(const Error& first_error) {
     log_warning("{} {}", on_cluster() ? kPreempted : kMadeAgain, first_error.what());
@@ -379,7 +382,7 @@ MonitoredTrainingSession::~MonitoredTrainingSession() { impl_->close_from_destru
 
 std::vector<Tensor> MonitoredTrainingSession::run(const std::vector<Fetch>& fetches, const Feeds& feeds,
                                                   const RunOptions& options, RunMetadata* metadata) {
-  return impl_->run({.fetches = fetches, .feeds = feeds}, options, metadata);
+  return impl_->run({.fetches = fetches, .feeds = feeds, .options = options}, metadata);
 }
 
 bool MonitoredTrainingSession::should_stop() { return impl_->should_stop(); }

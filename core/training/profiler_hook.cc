@@ -22,7 +22,8 @@ void ProfilerHook::begin(Graph& graph) {
 
 SessionRunArgs ProfilerHook::before_run(RunContext& context) {
   SessionRunArgs args;
-  args.trace = is_due_ = timer_.last_step() && timer_.is_due(*context.global_step() + 1);
+  is_due_ = timer_.last_step() && timer_.is_due(*context.global_step() + 1);
+  if (is_due_) args.options.trace_level = TraceLevel::full_trace;
   return args;
 }
 

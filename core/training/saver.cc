@@ -24,27 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = RankState::Kind;
 
-constexpr char kMissing[] =
-    "Restoring from checkpoint failed. This is most likely due to a Variable name or other graph key that is "
-    "missing "
-    "from the checkpoint.";
-constexpr char kMismatch[] =
-    "Restoring from checkpoint failed. This is most likely due to a mismatch between the current graph and "
-    "the graph from "
-    "the checkpoint.";
-
 bool has_a_file(const std::string& prefix) {
   std::error_code ignored;
   return fs::exists(checkpoint_index_path(prefix), ignored) || !checkpoint_tensor_files(prefix).empty();
-}
-
-// Under which a checkpoint of one rank holds the variable.
-std::string saved_name(const Variable& variable, const RankState& state) {
-  return state.kind == Kind::part ? state.whole.name : detail::in_file(variable).whole;
-}
-
-Shape saved_shape(const Variable& variable, const RankState& state) {
-  return state.kind == Kind::part ? state.whole.shape : detail::in_file(variable).shape;
 }
 
 // A part as the whole that it is.
@@ -89,55 +71,6 @@ std::map<std::string, Tensor> gathered_value(const Variable& variable, const Ran
   return values;
 }
 
-std::optional<std::string> name_of(const CheckpointIndex& index, const Variable& variable,
-                                   const RankState& state) {
-  if (const auto slice = variable_slice(variable); slice && state.kind == Kind::shared)
-    return index.tensors.count(slice->whole) > 0 ? std::optional(slice->whole) : std::nullopt;
-  return detail::name_in_checkpoint(index, variable, state, world_group().rank(), world_group().size());
-}
-
-void tell_of_other_ranks(const CheckpointIndex& index, const std::vector<Variable>& variables,
-                         const detail::RankStates& states, const std::string& path) {
-  const int ranks = world_group().size();
-  for (const Variable& variable : variables) {
-    if (states.of(variable).kind != Kind::own) continue;
-    const int saved = detail::ranks_in_checkpoint(index, variable.name());
-    if (saved == 0 || saved == ranks) continue;
-    return log_info(
-        "{} was written by {} ranks: what each of them has for itself (\"{}\" …) starts afresh on {}", path,
-        saved, variable.name(), ranks);
-  }
-}
-
-// What is said of one part of a variable is said of the others, too.
-void add_once(std::vector<std::string>& complaints, std::string complaint) {
-  if (complaints.empty() || complaints.back() != complaint) complaints.push_back(std::move(complaint));
-}
-
-// Another model has all of its variables to complain of.
-std::string first_of(const std::vector<std::string>& complaints) {
-  constexpr std::size_t kMost = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(complaints.size(), kMost); ++i) text += " " + complaints[i];
-  if (complaints.size() > kMost) text += fmt::format(" And {} more.", complaints.size() - kMost);
-  return text;
-}
-
-// Parts of one variable follow each other.
-std::multimap<std::string, Variable> by_saved_name(const std::vector<Variable>& variables,
-                                                   const detail::RankStates& states) {
-  std::multimap<std::string, Variable> sorted;
-  for (const Variable& variable : variables)
-    sorted.emplace(saved_name(variable, states.of(variable)), variable);
-  return sorted;
-}
-
-void read_part(CheckpointReader& reader, const RankState& state, const Tensor& destination) {
-  const Tensor all(destination.dtype(), state.whole.shape);
-  reader.read(state.whole.name, all);
-  destination.copy_from(detail::part_of(all, state.range));
-}
-
 Tensor scalar_like(const Tensor& step, std::int64_t value) {
   if (step.dtype() == DType::i32) return Tensor::scalar(static_cast<std::int32_t>(value));
   return Tensor::scalar(value);
@@ -145,6 +78,7 @@ Tensor scalar_like(const Tensor& step, std::int64_t value) {
 
 // Variables as files hold them; parts of one whole are numbered along it.
 std::vector<detail::ShardedVariable> sharded(const std::vector<Variable>& variables,
+                                             const detail::SavedNames& names,
                                              const detail::RankStates& states) {
   std::map<std::string, std::vector<std::int64_t>> firsts;  // of the slices of each whole
   for (const Variable& variable : variables)
@@ -155,9 +89,14 @@ std::vector<detail::ShardedVariable> sharded(const std::vector<Variable>& variab
   for (const Variable& variable : variables) {
     const RankState& state = states.of(variable);
     const auto slice = variable_slice(variable);
-    const std::string name = saved_name(variable, state);
+    const std::string name = names.of(variable, state);
+    if (variable.dtype() == DType::string)
+      throw UnimplementedError(
+          "variable \"{}\" is of strings, which the tasks of a cluster do not write themselves: save without "
+          "`sharded`",
+          variable.name());
     if (!slice || state.kind != Kind::shared) {
-      const Shape shape = saved_shape(variable, state);
+      const Shape shape = detail::saved_shape(variable, state);
       saved.push_back({.variable = {.name = variable.name(), .saved_as = name, .shape = shape},
                        .dtype = variable.dtype(),
                        .in_whole = {.whole = name, .shape = shape}});
@@ -175,30 +114,16 @@ std::vector<detail::ShardedVariable> sharded(const std::vector<Variable>& variab
   return saved;
 }
 
-// What the tasks of the session have read themselves is no longer in the lists.
-void read_by_tasks(Session& session, const CheckpointIndex& index, const std::string& path,
-                   std::vector<Variable>& held, std::vector<std::string>& names,
-                   const detail::RankStates& states) {
-  detail::RemoteSession* const remote = detail::remote_of(session);
-  if (remote == nullptr || index.shards.empty()) return;
-  std::vector<detail::ShardedVariable> variables;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    if (states.of(held[i]).kind != Kind::shared) continue;
-    detail::ShardedVariable variable{
-        .variable = {.name = held[i].name(), .saved_as = names[i], .shape = held[i].shape()},
-        .dtype = held[i].dtype(),
-        .in_whole = detail::in_file(held[i])};
-    variable.in_whole.whole = names[i];
-    variables.push_back(std::move(variable));
-    places.push_back(i);
-  }
-  const std::vector<bool> read = detail::read_sharded_checkpoint(*remote, index, path, variables);
-  for (std::size_t k = places.size(); k-- > 0;) {
-    if (!read[k]) continue;
-    held.erase(held.begin() + static_cast<std::ptrdiff_t>(places[k]));
-    names.erase(names.begin() + static_cast<std::ptrdiff_t>(places[k]));
-  }
+std::vector<Variable> variables_of(const NamedVariables& named) {
+  std::vector<Variable> variables;
+  for (const auto& [name, variable] : named) variables.push_back(variable);
+  return variables;
+}
+
+detail::SavedNames names_of(const NamedVariables& named) {
+  detail::SavedNames names;
+  for (const auto& [name, variable] : named) names.set(variable, name);
+  return names;
 }
 
 }  // namespace
@@ -206,7 +131,14 @@ void read_by_tasks(Session& session, const CheckpointIndex& index, const std::st
 Saver::Saver(const Graph& graph, SaverOptions options) : Saver(global_variables(graph), options) {}
 
 Saver::Saver(std::vector<Variable> variables, SaverOptions options)
+    : Saver(std::move(variables), detail::SavedNames(), options) {}
+
+Saver::Saver(const NamedVariables& variables, SaverOptions options)
+    : Saver(variables_of(variables), names_of(variables), options) {}
+
+Saver::Saver(std::vector<Variable> variables, detail::SavedNames names, SaverOptions options)
     : variables_(std::move(variables)),
+      names_(std::move(names)),
       options_(options),
       checkpoints_(
           {.max_to_keep = options.max_to_keep, .keep_every_n_hours = options.keep_checkpoint_every_n_hours}) {
@@ -217,17 +149,19 @@ Saver::Saver(std::vector<Variable> variables, SaverOptions options)
   if (options_.max_to_keep < 0)
     throw InvalidArgumentError("max_to_keep is {}; it must be at least 0", options_.max_to_keep);
   const detail::RankStates states(variables_.front().ref().node->graph());
-  std::set<std::string> names, wholes;
+  std::set<std::string> used, wholes;
   for (const Variable& variable : variables_) {
     const RankState& state = states.of(variable);
-    const std::string name = saved_name(variable, state);
+    const std::string name = names_.of(variable, state);
     const bool is_known = variable_slice(variable) && wholes.count(name) > 0;
     if (variable_slice(variable)) wholes.insert(name);
-    if (state.kind != Kind::scratch && !is_known && !names.insert(name).second)
+    if (state.kind != Kind::scratch && !is_known && !used.insert(name).second)
       throw InvalidArgumentError("At least two variables have the same name: {}", name);
-    if (variable.dtype() == DType::string)
-      throw InvalidArgumentError("variable \"{}\" has type string, which a checkpoint cannot hold",
-                                 variable.name());
+    if (variable.dtype() == DType::string && (state.kind != Kind::shared || variable_slice(variable)))
+      throw InvalidArgumentError(
+          "variable \"{}\" is of strings; it can be saved as a whole alone, not in parts "
+          "or by rank",
+          variable.name());
   }
   detail::check_wholes(variables_);
 }
@@ -256,8 +190,9 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
     return path;
   }
   std::map<std::string, Tensor> tensors = tensors_of(session, gathered);
-  if (const Variable step = find_global_step(session.graph()); step && tensors.count(step.name()) > 0) {
-    Tensor& saved = tensors.at(step.name());
+  if (const Variable step = find_global_step(session.graph());
+      step && std::find(variables_.begin(), variables_.end(), step) != variables_.end()) {
+    Tensor& saved = tensors.at(names_.of(step, rank_state(step)));
     if (!global_step) extra.global_step = step_of(saved);
     // Others train on a server meanwhile: what the checkpoint is called is what it holds.
     else if (!session.target().empty()) saved = scalar_like(saved, *global_step);
@@ -271,7 +206,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
 void Saver::save_sharded(detail::RemoteSession& remote, Session& session, const std::string& path,
                          CheckpointExtra extra) const {
   const detail::RankStates states(session.graph());
-  std::vector<detail::ShardedVariable> variables = sharded(saved_variables(states), states);
+  std::vector<detail::ShardedVariable> variables = sharded(saved_variables(states), names_, states);
   if (const Variable step = find_global_step(session.graph())) {
     for (detail::ShardedVariable& saved : variables) {
       if (saved.variable.name != step.name()) continue;
@@ -326,75 +261,12 @@ std::map<std::string, Tensor> Saver::tensors_of(Session& session, const Gathered
     }
     std::map<std::string, Tensor> values;
     if (is_spread && state.kind != Kind::shared) values = gathered_value(variable, state, value, gathered);
-    else values[saved_name(variable, state)] = whole_value(variable, state, value);
+    else values[names_.of(variable, state)] = whole_value(variable, state, value);
     tensors.merge(values);
     if (!values.empty())  // what could not be merged
       throw InvalidArgumentError("At least two variables have the same name: {}", values.begin()->first);
   });
   return tensors;
-}
-
-void Saver::check_fits(const CheckpointIndex& index, const detail::RankStates& states,
-                       const std::string& path) const {
-  std::vector<std::string> missing, mismatched;
-  for (const Variable& variable : variables_) {
-    const RankState& state = states.of(variable);
-    const auto name = name_of(index, variable, state);
-    if (!name && (state.optional || state.kind == Kind::scratch)) continue;
-    if (!name) {
-      add_once(missing, fmt::format("Key {} not found in checkpoint.", saved_name(variable, state)));
-      continue;
-    }
-    const CheckpointIndex::TensorEntry& found = index.tensors.at(*name);
-    const Shape shape = saved_shape(variable, state);
-    if (found.shape != shape && !(options_.reshape && found.shape.elements() == shape.elements()))
-      add_once(
-          mismatched,
-          fmt::format("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {} (\"{}\")",
-                      shape, found.shape, *name));
-    else if (found.dtype != variable.dtype())
-      add_once(mismatched, fmt::format("\"{}\" is {} in the graph but {} in the checkpoint.", *name,
-                                       variable.dtype(), found.dtype));
-  }
-  const std::string place = fmt::format(" (checkpoint {})", path);
-  if (!missing.empty())
-    throw NotFoundError("{}{}{}{}", kMissing, first_of(missing), first_of(mismatched), place);
-  if (!mismatched.empty()) throw InvalidArgumentError("{}{}{}", kMismatch, first_of(mismatched), place);
-}
-
-CheckpointIndex Saver::restore(Session& session, const std::string& path) {
-  if (variables_.empty()) return {};
-  if (path.empty()) throw InvalidArgumentError("Can't load save_path when it is None.");
-  std::error_code error;
-  if (!fs::exists(checkpoint_index_path(path), error) && !error)
-    throw InvalidArgumentError("The passed save_path is not a valid checkpoint: {}", path);
-  log_info("Restoring parameters from {}", path);
-  CheckpointReader reader(path);
-  const detail::RankStates states(session.graph());
-  check_fits(reader.index(), states, path);
-  reader.verify();
-  tell_of_other_ranks(reader.index(), variables_, states, path);
-  detail::WholeReader wholes([&](const auto& name, const Tensor& into) { reader.read(name, into); });
-  std::vector<Variable> held;
-  std::vector<std::string> names;  // in the checkpoint
-  for (const auto& [saved, variable] : by_saved_name(variables_, states)) {
-    const auto name = name_of(reader.index(), variable, states.of(variable));
-    if (!name) {
-      session.run(variable.initializer());
-      continue;
-    }
-    held.push_back(variable);
-    names.push_back(*name);
-  }
-  read_by_tasks(session, reader.index(), path, held, names, states);
-  detail::write_values(session, held, [&](std::size_t i, const Tensor& into) {
-    const RankState& state = states.of(held[i]);
-    if (state.kind == Kind::part) read_part(reader, state, into);
-    else if (const auto slice = variable_slice(held[i])) wholes.read(names[i], *slice, into);
-    else reader.read(names[i], into);
-  });
-  session.set_random_positions(reader.index().random_positions);
-  return reader.index();
 }
 
 void Saver::recover_last_checkpoints(const std::vector<std::string>& paths) {

@@ -5,12 +5,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/checkpoint_index.h>
 #include <kolo/core/training/checkpoint_list.h>
+#include <kolo/core/training/saved_names.h>
 
 namespace kolo {
 
@@ -38,15 +40,21 @@ struct CheckpointStateOptions {
   bool write_state = true;                     // else it stays as it is
 };
 
+/// Variables by the names that checkpoints have for them, where those are not the graph's: {{"weights", w}}.
+using NamedVariables = std::vector<std::pair<std::string, Variable>>;
+
 /// One process writes a folder. One thread, between runs of the session.
 class Saver {
  public:
   /// Over the graph's global variables as they are now; scratch (rank_state.h) is left out. The parts of a
   /// partitioned variable are one tensor in a checkpoint, and any number of parts is restored from it. Throws
-  /// InvalidArgumentError `No variables to save`, `At least two variables have the same name: <n>`, for a
-  /// variable of strings, or for some of the parts of a variable without the others.
+  /// InvalidArgumentError `No variables to save`, `At least two variables have the same name: <n>`, for some
+  /// of the parts of a variable without the others, or for strings that are a part or each rank's own.
   explicit Saver(const Graph& graph, SaverOptions options = {});
   explicit Saver(std::vector<Variable> variables, SaverOptions options = {});
+  /// Also throws InvalidArgumentError `The same saveable will be restored with two names: <n>`, and what
+  /// SavedNames::set throws.
+  explicit Saver(const NamedVariables& variables, SaverOptions options = {});
 
   /// Writes checkpoint `prefix`-`global_step`, `prefix` without a step; returns that path. The session's
   /// random positions and `state` (JSON values by name) go with it. A part (rank_state.h) is written as the
@@ -80,12 +88,15 @@ class Saver {
   /// checkpoints over max_to_keep, but touches no file of this one.
   void adopt(const std::string& path);
 
+  /// For those who compare a checkpoint with the graph.
+  const detail::SavedNames& names() const { return names_; }
   /// Paths, oldest first.
   const std::vector<std::string>& last_checkpoints() const { return checkpoints_.paths(); }
   /// Takes over the checkpoints of an earlier run, oldest first, as far as they still exist.
   void recover_last_checkpoints(const std::vector<std::string>& paths);
 
  private:
+  Saver(std::vector<Variable> variables, detail::SavedNames names, SaverOptions options);
   std::vector<Variable> saved_variables(const detail::RankStates& states) const;
   std::map<std::string, Tensor> tensors_of(Session& session, const GatheredState* gathered) const;
   void save_sharded(detail::RemoteSession& remote, Session& session, const std::string& path,
@@ -95,6 +106,7 @@ class Saver {
   void note_saved(const std::string& path, const CheckpointStateOptions& options);
 
   std::vector<Variable> variables_;
+  detail::SavedNames names_;
   SaverOptions options_;
   detail::CheckpointList checkpoints_;
 };

@@ -8,7 +8,8 @@ namespace kolo::models {
 
 SessionRunArgs CommunicationShareHook::before_run(RunContext&) {
   SessionRunArgs args;
-  args.trace = asked_ = due_();
+  asked_ = due_();
+  if (asked_) args.options.trace_level = TraceLevel::full_trace;
   return args;
 }
 

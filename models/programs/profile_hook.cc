@@ -16,7 +16,7 @@ bool ProfileHook::measures() const { return runs_ >= kFirstRun && profiler_.step
 SessionRunArgs ProfileHook::before_run(RunContext&) {
   ++runs_;
   SessionRunArgs args;
-  args.trace = measures();
+  if (measures()) args.options.trace_level = TraceLevel::full_trace;
   return args;
 }
 

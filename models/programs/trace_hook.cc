@@ -16,7 +16,7 @@ constexpr int kTracedRun = 3;
 
 SessionRunArgs TraceHook::before_run(RunContext&) {
   SessionRunArgs args;
-  args.trace = ++runs_ <= kTracedRun;
+  if (++runs_ <= kTracedRun) args.options.trace_level = TraceLevel::full_trace;
   return args;
 }
 

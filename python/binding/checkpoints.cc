@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/training/safetensors.h>
+#include <kolo/core/training/weight_names.h>
 
 #include "binding.h"
 
@@ -20,16 +22,37 @@ namespace {
 
 using Tensors = std::map<std::string, Tensor>;
 
-std::pair<Tensors, std::optional<std::int64_t>> read_checkpoint(const std::string& prefix) {
-  const py::gil_scoped_release release;
-  CheckpointReader reader(prefix);
-  Tensors tensors;
-  for (const auto& [name, entry] : reader.index().tensors) {
-    const Tensor tensor(entry.dtype, entry.shape);
-    reader.read(name, tensor);
-    tensors.emplace(name, tensor);
+// Strings, which have no memory that Python can see, by name: their shape and the bytes of each.
+using Strings = std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<py::bytes>>>;
+
+std::pair<Tensors, Strings> read_checkpoint(const std::string& prefix) {
+  Tensors tensors, texts;
+  {
+    const py::gil_scoped_release release;
+    CheckpointReader reader(prefix);
+    for (const auto& [name, entry] : reader.index().tensors) {
+      const Tensor tensor(entry.dtype, entry.shape);
+      reader.read(name, tensor);
+      (entry.dtype == DType::string ? texts : tensors).emplace(name, tensor);
+    }
   }
-  return {std::move(tensors), reader.index().global_step};
+  Strings strings;
+  for (const auto& [name, tensor] : texts) {
+    auto& [shape, elements] = strings[name];
+    shape = tensor.shape().dims();
+    for (const std::string& element : tensor.span<std::string>()) elements.emplace_back(element);
+  }
+  return {std::move(tensors), std::move(strings)};
+}
+
+Tensors renamed(const Tensors& variables, const WeightNames& names) {
+  const py::gil_scoped_release release;
+  return to_weight_names(variables, names);
+}
+
+Tensors named_back(const Tensors& tensors, const WeightNames& names) {
+  const py::gil_scoped_release release;
+  return from_weight_names(tensors, names);
 }
 
 Tensors read_safetensors(const std::string& path) {
@@ -58,6 +81,8 @@ void bind_checkpoints(py::module_& module) {
   module.def("read_safetensors", &read_safetensors, py::arg("path"));
   module.def("write_checkpoint", &save_checkpoint, py::arg("prefix"), py::arg("tensors"),
              py::arg("global_step"));
+  module.def("to_weight_names", &renamed, py::arg("variables"), py::arg("names"));
+  module.def("from_weight_names", &named_back, py::arg("tensors"), py::arg("names"));
   module.def("newest_checkpoint", &newest_checkpoint, py::arg("directory"));
 }
 

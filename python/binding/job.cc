@@ -2,6 +2,10 @@
 
 #include <pybind11/stl.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +13,7 @@
 
 #include <kolo/collectives/job/mpi_interop.h>
 #include <kolo/collectives/progress/timeline.h>
+#include <kolo/core/base/error.h>
 
 #include "binding.h"
 
@@ -23,11 +28,25 @@ void init_of(const std::optional<std::vector<int>>& ranks) {
   else init(nullptr, nullptr);
 }
 
+// mpi4py has its communicators in the memory of its objects. It may be of another MPI than kolo, and then
+// what lies there is no communicator.
+void init_with(std::uintptr_t address, std::size_t bytes, const std::string& library) {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> own = {};
+  int length = 0;
+  MPI_Get_library_version(own.data(), &length);
+  if (bytes != sizeof(MPI_Comm) || std::strcmp(library.c_str(), own.data()) != 0)
+    throw FailedPreconditionError("init: mpi4py is for {}, and kolo for {}; both must be built with one MPI",
+                                  library, own.data());
+  const py::gil_scoped_release release;
+  init(*reinterpret_cast<const MPI_Comm*>(address));
+}
+
 }  // namespace
 
 void bind_job(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   module.def("init", &init_of, py::arg("ranks") = py::none());
+  module.def("init_with", &init_with, py::arg("address"), py::arg("bytes"), py::arg("library"));
   module.def("shutdown", &shutdown, Unlocked());
   module.def("rank", &rank);
   module.def("size", &size);

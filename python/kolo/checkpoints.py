@@ -1,7 +1,7 @@
 """kolo's checkpoints as dictionaries of NumPy arrays."""
 
 import os
-from typing import Dict, Optional
+from typing import Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from kolo.errors import NotFoundError
 
 _ENDINGS = (".safetensors", ".index.json")
 
+Memories = Dict[str, _kolo.Memory]
+
 
 def _prefix_of(path: str) -> str:
     for ending in _ENDINGS:
@@ -19,12 +21,8 @@ def _prefix_of(path: str) -> str:
     return path
 
 
-def load_checkpoint(path: str) -> Dict[str, np.ndarray]:
-    """Name → array. bf16, which NumPy does not have, comes as uint16.
-
-    path: a folder (its newest intact checkpoint), a checkpoint (`…/model.ckpt-7`) or one of its files, or a safetensors
-    file of somebody else. Sums are checked. Raises NotFoundError, DataLossError for a damaged file.
-    """
+def read(path: str, names: Optional[Mapping[str, str]]) -> Tuple[Memories, Dict[str, np.ndarray]]:
+    """The numbers of a checkpoint, and its strings."""
     path = os.fspath(path)
     if os.path.isdir(path):
         newest = _kolo.newest_checkpoint(path)
@@ -32,17 +30,42 @@ def load_checkpoint(path: str) -> Dict[str, np.ndarray]:
             raise NotFoundError(f"load_checkpoint: there is no checkpoint in {path}")
         path = newest
     prefix = _prefix_of(path)
+    strings = {}
     if os.path.exists(prefix + ".index.json"):
-        tensors, _ = _kolo.read_checkpoint(prefix)
+        tensors, texts = _kolo.read_checkpoint(prefix)
+        for name, (shape, elements) in texts.items():
+            strings[name] = np.array(elements, dtype=object).reshape(shape)
     else:
         tensors = _kolo.read_safetensors(path if path.endswith(_ENDINGS[0]) else path + _ENDINGS[0])
-    return {name: np.asarray(memory) for name, memory in tensors.items()}
+    return (_kolo.to_weight_names(tensors, dict(names)) if names else tensors), strings
 
 
-def save_checkpoint(path: str, arrays: Dict[str, np.ndarray], global_step: Optional[int] = None) -> None:
+def write(path: str, tensors: Memories, global_step: Optional[int], names: Optional[Mapping[str, str]]) -> None:
+    if names:
+        tensors = _kolo.from_weight_names(tensors, dict(names))
+    _kolo.write_checkpoint(_prefix_of(os.fspath(path)), tensors, global_step)
+
+
+def load_checkpoint(path: str, names: Optional[Mapping[str, str]] = None) -> Dict[str, np.ndarray]:
+    """Name → array. bf16, which NumPy does not have, comes as uint16; strings as an array of bytes objects.
+
+    path: a folder (its newest intact checkpoint), a checkpoint (`…/model.ckpt-7`) or one of its files, or a safetensors
+    file of somebody else. names: by variable of kolo, the name that its array is to have: {"fc1/w": "fc1.weight.T"}
+    for the transpose of a matrix, "" for none; those that are not in it keep theirs. Sums are checked. Raises
+    NotFoundError, DataLossError for a damaged file, InvalidArgumentError for names that do not fit.
+    """
+    tensors, strings = read(path, names)
+    return {**{name: np.asarray(memory) for name, memory in tensors.items()}, **strings}
+
+
+def save_checkpoint(path: str, arrays: Mapping[str, np.ndarray], global_step: Optional[int] = None,
+                    names: Optional[Mapping[str, str]] = None) -> None:
     """Writes `path`.safetensors and `path`.index.json, whole or not at all; they are on the disk when it returns.
 
-    path: `…/model.ckpt-7` is what kolo's sessions, kolo-train and load_checkpoint(folder) look for. One rank calls it.
+    path: `…/model.ckpt-7` is what kolo's sessions, kolo-train and load_checkpoint(folder) look for. names: as
+    load_checkpoint, the way back: the variable "fc1/w" is the transpose of arrays["fc1.weight"]; arrays that no
+    variable takes keep their names. One rank calls it. Raises NotFoundError for an array that names asks for.
     """
-    memory = {name: memory_of(np.ascontiguousarray(array), f"save_checkpoint: {name}") for name, array in arrays.items()}
-    _kolo.write_checkpoint(_prefix_of(os.fspath(path)), memory, global_step)
+    # Not ascontiguousarray, which makes a vector of a scalar.
+    memory = {name: memory_of(np.asarray(array, order="C"), f"save_checkpoint: {name}") for name, array in arrays.items()}
+    write(path, memory, global_step, names)

@@ -1,8 +1,10 @@
 """The beginning and the end of a program, and which rank it is."""
 
+import atexit
 import os
 import signal
-from typing import Optional, Sequence
+import sys
+from typing import Any, Optional, Sequence, Union
 
 from kolo import _kolo
 from kolo._kolo import (cross_rank, cross_size, hostname, is_homogeneous, local_rank, local_size, node_count, rank,
@@ -12,14 +14,42 @@ __all__ = ["cross_rank", "cross_size", "hostname", "init", "is_homogeneous", "is
            "local_size", "node_count", "rank", "shutdown", "size", "start_timeline", "stop_timeline"]
 
 
-def init(ranks: Optional[Sequence[int]] = None) -> None:
+def init(ranks: Optional[Union[Sequence[int], Any]] = None) -> None:
     """Joins the ranks that mpirun, kolorun or srun has started; without them this process is the only rank.
 
     ranks: of the launcher's, those that are in; they get new numbers in the order of the list, and a process that is
-    not in it is a rank alone. A second call does nothing. The end of the program calls shutdown(); an exception that
-    ends it ends the job. Raises InvalidArgumentError for an option (KOLO_…) that does not parse, on every rank.
+    not in it is a rank alone. Or a communicator of mpi4py, all processes of which call it: its ranks are kolo's. A
+    second call does nothing. The end of the program calls shutdown(); an exception that ends it ends the job. Raises
+    InvalidArgumentError for an option (KOLO_…) that does not parse, on every rank, FailedPreconditionError for a
+    communicator of another MPI than kolo's, or one that was started without threads.
     """
-    _kolo.init(None if ranks is None else list(ranks))
+    if is_communicator(ranks):
+        _init_with(ranks)
+    else:
+        _kolo.init(None if ranks is None else list(ranks))
+
+
+def is_communicator(ranks: Any) -> bool:
+    """Whether it is mpi4py's. Never imports mpi4py, which starts MPI: who has a communicator has done so."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    return mpi is not None and isinstance(ranks, mpi.Comm)
+
+
+def _init_with(comm: Any) -> None:
+    mpi = sys.modules["mpi4py.MPI"]
+    if is_initialized():
+        return
+    if comm == mpi.COMM_NULL:
+        raise ValueError("init: the communicator is MPI.COMM_NULL; the processes that are in one call init")
+    _kolo.init_with(mpi._addressof(comm), mpi._sizeof(mpi.Comm), mpi.Get_library_version())
+
+    # mpi4py ends MPI before the C library's exit handlers run, kolo's among them.
+    def end() -> None:
+        if hasattr(sys, "last_value"):  # an exception ends this program
+            mpi.COMM_WORLD.Abort(1)
+        shutdown()
+
+    atexit.register(end)
 
 
 def _leave_the_job() -> None:

@@ -12,10 +12,12 @@
 #include <kolo/core/onnx/onnx_model.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/pooling.h>
+#include <kolo/core/ops/random.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/ops/slicing.h>
@@ -147,6 +149,62 @@ TEST_F(Onnx, ComputesShapesSumsAndProducts) {
 TEST_F(Onnx, ComputesMeansUnderAWindow) {
   expect_equal(fractions({2, 3, 7, 6}), [](Scope& s, Output x) {
     return avg_pool(s, x, {.window = {3, 2}, .strides = {2, 2}, .padding = Padding::same});
+  });
+}
+
+// Windows larger and smaller than the strides, odd sizes, and a result larger than the usual one.
+TEST_F(Onnx, ComputesTransposedConvolutions) {
+  expect_equal(fractions({2, 3, 5, 4}), [](Scope& s, Output x) {
+    const auto of = [&](const char* name, const Shape& shape, const Conv2dTransposeOptions& options) {
+      const Variable w(s.named(name), random_normal(s, DType::f32, shape));
+      return reshape(s, conv2d_transpose(s, x, w, options), {-1, 3 * 2 * 2});
+    };
+    return concat(
+        s,
+        {of("same", {3, 2, 3, 4}, {.strides = {2, 3}, .padding = Padding::same}),
+         of("small", {3, 2, 1, 2}, {.strides = {2, 3}, .padding = Padding::same}),
+         of("valid", {3, 3, 3, 3}, {.strides = {1, 1}, .padding = Padding::valid}),
+         of("gaps", {3, 2, 2, 2}, {.strides = {3, 3}, .padding = Padding::valid}),
+         of("asked", {3, 2, 3, 3}, {.strides = {2, 2}, .padding = Padding::valid, .output_size = {12, 10}})},
+        0);
+  });
+}
+
+TEST_F(Onnx, ComputesImagesInOtherSizes) {
+  expect_equal(fractions({2, 3, 5, 4}), [](Scope& s, Output x) {
+    Outputs all;
+    for (const ResizeMethod method : {ResizeMethod::nearest, ResizeMethod::bilinear})
+      for (const ResizeOptions options : {ResizeOptions{}, ResizeOptions{.align_corners = true},
+                                          ResizeOptions{.half_pixel_centers = true}}) {
+        all.push_back(reshape(s, resize(s, x, {7, 12}, method, options), {-1, 6}));
+        all.push_back(reshape(s, resize(s, x, {3, 2}, method, options), {-1, 6}));
+      }
+    return concat(s, all, 0);
+  });
+}
+
+TEST_F(Onnx, ComputesSlices) {
+  expect_equal(fractions({4, 5, 6}), [](Scope& s, Output x) {
+    const auto flat = [&](Output y) { return reshape(s, y, {-1}); };
+    return concat(s,
+                  {flat(strided_slice(s, x, {0, 1, -2}, {0, 5, -6}, {1, 2, -1}, {.begin = 1, .end = 1})),
+                   flat(strided_slice(s, x, {0, 0}, {0, 0}, {-1, -2}, {.begin = 3, .end = 3})),
+                   flat(strided_slice(s, x, {0, 0, -1}, {0, 0, 0}, {},
+                                      {.ellipsis = 1, .new_axis = 2, .shrink_axis = 4})),
+                   flat(strided_slice(s, x, {2, 1}, {3, 9}, {}, {.ellipsis = 0, .shrink_axis = 1})),
+                   flat(slice(s, x, {0, 2, 1}, {-1, 2, 3}))},
+                  0);
+  });
+}
+
+TEST_F(Onnx, ComputesParts) {
+  expect_equal(fractions({4, 6, 5}), [](Scope& s, Output x) {
+    const Outputs halves = split(s, x, 2, 1), uneven = split_v(s, x, {1, -1, 2}, -1),
+                  rows = split(s, x, 4, 0);
+    return concat(s,
+                  {reshape(s, sub(s, halves[1], halves[0]), {-1}), reshape(s, uneven[2], {-1}),
+                   reshape(s, uneven[1], {-1}), reshape(s, rows[3], {-1})},
+                  0);
   });
 }
 

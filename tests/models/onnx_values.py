@@ -21,7 +21,7 @@ def tensor(name, kind):
 
 
 def attributes(node):
-    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute} | {"outputs": len(node.output)}
 
 
 def windows(x, kernel, strides, auto_pad, value):
@@ -39,6 +39,49 @@ def windows(x, kernel, strides, auto_pad, value):
 def conv(a, x, w):
     assert a["group"] == 1 and a["kernel_shape"] == list(w.shape[2:])
     return np.einsum("ncrskl,ockl->nors", windows(x, w.shape[2:], a["strides"], a["auto_pad"], 0), w, optimize=True)
+
+
+def conv_transpose(a, x, w):
+    """Adds each element's image of the window at its place; then cuts what "pads" says, with zeros beyond."""
+    (sr, sc), (kr, kc), (top, left, bottom, right) = a["strides"], a["kernel_shape"], a["pads"]
+    assert [kr, kc] == list(w.shape[2:])
+    (rows, cols), (more_rows, more_cols) = x.shape[2:], a["output_padding"]
+    y = np.zeros((x.shape[0], w.shape[1], sr * (rows - 1) + kr + more_rows, sc * (cols - 1) + kc + more_cols))
+    for r in range(rows):
+        for c in range(cols):
+            y[:, :, sr * r:sr * r + kr, sc * c:sc * c + kc] += np.einsum("nc,cokl->nokl", x[:, :, r, c], w)
+    return y[:, :, top:y.shape[2] - bottom, left:y.shape[3] - right].astype(np.float32)
+
+
+def places(a, size, results):
+    i = np.arange(results)
+    return {b"asymmetric": i * (size / results), b"half_pixel": (i + 0.5) * (size / results) - 0.5,
+            b"align_corners": i * ((size - 1) / (results - 1))}[a["coordinate_transformation_mode"]]
+
+
+def resize(a, x, roi, scales, sizes):
+    assert roi is None and scales is None and list(sizes[:2]) == list(x.shape[:2])
+    for axis in (2, 3):
+        size, at = x.shape[axis], places(a, x.shape[axis], int(sizes[axis]))
+        if a["mode"] == b"nearest":
+            at = {b"floor": np.floor(at), b"round_prefer_ceil": np.floor(at + 0.5)}[a["nearest_mode"]]
+            x = np.take(x, np.clip(at, 0, size - 1).astype(int), axis)
+            continue
+        assert a["mode"] == b"linear"
+        below = np.floor(at).astype(int)
+        share = (at - below).reshape([-1] + [1] * (3 - axis))
+        x = (np.take(x, np.clip(below, 0, size - 1), axis) * (1 - share) +
+             np.take(x, np.clip(below + 1, 0, size - 1), axis) * share)
+    return x.astype(np.float32)
+
+
+def slices(a, x, starts, ends, axes=None, steps=None):
+    where = [slice(None)] * x.ndim
+    for k, (start, end) in enumerate(zip(starts, ends)):
+        axis, step = int(axes[k]) if axes is not None else k, int(steps[k]) if steps is not None else 1
+        before_first = step < 0 and end < -x.shape[axis]
+        where[axis] = slice(int(start), None if before_first else int(end), step)
+    return x[tuple(where)]
 
 
 def max_pool(a, x):
@@ -74,8 +117,8 @@ def reshape(a, x, shape):
     return x.reshape(shape)
 
 
-def split(a, x, sizes):
-    return np.split(x, np.cumsum(sizes)[:-1], axis=a["axis"])
+def split(a, x, sizes=None):
+    return np.split(x, a["outputs"] if sizes is None else np.cumsum(sizes)[:-1], axis=a["axis"])
 
 
 def unsqueeze(a, x, axes):
@@ -106,6 +149,7 @@ OPS = {
     "Clip": lambda a, x, low, high: np.clip(x, low, high),
     "Concat": lambda a, *xs: np.concatenate(xs, a["axis"]),
     "Conv": conv,
+    "ConvTranspose": conv_transpose,
     "Elu": lambda a, x: np.where(x > 0, x, a["alpha"] * np.expm1(x)),
     "Erf": lambda a, x: np.vectorize(math.erf, otypes=[np.float32])(x),
     "Expand": lambda a, x, shape: x * np.ones([int(d) for d in shape], x.dtype),
@@ -122,13 +166,17 @@ OPS = {
     "ReduceSum": reduction(np.sum),
     "Relu": lambda a, x: np.maximum(x, 0),
     "Reshape": reshape,
+    "Resize": resize,
     "Selu": selu,
-    "Shape": lambda a, x: np.array(x.shape, np.int64),
+    "Shape": lambda a, x: np.array(x.shape[a.get("start", 0):a.get("end")], np.int64),
     "Sigmoid": lambda a, x: 1 / (1 + np.exp(-x)),
+    "Slice": slices,
     "Softmax": softmax,
     "Softplus": lambda a, x: np.log1p(np.exp(x)),
     "Split": split,
     "Sqrt": lambda a, x: np.sqrt(x),
+    "Squeeze": lambda a, x, axes: np.squeeze(x, tuple(int(axis) for axis in axes)),
+    "Sub": lambda a, x, y: x - y,
     "Tanh": lambda a, x: np.tanh(x),
     "Transpose": lambda a, x: np.transpose(x, a["perm"]),
     "Unsqueeze": unsqueeze,
@@ -141,7 +189,7 @@ values = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
 assert given.name == "x" and given.type.tensor_type.shape.dim[0].dim_param == "N", given
 values["x"] = tensor("x", TYPES[given.type.tensor_type.elem_type])
 for node in model.graph.node:
-    results = OPS[node.op_type](attributes(node), *(values[name] for name in node.input))
+    results = OPS[node.op_type](attributes(node), *(values[name] if name else None for name in node.input))
     for name, result in zip(node.output, results if len(node.output) > 1 else [results]):
         values[name] = result
 found, expected = values[wanted.name], tensor("y", np.float32)

@@ -18,7 +18,7 @@ def test_arrays_come_back_as_they_were_saved(tmp_path):
         loaded = kolo.load_checkpoint(path)
         assert sorted(loaded) == sorted(ARRAYS)
         for name, array in ARRAYS.items():
-            assert loaded[name].dtype == array.dtype
+            assert (loaded[name].dtype, loaded[name].shape) == (array.dtype, array.shape)
             np.testing.assert_array_equal(loaded[name], array)
 
 
@@ -38,6 +38,32 @@ def test_safetensors_of_others_are_read(tmp_path):
     path = tmp_path / "other.safetensors"
     path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<2f", 1.5, -2))
     assert kolo.load_checkpoint(path)["a"].tolist() == [1.5, -2]
+
+
+def test_names_and_transposes_go_both_ways(tmp_path):
+    others = {"fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "fc.bias": np.ones(2, np.float32),
+              "steps": np.array(3, np.int64)}
+    names = {"fc/w": "fc.weight.T", "fc/b": "fc.bias"}
+    kolo.save_checkpoint(tmp_path / "model.ckpt-1", others, names=names)
+    own = kolo.load_checkpoint(tmp_path)
+    assert sorted(own) == ["fc/b", "fc/w", "steps"]
+    np.testing.assert_array_equal(own["fc/w"], others["fc.weight"].T)
+    back = kolo.load_checkpoint(tmp_path, names)
+    assert {name: array.tobytes() for name, array in back.items()} == {name: a.tobytes() for name, a in others.items()}
+    assert sorted(kolo.load_checkpoint(tmp_path, {**names, "steps": ""})) == ["fc.bias", "fc.weight"]
+
+
+def test_names_that_do_not_fit_are_told(tmp_path):
+    arrays = {"a": np.zeros((2, 2, 2), np.float32), "b": np.zeros(2, np.float32)}
+    for names, error, text in [({"v": "c"}, kolo.errors.NotFoundError, 'no tensor "c", which the variable "v"'),
+                               ({"v": "a.T"}, kolo.errors.InvalidArgumentError, 'the transpose of "a"'),
+                               ({"b": "a"}, kolo.errors.InvalidArgumentError, 'two tensors, one of them "b"')]:
+        with pytest.raises(error, match=text):
+            kolo.save_checkpoint(tmp_path / "m", arrays, names=names)
+    assert not list(tmp_path.iterdir())
+    kolo.save_checkpoint(tmp_path / "m", arrays)
+    with pytest.raises(kolo.errors.InvalidArgumentError, match='two variables, one of them "b"'):
+        kolo.load_checkpoint(tmp_path / "m", {"a": "x", "b": "x"})
 
 
 def test_damage_is_found(tmp_path):

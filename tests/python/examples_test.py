@@ -1,4 +1,4 @@
-"""python/examples/mnist.py on two ranks, stopped behind an epoch and started again."""
+"""python/examples as a user starts them, on two ranks."""
 import os
 import re
 import subprocess
@@ -10,12 +10,16 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 DATA = os.path.join(os.environ.get("KOLO_DATA_DIR", os.path.join(ROOT, "data")), "mnist")
 
 
-def train(folder, epochs):
+def example(name, *options):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
     command = [os.path.join(ROOT, "scripts", "mpirun_test"), "2", sys.executable,
-               os.path.join(ROOT, "python", "examples", "mnist.py"), "--data", DATA, "--samples", "3000",
-               "--epochs", str(epochs), "--checkpoint-dir", str(folder)]
+               os.path.join(ROOT, "python", "examples", name), *options]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+
+def train(folder, epochs):
+    return example("mnist.py", "--data", DATA, "--samples", "3000", "--epochs", str(epochs), "--checkpoint-dir",
+                   str(folder))
 
 
 def right(output):
@@ -29,3 +33,11 @@ def test_digits_are_learned_and_gone_on_with(tmp_path):
     second = train(tmp_path, 2)
     assert "resumed" not in first and "resumed behind epoch 1" in second
     assert 30 < right(first)[0] < right(second)[0]
+
+
+def test_the_benchmark_tells_images_per_second_of_both_engines():
+    output = example("synthetic_benchmark.py", "--blocks", "1", "--batch-size", "2", "--batches", "2", "--rounds", "2")
+    for engine in ("kolo", "gloo"):
+        each, together = map(float, re.search(engine + r": ([\d.]+) images/s on each of 2 ranks, ([\d.]+) in all",
+                                              output).groups())
+        assert each > 0 and abs(together - 2 * each) < 0.2

@@ -130,6 +130,33 @@ def test_ranks_without_data_join_and_come_back(net, rank, size):
         hvd.broadcast_parameters(net.state_dict(), 0)
 
 
+def weight_with_optimizer(name):
+    weight = torch.nn.Parameter(torch.zeros(3))
+    return weight, hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), [(name, weight)])
+
+
+# Steps of the two optimizers while all ranks have data, then of those that go on without rank 0.
+@pytest.mark.parametrize("together, alone", [
+    ("ab" * 3, "ab"), ("ab" * 3, "ba"), ("ab" * 3, "b"), ("ab" * 3, "aaa"), ("ab" * 3, "a" * 40),
+    ("ababbbb" + "a" * 7, "b"), ("abab" + "a" * 40, "b"), ("abab" + "a" * 40, "bab"), ("abab" + "a" * 40, "ab" * 9),
+    ("a", "a"), ("ab", "b"), ("", "ab"), ("aaaa", "bb"),
+])
+def test_ranks_join_whatever_the_order_of_two_optimizers_steps(together, alone, rank, size):
+    weights = {name: weight_with_optimizer(f"{name} of {together}, {alone}") for name in "ab"}
+    for _ in range(2):  # and find into buckets again
+        start = {name: weight.detach().clone() for name, (weight, _) in weights.items()}
+        for name in together + (alone if rank else ""):
+            weight, optimizer = weights[name]
+            optimizer.zero_grad()
+            weight.sum().backward()
+            optimizer.step()
+        hvd.join()
+        for name, (weight, _) in weights.items():
+            moved = together.count(name) + (alone.count(name) * (size - 1) / size if rank else 0)
+            torch.testing.assert_close(start[name] - weight.detach(), torch.full((3,), float(moved)))
+            hvd.broadcast_(weight.data, 0)
+
+
 def test_sparse_gradients_add_the_rows_of_all_ranks(rank, size):
     for as_dense in (False, True):
         torch.manual_seed(1)

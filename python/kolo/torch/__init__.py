@@ -4,6 +4,7 @@ docs/python.md says what is the same, what is better and what is missing.
 """
 
 from kolo.torch import elastic
+from kolo.torch.checkpoints import load_checkpoint, save_checkpoint
 from kolo.torch.compression import Compression
 from kolo.torch.differentiable import (allgather, allreduce, alltoall, broadcast, grouped_allgather, grouped_allreduce,
                                        grouped_reducescatter, reducescatter)

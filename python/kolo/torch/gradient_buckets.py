@@ -88,30 +88,54 @@ class GradientBuckets:
 
 
 class Usage:
-    """How often an optimizer takes a step, counted in steps of all optimizers: which of them a loop still uses. That is
-    the same on all ranks; which optimizers Python has freed is not."""
+    """Which buckets a training loop still uses. All ranks must think alike of that without a word: a rank that joins
+    takes a last step of those in use, and the others come to no bucket that has not been told of it.
+
+    So what is counted are steps in buckets, which all ranks take alike until one joins, and the first of these that the
+    others take tells them of it. An optimizer that has taken no step for long goes back to the engine, where ranks may
+    be missing, and finds its way into buckets again from there.
+    """
 
     _steps = 0
     _in_use: List["Usage"] = []
+    # Those in use when the first rank joined; until all have joined nobody takes a step in others.
+    _last_steps: Optional[List[GradientBuckets]] = None
+    _SHORTEST_PERIOD = 8  # of an optimizer that has not shown its own yet
 
-    def __init__(self):
-        self.buckets: Optional[GradientBuckets] = None
+    def __init__(self, buckets: GradientBuckets):
+        self._buckets = buckets
         self._last = 0
         self._period = 0
 
+    def buckets(self) -> Optional[GradientBuckets]:
+        """Those to take the next step in; None: it goes through the engine."""
+        if self._buckets.is_over:
+            return None
+        if Usage._last_steps is not None:
+            return self._buckets if self._buckets in Usage._last_steps else None
+        return self._buckets if self in Usage._in_use else None
+
     def count_step(self) -> None:
-        """In use is an optimizer whose last step is not longer ago than two of its periods."""
+        """Behind a step in buckets that all ranks have taken, and when they have been made."""
         Usage._steps += 1
         self._period = Usage._steps - self._last if self._last else 0
         self._last = Usage._steps
-        others = [usage for usage in Usage._in_use
-                  if usage is not self and Usage._steps - usage._last <= 2 * usage._period]
+        others = [usage for usage in Usage._in_use if usage is not self and not usage._is_idle()]
         Usage._in_use = [*others, self]
 
+    def _is_idle(self) -> bool:
+        return Usage._steps - self._last > 2 * max(self._period, Usage._SHORTEST_PERIOD)
+
     @classmethod
-    def buckets_in_use(cls) -> List[GradientBuckets]:
-        """Those that have not had their last step."""
-        return [usage.buckets for usage in cls._in_use if usage.buckets is not None and not usage.buckets.is_over]
+    def some_rank_joins(cls) -> List[GradientBuckets]:
+        """This rank, or another one, as a step in buckets has told: what is left to take a last step in."""
+        if cls._last_steps is None:
+            cls._last_steps = [usage._buckets for usage in cls._in_use]
+        return [buckets for buckets in cls._last_steps if not buckets.is_over]
+
+    @classmethod
+    def all_have_joined(cls) -> None:
+        cls._steps, cls._in_use, cls._last_steps = 0, [], None
 
 
 def join(device: int = -1) -> int:
@@ -119,14 +143,15 @@ def join(device: int = -1) -> int:
     that joined. An average is over all ranks. device: Horovod's, of no meaning here.
 
     The engine's join, beside the last step of each of the buckets that the training loop uses. The others come to those
-    with their next steps, or when they join, too.
+    with their next steps, or when they join, too. Behind it all optimizers begin with the engine again.
     """
     del device
-    last_steps = Usage.buckets_in_use()
+    last_steps = Usage.some_rank_joins()
     for buckets in last_steps:
         buckets.begin_last_step()
     with horovods_errors():
         last_rank = _kolo.join(kolo.ALL).wait()
     for buckets in last_steps:
         buckets.end_last_step()
+    Usage.all_have_joined()
     return last_rank

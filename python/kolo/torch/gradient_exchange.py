@@ -41,18 +41,14 @@ class GradientExchange:
         self._group_of: Dict[Parameter, Tuple[Parameter, ...]] = {}
         self._waiting_in: Dict[Tuple[Parameter, ...], int] = {}  # how many of a group have not started
         self._started: Dict[Parameter, bool] = {}
+        self._has_begun = False       # some parameter has
         self._under_way: List[Finish] = []
-        self._usage = Usage()
+        self._usage: Optional[Usage] = None
+        self._buckets: Optional[GradientBuckets] = None  # of this step
         self._order: List[str] = []   # of this step
         self._sparse: set = set()     # names of gradients that were sparse once
         self._may_use_buckets = (op in (Average, Sum) and self.predivide_factor == 1.0 and groups is None and
                                  compression is NoneCompressor and process_set is global_process_set)
-
-    @property
-    def _buckets(self) -> Optional[GradientBuckets]:
-        """Unless they have had their last step."""
-        buckets = self._usage.buckets
-        return buckets if buckets is not None and not buckets.is_over else None
 
     def begin(self, named: Sequence[Tuple[str, Parameter]]) -> None:
         """Before the first step. With groups: collective."""
@@ -63,6 +59,7 @@ class GradientExchange:
 
     def reset(self) -> None:
         """A new step. What is under way of the old one goes on, unheeded."""
+        self._has_begun = False
         self._started = dict.fromkeys(self._names, False)
         self._waiting_in = {group: len(group) for group in self._group_of.values()}
         self._under_way = []
@@ -88,10 +85,11 @@ class GradientExchange:
         """The gradient is complete. Does nothing for one that has started in this step."""
         if self._started[parameter]:
             return
+        if not self._has_begun:
+            self._choose_buckets()
         self._started[parameter] = True
-        buckets = self._buckets
-        if buckets is not None and parameter in buckets:
-            buckets.ready(parameter)
+        if self._buckets is not None and parameter in self._buckets:
+            self._buckets.ready(parameter)
         elif self._group_of:
             group = self._group_of[parameter]
             self._waiting_in[group] -= 1
@@ -100,6 +98,13 @@ class GradientExchange:
         else:
             self._order.append(self._names[parameter])
             self._start_alone(parameter)
+
+    def _choose_buckets(self) -> None:
+        """Once in a step: steps of other optimizers may come in between."""
+        self._has_begun = True
+        self._buckets = self._usage.buckets() if self._usage is not None else None
+        if self._buckets is None:
+            self._usage = None
 
     def _start_alone(self, parameter: Parameter) -> None:
         gradient, name = _gradient_of(parameter), self._names[parameter]
@@ -146,9 +151,12 @@ class GradientExchange:
         self.reset()
         for finish in under_way:
             finish()
-        self._usage.count_step()
         if self._buckets is not None:
             self._buckets.wait()
+            if self._buckets.is_over:
+                Usage.some_rank_joins()
+            else:
+                self._usage.count_step()
         elif self._may_use_buckets:
             self._agree_on_buckets(order)
 
@@ -163,5 +171,7 @@ class GradientExchange:
             self._may_use_buckets = False
             return
         by_name = {name: parameter for parameter, name in self._names.items()}
-        self._usage.buckets = GradientBuckets([(name, by_name[name]) for name in names], self.op)
-        self._usage.buckets.adopt(self._names)
+        buckets = GradientBuckets([(name, by_name[name]) for name in names], self.op)
+        buckets.adopt(self._names)
+        self._usage = Usage(buckets)
+        self._usage.count_step()

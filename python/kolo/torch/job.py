@@ -1,9 +1,10 @@
 """The beginning and the end, the ranks, and what this build can do: horovod.torch's names for them."""
 
-from typing import Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
 import kolo
 from kolo import is_homogeneous, is_initialized
+from kolo.job import is_communicator
 from kolo.torch import process_sets as _process_sets
 from kolo.torch.process_sets import ProcessSet
 
@@ -13,17 +14,19 @@ __all__ = ["ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built", "
            "stop_timeline"]
 
 
-def init(comm: Optional[Sequence[int]] = None,
+def init(comm: Optional[Union[Sequence[int], Any]] = None,
          process_sets: Optional[Union[str, Sequence[ProcessSet]]] = None) -> None:
-    """kolo.init(). comm: the launcher's ranks that take part, None or []: all of them.
+    """kolo.init(). comm: the launcher's ranks that take part, None or []: all of them; or mpi4py's communicator.
 
     process_sets: made at once; the word "dynamic", which allows Horovod to add some later, changes nothing here, where
     that is always allowed.
     """
-    if comm is not None and not isinstance(comm, (list, tuple, range)):
-        raise ValueError(f"init: comm is a {type(comm).__name__}; kolo takes a list of ranks, or None for all")
+    is_list = isinstance(comm, (list, tuple, range))
+    if comm is not None and not is_list and not is_communicator(comm):
+        raise ValueError("Invalid type of argument comm. Expected list of rank integers or mpi4py.MPI.Comm object. It is "
+                         f"a {type(comm).__name__}.")
     was_running = is_initialized()
-    kolo.init(list(comm) if comm else None)
+    kolo.init(None if is_list and not comm else comm)
     if not was_running:
         _process_sets.begin(None if isinstance(process_sets, str) else process_sets)
 

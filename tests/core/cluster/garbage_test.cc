@@ -28,8 +28,8 @@ using Header = kolo::cluster::PayloadHeader;
 constexpr int kTimes = 100;
 constexpr std::int64_t kSteps = 50;
 constexpr std::uint64_t kTooManyNodes = 1'000'001;
-#ifdef __SANITIZE_ADDRESS__
-constexpr double kMoreMiB = 64;  // it notes where memory was taken
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kMoreMiB = 64;  // it notes where memory was taken, or who has touched it
 #else
 constexpr double kMoreMiB = 16;
 #endif

@@ -50,6 +50,22 @@ class CheckpointSaverHookTest : public testing::Test {
   CountingGraph model_;
 };
 
+TEST_F(CheckpointSaverHookTest, TakesASaverOrAScaffold) {
+  const auto saver = std::make_shared<Saver>(std::vector<Variable>{model_.w, model_.step},
+                                             SaverOptions{.pad_step_number = true});
+  EXPECT_THAT(
+      [&] {
+        CheckpointSaverHook(
+            {.checkpoint_dir = folder_.path(), .save_steps = 1, .saver = saver, .scaffold = Scaffold()});
+      },
+      testing::ThrowsMessage<InvalidArgumentError>("You cannot provide both saver and scaffold."));
+  MonitoredTrainingSession sess(
+      model_.graph,
+      {.hooks = {std::make_shared<CheckpointSaverHook>(CheckpointSaverOptions{
+           .checkpoint_dir = folder_.path(), .save_steps = 1, .scaffold = Scaffold{.saver = saver}})}});
+  EXPECT_THAT(folder_.names(), testing::Contains("model.ckpt-00000000.index.json"));
+}
+
 // A file that is replaced is another one: the link to the old one tells.
 TEST_F(CheckpointSaverHookTest, DoesNotWriteTheRestoredStepAgain) {
   run(saving(), 2);

@@ -124,7 +124,54 @@ TEST_F(ClusterStart, WorkerGivesUpWhenItHasWaitedLongEnough) {
       },
       ThrowsMessage<DeadlineExceededError>(
           AllOf(HasSubstr("Session was not ready after waiting 0.1 secs."), HasSubstr("global_step"))));
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("Waiting for model to be ready."));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      HasSubstr("Waiting for model to be ready.  Ready_for_local_init_op:  Variables not initialized: "));
+}
+
+TEST_F(ClusterStart, WorkerWaitsUntilItsOwnReadySaysSo) {
+  train({.master = kServer}, 1);
+  testing::internal::CaptureStderr();
+  int looks = 0;
+  MonitoredTrainingSession worker(model_.graph,
+                                  {.scaffold = {.ready =
+                                                    [&](Session&) {
+                                                      return ++looks < 3 ? std::vector<std::string>{"table"}
+                                                                         : std::vector<std::string>();
+                                                    }},
+                                   .master = kServer,
+                                   .is_chief = false,
+                                   .recovery_wait_secs = 0.02,
+                                   .max_wait_secs = 60});
+  EXPECT_EQ(looks, 3);
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      HasSubstr("Waiting for model to be ready.  Ready_for_local_init_op:  None, ready: Variables not "
+                "initialized: table"));
+}
+
+TEST_F(ClusterStart, WorkerNeedNotWaitForWhatItDoesNotWant) {
+  testing::internal::CaptureStderr();
+  bool local_is_ready = false;
+  const Variable local(model_.s.named("local"), constant(model_.s, Tensor::scalar(1.0F)), {.local = true});
+  {
+    Session chief(model_.graph, kServer);
+    chief.run(model_.step.initializer());
+  }
+  MonitoredTrainingSession worker(
+      model_.graph, {.scaffold = {.ready_for_local_init = [](Session&) { return std::vector<std::string>(); },
+                                  .ready =
+                                      [&](Session& session) {
+                                        local_is_ready =
+                                            report_uninitialized_variables(session, {local}).empty();
+                                        return std::vector<std::string>();
+                                      }},
+                     .master = kServer,
+                     .is_chief = false,
+                     .recovery_wait_secs = 0.02,
+                     .max_wait_secs = 0.1});
+  EXPECT_TRUE(local_is_ready);
+  testing::internal::GetCapturedStderr();
 }
 
 TEST_F(ClusterStart, MakesTheSessionAgainWhenATaskIsAway) {

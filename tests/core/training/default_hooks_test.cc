@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/summaries.h>
 #include <kolo/core/training/monitored_session.h>
 
@@ -17,6 +18,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 
 class SummaryDirectory : public testing::Test {
@@ -48,6 +50,14 @@ TEST_F(SummaryDirectory, GetsStepsPerSecondAndSummaries) {
 
 TEST_F(SummaryDirectory, GetsNothingOfWhatIsTurnedOff) {
   EXPECT_TRUE(trained({.save_summaries_steps = 0, .log_step_count_steps = 0}, 3).empty());
+}
+
+TEST_F(SummaryDirectory, GetsTheSummariesOfTheScaffoldAlone) {
+  const Output doubled = summary::scalar(model_.s, "doubled", add(model_.s, model_.count, model_.count));
+  const auto events =
+      trained({.save_summaries_steps = 1, .log_step_count_steps = 0, .scaffold = {.summary_op = doubled}}, 1);
+  EXPECT_THAT(events, Contains(HasSubstr(R"({"step":1,"values":[{"tag":"doubled","scalar":2.0}]})")));
+  EXPECT_THAT(events, Not(Contains(HasSubstr(R"("tag":"count")"))));
 }
 
 TEST_F(SummaryDirectory, TakesStepsOrSeconds) {

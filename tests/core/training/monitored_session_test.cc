@@ -302,7 +302,7 @@ TEST_F(MonitoredSession, RecordsAStepForAHookThatAsks) {
   MonitoredTrainingSession sess(model_.graph, {.hooks = {a}});
   sess.run(model_.train);
   EXPECT_EQ(a->traced_events, 0u);
-  a->wishes.trace = true;
+  a->wishes.options.trace_level = TraceLevel::software_trace;
   sess.run(model_.train);
   EXPECT_GT(a->traced_events, 0u);
 }

@@ -78,6 +78,31 @@ TEST_F(Scaffolding, AsksItsOwnFunctionWhetherAllIsReady) {
       ThrowsMessage<FailedPreconditionError>(HasSubstr("Variables not initialized: table, queue")));
 }
 
+TEST_F(Scaffolding, AsksBeforeItsLocalInitOpWhetherAllIsReadyForIt) {
+  const Variable local(model.s.named("local"), constant(model.s, Tensor::scalar(1.0F)), {.local = true});
+  bool asked = false;
+  MonitoredTrainingSession sess(model.graph, {.scaffold = {.ready_for_local_init = [&](Session& session) {
+                                                asked = true;
+                                                EXPECT_EQ(report_uninitialized_variables(session),
+                                                          std::vector<std::string>{"local"});
+                                                return std::vector<std::string>();
+                                              }}});
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(sess.session().run(local.read()).value<float>(), 1);
+}
+
+TEST_F(Scaffolding, NamesWhatIsNotReadyForItsLocalInitOp) {
+  EXPECT_THAT(
+      [&] {
+        MonitoredTrainingSession(model.graph, {.scaffold = {.ready_for_local_init = [](Session&) {
+                                                 return std::vector<std::string>{"table"};
+                                               }}});
+      },
+      ThrowsMessage<FailedPreconditionError>(AllOf(
+          HasSubstr("Init operations did not make model ready for local_init.  Init op: the initialisers"),
+          HasSubstr("Variables not initialized: table"))));
+}
+
 TEST_F(Scaffolding, SavesAndRestoresByItsSaver) {
   const auto saver = std::make_shared<Saver>(std::vector<Variable>{model.step, model.w},
                                              SaverOptions{.max_to_keep = 0, .pad_step_number = true});

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/models/keras/merge_layers.h>
 #include <kolo/models/keras/model.h>
@@ -105,6 +106,21 @@ TEST(BatchNormalization, MovesItsAveragesInTraining) {
   EXPECT_NEAR(weights[2].value<float>(), .04, 1e-6);
   EXPECT_NEAR(weights[3].value<float>(), 1.07666667, 1e-5);
   EXPECT_NEAR(net.predict_on_batch(floats({1}, {4}))[0].value<float>(), 3.8146, 1e-3);
+}
+
+// Row 31, output by output: the mean of t·p, with a target that picks one of them.
+TEST(BatchNormalization, NormalisesByTheBatchInTraining) {
+  const std::vector<float> expected = {-1.17660631F, -.784404204F, .784404204F, 1.17660631F};
+  for (std::size_t i = 0; i < 4; ++i) {
+    Workspace ws;
+    const Sequential net(ws, {BatchNormalization({.input_shape = {1}})});
+    net.compile({.optimizer = SGD({.lr = 0}), .loss = [](const Scope& s, Output t, Output p) {
+                   return reduce_sum(s, mul(s, t, p), {.axes = {1}});
+                 }});
+    Tensor picks = Tensor::zeros(DType::f32, {4});
+    picks.data<float>()[i] = 4;
+    EXPECT_NEAR(net.train_on_batch(floats({4}, {1, 2, 6, 7}), picks)[0], expected[i], 2e-5);
+  }
 }
 
 TEST(BatchNormalization, UsesItsAveragesWhereItIsFrozen) {

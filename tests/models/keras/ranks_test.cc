@@ -130,6 +130,25 @@ TEST(Shard, ComparesSeedAndSamples) {
                   HasSubstr("Ranks disagree on the seed: 1 on rank 0 but 2 on rank 1")));
 }
 
+// Row 16: without .shard each rank draws by seed + rank. Batches of one sample, whose loss is its number,
+// tell.
+TEST(Fit, DrawsAnOrderOfItsOwnOnEachRank) {
+  struct Losses : Callback {
+    std::vector<double> all;
+    void on_batch_end(std::int64_t, Logs& logs) override { all.push_back(*logs.find("loss")); }
+  };
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.use_bias = false, .kernel_initializer = "ones", .input_shape = {1}})});
+  net.compile({.optimizer = SGD({.lr = 0}), .loss = itself});
+  Tensor x(DType::f32, {10});
+  for (int i = 0; i < 10; ++i) x.data<float>()[i] = static_cast<float>(i);
+  const auto losses = std::make_shared<Losses>();
+  net.fit(x, x, {.batch_size = 1, .verbose = 0, .callbacks = {losses}});
+  std::vector<std::int64_t> order;
+  models::shuffle_samples(1 + static_cast<std::uint64_t>(rank()), 0, 10, order);
+  EXPECT_EQ(losses->all, std::vector<double>(order.begin(), order.end()));
+}
+
 struct StopOnRank : Callback {
   explicit StopOnRank(int of) : asks(of) {}
   int asks;
