@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <span>
@@ -37,9 +38,21 @@ std::optional<double> number(std::string_view field) {
   double value = 0;
   if (!field.empty() && field.front() == '+') field.remove_prefix(1);
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size() || field.empty()) return std::nullopt;
+  // Beyond the range of doubles: too small is 0.
+  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(field).c_str(), nullptr);
+  else if (error != std::errc()) return std::nullopt;
+  if (end != field.data() + field.size() || field.empty()) return std::nullopt;
   if (!(std::abs(value) <= std::numeric_limits<float>::max())) return std::nullopt;
   return value;
+}
+
+// Commas within quotes are part of a name.
+std::size_t end_of_field(std::string_view line, std::size_t begin) {
+  const std::size_t comma = std::min(line.find(',', begin), line.size());
+  const std::size_t first = line.find_first_not_of(" \t", begin);
+  if (first >= line.size() || line[first] != '"') return comma;
+  const std::size_t closing = line.find('"', first + 1);
+  return closing < line.size() && closing > comma ? std::min(line.find(',', closing), line.size()) : comma;
 }
 
 class Reader {
@@ -52,7 +65,7 @@ class Reader {
     if (trimmed(line).empty()) return;
     fields_.clear();
     for (std::size_t begin = 0; begin <= line.size();) {
-      const std::size_t end = std::min(line.find(',', begin), line.size());
+      const std::size_t end = end_of_field(line, begin);
       fields_.push_back(plain(line.substr(begin, end - begin)));
       begin = end + 1;
     }

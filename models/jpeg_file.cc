@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdio>  // jpeglib.h needs it before itself
 
+#include <jerror.h>
 #include <jpeglib.h>
 
 #include <kolo/core/base/error.h>
@@ -30,9 +31,12 @@ Decoder& of(j_common_ptr jpeg) { return *static_cast<Decoder*>(jpeg->client_data
   longjmp(decoder.left, 1);
 }
 
-// A warning (level −1) is damage that the library would paint over with grey; above are traces.
+// A warning (level −1) is damage that the library would paint over with grey, but for those about what it
+// may well pass over; above are traces.
 void take_message(j_common_ptr jpeg, int level) {
-  if (level < 0) leave(jpeg);
+  const int code = of(jpeg).errors.msg_code;
+  const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+  if (level < 0 && !harmless) leave(jpeg);
 }
 
 // False where the library has found an error.

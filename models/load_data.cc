@@ -106,6 +106,8 @@ Found from_file(const fs::path& path, const DataRequest& request, Split split) {
                                path.string());
   const auto text = std::make_shared<const Text>(Text::read(path.string()));
   const bool training = split == Split::train;
+  const auto for_testing = static_cast<double>(text->tokens().size()) * (1 - kTrainingText);
+  if (!training && for_testing <= static_cast<double>(request.sample.dim(0) + 1)) return nullptr;
   return text_samples(last_name(path), text,
                       {.length = request.sample.dim(0),
                        .begin = training ? 0 : kTrainingText,

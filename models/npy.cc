@@ -155,7 +155,12 @@ Tensor read_npy(const std::filesystem::path& path) {
 
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
   bool overflows = false;
-  for (const std::int64_t dim : *header.shape) overflows |= __builtin_mul_overflow(bytes, dim, &bytes);
+  bool empty = false;
+  for (const std::int64_t dim : *header.shape) {
+    if (dim == 0) empty = true;
+    else overflows |= __builtin_mul_overflow(bytes, dim, &bytes);
+  }
+  if (empty && !overflows) bytes = 0;
   const std::uint64_t held = file.bytes() - begin - length;
   if (overflows || static_cast<std::uint64_t>(bytes) != held)
     throw DataLossError("{}: announces {} {}, {} bytes; the file holds {}", name, dtype, Shape(*header.shape),

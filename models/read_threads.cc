@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -65,7 +66,11 @@ struct ReadThreads::State {
 
 ReadThreads::ReadThreads(int threads) : state_(std::make_unique<State>()) {
   for (int i = 1; i < threads; ++i) {
-    state_->threads.emplace_back([state = state_.get()] { state->wait_for_work(); });
+    try {
+      state_->threads.emplace_back([state = state_.get()] { state->wait_for_work(); });
+    } catch (const std::system_error&) {
+      break;  // fewer do the same work
+    }
     pthread_setname_np(state_->threads.back().native_handle(), "kolo-decode");
   }
 }

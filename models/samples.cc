@@ -112,7 +112,8 @@ SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
   const std::int64_t count = std::min(most, samples.size()), elements = kind.shape.elements();
   const std::int64_t channels = kind.shape.rank() == 3 ? kind.shape.dim(0) : elements,
                      each = elements / channels;
-  std::vector<double> sum(static_cast<std::size_t>(channels)), squares(sum);
+  // Of differences from the first number, so that nothing is lost where all are large and alike.
+  std::vector<double> from(static_cast<std::size_t>(channels)), sum(from), squares(from);
   std::vector<std::int64_t> dims = {1};
   dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
   const Batch one{.samples = Tensor(DType::f32, Shape(dims)), .labels = Tensor(DType::i32, {1})};
@@ -121,18 +122,18 @@ SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
     samples.read(i * samples.size() / count, nullptr, one, 0);
     for (std::size_t k = 0; k < values.size(); ++k) {
       const std::size_t channel = k / static_cast<std::size_t>(each);
-      sum[channel] += values[k];
-      squares[channel] += static_cast<double>(values[k]) * values[k];
+      if (i == 0 && k % static_cast<std::size_t>(each) == 0) from[channel] = values[k];
+      const double difference = values[k] - from[channel];
+      sum[channel] += difference;
+      squares[channel] += difference * difference;
     }
   }
   SampleStatistics found;
   const auto n = static_cast<double>(count * each);
   for (std::size_t channel = 0; channel < sum.size(); ++channel) {
     const double mean = sum[channel] / n, variance = squares[channel] / n - mean * mean;
-    found.mean.push_back(static_cast<float>(mean));
-    // Less is what rounding leaves of equal numbers.
-    found.deviation.push_back(variance > 1e-12 * (1 + mean * mean) ? static_cast<float>(std::sqrt(variance))
-                                                                   : 1);
+    found.mean.push_back(static_cast<float>(from[channel] + mean));
+    found.deviation.push_back(variance > 0 ? static_cast<float>(std::sqrt(variance)) : 1);
   }
   return found;
 }

@@ -33,6 +33,8 @@ Text Text::read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string characters{std::istreambuf_iterator<char>(file), {}};
   if (!file) throw NotFoundError("no text: {} cannot be read", path);
+  if (characters.empty())
+    throw InvalidArgumentError("{}: a text has at least one character; this file is empty", path);
   return Text(characters);
 }
 

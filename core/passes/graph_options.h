@@ -24,6 +24,7 @@ enum class Precision {
 
 /// "f32" or "bf16"; nothing for another word.
 std::optional<Precision> precision_named(std::string_view name);
+std::string_view precision_name(Precision precision);
 
 struct GraphOptions {
   OptimizerLevel optimizer_level = OptimizerLevel::l1;

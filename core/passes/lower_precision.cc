@@ -22,6 +22,8 @@ bool is_product(const StepNode& node) {
          std::find(kProducts.begin(), kProducts.end(), node.schema->name()) != kProducts.end();
 }
 
+bool has_elements(const Shape& shape) { return shape.is_fully_known() && shape.elements() > 0; }
+
 // A value that several matrix products read is rounded once for all of them: a layer's input and its gradient
 // are. What a product reads of a variable depends on when it runs: it rounds that itself, which is little.
 class SharedFactors {
@@ -32,8 +34,9 @@ class SharedFactors {
         for (const StepValue factor : node.inputs) ++readers_[factor];
   }
 
-  static bool is_matmul(const StepNode& node) {
-    return is_product(node) && node.schema->name() == "MatMul" && node.shapes[0].is_fully_known();
+  bool is_matmul(const StepNode& node) const {
+    return is_product(node) && node.schema->name() == "MatMul" && has_elements(node.shapes[0]) &&
+           has_elements(graph_.shape(node.inputs[0])) && has_elements(graph_.shape(node.inputs[1]));
   }
 
   void take(int n) {
@@ -52,9 +55,7 @@ class SharedFactors {
 
  private:
   bool is_worth_it(StepValue v) const {
-    const Shape& shape = graph_.shape(v);
-    return readers_.at(v) > 1 && shape.is_fully_known() && shape.elements() > 0 &&
-           is_on_cpu(graph_.nodes[v.node]) &&
+    return readers_.at(v) > 1 && is_on_cpu(graph_.nodes[v.node]) &&
            !graph_.nodes[graph_.memory_root(v).node].schema->is_variable_storage();
   }
   StepValue rounded(StepValue v) {
@@ -74,14 +75,16 @@ class SharedFactors {
 }  // namespace
 
 std::optional<Precision> precision_named(std::string_view name) {
-  if (name == "f32") return Precision::f32;
-  if (name == "bf16") return Precision::bf16;
+  for (const Precision precision : {Precision::f32, Precision::bf16})
+    if (name == precision_name(precision)) return precision;
   return std::nullopt;
 }
 
+std::string_view precision_name(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
+
 void lower_precision(StepGraph& graph, Precision precision) {
   if (precision == Precision::f32) return;
-  detail::check_native_bf16();
+  bool checked = false;
   SharedFactors shared(graph);
   const int count = static_cast<int>(graph.nodes.size());
   for (int n = 0; n < count; ++n) {
@@ -90,8 +93,9 @@ void lower_precision(StepGraph& graph, Precision precision) {
     if (!is_on_cpu(node))
       throw InvalidArgumentError("precision bf16 is for CPUs; {} ({}) lies on {}", node.name,
                                  node.schema->name(), node.device);
+    if (!std::exchange(checked, true)) detail::check_native_bf16();
     node.attrs.insert_or_assign(detail::kInBf16, true);
-    if (SharedFactors::is_matmul(node)) shared.take(n);
+    if (shared.is_matmul(node)) shared.take(n);
   }
 }
 

@@ -54,8 +54,8 @@ void check_graph_options(const GraphOptions& options);
 void run_graph_passes(StepGraph& graph, PassContext& context);
 
 /// Products of f32 on CPUs are marked to be computed in this precision (kernels/cpu/onednn_precision.h).
-/// Throws FailedPreconditionError where the CPU has no instructions for it, and InvalidArgumentError where
-/// such a product lies on another kind of device.
+/// Throws FailedPreconditionError where there are such products and the CPU has no instructions for it, and
+/// InvalidArgumentError where such a product lies on another kind of device.
 void lower_precision(StepGraph& graph, Precision precision);
 /// Computes, with the CPU's own kernels, nodes all of whose inputs are constants: they become constants,
 /// under their own names. Left alone: what is stateful, has more than one output, or would take more than 1

@@ -13,6 +13,7 @@ namespace kolo {
 namespace {
 
 // An index takes about 100 bytes a tensor; nothing that is larger than this is one.
+constexpr std::int64_t kBytesOfLength = 8;  // of a string, in encode_strings
 constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{1} << 28;
 
 std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
@@ -68,7 +69,10 @@ void CheckpointReader::check_entry(std::size_t file, const std::string& name, DT
   const File& in = files_[file];
   const auto found = in.tensors.entries().find(name);
   const auto fits = [&](const SafetensorsEntry& entry) {
-    if (dtype == DType::string) return entry.dtype == DType::u8 && entry.shape.rank() == 1;
+    // Each string takes the bytes of its length at least: no more are made than the file has.
+    if (dtype == DType::string)
+      return entry.dtype == DType::u8 && entry.shape.rank() == 1 &&
+             shape.elements() <= entry.shape.elements() / kBytesOfLength;
     return entry.dtype == dtype && entry.shape == shape;
   };
   if (found == in.tensors.entries().end() || !fits(found->second))

@@ -175,6 +175,16 @@ void compare_variables(Group& group, const Graph& graph, const std::vector<Saved
     check_equal(difference->all[kChief], difference->all[static_cast<std::size_t>(rank)], rank);
 }
 
+void compare_precision(Group& group, Precision precision) {
+  constexpr char kOption[] = "graph_options.precision";
+  const auto difference = compare_ranks(group, {{kOption, std::string(precision_name(precision))}});
+  if (!difference) return;
+  throw FailedPreconditionError("Ranks disagree on the training step: {} is {} on rank {} but {} on rank {}",
+                                kOption, difference->texts[0].value_or(""), 0,
+                                difference->texts[static_cast<std::size_t>(difference->other)].value_or(""),
+                                difference->other);
+}
+
 std::optional<std::string> restore_or_initialize(Session& session,
                                                  const MonitoredTrainingSessionOptions& options,
                                                  const std::shared_ptr<Saver>& saver) {

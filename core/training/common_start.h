@@ -24,6 +24,10 @@ bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, 
 /// the same names, types and shapes, and saved states of the same names. Collective.
 void compare_variables(Group& group, const Graph& graph, const std::vector<SavedState>& states);
 
+/// Throws FailedPreconditionError on every rank unless all compute in the same precision: what a compression
+/// makes of reduced factors would differ. Collective.
+void compare_precision(Group& group, Precision precision);
+
 /// On the chief: the checkpoint that the options name, or the newest intact one of their folder, if there is
 /// one (its saved states too), else what the scaffold says, and then initial_weights. `saver` may be null:
 /// then one is made where a checkpoint is found; else it takes over the folder's checkpoints. One warning

@@ -7,7 +7,7 @@ import numpy as np
 
 from kolo import _kolo
 from kolo.arrays import memory_of
-from kolo.errors import NotFoundError
+from kolo.errors import InvalidArgumentError, NotFoundError
 
 _ENDINGS = (".safetensors", ".index.json")
 
@@ -65,6 +65,8 @@ def load_checkpoint(path: str, names: Optional[Mapping[str, str]] = None) -> Dic
     NotFoundError, DataLossError for a damaged file, InvalidArgumentError for names that do not fit.
     """
     tensors, strings = read(path, names)
+    if both := sorted(tensors.keys() & strings.keys()):
+        raise InvalidArgumentError(f"{path}: \"{both[0]}\" is the name of texts, and an array is to have it")
     return {**{name: np.asarray(memory) for name, memory in tensors.items()}, **strings}
 
 

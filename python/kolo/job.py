@@ -45,7 +45,8 @@ def _init_with(comm: Any) -> None:
 
     # mpi4py ends MPI before the C library's exit handlers run, kolo's among them.
     def end() -> None:
-        if hasattr(sys, "last_value"):  # an exception ends this program
+        # An exception ends this program; at a prompt, which sets ps1, it ended a line some time ago.
+        if hasattr(sys, "last_value") and not hasattr(sys, "ps1"):
             mpi.COMM_WORLD.Abort(1)
         shutdown()
 

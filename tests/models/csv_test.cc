@@ -53,6 +53,15 @@ TEST_F(Csv, TakesQuotesLineEndsOfWindowsEmptyLinesAndAMissingLastLineEnd) {
   EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(3, 4));
 }
 
+TEST_F(Csv, TakesCommasWithinQuotesAsPartOfAName) {
+  EXPECT_THAT(read("\"height, cm\",class\n1,2\n").x.span<float>(), ElementsAre(1));
+}
+
+TEST_F(Csv, TakesWhatIsTooSmallForDoublesAsZero) {
+  EXPECT_THAT(read("1e-400,1\n-1e-320,0\n").x.span<float>(), ElementsAre(0, 0));
+  refuse("1e400,1\n", "no number that f32 holds");
+}
+
 TEST_F(Csv, NamesTheLineWithAnotherNumberOfColumns) {
   refuse("1,2,3\n\n1,2\n", "line 3: 2 columns; the first line has 3");
   refuse("1,2,3\n1,2,3,4\n", "line 2: 4 columns");

@@ -84,6 +84,13 @@ TEST_F(Npy, ReadsScalarsAndEmptyArrays) {
             (Shape{0, 3}));
 }
 
+TEST_F(Npy, RefusesShapesBeyondAllBytesBesideAZero) {
+  const std::string header =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4), }";
+  EXPECT_THAT([&] { read_npy(write(npy(header, ""))); },
+              ThrowsMessage<DataLossError>(AllOf(HasSubstr("x.npy"), HasSubstr("too many"))));
+}
+
 TEST_F(Npy, NamesATypeThatItDoesNotTake) {
   for (const char* type : {">f4", "<f2", "|b1", "<U3", "|O"})
     EXPECT_THAT(

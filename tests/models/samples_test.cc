@@ -75,6 +75,14 @@ TEST(Statistics, AreThoseOfEachColumnOfATable) {
               Pointwise(FloatNear(1e-6F), {std::sqrt(3.5F), 1.0F}));  // 1 for what does not vary
 }
 
+TEST(Statistics, KeepSmallDifferencesOfLargeNumbers) {
+  const auto samples = array_samples("rows", Tensor::of<float>({4, 1}, {1e7F, 1e7F + 2, 1e7F + 4, 1e7F + 6}),
+                                     Tensor::of<std::int32_t>({4}, {0, 0, 0, 0}));
+  const SampleStatistics found = statistics_of(*samples);
+  EXPECT_THAT(found.mean, ElementsAre(1e7F + 3));
+  EXPECT_THAT(found.deviation, Pointwise(FloatNear(1e-6F), {std::sqrt(5.0F)}));
+}
+
 TEST(Statistics, AreThoseOfEachChannelOfImages) {
   Tensor x = Tensor::of<float>({2, 2, 1, 2}, {0, 2, 10, 30, 0, 2, 10, 30});
   const SampleStatistics found =

@@ -231,7 +231,9 @@ void ClusterSession::send_growth(const Deadline& deadline) {
     nodes.collections.clear();
     nodes.nodes.erase(nodes.nodes.begin(), nodes.nodes.begin() + sent);
     if (!connected_.in_process) check_can_leave(nodes);
-    version = connected_.master->extend_session(handle_, version, nodes, deadline);
+    // To its end, whatever stops the run: a growth that the master has and the client does not know of would
+    // break the session.
+    version = connected_.master->extend_session(handle_, version, nodes, deadline.with({}));
     sent += static_cast<int>(nodes.nodes.size());
   } catch (...) {
     failure = std::current_exception();

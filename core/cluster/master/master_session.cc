@@ -84,6 +84,8 @@ void MasterSession::open(const Deadline& deadline) {
       opened.push_back(task);
     } catch (...) {
       const std::exception_ptr error = from_task(task, std::current_exception());
+      // A call that was cancelled, or lost, may have made it.
+      if (task != environment_.task) environment_.watches->close_later(task, options_.handle);
       for (const std::string& before : opened) {
         try {
           environment_.peers->worker(before)->delete_session(options_.handle, Clock::now() + kPatience);

@@ -141,7 +141,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::map<std::string, std::vector<std::int64_t>> over_ KOLO_GUARDED_BY(mutex_);  // steps, by task
   std::string lost_ KOLO_GUARDED_BY(mutex_);  // why later runs cannot be; "" while the session is whole
   std::map<std::string, std::uint64_t> random_starts_ KOLO_GUARDED_BY(mutex_);  // as they were set
-  std::set<std::string> random_tasks_ KOLO_GUARDED_BY(mutex_);                  // that have random ops
+  std::set<std::string> random_tasks_ KOLO_GUARDED_BY(mutex_);  // that have random ops, and know the starts
+  std::set<std::string> random_being_told_ KOLO_GUARDED_BY(mutex_);
+  CondVar random_told_;
   std::int64_t last_callable_ KOLO_GUARDED_BY(mutex_) = 0;
   std::map<std::int64_t, StepNames> callables_ KOLO_GUARDED_BY(mutex_);
   std::set<std::shared_ptr<Watcher>> watchers_ KOLO_GUARDED_BY(mutex_);

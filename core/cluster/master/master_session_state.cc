@@ -101,11 +101,26 @@ bool MasterSession::has_random_ops(const GraphDef& graph) {
 void MasterSession::start_random_ops(const std::string& task, Worker& worker, const Deadline& deadline) {
   std::map<std::string, std::uint64_t> starts;
   {
+    const WakeOnStop wake(deadline.stop(), mutex_, random_told_);
     MutexLock lock(mutex_);
-    if (!random_tasks_.insert(task).second) return;
+    while (random_being_told_.count(task) > 0) wait_for_change(random_told_, mutex_, deadline);
+    if (random_tasks_.count(task) > 0) return;
+    random_being_told_.insert(task);
     starts = random_starts_;
   }
-  if (!starts.empty()) worker.set_random_positions(options_.handle, starts, deadline);
+  std::exception_ptr failure;
+  try {
+    if (!starts.empty()) worker.set_random_positions(options_.handle, starts, deadline);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  {
+    MutexLock lock(mutex_);
+    random_being_told_.erase(task);
+    if (failure == nullptr) random_tasks_.insert(task);
+    random_told_.notify_all();
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 std::map<std::string, std::uint64_t> MasterSession::random_positions(const Deadline& deadline) {

@@ -58,12 +58,16 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
        })},
       {"CreateWorkerSession", unary<def::WorkerSessionRequestDef>(
                                   [](const CallHandle& call, const def::WorkerSessionRequestDef& from) {
+                                    const std::string session = checked_handle(from.session());
                                     call->served().worker.create_session(
-                                        {.session = checked_handle(from.session()),
+                                        {.session = session,
                                          .master = checked_name(from.master(), "task"),
                                          .config = from_def(from.config()),
                                          .master_incarnation = from.master_incarnation()},
                                         call->deadline());
+                                    // Its master has given up.
+                                    if (call->stop().stop_requested())
+                                      call->served().worker.delete_session(session, {});
                                     answer(call, def::Empty());
                                   })},
       {"DeleteWorkerSession",

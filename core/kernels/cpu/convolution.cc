@@ -177,31 +177,42 @@ bool is_small(const Convolution& c) {
   return std::max({c.rows.window, c.rows.stride, c.cols.window, c.cols.stride}) <= kMaxOneDnnWindow;
 }
 
+// One of the three passes. Where oneDNN has no code for it in bf16 it is computed in f32.
+template <std::optional<detail::OneDnnCall> (OneDnnConvolution::*kPass)() const>
+std::optional<detail::OneDnnCall> plan(Convolution conv, const Blocks& blocks = {}) {
+  if (!is_small(conv)) return std::nullopt;
+  const OneDnnConvolution asked(conv, blocks);
+  auto call = (asked.*kPass)();
+  if (call || !conv.in_bf16) return call;
+  conv.in_bf16 = false;
+  const OneDnnConvolution in_f32(conv, blocks);
+  return (in_f32.*kPass)();
+}
+
 std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
-    const auto conv = Convolution::of(in, in.input_shape(0), in.output_shape(0));
-    return is_small(conv) ? OneDnnConvolution(conv).forward() : std::nullopt;
+    return plan<&OneDnnConvolution::forward>(Convolution::of(in, in.input_shape(0), in.output_shape(0)));
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_backward_images(KernelInit& init) {
   return detail::make_onednn_kernel(init, {1, 2}, [](const KernelInit& in) {
-    const auto conv = Convolution::of(in, in.input_shape(0), in.input_shape(2));
-    return is_small(conv) ? OneDnnConvolution(conv).backward_images() : std::nullopt;
+    return plan<&OneDnnConvolution::backward_images>(
+        Convolution::of(in, in.input_shape(0), in.input_shape(2)));
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_transpose(KernelInit& init) {
   return detail::make_onednn_kernel(init, {1, 0}, [](const KernelInit& in) {
-    const auto conv = Convolution::of(in, in.output_shape(0), in.input_shape(0));
-    return is_small(conv) ? OneDnnConvolution(conv).backward_images() : std::nullopt;
+    return plan<&OneDnnConvolution::backward_images>(
+        Convolution::of(in, in.output_shape(0), in.input_shape(0)));
   });
 }
 
 std::unique_ptr<Kernel> make_onednn_backward_weights(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 2}, [](const KernelInit& in) {
-    const auto conv = Convolution::of(in, in.input_shape(0), in.input_shape(2));
-    return is_small(conv) ? OneDnnConvolution(conv).backward_weights() : std::nullopt;
+    return plan<&OneDnnConvolution::backward_weights>(
+        Convolution::of(in, in.input_shape(0), in.input_shape(2)));
   });
 }
 
@@ -209,14 +220,12 @@ std::unique_ptr<Kernel> make_onednn_backward_weights(KernelInit& init) {
 template <std::optional<detail::OneDnnCall> (OneDnnConvolution::*kPass)() const>
 std::unique_ptr<Kernel> make_blocked(KernelInit& init, const Shape& images, const Shape& weights,
                                      const Shape& results) {
-  return detail::make_onednn_kernel(
-      init, {0, 1}, [&](const KernelInit& in) -> std::optional<detail::OneDnnCall> {
-        const auto conv = Convolution::of(in, images, weights, results);
-        if (!is_small(conv)) return std::nullopt;
-        const OneDnnConvolution pass(conv, {.images = in.attr<std::int64_t>("images_block"),
-                                            .results = in.attr<std::int64_t>("results_block")});
-        return (pass.*kPass)();
-      });
+  return detail::make_onednn_kernel(init, {0, 1},
+                                    [&](const KernelInit& in) -> std::optional<detail::OneDnnCall> {
+                                      return plan<kPass>(Convolution::of(in, images, weights, results),
+                                                         {.images = in.attr<std::int64_t>("images_block"),
+                                                          .results = in.attr<std::int64_t>("results_block")});
+                                    });
 }
 
 std::unique_ptr<Kernel> make_blocked_forward(KernelInit& init) {

@@ -75,7 +75,13 @@ std::optional<OneDnnCall> plan_matmul(const GemmShape& shape, std::int64_t batch
 // 256: 6.4 → 1.4; aᵀ · b 256 × 2048 × 1024: 6.9 → 2.0 (packed by oneDNN's choice 2.5); 128 × 784 × 1024: 1.4
 // → 0.46 (0.87).
 std::optional<OneDnnCall> plan_gemm(const GemmShape& shape, std::int64_t batch) {
-  if (shape.in_bf16) return plan_matmul(shape, batch);
+  if (shape.in_bf16) {
+    if (auto call = plan_matmul(shape, batch)) return call;
+    if (shape.a != DType::f32 || shape.b != DType::f32) return std::nullopt;
+    GemmShape in_f32 = shape;
+    in_f32.in_bf16 = false;
+    return plan_gemm(in_f32, batch);
+  }
   if (batch == 1 && !shape.transpose_a && !shape.transpose_b)
     if (auto call = plan_inner_product(shape)) return call;
   if (batch == 1 && shape.transpose_a && !shape.transpose_b && shape.cols >= shape.rows)

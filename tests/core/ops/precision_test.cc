@@ -132,6 +132,22 @@ TEST_F(ProductsInBf16, OfConvolutionsOfFewChannels) {
   expect_convolution(convolution({2, 3, 12, 10}, {16, 3, 5, 5}, {.strides = {2, 2}}));
 }
 
+TEST_F(ProductsInBf16, OfNothingAreThereToo) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1, 3}), w = placeholder(s, DType::f32, {3, 2}),
+               squares = mul(s, w, w), y = matmul(s, x, squares);
+  SessionConfig config;
+  config.graph_options.precision = Precision::bf16;
+  Session session(graph, config);
+  const Outputs to = gradients(s, {y}, {x, w});
+  const auto values = session.run({y, to[0], to[1]},
+                                  {{x, Tensor(DType::f32, {0, 3})}, {w, Tensor::zeros(DType::f32, {3, 2})}});
+  EXPECT_EQ(values[0].shape(), Shape({0, 2}));
+  EXPECT_EQ(values[1].shape(), Shape({0, 3}));
+  EXPECT_EQ(values[2].shape(), Shape({3, 2}));
+}
+
 TEST_F(ProductsInBf16, OfF64StayInF64) {
   const Product product{{8, 9}, {9, 7}, [](Scope& s, Output a, Output b) { return matmul(s, a, b); }};
   const auto lower = outcome(product, DType::f64, false, Precision::bf16),

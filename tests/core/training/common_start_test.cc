@@ -80,6 +80,17 @@ TEST(CompareVariables, NamesOnEveryRankAMarkThatSomeLack) {
            "rank 1"));
 }
 
+TEST(ComparePrecision, NamesBothOnEveryRank) {
+  EXPECT_THAT(
+      run_ranks(3,
+                [](Group& group) {
+                  compare_precision(group, group.rank() == 1 ? Precision::bf16 : Precision::f32);
+                }),
+      Each("Ranks disagree on the training step: graph_options.precision is f32 on rank 0 but bf16 on "
+           "rank 1"));
+  EXPECT_THAT(run_ranks(2, [](Group& group) { compare_precision(group, Precision::bf16); }), Each(IsEmpty()));
+}
+
 TEST(CompareNumberOfSchedules, NamesBothNumbers) {
   EXPECT_THAT(run_ranks(2,
                         [](Group& group) {
