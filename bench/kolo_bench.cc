@@ -51,16 +51,16 @@ po::options_description train_options() {
       "optimizer-level", text("1", "L"), "0: steps run node by node, 1: rewritten by the graph passes")(
       "precision", text("f32", "P"), "f32, or bf16 for matrix products and convolutions on CPUs")(
       "optimizer", text("momentum", "NAME"), "what updates the variables")(
-      "layers", po::value<std::string>()->value_name("N"),
-      "of gpt and lstm, as kolo-train has them; likewise:")(
-      "width", po::value<std::string>()->value_name("N"), "")("heads",
-                                                              po::value<std::string>()->value_name("N"), "")(
-      "context", po::value<std::string>()->value_name("N"), "tokens of a sample")(
-      "classes", po::value<std::string>()->value_name("N"),
-      "columns of the logits; of gpt and lstm the vocabulary")(
-      "batch", po::value<std::string>()->value_name("N"),
-      "samples of a rank (default: the model's, see bench/README.md)")("sharded", po::bool_switch(),
-                                                                       "each rank updates its part of them");
+      "sharded", po::bool_switch(), "each rank updates its part of them");
+  const auto size = [&](const char* name, const char* what) {
+    all.add_options()(name, po::value<std::string>()->value_name("N"), what);
+  };
+  size("layers", "of gpt and lstm (default: as kolo-train has it)");
+  size("width", "likewise");
+  size("heads", "of gpt, likewise");
+  size("context", "tokens of a sample, likewise");
+  size("classes", "columns of the logits; of gpt and lstm the vocabulary");
+  size("batch", "samples of a rank (default: of mlp 128, resnet50 8, vgg16 4, gpt 16, others 64)");
   return all;
 }
 
@@ -205,6 +205,10 @@ void run_train(const po::variables_map& values) {
                   .heads = chosen("heads")};
   if (values.count("context") > 0) options.context = chosen("context");
   if (values.count("batch") > 0) options.batch = chosen("batch");
+  for (const auto& model : options.models)
+    for (const char* size : {"layers", "width", "heads", "context"})
+      if (values.count(size) > 0 && !models::find_model(model).takes(size))
+        throw UsageError(fmt::format("--{} cannot be chosen for {}; leave it out", size, model));
   options.sharded = values["sharded"].as<bool>();
   if (values.count("against") > 0) options.against = values["against"].as<std::vector<std::string>>();
   options.rounds = static_cast<int>(count("rounds", values["rounds"].as<std::string>(), 1, 1000));

@@ -120,7 +120,7 @@ class Training {
 
 Training::Training(const std::string& name, const TrainBenchOptions& options) : name_(name) {
   models::Model model = models::find_model(name);
-  if (options.context && model.takes("context")) model.sample = {*options.context};
+  if (options.context) model.sample = {*options.context};
   if (options.size.classes > 0) model.classes = options.size.classes;
   const MadeUpBatch made_up = made_up_batch(model, options.batch);
   batch_ = made_up.size;

@@ -297,6 +297,9 @@ void evaluate(const TrainOptions& options) {
     if (process().rank != 0) return 0;  // rank 0 alone touches the folder, and tells the step
     const auto checkpoint = newest_intact_checkpoint(options.checkpoint_dir);
     if (!checkpoint) throw NotFoundError("--evaluate: there is no checkpoint in {}", options.checkpoint_dir);
+    if (!options.normalize && CheckpointReader(*checkpoint).index().tensors.contains(kInputMean))
+      throw InvalidArgumentError("--evaluate: {} was trained with --normalize; evaluate it with that, too",
+                                 *checkpoint);
     return Saver(graph).restore(session, *checkpoint).global_step.value_or(0);
   });
   broadcast_variables(session, global_variables(graph), 0);

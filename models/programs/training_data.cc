@@ -16,6 +16,8 @@
 namespace kolo::models {
 namespace {
 
+constexpr std::int64_t kMostRead = 10000, kMostDecoded = 1000;  // samples that --normalize looks at
+
 DataRequest request_of(const TrainOptions& options) {
   const Model& model = find_model(options.model);
   DataRequest request{
@@ -52,7 +54,8 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   if (data.test) check_splits(data.train->kind(), data.test->kind());
   if (process().rank == 0)
     log_info("data: {}, and {} for testing", description(*data.train), data.test ? data.test->size() : 0);
-  if (options.normalize) data.statistics = statistics_of(*data.train);
+  if (options.normalize)
+    data.statistics = statistics_of(*data.train, data.train->kind().decoded ? kMostDecoded : kMostRead);
   return data;
 }
 

@@ -12,6 +12,9 @@
 
 namespace kolo::models {
 
+/// The variable that a model trained with --normalize has.
+inline constexpr char kInputMean[] = "input/mean";
+
 struct TrainingData {
   std::shared_ptr<const SampleSet> train;      // nullptr: it was not asked for
   std::shared_ptr<const SampleSet> test;       // nullptr: there is none

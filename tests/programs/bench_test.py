@@ -25,6 +25,15 @@ class Train(ProgramTest):
         self.assertEqual(rows["lenet"]["params"], 3274634)
 
 
+    def test_takes_the_size_of_a_model_of_tokens(self):
+        size = ("--layers", 1, "--width", 16, "--heads", 2, "--context", 8, "--classes", 11, "--batch", 2)
+        row, = self.assert_ok(run("kolo-bench", "train", "--models", "gpt", *size, "--threads", 1, "--seconds", 0.05, "--json")).events
+        self.assertEqual(row["params"], 2 * 11 * 16 + 8 * 16 + 12 * 16 * 16 + 13 * 16 + 2 * 16)
+        self.assertEqual(row["batch"], 2)
+        for option in ("--context", "--width"):
+            self.assert_one_line(run("kolo-bench", "train", "--models", "mlp", option, 8), 2, f"{option} cannot be chosen for mlp")
+
+
 class Against(ProgramTest):
     """The peer is a script that prints the row of a program that is told to take 1000 ms a step."""
     ROW = {"model": "mlp", "params": 1863690, "ranks": 1, "threads": 1, "batch": 128, "ms": 1000, "min_ms": 900, "peak_mib": 77}
