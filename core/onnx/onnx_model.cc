@@ -1,11 +1,11 @@
 #include <kolo/core/onnx/onnx_model.h>
 
 #include <algorithm>
-#include <map>
 
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/graph/nodes_behind.h>
 
 #include "onnx_graph_internal.h"
 
@@ -14,20 +14,6 @@ namespace {
 
 constexpr int kIrVersion = 8;  // ONNX 1.10 and later read it
 constexpr int kOperatorSet = 17;
-
-// Ids are a topological order.
-std::map<int, const Node*> nodes_of(const Outputs& outputs) {
-  std::map<int, const Node*> found;
-  std::vector<const Node*> stack;
-  for (const Output& output : outputs) stack.push_back(output.node);
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (!found.emplace(node->id(), node).second) continue;
-    for (const Output& in : node->inputs()) stack.push_back(in.node);
-  }
-  return found;
-}
 
 void describe_value(onnx::ValueInfo& value, const std::string& name, const Output& of, bool is_input) {
   value.set_name(name);
@@ -102,7 +88,7 @@ std::string onnx_model(const Outputs& outputs, const VariableValue& value) {
   graph.set_name("kolo");
 
   detail::OnnxGraph nodes(graph);
-  for (const auto& [id, node] : nodes_of(outputs)) add_node(graph, nodes, *node, value);
+  for (const auto& [id, node] : detail::nodes_behind(outputs)) add_node(graph, nodes, *node, value);
   for (const Output& output : outputs) add_output(graph, nodes, output);
 
   std::string bytes;

@@ -7,27 +7,25 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/graph/nodes_behind.h>
 #include <kolo/core/ops/variables.h>
 
 namespace kolo {
 namespace {
 
-// Nodes by name; a variable's come with its initialiser and its read.
+// A variable comes with its initialiser and its read.
+std::vector<const Node*> brought_along(const Node& node) {
+  std::vector<const Node*> others(node.control_inputs().begin(), node.control_inputs().end());
+  if (node.op() != "Variable") return others;
+  const Variable variable = Variable::of(node);
+  others.push_back(variable.initializer().node);
+  others.push_back(variable.read().node);
+  return others;
+}
+
 std::set<std::string> names_behind(const Outputs& outputs) {
   std::set<std::string> names;
-  std::vector<const Node*> stack;
-  for (const Output& output : outputs) stack.push_back(output.node);
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (!names.insert(node->name()).second) continue;
-    for (const Output& in : node->inputs()) stack.push_back(in.node);
-    stack.insert(stack.end(), node->control_inputs().begin(), node->control_inputs().end());
-    if (node->op() != "Variable") continue;
-    const Variable variable = Variable::of(*node);
-    stack.push_back(variable.initializer().node);
-    stack.push_back(variable.read().node);
-  }
+  for (const auto& [id, node] : detail::nodes_behind(outputs, brought_along)) names.insert(node->name());
   return names;
 }
 
