@@ -14,8 +14,8 @@
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
+#include <kolo/core/training/broadcast_values.h>
 #include <kolo/core/training/rank_state_internal.h>
-#include <kolo/core/training/string_tensors.h>
 
 namespace kolo {
 namespace {

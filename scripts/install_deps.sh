@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
 # Usage: scripts/install_deps.sh [--dev] [--libtorch] [--python]
-#   --dev: also clang's tools and an ssh server, which .ci/run uses, and patchelf for the bundle; --libtorch: also libtorch, for the example that trains with it
+#   --dev: also clang's tools, an ssh server and two firewalls, which .ci/run uses, and patchelf for the bundle; --libtorch: also libtorch, for the example that trains with it
 #   --python: also what the Python package needs, with PyTorch and pytest
 set -euo pipefail
 
@@ -23,7 +23,7 @@ die() {
 
 for option in "$@"; do
   case "$option" in
-    --dev) packages+=(clang clang-format clang-tidy openssh-server patchelf) ;;
+    --dev) packages+=(clang clang-format clang-tidy openssh-server patchelf nftables iptables) ;;
     --libtorch) packages+=(libtorch-dev) ;;
     --python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-cloudpickle python3-pytest python3-mpi4py) ;;
     --help | -h) sed -n '2,5s/^# //p' "$0"; exit 0 ;;

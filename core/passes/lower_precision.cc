@@ -1,10 +1,14 @@
 // A pass: products are marked to be computed in less than f32. Contract: pipeline.h.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/ops/bf16.h>
 #include <kolo/core/passes/pipeline.h>
 
 namespace kolo {
@@ -18,6 +22,55 @@ bool is_product(const StepNode& node) {
          std::find(kProducts.begin(), kProducts.end(), node.schema->name()) != kProducts.end();
 }
 
+// A value that several matrix products read is rounded once for all of them: a layer's input and its gradient
+// are. What a product reads of a variable depends on when it runs: it rounds that itself, which is little.
+class SharedFactors {
+ public:
+  explicit SharedFactors(StepGraph& graph) : graph_(graph) {
+    for (const StepNode& node : graph.nodes)
+      if (is_matmul(node))
+        for (const StepValue factor : node.inputs) ++readers_[factor];
+  }
+
+  static bool is_matmul(const StepNode& node) {
+    return is_product(node) && node.schema->name() == "MatMul" && node.shapes[0].is_fully_known();
+  }
+
+  void take(int n) {
+    StepNode changed = graph_.nodes[n];
+    bool some = false;
+    for (StepValue& factor : changed.inputs) {
+      if (!is_worth_it(factor)) continue;
+      factor = rounded(factor);
+      some = true;
+    }
+    if (!some) return;
+    changed.schema = &find_op(kBf16MatMulOp);
+    changed.attrs.insert_or_assign("shape", changed.shapes[0]);
+    graph_.nodes[n] = std::move(changed);
+  }
+
+ private:
+  bool is_worth_it(StepValue v) const {
+    const Shape& shape = graph_.shape(v);
+    return readers_.at(v) > 1 && shape.is_fully_known() && shape.elements() > 0 &&
+           is_on_cpu(graph_.nodes[v.node]) &&
+           !graph_.nodes[graph_.memory_root(v).node].schema->is_variable_storage();
+  }
+  StepValue rounded(StepValue v) {
+    const auto found = made_.find(v);
+    if (found != made_.end()) return found->second;
+    const std::string name = graph_.nodes[v.node].name + "/bf16";
+    const StepValue result{graph_.add(kToBf16Op, name, {v}, {}, graph_.nodes[v.node].order + 1), 0};
+    made_[v] = result;
+    return result;
+  }
+
+  StepGraph& graph_;
+  std::map<StepValue, int> readers_;
+  std::map<StepValue, StepValue> made_;
+};
+
 }  // namespace
 
 std::optional<Precision> precision_named(std::string_view name) {
@@ -29,12 +82,16 @@ std::optional<Precision> precision_named(std::string_view name) {
 void lower_precision(StepGraph& graph, Precision precision) {
   if (precision == Precision::f32) return;
   detail::check_native_bf16();
-  for (StepNode& node : graph.nodes) {
+  SharedFactors shared(graph);
+  const int count = static_cast<int>(graph.nodes.size());
+  for (int n = 0; n < count; ++n) {
+    StepNode& node = graph.nodes[n];
     if (!is_product(node)) continue;
     if (!is_on_cpu(node))
       throw InvalidArgumentError("precision bf16 is for CPUs; {} ({}) lies on {}", node.name,
                                  node.schema->name(), node.device);
     node.attrs.insert_or_assign(detail::kInBf16, true);
+    if (SharedFactors::is_matmul(node)) shared.take(n);
   }
 }
 

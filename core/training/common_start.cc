@@ -13,10 +13,10 @@
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/runtime/session_variables.h>
+#include <kolo/core/training/broadcast_values.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/rank_state_internal.h>
-#include <kolo/core/training/string_tensors.h>
 
 namespace kolo::detail {
 namespace {

@@ -1,9 +1,6 @@
 // Tensors of strings as bytes: how files hold them, and how ranks send them to each other.
 #pragma once
 
-#include <vector>
-
-#include <kolo/core/runtime/group.h>
 #include <kolo/core/tensor/tensor.h>
 
 namespace kolo::detail {
@@ -13,8 +10,5 @@ Tensor encode_strings(const Tensor& strings);
 /// The way back, into the elements of `strings`. Throws DataLossError that says what is wrong with the bytes:
 /// they are not those of as many elements.
 void decode_strings(const Tensor& encoded, const Tensor& strings);
-
-/// Group::broadcast, of tensors among which some may be of strings. Collective.
-void broadcast_values(Group& group, const std::vector<Tensor>& values, int root);
 
 }  // namespace kolo::detail

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,8 +64,13 @@ Tensors read_safetensors(const std::string& path) {
   return tensors;
 }
 
-void save_checkpoint(const std::string& prefix, const Tensors& tensors,
+void save_checkpoint(const std::string& prefix, Tensors tensors, const Strings& strings,
                      std::optional<std::int64_t> global_step) {
+  for (const auto& [name, given] : strings) {
+    const auto& [shape, elements] = given;
+    const std::vector<std::string> texts(elements.begin(), elements.end());
+    tensors.emplace(name, Tensor::of<std::string>(Shape(shape), std::span<const std::string>(texts)));
+  }
   const py::gil_scoped_release release;
   write_checkpoint(prefix, tensors, {.global_step = global_step});
 }
@@ -79,7 +85,7 @@ std::optional<std::string> newest_checkpoint(const std::string& directory) {
 void bind_checkpoints(py::module_& module) {
   module.def("read_checkpoint", &read_checkpoint, py::arg("prefix"));
   module.def("read_safetensors", &read_safetensors, py::arg("path"));
-  module.def("write_checkpoint", &save_checkpoint, py::arg("prefix"), py::arg("tensors"),
+  module.def("write_checkpoint", &save_checkpoint, py::arg("prefix"), py::arg("tensors"), py::arg("strings"),
              py::arg("global_step"));
   module.def("to_weight_names", &renamed, py::arg("variables"), py::arg("names"));
   module.def("from_weight_names", &named_back, py::arg("tensors"), py::arg("names"));

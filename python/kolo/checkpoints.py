@@ -12,6 +12,7 @@ from kolo.errors import NotFoundError
 _ENDINGS = (".safetensors", ".index.json")
 
 Memories = Dict[str, _kolo.Memory]
+Strings = Dict[str, np.ndarray]  # of bytes objects
 
 
 def _prefix_of(path: str) -> str:
@@ -21,7 +22,7 @@ def _prefix_of(path: str) -> str:
     return path
 
 
-def read(path: str, names: Optional[Mapping[str, str]]) -> Tuple[Memories, Dict[str, np.ndarray]]:
+def read(path: str, names: Optional[Mapping[str, str]]) -> Tuple[Memories, Strings]:
     """The numbers of a checkpoint, and its strings."""
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -40,10 +41,19 @@ def read(path: str, names: Optional[Mapping[str, str]]) -> Tuple[Memories, Dict[
     return (_kolo.to_weight_names(tensors, dict(names)) if names else tensors), strings
 
 
-def write(path: str, tensors: Memories, global_step: Optional[int], names: Optional[Mapping[str, str]]) -> None:
+def write(path: str, tensors: Memories, strings: Strings, global_step: Optional[int],
+          names: Optional[Mapping[str, str]]) -> None:
+    """The way back."""
     if names:
         tensors = _kolo.from_weight_names(tensors, dict(names))
-    _kolo.write_checkpoint(_prefix_of(os.fspath(path)), tensors, global_step)
+    texts = {name: (array.shape, [text.encode() if isinstance(text, str) else text for text in array.flat])
+             for name, array in strings.items()}
+    _kolo.write_checkpoint(_prefix_of(os.fspath(path)), tensors, texts, global_step)
+
+
+def _is_text(array: np.ndarray) -> bool:
+    return array.dtype.kind in "SU" or (array.dtype.kind == "O" and
+                                        all(isinstance(element, (bytes, str)) for element in array.flat))
 
 
 def load_checkpoint(path: str, names: Optional[Mapping[str, str]] = None) -> Dict[str, np.ndarray]:
@@ -64,8 +74,14 @@ def save_checkpoint(path: str, arrays: Mapping[str, np.ndarray], global_step: Op
 
     path: `…/model.ckpt-7` is what kolo's sessions, kolo-train and load_checkpoint(folder) look for. names: as
     load_checkpoint, the way back: the variable "fc1/w" is the transpose of arrays["fc1.weight"]; arrays that no
-    variable takes keep their names. One rank calls it. Raises NotFoundError for an array that names asks for.
+    variable takes keep their names, and so do texts, which are saved as UTF-8 and come back as bytes. One rank calls
+    it. Raises NotFoundError for an array that names asks for.
     """
-    # Not ascontiguousarray, which makes a vector of a scalar.
-    memory = {name: memory_of(np.asarray(array, order="C"), f"save_checkpoint: {name}") for name, array in arrays.items()}
-    write(path, memory, global_step, names)
+    tensors, strings = {}, {}
+    for name, array in arrays.items():
+        array = np.asarray(array, order="C")  # not ascontiguousarray, which makes a vector of a scalar
+        if _is_text(array):
+            strings[name] = array
+        else:
+            tensors[name] = memory_of(array, f"save_checkpoint: {name}")
+    write(path, tensors, strings, global_step, names)

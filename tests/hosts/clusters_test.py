@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 """Each fault of a cluster is told within its deadline, and as what it is; where nothing is lost, nothing is told."""
+import ipaddress
+import pathlib
+import shutil
 import tempfile
 import time
 import unittest
@@ -83,6 +86,44 @@ class Faults(unittest.TestCase):
                 self.assertEqual(server.wait(cluster_faults.PATIENCE_S), 0)
             log.seek(0)
             self.assertEqual(log.read().decode().count("without credentials"), 1)
+
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "clusters.md"
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 2222), timeout=2)"
+
+
+class Firewall(unittest.TestCase):
+    """The recipes of the page, on the host of a server: its own cluster is one of the two other hosts."""
+
+    def assert_keeps_strangers_out(self, tool):
+        if shutil.which(tool) is None:
+            self.skipTest(f"there is no {tool} (scripts/install_deps.sh --dev)")
+        recipe = next(block for block in PAGE.read_text().split("```") if block.strip().startswith(tool))
+        self.assertIn("10.0.0.0/24", recipe)
+        with hosts.Hosts(3, slots=1) as cluster:
+            address = cluster.address("node2")
+
+            def reaches(host):
+                return cluster.run(["/usr/bin/python3", "-c", CONNECT, address], host=host).code == 0
+
+            server = cluster.popen([cluster_faults.SERVER, "--cluster", f"ps|{address}:2222", "--job", "ps", "--task", "0"], host="node2")
+            try:
+                deadline = time.monotonic() + 10 * hosts.SLOWDOWN
+                while not all(map(reaches, cluster.names)):
+                    self.assertLess(time.monotonic(), deadline, "the server is not there")
+                friend = ipaddress.ip_network(cluster.address("node1"))
+                done = cluster.run(["sh", "-e", "-c", recipe.replace("10.0.0.0/24", str(friend))], host="node2")
+                self.assertEqual(done.code, 0, done)
+                self.assertEqual([host for host in cluster.names if reaches(host)], ["node1", "node2"])
+            finally:
+                server.terminate()
+                server.wait(timeout=30)
+
+    def test_of_nftables(self):
+        self.assert_keeps_strangers_out("nft")
+
+    def test_of_iptables(self):
+        self.assert_keeps_strangers_out("iptables")
 
 
 if __name__ == "__main__":

@@ -112,11 +112,21 @@ struct Onnx : ::testing::Test {
   Graph graph;
 };
 
-TEST_F(Onnx, ComputesTheMlp) { expect_equal(fractions({3, 784}), models::mlp); }
-TEST_F(Onnx, ComputesLenet) { expect_equal(fractions({2, 1, 28, 28}), models::lenet); }
-TEST_F(Onnx, ComputesResnet20) { expect_equal(fractions({2, 3, 32, 32}), models::resnet20); }
-TEST_F(Onnx, ComputesResnet50) { expect_equal(fractions({1, 3, 64, 64}), models::resnet50); }
-TEST_F(Onnx, ComputesVgg16) { expect_equal(fractions({1, 3, 32, 32}), models::vgg16); }
+template <Output (*kModel)(Scope&, Output, std::int64_t)>
+Output with_its_classes(Scope& s, Output x) {
+  constexpr std::int64_t kClasses = 10;
+  return kModel(s, x, kClasses);
+}
+
+TEST_F(Onnx, ComputesTheMlp) { expect_equal(fractions({3, 784}), with_its_classes<models::mlp>); }
+TEST_F(Onnx, ComputesLenet) { expect_equal(fractions({2, 1, 28, 28}), with_its_classes<models::lenet>); }
+TEST_F(Onnx, ComputesResnet20) {
+  expect_equal(fractions({2, 3, 32, 32}), with_its_classes<models::resnet20>);
+}
+TEST_F(Onnx, ComputesResnet50) {
+  expect_equal(fractions({1, 3, 64, 64}), with_its_classes<models::resnet50>);
+}
+TEST_F(Onnx, ComputesVgg16) { expect_equal(fractions({1, 3, 32, 32}), with_its_classes<models::vgg16>); }
 TEST_F(Onnx, ComputesGpt) {
   expect_equal(tokens({2, 16}, 31), [](Scope& s, Output x) {
     return models::gpt(s, x, {.vocabulary = 31, .layers = 2, .width = 24, .heads = 3});

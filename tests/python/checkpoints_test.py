@@ -53,6 +53,17 @@ def test_names_and_transposes_go_both_ways(tmp_path):
     assert sorted(kolo.load_checkpoint(tmp_path, {**names, "steps": ""})) == ["fc.bias", "fc.weight"]
 
 
+def test_strings_come_back_as_bytes(tmp_path):
+    words = np.array([["", "grün"], ["a", "x" * 70000]])
+    letters = np.array([b"a\0b", b""], dtype=object)
+    kolo.save_checkpoint(tmp_path / "m", {"words": words, "letters": letters, "one": np.array("alone"), "n": np.zeros(2)})
+    loaded = kolo.load_checkpoint(tmp_path / "m")
+    assert [[word.decode() for word in row] for row in loaded["words"]] == words.tolist()
+    assert loaded["letters"].tolist() == letters.tolist()
+    assert loaded["one"].shape == () and loaded["one"].item() == b"alone"
+    assert loaded["n"].tolist() == [0, 0]
+
+
 def test_names_that_do_not_fit_are_told(tmp_path):
     arrays = {"a": np.zeros((2, 2, 2), np.float32), "b": np.zeros(2, np.float32)}
     for names, error, text in [({"v": "c"}, kolo.errors.NotFoundError, 'no tensor "c", which the variable "v"'),

@@ -24,6 +24,16 @@ def test_allreduce_averages_and_sums(dtype, rank, size):
     assert hvd.allreduce_(tensor, op=hvd.Max) is tensor and (tensor == 4 * size - 3).all()
 
 
+# Which is all that a half can be: three times one is no half as a rule.
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_equal_halves_add_up_to_the_nearest_half(dtype, rank, size):
+    generator = torch.Generator().manual_seed(1)
+    tensor = (torch.rand(4 * size, 50, generator=generator) * 200 - 100).to(dtype)
+    nearest = (tensor.double() * size).to(dtype)
+    assert hvd.allreduce(tensor, op=hvd.Sum).equal(nearest)
+    assert hvd.reducescatter(tensor, op=hvd.Sum).equal(nearest[4 * rank:4 * rank + 4])
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 def test_scales_of_integers_round_towards_zero(dtype, size):
     tensor = torch.tensor([5, -5]).to(dtype)

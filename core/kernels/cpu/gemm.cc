@@ -51,6 +51,8 @@ std::optional<OneDnnCall> plan_matmul(const GemmShape& shape, std::int64_t batch
   Operands with = operands_of(shape);
   if (batch != 1) with = {repeated(with.a, batch), repeated(with.b, batch), repeated(with.c, batch)};
   const auto a = shape.in_bf16 ? in_bf16(with.a) : with.a, b = shape.in_bf16 ? in_bf16(with.b) : with.b;
+  if (shape.a == DType::bf16) with.a = a;
+  if (shape.b == DType::bf16) with.b = b;
   dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(a, b, with.c), own_scratch(), onednn_engine(), true);
   if (!chosen || !skip_reference(chosen)) return std::nullopt;
   return OneDnnCall(dnnl::matmul(chosen), chosen.scratchpad_desc(),

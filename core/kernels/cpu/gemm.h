@@ -8,8 +8,8 @@
 
 namespace kolo::detail {
 
-/// c [rows, cols] = op(a) [rows, inner] · op(b) [inner, cols], all f32 and row-major. in_bf16: a and b are
-/// rounded to bf16 first.
+/// c [rows, cols] = op(a) [rows, inner] · op(b) [inner, cols], all row-major; c is f32. in_bf16: a and b are
+/// rounded to bf16, where they are not bf16 already; else they are f32.
 struct GemmShape {
   std::int64_t rows;
   std::int64_t inner;
@@ -17,6 +17,7 @@ struct GemmShape {
   bool transpose_a;
   bool transpose_b;
   bool in_bf16 = false;
+  DType a = DType::f32, b = DType::f32;  // as they come
 };
 
 /// A call with the tensors a, b, c, each of `batch` matrices one after the other. Empty if oneDNN has only

@@ -16,6 +16,7 @@
 #include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/bf16.h>
 
 namespace kolo {
 namespace {
@@ -36,7 +37,18 @@ std::unique_ptr<Kernel> make_onednn_matmul(KernelInit& init) {
     auto shape = gemm_shape(in.input_shape(0), in.output_shape(0), in.attr<bool>("transpose_a"),
                             in.attr<bool>("transpose_b"));
     shape.in_bf16 = in.is_marked(detail::kInBf16);
+    shape.a = in.input_dtype(0), shape.b = in.input_dtype(1);
     return detail::plan_gemm(shape, batch_of(in.output_shape(0)));
+  });
+}
+
+std::unique_ptr<Kernel> make_to_bf16(KernelInit& init) {
+  return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) -> std::optional<detail::OneDnnCall> {
+    const auto x = detail::row_major(DType::f32, in.input_shape(0)), y = detail::in_bf16(x);
+    const dnnl::reorder::primitive_desc chosen(detail::onednn_engine(), x, detail::onednn_engine(), y,
+                                               detail::own_scratch());
+    return detail::OneDnnCall(dnnl::reorder(chosen), chosen.scratchpad_desc(), {{DNNL_ARG_FROM, x, x}},
+                              {{DNNL_ARG_TO, y, y}});
   });
 }
 
@@ -92,8 +104,10 @@ std::unique_ptr<Kernel> make_plain_matmul(KernelInit& init) {
 }
 
 const RegisterKernel onednn_matmul("MatMul", "CPU", {DType::f32}, make_onednn_matmul, 1);
+const RegisterKernel onednn_bf16_matmul(kBf16MatMulOp, "CPU", {DType::bf16, DType::f32}, make_onednn_matmul);
 const RegisterKernel plain_matmul_f32("MatMul", "CPU", {DType::f32}, make_plain_matmul<float>);
 const RegisterKernel plain_matmul_f64("MatMul", "CPU", {DType::f64}, make_plain_matmul<double>);
+const RegisterKernel to_bf16(kToBf16Op, "CPU", {DType::f32}, make_to_bf16);
 const RegisterKernel onednn_batch("BatchMatMul", "CPU", {DType::f32}, make_onednn_matmul, 1);
 const RegisterKernel plain_batch_f32("BatchMatMul", "CPU", {DType::f32}, make_plain_matmul<float>);
 const RegisterKernel plain_batch_f64("BatchMatMul", "CPU", {DType::f64}, make_plain_matmul<double>);

@@ -27,4 +27,4 @@ def save_checkpoint(path: str, state_dict: Mapping[str, torch.Tensor], global_st
     Raises ValueError for a tensor on a GPU or of a type that kolo does not have.
     """
     memory = {name: memory_of(tensor.detach().contiguous()) for name, tensor in state_dict.items()}
-    checkpoints.write(path, memory, global_step, names)
+    checkpoints.write(path, memory, {}, global_step, names)

@@ -99,6 +99,35 @@ class ShardedCheckpoint : public ServersTest {
   TemporaryDirectory folder_;
 };
 
+TEST_F(ShardedCheckpoint, HasTheNamesOfItsSaver) {
+  Model model({kPs0, kPs1}, 1);
+  Session session(model.graph, target("worker0"), patient());
+  model.change(session);
+  Saver saver({{"alpha", model.a}, {"steps", model.step}}, {.sharded = true});
+  const std::string path = saver.save(session, folder_ / "model.ckpt");
+  const CheckpointIndex index = CheckpointReader(path).index();
+  EXPECT_EQ(index.tensors.size(), 2U);
+  EXPECT_EQ(index.tensors.count("alpha") + index.tensors.count("steps"), 2U);
+  EXPECT_EQ(index.global_step, 1);
+  session.run(model.init);
+  saver.restore(session, path);
+  EXPECT_THAT(session.run(model.a.read()).span<float>(), ElementsAre(7, 8));
+}
+
+TEST_F(ShardedCheckpoint, HoldsNoStrings) {
+  Model model({kPs0}, 1);
+  const Variable words(model.s.named("words"), constant(model.s, Tensor::scalar<std::string>("grün")));
+  Session session(model.graph, target("worker0"), patient());
+  session.run(std::vector<Fetch>{model.init, words.initializer()});
+  EXPECT_THAT([&] { Saver(model.graph, {.sharded = true}).save(session, folder_ / "m"); },
+              ThrowsMessage<UnimplementedError>(HasSubstr("variable \"words\" is of strings")));
+  EXPECT_THAT(folder_.names(), IsEmpty());
+  const std::string path = Saver(model.graph).save(session, folder_ / "m");
+  session.set_variables({{"words", Tensor::scalar<std::string>("other")}});
+  Saver(model.graph).restore(session, path);
+  EXPECT_EQ(session.run(words.read()).value<std::string>(), "grün");
+}
+
 TEST_F(ShardedCheckpoint, HasAFileOfEachTaskWithVariables) {
   Model model({kPs0, kPs1}, 3);
   Session session(model.graph, target("worker0"), patient());

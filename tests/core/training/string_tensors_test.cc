@@ -69,6 +69,19 @@ TEST(EncodedStrings, ComeBackOrNothingChanges) {
   }
 }
 
+// Which copies them.
+TEST(StringVariables, AreReadAsTheyWereBeforeALaterUpdate) {
+  Vocabulary model(kWords);
+  const Output before = identity(model.s, model.words.read());
+  const Operation update =
+      Operation(assign(model.s, model.words, constant(model.s, strings({2, 2}, {"a", "b", "c", "d"}))));
+  Session session(model.graph);
+  session.run(model.words.initializer());
+  EXPECT_THAT(session.run({model.words.read(), before, update})[0].span<std::string>(),
+              ElementsAreArray(kWords));
+  EXPECT_THAT(session.run(model.words.read()).span<std::string>(), ElementsAre("a", "b", "c", "d"));
+}
+
 class SavedStrings : public testing::Test {
  protected:
   // A checkpoint of kWords.

@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include <kolo/core/graph/gradients.h>
+#include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/bf16.h>
+#include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/variables.h>
+
+#include "tests/core/passes/placed_step.h"
+
+namespace kolo {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class LowerPrecisionTest : public ::testing::Test {
+ protected:
+  LowerPrecisionTest()
+      : x_(placeholder(s_, DType::f32, {4, 3})), w_(s_.named("w"), zeros(s_, DType::f32, {3, 2})) {}
+  void SetUp() override {
+    try {
+      detail::check_native_bf16();
+    } catch (const FailedPreconditionError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  static StepGraph lowered(const std::vector<Fetch>& fetches,
+                           const std::vector<std::pair<Output, Shape>>& fed) {
+    StepGraph step = placed_step(fetches, fed);
+    lower_precision(step, Precision::bf16);
+    return step;
+  }
+  static int count(const StepGraph& step, const std::string& op) {
+    return static_cast<int>(std::count_if(step.nodes.begin(), step.nodes.end(),
+                                          [&](const StepNode& node) { return node.schema->name() == op; }));
+  }
+
+  Graph graph_;
+  Scope s_{graph_};
+  Output x_;
+  Variable w_;
+};
+
+TEST_F(LowerPrecisionTest, RoundsWhatSeveralProductsReadOnce) {
+  const Output y = matmul(s_, x_, w_), dy = placeholder(s_, DType::f32, {4, 2});
+  const Outputs to = gradients(s_, {y}, {x_, w_}, {dy});
+  const StepGraph step = lowered({y, to[0], to[1]}, {{x_, {4, 3}}, {dy, {4, 2}}});
+  EXPECT_EQ(count(step, kToBf16Op), 2) << "x and dy; not the variable";
+  EXPECT_EQ(count(step, kBf16MatMulOp), 3);
+}
+
+TEST_F(LowerPrecisionTest, LeavesToTheProductWhatItAloneReads) {
+  const StepGraph step = lowered({matmul(s_, x_, w_)}, {{x_, {4, 3}}});
+  EXPECT_EQ(count(step, kToBf16Op), 0);
+  const auto product = std::find_if(step.nodes.begin(), step.nodes.end(),
+                                    [](const StepNode& node) { return node.schema->name() == "MatMul"; });
+  ASSERT_NE(product, step.nodes.end());
+  EXPECT_EQ(product->attrs.count(detail::kInBf16), 1u);
+}
+
+TEST_F(LowerPrecisionTest, RefusesProductsOnOtherDevices) {
+  StepGraph step = placed_step({matmul(s_.named("far"), x_, w_)}, {{x_, {4, 3}}});
+  for (StepNode& node : step.nodes) node.device = local_device_name("GPU", 0);
+  EXPECT_THAT([&] { lower_precision(step, Precision::bf16); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("far (MatMul) lies on")));
+}
+
+TEST_F(LowerPrecisionTest, ChangesNothingInF32) {
+  StepGraph step = placed_step({matmul(s_, x_, w_)}, {{x_, {4, 3}}});
+  lower_precision(step, Precision::f32);
+  for (const StepNode& node : step.nodes) EXPECT_EQ(node.attrs.count(detail::kInBf16), 0u);
+}
+
+}  // namespace
+}  // namespace kolo
