@@ -36,7 +36,7 @@ std::string last_name(const fs::path& path) {
 }
 
 Tensor as_f32(const Tensor& x) {
-  const Tensor made(DType::f32, x.shape());
+  Tensor made(DType::f32, x.shape());
   const auto from = x.span<double>();
   std::transform(from.begin(), from.end(), made.data<float>(),
                  [](double value) { return static_cast<float>(value); });
@@ -45,7 +45,7 @@ Tensor as_f32(const Tensor& x) {
 
 template <typename T>
 Tensor as_i32(const Tensor& y, const fs::path& path) {
-  const Tensor made(DType::i32, y.shape());
+  Tensor made(DType::i32, y.shape());
   for (std::int64_t i = 0; i < y.elements(); ++i) {
     const T label = y.data<T>()[i];
     if (!std::in_range<std::int32_t>(label))

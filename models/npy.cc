@@ -133,7 +133,7 @@ Tensor read_npy(const std::filesystem::path& path) {
   char start[12] = {};
   if (file.bytes() < 10) throw DataLossError("{}: {} bytes; it is no file of numpy.save", name, file.bytes());
   file.read(0, start, 10);
-  const int version = start[6];
+  const auto version = static_cast<unsigned char>(start[6]);
   if (std::string_view(start, kMagic.size()) != kMagic || version < 1 || version > 3)
     throw DataLossError("{}: it is no file of numpy.save, format 1 to 3", name);
   const std::uint64_t length_bytes = version == 1 ? 2 : 4, begin = 8 + length_bytes;
