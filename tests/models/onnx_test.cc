@@ -23,9 +23,11 @@
 #include <kolo/core/ops/slicing.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/models/cifar10_net.h>
 #include <kolo/models/gpt.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/lenet.h>
+#include <kolo/models/lstm.h>
 #include <kolo/models/mlp.h>
 #include <kolo/models/resnet20.h>
 #include <kolo/models/resnet50.h>
@@ -125,6 +127,14 @@ TEST_F(Onnx, ComputesResnet20) {
 }
 TEST_F(Onnx, ComputesResnet50) {
   expect_equal(fractions({1, 3, 64, 64}), with_its_classes<models::resnet50>);
+}
+TEST_F(Onnx, ComputesTheCifar10Net) {
+  expect_equal(fractions({2, 3, 32, 32}), with_its_classes<models::cifar10_net>);
+}
+TEST_F(Onnx, ComputesTheLstm) {
+  expect_equal(tokens({2, 6}, 11), [](Scope& s, Output x) {
+    return models::lstm(s, x, {.vocabulary = 11, .layers = 2, .width = 16});
+  });
 }
 TEST_F(Onnx, ComputesVgg16) { expect_equal(fractions({1, 3, 32, 32}), with_its_classes<models::vgg16>); }
 TEST_F(Onnx, ComputesGpt) {

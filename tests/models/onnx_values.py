@@ -161,6 +161,7 @@ OPS = {
     "MatMul": lambda a, x, y: x @ y,
     "MaxPool": max_pool,
     "Mul": lambda a, x, y: x * y,
+    "Pow": lambda a, x, y: np.power(x, y),
     "Pad": pad,
     "ReduceMean": reduction(np.mean),
     "ReduceSum": reduction(np.sum),
