@@ -12,8 +12,8 @@
 
 namespace kolo::detail {
 
-/// As many threads as were ever needed at once, kept for what comes next. Any thread. The destructor runs what
-/// is queued and joins.
+/// As many threads as were ever needed at once, kept for what comes next. Any thread. The destructor runs
+/// what is queued and joins.
 class KeptThreads {
  public:
   /// name: of the threads, for debuggers; no longer than 15 characters.

@@ -229,9 +229,8 @@ class OtherProcess {
     RemoteWorker remote(make_channel(address_, {}), "/job:ps/replica:0/task:0");
     remote.status(soon());
     std::promise<void> ended;
-    const auto call =
-        remote.run_part(part_request(), {},
-                        [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
+    const auto call = remote.run_part(
+        part_request(), {}, [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
     signal(number);
     auto future = ended.get_future();
     ASSERT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
