@@ -30,6 +30,8 @@ Checks recorded_checks() {
 
 // What cannot be checked by a test program of its own process, with the reason.
 const std::map<std::string, const char*> kExempt = {
+    {"Bf16MatMul shape", "made by a pass, with shapes that are known"},
+    {"Bf16MatMul value", "made by a pass: tests/core/ops/precision_test.cc"},
     {"BlockedAvgPool shape", "made by a pass, with shapes that are known"},
     {"BlockedAvgPool value", "made by a pass: tests/core/passes/layout_test.cc"},
     {"BlockedAvgPoolGrad shape", "made by a pass, with shapes that are known"},
@@ -75,6 +77,8 @@ const std::map<std::string, const char*> kExempt = {
     {"ShardOf value", "has none: it is a note, never run"},
     {"SliceOf shape", "has none"},
     {"SliceOf value", "has none: it is a note, never run"},
+    {"ToBf16 shape", "made by a pass, with shapes that are known"},
+    {"ToBf16 value", "made by a pass: tests/core/ops/precision_test.cc"},
     {"ToBlocked shape", "made by a pass, with shapes that are known"},
     {"ToBlocked value", "made by a pass: tests/core/passes/layout_test.cc"},
     {"ToRowMajor shape", "made by a pass, with shapes that are known"},
