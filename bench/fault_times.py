@@ -21,6 +21,7 @@ sys.path.insert(0, str(SOURCE / "tests" / "hosts"))
 import hosts  # noqa: E402
 
 LIMIT_S = 10
+START_S = 90  # of a job by ssh, beside other work
 DISAGREE = r"Ranks disagree on the training step: .*rank 3"
 GONE = r"rank 3 on node2 is gone \(last step \d+\)"
 # Kind of fault: what it is, and the line that tells it.
@@ -81,12 +82,12 @@ def measure(kind):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         out, err = Lines(job.stdout), Lines(job.stderr)
         if external:
-            assert out.when("stepping", time.monotonic() + 30), f"{kind}: did not start\n{err.text()}"
+            assert out.when("stepping", time.monotonic() + START_S), f"{kind}: did not start\n{err.text()}"
             fault = time.monotonic()
             cluster.link("node2", "down")
             if kind == "host":
                 cluster.kill_host("node2")
-        told = err.when(pattern, time.monotonic() + 30)
+        told = err.when(pattern, time.monotonic() + START_S)
         assert told, f"{kind}: no line like {pattern}\n{out.text()}{err.text()}"
         if not external:
             # Its line comes another way than the one on stderr, and may come later.
