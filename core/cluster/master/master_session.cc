@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};  // with a task that may be away
 constexpr std::chrono::seconds kOpening{30};
+constexpr std::chrono::seconds kStillWaiting{10};  // between two lines that say so
 constexpr const char* kClosed = "Step was cancelled by an explicit call to `Session::close()`.";
 
 std::map<std::string, std::uint64_t> incarnations_of(const std::map<std::string, TaskStatus>& tasks) {
@@ -346,7 +347,13 @@ void MasterSession::close(const Deadline& deadline) {
   closing_.request_stop();
   {
     MutexLock lock(mutex_);
-    while (calls_ > 0) idle_.wait(mutex_);
+    const auto begin = Clock::now();
+    for (auto told = kStillWaiting; calls_ > 0;) {
+      if (idle_.wait_until(mutex_, begin + told) || Clock::now() < begin + told) continue;
+      log_warning("Session {} cannot close for {} s: {} calls of {} heed no cancelling", options_.handle,
+                  told.count(), calls_, options_.client);
+      told += kStillWaiting;
+    }
     if (std::exchange(gone_, true)) return;
     watchers.assign(watchers_.begin(), watchers_.end());
     watchers_.clear();
