@@ -73,9 +73,13 @@ dnnl::memory::desc in_bf16(dnnl::memory::desc layout) {
   return layout;
 }
 
-void check_native_bf16() {
+bool has_native_bf16() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  if (isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx) return;
+  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+}
+
+void check_native_bf16() {
+  if (has_native_bf16()) return;
   throw FailedPreconditionError(
       "precision bf16 needs a CPU with instructions for it (AMX or AVX512_BF16); this one has none that "
       "oneDNN "

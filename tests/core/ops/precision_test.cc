@@ -26,15 +26,6 @@ namespace {
 
 constexpr double kSumsInF32 = 1e-5, kRoundedOnceMore = 1.0 / 256;
 
-bool has_native_bf16() {
-  try {
-    detail::check_native_bf16();
-    return true;
-  } catch (const FailedPreconditionError&) {
-    return false;
-  }
-}
-
 // To the nearest number whose last 16 bits are 0; of two, to the even one.
 double rounded_to_bf16(double number) {
   auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(number));
@@ -86,7 +77,7 @@ double largest_difference(const Tensor& one, const Tensor& other) {
 class ProductsInBf16 : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!has_native_bf16()) GTEST_SKIP() << "this CPU has no instructions for bf16";
+    if (!detail::has_native_bf16()) GTEST_SKIP() << "this CPU has no instructions for bf16";
   }
   // limits: of the product and the gradients to its factors, relative to the largest number.
   static void expect_products_of_rounded_factors(const Product& product, const std::vector<double>& limits) {
@@ -165,7 +156,7 @@ TEST(Precision, IsRefusedWhereTheCpuHasNoInstructionsForIt) {
   Graph graph;
   SessionConfig config;
   config.graph_options.precision = Precision::bf16;
-  if (has_native_bf16()) EXPECT_NO_THROW(Session(graph, config));
+  if (detail::has_native_bf16()) EXPECT_NO_THROW(Session(graph, config));
   else
     EXPECT_THAT([&] { Session(graph, config); },
                 ::testing::ThrowsMessage<FailedPreconditionError>(::testing::HasSubstr("AVX512_BF16")));
