@@ -123,6 +123,11 @@ class ClusterSession::Use {
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
+  /// Of a call that may take so long (deadline_of): close() ends it, too.
+  Deadline deadline(std::int64_t milliseconds = 0) const {
+    return session_.deadline_of(milliseconds).with(stop.get_token());
+  }
+
   std::stop_source stop;  // of close()
 
  private:
@@ -269,7 +274,7 @@ std::vector<Tensor> ClusterSession::placed(std::vector<Tensor> values, const std
 std::vector<Tensor> ClusterSession::run_step(RunStepRequest request, const std::vector<bool>& is_value,
                                              const RunOptions& options, RunMetadata* metadata) {
   Use use(*this);
-  const Deadline deadline = deadline_of(options.timeout_in_ms).with(use.stop.get_token());
+  const Deadline deadline = use.deadline(options.timeout_in_ms);
   request.session = handle_;
   request.metadata = metadata != nullptr;
   if (metadata != nullptr) request.trace_level = options.trace_level;
@@ -302,7 +307,7 @@ std::vector<Tensor> ClusterSession::run(const StepRequest& request, const RunOpt
 std::shared_ptr<RemoteSession::Bound> ClusterSession::bind(const StepRequest& request,
                                                            const std::vector<Output>& feeds) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  const Deadline deadline = use.deadline();
   send_growth(deadline);
   StepNames names = names_of(request);
   names.feeds.clear();
@@ -350,7 +355,7 @@ void ClusterSession::close() {
 void ClusterSession::get_variables(const std::vector<std::string>& names,
                                    const std::function<void(std::size_t, Tensor)>& on_value) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  const Deadline deadline = use.deadline();
   send_growth(deadline);
   connected_.master->get_variables(handle_, names, on_value, deadline);
 }
@@ -358,14 +363,14 @@ void ClusterSession::get_variables(const std::vector<std::string>& names,
 void ClusterSession::set_variables(const std::vector<std::string>& names,
                                    const std::function<Tensor(std::size_t)>& value) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  const Deadline deadline = use.deadline();
   send_growth(deadline);
   connected_.master->set_variables(handle_, names, value, deadline);
 }
 
 std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>& names) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  const Deadline deadline = use.deadline();
   send_growth(deadline);
   return connected_.master->are_initialized(handle_, names, deadline);
 }
@@ -373,26 +378,26 @@ std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>
 std::vector<WrittenShard> ClusterSession::write_shards(const ShardPlace& place,
                                                        const std::vector<SavedVariable>& variables) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  const Deadline deadline = use.deadline();
   send_growth(deadline);
   return connected_.master->write_shards(handle_, place, variables, deadline);
 }
 
 void ClusterSession::read_shards(const std::vector<SavedVariable>& variables) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  const Deadline deadline = use.deadline();
   send_growth(deadline);
   connected_.master->read_shards(handle_, variables, deadline);
 }
 
 std::map<std::string, std::uint64_t> ClusterSession::random_positions() {
   const Use use(*this);
-  return connected_.master->random_positions(handle_, deadline_of(0).with(use.stop.get_token()));
+  return connected_.master->random_positions(handle_, use.deadline());
 }
 
 void ClusterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
   const Use use(*this);
-  const Deadline deadline = deadline_of(0).with(use.stop.get_token());
+  const Deadline deadline = use.deadline();
   send_growth(deadline);
   connected_.master->set_random_positions(handle_, positions, deadline);
 }
