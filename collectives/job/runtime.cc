@@ -186,15 +186,18 @@ void Runtime::join_neighbours() {
   tell(own_ends.left, left, by_neighbours.right, right);
   tell(own_ends.right, right, by_neighbours.left, left);
   lifelines_->agree(by_neighbours);
-  lifelines_->watch([this, left, right](Lifelines::Lost lost) { tell_loss(lost.right ? right : left); });
+  lifelines_->watch(
+      [this, left, right](Lifelines::Lost lost) { tell_loss(lost.right ? right : left, lost.with_host); });
 }
 
 // On the thread of the lifelines: at once, as mpirun, which hears of it at the same time, ends this rank
-// soon.
-void Runtime::tell_loss(int rank) {
+// soon, maybe before the neighbours of the other ranks of a lost host have seen them go.
+void Runtime::tell_loss(int rank, bool with_host) {
   int none = -1;
   if (!lost_rank_.compare_exchange_strong(none, rank)) return;
-  log_error("{}", text_of_loss(rank, hosts_[rank], last_completed_step()));
+  for (int other = 0; other < process_.size; ++other)
+    if (other == rank || (with_host && hosts_[other] == hosts_[rank] && other != process_.rank))
+      log_error("{}", text_of_loss(other, hosts_[other], last_completed_step()));
   thread_->wake();
 }
 

@@ -71,7 +71,7 @@ class Runtime {
   void start_mpi(int* argc, char*** argv);
   void find_peers(const MpiComm& comm);
   void join_neighbours();
-  void tell_loss(int rank);
+  void tell_loss(int rank, bool with_host);
   void look_after_neighbours();
   void do_idle_work();
   void wait_for_others();

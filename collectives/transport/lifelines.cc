@@ -180,18 +180,23 @@ void Lifelines::agree(Held by_neighbours) {
   if (!by_neighbours.right) right_ = Neighbour();
 }
 
-bool Lifelines::is_lost(Neighbour& neighbour) {
-  if (!neighbour.watched) return false;
+Lifelines::State Lifelines::look_at(Neighbour& neighbour) {
+  if (!neighbour.watched) return State::there;
   char byte = 0;
   const ssize_t got = recv(neighbour.socket.fd(), &byte, 1, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return State::there;
   neighbour.watched = false;
-  return got <= 0 || byte != kGoodbye;
+  if (got > 0 && byte == kGoodbye) return State::there;
+  return got < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH) ? State::silent
+                                                                                          : State::ended;
 }
 
 Lifelines::Lost Lifelines::look() {
   MutexLock lock(mutex_);
-  return {.left = is_lost(left_), .right = is_lost(right_)};
+  const State left = look_at(left_), right = look_at(right_);
+  return {.left = left != State::there,
+          .right = right != State::there,
+          .with_host = left == State::silent || right == State::silent};
 }
 
 void Lifelines::wait(int milliseconds) {

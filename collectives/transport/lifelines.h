@@ -28,6 +28,7 @@ class Lifelines {
   };
   struct Lost {
     bool left = false, right = false;
+    bool with_host = false;  // nothing was heard of one of them: its host, or the way to it, is gone
   };
 
   Lifelines();
@@ -69,7 +70,9 @@ class Lifelines {
   };
   class Joining;
 
-  static bool is_lost(Neighbour& neighbour);
+  enum class State : std::uint8_t { there, ended, silent };
+
+  static State look_at(Neighbour& neighbour);
   void wait(int milliseconds) KOLO_EXCLUDES(mutex_);
 
   Address address_;

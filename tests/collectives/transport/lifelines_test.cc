@@ -35,13 +35,14 @@ class LifelinesTest : public testing::Test {
                          .right = held[(rank + 1) % ring.size()].left});
   }
 
-  // "l" and "r" for those that are found to be lost; looks until something is, for a while.
+  // "l" and "r" for those that are found to be lost, "h" for their host; looks until something is, for a
+  // while.
   std::string lost(int rank, std::chrono::milliseconds within = 5s) {
     const auto end = std::chrono::steady_clock::now() + within;
     std::string found;
     while (found.empty() && std::chrono::steady_clock::now() < end) {
       const auto now = ring[rank]->look();
-      found = std::string(now.left ? "l" : "") + (now.right ? "r" : "");
+      found = std::string(now.left ? "l" : "") + (now.right ? "r" : "") + (now.with_host ? "h" : "");
       std::this_thread::sleep_for(1ms);
     }
     return found;
