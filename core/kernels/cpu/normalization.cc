@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <kolo/core/kernels/cpu/ask_for.h>
 #include <kolo/core/kernels/cpu/moving_averages.h>
 #include <kolo/core/kernels/cpu/normalization_loops.h>
 #include <kolo/core/kernels/cpu/onednn.h>
@@ -256,6 +257,9 @@ Rows rows_of(const Shape& x) {
   return rows;
 }
 
+// Rows are computed on for longer than the processor looks ahead by itself: it is told of the rows that come.
+constexpr std::int64_t kRowsAhead = 2;
+
 template <typename T>
 class LayerNorm final : public Kernel {
  public:
@@ -271,6 +275,8 @@ class LayerNorm final : public Kernel {
     parallel_for(rows.count, rows.grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const T* row = x + i * rows.width;
+        detail::ask_for(row + kRowsAhead * rows.width, rows.width);
+        detail::ask_for(y + (i + kRowsAhead) * rows.width, rows.width);
         mean[i] = static_cast<T>(loops_.sum(row, rows.width) / width);
         const double variance = loops_.squares(row, mean[i], rows.width) / width;
         inverse[i] = static_cast<T>(1 / std::sqrt(variance + epsilon_));
@@ -301,6 +307,8 @@ class LayerNormGrad final : public Kernel {
     parallel_for(rows.count, rows.grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t at = i * rows.width;
+        detail::ask_for(x + at + kRowsAhead * rows.width, rows.width);
+        detail::ask_for(dy + at + kRowsAhead * rows.width, rows.width);
         double sums[2] = {0, 0};
         loops_.row_sums(dy + at, x + at, scale, mean[i], rows.width, sums);
         const double r = inverse[i];
@@ -324,6 +332,8 @@ class LayerNormGrad final : public Kernel {
         double of_dy[kColumns] = {}, of_product[kColumns] = {};
         for (std::int64_t i = 0; i < rows.count; ++i) {
           const std::int64_t at = i * rows.width + first;
+          detail::ask_for(x + at + kRowsAhead * rows.width, count);
+          detail::ask_for(dy + at + kRowsAhead * rows.width, count);
           loops_.add_row(dy + at, x + at, mean[i], inverse[i], of_dy, of_product, count);
         }
         for (std::int64_t j = 0; j < count; ++j) {
