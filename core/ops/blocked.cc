@@ -11,11 +11,13 @@ namespace {
 // The pass makes nodes of shapes that are known and fit.
 void given_shape(ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); }
 
+const std::vector<DType> kImages = {DType::f32, DType::bf16};
+
 OpSchema blocked(const char* name) { return OpSchema(name).required_attr("block", 0).made_by_pass(); }
 
 const RegisterOp reorders[] = {
-    blocked(kToBlockedOp).input("x", {DType::f32}).output("y"),
-    blocked(kToRowMajorOp).input("x", {DType::f32}).output("y"),
+    blocked(kToBlockedOp).input("x", {DType::f32}).attr("type", DType::f32).output("y", "type"),
+    blocked(kToRowMajorOp).input("x", kImages).output("y", DType::f32),
 };
 
 OpSchema convolution(const char* name) {
@@ -26,15 +28,16 @@ OpSchema convolution(const char* name) {
       .required_attr("images_block", 0)
       .required_attr("results_block", 0)
       .required_attr("shape", Shape())
-      .output("y")
+      .attr("type", DType::f32)
+      .output("y", "type")
       .shape(given_shape)
       .made_by_pass();
 }
 
 const RegisterOp convolutions[] = {
-    convolution(kBlockedConv2dOp).input("images", {DType::f32}).input("weights", "images"),
-    convolution(kBlockedConv2dImagesOp).input("weights", {DType::f32}).input("dy", "weights"),
-    convolution(kBlockedConv2dWeightsOp).input("images", {DType::f32}).input("dy", "images"),
+    convolution(kBlockedConv2dOp).input("images", kImages).input("weights", {DType::f32}),
+    convolution(kBlockedConv2dImagesOp).input("weights", {DType::f32}).input("dy", kImages),
+    convolution(kBlockedConv2dWeightsOp).input("images", kImages).input("dy", kImages),
 };
 
 OpSchema pooling(const char* name) {
@@ -47,7 +50,7 @@ OpSchema pooling(const char* name) {
 
 const RegisterOp poolings[] = {
     pooling(kBlockedMaxPoolOp)
-        .input("images", {DType::f32})
+        .input("images", kImages)
         .output("y")
         .output("cells", DType::u8)
         .shape([](ShapeContext& c) {
@@ -70,35 +73,35 @@ void statistics_like_scale(ShapeContext& c) {
 
 const RegisterOp normalizations[] = {
     blocked(kBlockedBatchNormOp)
-        .input("x", {DType::f32})
-        .input("scale", "x")
-        .input("offset", "x")
-        .input("moving_mean", "x")
-        .input("moving_variance", "x")
-        .variadic("added", {DType::f32})
+        .input("x", kImages)
+        .input("scale", {DType::f32})
+        .input("offset", {DType::f32})
+        .input("moving_mean", {DType::f32})
+        .input("moving_variance", {DType::f32})
+        .variadic("added", kImages)
         .required_attr("epsilon", 0.0)
         .required_attr("momentum", 0.0)
         .attr("relu", false)
         .output("y")
-        .output("mean")
-        .output("variance")
-        .output("new_moving_mean")
-        .output("new_moving_variance")
+        .output("mean", DType::f32)
+        .output("variance", DType::f32)
+        .output("new_moving_mean", DType::f32)
+        .output("new_moving_variance", DType::f32)
         .shape(statistics_like_scale)
         .in_place(0)
         .in_place(5),
     blocked(kBlockedBatchNormGradOp)
-        .input("x", {DType::f32})
-        .input("scale", "x")
-        .input("mean", "x")
-        .input("variance", "x")
-        .variadic("dy", {DType::f32})
+        .input("x", kImages)
+        .input("scale", {DType::f32})
+        .input("mean", {DType::f32})
+        .input("variance", {DType::f32})
+        .variadic("dy", kImages)
         .required_attr("epsilon", 0.0)
         .attr("relu", false)
         .attr("added", 0)
         .output("dx")
-        .output("dscale")
-        .output("doffset")
+        .output("dscale", DType::f32)
+        .output("doffset", DType::f32)
         .output("dadded", "added")
         .shape([](ShapeContext& c) {
           statistics_like_scale(c);

@@ -77,6 +77,12 @@ void layout(StepGraph& graph, int threads);
 /// the sum of two gradients and the rectifier's mask, which it reads off y. The bits are those of the
 /// separate nodes.
 void fuse_norms(StepGraph& graph, int threads);
+/// Behind convolutions that are computed in bf16 (lower_precision): images that are stored in bf16. Those are
+/// what batch normalization reads and makes, forward and backward; what a convolution makes and convolutions,
+/// normalization and max pooling alone read; what max pooling makes of such. Whatever is computed of them is
+/// computed in f32 and rounded when stored; nodes between convert what others read or make. Variables, their
+/// gradients, statistics, feeds and fetches stay f32.
+void narrow_images(StepGraph& graph, int threads);
 /// Trees of element-wise ops (and bias_add) of one shape become one node each that goes through memory once,
 /// named after all of them. A value that something else reads, fetches or waits for stays a node.
 void fuse_elementwise(StepGraph& graph, int threads);
