@@ -64,6 +64,8 @@ const std::map<std::string, const char*> kExempt = {
     {"BucketReduceScatter shape", "made by a pass, with shapes that are known"},
     {"Feed value", "stands for a fed tensor inside a step; every fed test reads one"},
     {"Feed shape", "takes the fed tensor's"},
+    {"FromBf16 shape", "made by a pass, with shapes that are known"},
+    {"FromBf16 value", "made by a pass: tests/core/passes/narrow_images_test.cc"},
     {"FusedElementwise value", "made by a pass: tests/core/passes/fuse_elementwise_test.cc"},
     {"FusedElementwise shape", "made by a pass, with a shape that is known"},
     {"GatherRows shape", "made by a pass, with shapes that are known"},
