@@ -55,7 +55,7 @@ std::string gpu_lines() {
 }  // namespace
 
 std::string check_build_text() {
-  const Topology topology = detect_topology();
+  const Cores cores = find_cores();
   const std::string mpirun = find_in_path("mpirun");
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
@@ -68,7 +68,7 @@ std::string check_build_text() {
   add("oneDNN", KOLO_DNNL_VERSION);
   add("mpirun",
       mpirun.empty() ? "not in PATH" : fmt::format("{}, {}", mpirun, first_line_of({mpirun, "--version"})));
-  add("cores", fmt::format("{}{}", topology.cores, topology.restricted ? " (affinity mask)" : ""));
+  add("cores", fmt::format("{}{}", cores.count, cores.restricted ? " (affinity mask)" : ""));
   return text + gpu_lines();
 }
 

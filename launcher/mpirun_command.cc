@@ -1,52 +1,15 @@
 #include <kolo/launcher/mpirun_command.h>
 
-#include <hwloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <map>
-#include <memory>
-#include <type_traits>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 
 namespace kolo::launcher {
-namespace {
-
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-};
-struct FreeBitmap {
-  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
-};
-
-// Cores of which at least one hardware thread is in `allowed`.
-int count_cores(hwloc_topology_t topology, hwloc_const_bitmap_t allowed) {
-  int count = 0;
-  for (hwloc_obj_t core = nullptr;
-       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;)
-    count += hwloc_bitmap_intersects(core->cpuset, allowed);
-  // Some virtual machines show processing units only.
-  return count > 0 ? count
-                   : std::max(1, hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_PU));
-}
-
-}  // namespace
-
-Topology detect_topology() {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) return {};
-  const std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, DestroyTopology> topology(raw);
-  if (hwloc_topology_load(raw) != 0) return {};
-  const hwloc_const_bitmap_t machine = hwloc_topology_get_allowed_cpuset(raw);
-  const std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, FreeBitmap> mine(hwloc_bitmap_dup(machine));
-  if (hwloc_get_cpubind(raw, mine.get(), HWLOC_CPUBIND_PROCESS) != 0)
-    return {count_cores(raw, machine), false};
-  return {count_cores(raw, mine.get()), !hwloc_bitmap_isincluded(machine, mine.get())};
-}
-
 namespace {
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {
@@ -97,7 +60,7 @@ bool hosts_share_a_machine(const Surroundings& found) {
 void add_binding(std::vector<std::string>& command, const Options& options, const Surroundings& found,
                  int local_ranks) {
   if (mpi_args_bind(options)) return;
-  const int cores = found.topology.cores;
+  const int cores = found.cores.count;
   const bool here = all_ranks_here(options, found);
   if (options.bind == Bind::core && here && local_ranks > cores)
     throw InvalidArgumentError("--bind core needs a core for each rank: {} ranks, {} cores; use --bind none",
@@ -105,7 +68,7 @@ void add_binding(std::vector<std::string>& command, const Options& options, cons
   // mpirun counts cores from the machine's first, not from the first of an affinity mask: bound ranks would
   // leave the mask.
   const bool may_bind =
-      local_ranks <= cores && !found.topology.restricted && !hosts_share_a_machine(found) && !found.batch_job;
+      local_ranks <= cores && !found.cores.restricted && !hosts_share_a_machine(found) && !found.batch_job;
   if (options.bind == Bind::none || (options.bind == Bind::automatic && !may_bind)) {
     command.insert(command.end(), {"--bind-to", "none"});
     return;
@@ -151,7 +114,7 @@ void add_variables(std::vector<std::string>& command, const Options& options, co
   if (found.terminal) exports["KOLO_TERMINAL"] = "KOLO_TERMINAL=1";
   if (!contains(found.variables, "OMP_NUM_THREADS"))
     exports["OMP_NUM_THREADS"] =
-        "OMP_NUM_THREADS=" + std::to_string(std::max(1, found.topology.cores / local_ranks));
+        "OMP_NUM_THREADS=" + std::to_string(std::max(1, found.cores.count / local_ranks));
   for (const std::string& entry : options.exported) {
     const std::string name = entry.substr(0, entry.find('='));
     if (name == entry && !contains(found.variables, name))
@@ -174,7 +137,7 @@ std::vector<std::string> addresses_of_tasks(const Options& options, const Surrou
 
 Surroundings find_surroundings() {
   Surroundings found;
-  found.topology = detect_topology();
+  found.cores = find_cores();
   found.hostname = process().hostname;
   found.root = geteuid() == 0;
   found.terminal = isatty(STDOUT_FILENO) == 1;
@@ -200,8 +163,7 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   std::vector<std::string> command = {"mpirun"};
   if (found.root) command.push_back("--allow-run-as-root");
   // Also lets ranks that wait give their core to those that work.
-  if (local_ranks > found.topology.cores && !found.batch_job &&
-      !contains(options.mpi_args, "--oversubscribe"))
+  if (local_ranks > found.cores.count && !found.batch_job && !contains(options.mpi_args, "--oversubscribe"))
     command.push_back("--oversubscribe");
   if (!options.hosts.empty()) command.insert(command.end(), {"--host", format_hosts(options.hosts)});
   add_binding(command, options, found, local_ranks);

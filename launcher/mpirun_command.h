@@ -5,22 +5,14 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/cores.h>
 #include <kolo/launcher/options.h>
 
 namespace kolo::launcher {
 
-/// The processor cores that a job started here may use.
-struct Topology {
-  int cores = 1;            // physical cores that this process may run on
-  bool restricted = false;  // an affinity mask keeps this process off some of the machine's cores
-};
-
-/// Asks hwloc; never throws: where nothing can be found it is one core.
-Topology detect_topology();
-
 /// What the command depends on besides the options.
 struct Surroundings {
-  Topology topology;
+  Cores cores;
   std::string hostname;
   bool root = false;
   bool terminal = false;               // kolorun's stdout: the ranks may rewrite a line there

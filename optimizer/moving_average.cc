@@ -43,6 +43,14 @@ Variable ExponentialMovingAverage::average(const Variable& variable) const {
   return averages_[static_cast<std::size_t>(found - variables_.begin())];
 }
 
+Operation ExponentialMovingAverage::start(Scope& s) const {
+  std::vector<Operation> all;
+  for (std::size_t i = 0; i < variables_.size(); ++i)
+    all.push_back(
+        Operation(assign(s.colocate_with(Operation(variables_[i].ref())), averages_[i], variables_[i])));
+  return group(s.named("start_averages"), all);
+}
+
 Operation ExponentialMovingAverage::swap(Scope& s) const {
   std::vector<Operation> all;
   for (std::size_t i = 0; i < variables_.size(); ++i) {

@@ -25,6 +25,11 @@ class ExponentialMovingAverage {
   Operation apply(Scope& s, const std::vector<Variable>& variables, Operation step);
   /// Throws InvalidArgumentError for a variable that apply() was not given.
   Variable average(const Variable& variable) const;
+  /// In the order of apply()'s variables.
+  const std::vector<Variable>& averages() const { return averages_; }
+  /// Each average takes its variable's value: where the variables have been given others than their
+  /// initializers'.
+  Operation start(Scope& s) const;
   /// Each variable and its average change places: before an evaluation, and once more behind it. All ranks or
   /// none run it between two steps.
   Operation swap(Scope& s) const;

@@ -1,6 +1,7 @@
 #include <kolo/collectives/job/runtime.h>
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +53,25 @@ std::vector<std::string> gather_hosts(MPI_Comm comm, const std::string& own, int
   for (int rank = 0; rank < size; ++rank)
     hosts[rank] = all.c_str() + static_cast<std::ptrdiff_t>(kBytes) * rank;
   return hosts;
+}
+
+// Of the whole process: this may be the communication thread, which has a core of its own where one was asked
+// for.
+cpu_set_t affinity_mask() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(getpid(), sizeof mask, &mask) != 0) CPU_SET(0, &mask);
+  return mask;
+}
+
+// The ranks of `host` that have this mask. mpirun's ranks have the same one, each its own, or one for each
+// socket.
+int count_sharers(MPI_Comm host, int ranks, const cpu_set_t& own) {
+  std::vector<cpu_set_t> all(ranks);
+  check_mpi(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, host),
+            "MPI_Allgather");
+  return static_cast<int>(
+      std::count_if(all.begin(), all.end(), [&](const cpu_set_t& other) { return CPU_EQUAL(&other, &own); }));
 }
 
 // Rank 0's, on all ranks. Drawn, as mpirun gives a later job the number of an earlier one.
@@ -142,9 +162,11 @@ void Runtime::find_peers(const MpiComm& comm) {
   const Topology topology(leaders);
   process_ = locate(rank, topology);
   process_.hostname = hostname;
+  const cpu_set_t mask = affinity_mask();
+  process_.core_sharers = count_sharers(host.get(), process_.local_size, mask);
 
   node_ = connect_node_memory(comm.get(), topology);
-  thread_->set_crowded(process_.local_size > sysconf(_SC_NPROCESSORS_ONLN));
+  thread_->set_crowded(process_.core_sharers > CPU_COUNT(&mask));
   world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), topology,
                                              options_.allreduce == "nccl" ? "auto" : options_.allreduce,
                                              options_.chunk_bytes, node_);

@@ -10,6 +10,7 @@ struct ProcessInfo {
   int size = 1;
   int local_rank = 0;  // among the ranks that share this host's memory
   int local_size = 1;
+  int core_sharers = 1;  // ranks of this host with the same affinity mask, this one among them
   int cross_rank = 0;  // among the ranks with this local rank, one on each host
   int cross_size = 1;
   int node_count = 1;

@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
+#include <kolo/core/base/cores.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
-#include <kolo/core/base/process.h>
 
 namespace kolo::detail {
 namespace {
@@ -67,11 +67,9 @@ int intra_op_threads_of_process(int configured) {
   SharedPools& shared = shared_pools();
   MutexLock lock(shared.mutex);
   if (shared.intra_op_threads == 0)
-    shared.intra_op_threads =
-        configured > 0
-            ? configured
-            : static_cast<int>(env_int64("OMP_NUM_THREADS",
-                                         std::max(1, available_cores() / process().local_size), 1, 4096));
+    shared.intra_op_threads = configured > 0
+                                  ? configured
+                                  : static_cast<int>(env_int64("OMP_NUM_THREADS", cores_of_rank(), 1, 4096));
   return shared.intra_op_threads;
 }
 

@@ -99,10 +99,16 @@ Recipe build_training(Scope& s, Output loss, const TrainOptions& options, std::i
   const auto weight_decay = decays_itself ? std::nullopt : options.weight_decay;
   if (options.clip_norm || weight_decay)
     optimizer = std::make_unique<ShapedGradients>(std::move(optimizer), options.clip_norm, weight_decay);
-  Recipe recipe{.train_op = optimizer->minimize(s, loss), .learning_rate = rate, .swap_averages = {}};
+  Recipe recipe{.train_op = optimizer->minimize(s, loss),
+                .learning_rate = rate,
+                .averages = {},
+                .start_averages = {},
+                .swap_averages = {}};
   if (!options.average_decay) return recipe;
   ExponentialMovingAverage averages(*options.average_decay);
   recipe.train_op = averages.apply(s, trainable_variables(s.graph()), recipe.train_op);
+  recipe.averages = averages.averages();
+  recipe.start_averages = averages.start(s);
   recipe.swap_averages = averages.swap(s);
   return recipe;
 }

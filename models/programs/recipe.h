@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <kolo/core/graph/scope.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/models/programs/train_options.h>
 #include <kolo/optimizer/rule_optimizer.h>
 
@@ -12,7 +14,10 @@ namespace kolo::models {
 struct Recipe {
   Operation train_op;
   Hyperparameter learning_rate;  // of the step that runs: a number, or an f32 scalar of the graph
-  Operation swap_averages;       // exchanges the variables and their moving averages; empty: there are none
+  // Moving averages of the variables. Without them all three are empty.
+  std::vector<Variable> averages;
+  Operation start_averages;  // gives them the variables' values
+  Operation swap_averages;   // exchanges both
 };
 
 /// last_step: where the schedule ends. Throws InvalidArgumentError for options that cannot go together.

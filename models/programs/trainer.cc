@@ -14,6 +14,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
@@ -22,6 +23,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/inference_graph.h>
 #include <kolo/core/training/monitored_session.h>
@@ -70,6 +72,38 @@ void shared_errors(const Work& work) {
     throw SharedError(error.what());
   }
 }
+
+// A model that was trained with --normalize would see other numbers without it.
+void check_normalization(const TrainOptions& options, const std::string& checkpoint) {
+  if (options.normalize || !CheckpointReader(checkpoint).index().tensors.contains(kInputMean)) return;
+  throw InvalidArgumentError("{}: {} was trained with --normalize; {} with that, too",
+                             options.evaluate ? "--evaluate" : "--checkpoint-dir", checkpoint,
+                             options.evaluate ? "evaluate it" : "go on");
+}
+
+// Rank 0's, as is the folder. A checkpoint that cannot be read the session will speak of, or find an older
+// one.
+void check_normalization_so_far(const TrainOptions& options) {
+  if (options.checkpoint_dir.empty()) return;
+  try {
+    if (const auto newest = latest_checkpoint(options.checkpoint_dir)) check_normalization(options, *newest);
+  } catch (const DataLossError&) {
+  } catch (const NotFoundError&) {
+  }
+}
+
+// In the variables there may be --init-from's values by now. Behind the hook that broadcasts.
+class StartAveragesHook final : public SessionRunHook {
+ public:
+  explicit StartAveragesHook(Operation start) : start_(start) {}
+  void after_create_session(Session& session) override {
+    const Variable step = require_global_step(session.graph(), "StartAveragesHook");
+    if (read_global_step(session, step) == 0) session.run(start_);
+  }
+
+ private:
+  Operation start_;
+};
 
 // What kolo-train takes of this process's GPUs.
 struct OwnGpu {
@@ -185,10 +219,12 @@ void train(const TrainOptions& options) {
     metrics_file = log_file(options);
     if (process().rank == 0 && !options.init_names.empty())
       first_weights.names = names_from(options.init_names);
+    if (process().rank == 0) check_normalization_so_far(options);
     TrainingData loaded = load_training_data(options, true);
     own_batches = std::make_unique<Batches>(loaded.train, batch_options(options));
     return loaded;
   });
+  if (process().rank == 0) log_info("threads: {}", text_of_threads(options));
   const std::int64_t global_batch = own_batches->global_batch_size() * options.backward_passes;
   const std::int64_t epoch =
       std::max<std::int64_t>(1, own_batches->steps_per_epoch() / options.backward_passes);
@@ -211,8 +247,11 @@ void train(const TrainOptions& options) {
   MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
+  for (const Variable& average : net.recipe->averages) first_weights.names.emplace(average.name(), "");
   session_settings.initial_weights = first_weights;
   std::optional<MonitoredTrainingSession> open_session;
+  if (net.recipe->start_averages)
+    session_settings.hooks.push_back(std::make_shared<StartAveragesHook>(net.recipe->start_averages));
   if (!options.keep_going) session_settings.hooks.push_back(std::make_shared<NanTensorHook>(net.loss));
   if (!options.trace.empty() && process().rank == 0)
     session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));
@@ -297,9 +336,7 @@ void evaluate(const TrainOptions& options) {
     if (process().rank != 0) return 0;  // rank 0 alone touches the folder, and tells the step
     const auto checkpoint = newest_intact_checkpoint(options.checkpoint_dir);
     if (!checkpoint) throw NotFoundError("--evaluate: there is no checkpoint in {}", options.checkpoint_dir);
-    if (!options.normalize && CheckpointReader(*checkpoint).index().tensors.contains(kInputMean))
-      throw InvalidArgumentError("--evaluate: {} was trained with --normalize; evaluate it with that, too",
-                                 *checkpoint);
+    check_normalization(options, *checkpoint);
     return Saver(graph).restore(session, *checkpoint).global_step.value_or(0);
   });
   broadcast_variables(session, global_variables(graph), 0);

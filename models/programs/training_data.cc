@@ -1,16 +1,19 @@
 #include <kolo/models/programs/training_data.h>
 
-#include <algorithm>
 #include <span>
-#include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include <kolo/core/base/cores.h>
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/pools.h>
 #include <kolo/models/load_data.h>
 
 namespace kolo::models {
@@ -60,12 +63,20 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
 }
 
 BatchOptions batch_options(const TrainOptions& options) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, process().local_size);
   return {.batch_size = options.batch_size,
           .rank = process().rank,
           .ranks = process().size,
           .seed = static_cast<std::uint64_t>(options.seed),
-          .threads = std::max(1, options.threads > 0 ? options.threads : cores)};
+          .threads = kolo::detail::intra_op_threads_of_process(options.threads)};
+}
+
+std::string text_of_threads(const TrainOptions& options) {
+  const int threads = kolo::detail::intra_op_threads_of_process(options.threads);
+  if (options.threads > 0) return fmt::format("{} a rank (--threads)", threads);
+  if (env_string("OMP_NUM_THREADS")) return fmt::format("{} a rank (OMP_NUM_THREADS)", threads);
+  const int cores = find_cores().count, ranks = process().core_sharers;
+  return fmt::format("{} a rank ({} core{}{})", threads, cores, cores == 1 ? "" : "s",
+                     ranks == 1 ? "" : fmt::format(" for {} ranks", ranks));
 }
 
 Output samples_like(const Scope& s, const SampleKind& kind) {

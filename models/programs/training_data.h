@@ -33,6 +33,9 @@ BatchOptions batch_options(const TrainOptions& options);
 /// What the model is fed with: a placeholder "images" or "tokens", [-1, the kind's shape…].
 Output samples_like(const Scope& s, const SampleKind& kind);
 
+/// "2 a rank (--threads)": how many compute, and what says so.
+std::string text_of_threads(const TrainOptions& options);
+
 /// The model's logits for `samples`: as many classes as the data have. With --normalize samples are shifted
 /// and scaled first, by the variables input/mean and input/deviation, which are saved and not trained;
 /// statistics: their first values, none where they come from a checkpoint.

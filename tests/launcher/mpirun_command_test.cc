@@ -15,7 +15,7 @@ using testing::ThrowsMessage;
 
 Surroundings machine(int cores) {
   Surroundings found;
-  found.topology.cores = cores;
+  found.cores.count = cores;
   found.hostname = "here";
   return found;
 }
@@ -69,7 +69,7 @@ TEST(MpirunCommand, BindsNoRankWhenAskedSo) {
 
 TEST(MpirunCommand, StaysWithinAnAffinityMaskByNotBinding) {
   Surroundings found = machine(2);
-  found.topology.restricted = true;
+  found.cores.restricted = true;
   EXPECT_THAT(line(ranks(1), found), HasSubstr("--bind-to none "));
 }
 

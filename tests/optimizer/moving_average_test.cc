@@ -49,6 +49,17 @@ TEST(ExponentialMovingAverage, FollowsTheValuesBehindEachStep) {
   }
 }
 
+TEST(ExponentialMovingAverage, StartsAnewWhereTheVariableIs) {
+  Halving net(0.9);
+  const Operation start = net.averages.start(net.s);
+  Session session(net.graph);
+  session.run(global_variables_initializer(net.s));
+  session.run(net.step);
+  session.run(start);
+  EXPECT_THAT(session.run(net.averages.average(net.v).read()).span<float>(), ElementsAre(4));
+  EXPECT_THAT(session.run(net.v.read()).span<float>(), ElementsAre(4));
+}
+
 TEST(ExponentialMovingAverage, StartsAsItsVariableAndIsSavedUnderItsName) {
   Halving net(0.9);
   const Variable average = net.averages.average(net.v);

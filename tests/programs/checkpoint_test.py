@@ -152,6 +152,14 @@ class InitFrom(Folder):
         third = self.assert_ok(run(*tuned, "--steps", 8, ranks=2)).events
         self.assertEqual(third[0]["global_step"], 6)
 
+    def test_averages_begin_with_the_weights_too(self):
+        trained = self.folder / "trained"
+        first = self.assert_ok(run("kolo-train", *SMALL, "--steps", 60, "--checkpoint-dir", trained)).done
+        tuned = ("kolo-train", *SMALL, "--optimizer", "sgd", "--learning-rate", 1e-6, "--steps", 1, "--average-decay", 0.9999)
+        for ranks in (1, 2):
+            second = self.assert_ok(run(*tuned, "--init-from", trained, ranks=ranks)).done
+            self.assertAlmostEqual(second["test_loss"], first["test_loss"], delta=1e-3)
+
     def test_takes_any_safetensors_file_with_a_map_of_names(self):
         self.assert_ok(run(*self.train, "--steps", 3))
         file = self.folder / "model.ckpt-3.safetensors"

@@ -107,7 +107,8 @@ class Data(ProgramTest):
         self.assert_learns(result, 0.85)
         again = self.assert_ok(self.train("mlp", folder, "--evaluate", "--normalize", *saved))
         self.assertEqual(again.done["test_accuracy"], result.done["test_accuracy"])
-        self.assert_one_line(self.train("mlp", folder, "--evaluate", *saved), 1, "was trained with --normalize")
+        self.assert_one_line(self.train("mlp", folder, "--evaluate", *saved), 1, "was trained with --normalize; evaluate it")
+        self.assert_one_line(self.train("mlp", folder, "--epochs", 7, *saved), 1, "was trained with --normalize; go on")
 
     def test_tables_resume(self):
         self.assert_resumes("mlp", self.table(), "--normalize")

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """kolo-train trains, on any number of ranks, and tells what it did."""
 import json
+import os
+import re
 import unittest
 
-from programs import SLOWDOWN, ProgramTest, mnist, run
+from programs import SLOWDOWN, ProgramTest, finish, mnist, mpirun, run, start
 
 # Sizes that train in a moment. Generated digits, so that these tests run everywhere.
 SMALL = ("--model", "mlp", "--data", "generated", "--json")
@@ -34,6 +36,28 @@ class Train(ProgramTest):
                 self.assertIn("generated digits", line)
                 self.assertNotIn("\033", line)
             self.assertTrue(lines[-1].startswith("done: step 3, loss "), lines[-1])
+
+    def threads_of(self, launcher, *options):
+        """What a training says of its threads, without OMP_NUM_THREADS."""
+        process = start("kolo-train", "--model", "mlp", "--data", "generated", "--steps", 1, *options,
+                        launcher=["env", "-u", "OMP_NUM_THREADS", *launcher])
+        return re.search(r"threads: (.*)", self.assert_ok(finish(process)).err)[1]
+
+    def test_says_how_many_threads_compute_and_why(self):
+        cores = len(os.sched_getaffinity(0))
+        alone = self.threads_of([])
+        self.assertRegex(alone, r"^\d+ a rank \(\d+ cores?\)$")
+        self.assertLessEqual(int(alone.split()[0]), cores)
+        self.assertEqual(self.threads_of(["taskset", "-c", str(min(os.sched_getaffinity(0)))]), "1 a rank (1 core)")
+        self.assertEqual(self.threads_of([], "--threads", 3), "3 a rank (--threads)")
+        result = self.assert_ok(run("kolo-train", "--model", "mlp", "--data", "generated", "--steps", 1, OMP_NUM_THREADS=2))
+        self.assertIn("threads: 2 a rank (OMP_NUM_THREADS)", result.err)
+
+    def test_ranks_share_the_cores_that_they_may_run_on(self):
+        self.assertRegex(self.threads_of(mpirun(4)), r"^\d+ a rank \(\d+ cores? for 4 ranks\)$")
+        if len(os.sched_getaffinity(0)) > 1:
+            bound = [word if word != "none" else "core" for word in mpirun(2)]
+            self.assertEqual(self.threads_of(bound), "1 a rank (1 core)")
 
     def test_one_two_and_four_ranks_see_the_same_samples(self):
         losses = {}

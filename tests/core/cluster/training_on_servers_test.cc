@@ -10,6 +10,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/ops/queues.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/core/training/loop_hooks.h>
 
 #include "tests/core/cluster/servers_in_process.h"
 #include "tests/core/cluster/sync_worker.h"
@@ -187,6 +188,25 @@ TEST_F(MonitoredOnServers, WorkerStartsSoonAfterTheChiefHasInitialised) {
   RecordProperty("seconds_after_init", std::to_string(after));
   EXPECT_LT(after, 10) << "a worker must look again after recovery_wait_secs, not after its default";
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("Waiting for model to be ready."));
+}
+
+TEST_F(MonitoredOnServers, WorkerThatIsToStartLateWaitsForTheChiefsStep) {
+  give_first_values(0, 1);
+  Adding model(cluster_);
+  MonitoredTrainingSession chief(model.graph, {.config = patient(), .master = target("worker0")});
+  auto worker = std::async(std::launch::async, [this] {
+    Adding late(cluster_);
+    MonitoredTrainingSession sess(late.graph, {.config = patient(),
+                                               .hooks = {std::make_shared<GlobalStepWaiterHook>(3)},
+                                               .master = target("worker1"),
+                                               .is_chief = false,
+                                               .recovery_wait_secs = .2});
+    return sess.run(late.train).value<float>();
+  });
+  for (int i = 0; i < 2; ++i) chief.run(model.train);
+  EXPECT_EQ(worker.wait_for(1s), std::future_status::timeout);
+  chief.run(model.train);
+  EXPECT_EQ(worker.get(), 12);
 }
 
 // Row 43.

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include <kolo/core/base/error.h>
 #include <kolo/core/training/monitored_session.h>
 
@@ -33,18 +31,6 @@ TEST(FeedFnHook, FeedsWhatItsFunctionReturnsBeforeEachRun) {
 }
 
 TEST(FeedFnHook, WantsAFunction) { EXPECT_THROW(FeedFnHook({}), InvalidArgumentError); }
-
-// Another session's run stands for the chief: it moves the step while the first run waits.
-TEST(GlobalStepWaiterHook, LetsTheFirstRunWaitForTheStep) {
-  CountingGraph model;
-  const auto hook = std::make_shared<GlobalStepWaiterHook>(3);
-  MonitoredTrainingSession sess(model.graph, {.hooks = {hook}});
-  std::thread chief([&] {
-    for (int i = 0; i < 3; ++i) sess.session().run(model.train);
-  });
-  EXPECT_GE(sess.run(model.count).value<std::int64_t>(), 4);
-  chief.join();
-}
 
 TEST(GlobalStepWaiterHook, NeverWaitsForStepZero) {
   CountingGraph model;
