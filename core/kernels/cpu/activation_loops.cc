@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include <hwy/cache_control.h>
+
 // As in element_loops.cc.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -204,6 +206,12 @@ void double_gradients(const void* dy_memory, const void* x_memory, double alpha,
 // a piece ends.
 constexpr std::int64_t kMostLanes = hn::MaxLanes(Floats());
 
+// A formula takes longer than the processor looks ahead of it by itself: memory is asked for so many numbers
+// before they are needed. 8 MiB of Gelu, and of its gradient in place, from memory, in ms (Xeon, family 6
+// model 207): 1.44 and 2.43 without, 1.18 and 1.20 at 128 numbers, 1.07 and 1.07 at 512, 1.03 and 1.06 at
+// 1024.
+constexpr std::int64_t kAhead = 512;
+
 template <typename Function>
 void floats(const void* x_memory, double alpha, void* y_memory, std::int64_t count) {
   const float* x = static_cast<const float*>(x_memory);
@@ -212,8 +220,11 @@ void floats(const void* x_memory, double alpha, void* y_memory, std::int64_t cou
   const Lanes factor(alpha);
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
+  for (; i + lanes <= count; i += lanes) {
+    hwy::Prefetch(x + i + kAhead);
+    hwy::Prefetch(y + i + kAhead);
     hn::StoreU(value<Function>(Lanes(hn::LoadU(d, x + i)), factor).v, d, y + i);
+  }
   if (i == count) return;
   HWY_ALIGN float rest[kMostLanes] = {};
   for (std::int64_t j = i; j < count; ++j) rest[j - i] = x[j];
@@ -230,9 +241,12 @@ void float_gradients(const void* dy_memory, const void* x_memory, double alpha, 
   const Lanes factor(alpha);
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
+  for (; i + lanes <= count; i += lanes) {
+    hwy::Prefetch(dy + i + kAhead);
+    hwy::Prefetch(x + i + kAhead);
     hn::StoreU(gradient<Function>(Lanes(hn::LoadU(d, dy + i)), Lanes(hn::LoadU(d, x + i)), factor).v, d,
                dx + i);
+  }
   if (i == count) return;
   HWY_ALIGN float rest_dy[kMostLanes] = {}, rest_x[kMostLanes] = {};
   for (std::int64_t j = i; j < count; ++j) rest_dy[j - i] = dy[j], rest_x[j - i] = x[j];
