@@ -66,6 +66,29 @@ const RegisterOp poolings[] = {
     pooling(kBlockedAvgPoolGradOp).input("dy", {DType::f32}).output("dx").shape(given_shape),
 };
 
+OpSchema part_or_whole(const char* name) {
+  return blocked(name)
+      .required_attr("shape", Shape())
+      .input("images", kImages)
+      .output("y")
+      .shape(given_shape);
+}
+
+const std::vector<std::int64_t> kAxes;
+
+const RegisterOp pads[] = {
+    part_or_whole(kBlockedPadOp).required_attr("before", kAxes).required_attr("value", 0.0),
+    part_or_whole(kBlockedSliceOp)
+        .required_attr("begin", kAxes)
+        .required_attr("end", kAxes)
+        .required_attr("strides", kAxes)
+        .required_attr("begin_mask", 0)
+        .required_attr("end_mask", 0)
+        .required_attr("ellipsis_mask", 0)
+        .required_attr("new_axis_mask", 0)
+        .required_attr("shrink_axis_mask", 0),
+};
+
 void statistics_like_scale(ShapeContext& c) {
   c.set_output(0, c.input(0));
   for (int i = 1; i < static_cast<int>(c.outputs().size()); ++i) c.set_output(i, c.input(1));

@@ -52,6 +52,8 @@ class Layout {
         {"AvgPoolGrad", &Layout::avg_pool_grad},
         {"BiasAdd", &Layout::bias_add},
         {"BiasAddGrad", &Layout::bias_add_grad},
+        {"Pad", &Layout::pad},
+        {"StridedSlice", &Layout::slice},
         {"Identity", &Layout::keeps_order},
         {"StopGradient", &Layout::keeps_order},
     };
@@ -139,6 +141,15 @@ class Layout {
   bool avg_pool_grad(int n) {
     return is_in_blocks(input(n, 0)) && can_be_blocked(input(n, 1), n) &&
            become(n, kBlockedAvgPoolGradOp, {1}, {0}, 1);
+  }
+
+  // Channels last alone: in f32, pooling behind a padding stays row-major, whose gradient sums in another
+  // order.
+  bool pad(int n) {
+    return block_ == kChannelsLast && is_in_blocks(input(n, 0)) && become(n, kBlockedPadOp, {0}, {0}, 1);
+  }
+  bool slice(int n) {
+    return block_ == kChannelsLast && is_in_blocks(input(n, 0)) && become(n, kBlockedSliceOp, {0}, {0}, 1);
   }
 
   bool bias_add(int n) {

@@ -46,7 +46,8 @@ Images images_of(const StepNode& node) {
     if (node.dtypes.size() > 3) images.outputs.push_back(3);
     return images;
   }
-  if (op == kBlockedMaxPoolOp) return {Images::Kind::like_input, {0}, {0}};
+  if (op == kBlockedMaxPoolOp || op == kBlockedPadOp || op == kBlockedSliceOp)
+    return {Images::Kind::like_input, {0}, {0}};
   if (op == kToBlockedOp) return {Images::Kind::converts, {}, {0}};
   if (op == kToRowMajorOp) return {Images::Kind::converts, {0}, {}};
 

@@ -11,6 +11,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/normalization.h>
 #include <kolo/core/ops/pooling.h>
+#include <kolo/core/ops/slicing.h>
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/passes/placed_step.h"
@@ -123,6 +124,17 @@ TEST_F(NarrowImages, PoolsTheLargestOfImagesInBf16) {
   EXPECT_EQ(node_named(step, "pool").dtypes[0], DType::bf16);
 }
 
+TEST_F(NarrowImages, ArePaddedAndCutWhereTheyLie) {
+  const Output x = images(), y = relu(s, norm(conv(x, 32, "conv"), "norm")),
+               padded = pad(s.named("pad"), y, {{0, 0}, {0, 0}, {1, 2}, {0, 1}}),
+               z = norm(conv(padded, 32, "behind"), "end");
+  const Outputs to = gradients(s, {z}, {x}, {constant(s, numbers(z.shape()))});
+  const StepGraph step = narrowed({z, to[0]});
+  EXPECT_EQ(node_named(step, "pad").dtypes[0], DType::bf16);
+  EXPECT_THAT(ops_of(step), Contains("BlockedSlice")) << "the gradient of the padding";
+  EXPECT_THAT(ops_of(step), Not(Contains("FromBf16")));
+}
+
 TEST_F(NarrowImages, DoesNothingInF32) {
   const Output y = norm(conv(images(), 32, "conv"), "norm");
   StepGraph step = placed_step({y}, {{feeds[0].first, feeds[0].second.shape()}});
@@ -154,6 +166,37 @@ TEST_F(NarrowImages, AreHardlyFurtherFromF64ThanProductsInBf16) {
     EXPECT_LT(off, 2 * norm_of_difference(wide[i], expected[i])) << "result " << i;
     EXPECT_GT(norm_of_difference(narrow[i], wide[i]), 1e-5) << "result " << i << " was stored in f32";
   }
+}
+
+// Element [n, c, row, col] of images.
+float at(const Tensor& images, std::int64_t n, std::int64_t c, std::int64_t row, std::int64_t col) {
+  const Shape& shape = images.shape();
+  return images.data<float>()[((n * shape.dim(1) + c) * shape.dim(2) + row) * shape.dim(3) + col];
+}
+
+TEST_F(NarrowImages, KeepTheirElementsWhenPaddedOrCut) {
+  constexpr int kBefore = 1, kAfter = 2, kRight = 1;
+  const Output y = norm(conv(images(), 32, "conv"), "norm"),
+               padded = pad(s, y, {{0, 0}, {0, 0}, {kBefore, kAfter}, {0, kRight}}, 0.5),
+               cut = strided_slice(s, y, {0, 0, 1, 4}, {3, 32, 6, 1}, {1, 1, 2, -1}),
+               of_some_channels = strided_slice(s, y, {0, 16, 0, 0}, {3, 32, 6, 5});
+  const auto values = run({y, padded, cut, of_some_channels}, {.precision = Precision::bf16});
+  ASSERT_EQ(values[1].shape(), Shape({3, 32, 6 + kBefore + kAfter, 5 + kRight}));
+  ASSERT_EQ(values[2].shape(), Shape({3, 32, 3, 3}));
+  for (std::int64_t n = 0; n < 3; ++n)
+    for (std::int64_t c = 0; c < 32; ++c) {
+      for (std::int64_t row = 0; row < values[1].shape().dim(2); ++row)
+        for (std::int64_t col = 0; col < values[1].shape().dim(3); ++col) {
+          const bool inside = row >= kBefore && row < 6 + kBefore && col < 5;
+          ASSERT_EQ(at(values[1], n, c, row, col), inside ? at(values[0], n, c, row - kBefore, col) : 0.5f);
+        }
+      for (std::int64_t row = 0; row < 3; ++row)
+        for (std::int64_t col = 0; col < 3; ++col)
+          ASSERT_EQ(at(values[2], n, c, row, col), at(values[0], n, c, 1 + 2 * row, 4 - col));
+    }
+  for (std::int64_t n = 0; n < 3; ++n)
+    for (std::int64_t c = 0; c < 16; ++c)
+      ASSERT_EQ(at(values[3], n, c, 2, 3), at(values[0], n, c + 16, 2, 3));
 }
 
 TEST_F(NarrowImages, KeepNaN) {
