@@ -68,13 +68,15 @@ TEST_P(Matmul, HasTheSameGradientInBothTypes) {
   expect_same_gradients({a_, b_}, 1e-5, [&](Scope& s, const Outputs& in) { return build(s, in); });
 }
 
-// Single rows and columns, odd sizes, a block of the plain loop and one more, no rows, no inner dimension.
+// Single rows and columns, odd sizes, a block of the plain loop and one more, what is packed, no rows, no
+// inner dimension.
 INSTANTIATE_TEST_SUITE_P(Sizes, Matmul,
                          testing::Combine(testing::Values(std::array<std::int64_t, 3>{1, 1, 1},
                                                           std::array<std::int64_t, 3>{1, 5, 3},
                                                           std::array<std::int64_t, 3>{4, 1, 3},
                                                           std::array<std::int64_t, 3>{3, 4, 1},
                                                           std::array<std::int64_t, 3>{17, 65, 33},
+                                                          std::array<std::int64_t, 3>{290, 40, 64},
                                                           std::array<std::int64_t, 3>{0, 4, 3},
                                                           std::array<std::int64_t, 3>{2, 0, 3}),
                                           testing::Bool(), testing::Bool()));
