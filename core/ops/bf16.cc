@@ -11,6 +11,12 @@ const RegisterOp to_bf16(OpSchema(kToBf16Op)
                              .shape([](ShapeContext& c) { c.set_output(0, c.input(0)); })
                              .made_by_pass());
 
+const RegisterOp from_bf16(OpSchema(kFromBf16Op)
+                               .input("x", {DType::bf16})
+                               .output("y", DType::f32)
+                               .shape([](ShapeContext& c) { c.set_output(0, c.input(0)); })
+                               .made_by_pass());
+
 const RegisterOp bf16_matmul(OpSchema(kBf16MatMulOp)
                                  .input("a", {DType::bf16, DType::f32})
                                  .input("b", {DType::bf16, DType::f32})

@@ -1,11 +1,12 @@
-// Ops on values that were rounded to bf16 once for several products (GraphOptions::precision). A pass alone
-// makes nodes of them.
+// Ops on values that passes round to bf16 (GraphOptions::precision): once for several products, or to store
+// them so. Passes alone make nodes of them.
 #pragma once
 
 namespace kolo {
 
-/// (x f32) → y bf16
+/// (x f32) → y bf16, and back.
 inline constexpr char kToBf16Op[] = "ToBf16";
+inline constexpr char kFromBf16Op[] = "FromBf16";
 /// MatMul of factors that are bf16, or f32 and rounded by the kernel: (a, b) → y f32. With "shape", that of
 /// y.
 inline constexpr char kBf16MatMulOp[] = "Bf16MatMul";

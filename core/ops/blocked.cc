@@ -11,11 +11,13 @@ namespace {
 // The pass makes nodes of shapes that are known and fit.
 void given_shape(ShapeContext& c) { c.set_output(0, c.attr<Shape>("shape")); }
 
+const std::vector<DType> kImages = {DType::f32, DType::bf16};
+
 OpSchema blocked(const char* name) { return OpSchema(name).required_attr("block", 0).made_by_pass(); }
 
 const RegisterOp reorders[] = {
-    blocked(kToBlockedOp).input("x", {DType::f32}).output("y"),
-    blocked(kToRowMajorOp).input("x", {DType::f32}).output("y"),
+    blocked(kToBlockedOp).input("x", {DType::f32}).attr("type", DType::f32).output("y", "type"),
+    blocked(kToRowMajorOp).input("x", kImages).output("y", DType::f32),
 };
 
 OpSchema convolution(const char* name) {
@@ -26,15 +28,16 @@ OpSchema convolution(const char* name) {
       .required_attr("images_block", 0)
       .required_attr("results_block", 0)
       .required_attr("shape", Shape())
-      .output("y")
+      .attr("type", DType::f32)
+      .output("y", "type")
       .shape(given_shape)
       .made_by_pass();
 }
 
 const RegisterOp convolutions[] = {
-    convolution(kBlockedConv2dOp).input("images", {DType::f32}).input("weights", "images"),
-    convolution(kBlockedConv2dImagesOp).input("weights", {DType::f32}).input("dy", "weights"),
-    convolution(kBlockedConv2dWeightsOp).input("images", {DType::f32}).input("dy", "images"),
+    convolution(kBlockedConv2dOp).input("images", kImages).input("weights", {DType::f32}),
+    convolution(kBlockedConv2dImagesOp).input("weights", {DType::f32}).input("dy", kImages),
+    convolution(kBlockedConv2dWeightsOp).input("images", kImages).input("dy", kImages),
 };
 
 OpSchema pooling(const char* name) {
@@ -47,7 +50,7 @@ OpSchema pooling(const char* name) {
 
 const RegisterOp poolings[] = {
     pooling(kBlockedMaxPoolOp)
-        .input("images", {DType::f32})
+        .input("images", kImages)
         .output("y")
         .output("cells", DType::u8)
         .shape([](ShapeContext& c) {
@@ -63,6 +66,29 @@ const RegisterOp poolings[] = {
     pooling(kBlockedAvgPoolGradOp).input("dy", {DType::f32}).output("dx").shape(given_shape),
 };
 
+OpSchema part_or_whole(const char* name) {
+  return blocked(name)
+      .required_attr("shape", Shape())
+      .input("images", kImages)
+      .output("y")
+      .shape(given_shape);
+}
+
+const std::vector<std::int64_t> kAxes;
+
+const RegisterOp pads[] = {
+    part_or_whole(kBlockedPadOp).required_attr("before", kAxes).required_attr("value", 0.0),
+    part_or_whole(kBlockedSliceOp)
+        .required_attr("begin", kAxes)
+        .required_attr("end", kAxes)
+        .required_attr("strides", kAxes)
+        .required_attr("begin_mask", 0)
+        .required_attr("end_mask", 0)
+        .required_attr("ellipsis_mask", 0)
+        .required_attr("new_axis_mask", 0)
+        .required_attr("shrink_axis_mask", 0),
+};
+
 void statistics_like_scale(ShapeContext& c) {
   c.set_output(0, c.input(0));
   for (int i = 1; i < static_cast<int>(c.outputs().size()); ++i) c.set_output(i, c.input(1));
@@ -70,35 +96,35 @@ void statistics_like_scale(ShapeContext& c) {
 
 const RegisterOp normalizations[] = {
     blocked(kBlockedBatchNormOp)
-        .input("x", {DType::f32})
-        .input("scale", "x")
-        .input("offset", "x")
-        .input("moving_mean", "x")
-        .input("moving_variance", "x")
-        .variadic("added", {DType::f32})
+        .input("x", kImages)
+        .input("scale", {DType::f32})
+        .input("offset", {DType::f32})
+        .input("moving_mean", {DType::f32})
+        .input("moving_variance", {DType::f32})
+        .variadic("added", kImages)
         .required_attr("epsilon", 0.0)
         .required_attr("momentum", 0.0)
         .attr("relu", false)
         .output("y")
-        .output("mean")
-        .output("variance")
-        .output("new_moving_mean")
-        .output("new_moving_variance")
+        .output("mean", DType::f32)
+        .output("variance", DType::f32)
+        .output("new_moving_mean", DType::f32)
+        .output("new_moving_variance", DType::f32)
         .shape(statistics_like_scale)
         .in_place(0)
         .in_place(5),
     blocked(kBlockedBatchNormGradOp)
-        .input("x", {DType::f32})
-        .input("scale", "x")
-        .input("mean", "x")
-        .input("variance", "x")
-        .variadic("dy", {DType::f32})
+        .input("x", kImages)
+        .input("scale", {DType::f32})
+        .input("mean", {DType::f32})
+        .input("variance", {DType::f32})
+        .variadic("dy", kImages)
         .required_attr("epsilon", 0.0)
         .attr("relu", false)
         .attr("added", 0)
         .output("dx")
-        .output("dscale")
-        .output("doffset")
+        .output("dscale", DType::f32)
+        .output("doffset", DType::f32)
         .output("dadded", "added")
         .shape([](ShapeContext& c) {
           statistics_like_scale(c);

@@ -4,17 +4,23 @@
 // of it. The layout pass alone makes nodes of them, out of the ops that are named without "Blocked".
 #pragma once
 
+#include <cstdint>
+
 namespace kolo {
 
-// Attribute "block" of all: the channels of a block. Those of which it is said have "shape", that of output
-// 0.
+// Attribute "block" of all: the channels of a block, or kChannelsLast. Those of which it is said have
+// "shape", that of output 0. "type", where there is one, is that of output 0: f32, or bf16 where a pass
+// narrows images (pipeline.h, narrow_images), whatever is read.
 
-/// (x) row-major → blocked, and back.
+/// All channels are one block: the order n, row, column, channel.
+inline constexpr std::int64_t kChannelsLast = -1;
+
+/// (x) row-major → blocked, with "type"; and back, to f32.
 inline constexpr char kToBlockedOp[] = "ToBlocked";
 inline constexpr char kToRowMajorOp[] = "ToRowMajor";
 
 /// (images, weights) → y; (weights, dy) → dimages; (images, dy) → dweights. Weights are row-major. Instead of
-/// "block": "images_block" and "results_block", 0 where that side is row-major. With "shape".
+/// "block": "images_block" and "results_block", 0 where that side is row-major. With "shape" and "type".
 inline constexpr char kBlockedConv2dOp[] = "BlockedConv2D";
 inline constexpr char kBlockedConv2dImagesOp[] = "BlockedConv2DBackpropInput";
 inline constexpr char kBlockedConv2dWeightsOp[] = "BlockedConv2DBackpropFilter";
@@ -25,6 +31,12 @@ inline constexpr char kBlockedMaxPoolGradOp[] = "BlockedMaxPoolGrad";
 /// (images) → y; (dy) → dimages. With "shape".
 inline constexpr char kBlockedAvgPoolOp[] = "BlockedAvgPool";
 inline constexpr char kBlockedAvgPoolGradOp[] = "BlockedAvgPoolGrad";
+
+/// (images) → y, of images in the order kChannelsLast. Pad of rows and columns alone, with "shape"; and
+/// StridedSlice that takes all images and channels, which the gradient of that is, with its attributes and
+/// "shape".
+inline constexpr char kBlockedPadOp[] = "BlockedPad";
+inline constexpr char kBlockedSliceOp[] = "BlockedSlice";
 
 /// Inputs and outputs of BatchNorm. An input behind those, like x, is added to y; then, with "relu", y is
 /// rectified.

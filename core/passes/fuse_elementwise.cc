@@ -43,6 +43,8 @@ std::optional<Input> repetition(const Shape& shape, const Shape& out) {
 }
 
 Input bias_repetition(const StepNode& node, const Shape& out) {
+  if (node.schema->name() == kBlockedBiasAddOp && node.attrs.at("block").get<std::int64_t>() == kChannelsLast)
+    return {.channels = out.dim(1), .inner = 1};
   if (node.schema->name() == kBlockedBiasAddOp)
     return {.channels = out.dim(1),
             .inner = out.dim(2) * out.dim(3),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/image_blocks.h>
+#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/blocked.h>
@@ -19,8 +20,9 @@ namespace {
 
 class Layout {
  public:
-  Layout(StepGraph& graph, int threads, std::int64_t block)
-      : graph_(graph), threads_(threads), block_(block), users_(graph.users()) {
+  // block: as nodes have it. Of `channels` an image's are a multiple.
+  Layout(StepGraph& graph, int threads, std::int64_t block, std::int64_t channels)
+      : graph_(graph), threads_(threads), block_(block), channels_(channels), users_(graph.users()) {
     for (const StepValue fetch : graph.fetches)
       if (fetch.node >= 0) fetched_.insert(fetch);
   }
@@ -50,6 +52,8 @@ class Layout {
         {"AvgPoolGrad", &Layout::avg_pool_grad},
         {"BiasAdd", &Layout::bias_add},
         {"BiasAddGrad", &Layout::bias_add_grad},
+        {"Pad", &Layout::pad},
+        {"StridedSlice", &Layout::slice},
         {"Identity", &Layout::keeps_order},
         {"StopGradient", &Layout::keeps_order},
     };
@@ -92,9 +96,10 @@ class Layout {
     changed.attrs.insert_or_assign("images_block", images_block);
     changed.attrs.insert_or_assign("results_block", results_block);
     changed.attrs.insert_or_assign("shape", changed.shapes[0]);
+    changed.attrs.insert_or_assign("type", DType::f32);
     if (!has_kernel(changed)) return false;
     const auto lies_in_blocks = [&](StepValue v) {
-      return (v == images && images_block > 0) || (v == results && results_block > 0);
+      return (v == images && images_block != 0) || (v == results && results_block != 0);
     };
     for (StepValue& in : changed.inputs) in = lies_in_blocks(in) ? blocked(in) : row_major(in);
     graph_.nodes[n] = std::move(changed);
@@ -136,6 +141,15 @@ class Layout {
   bool avg_pool_grad(int n) {
     return is_in_blocks(input(n, 0)) && can_be_blocked(input(n, 1), n) &&
            become(n, kBlockedAvgPoolGradOp, {1}, {0}, 1);
+  }
+
+  // Channels last alone: in f32, pooling behind a padding stays row-major, whose gradient sums in another
+  // order.
+  bool pad(int n) {
+    return block_ == kChannelsLast && is_in_blocks(input(n, 0)) && become(n, kBlockedPadOp, {0}, {0}, 1);
+  }
+  bool slice(int n) {
+    return block_ == kChannelsLast && is_in_blocks(input(n, 0)) && become(n, kBlockedSliceOp, {0}, {0}, 1);
   }
 
   bool bias_add(int n) {
@@ -209,7 +223,7 @@ class Layout {
     const Shape& shape = graph_.shape(v);
     if (is_in_blocks(v)) return true;
     return graph_.dtype(v) == DType::f32 && shape.has_rank() && shape.rank() == 4 && shape.is_fully_known() &&
-           shape.elements() > 0 && shape.dim(1) % block_ == 0 &&
+           shape.elements() > 0 && shape.dim(1) % channels_ == 0 &&
            (v.node == n || !graph_.nodes[graph_.memory_root(v).node].schema->is_variable_storage());
   }
 
@@ -246,6 +260,7 @@ class Layout {
   StepGraph& graph_;
   int threads_;
   std::int64_t block_;
+  std::int64_t channels_;
   std::vector<std::vector<int>> users_;  // of the nodes that were there before
   std::set<StepValue> fetched_;
   std::set<StepValue> in_blocks_;
@@ -255,11 +270,17 @@ class Layout {
 }  // namespace
 
 void layout(StepGraph& graph, int threads) {
-  const bool has_convolutions = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const StepNode& node) {
-    return node.schema->name().starts_with("Conv2D");
-  });
-  const std::int64_t block = image_block();
-  if (has_convolutions && block > 0) Layout(graph, threads, block).run();
+  const auto some_convolution = [&](const auto& is_meant) {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const StepNode& node) {
+      return node.schema->name().starts_with("Conv2D") && is_meant(node);
+    });
+  };
+  const std::int64_t channels = image_block();
+  if (channels == 0 || !some_convolution([](const StepNode&) { return true; })) return;
+  // oneDNN's code for AMX takes this order alone.
+  const bool in_bf16 =
+      some_convolution([](const StepNode& node) { return node.attrs.count(detail::kInBf16) > 0; });
+  Layout(graph, threads, in_bf16 ? kChannelsLast : channels, channels).run();
 }
 
 }  // namespace kolo

@@ -81,6 +81,7 @@ constexpr Entry kPipeline[] = {
     {"merge_common", Kind::optional, on_threads<merge_common>},
     {"layout", Kind::optional, on_threads<layout>},
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
+    {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
     {"drop_unneeded", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     // A plain session compares at the first run that reaches a schedule; where it was done before, this costs

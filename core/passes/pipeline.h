@@ -69,14 +69,21 @@ void simplify(StepGraph& graph, int threads);
 void merge_common(StepGraph& graph, int threads);
 /// Images of convolutions, and of what stands between them (normalization, pooling, biases, element-wise
 /// ops), lie in blocked order (core/ops/blocked.h) where their channels allow it and oneDNN has fast code for
-/// it, on CPUs and in f32; a node reorders what others read or make. Feeds, fetches, variables and their
-/// gradients stay row-major. The same step on the same machine is rewritten in the same way.
+/// it, on CPUs and in f32; a node reorders what others read or make. Where they are computed in bf16 the
+/// order is kChannelsLast, which padding and slices of rows and columns keep, too. Feeds, fetches, variables
+/// and their gradients stay row-major. The same step on the same machine is rewritten in the same way.
 void layout(StepGraph& graph, int threads);
 /// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
 /// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes
 /// the sum of two gradients and the rectifier's mask, which it reads off y. The bits are those of the
 /// separate nodes.
 void fuse_norms(StepGraph& graph, int threads);
+/// Behind convolutions that are computed in bf16 (lower_precision): images that are stored in bf16. Those are
+/// what batch normalization reads and makes, forward and backward; what a convolution makes and convolutions,
+/// normalization, max pooling, padding and slices alone read; what the last three make of such. Whatever is
+/// computed of them is computed in f32 and rounded when stored; nodes between convert what others read or
+/// make. Variables, their gradients, statistics, feeds and fetches stay f32.
+void narrow_images(StepGraph& graph, int threads);
 /// Trees of element-wise ops (and bias_add) of one shape become one node each that goes through memory once,
 /// named after all of them. A value that something else reads, fetches or waits for stays a node.
 void fuse_elementwise(StepGraph& graph, int threads);

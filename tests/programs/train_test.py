@@ -43,6 +43,7 @@ class Train(ProgramTest):
                         launcher=["env", "-u", "OMP_NUM_THREADS", *launcher])
         return re.search(r"threads: (.*)", self.assert_ok(finish(process)).err)[1]
 
+    @unittest.skipIf(SLOWDOWN > 1, "sanitizers do not know the threads of OpenMP")
     def test_says_how_many_threads_compute_and_why(self):
         cores = len(os.sched_getaffinity(0))
         alone = self.threads_of([])
@@ -53,6 +54,7 @@ class Train(ProgramTest):
         result = self.assert_ok(run("kolo-train", "--model", "mlp", "--data", "generated", "--steps", 1, OMP_NUM_THREADS=2))
         self.assertIn("threads: 2 a rank (OMP_NUM_THREADS)", result.err)
 
+    @unittest.skipIf(SLOWDOWN > 1, "sanitizers do not know the threads of OpenMP")
     def test_ranks_share_the_cores_that_they_may_run_on(self):
         self.assertRegex(self.threads_of(mpirun(4)), r"^\d+ a rank \(\d+ cores? for 4 ranks\)$")
         if len(os.sched_getaffinity(0)) > 1:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,11 +23,11 @@ namespace {
 template <bool kToBlocked>
 std::unique_ptr<Kernel> make_reorder(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) {
-    const auto row_major = detail::row_major(DType::f32, in.input_shape(0));
-    const auto blocked =
-        detail::images_in_order(DType::f32, in.input_shape(0), in.attr<std::int64_t>("block"));
-    const auto& from = kToBlocked ? row_major : blocked;
-    const auto& to = kToBlocked ? blocked : row_major;
+    const std::int64_t block = in.attr<std::int64_t>("block");
+    const auto order = [&](DType type, bool in_blocks) {
+      return detail::images_in_order(type, in.input_shape(0), in_blocks ? block : 0);
+    };
+    const auto from = order(in.input_dtype(0), !kToBlocked), to = order(in.output_dtype(0), kToBlocked);
     const auto& engine = detail::onednn_engine();
     const dnnl::reorder::primitive_desc chosen(engine, from, engine, to, detail::own_scratch());
     return std::optional(detail::OneDnnCall(dnnl::reorder(chosen), chosen.scratchpad_desc(),
@@ -35,16 +36,25 @@ std::unique_ptr<Kernel> make_reorder(KernelInit& init) {
 }
 
 const RegisterKernel to_blocked(kToBlockedOp, "CPU", {DType::f32}, make_reorder<true>);
-const RegisterKernel to_row_major(kToRowMajorOp, "CPU", {DType::f32}, make_reorder<false>);
+const RegisterKernel to_row_major(kToRowMajorOp, "CPU", {DType::f32, DType::bf16}, make_reorder<false>);
 
 // Images seen as planes [images, blocks, pixels, block].
 class Planes {
  public:
+  // block: or kChannelsLast.
   Planes(const Shape& shape, std::int64_t block)
       : images_(shape.dim(0)),
-        blocks_(shape.dim(1) / block),
         pixels_(shape.dim(2) * shape.dim(3)),
-        block_(block) {}
+        block_(block == kChannelsLast ? shape.dim(1) : block),
+        blocks_(shape.dim(1) / block_),
+        channels_last_(block == kChannelsLast) {}
+
+  template <typename T>
+  const detail::BlockedLoops<T>& loops() const {
+    if constexpr (std::is_same_v<T, float>)
+      if (!channels_last_) return detail::blocked_loops(block_);
+    return detail::channels_last_loops<T>();
+  }
 
   std::int64_t images() const { return images_; }
   std::int64_t pixels() const { return pixels_; }
@@ -84,7 +94,8 @@ class Planes {
   }
 
  private:
-  std::int64_t images_, blocks_, pixels_, block_;
+  std::int64_t images_, pixels_, block_, blocks_;
+  bool channels_last_;
 };
 
 Planes planes_of(const KernelInit& init) { return {init.input_shape(0), init.attr<std::int64_t>("block")}; }
@@ -124,6 +135,7 @@ class Sums {
   std::byte* scratch_ = nullptr;
 };
 
+template <typename T>
 class BlockedBatchNorm final : public Kernel {
  public:
   explicit BlockedBatchNorm(KernelInit& init)
@@ -136,22 +148,23 @@ class BlockedBatchNorm final : public Kernel {
 
   void compute(KernelContext& context) override {
     sums_.use(context.scratch());
-    const float* const x = context.input(0).data<float>();
+    const T* const x = context.input(0).data<T>();
     const float* const offset = context.input(2).data<float>();
-    const float* const added = context.num_inputs() > 5 ? context.input(5).data<float>() : nullptr;
-    float *const y = context.output(0).data<float>(), *const mean = context.output(1).data<float>();
+    const T* const added = context.num_inputs() > 5 ? context.input(5).data<T>() : nullptr;
+    T* const y = context.output(0).data<T>();
+    float* const mean = context.output(1).data<float>();
     float *const center = sums_.numbers(0), *const factor = sums_.numbers(1);
     find_centers(x, center);
     planes_.by_blocks(
         [&](std::int64_t plane) {
           loops_.moments(x + planes_.begin(plane), center + planes_.first_channel(plane), planes_.pixels(),
-                         sums_.first(plane), sums_.second(plane));
+                         planes_.block(), sums_.first(plane), sums_.second(plane));
         },
         [&](std::int64_t b) { finish(context, b, center, factor); },
         [&](std::int64_t plane) {
           const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
           loops_.affine(x + at, mean + c, factor + c, offset + c, added == nullptr ? nullptr : added + at,
-                        relu_, y + at, planes_.pixels());
+                        relu_, y + at, planes_.pixels(), planes_.block());
         });
     detail::move_averages<float>(context, planes_.per_channel(), momentum_);
   }
@@ -159,11 +172,12 @@ class BlockedBatchNorm final : public Kernel {
  private:
   // Squares are taken around a number near the mean, that of the first image: around 0 they would be large
   // numbers whose difference is small.
-  void find_centers(const float* x, float* center) const {
+  void find_centers(const T* x, float* center) const {
     std::fill_n(center, planes_.channels(), 0.0f);
     for (std::int64_t b = 0; b < planes_.count() / planes_.images(); ++b) {
       float* const of_block = center + b * planes_.block();
-      loops_.moments(x + planes_.begin(b), of_block, planes_.pixels(), sums_.first(b), sums_.second(b));
+      loops_.moments(x + planes_.begin(b), of_block, planes_.pixels(), planes_.block(), sums_.first(b),
+                     sums_.second(b));
       for (std::int64_t i = 0; i < planes_.block(); ++i)
         of_block[i] = static_cast<float>(sums_.first(b)[i] / static_cast<double>(planes_.pixels()));
     }
@@ -186,13 +200,14 @@ class BlockedBatchNorm final : public Kernel {
 
   Planes planes_;
   Sums sums_{planes_};
-  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  const detail::BlockedLoops<T>& loops_ = planes_.loops<T>();
   double epsilon_;
   double momentum_;
   bool relu_;
 };
 
 // The formulas of PlainBatchNormGrad.
+template <typename T>
 class BlockedBatchNormGrad final : public Kernel {
  public:
   explicit BlockedBatchNormGrad(KernelInit& init)
@@ -205,32 +220,34 @@ class BlockedBatchNormGrad final : public Kernel {
 
   void compute(KernelContext& context) override {
     sums_.use(context.scratch());
-    const float *const x = context.input(0).data<float>(), *const mean = context.input(2).data<float>();
-    float* const dx = context.output(0).data<float>();
-    float* const kept = keeps_ ? context.output(3).data<float>() : nullptr;
+    const T* const x = context.input(0).data<T>();
+    const float* const mean = context.input(2).data<float>();
+    T* const dx = context.output(0).data<T>();
+    T* const kept = keeps_ ? context.output(3).data<T>() : nullptr;
     float *const factor = sums_.numbers(0), *const of_mean = sums_.numbers(1), *const of_x = sums_.numbers(2);
     planes_.by_blocks(
         [&](std::int64_t plane) {
           const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
           loops_.gradient_sums(gradient_of(context, at), x + at, mean + c,
-                               kept == nullptr ? nullptr : kept + at, planes_.pixels(), sums_.first(plane),
-                               sums_.second(plane));
+                               kept == nullptr ? nullptr : kept + at, planes_.pixels(), planes_.block(),
+                               sums_.first(plane), sums_.second(plane));
         },
         [&](std::int64_t b) { finish(context, b); },
         [&](std::int64_t plane) {
           const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
-          const detail::BlockedGradient g =
-              kept == nullptr ? gradient_of(context, at) : detail::BlockedGradient{.first = kept + at};
-          loops_.gradient(g, x + at, mean + c, factor + c, of_mean + c, of_x + c, dx + at, planes_.pixels());
+          const detail::BlockedGradient<T> g =
+              kept == nullptr ? gradient_of(context, at) : detail::BlockedGradient<T>{.first = kept + at};
+          loops_.gradient(g, x + at, mean + c, factor + c, of_mean + c, of_x + c, dx + at, planes_.pixels(),
+                          planes_.block());
         });
   }
 
  private:
-  detail::BlockedGradient gradient_of(const KernelContext& context, std::int64_t at) const {
+  detail::BlockedGradient<T> gradient_of(const KernelContext& context, std::int64_t at) const {
     const int terms = context.num_inputs() - 4 - (relu_ ? 1 : 0);
-    return {.first = context.input(4).data<float>() + at,
-            .second = terms > 1 ? context.input(5).data<float>() + at : nullptr,
-            .y = relu_ ? context.input(context.num_inputs() - 1).data<float>() + at : nullptr};
+    return {.first = context.input(4).data<T>() + at,
+            .second = terms > 1 ? context.input(5).data<T>() + at : nullptr,
+            .y = relu_ ? context.input(context.num_inputs() - 1).data<T>() + at : nullptr};
   }
 
   void finish(KernelContext& context, std::int64_t b) const {
@@ -253,7 +270,7 @@ class BlockedBatchNormGrad final : public Kernel {
 
   Planes planes_;
   Sums sums_{planes_};
-  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  const detail::BlockedLoops<T>& loops_ = planes_.loops<T>();
   double epsilon_;
   bool relu_;
   bool keeps_;
@@ -277,13 +294,13 @@ class BlockedBatchNormInference final : public Kernel {
     planes_.for_each([&](std::int64_t plane) {
       const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
       loops_.affine(x + at, mean + c, factor_.data() + c, offset + c, nullptr, false, y + at,
-                    planes_.pixels());
+                    planes_.pixels(), planes_.block());
     });
   }
 
  private:
   Planes planes_;
-  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  const detail::BlockedLoops<float>& loops_ = planes_.loops<float>();
   double epsilon_;
   std::vector<float> factor_;
 };
@@ -301,13 +318,13 @@ class BlockedBiasAdd final : public Kernel {
     planes_.for_each([&](std::int64_t plane) {
       const std::int64_t at = planes_.begin(plane);
       loops_.affine(x + at, zeros_.data(), ones_.data(), bias + planes_.first_channel(plane), nullptr, false,
-                    y + at, planes_.pixels());
+                    y + at, planes_.pixels(), planes_.block());
     });
   }
 
  private:
   Planes planes_;
-  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  const detail::BlockedLoops<float>& loops_ = planes_.loops<float>();
   std::vector<float> zeros_, ones_;
 };
 
@@ -324,8 +341,8 @@ class BlockedBiasAddGrad final : public Kernel {
     float* const dbias = context.output(0).data<float>();
     planes_.by_blocks(
         [&](std::int64_t plane) {
-          loops_.moments(dy + planes_.begin(plane), zeros_.data(), planes_.pixels(), sums_.first(plane),
-                         sums_.second(plane));
+          loops_.moments(dy + planes_.begin(plane), zeros_.data(), planes_.pixels(), planes_.block(),
+                         sums_.first(plane), sums_.second(plane));
         },
         [&](std::int64_t b) {
           for (std::int64_t i = 0; i < planes_.block(); ++i)
@@ -337,13 +354,18 @@ class BlockedBiasAddGrad final : public Kernel {
  private:
   Planes planes_;
   Sums sums_{planes_};
-  const detail::BlockedLoops& loops_ = detail::blocked_loops(planes_.block());
+  const detail::BlockedLoops<float>& loops_ = planes_.loops<float>();
   std::vector<float> zeros_;
 };
 
-const RegisterKernel batch_norm(kBlockedBatchNormOp, "CPU", {DType::f32}, make_kernel<BlockedBatchNorm>);
+const RegisterKernel batch_norm(kBlockedBatchNormOp, "CPU", {DType::f32},
+                                make_kernel<BlockedBatchNorm<float>>);
+const RegisterKernel batch_norm_bf16(kBlockedBatchNormOp, "CPU", {DType::bf16},
+                                     make_kernel<BlockedBatchNorm<BFloat16>>);
 const RegisterKernel batch_norm_grad(kBlockedBatchNormGradOp, "CPU", {DType::f32},
-                                     make_kernel<BlockedBatchNormGrad>);
+                                     make_kernel<BlockedBatchNormGrad<float>>);
+const RegisterKernel batch_norm_grad_bf16(kBlockedBatchNormGradOp, "CPU", {DType::bf16},
+                                          make_kernel<BlockedBatchNormGrad<BFloat16>>);
 const RegisterKernel batch_norm_inference(kBlockedBatchNormInferenceOp, "CPU", {DType::f32},
                                           make_kernel<BlockedBatchNormInference>);
 const RegisterKernel bias_add(kBlockedBiasAddOp, "CPU", {DType::f32}, make_kernel<BlockedBiasAdd>);

@@ -67,7 +67,8 @@ struct Moments {
 };
 
 template <int kBlock>
-void moments(const float* x, const float* center, std::int64_t pixels, double* sums, double* squares) {
+void moments(const float* x, const float* center, std::int64_t pixels, std::int64_t, double* sums,
+             double* squares) {
   const Tag<kBlock> d;
   std::fill_n(sums, kBlock, 0.0);
   std::fill_n(squares, kBlock, 0.0);
@@ -93,7 +94,7 @@ void affine_as(const float* x, const float* center, const float* factor, const f
 
 template <int kBlock>
 void affine(const float* x, const float* center, const float* factor, const float* shift, const float* added,
-            bool relu, float* y, std::int64_t pixels) {
+            bool relu, float* y, std::int64_t pixels, std::int64_t) {
   const auto loop = added != nullptr
                         ? (relu ? affine_as<kBlock, true, true> : affine_as<kBlock, true, false>)
                         : (relu ? affine_as<kBlock, false, true> : affine_as<kBlock, false, false>);
@@ -101,7 +102,7 @@ void affine(const float* x, const float* center, const float* factor, const floa
 }
 
 template <int kBlock, bool kSecond, bool kMask>
-HWY_INLINE Vector<kBlock> gradient_at(const BlockedGradient& g, std::int64_t at) {
+HWY_INLINE Vector<kBlock> gradient_at(const BlockedGradient<float>& g, std::int64_t at) {
   const Tag<kBlock> d;
   auto value = hn::LoadU(d, g.first + at);
   if constexpr (kSecond) value = hn::Add(value, hn::LoadU(d, g.second + at));
@@ -111,7 +112,7 @@ HWY_INLINE Vector<kBlock> gradient_at(const BlockedGradient& g, std::int64_t at)
 
 template <int kBlock, bool kSecond, bool kMask>
 struct GradientSums {
-  const BlockedGradient& g;
+  const BlockedGradient<float>& g;
   const float* x;
   Vector<kBlock> center;
   float* kept;
@@ -127,7 +128,7 @@ struct GradientSums {
 };
 
 template <int kBlock, bool kSecond, bool kMask>
-void gradient_sums_as(const BlockedGradient& g, const float* x, const float* center, float* kept,
+void gradient_sums_as(const BlockedGradient<float>& g, const float* x, const float* center, float* kept,
                       std::int64_t pixels, double* sums, double* products) {
   const Tag<kBlock> d;
   std::fill_n(sums, kBlock, 0.0);
@@ -139,7 +140,7 @@ void gradient_sums_as(const BlockedGradient& g, const float* x, const float* cen
 }
 
 template <int kBlock, bool kSecond, bool kMask>
-void gradient_as(const BlockedGradient& g, const float* x, const float* center, const float* factor,
+void gradient_as(const BlockedGradient<float>& g, const float* x, const float* center, const float* factor,
                  const float* a, const float* b, float* dx, std::int64_t pixels) {
   const Tag<kBlock> d;
   for (std::size_t j = 0; j < kBlock; j += hn::Lanes(d)) {
@@ -155,8 +156,8 @@ void gradient_as(const BlockedGradient& g, const float* x, const float* center, 
 }
 
 template <int kBlock>
-void gradient_sums(const BlockedGradient& g, const float* x, const float* center, float* kept,
-                   std::int64_t pixels, double* sums, double* products) {
+void gradient_sums(const BlockedGradient<float>& g, const float* x, const float* center, float* kept,
+                   std::int64_t pixels, std::int64_t, double* sums, double* products) {
   const auto loop =
       g.second != nullptr
           ? (g.y != nullptr ? gradient_sums_as<kBlock, true, true> : gradient_sums_as<kBlock, true, false>)
@@ -165,8 +166,8 @@ void gradient_sums(const BlockedGradient& g, const float* x, const float* center
 }
 
 template <int kBlock>
-void gradient(const BlockedGradient& g, const float* x, const float* center, const float* factor,
-              const float* a, const float* b, float* dx, std::int64_t pixels) {
+void gradient(const BlockedGradient<float>& g, const float* x, const float* center, const float* factor,
+              const float* a, const float* b, float* dx, std::int64_t pixels, std::int64_t) {
   const auto loop =
       g.second != nullptr
           ? (g.y != nullptr ? gradient_as<kBlock, true, true> : gradient_as<kBlock, true, false>)
@@ -175,11 +176,11 @@ void gradient(const BlockedGradient& g, const float* x, const float* center, con
 }
 
 template <int kBlock>
-BlockedLoops loops() {
+BlockedLoops<float> loops() {
   return {moments<kBlock>, affine<kBlock>, gradient_sums<kBlock>, gradient<kBlock>};
 }
-BlockedLoops loops_of_8() { return loops<8>(); }
-BlockedLoops loops_of_16() { return loops<16>(); }
+BlockedLoops<float> loops_of_8() { return loops<8>(); }
+BlockedLoops<float> loops_of_16() { return loops<16>(); }
 
 }  // namespace kolo::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -190,9 +191,9 @@ namespace kolo::detail {
 HWY_EXPORT(loops_of_8);
 HWY_EXPORT(loops_of_16);
 
-const BlockedLoops& blocked_loops(std::int64_t block) {
-  static const BlockedLoops of_8 = HWY_DYNAMIC_DISPATCH(loops_of_8)();
-  static const BlockedLoops of_16 = HWY_DYNAMIC_DISPATCH(loops_of_16)();
+const BlockedLoops<float>& blocked_loops(std::int64_t block) {
+  static const BlockedLoops<float> of_8 = HWY_DYNAMIC_DISPATCH(loops_of_8)();
+  static const BlockedLoops<float> of_16 = HWY_DYNAMIC_DISPATCH(loops_of_16)();
   return block == 8 ? of_8 : of_16;
 }
 

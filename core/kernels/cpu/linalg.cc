@@ -79,9 +79,11 @@ std::unique_ptr<Kernel> make_packed_matmul(KernelInit& init) {
   return std::make_unique<PackedMatmul>(product);
 }
 
-std::unique_ptr<Kernel> make_to_bf16(KernelInit& init) {
+// Of elements in whatever order.
+std::unique_ptr<Kernel> make_conversion(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) -> std::optional<detail::OneDnnCall> {
-    const auto x = detail::row_major(DType::f32, in.input_shape(0)), y = detail::in_bf16(x);
+    const auto x = detail::row_major(in.input_dtype(0), in.input_shape(0)),
+               y = detail::row_major(in.output_dtype(0), in.output_shape(0));
     const dnnl::reorder::primitive_desc chosen(detail::onednn_engine(), x, detail::onednn_engine(), y,
                                                detail::own_scratch());
     return detail::OneDnnCall(dnnl::reorder(chosen), chosen.scratchpad_desc(), {{DNNL_ARG_FROM, x, x}},
@@ -145,7 +147,8 @@ const RegisterKernel onednn_matmul("MatMul", "CPU", {DType::f32}, make_onednn_ma
 const RegisterKernel onednn_bf16_matmul(kBf16MatMulOp, "CPU", {DType::bf16, DType::f32}, make_onednn_matmul);
 const RegisterKernel plain_matmul_f32("MatMul", "CPU", {DType::f32}, make_plain_matmul<float>);
 const RegisterKernel plain_matmul_f64("MatMul", "CPU", {DType::f64}, make_plain_matmul<double>);
-const RegisterKernel to_bf16(kToBf16Op, "CPU", {DType::f32}, make_to_bf16);
+const RegisterKernel to_bf16(kToBf16Op, "CPU", {DType::f32}, make_conversion);
+const RegisterKernel from_bf16(kFromBf16Op, "CPU", {DType::bf16}, make_conversion);
 const RegisterKernel onednn_batch("BatchMatMul", "CPU", {DType::f32}, make_onednn_matmul, 1);
 const RegisterKernel plain_batch_f32("BatchMatMul", "CPU", {DType::f32}, make_plain_matmul<float>);
 const RegisterKernel plain_batch_f64("BatchMatMul", "CPU", {DType::f64}, make_plain_matmul<double>);

@@ -6,6 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/ops/blocked.h>
 
 namespace kolo::detail {
 namespace {
@@ -19,6 +20,7 @@ dnnl::memory::dims dims_of(const Shape& shape) { return {shape.dims().begin(), s
 dnnl::memory::data_type type_of(DType dtype) {
   switch (dtype) {
     case DType::f32: return dnnl::memory::data_type::f32;
+    case DType::bf16: return dnnl::memory::data_type::bf16;
     case DType::u8: return dnnl::memory::data_type::u8;
     case DType::i32: return dnnl::memory::data_type::s32;
     default: throw InternalError("oneDNN kernels do not take {}", dtype);
@@ -55,7 +57,8 @@ dnnl::memory::desc row_major(DType dtype, const Shape& shape) {
 dnnl::memory::desc images_in_order(DType dtype, const Shape& shape, std::int64_t block) {
   if (block == 0) return row_major(dtype, shape);
   using Tag = dnnl::memory::format_tag;
-  return {dims_of(shape), type_of(dtype), block == 16 ? Tag::nChw16c : Tag::nChw8c};
+  const Tag tag = block == kChannelsLast ? Tag::nhwc : block == 16 ? Tag::nChw16c : Tag::nChw8c;
+  return {dims_of(shape), type_of(dtype), tag};
 }
 
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t cols, bool transposed) {

@@ -22,9 +22,9 @@ const dnnl::engine& onednn_engine();
 /// else InternalError.
 [[noreturn]] void throw_onednn_error(const dnnl::error& error);
 
-/// A dense row-major tensor; of any rank up to 12, none of its dimensions 0. f32, i32, u8.
+/// A dense row-major tensor; of any rank up to 12, none of its dimensions 0. f32, bf16, i32, u8.
 dnnl::memory::desc row_major(DType dtype, const Shape& shape);
-/// Images in blocked order (core/ops/blocked.h) of 8 or 16 channels; row-major where `block` is 0.
+/// Images in blocked order (core/ops/blocked.h) of 8 or 16 channels or all; row-major where `block` is 0.
 dnnl::memory::desc images_in_order(DType dtype, const Shape& shape, std::int64_t block);
 /// A matrix [rows, cols] in row-major memory, seen as it is or, `transposed`, as [cols, rows].
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t cols, bool transposed);

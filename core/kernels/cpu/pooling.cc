@@ -37,15 +37,15 @@ struct Pooling {
 };
 
 // oneDNN pools row-major images by transposing small tiles as it goes, so no reorders are needed. block: of
-// the channels (core/ops/blocked.h); 0 where all lie row-major.
+// the channels (core/ops/blocked.h); 0 where all lie row-major. type: of images and results.
 class OneDnnPooling {
   using Forward = dnnl::pooling_forward;
 
  public:
-  OneDnnPooling(const Pooling& p, dnnl::algorithm algorithm, std::int64_t block = 0)
+  OneDnnPooling(const Pooling& p, dnnl::algorithm algorithm, std::int64_t block = 0, DType type = DType::f32)
       : algorithm_(algorithm),
-        images_(detail::images_in_order(DType::f32, p.images, block)),
-        results_(detail::images_in_order(DType::f32, p.results, block)),
+        images_(detail::images_in_order(type, p.images, block)),
+        results_(detail::images_in_order(type, p.results, block)),
         cells_(detail::images_in_order(max_pool_cell_type({p.rows.window, p.cols.window}), p.results, block)),
         strides_{p.rows.stride, p.cols.stride},
         window_{p.rows.window, p.cols.window},
@@ -135,8 +135,10 @@ template <dnnl::algorithm kAlgorithm>
 std::unique_ptr<Kernel> make_blocked_forward(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) {
     const Pooling pooling = Pooling::of(in, in.output_shape(0));
-    return is_small(pooling) ? OneDnnPooling(pooling, kAlgorithm, in.attr<std::int64_t>("block")).forward()
-                             : std::nullopt;
+    return is_small(pooling)
+               ? OneDnnPooling(pooling, kAlgorithm, in.attr<std::int64_t>("block"), in.input_dtype(0))
+                     .forward()
+               : std::nullopt;
   });
 }
 
@@ -309,7 +311,8 @@ const RegisterKernel avg_pool_grad_f32("AvgPoolGrad", "CPU", {DType::f32},
                                        make_kernel<PlainAvgPoolGrad<float>>);
 const RegisterKernel avg_pool_grad_f64("AvgPoolGrad", "CPU", {DType::f64},
                                        make_kernel<PlainAvgPoolGrad<double>>);
-const RegisterKernel blocked_max_pool(kBlockedMaxPoolOp, "CPU", {DType::f32}, make_blocked_forward<kMax>);
+const RegisterKernel blocked_max_pool(kBlockedMaxPoolOp, "CPU", {DType::f32, DType::bf16},
+                                      make_blocked_forward<kMax>);
 const RegisterKernel blocked_max_pool_grad(kBlockedMaxPoolGradOp, "CPU", {DType::u8},
                                            make_blocked_backward<kMax>);
 const RegisterKernel blocked_avg_pool(kBlockedAvgPoolOp, "CPU", {DType::f32}, make_blocked_forward<kMean>);

@@ -8,6 +8,7 @@
 #include <kolo/core/kernels/cpu/parallel_rows.h>
 #include <kolo/core/kernels/cpu/reduce.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/blocked.h>
 #include <kolo/core/ops/slicing_internal.h>
 
 namespace kolo {
@@ -210,6 +211,75 @@ const RegisterKernel pad("Pad", "CPU",
                          {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean, DType::u8,
                           DType::i8, DType::f16, DType::bf16},
                          make_kernel<PadKernel>);
+
+// The same of images [N,C,H,W] whose elements lie in the order N, H, W, C: rows and columns are padded or
+// sliced, channels move together.
+Shape channels_last(const Shape& images) {
+  return {images.dim(0), images.dim(2), images.dim(3), images.dim(1)};
+}
+
+class BlockedPad final : public Kernel {
+ public:
+  explicit BlockedPad(const KernelInit& init) : value_(init.attr<double>("value")) {
+    const auto before = init.attr<std::vector<std::int64_t>>("before");
+    const Shape from = channels_last(init.input_shape(0)), to = channels_last(init.output_shape(0));
+    start_ = (before[2] * to.dim(2) + before[3]) * to.dim(3);
+    std::int64_t stride = to.elements();
+    for (int axis = 0; axis < to.rank(); ++axis) inside_.push(from.dim(axis), {stride /= to.dim(axis)});
+  }
+
+  void compute(KernelContext& context) override {
+    const Tensor &x = context.input(0), &y = context.output(0);
+    const std::size_t size = size_of(x.dtype());
+    fill(y, value_);
+    scatter_strided(inside_, size, x.raw(), y.raw() + start_ * static_cast<std::int64_t>(size));
+  }
+
+ private:
+  double value_;
+  std::int64_t start_;
+  detail::StridedIndex<1> inside_;
+};
+
+class BlockedSlice final : public Kernel {
+ public:
+  BlockedSlice(const Shape& images, const detail::ResolvedSlice& slice) {
+    const std::int64_t channels = images.dim(1), row = images.dim(3) * channels;
+    start_ = slice.begin[2] * row + slice.begin[3] * channels;
+    places_.push(images.dim(0), {images.dim(2) * row});
+    places_.push(slice.count[2], {slice.stride[2] * row});
+    places_.push(slice.count[3], {slice.stride[3] * channels});
+    places_.push(channels, {1});
+  }
+
+  void compute(KernelContext& context) override {
+    const Tensor& x = context.input(0);
+    const std::size_t size = size_of(x.dtype());
+    gather_strided(places_, size, x.raw() + start_ * static_cast<std::int64_t>(size),
+                   context.output(0).raw());
+  }
+
+ private:
+  std::int64_t start_;
+  detail::StridedIndex<1> places_;
+};
+
+std::unique_ptr<Kernel> make_blocked_pad(KernelInit& init) {
+  const Shape &x = init.input_shape(0), &y = init.output_shape(0);
+  if (x.dim(0) != y.dim(0) || x.dim(1) != y.dim(1)) return init.decline("images or channels are padded");
+  return std::make_unique<BlockedPad>(init);
+}
+std::unique_ptr<Kernel> make_blocked_slice(KernelInit& init) {
+  const Shape& x = init.input_shape(0);
+  const detail::ResolvedSlice slice = detail::resolve_slice(detail::slice_spec(init), x);
+  const bool takes_all = slice.result.rank() == 4 && slice.result.dim(0) == x.dim(0) &&
+                         slice.result.dim(1) == x.dim(1) && slice.stride[0] == 1 && slice.stride[1] == 1;
+  if (!takes_all) return init.decline("it takes some images or channels only");
+  return std::make_unique<BlockedSlice>(x, slice);
+}
+
+const RegisterKernel blocked_pad(kBlockedPadOp, "CPU", {DType::f32, DType::bf16}, make_blocked_pad);
+const RegisterKernel blocked_slice(kBlockedSliceOp, "CPU", {DType::f32, DType::bf16}, make_blocked_slice);
 
 class TileKernel final : public Kernel {
  public:

@@ -123,6 +123,19 @@ TEST_F(ProductsInBf16, OfConvolutionsOfFewChannels) {
   expect_convolution(convolution({2, 3, 12, 10}, {16, 3, 5, 5}, {.strides = {2, 2}}));
 }
 
+// As many weights as give each thread its part: their gradient is a product of matrices.
+TEST_F(ProductsInBf16, OfConvolutionsOfOnePixel) {
+  for (const std::int64_t stride : {1, 2, 3}) {
+    SCOPED_TRACE(stride);
+    expect_convolution(convolution({2, 128, 8, 6}, {256, 128, 1, 1}, {.strides = {2, stride}}));
+  }
+  expect_convolution(convolution({2, 128, 5, 7}, {256, 128, 1, 1}, {}));
+}
+
+TEST_F(ProductsInBf16, OfConvolutionsOfOnePixelWhoseLastStrideLeavesTheImage) {
+  expect_convolution(convolution({2, 128, 9, 7}, {256, 128, 1, 1}, {.strides = {2, 2}}));
+}
+
 TEST_F(ProductsInBf16, OfNothingAreThereToo) {
   Graph graph;
   Scope s(graph);
