@@ -208,7 +208,7 @@ constexpr std::int64_t kMostLanes = hn::MaxLanes(Floats());
 
 // A formula takes longer than the processor looks ahead of it by itself: memory is asked for so many numbers
 // before they are needed. 8 MiB of Gelu, and of its gradient in place, from memory, in ms (Xeon, family 6
-// model 207): 1.44 and 2.43 without, 1.18 and 1.20 at 128 numbers, 1.07 and 1.07 at 512, 1.03 and 1.06 at
+// model 167): 1.44 and 2.43 without, 1.18 and 1.20 at 128 numbers, 1.07 and 1.07 at 512, 1.03 and 1.06 at
 // 1024.
 constexpr std::int64_t kAhead = 512;
 

@@ -88,7 +88,7 @@ struct Product {
 };
 
 // While one head is computed on, the kernels ask for the next one's rows: one layer of gpt takes 2.8 ms
-// forward and 5.3 back instead of 3.1 and 6.2 (processor time, Xeon, family 6 model 207). One block of
+// forward and 5.3 back instead of 3.1 and 6.2 (processor time, Xeon, family 6 model 167). One block of
 // queries at a time, the products by oneDNN's sgemm on queries, keys and values where they lie.
 class BlockedKernel : public Kernel {
  public:

@@ -57,7 +57,7 @@ class PackedMatmul final : public Kernel {
 };
 
 // Where a product's operands come from memory, as they do in a step, it is faster than oneDNN's kernels,
-// which do not ask for what comes: GFLOP/s on one core that can do 236 (Xeon, family 6 model 207; rows ×
+// which do not ask for what comes: GFLOP/s on one core that can do 236 (Xeon, family 6 model 167; rows ×
 // inner × cols, oneDNN's classic GEMM → packed, the best of 15 by processor time): 2048 × 256 × 768: 154 →
 // 177; 2048 × 256 × 256: 155 → 169; 2048 × 256 × 1024: 157 → 174; 2048 × 1024 × 256: 169 → 171; a · bᵀ: 2048
 // × 768 × 256: 152 → 167; 2048 × 256 × 256: 149 → 169; 2048 × 1024 × 256: 154 → 162; 2048 × 256 × 1024: 161 →
