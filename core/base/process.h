@@ -11,7 +11,7 @@ struct ProcessInfo {
   int local_rank = 0;  // among the ranks that share this host's memory
   int local_size = 1;
   int core_sharers = 1;  // ranks of this host with the same affinity mask, this one among them
-  int cross_rank = 0;  // among the ranks with this local rank, one on each host
+  int cross_rank = 0;    // among the ranks with this local rank, one on each host
   int cross_size = 1;
   int node_count = 1;
   bool homogeneous = true;  // every host has the same number of ranks
