@@ -8,7 +8,6 @@ namespace kolo::launcher {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;

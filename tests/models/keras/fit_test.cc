@@ -27,7 +27,7 @@ Output itself(const Scope& s, Output, Output p) { return reduce_sum(s, p, {.axes
 
 // p = x, and the loss is p: a batch's loss is the mean of its samples.
 Sequential mirror(Workspace& ws, double lr = 0) {
-  const Sequential net(ws, {Dense(1, {.use_bias = false, .kernel_initializer = "ones", .input_shape = {1}})});
+  Sequential net(ws, {Dense(1, {.use_bias = false, .kernel_initializer = "ones", .input_shape = {1}})});
   net.compile({.optimizer = SGD({.lr = lr}), .loss = itself});
   return net;
 }
