@@ -66,10 +66,12 @@ int intra_op_threads_of_process(int configured) {
     throw InvalidArgumentError("intra_op_parallelism_threads is {}; it must be at least 0", configured);
   SharedPools& shared = shared_pools();
   MutexLock lock(shared.mutex);
-  if (shared.intra_op_threads == 0)
-    shared.intra_op_threads = configured > 0
-                                  ? configured
-                                  : static_cast<int>(env_int64("OMP_NUM_THREADS", cores_of_rank(), 1, 4096));
+  if (shared.intra_op_threads == 0) {
+    if (configured > 0) shared.intra_op_threads = configured;
+    else if (env_string("OMP_NUM_THREADS"))
+      shared.intra_op_threads = static_cast<int>(env_int64("OMP_NUM_THREADS", 1, 1, 4096));
+    else shared.intra_op_threads = cores_of_rank();  // takes milliseconds
+  }
   return shared.intra_op_threads;
 }
 

@@ -4,23 +4,26 @@
 
 #include <dnnl.hpp>
 
+#include <kolo/core/ops/blocked.h>
+
 namespace kolo::detail {
 namespace {
 
 using dnnl::memory;
 
-// Every row_step-th row and col_step-th column of images, channels last: those of `seen`, whose size is
-// known to fit.
-memory::desc pixels(DType dtype, const Shape& images, const Shape& seen, std::int64_t row_step,
-                    std::int64_t col_step) {
-  const std::int64_t channels = images.dim(1), row = images.dim(3) * channels, image = images.dim(2) * row;
-  return {{images.dim(0), channels, seen.dim(2), seen.dim(3)},
-          dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32,
-          memory::dims{image, 1, row_step * row, col_step * channels}};
+// Those of the images' pixels that the window meets: every row_stride-th row and col_stride-th column.
+memory::desc met_pixels(const PointConvolution& c) {
+  const memory::desc all = images_in_order(c.images_type, c.images, kChannelsLast);
+  const std::int64_t channels = c.images.dim(1), row = c.images.dim(3) * channels,
+                     image = c.images.dim(2) * row;
+  return {{c.images.dim(0), channels, c.results.dim(2), c.results.dim(3)},
+          all.data_type(),
+          memory::dims{image, 1, c.row_stride * row, c.col_stride * channels}};
 }
-memory::desc in_rows(const Shape& images, std::int64_t channels) {
-  const Shape dense{images.dim(0), channels, images.dim(2), images.dim(3)};
-  return pixels(DType::bf16, dense, dense, 1, 1);
+// As many pixels as there are results, each a row of a matrix.
+memory::desc in_rows(const PointConvolution& c, std::int64_t channels) {
+  return images_in_order(DType::bf16, {c.results.dim(0), channels, c.results.dim(2), c.results.dim(3)},
+                         kChannelsLast);
 }
 
 }  // namespace
@@ -42,12 +45,11 @@ std::optional<OneDnnCall> point_weight_gradient(const PointConvolution& c) {
   const auto chosen = fast_description<dnnl::matmul::primitive_desc>(product);
   if (!chosen) return std::nullopt;
   // A primitive goes by its own description of what it reads: matrices here, which are images to a reorder.
-  const memory::desc images = pixels(c.images_type, c.images, c.results, c.row_stride, c.col_stride),
-                     results = pixels(c.results_type, c.results, c.results, 1, 1);
-  return OneDnnCall(
-      dnnl::matmul(chosen), chosen.scratchpad_desc(),
-      {{DNNL_ARG_WEIGHTS, images, in_rows(c.results, in)}, {DNNL_ARG_SRC, results, in_rows(c.results, out)}},
-      {{DNNL_ARG_DST, chosen.dst_desc(), chosen.dst_desc()}});
+  const memory::desc images = met_pixels(c),
+                     results = images_in_order(c.results_type, c.results, kChannelsLast);
+  return OneDnnCall(dnnl::matmul(chosen), chosen.scratchpad_desc(),
+                    {{DNNL_ARG_WEIGHTS, images, in_rows(c, in)}, {DNNL_ARG_SRC, results, in_rows(c, out)}},
+                    {{DNNL_ARG_DST, chosen.dst_desc(), chosen.dst_desc()}});
 }
 
 }  // namespace kolo::detail
