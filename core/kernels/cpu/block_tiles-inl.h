@@ -24,6 +24,7 @@ namespace kolo::detail::HWY_NAMESPACE {
 using Floats = hwy::HWY_NAMESPACE::ScalableTag<float>;
 using V = hwy::HWY_NAMESPACE::Vec<Floats>;
 
+constexpr std::int64_t kLineFloats = 16;  // of a cache line
 constexpr std::int64_t kLanes = hwy::HWY_NAMESPACE::MaxLanes(Floats());
 
 // Sums of a tile fill the registers but for a row of b and one factor: so many rows of two vectors, or of
@@ -34,6 +35,17 @@ constexpr int tile_rows(int vectors) { return vectors == 2 ? kPairRows : kSingle
 // Rows of a tile of sum_tile: they must divide a block.
 constexpr int kSumRows = kLanes >= 2 ? static_cast<int>(kLanes / 2) : 1;
 
+/// Memory that is needed later: the loops ask for so many cache lines of it at a time, for the second nearest
+/// cache.
+struct Ahead {
+  const float* from = nullptr;
+  std::int64_t lines = 0;
+};
+HWY_INLINE const float* ask_ahead(const float* from, std::int64_t lines) {
+  for (; lines > 0; --lines, from += kLineFloats) __builtin_prefetch(from, 0, 2);
+  return from;
+}
+
 /// c [vectors, rows, lanes] = or += a [blocks, rows, lanes] · b [blocks · lanes, vectors, lanes].
 struct TileProduct {
   const float* a;
@@ -43,8 +55,7 @@ struct TileProduct {
   float* c;
   std::int64_t c_stride;  // from vector to vector
   bool add;
-  const float* ahead;       // memory that is needed later,
-  std::int64_t ahead_step;  // so many cache lines of it to be asked for with each block
+  Ahead ahead = {};  // with each block
 };
 
 template <int kVectors, int kRows>
@@ -57,9 +68,9 @@ void product_tile(const TileProduct& in) {
     KOLO_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
-  const float *HWY_RESTRICT a = in.a, *HWY_RESTRICT b = in.b, *ahead = in.ahead;
+  const float *HWY_RESTRICT a = in.a, *HWY_RESTRICT b = in.b, *ahead = in.ahead.from;
   for (std::int64_t block = 0; block < in.blocks; ++block, a += in.a_stride) {
-    for (std::int64_t line = 0; line < in.ahead_step; ++line, ahead += 16) __builtin_prefetch(ahead, 0, 2);
+    ahead = ask_ahead(ahead, in.ahead.lines);
     KOLO_UNROLL(4)
     for (std::int64_t k = 0; k < kLanes; ++k, b += kVectors * kLanes) {
       V row[kVectors];
@@ -108,6 +119,9 @@ struct TileSum {
   float* c;
   std::int64_t c_stride;  // from row to row
   bool add;
+  std::int64_t pieces = 1;
+  std::int64_t x_piece = 0, y_piece = 0;  // from piece to piece
+  Ahead ahead = {};                       // with each 4 terms
 };
 
 template <int kVectors>
@@ -120,7 +134,7 @@ void sum_tile(const TileSum& in) {
     KOLO_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
-  const float *HWY_RESTRICT x = in.x, *HWY_RESTRICT y = in.y;
+  const float *HWY_RESTRICT x = in.x, *HWY_RESTRICT y = in.y, *ahead = in.ahead.from;
   const auto add_term = [&](std::int64_t n) HWY_ATTR {
     V row[kVectors];
     KOLO_UNROLL(2)
@@ -132,12 +146,15 @@ void sum_tile(const TileSum& in) {
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
     }
   };
-  std::int64_t n = 0;
-  for (; n + 4 <= in.count; n += 4) {
-    KOLO_UNROLL(4)
-    for (int i = 0; i < 4; ++i) add_term(n + i);
+  for (std::int64_t piece = 0; piece < in.pieces; ++piece, x += in.x_piece, y += in.y_piece) {
+    std::int64_t n = 0;
+    for (; n + 4 <= in.count; n += 4) {
+      ahead = ask_ahead(ahead, in.ahead.lines);
+      KOLO_UNROLL(4)
+      for (int i = 0; i < 4; ++i) add_term(n + i);
+    }
+    for (; n < in.count; ++n) add_term(n);
   }
-  for (; n < in.count; ++n) add_term(n);
   KOLO_UNROLL(16)
   for (int r = 0; r < kSumRows; ++r) {
     float* const c = in.c + r * in.c_stride;

@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::int64_t kTile = 4, kWindow = 3, kPatch = kTile + kWindow - 1;
 constexpr std::int64_t kPoints = kPatch * kPatch, kWeights = kWindow * kWindow;
-constexpr std::int64_t kLineFloats = 16;  // of a cache line
 
 std::int64_t tiles_along(const WinogradConvolution::Axis& axis) { return (axis.outputs + kTile - 1) / kTile; }
 std::int64_t tiles_of(const WinogradConvolution& c) {
@@ -59,7 +58,8 @@ bool sums_at_once(const WinogradConvolution& c) {
 // Between points: an odd number of cache lines, or what belongs to one tile would share few of the cache's
 // sets.
 std::int64_t odd_lines(std::int64_t floats) {
-  return ((floats + kLineFloats - 1) / kLineFloats | 1) * kLineFloats;
+  constexpr std::int64_t kLine = 16;
+  return ((floats + kLine - 1) / kLine | 1) * kLine;
 }
 
 }  // namespace
@@ -68,6 +68,7 @@ std::int64_t odd_lines(std::int64_t floats) {
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
+namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Lanes = hn::Vec<hn::RebindToSigned<Floats>>;  // where each lane's number lies
@@ -282,7 +283,7 @@ void multiply_panel(const Values& from, const WindowValues& windows, std::int64_
     const std::int64_t row = from.tiles * band / bands, end = from.tiles * (band + 1) / bands;
     product_tile_of<kVectors>(end - row)({from.block(point, 0) + row * kLanes, from.block_stride(),
                                           from.blocks, panel, to.block(point, first) + row * kLanes,
-                                          to.block_stride(), false, ahead, lines});
+                                          to.block_stride(), false, Ahead{ahead, lines}});
   }
 }
 
@@ -405,6 +406,7 @@ std::size_t sums_bytes(const WinogradConvolution& c) {
   return static_cast<std::size_t>(SumsMemory(c, nullptr).end - static_cast<float*>(nullptr)) * sizeof(float);
 }
 
+}  // namespace
 }  // namespace kolo::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -447,8 +449,6 @@ void WinogradConvolution::weight_gradient(const float* x, const float* dy, float
                                           float* scratch) const {
   HWY_DYNAMIC_DISPATCH(weight_gradient)(*this, x, dy, dweights, scratch);
 }
-
-bool has_fast_winograd() { return (hwy::SupportedTargets() & HWY_AVX3) != 0; }
 
 }  // namespace kolo::detail
 #endif  // HWY_ONCE

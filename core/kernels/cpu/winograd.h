@@ -39,8 +39,4 @@ struct WinogradConvolution {
   void weight_gradient(const float* x, const float* dy, float* dweights, float* scratch) const;
 };
 
-/// Whether the processor has the instruction set for which this was measured to be faster than oneDNN:
-/// AVX-512.
-bool has_fast_winograd();
-
 }  // namespace kolo::detail
