@@ -79,6 +79,8 @@ constexpr Entry kPipeline[] = {
     {"fold_constants", Kind::optional, on_threads<fold_constants>},
     {"simplify", Kind::optional, on_threads<simplify>},
     {"merge_common", Kind::optional, on_threads<merge_common>},
+    // Or values would be reordered for readers that fell away, and not be fused with the one that is left.
+    {"drop_simplified", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     {"layout", Kind::optional, on_threads<layout>},
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
