@@ -75,8 +75,6 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
   V sums[kRows][2];
   KOLO_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    hwy::Prefetch(to.c + r * to.stride);
-    hwy::Prefetch(to.c + r * to.stride + kLanes);
     sums[r][0] = sums[r][1] = hn::Zero(d);
   }
   const auto add_term = [&](std::int64_t k) HWY_ATTR {
@@ -88,9 +86,14 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
       sums[r][1] = hn::MulAdd(factor, b1, sums[r][1]);
     }
   };
-  std::int64_t k = 0;
+  // The tile's own lines are asked for one by one: all at once they leave the loads of b no line buffers.
+  const float* own = to.c;
+  std::int64_t step = kLanes, k = 0;
   for (; k + 8 <= depth; k += 8) {
     hwy::Prefetch(ahead + 2 * k);
+    hwy::Prefetch(own);
+    own += step;
+    step = to.stride - step;
     KOLO_UNROLL
     for (int i = 0; i < 4; ++i) add_term(k + i);
     KOLO_UNROLL
