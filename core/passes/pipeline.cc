@@ -18,7 +18,7 @@ namespace {
 
 // Whatever a kept node names is kept as well, so that only numbers change.
 void drop_unneeded(StepGraph& graph) {
-  std::vector<int> stack = std::exchange(graph.ends, {});
+  std::vector<int> stack = graph.ends;
   for (const StepValue fetch : graph.fetches)
     if (fetch.node >= 0) stack.push_back(fetch.node);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
@@ -85,7 +85,11 @@ constexpr Entry kPipeline[] = {
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
-    {"drop_unneeded", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
+    {"drop_unneeded", Kind::tidy,
+     [](StepGraph& graph, PassContext&) {
+       drop_unneeded(graph);
+       graph.ends.clear();  // later passes take nodes apart
+     }},
     // A plain session compares at the first run that reaches a schedule; where it was done before, this costs
     // nothing.
     {"compare_ranks", Kind::always,
