@@ -80,6 +80,7 @@ constexpr Entry kPipeline[] = {
     {"simplify", Kind::optional, on_threads<simplify>},
     {"merge_common", Kind::optional, on_threads<merge_common>},
     {"layout", Kind::optional, on_threads<layout>},
+    {"pool_first", Kind::optional, on_threads<pool_first>},
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
