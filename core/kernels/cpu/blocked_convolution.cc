@@ -31,26 +31,29 @@ WinogradConvolution as_winograd(const Convolution& c) {
   const auto axis = [](const WindowAxis& a) {
     return WinogradConvolution::Axis{a.size, a.outputs, a.pad_before};
   };
-  return {c.images.dim(0), c.images.dim(1), c.results.dim(1), axis(c.rows), axis(c.cols)};
+  return {c.rows.window, c.images.dim(0), c.images.dim(1), c.results.dim(1), axis(c.rows), axis(c.cols)};
 }
 
-// Tiles of 4 × 4 results cover the results: below half of a tile's results, or with few tiles for which the
-// windows are mapped, the direct algorithm is as fast. Of a core that does 195 to 236 GFLOP/s (Xeon, family 6
-// model 167), oneDNN's direct algorithm, its own Winograd → this, forward / images / weights: 16 channels at
-// 32 × 32 147, 105 → 209 / 145, 114 → 208 / 135, 146 → 217; 32 at 16 × 16 183, 225 → 291 / 170, 225 → 292 /
-// 174, 203 → 300; 64 at 8 × 8 192, 279 → 409 / 182, 294 → 408 / 166, 266 → 364; 64 at 56 × 56 191, 363 → 435
-// / 162, 362 → 433 / 157, 329 → 403; 256 at 14 × 14 182, 251 → 402 / 178, 258 → 394 / 173, 264 → 351; 512 at
-// 7 × 7 (32 tiles) 166, 124 → 254 / 163, 134 → 250 / 128, 108 → 240.
+// Tiles of results cover the results: where these fill less than half of them, or the windows are mapped for
+// few tiles, the direct algorithm is as fast. Of a core that does 195 to 236 GFLOP/s (Xeon, family 6 model
+// 167), oneDNN's direct algorithm, its own Winograd → this, forward / images / weights; windows of 3 × 3: 16
+// channels at 32 × 32 147, 105 → 209 / 145, 114 → 208 / 135, 146 → 217; 32 at 16 × 16 183, 225 → 291 / 170,
+// 225 → 292 / 174, 203 → 300; 64 at 8 × 8 192, 279 → 409 / 182, 294 → 408 / 166, 266 → 364; 64 at 56 × 56
+// 191, 363 → 435 / 162, 362 → 433 / 157, 329 → 403; 256 at 14 × 14 182, 251 → 402 / 178, 258 → 394 / 173, 264
+// → 351; 512 at 7 × 7 (32 tiles) 166, 124 → 254 / 163, 134 → 250 / 128, 108 → 240. Of 5 × 5, where oneDNN has
+// the direct one alone: 32 → 64 channels at 14 × 14 208 → 340 / 195 → 336 / 197 → 312; 64 at 56 × 56 174 →
+// 379 / 173 → 383 / 168 → 331.
 bool gains_by_winograd(const WinogradConvolution& c) {
-  constexpr std::int64_t kTile = 4, kFewestTiles = 32;
-  const auto tiles = [](const WinogradConvolution::Axis& a) { return (a.outputs + kTile - 1) / kTile; };
-  const std::int64_t for_image = tiles(c.rows) * tiles(c.cols);
+  constexpr std::int64_t kFewestTiles = 32;
+  const std::int64_t for_image = c.tiles_along(c.rows) * c.tiles_along(c.cols);
   return c.images * for_image >= kFewestTiles &&
-         2 * c.rows.outputs * c.cols.outputs >= for_image * kTile * kTile;
+         2 * c.rows.outputs * c.cols.outputs >= for_image * c.tile() * c.tile();
 }
 
-bool moves_by_one(const WindowAxis& axis) {
-  return axis.window == 3 && axis.stride == 1 && axis.pad_before <= 2;
+// Rows and columns of a window that Winograd's algorithm may take.
+bool moves_by_one(const WindowAxis& rows, const WindowAxis& cols) {
+  const auto fits = [](const WindowAxis& axis) { return axis.stride == 1 && axis.pad_before < axis.window; };
+  return rows.window == cols.window && fits(rows) && fits(cols);
 }
 
 // A band of a tile has 14 pixels of one image. The same core, oneDNN → this, forward / images / weights: 64
@@ -108,12 +111,13 @@ std::unique_ptr<Kernel> make_own(KernelInit& init) {
   const Convolution c = convolution_of<kPass>(init);
   if (c.groups != 1) return init.decline("the own convolutions have no groups");
   const WinogradConvolution winograd = as_winograd(c);
-  if (moves_by_one(c.rows) && moves_by_one(c.cols) && winograd.fits() && gains_by_winograd(winograd))
+  if (moves_by_one(c.rows, c.cols) && winograd.fits() && gains_by_winograd(winograd))
     return std::make_unique<OwnConvolution<WinogradConvolution, kPass>>(init, winograd);
   const BlockPointConvolution points = as_points(c);
   if (is_point(c.rows) && is_point(c.cols) && points.fits() && gains_by_points(points))
     return std::make_unique<OwnConvolution<BlockPointConvolution, kPass>>(init, points);
-  return init.decline("the own convolutions are for windows of one pixel and of 3 x 3 that move by one");
+  return init.decline(
+      "the own convolutions are for windows of one pixel, and of 3 x 3 and 5 x 5 that move by one");
 }
 
 const RegisterKernel results(kBlockedConv2dOp, "CPU", {DType::f32}, make_own<Pass::results>, 1);

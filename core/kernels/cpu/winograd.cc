@@ -10,8 +10,7 @@
 // Must follow foreach_target.h, which includes this file once for each instruction set.
 #include <hwy/highway.h>
 
-#include <kolo/core/kernels/cpu/block_tiles-inl.h>
-#include <kolo/core/kernels/cpu/winograd_maps-inl.h>
+#include <kolo/core/kernels/cpu/winograd_values-inl.h>
 
 // What does not depend on the instruction set, once.
 #ifndef KOLO_WINOGRAD_PLAN
@@ -19,27 +18,23 @@
 namespace kolo::detail {
 namespace {
 
-constexpr std::int64_t kTile = 4, kWindow = 3, kPatch = kTile + kWindow - 1;
-constexpr std::int64_t kPoints = kPatch * kPatch, kWeights = kWindow * kWindow;
-
-std::int64_t tiles_along(const WinogradConvolution::Axis& axis) { return (axis.outputs + kTile - 1) / kTile; }
 std::int64_t tiles_of(const WinogradConvolution& c) {
-  return c.images * tiles_along(c.rows) * tiles_along(c.cols);
+  return c.images * c.tiles_along(c.rows) * c.tiles_along(c.cols);
 }
 
 // The convolution that makes the images' gradient from the results': channels change places, and the window
 // is turned round.
 WinogradConvolution turned(const WinogradConvolution& c) {
-  const auto axis = [](const WinogradConvolution::Axis& a) {
-    return WinogradConvolution::Axis{a.outputs, a.size, kWindow - 1 - a.pad_before};
+  const auto axis = [&](const WinogradConvolution::Axis& a) {
+    return WinogradConvolution::Axis{a.outputs, a.size, c.window - 1 - a.pad_before};
   };
-  return {c.images, c.outs, c.channels, axis(c.rows), axis(c.cols)};
+  return {c.window, c.images, c.outs, c.channels, axis(c.rows), axis(c.cols)};
 }
 
 // So many tiles pass through all steps at a time: their values stay in the second nearest cache; where the
 // windows' values do not, they are read for as many tiles as are worth it.
 std::int64_t tiles_at_once(const WinogradConvolution& c) {
-  constexpr std::int64_t kNearFloats = 192 * 1024, kNearWindows = 256 * 1024;
+  constexpr std::int64_t kPoints = 36, kNearFloats = 192 * 1024, kNearWindows = 256 * 1024;
   const std::int64_t fewest = kPoints * c.channels * c.outs > kNearWindows ? 112 : 28;
   const std::int64_t most = std::max(fewest, kNearFloats / (kPoints * (c.channels + c.outs)));
   const std::int64_t all = tiles_of(c), parts = (all + most - 1) / most;
@@ -55,13 +50,6 @@ bool sums_at_once(const WinogradConvolution& c) {
   return c.channels * c.outs >= 256 * 256 && tiles_of(c) <= 256;
 }
 
-// Between points: an odd number of cache lines, or what belongs to one tile would share few of the cache's
-// sets.
-std::int64_t odd_lines(std::int64_t floats) {
-  constexpr std::int64_t kLine = 16;
-  return ((floats + kLine - 1) / kLine | 1) * kLine;
-}
-
 }  // namespace
 }  // namespace kolo::detail
 #endif
@@ -70,140 +58,10 @@ HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
 using Lanes = hn::Vec<hn::RebindToSigned<Floats>>;  // where each lane's number lies
 
-// Where tile `n` of all lies.
-struct TilePlace {
-  std::int64_t image, row, col;
-};
-class Tiles {
- public:
-  explicit Tiles(const WinogradConvolution& c)
-      : count_(tiles_of(c)), down_(tiles_along(c.rows)), across_(tiles_along(c.cols)) {}
-  std::int64_t count() const { return count_; }
-  TilePlace place(std::int64_t n) const {
-    return {n / (down_ * across_), n / across_ % down_ * kTile, n % across_ * kTile};
-  }
-  void next(TilePlace& place) const {
-    place.col += kTile;
-    if (place.col < across_ * kTile) return;
-    place.col = 0, place.row += kTile;
-    if (place.row < down_ * kTile) return;
-    place.row = 0, ++place.image;
-  }
-
- private:
-  std::int64_t count_, down_, across_;
-};
-
-// A square of pixels of one block that may lie partly outside.
-template <bool kInside>
-struct PixelSquare {
-  const float* plane;
-  std::int64_t rows, cols;  // of the plane
-  std::int64_t top, left;
-  HWY_INLINE V operator()(int r, int c) const {
-    const std::int64_t row = top + r, col = left + c;
-    if (!kInside && (row < 0 || row >= rows || col < 0 || col >= cols)) return hn::Zero(Floats());
-    return hn::Load(Floats(), plane + (row * cols + col) * kLanes);
-  }
-};
-
-struct ToPoints {
-  float* at;
-  std::int64_t stride;
-  HWY_INLINE void operator()(int row, int col, V x) const {
-    hn::Store(x, Floats(), at + (row * kPatch + col) * stride);
-  }
-};
-// The same past the caches, for what is read much later.
-struct StreamToPoints {
-  float* at;
-  std::int64_t stride;
-  HWY_INLINE void operator()(int row, int col, V x) const {
-    hn::Stream(x, Floats(), at + (row * kPatch + col) * stride);
-  }
-};
-struct FromPoints {
-  const float* at;
-  std::int64_t stride;
-  HWY_INLINE V operator()(int row, int col) const {
-    return hn::Load(Floats(), at + (row * kPatch + col) * stride);
-  }
-};
-
-template <bool kInside>
-struct ToPixels {
-  float* plane;
-  std::int64_t rows, cols;
-  std::int64_t top, left;
-  HWY_INLINE void operator()(int r, int c, V x) const {
-    if (!kInside && (top + r >= rows || left + c >= cols)) return;
-    hn::Store(x, Floats(), plane + ((top + r) * cols + left + c) * kLanes);
-  }
-};
-
-// Values of tiles: [points, blocks, tiles, lanes].
-struct Values {
-  float* at;
-  std::int64_t blocks;
-  std::int64_t tiles;
-  std::int64_t block_stride() const { return tiles * kLanes; }
-  std::int64_t point_stride() const { return odd_lines(blocks * block_stride()); }
-  float* block(std::int64_t point, std::int64_t n) const {
-    return at + point * point_stride() + n * block_stride();
-  }
-  static std::int64_t floats(std::int64_t blocks, std::int64_t tiles) {
-    return kPoints * odd_lines(blocks * tiles * kLanes);
-  }
-};
-
-struct Pixels {
-  const float* at;  // [images, blocks, rows, cols, lanes]
-  std::int64_t rows, cols;
-};
-// The values of a square of each tile, which begins so many rows and columns before the tile does. first: the
-// first tile.
-template <typename Map>
-void map_pixels(const Pixels& x, std::int64_t rows_before, std::int64_t cols_before, const Tiles& tiles,
-                std::int64_t first, const Values& values) {
-  const std::int64_t rows = x.rows, cols = x.cols;
-  for (std::int64_t b = 0; b < values.blocks; ++b) {
-    TilePlace place = tiles.place(first);
-    float* at = values.block(0, b);
-    for (std::int64_t t = 0; t < values.tiles; ++t, tiles.next(place), at += kLanes) {
-      const std::int64_t top = place.row - rows_before, left = place.col - cols_before;
-      const float* const plane = x.at + (place.image * values.blocks + b) * rows * cols * kLanes;
-      const ToPoints to{at, values.point_stride()};
-      // The pixels that the tile below this one adds.
-      const float* const below = plane + ((top + Map::kIn) * cols + left + Map::kIn - kTile) * kLanes;
-      for (std::int64_t r = 0; r < kTile; ++r)
-        for (std::int64_t i = 0; i < kTile; ++i) hwy::Prefetch(below + (r * cols + i) * kLanes);
-      if (top >= 0 && left >= 0 && top + Map::kIn <= rows && left + Map::kIn <= cols)
-        map_square<Map>(PixelSquare<true>{plane, rows, cols, top, left}, to);
-      else map_square<Map>(PixelSquare<false>{plane, rows, cols, top, left}, to);
-    }
-  }
-}
-
-void map_results(const Values& values, const WinogradConvolution& c, const Tiles& tiles, std::int64_t first,
-                 float* y) {
-  const std::int64_t rows = c.rows.outputs, cols = c.cols.outputs;
-  for (std::int64_t b = 0; b < values.blocks; ++b) {
-    TilePlace place = tiles.place(first);
-    const float* at = values.block(0, b);
-    for (std::int64_t t = 0; t < values.tiles; ++t, tiles.next(place), at += kLanes) {
-      float* const plane = y + (place.image * values.blocks + b) * rows * cols * kLanes;
-      const FromPoints from{at, values.point_stride()};
-      if (place.row + kTile <= rows && place.col + kTile <= cols)
-        map_square<ResultMap>(from, ToPixels<true>{plane, rows, cols, place.row, place.col});
-      else map_square<ResultMap>(from, ToPixels<false>{plane, rows, cols, place.row, place.col});
-    }
-  }
-}
-
-// Weights [O,C,3,3] as the convolution or the turned one sees them: a window for each input and output.
+// Weights [O,C,window,window] as the convolution or the turned one sees them: a window for each input and
+// output.
 struct Windows {
   const float* at;
   std::int64_t output_stride, input_stride;
@@ -216,15 +74,17 @@ HWY_INLINE Lanes lanes_apart(std::int64_t stride) {
 }
 
 // The windows of a block of outputs.
+template <int kWindow>
 struct WindowSquare {
   const float* at;
   Lanes outputs;
   bool turned;
   HWY_INLINE V operator()(int row, int col) const {
-    const int n = row * static_cast<int>(kWindow) + col;
-    return hn::GatherIndex(Floats(), at + (turned ? 8 - n : n), outputs);
+    const int n = row * kWindow + col;
+    return hn::GatherIndex(Floats(), at + (turned ? kWindow * kWindow - 1 - n : n), outputs);
   }
 };
+template <int kWindow>
 struct ToWindows {
   float* at;
   Lanes outputs;
@@ -251,7 +111,9 @@ struct WindowValues {
   // a part is still there when it is read.
   bool pass_caches() const { return floats() > 8 * 1024 * 1024; }
 
+  template <int kWindow>
   void fill(const Windows& windows) const {
+    using Map = ValueMap<kWindow, true>;
     const Lanes lanes = lanes_apart(windows.output_stride);
     const std::int64_t blocks = outputs / kLanes;
     const bool stream = pass_caches();
@@ -260,11 +122,11 @@ struct WindowValues {
       float* to = panel(0, first);
       for (std::int64_t k = 0; k < inputs; ++k)
         for (std::int64_t block = first; block < end; ++block, to += kLanes) {
-          const WindowSquare window{
+          const WindowSquare<kWindow> window{
               windows.at + block * kLanes * windows.output_stride + k * windows.input_stride, lanes,
               windows.turned};
-          if (stream) map_square<WindowMap>(window, StreamToPoints{to, point_stride()});
-          else map_square<WindowMap>(window, ToPoints{to, point_stride()});
+          if (stream) map_square<Map>(window, StreamToPoints{to, point_stride()});
+          else map_square<Map>(window, ToPoints{to, point_stride()});
         }
     }
   }
@@ -299,10 +161,11 @@ struct ConvolutionMemory {
   float *x, *y, *end;
 };
 
-void convolve(const WinogradConvolution& c, const Windows& windows, const float* x, float* y,
-              float* scratch) {
+template <int kWindow>
+void convolve_by(const WinogradConvolution& c, const Windows& windows, const float* x, float* y,
+                 float* scratch) {
   const ConvolutionMemory memory(c, scratch);
-  memory.windows.fill(windows);
+  memory.windows.fill<kWindow>(windows);
   const Tiles tiles(c);
   for (std::int64_t first = 0; first < tiles.count(); first += memory.at_once) {
     const std::int64_t count = std::min(memory.at_once, tiles.count() - first);
@@ -314,17 +177,24 @@ void convolve(const WinogradConvolution& c, const Windows& windows, const float*
         if (to.blocks - b >= 2) multiply_panel<2>(from, memory.windows, p, b, to);
         else multiply_panel<1>(from, memory.windows, p, b, to);
       }
-    map_results(to, c, tiles, first, y);
+    map_results<CoefficientMap<kPatch + 1 - kWindow, false>>(to, tiles, first, y, c.rows.outputs,
+                                                             c.cols.outputs);
   }
+}
+void convolve(const WinogradConvolution& c, const Windows& windows, const float* x, float* y,
+              float* scratch) {
+  (c.window == 3 ? convolve_by<3> : convolve_by<5>)(c, windows, x, y, scratch);
 }
 
 void results(const WinogradConvolution& c, const float* x, const float* weights, float* y, float* scratch) {
-  convolve(c, {weights, c.channels * kWeights, kWeights, false}, x, y, scratch);
+  const std::int64_t window = c.window * c.window;
+  convolve(c, {weights, c.channels * window, window, false}, x, y, scratch);
 }
 
 void image_gradient(const WinogradConvolution& c, const float* weights, const float* dy, float* dx,
                     float* scratch) {
-  convolve(turned(c), {weights, kWeights, c.channels * kWeights, true}, dy, dx, scratch);
+  const std::int64_t window = c.window * c.window;
+  convolve(turned(c), {weights, window, c.channels * window, true}, dy, dx, scratch);
 }
 
 // sums [kSumRows, blocks · lanes] = or += those rows of x, from `row` on, with blocks of y from `first` on,
@@ -342,14 +212,16 @@ void sum_rows(const Values& x, std::int64_t row, const Values& y, std::int64_t f
 
 // The gradients of `rows` outputs' windows, from `row` on, for inputs of some blocks, from their values' sums
 // [points, rows, blocks · lanes].
+template <int kWindow>
 void map_sums(const WinogradConvolution& c, const float* sums, std::int64_t point_stride, std::int64_t row,
               std::int64_t rows, std::int64_t first, std::int64_t blocks, float* dweights) {
+  constexpr std::int64_t kWeights = kWindow * kWindow;
   const Lanes lanes = lanes_apart(kWeights);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t b = 0; b < blocks; ++b) {
       float* const to = dweights + ((row + r) * c.channels + (first + b) * kLanes) * kWeights;
-      map_square<WindowGradientMap>(FromPoints{sums + (r * blocks + b) * kLanes, point_stride},
-                                    ToWindows{to, lanes});
+      map_square<CoefficientMap<kWindow, true>>(FromPoints{sums + (r * blocks + b) * kLanes, point_stride},
+                                                ToWindows<kWindow>{to, lanes});
     }
 }
 
@@ -373,8 +245,10 @@ struct SumsMemory {
   std::int64_t point_stride;  // of the sums
 };
 
-void weight_gradient(const WinogradConvolution& c, const float* x, const float* dy, float* dweights,
-                     float* scratch) {
+template <int kWindow>
+void weight_gradient_by(const WinogradConvolution& c, const float* x, const float* dy, float* dweights,
+                        float* scratch) {
+  using ResultGradientMap = ValueMap<kPatch + 1 - kWindow, false>;
   const SumsMemory memory(c, scratch);
   const Tiles tiles(c);
   for (std::int64_t tile = 0; tile < tiles.count(); tile += memory.at_once) {
@@ -391,10 +265,16 @@ void weight_gradient(const WinogradConvolution& c, const float* x, const float* 
           for (std::int64_t r = 0; r < memory.rows; r += kSumRows)
             sum_rows(results, row + r, images, first, blocks, p,
                      memory.sums + p * memory.point_stride + r * blocks * kLanes, tile > 0);
-        if (last) map_sums(c, memory.sums, memory.point_stride, row, memory.rows, first, blocks, dweights);
+        if (last)
+          map_sums<kWindow>(c, memory.sums, memory.point_stride, row, memory.rows, first, blocks, dweights);
       }
     }
   }
+}
+
+void weight_gradient(const WinogradConvolution& c, const float* x, const float* dy, float* dweights,
+                     float* scratch) {
+  (c.window == 3 ? weight_gradient_by<3> : weight_gradient_by<5>)(c, x, dy, dweights, scratch);
 }
 
 std::int64_t block() { return kLanes; }
@@ -423,7 +303,8 @@ HWY_EXPORT(weight_gradient);
 std::int64_t WinogradConvolution::block() { return HWY_DYNAMIC_DISPATCH(block)(); }
 
 bool WinogradConvolution::fits() const {
-  return images > 0 && channels > 0 && outs > 0 && channels % block() == 0 && outs % block() == 0;
+  return (window == 3 || window == 5) && images > 0 && channels > 0 && outs > 0 && channels % block() == 0 &&
+         outs % block() == 0;
 }
 
 std::size_t WinogradConvolution::results_scratch_bytes() const {

@@ -1,6 +1,7 @@
-// Winograd's algorithm for convolutions of f32 images in blocked order, whose windows of 3 × 3 move by one: a
-// tile of 4 × 4 results takes 36 products for each pair of channels instead of 144 (Lavin & Gray, "Fast
-// Algorithms for Convolutional Neural Networks", arXiv:1509.09308: F(4 × 4, 3 × 3)).
+// Winograd's algorithm for convolutions of f32 images in blocked order whose windows move by one (Lavin &
+// Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv:1509.09308). Each pair of channels takes
+// 36 products for a tile of 4 × 4 results of windows of 3 × 3, instead of 144; of 2 × 2 of windows of 5 × 5,
+// instead of 100.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +9,15 @@
 
 namespace kolo::detail {
 
-/// Images [N,C,H,W] and results [N,O,H',W'], whose channels lie in blocks of block(); weights are [O,C,3,3],
-/// row-major. For one thread.
+/// Images [N,C,H,W] and results [N,O,H',W'], whose channels lie in blocks of block(); weights are
+/// [O,C,window,window], row-major. For one thread.
 struct WinogradConvolution {
   struct Axis {
     std::int64_t size;        // H or W
     std::int64_t outputs;     // H' or W'
-    std::int64_t pad_before;  // 0 to 2
+    std::int64_t pad_before;  // less than the window
   };
+  std::int64_t window;  // 3 or 5
   std::int64_t images;
   std::int64_t channels;
   std::int64_t outs;
@@ -24,7 +26,10 @@ struct WinogradConvolution {
 
   /// Channels of a block: as many as the processor computes with at once.
   static std::int64_t block();
-  /// Whether both numbers of channels are multiples of a block, and none is 0.
+  /// Rows and columns of a tile of results.
+  std::int64_t tile() const { return 7 - window; }
+  std::int64_t tiles_along(const Axis& axis) const { return (axis.outputs + tile() - 1) / tile(); }
+  /// Whether both numbers of channels are multiples of a block, none is 0, and the window is one of the two.
   bool fits() const;
 
   /// Of the three passes' scratch memory, which must be aligned to 64 bytes.
