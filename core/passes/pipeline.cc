@@ -104,6 +104,7 @@ constexpr Entry kPipeline[] = {
      [](StepGraph& graph, PassContext& context) { join_devices(graph, context.devices()); }},
     {"order_updates", Kind::always, [](StepGraph& graph, PassContext&) { order_updates(graph); }},
     {"guard_updates", Kind::always, [](StepGraph& graph, PassContext&) { guard_updates(graph); }},
+    {"update_early", Kind::always, [](StepGraph& graph, PassContext&) { update_early(graph); }},
     {"insert_fences", Kind::always,
      [](StepGraph& graph, PassContext& context) { insert_fences(graph, context.devices()); }},
 };

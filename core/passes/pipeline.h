@@ -119,4 +119,11 @@ void keep_read_values(StepGraph& graph);
 /// does not depend on the number of threads.
 void order_updates(StepGraph& graph);
 
+/// Optimizers' updates (ops/training.h) come as soon as all that they wait for is done, instead of at the
+/// step's end: the memory of a gradient is free again for the next. Only the order changes in which nodes run
+/// that could; so it comes behind what adds edges between reads and updates. Left alone: updates with
+/// gradients that lie in memory of a reduction (StepGraph::placements), which is not free before the step's
+/// end, and beside which other gradients are computed.
+void update_early(StepGraph& graph);
+
 }  // namespace kolo

@@ -22,6 +22,7 @@
 #include <kolo/core/runtime/exclusive_kernel.h>
 #include <kolo/core/runtime/session_devices.h>
 #include <kolo/core/runtime/step_kernels.h>
+#include <kolo/core/tensor/unused_pages.h>
 
 namespace kolo {
 namespace {
@@ -328,15 +329,26 @@ Tensor Plan::tensor_for(StepValue value, const Frame& frame) {
 }
 
 std::unique_ptr<Frame> Plan::take_frame() {
+  std::unique_ptr<Frame> frame;
   {
     MutexLock lock(mutex_);
     if (!free_frames_.empty()) {
-      auto frame = std::move(free_frames_.back());
+      frame = std::move(free_frames_.back());
       free_frames_.pop_back();
-      return frame;
     }
   }
-  return make_frame(make_kernels());
+  if (frame == nullptr) frame = make_frame(make_kernels());
+  ++frame->uses;
+  return frame;
+}
+
+void Plan::give_arenas_back(const Frame& frame) const {
+  if (!streams_.empty()) return;  // devices may have mapped the host's memory
+  for (std::size_t i = 0; i < frame.arenas.size(); ++i) {
+    const Device& device = environment_.devices().find(memory_.arenas[i].device);
+    if (device.runs_cpu_kernels() && device.has_host_memory())
+      give_pages_back(frame.arenas[i]->data(), frame.arenas[i]->bytes());
+  }
 }
 
 namespace {
@@ -356,6 +368,7 @@ void Plan::give_back(std::unique_ptr<Frame> frame) {
   // The caller's memory is not ours to keep.
   static const Tensor none;  // assigned by copy: the shape's memory stays for the next run
   for (const FedValue& fed : fed_values_) frame->values[fed.value] = none;
+  if (frame->uses == 1) give_arenas_back(*frame);
   MutexLock lock(mutex_);
   free_frames_.push_back(std::move(frame));
 }

@@ -173,6 +173,7 @@ struct Frame {
   std::vector<std::shared_ptr<Buffer>> arenas;   // one for each device
   std::unique_ptr<bool[]> happened;              // backing store of the contexts
   std::shared_ptr<StreamErrors> stream_errors;   // of the run under way
+  int uses = 0;                                  // how often it was taken
   bool lost = false;                             // a device does not say that it is done with this memory
   std::unique_ptr<StepMemory> memory;            // the executor's own
 };
@@ -201,7 +202,9 @@ class Plan {
   /// False where fetch `i` is a value of a branch that the frame's last run did not take.
   bool was_computed(const Frame& frame, std::size_t i) const;
 
-  /// A frame that nobody else uses until it is given back.
+  /// A frame that nobody else uses until it is given back. After its first use its memory on CPUs goes back
+  /// to the system, to be taken anew by the second: many plans, those that initialize variables above all,
+  /// run once.
   std::unique_ptr<Frame> take_frame() KOLO_EXCLUDES(mutex_);
   void give_back(std::unique_ptr<Frame> frame) KOLO_EXCLUDES(mutex_);
   /// Points the fed values, and what are views of them, to the caller's tensors: `feed(i)` is the one for the
@@ -237,6 +240,7 @@ class Plan {
   void order_streams(const Kernels& made);
   void join_streams(Frame& frame, const std::vector<std::size_t>& scratch_bytes) const;
   std::unique_ptr<Frame> make_frame(Kernels made);
+  void give_arenas_back(const Frame& frame) const;
   Tensor tensor_for(StepValue value, const Frame& frame);
   const ValueMemory& memory_of(std::size_t fetch) const {
     return memory_.values[graph_.fetches[fetch].node][graph_.fetches[fetch].output];
