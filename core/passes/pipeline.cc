@@ -49,7 +49,7 @@ void join_devices(StepGraph& graph, const DeviceSet& devices) {
 
 enum class Kind {
   always,
-  optional,  // makes a step faster, no more: graph_options may disable it
+  optional,  // makes a step faster or smaller, no more: graph_options may disable it
   tidy,      // drops what those leave behind
   place,     // kept for a pass that another part of kolo registers; empty without it
 };
@@ -83,6 +83,7 @@ constexpr Entry kPipeline[] = {
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
+    {"recompute", Kind::optional, on_threads<recompute>},
     {"drop_unneeded", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     // A plain session compares at the first run that reaches a schedule; where it was done before, this costs
     // nothing.

@@ -42,9 +42,9 @@ struct RegisterPass {
 /// All of the list, on a step as prune() made it.
 void rewrite_step(StepGraph& graph, PassContext& context);
 
-/// The passes that make a step faster without changing what it computes, in the order in which they run:
-/// every effect happens, in the same order, and every fetched value and every variable keeps its bits, but
-/// for `layout`, with which sums are taken in another order. They can be disabled.
+/// The passes that make a step faster, or take less memory, without changing what it computes, in the order
+/// in which they run: every effect happens, in the same order, and every fetched value and every variable
+/// keeps its bits, but for `layout`, with which sums are taken in another order. They can be disabled.
 std::vector<std::string> graph_pass_names();
 /// Throws InvalidArgumentError for a disabled pass that there is not, FailedPreconditionError for a precision
 /// that this CPU has no instructions for.
@@ -87,6 +87,17 @@ void narrow_images(StepGraph& graph, int threads);
 /// Trees of element-wise ops (and bias_add) of one shape become one node each that goes through memory once,
 /// named after all of them. A value that something else reads, fetches or waits for stays a node.
 void fuse_elementwise(StepGraph& graph, int threads);
+
+/// A large value that stands in memory while a step needs most, from its readers in the forward pass to those
+/// in the backward pass, is computed anew for the latter where one pass over memory does it: batch
+/// normalization in blocked order, from its input and statistics; padding; reorders. So only what
+/// convolutions make is kept. Not in steps whose values take less than kSmallestRecomputedStep, and only
+/// where the most that stands in memory at a time falls by a twentieth and more. It is estimated without
+/// kernels' scratch memory and gradients, which come and go. Bits are the same; nothing stateful, random or
+/// fetched is computed anew, nothing that a branch may skip, and nothing across an update of a variable that
+/// it reads.
+void recompute(StepGraph& graph, int threads);
+inline constexpr std::int64_t kSmallestRecomputedStep = std::int64_t{64} << 20;
 
 /// Where several variables take the same rule with the same numbers on one device, one FusedApply node takes
 /// the place of their Apply nodes: on many small variables (biases, scales of normalization) a step else
