@@ -32,7 +32,7 @@ inline constexpr char kBlockedMaxPoolGradOp[] = "BlockedMaxPoolGrad";
 inline constexpr char kBlockedAvgPoolOp[] = "BlockedAvgPool";
 inline constexpr char kBlockedAvgPoolGradOp[] = "BlockedAvgPoolGrad";
 
-/// (images) → y, of images in the order kChannelsLast. Pad of rows and columns alone, with "shape"; and
+/// (images) → y. Pad of rows and columns alone, with "shape"; and
 /// StridedSlice that takes all images and channels, which the gradient of that is, with its attributes and
 /// "shape".
 inline constexpr char kBlockedPadOp[] = "BlockedPad";

@@ -143,14 +143,9 @@ class Layout {
            become(n, kBlockedAvgPoolGradOp, {1}, {0}, 1);
   }
 
-  // Channels last alone: in f32, pooling behind a padding stays row-major, whose gradient sums in another
-  // order.
-  bool pad(int n) {
-    return block_ == kChannelsLast && is_in_blocks(input(n, 0)) && become(n, kBlockedPadOp, {0}, {0}, 1);
-  }
-  bool slice(int n) {
-    return block_ == kChannelsLast && is_in_blocks(input(n, 0)) && become(n, kBlockedSliceOp, {0}, {0}, 1);
-  }
+  // Of rows and columns.
+  bool pad(int n) { return is_in_blocks(input(n, 0)) && become(n, kBlockedPadOp, {0}, {0}, 1); }
+  bool slice(int n) { return is_in_blocks(input(n, 0)) && become(n, kBlockedSliceOp, {0}, {0}, 1); }
 
   bool bias_add(int n) {
     return is_nchw(n) && is_in_blocks(input(n, 0)) && become(n, kBlockedBiasAddOp, {0, 1}, {0}, 1);

@@ -18,7 +18,7 @@ namespace {
 
 // Whatever a kept node names is kept as well, so that only numbers change.
 void drop_unneeded(StepGraph& graph) {
-  std::vector<int> stack = std::exchange(graph.ends, {});
+  std::vector<int> stack = graph.ends;
   for (const StepValue fetch : graph.fetches)
     if (fetch.node >= 0) stack.push_back(fetch.node);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
@@ -79,12 +79,18 @@ constexpr Entry kPipeline[] = {
     {"fold_constants", Kind::optional, on_threads<fold_constants>},
     {"simplify", Kind::optional, on_threads<simplify>},
     {"merge_common", Kind::optional, on_threads<merge_common>},
+    // Or values would be reordered for readers that fell away, and not be fused with the one that is left.
+    {"drop_simplified", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     {"layout", Kind::optional, on_threads<layout>},
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
     {"recompute", Kind::optional, on_threads<recompute>},
-    {"drop_unneeded", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
+    {"drop_unneeded", Kind::tidy,
+     [](StepGraph& graph, PassContext&) {
+       drop_unneeded(graph);
+       graph.ends.clear();  // later passes take nodes apart
+     }},
     // A plain session compares at the first run that reaches a schedule; where it was done before, this costs
     // nothing.
     {"compare_ranks", Kind::always,

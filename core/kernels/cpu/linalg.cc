@@ -16,6 +16,7 @@
 #include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/packed_gemm.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/streamed_gemm.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/bf16.h>
 
@@ -43,9 +44,11 @@ std::unique_ptr<Kernel> make_onednn_matmul(KernelInit& init) {
   });
 }
 
-class PackedMatmul final : public Kernel {
+// Product: PackedGemm or StreamedGemm.
+template <typename Product>
+class OwnMatmul final : public Kernel {
  public:
-  explicit PackedMatmul(const detail::PackedGemm& product) : product_(product) {}
+  explicit OwnMatmul(const Product& product) : product_(product) {}
 
   void compute(KernelContext& context) override {
     product_.run(context.input(0).data<float>(), context.input(1).data<float>(),
@@ -53,16 +56,26 @@ class PackedMatmul final : public Kernel {
   }
 
  private:
-  detail::PackedGemm product_;
+  Product product_;
 };
 
-// Where a product's operands come from memory, as they do in a step, it is faster than oneDNN's kernels,
+template <typename Product>
+std::unique_ptr<Kernel> make_own_matmul(KernelInit& init, const Product& product) {
+  init.request_scratch(product.scratch_bytes());
+  return std::make_unique<OwnMatmul<Product>>(product);
+}
+
+// Where a product's operands come from memory, as they do in a step, these are faster than oneDNN's kernels,
 // which do not ask for what comes: GFLOP/s on one core that can do 236 (Xeon, family 6 model 167; rows ×
 // inner × cols, oneDNN's classic GEMM → packed, the best of 15 by processor time): 2048 × 256 × 768: 154 →
 // 177; 2048 × 256 × 256: 155 → 169; 2048 × 256 × 1024: 157 → 174; 2048 × 1024 × 256: 169 → 171; a · bᵀ: 2048
 // × 768 × 256: 152 → 167; 2048 × 256 × 256: 149 → 169; 2048 × 1024 × 256: 154 → 162; 2048 × 256 × 1024: 161 →
 // 176. All products of gpt's step, three runs in turns with oneDNN's as gemm.cc chooses it: 270, 263, 257 ms
-// → 256, 249, 245. With operands in cache, and for aᵀ · b, it is no faster.
+// → 256, 249, 245. With operands in cache it is no faster.
+// Likewise those of few rows or few terms, medians with operands from memory: 64 × 3136 × 1024: 91 → 126; a ·
+// bᵀ 64 × 1024 × 3136: 119 → 148; aᵀ · b 3136 × 64 × 1024: 95 → 160; 1024 × 64 × 1024: 93 → 151; 256 × 2048 ×
+// 768: 148 → 155; 256 × 2048 × 256: 130 → 148. The three of lenet's step 11.3 → 8.8 ms, gpt's weight
+// gradients of these widths 5.4 → 5.0 and 2.05 → 1.8 ms.
 std::unique_ptr<Kernel> make_packed_matmul(KernelInit& init) {
   if (init.is_marked(detail::kInBf16)) return init.decline("the packed product computes in f32");
   if (init.threads() > 1) return init.decline("the packed product runs on one thread");
@@ -71,12 +84,12 @@ std::unique_ptr<Kernel> make_packed_matmul(KernelInit& init) {
     return init.decline("the packed product needs shapes that are known before the step");
   const auto shape = gemm_shape(init.input_shape(0), init.output_shape(0), init.attr<bool>("transpose_a"),
                                 init.attr<bool>("transpose_b"));
-  const detail::PackedGemm product{shape.rows, shape.inner, shape.cols, shape.transpose_b};
-  if (shape.transpose_a || !product.fits())
-    return init.decline(
-        "the packed product takes a as it is, at least 256 rows, and a multiple of 32 columns");
-  init.request_scratch(product.scratch_bytes());
-  return std::make_unique<PackedMatmul>(product);
+  const detail::StreamedGemm streamed{shape.rows, shape.inner, shape.cols, shape.transpose_a,
+                                      shape.transpose_b};
+  if (streamed.fits()) return make_own_matmul(init, streamed);
+  const detail::PackedGemm packed{shape.rows, shape.inner, shape.cols, shape.transpose_b};
+  if (!shape.transpose_a && packed.fits()) return make_own_matmul(init, packed);
+  return init.decline("neither of the packed products takes this shape (packed_gemm.h, streamed_gemm.cc)");
 }
 
 // Of elements in whatever order.

@@ -4,6 +4,8 @@
 
 #include <hwy/cache_control.h>
 
+#include <kolo/core/kernels/cpu/gemm_parts.h>
+
 // As in element_loops.cc.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -11,6 +13,8 @@
 #include <hwy/foreach_target.h>
 // Must follow foreach_target.h, which includes this file once for each instruction set.
 #include <hwy/highway.h>
+
+#include <kolo/core/kernels/cpu/gemm_panels-inl.h>
 
 // What does not depend on the instruction set, once.
 #ifndef KOLO_PACKED_GEMM_BLOCKS
@@ -28,15 +32,6 @@ constexpr std::int64_t kRowStride = kDepth + 16;
 constexpr std::int64_t kMostTileRows = 14;
 constexpr std::int64_t kRowsFloats = (kMostTileRows * kRowStride + 15) / 16 * 16;
 
-// Part `n` of `parts` that are as equal as can be.
-struct Part {
-  Part(std::int64_t size, std::int64_t n, std::int64_t parts)
-      : first(size * n / parts), count(size * (n + 1) / parts - first) {}
-  std::int64_t first, count;
-};
-
-std::int64_t parts_of(std::int64_t size, std::int64_t most) { return (size + most - 1) / most; }
-
 // Rows of b, packed at a time.
 std::int64_t packed_depth(const PackedGemm& shape) {
   const std::int64_t most = kPackedFloats / std::min(shape.cols, kMostCols);
@@ -50,22 +45,7 @@ std::int64_t packed_depth(const PackedGemm& shape) {
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using Floats = hn::ScalableTag<float>;
-using V = hn::Vec<Floats>;
-
-// A tile's sums fill the registers but for two vectors of b and one of a.
-constexpr std::int64_t kLanes = hn::MaxLanes(Floats()), kTileCols = 2 * kLanes;
-constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? kMostTileRows : 6;
-
-#define KOLO_UNROLL _Pragma("GCC unroll 16")
-
-// Where a tile goes: rows `stride` apart, which it replaces or is added to.
-struct Target {
-  float* c;
-  std::int64_t stride;
-  bool add;
-};
+static_assert(kTileRows <= kMostTileRows);
 
 // [kRows, kTileCols] of c from packed a and b. ahead: what a later tile reads.
 template <int kRows>
@@ -74,11 +54,7 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
   const Floats d;
   V sums[kRows][2];
   KOLO_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    hwy::Prefetch(to.c + r * to.stride);
-    hwy::Prefetch(to.c + r * to.stride + kLanes);
-    sums[r][0] = sums[r][1] = hn::Zero(d);
-  }
+  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
   const auto add_term = [&](std::int64_t k) HWY_ATTR {
     const V b0 = hn::Load(d, b + k * kTileCols), b1 = hn::Load(d, b + k * kTileCols + kLanes);
     KOLO_UNROLL
@@ -88,9 +64,14 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
       sums[r][1] = hn::MulAdd(factor, b1, sums[r][1]);
     }
   };
-  std::int64_t k = 0;
+  // The tile's own lines are asked for one by one: all at once they leave the loads of b no line buffers.
+  const float* own = to.c;
+  std::int64_t step = kLanes, k = 0;
   for (; k + 8 <= depth; k += 8) {
     hwy::Prefetch(ahead + 2 * k);
+    hwy::Prefetch(own);
+    own += step;
+    step = to.stride - step;
     KOLO_UNROLL
     for (int i = 0; i < 4; ++i) add_term(k + i);
     KOLO_UNROLL
@@ -120,28 +101,6 @@ void pack_cols(const float* b, std::int64_t stride, std::int64_t depth, std::int
       hn::Store(hn::LoadU(d, row + j + kLanes), d, to + kLanes);
     }
   }
-}
-
-// The same from bᵀ, by way of a piece in the nearest cache.
-void pack_transposed_cols(const float* b, std::int64_t stride, std::int64_t depth, std::int64_t cols,
-                          float* panels) {
-  constexpr std::int64_t kPiece = 64, kPieceStride = kPiece + 16;
-  const Floats d;
-  const hn::RebindToSigned<Floats> integers;
-  HWY_ALIGN float piece[kTileCols * kPieceStride];
-  const auto column =
-      hn::Mul(hn::Iota(integers, 0), hn::Set(integers, static_cast<std::int32_t>(kPieceStride)));
-  for (std::int64_t j = 0; j < cols; j += kTileCols)
-    for (std::int64_t first = 0; first < depth; first += kPiece) {
-      const std::int64_t count = std::min(kPiece, depth - first);
-      for (std::int64_t i = 0; i < kTileCols; ++i)
-        std::copy_n(b + (j + i) * stride + first, count, piece + i * kPieceStride);
-      float* to = panels + j * depth + first * kTileCols;
-      for (std::int64_t k = 0; k < count; ++k, to += kTileCols) {
-        hn::Store(hn::GatherIndex(d, piece + k, column), d, to);
-        hn::Store(hn::GatherIndex(d, piece + kLanes * kPieceStride + k, column), d, to + kLanes);
-      }
-    }
 }
 
 class Multiplication {
@@ -203,8 +162,6 @@ class Multiplication {
 void multiply(const PackedGemm& shape, const float* a, const float* b, float* c, float* scratch) {
   Multiplication(shape, a, b, c, scratch).run();
 }
-
-#undef KOLO_UNROLL
 
 }  // namespace kolo::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

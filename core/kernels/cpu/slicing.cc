@@ -212,41 +212,60 @@ const RegisterKernel pad("Pad", "CPU",
                           DType::i8, DType::f16, DType::bf16},
                          make_kernel<PadKernel>);
 
-// The same of images [N,C,H,W] whose elements lie in the order N, H, W, C: rows and columns are padded or
-// sliced, channels move together.
-Shape channels_last(const Shape& images) {
-  return {images.dim(0), images.dim(2), images.dim(3), images.dim(1)};
+// The same of images [N,C,H,W] in blocked order: rows and columns are padded or sliced, the channels of a
+// block move together. As they lie in memory: planes, rows, columns, channels of a block.
+Shape as_planes(const Shape& images, std::int64_t block) {
+  const std::int64_t channels = block == kChannelsLast ? images.dim(1) : block;
+  return {images.dim(0) * images.dim(1) / channels, images.dim(2), images.dim(3), channels};
 }
 
 class BlockedPad final : public Kernel {
  public:
   explicit BlockedPad(const KernelInit& init) : value_(init.attr<double>("value")) {
+    const auto block = init.attr<std::int64_t>("block");
+    const Shape from = as_planes(init.input_shape(0), block), to = as_planes(init.output_shape(0), block);
     const auto before = init.attr<std::vector<std::int64_t>>("before");
-    const Shape from = channels_last(init.input_shape(0)), to = channels_last(init.output_shape(0));
-    start_ = (before[2] * to.dim(2) + before[3]) * to.dim(3);
-    std::int64_t stride = to.elements();
-    for (int axis = 0; axis < to.rank(); ++axis) inside_.push(from.dim(axis), {stride /= to.dim(axis)});
+    planes_ = to.dim(0), rows_ = to.dim(1), inner_rows_ = from.dim(1), above_ = before[2];
+    row_ = to.dim(2) * to.dim(3), inner_row_ = from.dim(2) * from.dim(3), left_ = before[3] * to.dim(3);
   }
 
   void compute(KernelContext& context) override {
     const Tensor &x = context.input(0), &y = context.output(0);
-    const std::size_t size = size_of(x.dtype());
-    fill(y, value_);
-    scatter_strided(inside_, size, x.raw(), y.raw() + start_ * static_cast<std::int64_t>(size));
+    if (x.dtype() == DType::f32) pad(x.data<float>(), static_cast<float>(value_), y.data<float>());
+    else pad(x.data<BFloat16>(), BFloat16(static_cast<float>(value_)), y.data<BFloat16>());
   }
 
  private:
+  template <typename T>
+  void pad(const T* x, T value, T* y) const {
+    parallel_for(planes_, std::max<std::int64_t>(1, kElementGrain / (rows_ * row_)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t plane = begin; plane < end; ++plane)
+                     pad_plane(x + plane * inner_rows_ * inner_row_, value, y + plane * rows_ * row_);
+                 });
+  }
+  // What lies between two rows of the image is filled at once.
+  template <typename T>
+  void pad_plane(const T* x, T value, T* y) const {
+    T* to = std::fill_n(y, above_ * row_ + left_, value);
+    for (std::int64_t r = 0; r < inner_rows_; ++r, x += inner_row_) {
+      to = std::copy_n(x, inner_row_, to);
+      if (r + 1 < inner_rows_) to = std::fill_n(to, row_ - inner_row_, value);
+    }
+    std::fill(to, y + rows_ * row_, value);
+  }
+
   double value_;
-  std::int64_t start_;
-  detail::StridedIndex<1> inside_;
+  std::int64_t planes_, rows_, inner_rows_, above_;
+  std::int64_t row_, inner_row_, left_;  // elements
 };
 
 class BlockedSlice final : public Kernel {
  public:
-  BlockedSlice(const Shape& images, const detail::ResolvedSlice& slice) {
-    const std::int64_t channels = images.dim(1), row = images.dim(3) * channels;
+  BlockedSlice(const Shape& planes, const detail::ResolvedSlice& slice) {
+    const std::int64_t channels = planes.dim(3), row = planes.dim(2) * channels;
     start_ = slice.begin[2] * row + slice.begin[3] * channels;
-    places_.push(images.dim(0), {images.dim(2) * row});
+    places_.push(planes.dim(0), {planes.dim(1) * row});
     places_.push(slice.count[2], {slice.stride[2] * row});
     places_.push(slice.count[3], {slice.stride[3] * channels});
     places_.push(channels, {1});
@@ -275,7 +294,7 @@ std::unique_ptr<Kernel> make_blocked_slice(KernelInit& init) {
   const bool takes_all = slice.result.rank() == 4 && slice.result.dim(0) == x.dim(0) &&
                          slice.result.dim(1) == x.dim(1) && slice.stride[0] == 1 && slice.stride[1] == 1;
   if (!takes_all) return init.decline("it takes some images or channels only");
-  return std::make_unique<BlockedSlice>(x, slice);
+  return std::make_unique<BlockedSlice>(as_planes(x, init.attr<std::int64_t>("block")), slice);
 }
 
 const RegisterKernel blocked_pad(kBlockedPadOp, "CPU", {DType::f32, DType::bf16}, make_blocked_pad);

@@ -16,6 +16,7 @@
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shapes.h>
+#include <kolo/core/ops/slicing.h>
 #include <kolo/core/ops/variables.h>
 
 #include "tests/core/gradient_check.h"
@@ -175,6 +176,28 @@ TEST_F(BlockedStep, PoolsMaximaAndMeans) {
              return reshape(s, x, {2, -1});
            }},
       "BlockedMaxPool");
+}
+
+TEST_F(BlockedStep, PadsAndCutsRowsAndColumns) {
+  const Net net{.inputs = {{2, 32, 7, 6}, {48, 32, 3, 3}, {16, 48, 3, 3}},
+                .build = [](Scope& s, const Outputs& p) {
+                  const Output x = conv(s, p[0], p[1]);
+                  const Output wider = pad(s, x, {{0, 0}, {0, 0}, {1, 2}, {0, 3}}, 0.5);
+                  const Output pooled =
+                      max_pool(s, wider, {.window = {3, 3}, .strides = {2, 2}, .padding = Padding::valid});
+                  const Output cut = strided_slice(s, wider, {0, 0, 1, 2}, {2, 48, 9, 8}, {1, 1, 2, 3});
+                  return concat(s, {reshape(s, conv(s, pooled, p[2]), {2, -1}), reshape(s, cut, {2, -1})}, 1);
+                }};
+  expect_as_in_f64(net, "BlockedPad");
+  expect_as_in_f64(net, "BlockedSlice");
+}
+
+TEST_F(BlockedStep, LeavesPaddingOfChannels) {
+  const Net net{.inputs = {{2, 32, 5, 5}, {16, 32, 3, 3}}, .build = [](Scope& s, const Outputs& p) {
+                  return pad(s, conv(s, p[0], p[1]), {{0, 0}, {8, 8}, {1, 1}, {0, 0}});
+                }};
+  expect_as_in_f64(net);
+  EXPECT_THAT(outcome_of(net, DType::f32, {}).ops, Not(Contains("BlockedPad")));
 }
 
 TEST_F(BlockedStep, AddsBiasesWithAndWithoutFusion) {

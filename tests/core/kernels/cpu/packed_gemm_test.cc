@@ -3,68 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
-#include <cstring>
+#include <cstddef>
 #include <limits>
 #include <vector>
 
-#include <kolo/core/tensor/tensor.h>
-
-#include "tests/core/gradient_check.h"
+#include "tests/core/kernels/cpu/product_check.h"
 
 namespace kolo::detail {
 namespace {
 
-struct Operands {
-  explicit Operands(const PackedGemm& shape)
-      : a(numbers({shape.rows, shape.inner}, 1)), b(numbers({shape.inner, shape.cols}, 2)) {}
-
-  static Tensor numbers(const Shape& shape, int salt) {
-    return converted<double>(test_numbers(shape, salt), DType::f32);
-  }
-  // Also checks that nothing behind the product is written.
-  std::vector<float> product(const PackedGemm& shape) const {
-    const auto elements = static_cast<std::size_t>(shape.rows * shape.cols);
-    std::vector<float> c(elements + kBeyond, kUntouched);
-    const Tensor scratch = Tensor::zeros(DType::u8, {static_cast<std::int64_t>(shape.scratch_bytes())});
-    shape.run(a.data<float>(), b.data<float>(), c.data(), reinterpret_cast<float*>(scratch.raw()));
-    for (std::size_t i = elements; i < c.size(); ++i) EXPECT_EQ(c[i], kUntouched) << i;
-    c.resize(elements);
-    return c;
-  }
-
-  static constexpr std::size_t kBeyond = 64;
-  static constexpr float kUntouched = -12345;
-  Tensor a, b;
-};
-
-struct Sum {
-  double value = 0, of_magnitudes = 0;
-};
-Sum exact(const PackedGemm& shape, const Operands& in, std::int64_t row, std::int64_t col) {
-  const float *a = in.a.data<float>() + row * shape.inner, *b = in.b.data<float>();
-  Sum sum;
-  for (std::int64_t k = 0; k < shape.inner; ++k) {
-    const double term =
-        static_cast<double>(a[k]) * (shape.transpose_b ? b[col * shape.inner + k] : b[k * shape.cols + col]);
-    sum.value += term, sum.of_magnitudes += std::abs(term);
-  }
-  return sum;
-}
+ProductCheck<PackedGemm> check_of(const PackedGemm& shape) { return {shape, false, shape.transpose_b}; }
 
 class PackedProduct : public testing::TestWithParam<PackedGemm> {};
 
 TEST_P(PackedProduct, IsTheSumOfProducts) {
-  const PackedGemm shape = GetParam();
-  ASSERT_TRUE(shape.fits());
-  const Operands in(shape);
-  const std::vector<float> c = in.product(shape);
-  for (std::int64_t row = 0; row < shape.rows; ++row)
-    for (std::int64_t col = 0; col < shape.cols; ++col) {
-      const Sum sum = exact(shape, in, row, col);
-      ASSERT_NEAR(c[static_cast<std::size_t>(row * shape.cols + col)], sum.value, 1e-6 * sum.of_magnitudes)
-          << row << ", " << col;
-    }
+  ASSERT_TRUE(GetParam().fits());
+  check_of(GetParam()).expect_sums_of_products();
 }
 
 // Inner dimensions: one, no multiple of what a loop takes at once, several blocks, more than are packed at
@@ -77,11 +31,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PackedProduct,
                                          PackedGemm{256, 1100, 544, true}));
 
 TEST(PackedGemmTest, KeepsNanAndInfinityInTheirRows) {
-  const PackedGemm shape{256, 40, 32, false};
-  Operands in(shape);
-  in.a.data<float>()[5 * 40 + 7] = std::numeric_limits<float>::quiet_NaN();
-  in.a.data<float>()[6 * 40 + 7] = std::numeric_limits<float>::infinity();
-  const std::vector<float> c = in.product(shape);
+  const auto check = check_of({256, 40, 32, false});
+  check.a_at(5, 7) = std::numeric_limits<float>::quiet_NaN();
+  check.a_at(6, 7) = std::numeric_limits<float>::infinity();
+  const std::vector<float> c = check.product();
   for (std::size_t i = 0; i < c.size(); ++i) {
     const std::size_t row = i / 32;
     EXPECT_EQ(std::isnan(c[i]), row == 5) << i;
@@ -90,9 +43,8 @@ TEST(PackedGemmTest, KeepsNanAndInfinityInTheirRows) {
 }
 
 TEST(PackedGemmTest, GivesTheSameBitsEachTime) {
-  const PackedGemm shape{256, 700, 96, true};
-  const Operands in(shape);
-  EXPECT_EQ(in.product(shape), in.product(shape));
+  const auto check = check_of({256, 700, 96, true});
+  EXPECT_EQ(check.product(), check.product());
 }
 
 TEST(PackedGemmTest, FitsManyRowsAndWholePanelsOfColumns) {

@@ -1,0 +1,173 @@
+// The innermost loops of convolutions on images in blocked order: products of blocks whose rows are vectors,
+// for the files that are compiled once for each instruction set. A block has as many channels as a vector has
+// lanes, so that neither images nor what becomes of them need be packed.
+// No #pragma once: foreach_target.h includes those files, and so this one, several times.
+#if defined(KOLO_BLOCK_TILES_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef KOLO_BLOCK_TILES_INL_H
+#undef KOLO_BLOCK_TILES_INL_H
+#else
+#define KOLO_BLOCK_TILES_INL_H
+#endif
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace kolo::detail::HWY_NAMESPACE {
+
+#define KOLO_UNROLL(n) _Pragma(HWY_STR(GCC unroll n))
+
+using Floats = hwy::HWY_NAMESPACE::ScalableTag<float>;
+using V = hwy::HWY_NAMESPACE::Vec<Floats>;
+
+constexpr std::int64_t kLineFloats = 16;  // of a cache line
+constexpr std::int64_t kLanes = hwy::HWY_NAMESPACE::MaxLanes(Floats());
+
+// Sums of a tile fill the registers but for a row of b and one factor: so many rows of two vectors, or of
+// one.
+constexpr int kPairRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6, kSingleRows = 2 * kPairRows;
+constexpr int tile_rows(int vectors) { return vectors == 2 ? kPairRows : kSingleRows; }
+
+// Rows of a tile of sum_tile: they must divide a block.
+constexpr int kSumRows = kLanes >= 2 ? static_cast<int>(kLanes / 2) : 1;
+
+/// Memory that is needed later: the loops ask for so many cache lines of it at a time, for the second nearest
+/// cache.
+struct Ahead {
+  const float* from = nullptr;
+  std::int64_t lines = 0;
+};
+HWY_INLINE const float* ask_ahead(const float* from, std::int64_t lines) {
+  for (; lines > 0; --lines, from += kLineFloats) __builtin_prefetch(from, 0, 2);
+  return from;
+}
+
+/// c [vectors, rows, lanes] = or += a [blocks, rows, lanes] · b [blocks · lanes, vectors, lanes].
+struct TileProduct {
+  const float* a;
+  std::int64_t a_stride;  // from block to block; rows lie side by side
+  std::int64_t blocks;
+  const float* b;
+  float* c;
+  std::int64_t c_stride;  // from vector to vector
+  bool add;
+  Ahead ahead = {};  // with each block
+};
+
+template <int kVectors, int kRows>
+void product_tile(const TileProduct& in) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const Floats d;
+  V sums[kRows][kVectors];
+  KOLO_UNROLL(32)
+  for (int r = 0; r < kRows; ++r) {
+    KOLO_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  }
+  const float *HWY_RESTRICT a = in.a, *HWY_RESTRICT b = in.b, *ahead = in.ahead.from;
+  for (std::int64_t block = 0; block < in.blocks; ++block, a += in.a_stride) {
+    ahead = ask_ahead(ahead, in.ahead.lines);
+    KOLO_UNROLL(4)
+    for (std::int64_t k = 0; k < kLanes; ++k, b += kVectors * kLanes) {
+      V row[kVectors];
+      KOLO_UNROLL(2)
+      for (int v = 0; v < kVectors; ++v) row[v] = hn::Load(d, b + v * kLanes);
+      KOLO_UNROLL(32)
+      for (int r = 0; r < kRows; ++r) {
+        const V factor = hn::Set(d, a[r * kLanes + k]);
+        KOLO_UNROLL(2)
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
+      }
+    }
+  }
+  KOLO_UNROLL(2)
+  for (int v = 0; v < kVectors; ++v) {
+    float* const c = in.c + v * in.c_stride;
+    KOLO_UNROLL(32)
+    for (int r = 0; r < kRows; ++r) {
+      V sum = sums[r][v];
+      if (in.add) sum = hn::Add(sum, hn::Load(d, c + r * kLanes));
+      hn::Store(sum, d, c + r * kLanes);
+    }
+  }
+}
+
+using ProductTile = void (*)(const TileProduct&);
+template <int kVectors, int... kRows>
+constexpr std::array<ProductTile, sizeof...(kRows)> product_tiles(std::integer_sequence<int, kRows...>) {
+  return {product_tile<kVectors, kRows + 1>...};
+}
+/// The function for tiles of `rows` rows, 1 to tile_rows(kVectors).
+template <int kVectors>
+ProductTile product_tile_of(std::int64_t rows) {
+  static constexpr auto kTiles =
+      product_tiles<kVectors>(std::make_integer_sequence<int, tile_rows(kVectors)>());
+  return kTiles[static_cast<std::size_t>(rows - 1)];
+}
+
+/// c [kSumRows, vectors · lanes] = or += the sum over n < count of x [n, kSumRows] times y [vectors, n,
+/// lanes].
+struct TileSum {
+  const float* x;  // rows are `lanes` apart
+  const float* y;
+  std::int64_t y_stride;  // from vector to vector
+  std::int64_t count;
+  float* c;
+  std::int64_t c_stride;  // from row to row
+  bool add;
+  std::int64_t pieces = 1;
+  std::int64_t x_piece = 0, y_piece = 0;  // from piece to piece
+  Ahead ahead = {};                       // with each 4 terms
+};
+
+template <int kVectors>
+void sum_tile(const TileSum& in) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const Floats d;
+  V sums[kSumRows][kVectors];
+  KOLO_UNROLL(16)
+  for (int r = 0; r < kSumRows; ++r) {
+    KOLO_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  }
+  const float *HWY_RESTRICT x = in.x, *HWY_RESTRICT y = in.y, *ahead = in.ahead.from;
+  const auto add_term = [&](std::int64_t n) HWY_ATTR {
+    V row[kVectors];
+    KOLO_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) row[v] = hn::Load(d, y + v * in.y_stride + n * kLanes);
+    KOLO_UNROLL(16)
+    for (int r = 0; r < kSumRows; ++r) {
+      const V factor = hn::Set(d, x[n * kLanes + r]);
+      KOLO_UNROLL(2)
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
+    }
+  };
+  for (std::int64_t piece = 0; piece < in.pieces; ++piece, x += in.x_piece, y += in.y_piece) {
+    std::int64_t n = 0;
+    for (; n + 4 <= in.count; n += 4) {
+      ahead = ask_ahead(ahead, in.ahead.lines);
+      KOLO_UNROLL(4)
+      for (int i = 0; i < 4; ++i) add_term(n + i);
+    }
+    for (; n < in.count; ++n) add_term(n);
+  }
+  KOLO_UNROLL(16)
+  for (int r = 0; r < kSumRows; ++r) {
+    float* const c = in.c + r * in.c_stride;
+    KOLO_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) {
+      V sum = sums[r][v];
+      if (in.add) sum = hn::Add(sum, hn::Load(d, c + v * kLanes));
+      hn::Store(sum, d, c + v * kLanes);
+    }
+  }
+}
+
+}  // namespace kolo::detail::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // KOLO_BLOCK_TILES_INL_H

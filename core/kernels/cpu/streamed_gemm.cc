@@ -1,0 +1,276 @@
+#include <kolo/core/kernels/cpu/streamed_gemm.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include <kolo/core/kernels/cpu/gemm_parts.h>
+
+// As in element_loops.cc.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/streamed_gemm.cc"
+#include <hwy/foreach_target.h>
+// Must follow foreach_target.h, which includes this file once for each instruction set.
+#include <hwy/highway.h>
+
+#include <kolo/core/kernels/cpu/gemm_tile-inl.h>
+
+// What does not depend on the instruction set, once.
+#ifndef KOLO_STREAMED_GEMM_WAYS
+#define KOLO_STREAMED_GEMM_WAYS
+namespace kolo::detail {
+namespace {
+
+// What streams, and how the rest stays near:
+// panels   b. All of a [rows, kDepth] is packed; of b one panel [kDepth, two vectors], by the tile that needs
+//          it first, and all bands of a run over it while it is in the nearest cache.
+// bands    c. All of b is packed, by the first band; of a one band at a time.
+// columns  b, which is transposed. Its rows are the bands and aᵀ the panels: the result comes out transposed.
+enum class Way { none, panels, bands, columns };
+
+// Terms that a tile adds up before it goes to memory. 192 and 128 are slower (64 × 3136 × 1024: 126, 122 and
+// 125 GFLOP/s for 256, 192 and 128; 128 × 784 × 1024: 150, 143, 140; aᵀ · b 256 × 2048 × 768: 163, 153, 148).
+constexpr std::int64_t kDepth = 256;
+// Of what stays near, at most: 512 KiB.
+constexpr std::int64_t kNearFloats = 128 * 1024;
+constexpr std::int64_t kPanelCols = 32;  // of the widest vectors
+constexpr std::int64_t kLeastTileRows = 6, kMostTileRows = 14;
+// Of a packed band: a line for each term, or, by rows, less.
+constexpr std::int64_t kBandFloats = kDepth * 16;
+// What was measured to be faster (linalg.cc). Fewer rows than 64 make bands of unequal heights; at 128 rows
+// the products gain 3 to 13 %, but a step of mlp, where oneDNN's take turns with these, gains nothing. Of aᵀ
+// · b oneDNN's is as good with 128 terms.
+constexpr std::int64_t kLeastRows = 64, kFewRows = 127, kFewTerms = 64, kManyTerms = kDepth, kMostRows = 256;
+
+Way way_of(const StreamedGemm& shape) {
+  if (shape.rows < kLeastRows || shape.inner <= 0 || shape.cols <= 0) return Way::none;
+  if (shape.transpose_b) {
+    const bool fits = !shape.transpose_a && shape.rows <= kFewRows && shape.rows % kPanelCols == 0 &&
+                      shape.cols >= kLeastRows && shape.rows * shape.inner <= kNearFloats;
+    return fits ? Way::columns : Way::none;
+  }
+  if (shape.cols % kPanelCols != 0) return Way::none;
+  if (!shape.transpose_a) return shape.rows <= kFewRows ? Way::panels : Way::none;
+  if (shape.inner <= kFewTerms) return Way::bands;
+  return shape.inner > kManyTerms && shape.rows <= kMostRows ? Way::panels : Way::none;
+}
+
+// Columns of b that are packed at a time, where bands go over them.
+std::int64_t near_cols(const StreamedGemm& shape) {
+  return std::min(shape.cols, kNearFloats / shape.inner / kPanelCols * kPanelCols);
+}
+
+}  // namespace
+}  // namespace kolo::detail
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace kolo::detail::HWY_NAMESPACE {
+
+static_assert(kTileRows >= kLeastTileRows && kTileRows <= kMostTileRows && kTileCols <= kPanelCols);
+
+// `call` with the number of rows as a constant. 64 rows and more make bands of these heights.
+template <typename Call>
+void with_rows(std::int64_t rows, const Call& call) {
+  switch (kTileRows - rows) {
+    case 0: return call(std::integral_constant<int, kTileRows>());
+    case 1: return call(std::integral_constant<int, kTileRows - 1>());
+    case 2: return call(std::integral_constant<int, kTileRows - 2>());
+    default: return call(std::integral_constant<int, kTileRows - 3>());
+  }
+}
+
+class Streaming {
+ public:
+  Streaming(const StreamedGemm& shape, const float* a, const float* b, float* c, float* scratch)
+      : shape_(shape), a_(a), b_(b), c_(c), scratch_(scratch) {}
+
+  // a · b or aᵀ · b.
+  void run_panels() {
+    const std::int64_t blocks = parts_of(shape_.inner, kDepth);
+    for (std::int64_t n = 0; n < blocks; ++n) {
+      const Part block(shape_.inner, n, blocks);
+      if (shape_.transpose_a) pack_a<Order::by_terms>(block);
+      else pack_a<Order::by_rows>(block);
+      asked_pieces_ = 0;
+      for (std::int64_t j = 0; j < shape_.cols; j += kTileCols)
+        if (shape_.transpose_a) multiply_panel<Order::by_terms>(block, j);
+        else multiply_panel<Order::by_rows>(block, j);
+    }
+  }
+
+  // aᵀ · b with few terms: each of c's tiles is complete when it is written.
+  void run_bands() {
+    const std::int64_t most_cols = near_cols(shape_), bands = parts_of(shape_.rows, kTileRows);
+    float* const band = scratch_ + most_cols * shape_.inner;
+    for (std::int64_t first_col = 0; first_col < shape_.cols; first_col += most_cols)
+      for (std::int64_t n = 0; n < bands; ++n)
+        multiply_band(Part(shape_.rows, n, bands), first_col, std::min(most_cols, shape_.cols - first_col),
+                      band, n == 0);
+  }
+
+  // a · bᵀ.
+  void run_columns() {
+    float* const band = scratch_ + shape_.rows * shape_.inner;
+    float* const sums = band + kBandFloats;
+    pack_transposed_cols(a_, shape_.inner, shape_.inner, shape_.rows, scratch_);
+    const std::int64_t bands = parts_of(shape_.cols, kTileRows);
+    for (std::int64_t n = 0; n < bands; ++n)
+      with_rows(Part(shape_.cols, n, bands).count,
+                [&](auto rows) { multiply_columns<rows()>(Part(shape_.cols, n, bands).first, band, sums); });
+  }
+
+ private:
+  Asked nothing_of(const float* c, std::int64_t stride) const {
+    return {c, kLanes, stride - kLanes, scratch_, 0, 0};
+  }
+
+  // Part `quarter` of four of `rows` rows, each of two lines.
+  static void ask_for_quarter(Asked& ask, std::int64_t quarter, const float* x, std::int64_t rows,
+                              std::int64_t stride) {
+    ask.next = x + quarter * (rows / 4) * stride;
+    ask.step = stride;
+  }
+  // Rows of kDepth floats, as many as a tile of kDepth terms asks for.
+  static constexpr std::int64_t kPieces = kDepth / 4 * 2 * kLine / kDepth;
+  static void ask_for_pieces(Asked& ask, const float* x, std::int64_t stride) {
+    ask.next = x;
+    ask.step = 2 * kLine;
+    ask.jump = stride - kDepth;
+  }
+
+  float* band_of(std::int64_t n) const { return scratch_ + kDepth * kTileCols + n * kBandFloats; }
+  std::int64_t bands() const { return parts_of(shape_.rows, kTileRows); }
+
+  template <Order kOrder>
+  void pack_a(const Part& block) const {
+    for (std::int64_t n = 0; n < bands(); ++n) {
+      const Part band(shape_.rows, n, bands());
+      with_rows(band.count, [&](auto rows) {
+        if constexpr (kOrder == Order::by_rows)
+          pack_by_rows<rows()>(a_ + band.first * shape_.inner + block.first, shape_.inner, block.count,
+                               band_of(n));
+        else
+          pack_by_terms<rows()>(a_ + block.first * shape_.rows + band.first, shape_.rows, block.count,
+                                band_of(n));
+      });
+    }
+  }
+
+  // The four bands behind the first ask for the next panel, the others for the next block of a.
+  template <Order kOrder>
+  void multiply_panel(const Part& block, std::int64_t j) {
+    const float* const from = b_ + block.first * shape_.cols + j;
+    const float* const next = j + kTileCols < shape_.cols ? from + kTileCols : b_ + block.end() * shape_.cols;
+    for (std::int64_t n = 0; n < bands(); ++n) {
+      const Part band(shape_.rows, n, bands());
+      const Target to{c_ + band.first * shape_.cols + j, shape_.cols, block.first > 0};
+      Asked ask = nothing_of(to.c, to.stride);
+      if (n >= 1 && n <= 4) ask_for_quarter(ask, n - 1, next, block.count, shape_.cols);
+      else if (block.end() < shape_.inner) ask_for_a<kOrder>(ask, block);
+      const Panel panel{scratch_, from, shape_.cols};
+      with_rows(band.count, [&](auto rows) {
+        const auto run = n == 0 ? tile<rows(), kOrder, true> : tile<rows(), kOrder, false>;
+        run(band_of(n), panel, block.count, to, ask);
+      });
+    }
+  }
+
+  template <Order kOrder>
+  void ask_for_a(Asked& ask, const Part& block) {
+    constexpr bool kByRows = kOrder == Order::by_rows;
+    const std::int64_t pieces = kByRows ? shape_.rows : std::min(kDepth, shape_.inner - block.end());
+    if (asked_pieces_ >= pieces) return;
+    const std::int64_t stride = kByRows ? shape_.inner : shape_.rows;
+    ask_for_pieces(ask, a_ + block.end() * (kByRows ? 1 : shape_.rows) + asked_pieces_ * stride, stride);
+    asked_pieces_ += kPieces;
+  }
+
+  void multiply_band(const Part& band, std::int64_t first_col, std::int64_t cols, float* packed,
+                     bool is_first) const {
+    with_rows(band.count, [&](auto rows) {
+      pack_by_terms<rows()>(a_ + band.first, shape_.rows, shape_.inner, packed);
+      for (std::int64_t j = 0; j < cols; j += kTileCols) {
+        const Target to{c_ + band.first * shape_.cols + first_col + j, shape_.cols, false};
+        Asked ask = nothing_of(to.c, to.stride);
+        if (j < 4 * kTileCols)
+          ask_for_quarter(ask, j / kTileCols, a_ + band.end(), shape_.inner, shape_.rows);
+        const Panel panel{scratch_ + j * shape_.inner, b_ + first_col + j, shape_.cols};
+        const auto run =
+            is_first ? tile<rows(), Order::by_terms, true> : tile<rows(), Order::by_terms, false>;
+        run(packed, panel, shape_.inner, to, ask);
+      }
+    });
+  }
+
+  // kRows columns of c, from the first. sums: [kRows, rows of c].
+  template <int kRows>
+  void multiply_columns(std::int64_t first, float* band, float* sums) const {
+    const std::int64_t blocks = parts_of(shape_.inner, kDepth), tiles = shape_.rows / kTileCols;
+    for (std::int64_t n = 0; n < blocks; ++n) {
+      const Part block(shape_.inner, n, blocks);
+      const bool is_last = n + 1 == blocks;
+      pack_by_rows<kRows>(b_ + first * shape_.inner + block.first, shape_.inner, block.count, band);
+      const float* const next =
+          is_last ? b_ + (first + kRows) * shape_.inner : b_ + first * shape_.inner + block.end();
+      for (std::int64_t t = 0; t < tiles; ++t) {
+        const std::int64_t row = t * kTileCols;
+        const Target to{sums + row, shape_.rows, n > 0};
+        Asked ask = nothing_of(to.c, to.stride);
+        // The sums are near; what the last block leads to is not.
+        if (is_last) ask.c = c_ + row * shape_.cols + first, ask.even_step = ask.odd_step = shape_.cols;
+        ask_for_pieces(ask, next + t * kRows / tiles * shape_.inner, shape_.inner);
+        const Panel panel{scratch_ + row * shape_.inner + block.first * kTileCols, nullptr, 0};
+        tile<kRows, Order::by_rows, false>(band, panel, block.count, to, ask);
+      }
+    }
+    for (std::int64_t row = 0; row < shape_.rows; ++row)
+      for (int i = 0; i < kRows; ++i) c_[row * shape_.cols + first + i] = sums[i * shape_.rows + row];
+  }
+
+  const StreamedGemm& shape_;
+  const float *a_, *b_;
+  float *c_, *scratch_;
+  std::int64_t asked_pieces_ = 0;  // of the next block of a
+};
+
+void stream(const StreamedGemm& shape, const float* a, const float* b, float* c, float* scratch) {
+  Streaming streaming(shape, a, b, c, scratch);
+  switch (way_of(shape)) {
+    case Way::panels: return streaming.run_panels();
+    case Way::bands: return streaming.run_bands();
+    case Way::columns: return streaming.run_columns();
+    case Way::none: return;
+  }
+}
+
+}  // namespace kolo::detail::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kolo::detail {
+
+HWY_EXPORT(stream);
+
+bool StreamedGemm::fits() const { return way_of(*this) != Way::none; }
+
+std::size_t StreamedGemm::scratch_bytes() const {
+  const auto floats = [&]() -> std::int64_t {
+    switch (way_of(*this)) {
+      // The lowest bands are the ones of narrow registers.
+      case Way::panels: return kDepth * kPanelCols + parts_of(rows, kLeastTileRows) * kBandFloats;
+      case Way::bands: return near_cols(*this) * inner + kBandFloats;
+      case Way::columns: return rows * inner + kBandFloats + kMostTileRows * rows;
+      case Way::none: break;
+    }
+    return 0;
+  };
+  return static_cast<std::size_t>(floats()) * sizeof(float);
+}
+
+void StreamedGemm::run(const float* a, const float* b, float* c, float* scratch) const {
+  HWY_DYNAMIC_DISPATCH(stream)(*this, a, b, c, scratch);
+}
+
+}  // namespace kolo::detail
+#endif  // HWY_ONCE
