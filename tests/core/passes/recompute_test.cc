@@ -129,7 +129,7 @@ TEST_F(Recompute, PadsAgain) {
   }
   const auto fetches = gradients_of(y);
   const auto ops = ops_with(fetches);
-  EXPECT_GT(std::count(ops.begin(), ops.end(), "Pad"), 8);
+  EXPECT_GT(std::count(ops.begin(), ops.end(), "BlockedPad"), 8);
   expect_same_bits(fetches);
 }
 
