@@ -98,6 +98,7 @@ constexpr Entry kPipeline[] = {
     {"bucket", Kind::place},  // collectives: gradients into buckets
     // Updates whose gradients lie in one bucket are fused with one another alone: only now it is known.
     {"fuse_updates", Kind::always, [](StepGraph& graph, PassContext&) { fuse_updates(graph); }},
+    {"apply_products", Kind::always, [](StepGraph& graph, PassContext&) { apply_products(graph); }},
     {"gather_shards", Kind::place},  // collectives: behind the updates of a bucket's shards
     // What reads a variable for another device is the transfer: it is there before updates are ordered.
     {"insert_transfers", Kind::always,
