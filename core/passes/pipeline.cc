@@ -82,6 +82,7 @@ constexpr Entry kPipeline[] = {
     // Or values would be reordered for readers that fell away, and not be fused with the one that is left.
     {"drop_simplified", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     {"layout", Kind::optional, on_threads<layout>},
+    {"pool_first", Kind::optional, on_threads<pool_first>},
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},

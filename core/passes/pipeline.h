@@ -44,7 +44,8 @@ void rewrite_step(StepGraph& graph, PassContext& context);
 
 /// The passes that make a step faster, or take less memory, without changing what it computes, in the order
 /// in which they run: every effect happens, in the same order, and every fetched value and every variable
-/// keeps its bits, but for `layout`, with which sums are taken in another order. They can be disabled.
+/// keeps its bits, but for `layout`, with which sums are taken in another order, and `pool_first`. They can
+/// be disabled.
 std::vector<std::string> graph_pass_names();
 /// Throws InvalidArgumentError for a disabled pass that there is not, FailedPreconditionError for a precision
 /// that this CPU has no instructions for.
@@ -73,6 +74,13 @@ void merge_common(StepGraph& graph, int threads);
 /// order is kChannelsLast, which padding and slices of rows and columns keep, too. Feeds, fetches, variables
 /// and their gradients stay row-major. The same step on the same machine is rewritten in the same way.
 void layout(StepGraph& graph, int threads);
+/// In blocked order max_pool(relu(x + bias)) becomes relu(max_pool(x) + bias), whose bias and rectifier have
+/// as many elements as results; and the gradients likewise: what the rectifier stops the pooling need not
+/// spread. Both never fall, so the largest stays the largest, and NaN stays NaN. Not the same to the bit: the
+/// bias's gradient leaves out the zeros of its sum, −0 may take the place of 0, and of elements that the
+/// rounded addition of the bias makes equal the largest gets the gradient, not the first. Where anything else
+/// reads the rectified images, or normalization makes them (fuse_norms), all stays.
+void pool_first(StepGraph& graph, int threads);
 /// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
 /// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes
 /// the sum of two gradients and the rectifier's mask, which it reads off y. The bits are those of the

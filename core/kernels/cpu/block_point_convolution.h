@@ -8,7 +8,7 @@
 namespace kolo::detail {
 
 /// Images [N,C,H,W] and results [N,O,H',W'], whose channels lie in blocks of block(); weights are [O,C],
-/// row-major. For one thread.
+/// row-major. On one thread.
 struct BlockPointConvolution {
   struct Axis {
     std::int64_t size;     // H or W

@@ -1,10 +1,13 @@
 // Convolutions of images in blocked order by loops of our own, where these are faster than oneDNN's.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include <kolo/core/kernels/cpu/block_point_convolution.h>
 #include <kolo/core/kernels/cpu/convolution.h>
 #include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/winograd.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/blocked.h>
@@ -75,32 +78,78 @@ BlockPointConvolution as_points(const Convolution& c) {
   return {c.images.dim(0), c.images.dim(1), c.results.dim(1), axis(c.rows), axis(c.cols)};
 }
 
+// Of `own` what piece n of `pieces` computes: some of the images.
+template <typename Own>
+Own piece_of(Own own, int n, int pieces) {
+  own.images = own.images * (n + 1) / pieces - own.images * n / pieces;
+  return own;
+}
+template <typename Own>
+std::int64_t image_elements(const Own& own) {
+  return own.channels * own.rows.size * own.cols.size;
+}
+template <typename Own>
+std::int64_t result_elements(const Own& own) {
+  return own.outs * own.rows.outputs * own.cols.outputs;
+}
+
+// Each thread computes with images of its own; gradients of weights are added up in the end.
 template <typename Own, Pass kPass>
 class OwnConvolution final : public Kernel {
  public:
-  OwnConvolution(KernelInit& init, const Own& own) : own_(own) {
-    if constexpr (kPass == Pass::results) init.request_scratch(own.results_scratch_bytes());
-    else if constexpr (kPass == Pass::images) init.request_scratch(own.image_gradient_scratch_bytes());
-    else init.request_scratch(own.weight_gradient_scratch_bytes());
+  OwnConvolution(KernelInit& init, const Own& own)
+      : own_(own), results_(init.output_shape(0).elements()), pieces_(init.threads()) {
+    // A piece has one of two sizes.
+    const std::size_t bytes = std::max(scratch_bytes(piece_of(own, 0, pieces_)),
+                                       scratch_bytes(piece_of(own, pieces_ - 1, pieces_)));
+    constexpr std::size_t kLine = 64 / sizeof(float);
+    piece_floats_ = (bytes / sizeof(float) + kLine - 1) / kLine * kLine;
+    const std::int64_t sums = kPass == Pass::weights ? (pieces_ - 1) * results_ : 0;
+    init.request_scratch((pieces_ * piece_floats_ + static_cast<std::size_t>(sums)) * sizeof(float));
   }
 
   void compute(KernelContext& context) override {
     const float *first = context.input(0).data<float>(), *second = context.input(1).data<float>();
     float* const to = context.output(0).data<float>();
     float* const scratch = reinterpret_cast<float*>(context.scratch());
-    if constexpr (kPass == Pass::results) own_.results(first, second, to, scratch);
-    else if constexpr (kPass == Pass::images) own_.image_gradient(first, second, to, scratch);
-    else own_.weight_gradient(first, second, to, scratch);
+    float* const sums = scratch + pieces_ * piece_floats_;
+    parallel_for(pieces_, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        const Own own = piece_of(own_, static_cast<int>(n), pieces_);
+        const std::int64_t image = own_.images * n / pieces_;
+        float* const memory = scratch + n * piece_floats_;
+        const std::int64_t x = image * image_elements(own_), y = image * result_elements(own_);
+        if constexpr (kPass == Pass::results) own.results(first + x, second, to + y, memory);
+        else if constexpr (kPass == Pass::images) own.image_gradient(first, second + y, to + x, memory);
+        else own.weight_gradient(first + x, second + y, n == 0 ? to : sums + (n - 1) * results_, memory);
+      }
+    });
+    if (kPass == Pass::weights && pieces_ > 1) add_up(sums, to);
   }
 
  private:
+  static std::size_t scratch_bytes(const Own& own) {
+    if constexpr (kPass == Pass::results) return own.results_scratch_bytes();
+    else if constexpr (kPass == Pass::images) return own.image_gradient_scratch_bytes();
+    else return own.weight_gradient_scratch_bytes();
+  }
+
+  void add_up(const float* sums, float* to) const {
+    parallel_for(results_, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (int n = 0; n + 1 < pieces_; ++n)
+        for (std::int64_t i = begin; i < end; ++i) to[i] += sums[n * results_ + i];
+    });
+  }
+
   Own own_;
+  std::int64_t results_;  // elements of what the kernel makes
+  int pieces_;
+  std::size_t piece_floats_;
 };
 
 template <Pass kPass>
 std::unique_ptr<Kernel> make_own(KernelInit& init) {
   if (init.is_marked(detail::kInBf16)) return init.decline("the own convolutions compute in f32");
-  if (init.threads() > 1) return init.decline("the own convolutions run on one thread");
   if (!detail::has_elements(init)) return init.decline("the own convolutions need images with elements");
   constexpr std::int64_t kAvx512 = 16;
   const std::int64_t block = WinogradConvolution::block();
@@ -109,9 +158,12 @@ std::unique_ptr<Kernel> make_own(KernelInit& init) {
   if (init.attr<std::int64_t>("images_block") != block || init.attr<std::int64_t>("results_block") != block)
     return init.decline("the own convolutions need images and results in blocks");
   const Convolution c = convolution_of<kPass>(init);
+  const int threads = init.threads();
+  if (c.images.dim(0) % threads != 0 && c.images.dim(0) < 4 * threads)
+    return init.decline("the own convolutions need images for each thread");
   if (c.groups != 1) return init.decline("the own convolutions have no groups");
   const WinogradConvolution winograd = as_winograd(c);
-  if (moves_by_one(c.rows, c.cols) && winograd.fits() && gains_by_winograd(winograd))
+  if (moves_by_one(c.rows, c.cols) && winograd.fits() && gains_by_winograd(piece_of(winograd, 0, threads)))
     return std::make_unique<OwnConvolution<WinogradConvolution, kPass>>(init, winograd);
   const BlockPointConvolution points = as_points(c);
   if (is_point(c.rows) && is_point(c.cols) && points.fits() && gains_by_points(points))

@@ -48,14 +48,16 @@ struct Panel {
   std::int64_t stride;
 };
 
-// What is asked for while a tile adds up. Of c one line for 8 terms, by turns one and the other step apart.
-// Of what comes next, into the second nearest cache, two lines for 4 terms, `step` apart and after each 32
-// terms by `jump` more. All at once they would leave the loads no line buffers. Any address will do.
+// What is asked for while a tile adds up: little at a time, or it would leave the loads no line buffers. Of c
+// one line for 8 terms, by turns one and the other step apart. Of what comes next, into the second nearest
+// cache, a pair of lines for `terms` terms, 4 or 8, `step` apart, and after each 8 pairs by `jump` more. Any
+// address will do.
 struct Asked {
   const float* c;
   std::int64_t even_step, odd_step;
   const float* next;
   std::int64_t step, jump;
+  std::int64_t terms;
 };
 
 // Rows by which a packing tile asks for b, into the nearest cache. GFLOP/s for 4, 8 and 16, as in linalg.cc:
@@ -94,19 +96,22 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT band, const Panel& b, std::int6
   std::int64_t k = 0;
   for (; k + kLine <= depth; k += kLine) {
     const float* const a = band + k * (kOrder == Order::by_rows ? kRows : kLine);
-    for (int first = 0; first < kLine; first += 4) {
-      __builtin_prefetch(ask.next, 0, 2);
-      __builtin_prefetch(ask.next + kLine, 0, 2);
-      ask.next += ask.step;
+    for (std::int64_t first = 0; first < kLine; first += 4) {
+      if ((first & (ask.terms - 1)) == 0) {
+        __builtin_prefetch(ask.next, 0, 2);
+        __builtin_prefetch(ask.next + kLine, 0, 2);
+        ask.next += ask.step;
+      }
       if (first % 8 == 0) {
         hwy::Prefetch(ask.c);
         ask.c += ask.even_step;
         std::swap(ask.even_step, ask.odd_step);
       }
       KOLO_UNROLL
-      for (int i = first; i < first + 4; ++i) add_term(a + i * (kOrder == Order::by_rows ? 1 : kLine), k + i);
+      for (std::int64_t i = first; i < first + 4; ++i)
+        add_term(a + i * (kOrder == Order::by_rows ? 1 : kLine), k + i);
     }
-    if (k % 32 != 0) ask.next += ask.jump;
+    if (((k + kLine) & (8 * ask.terms - 1)) == 0) ask.next += ask.jump;
   }
   for (; k < depth; ++k)
     add_term(band + (kOrder == Order::by_rows ? k / kLine * kLine * kRows + k % kLine : k * kLine), k);

@@ -10,6 +10,7 @@
 
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/cpu/pooling_windows.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/ops/pooling.h>
@@ -17,24 +18,7 @@
 namespace kolo {
 namespace {
 
-struct Pooling {
-  Shape images;   // [N,C,H,W]
-  Shape results;  // [N,C,H',W']
-  WindowAxis rows;
-  WindowAxis cols;
-
-  static Pooling of(const KernelInit& init, const Shape& results) {
-    return of(init, init.input_shape(0), results);
-  }
-  static Pooling of(const KernelInit& init, const Shape& images, const Shape& results) {
-    const auto numbers = [&](const char* attr) {
-      return rows_cols(init.attr<std::vector<std::int64_t>>(attr), attr);
-    };
-    const auto [rows, cols] = window_axes(images, numbers("window"), numbers("strides"),
-                                          padding_from_name(init.attr<std::string>("padding")));
-    return {images, results, rows, cols};
-  }
-};
+using detail::Pooling;
 
 // oneDNN pools row-major images by transposing small tiles as it goes, so no reorders are needed. block: of
 // the channels (core/ops/blocked.h); 0 where all lie row-major. type: of images and results.
@@ -130,7 +114,7 @@ std::unique_ptr<Kernel> make_onednn_backward(KernelInit& init) {
   });
 }
 
-// The ops of blocked.h. None but oneDNN takes them.
+// The ops of blocked.h; blocked_pooling.cc takes max pooling of f32 in blocks.
 template <dnnl::algorithm kAlgorithm>
 std::unique_ptr<Kernel> make_blocked_forward(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0}, [](const KernelInit& in) {

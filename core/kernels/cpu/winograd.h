@@ -10,7 +10,7 @@
 namespace kolo::detail {
 
 /// Images [N,C,H,W] and results [N,O,H',W'], whose channels lie in blocks of block(); weights are
-/// [O,C,window,window], row-major. For one thread.
+/// [O,C,window,window], row-major. On one thread.
 struct WinogradConvolution {
   struct Axis {
     std::int64_t size;        // H or W

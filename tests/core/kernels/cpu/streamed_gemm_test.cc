@@ -41,16 +41,16 @@ TEST_P(StreamedProduct, GivesTheSameBitsEachTime) {
   EXPECT_EQ(check.product(), check.product());
 }
 
-// Inner dimensions: one, less than a line, no multiple of it, several blocks. Rows: of all heights that bands
-// have, the fewest and the most.
+// Inner dimensions: whole lines, no multiple of them, several blocks. Rows: of all heights that bands have,
+// the fewest and the most.
 INSTANTIATE_TEST_SUITE_P(Products, StreamedProduct,
-                         testing::Values(StreamedGemm{64, 1, 32}, StreamedGemm{71, 13, 96},
-                                         StreamedGemm{65, 67, 64}, StreamedGemm{85, 300, 32},
-                                         StreamedGemm{127, 800, 160}));
+                         testing::Values(StreamedGemm{64, 128, 32}, StreamedGemm{71, 141, 96},
+                                         StreamedGemm{65, 195, 64}, StreamedGemm{85, 300, 32},
+                                         StreamedGemm{255, 800, 160}));
 // The result's columns need not be a multiple of anything.
 INSTANTIATE_TEST_SUITE_P(OfBTransposed, StreamedProduct,
-                         testing::Values(StreamedGemm{64, 1, 64, false, true},
-                                         StreamedGemm{64, 77, 71, false, true},
+                         testing::Values(StreamedGemm{64, 128, 64, false, true},
+                                         StreamedGemm{64, 205, 71, false, true},
                                          StreamedGemm{96, 300, 85, false, true},
                                          StreamedGemm{64, 801, 129, false, true}));
 // With few terms, of which 2,048 columns and more are packed at a time; and with many.
@@ -62,19 +62,23 @@ INSTANTIATE_TEST_SUITE_P(OfATransposed, StreamedProduct,
 
 TEST(StreamedGemmTest, FitsWhatWasMeasuredToBeFaster) {
   EXPECT_TRUE((StreamedGemm{64, 3136, 1024}.fits()));
+  EXPECT_TRUE((StreamedGemm{128, 784, 1024}.fits()));
   EXPECT_TRUE((StreamedGemm{64, 1024, 3136, false, true}.fits()));
   EXPECT_TRUE((StreamedGemm{3136, 64, 1024, true}.fits()));
   EXPECT_TRUE((StreamedGemm{256, 2048, 768, true}.fits()));
   EXPECT_FALSE((StreamedGemm{63, 3136, 1024}.fits())) << "too few rows";
-  EXPECT_FALSE((StreamedGemm{128, 3136, 1024}.fits())) << "as many rows as for oneDNN";
+  EXPECT_FALSE((StreamedGemm{256, 3136, 1024}.fits())) << "many rows";
+  EXPECT_FALSE((StreamedGemm{64, 127, 1024}.fits())) << "too few terms";
   EXPECT_FALSE((StreamedGemm{64, 3136, 1000}.fits())) << "no whole panels of columns";
+  EXPECT_FALSE((StreamedGemm{64, 3136, 0}.fits())) << "nothing";
+  EXPECT_FALSE((StreamedGemm{128, 1024, 1024, false, true}.fits())) << "as many rows as for oneDNN";
+  EXPECT_FALSE((StreamedGemm{64, 10, 1024, false, true}.fits())) << "too few terms";
   EXPECT_FALSE((StreamedGemm{65, 1024, 3136, false, true}.fits())) << "no whole panels of rows";
   EXPECT_FALSE((StreamedGemm{64, 4096, 3136, false, true}.fits())) << "a does not stay near";
   EXPECT_FALSE((StreamedGemm{64, 1024, 3136, true, true}.fits())) << "both transposed";
   EXPECT_FALSE((StreamedGemm{1024, 128, 1024, true}.fits())) << "as many terms as for oneDNN";
   EXPECT_FALSE((StreamedGemm{1024, 2048, 256, true}.fits())) << "a does not stay near";
-  EXPECT_FALSE((StreamedGemm{64, 0, 32}.fits()));
-  EXPECT_FALSE((StreamedGemm{64, 5, 0}.fits()));
+  EXPECT_FALSE((StreamedGemm{64, 0, 32, true}.fits())) << "nothing";
 }
 
 }  // namespace
