@@ -132,14 +132,17 @@ const RegisterOp normalizations[] = {
         })
         .in_place(4),
     blocked(kBlockedBatchNormInferenceOp)
-        .input("x", {DType::f32})
-        .input("scale", "x")
-        .input("offset", "x")
-        .input("mean", "x")
-        .input("variance", "x")
+        .input("x", kImages)
+        .input("scale", {DType::f32})
+        .input("offset", {DType::f32})
+        .input("mean", {DType::f32})
+        .input("variance", {DType::f32})
+        .variadic("added", kImages)
         .required_attr("epsilon", 0.0)
+        .attr("relu", false)
         .output("y")
-        .in_place(0),
+        .in_place(0)
+        .in_place(5),
 };
 
 const RegisterOp bias_ops[] = {

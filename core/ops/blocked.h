@@ -45,7 +45,7 @@ inline constexpr char kBlockedBatchNormOp[] = "BlockedBatchNorm";
 /// "relu" the last input is y, and the gradient counts where y > 0. "added", 0 or 1: so many outputs more,
 /// for what counts of the gradient.
 inline constexpr char kBlockedBatchNormGradOp[] = "BlockedBatchNormGrad";
-/// Inputs and output of BatchNormInference.
+/// Inputs and output of BatchNormInference; what is added, and "relu", as in kBlockedBatchNormOp.
 inline constexpr char kBlockedBatchNormInferenceOp[] = "BlockedBatchNormInference";
 
 /// (x, bias) → y; (dy) → dbias

@@ -1,8 +1,10 @@
 // A pass: an update follows its gradient. Contract: pipeline.h.
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include <kolo/core/ops/product_updates.h>
 #include <kolo/core/ops/training.h>
 #include <kolo/core/passes/pipeline.h>
 
@@ -12,7 +14,8 @@ namespace {
 // Whether node `n` updates a variable with a gradient of its own memory.
 bool follows_its_gradient(const StepGraph& graph, int n) {
   const StepNode& node = graph.nodes[n];
-  return find_update_rule(node.schema->name()) != nullptr &&
+  const std::string& op = node.schema->name();
+  return (find_update_rule(op) != nullptr || is_product_update(op)) &&
          graph.placements.count(graph.memory_root(node.inputs.back())) == 0;
 }
 

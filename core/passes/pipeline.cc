@@ -49,7 +49,7 @@ void join_devices(StepGraph& graph, const DeviceSet& devices) {
 
 enum class Kind {
   always,
-  optional,  // makes a step faster, no more: graph_options may disable it
+  optional,  // makes a step faster or smaller, no more: graph_options may disable it
   tidy,      // drops what those leave behind
   place,     // kept for a pass that another part of kolo registers; empty without it
 };
@@ -86,6 +86,7 @@ constexpr Entry kPipeline[] = {
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
+    {"recompute", Kind::optional, on_threads<recompute>},
     {"drop_unneeded", Kind::tidy,
      [](StepGraph& graph, PassContext&) {
        drop_unneeded(graph);
@@ -98,6 +99,7 @@ constexpr Entry kPipeline[] = {
     {"bucket", Kind::place},  // collectives: gradients into buckets
     // Updates whose gradients lie in one bucket are fused with one another alone: only now it is known.
     {"fuse_updates", Kind::always, [](StepGraph& graph, PassContext&) { fuse_updates(graph); }},
+    {"apply_products", Kind::always, [](StepGraph& graph, PassContext&) { apply_products(graph); }},
     {"gather_shards", Kind::place},  // collectives: behind the updates of a bucket's shards
     // What reads a variable for another device is the transfer: it is there before updates are ordered.
     {"insert_transfers", Kind::always,

@@ -42,9 +42,10 @@ struct RegisterPass {
 /// All of the list, on a step as prune() made it.
 void rewrite_step(StepGraph& graph, PassContext& context);
 
-/// The passes that make a step faster without changing what it computes, in the order in which they run:
-/// every effect happens, in the same order, and every fetched value and every variable keeps its bits, but
-/// for `layout`, with which sums are taken in another order, and `pool_first`. They can be disabled.
+/// The passes that make a step faster, or take less memory, without changing what it computes, in the order
+/// in which they run: every effect happens, in the same order, and every fetched value and every variable
+/// keeps its bits, but for `layout`, with which sums are taken in another order, and `pool_first`. They can
+/// be disabled.
 std::vector<std::string> graph_pass_names();
 /// Throws InvalidArgumentError for a disabled pass that there is not, FailedPreconditionError for a precision
 /// that this CPU has no instructions for.
@@ -95,6 +96,17 @@ void narrow_images(StepGraph& graph, int threads);
 /// named after all of them. A value that something else reads, fetches or waits for stays a node.
 void fuse_elementwise(StepGraph& graph, int threads);
 
+/// A large value that stands in memory while a step needs most, from its readers in the forward pass to those
+/// in the backward pass, is computed anew for the latter where one pass over memory does it: batch
+/// normalization in blocked order, from its input and statistics; padding; reorders. So only what
+/// convolutions make is kept. Not in steps whose values take less than kSmallestRecomputedStep, and only
+/// where the most that stands in memory at a time falls by a twentieth and more. It is estimated without
+/// kernels' scratch memory and gradients, which come and go. Bits are the same; nothing stateful, random or
+/// fetched is computed anew, nothing that a branch may skip, and nothing across an update of a variable that
+/// it reads.
+void recompute(StepGraph& graph, int threads);
+inline constexpr std::int64_t kSmallestRecomputedStep = std::int64_t{64} << 20;
+
 /// Where several variables take the same rule with the same numbers on one device, one FusedApply node takes
 /// the place of their Apply nodes: on many small variables (biases, scales of normalization) a step else
 /// spends more time on starting kernels than on updating. Elements are computed as before, to the bit.
@@ -105,6 +117,12 @@ void fuse_elementwise(StepGraph& graph, int threads);
 /// those between which something looks at one of the variables.
 void fuse_updates(StepGraph& graph);
 inline constexpr std::int64_t kLargestFused = std::int64_t{1} << 16;
+
+/// An update whose gradient is a product of few rows (a dense layer's, at a batch of 8 and less), on a CPU,
+/// in f32, of a million elements and more, and read by nothing else, computes it itself, part by part: no
+/// memory holds the gradient. The bits are those of the separate nodes. Left alone: gradients that lie in
+/// memory of a reduction.
+void apply_products(StepGraph& graph);
 
 /// A value that was read from a variable stays what it was: where a reader comes behind an update that the
 /// read, a view of the variable or the result of an earlier update, came before, it gets a copy taken in

@@ -20,6 +20,7 @@
 #include <kolo/core/passes/variable_uses.h>
 #include <kolo/core/runtime/aliased_kernel.h>
 #include <kolo/core/runtime/exclusive_kernel.h>
+#include <kolo/core/runtime/initial_values.h>
 #include <kolo/core/runtime/session_devices.h>
 #include <kolo/core/runtime/step_kernels.h>
 #include <kolo/core/tensor/unused_pages.h>
@@ -53,6 +54,7 @@ bool is_dynamic_view(const StepGraph& graph, int n) {
 
 Plan::Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const std::string& host)
     : graph_(std::move(graph)), environment_(environment), votes_(std::move(votes)) {
+  place_initial_values(graph_, environment_);
   Kernels made = make_kernels();
   memory_ = plan_memory(graph_, topological_order(graph_), made.scratch_bytes, host);
   order_ = topological_order(graph_);  // the memory plan has added edges, along its own order

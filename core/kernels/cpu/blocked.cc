@@ -194,7 +194,8 @@ class BlockedBatchNorm final : public Kernel {
       const double of_batch = found < 0 ? 0 : found;  // NaN stays NaN
       mean[c] = static_cast<float>(center[c] + moved);
       variance[c] = static_cast<float>(of_batch);
-      factor[c] = static_cast<float>(scale[c] / std::sqrt(of_batch + epsilon_));
+      // Of the variance as it is kept: what is computed anew from it (recompute.cc) has the same bits.
+      factor[c] = static_cast<float>(scale[c] / std::sqrt(variance[c] + epsilon_));
     }
   }
 
@@ -276,32 +277,36 @@ class BlockedBatchNormGrad final : public Kernel {
   bool keeps_;
 };
 
+template <typename T>
 class BlockedBatchNormInference final : public Kernel {
  public:
   explicit BlockedBatchNormInference(KernelInit& init)
       : planes_(planes_of(init)),
         epsilon_(init.attr<double>("epsilon")),
+        relu_(init.attr<bool>("relu")),
         factor_(static_cast<std::size_t>(planes_.channels())) {}
 
   void compute(KernelContext& context) override {
-    const float *const x = context.input(0).data<float>(), *const scale = context.input(1).data<float>(),
-                       *const offset = context.input(2).data<float>(),
+    const T* const x = context.input(0).data<T>();
+    const float *const scale = context.input(1).data<float>(), *const offset = context.input(2).data<float>(),
                        *const mean = context.input(3).data<float>(),
                        *const variance = context.input(4).data<float>();
-    float* const y = context.output(0).data<float>();
+    const T* const added = context.num_inputs() > 5 ? context.input(5).data<T>() : nullptr;
+    T* const y = context.output(0).data<T>();
     for (std::size_t c = 0; c < factor_.size(); ++c)
       factor_[c] = static_cast<float>(scale[c] / std::sqrt(variance[c] + epsilon_));
     planes_.for_each([&](std::int64_t plane) {
       const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
-      loops_.affine(x + at, mean + c, factor_.data() + c, offset + c, nullptr, false, y + at,
-                    planes_.pixels(), planes_.block());
+      loops_.affine(x + at, mean + c, factor_.data() + c, offset + c, added == nullptr ? nullptr : added + at,
+                    relu_, y + at, planes_.pixels(), planes_.block());
     });
   }
 
  private:
   Planes planes_;
-  const detail::BlockedLoops<float>& loops_ = planes_.loops<float>();
+  const detail::BlockedLoops<T>& loops_ = planes_.loops<T>();
   double epsilon_;
+  bool relu_;
   std::vector<float> factor_;
 };
 
@@ -367,7 +372,9 @@ const RegisterKernel batch_norm_grad(kBlockedBatchNormGradOp, "CPU", {DType::f32
 const RegisterKernel batch_norm_grad_bf16(kBlockedBatchNormGradOp, "CPU", {DType::bf16},
                                           make_kernel<BlockedBatchNormGrad<BFloat16>>);
 const RegisterKernel batch_norm_inference(kBlockedBatchNormInferenceOp, "CPU", {DType::f32},
-                                          make_kernel<BlockedBatchNormInference>);
+                                          make_kernel<BlockedBatchNormInference<float>>);
+const RegisterKernel batch_norm_inference_bf16(kBlockedBatchNormInferenceOp, "CPU", {DType::bf16},
+                                               make_kernel<BlockedBatchNormInference<BFloat16>>);
 const RegisterKernel bias_add(kBlockedBiasAddOp, "CPU", {DType::f32}, make_kernel<BlockedBiasAdd>);
 const RegisterKernel bias_add_grad(kBlockedBiasAddGradOp, "CPU", {DType::f32},
                                    make_kernel<BlockedBiasAddGrad>);

@@ -10,6 +10,7 @@ namespace kolo::detail {
 /// f32. Each function computes a part of its result, so that several threads may share one.
 struct ThinGemm {
   static constexpr std::int64_t kMostRows = 8, kColumns = 16;
+  static constexpr std::int64_t kFewestWeights = 1024 * 1024;
 
   std::int64_t rows;
   std::int64_t inputs;
@@ -19,6 +20,9 @@ struct ThinGemm {
   bool fits() const {
     return rows >= 1 && rows <= kMostRows && inputs > 0 && outputs > 0 && outputs % kColumns == 0;
   }
+
+  /// Weights so large that they come from memory.
+  bool is_worth_it() const { return fits() && inputs * outputs >= kFewestWeights; }
 
   // The order of the sums depends on the shape and the instruction set alone.
 

@@ -41,21 +41,20 @@ class ThinMatmul final : public Kernel {
 // × 4096: 54 → 29 / 53 → 30 / 33 → 19; 8 × 4096 × 4096: 12.2 → 5.7 / 12.6 → 6.5 / 6.0 → 3.5; 1 × 4096 × 4096:
 // 4.1 → 4.1 / 4.2 → 4.1 / 5.4 → 2.9; 4 × 1024 × 1024: 0.45 → 0.29 / 0.47 → 0.30 / 0.31 → 0.33.
 std::unique_ptr<Kernel> make_thin_matmul(KernelInit& init) {
-  constexpr std::int64_t kFewestWeights = 1024 * 1024;
   if (init.is_marked(detail::kInBf16)) return init.decline("the thin product computes in f32");
   if (!detail::has_elements(init))
     return init.decline("the thin product needs shapes that are known before the step");
   const Shape &a = init.input_shape(0), &b = init.input_shape(1);
   const bool transpose_a = init.attr<bool>("transpose_a"), transpose_b = init.attr<bool>("transpose_b");
-  const auto is_taken = [](const ThinGemm& shape) {
-    return shape.fits() && shape.inputs * shape.outputs >= kFewestWeights;
-  };
   if (a.rank() == 2 && b.rank() == 2) {
-    if (const ThinGemm shape{a.dim(0), b.dim(0), b.dim(1)}; !transpose_a && !transpose_b && is_taken(shape))
+    if (const ThinGemm shape{a.dim(0), b.dim(0), b.dim(1)};
+        !transpose_a && !transpose_b && shape.is_worth_it())
       return std::make_unique<ThinMatmul<Product::results>>(shape);
-    if (const ThinGemm shape{a.dim(0), b.dim(0), b.dim(1)}; !transpose_a && transpose_b && is_taken(shape))
+    if (const ThinGemm shape{a.dim(0), b.dim(0), b.dim(1)};
+        !transpose_a && transpose_b && shape.is_worth_it())
       return std::make_unique<ThinMatmul<Product::input_gradient>>(shape);
-    if (const ThinGemm shape{a.dim(0), a.dim(1), b.dim(1)}; transpose_a && !transpose_b && is_taken(shape))
+    if (const ThinGemm shape{a.dim(0), a.dim(1), b.dim(1)};
+        transpose_a && !transpose_b && shape.is_worth_it())
       return std::make_unique<ThinMatmul<Product::weight_gradient>>(shape);
   }
   return init.decline(

@@ -1,0 +1,79 @@
+// What the kernels have in common that apply an optimizer's rule to variables.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <kolo/core/kernels/cpu/update_rules.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/training.h>
+
+namespace kolo::detail {
+
+template <typename T>
+using MakeRule = UpdateRule<T> (*)(const T* scalars);
+
+template <typename Rule, typename T>
+UpdateRule<T> rule_of(const T* scalars) {
+  return Rule::of(scalars);
+}
+
+template <typename T>
+MakeRule<T> rule_maker(const std::string& name) {
+  using namespace elements;
+  static const std::map<std::string, MakeRule<T>> makers = {
+      {"Adadelta", rule_of<AdadeltaRule<T>>},
+      {"Adagrad", rule_of<AdagradRule<T>>},
+      {"Adam", rule_of<AdamRule<T>>},
+      {"AdamW", [](const T* scalars) -> UpdateRule<T> { return AdamRule<T>::with_decay(scalars); }},
+      {"CenteredRMSProp", rule_of<CenteredRmsPropRule<T>>},
+      {"Ftrl", rule_of<FtrlRule<T>>},
+      {"GradientDescent", rule_of<GradientDescentRule<T>>},
+      {"Lion", rule_of<LionRule<T>>},
+      {"Momentum", rule_of<MomentumRule<T>>},
+      {"Nesterov", rule_of<NesterovRule<T>>},
+      {"RMSProp", rule_of<RmsPropRule<T>>},
+  };
+  return makers.at(name);
+}
+
+// The inputs of `variables` updates by one rule: all variables each with its slots, the scalars, and what the
+// op has behind them. Apply ops have one variable, the ops that fuse_updates makes of them have more.
+template <typename T>
+class UpdateKernel : public Kernel {
+ public:
+  UpdateKernel(const UpdateRuleOps& rule, int variables)
+      : rule_(rule),
+        make_rule_(rule_maker<T>(rule.name)),
+        variables_(variables),
+        scalars_(rule.scalars.size()) {}
+
+ protected:
+  int first_scalar() const { return variables_ * (1 + static_cast<int>(rule_.slots.size())); }
+  int behind_scalars() const { return first_scalar() + static_cast<int>(scalars_.size()); }
+
+  UpdateRule<T> rule(const KernelContext& context) {
+    for (std::size_t k = 0; k < scalars_.size(); ++k)
+      scalars_[k] = *context.input(first_scalar() + static_cast<int>(k)).template data<T>();
+    return make_rule_(scalars_.data());
+  }
+
+  // Variable number i and its slots; no gradient yet.
+  UpdatedRange<T> range(const KernelContext& context, int i) const {
+    int input = i * (1 + static_cast<int>(rule_.slots.size()));
+    const Tensor& v = context.variable(input).value;
+    UpdatedRange<T> range{.v = v.data<T>(), .count = v.elements()};
+    for (std::size_t k = 0; k < rule_.slots.size(); ++k)
+      range.slots[k] = context.variable(++input).value.template data<T>();
+    return range;
+  }
+
+ private:
+  const UpdateRuleOps& rule_;
+  MakeRule<T> make_rule_;
+  int variables_;
+  std::vector<T> scalars_;
+};
+
+}  // namespace kolo::detail

@@ -1,0 +1,63 @@
+#include <kolo/core/runtime/initial_values.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include <kolo/core/passes/variable_uses.h>
+#include <kolo/core/runtime/plan.h>
+
+namespace kolo {
+namespace {
+
+constexpr std::size_t kSmallest = std::size_t{1} << 20;
+
+// The first node that reads or updates each variable.
+std::map<const Node*, int> first_uses(const StepGraph& graph) {
+  std::map<const Node*, int> first;
+  for (const int n : topological_order(graph))
+    for (const VariableUse& use : variable_uses(graph, n)) first.try_emplace(use.storage, n);
+  return first;
+}
+
+bool is_fetched(const StepGraph& graph, StepValue value) {
+  return std::any_of(graph.fetches.begin(), graph.fetches.end(),
+                     [&](StepValue fetch) { return fetch.node >= 0 && graph.memory_root(fetch) == value; });
+}
+
+// Made by a kernel that fills the memory it is given.
+bool is_made_in_given_memory(const StepGraph& graph, StepValue value) {
+  const StepNode& node = graph.nodes[value.node];
+  return graph.memory_root(value) == value && graph.placements.count(value) == 0 &&
+         node.schema->name() != "Const" && node.schema->name() != kFeedOp &&
+         !node.schema->is_variable_storage() && !node.schema->is_owner_of_outputs() &&
+         node.shapes[value.output].is_fully_known() && node.dtypes[value.output] != DType::string;
+}
+
+}  // namespace
+
+void place_initial_values(StepGraph& graph, PlanEnvironment& environment) {
+  if (environment.shares_variables()) return;
+  const std::map<const Node*, int> first = first_uses(graph);
+  const std::vector<std::vector<int>> users = graph.users();
+  const std::vector<bool> skipped = can_be_skipped(graph);
+  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+    const StepNode& node = graph.nodes[n];
+    if (node.schema->name() != "Assign" || skipped[n] || !is_on_cpu(node)) continue;
+    const StepValue variable = node.inputs[0], value = node.inputs[1];
+    const StepNode &storage = graph.nodes[variable.node], &maker = graph.nodes[value.node];
+    if (storage.schema->name() != "Variable" || storage.device != node.device ||
+        maker.device != node.device || !is_made_in_given_memory(graph, value) || is_fetched(graph, value) ||
+        users[value.node] != std::vector<int>{n})
+      continue;
+    // What reads the variable before would find the new value there.
+    if (first.at(storage.origin) != n) continue;
+    const Tensor& kept = environment.variable(*storage.origin).value;
+    if (kept.dtype() != graph.dtype(value) || kept.shape() != graph.shape(value) || kept.bytes() < kSmallest)
+      continue;
+    graph.placements[value] = {kept.buffer(), static_cast<std::size_t>(kept.raw() - kept.buffer()->data())};
+  }
+}
+
+}  // namespace kolo
