@@ -18,10 +18,10 @@
 namespace kolo::detail {
 namespace {
 
-using Shape = BlockPointConvolution;
+using Points = BlockPointConvolution;
 
-std::int64_t pixels_of(const Shape& c) { return c.rows.outputs * c.cols.outputs; }
-bool takes_all_pixels(const Shape& c) { return c.rows.stride == 1 && c.cols.stride == 1; }
+std::int64_t pixels_of(const Points& c) { return c.rows.outputs * c.cols.outputs; }
+bool takes_all_pixels(const Points& c) { return c.rows.stride == 1 && c.cols.stride == 1; }
 
 // Pixels of results that pass through the innermost loops together: a piece of each of some images.
 struct Group {
@@ -31,7 +31,7 @@ struct Group {
 // All pixels of the results, in groups of about `most`.
 class Groups {
  public:
-  Groups(const Shape& c, std::int64_t most)
+  Groups(const Points& c, std::int64_t most)
       : images_(c.images),
         pixels_(pixels_of(c)),
         together_(std::clamp<std::int64_t>(most / pixels_, 1, images_)),
@@ -69,7 +69,7 @@ struct Planes {
 };
 
 // The pixels of the image that make results, side by side.
-void take_pixels(const Shape& c, const float* x, float* taken) {
+void take_pixels(const Points& c, const float* x, float* taken) {
   const Floats d;
   for (std::int64_t plane = 0; plane < c.images * c.channels / kLanes;
        ++plane, x += c.rows.size * c.cols.size * kLanes)
@@ -81,7 +81,7 @@ void take_pixels(const Shape& c, const float* x, float* taken) {
 }
 
 // And back; the others are 0.
-void put_pixels(const Shape& c, const float* taken, float* x) {
+void put_pixels(const Points& c, const float* taken, float* x) {
   const Floats d;
   for (std::int64_t plane = 0; plane < c.images * c.channels / kLanes;
        ++plane, x += c.rows.size * c.cols.size * kLanes) {
@@ -165,7 +165,7 @@ void multiply_runs(const Runs& in, const float* panel, const Planes& to, std::in
     }
 }
 
-void multiply(const Shape& c, const Planes& from, const float* panels, const Planes& to) {
+void multiply(const Points& c, const Planes& from, const float* panels, const Planes& to) {
   constexpr std::int64_t kPixels = 448;  // with kDepth blocks of them in the second nearest cache
   const Groups groups(c, kPixels);
   const std::int64_t parts = (from.blocks + kDepth - 1) / kDepth, all = groups.count() * parts;
@@ -189,7 +189,7 @@ void multiply(const Shape& c, const Planes& from, const float* panels, const Pla
 
 float* mutable_floats(const float* x) { return const_cast<float*>(x); }  // Planes are read and written
 
-void results(const Shape& c, const float* x, const float* weights, float* y, float* scratch) {
+void results(const Points& c, const float* x, const float* weights, float* y, float* scratch) {
   float* const taken = scratch + c.channels * c.outs;
   pack(weights, c.channels, 1, c.outs, c.channels, scratch);
   if (!takes_all_pixels(c)) take_pixels(c, x, taken), x = taken;
@@ -197,7 +197,7 @@ void results(const Shape& c, const float* x, const float* weights, float* y, flo
            {y, c.outs / kLanes, pixels_of(c)});
 }
 
-void image_gradient(const Shape& c, const float* weights, const float* dy, float* dx, float* scratch) {
+void image_gradient(const Points& c, const float* weights, const float* dy, float* dx, float* scratch) {
   float* const taken = takes_all_pixels(c) ? dx : scratch + c.channels * c.outs;
   pack(weights, c.outs, c.channels, c.channels, 1, scratch);
   multiply(c, {mutable_floats(dy), c.outs / kLanes, pixels_of(c)}, scratch,
@@ -217,7 +217,7 @@ void sum_group(const Group& group, const Planes& dy, const Planes& x, std::int64
                         dy.image_stride(), x.image_stride(), later.next()});
 }
 
-void weight_gradient(const Shape& c, const float* x, const float* dy, float* dweights, float* scratch) {
+void weight_gradient(const Points& c, const float* x, const float* dy, float* dweights, float* scratch) {
   if (!takes_all_pixels(c)) take_pixels(c, x, scratch), x = scratch;
   const Planes results{mutable_floats(dy), c.outs / kLanes, pixels_of(c)},
       images{mutable_floats(x), c.channels / kLanes, pixels_of(c)};
@@ -266,11 +266,11 @@ bool BlockPointConvolution::fits() const {
 }
 
 namespace {
-std::size_t taken_bytes(const Shape& c) {
+std::size_t taken_bytes(const Points& c) {
   return takes_all_pixels(c) ? 0
                              : static_cast<std::size_t>(c.images * c.channels * pixels_of(c)) * sizeof(float);
 }
-std::size_t panels_bytes(const Shape& c) {
+std::size_t panels_bytes(const Points& c) {
   return static_cast<std::size_t>(c.channels * c.outs) * sizeof(float);
 }
 }  // namespace
