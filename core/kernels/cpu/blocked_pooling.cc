@@ -52,8 +52,8 @@ class BlockedMaxPoolGrad final : public BlockedMaxPool {
     float* dx = context.output(0).data<float>();
     parallel_for(planes_, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t p = begin; p < end; ++p)
-        loops_.backward_of_tiles(cells + p * result_plane_, dy + p * result_plane_, pool_.rows, pool_.cols,
-                                 dx + p * image_plane_);
+        loops_.backward(cells + p * result_plane_, dy + p * result_plane_, pool_.rows, pool_.cols,
+                        dx + p * image_plane_);
     });
   }
 };
@@ -69,10 +69,8 @@ std::unique_ptr<Kernel> make_forward(KernelInit& init) {
 std::unique_ptr<Kernel> make_backward(KernelInit& init) {
   const auto block = init.attr<std::int64_t>("block");
   if (block <= 0) return init.decline(kNoBlocks);
-  const Pooling pooling = Pooling::of(init, init.output_shape(0), init.input_shape(1));
-  if (!detail::are_tiles(pooling.rows, pooling.cols))
-    return init.decline("windows that overlap or do not cover the image: oneDNN's");
-  return std::make_unique<BlockedMaxPoolGrad>(pooling, block);
+  return std::make_unique<BlockedMaxPoolGrad>(Pooling::of(init, init.output_shape(0), init.input_shape(1)),
+                                              block);
 }
 
 const RegisterKernel max_pool(kBlockedMaxPoolOp, "CPU", {DType::f32}, make_forward, 1);

@@ -75,9 +75,9 @@ std::unique_ptr<Kernel> make_own_matmul(KernelInit& init, const Product& product
 // Likewise those of few rows or few terms, medians with operands from memory: 64 × 3136 × 1024: 91 → 126; 128
 // × 784 × 1024: 123 → 147; 128 × 1024 × 1024: 127 → 153; a · bᵀ 64 × 1024 × 3136: 115 → 142; aᵀ · b 3136 × 64
 // × 1024: 95 → 150; 1024 × 64 × 1024: 90 → 140; 256 × 2048 × 1024: 144 → 155; 256 × 2048 × 768: 147 → 159;
-// 256 × 2048 × 256: 128 → 153. Medians in steps: the three of lenet's dense layer 11.3 → 8.8 ms; gpt's weight
-// gradients 7.2 → 7.0, 5.4 → 5.0 and 2.05 → 1.8; forward in mlp 1.43 → 1.35 and 1.74 → 1.63, of which
-// oneDNN's products between them lose 0.1.
+// 256 × 2048 × 256: 128 → 153; 1024 × 2048 × 256: 142 → 157. Medians in steps: the three of lenet's dense
+// layer 11.3 → 8.8 ms; gpt's weight gradients 7.2 → 7.0, 5.4 → 5.0 and 2.05 → 1.8; forward in mlp 1.43 → 1.35
+// and 1.74 → 1.63, of which oneDNN's products between them lose 0.1.
 std::unique_ptr<Kernel> make_packed_matmul(KernelInit& init) {
   if (init.is_marked(detail::kInBf16)) return init.decline("the packed product computes in f32");
   if (init.threads() > 1) return init.decline("the packed product runs on one thread");

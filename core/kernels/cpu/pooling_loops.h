@@ -14,12 +14,11 @@ struct MaxPoolLoops {
   /// 256. Unlike oneDNN's: NaN is larger than any number, and a window of −∞ gives −∞.
   void (*forward)(const float* x, const WindowAxis& rows, const WindowAxis& cols, float* y,
                   std::uint8_t* cells);
-  /// cells, dy → dx, of windows that lie beside one another and cover the image: are_tiles().
-  void (*backward_of_tiles)(const std::uint8_t* cells, const float* dy, const WindowAxis& rows,
-                            const WindowAxis& cols, float* dx);
+  /// cells, dy → dx [rows, columns, block]: to each element the gradients of the windows that chose it, added
+  /// up in their order.
+  void (*backward)(const std::uint8_t* cells, const float* dy, const WindowAxis& rows, const WindowAxis& cols,
+                   float* dx);
 };
-
-bool are_tiles(const WindowAxis& rows, const WindowAxis& cols);
 
 /// For the processor this runs on, and blocks of 8 or 16 channels.
 const MaxPoolLoops& max_pool_loops(std::int64_t block);

@@ -27,13 +27,15 @@ namespace {
 //          it first, and all bands of a run over it while it is in the nearest cache.
 // bands    c. All of b is packed, by the first band; of a one band at a time.
 // columns  b, which is transposed. Its rows are the bands and aᵀ the panels: the result comes out transposed.
-enum class Way { none, panels, bands, columns };
+// turned   a, which is transposed: cᵀ = bᵀ · a by panels of a, and then cᵀ, which is near, is transposed.
+enum class Way { none, panels, bands, columns, turned };
 
 // Terms that a tile adds up before it goes to memory. 192 and 128 are slower (64 × 3136 × 1024: 126, 122 and
 // 125 GFLOP/s for 256, 192 and 128; 128 × 784 × 1024: 150, 143, 140; aᵀ · b 256 × 2048 × 768: 163, 153, 148).
 constexpr std::int64_t kDepth = 256;
 // Of what stays near, at most: 512 KiB.
 constexpr std::int64_t kNearFloats = 128 * 1024;
+constexpr std::int64_t kMostTurned = 2 * kNearFloats;
 constexpr std::int64_t kPanelCols = 32;  // of the widest vectors
 constexpr std::int64_t kLeastTileRows = 6, kMostTileRows = 14;
 // Of a packed band: a line for each term, or, by rows, less.
@@ -64,8 +66,14 @@ Way way_of(const StreamedGemm& shape) {
   if (shape.cols <= 0 || shape.cols % kPanelCols != 0) return Way::none;
   if (!shape.transpose_a) return fits(kPanelRows, kPanelTerms) ? Way::panels : Way::none;
   if (fits(kBandRows, kBandTerms)) return Way::bands;
-  return fits(kPanelRowsOfTransposed, kPanelTermsOfTransposed) ? Way::panels : Way::none;
+  if (fits(kPanelRowsOfTransposed, kPanelTermsOfTransposed)) return Way::panels;
+  const bool can_turn = shape.rows % kPanelCols == 0 && shape.rows * shape.cols <= kMostTurned &&
+                        kPanelRowsOfTransposed.has(shape.cols) && kPanelTermsOfTransposed.has(shape.inner);
+  return can_turn ? Way::turned : Way::none;
 }
+
+// cᵀ = bᵀ · a.
+StreamedGemm turned(const StreamedGemm& shape) { return {shape.cols, shape.inner, shape.rows, true, false}; }
 
 // Columns of b that are packed at a time, where bands go over them.
 std::int64_t near_cols(const StreamedGemm& shape) {
@@ -248,12 +256,33 @@ class Streaming {
   std::int64_t asked_rows_ = 0;  // of the next block of a
 };
 
+// x [rows, cols] → y [cols, rows], multiples of kLine both.
+void transpose(const float* x, std::int64_t rows, std::int64_t cols, float* y) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> integers;
+  HWY_ALIGN float piece[kLine * kLine];
+  const auto column = hn::Mul(hn::Iota(integers, 0), hn::Set(integers, static_cast<std::int32_t>(kLine)));
+  for (std::int64_t j = 0; j < cols; j += kLine)
+    for (std::int64_t i = 0; i < rows; i += kLine) {
+      for (std::int64_t r = 0; r < kLine; ++r) std::copy_n(x + (i + r) * cols + j, kLine, piece + r * kLine);
+      for (std::int64_t c = 0; c < kLine; ++c)
+        for (std::int64_t r = 0; r < kLine; r += kLanes)
+          hn::StoreU(hn::GatherIndex(d, piece + r * kLine + c, column), d, y + (j + c) * rows + i + r);
+    }
+}
+
 void stream(const StreamedGemm& shape, const float* a, const float* b, float* c, float* scratch) {
   Streaming streaming(shape, a, b, c, scratch);
   switch (way_of(shape)) {
     case Way::panels: return streaming.run_panels();
     case Way::bands: return streaming.run_bands();
     case Way::columns: return streaming.run_columns();
+    case Way::turned: {
+      const StreamedGemm other = turned(shape);
+      float* const product = scratch;
+      Streaming(other, b, a, product, scratch + shape.rows * shape.cols).run_panels();
+      return transpose(product, other.rows, other.cols, c);
+    }
     case Way::none: return;
   }
 }
@@ -275,6 +304,8 @@ std::size_t StreamedGemm::scratch_bytes() const {
       case Way::panels: return kDepth * kPanelCols + parts_of(rows, kLeastTileRows) * kBandFloats;
       case Way::bands: return near_cols(*this) * inner + kBandFloats;
       case Way::columns: return rows * inner + kBandFloats + kMostTileRows * rows;
+      case Way::turned:
+        return rows * cols + static_cast<std::int64_t>(turned(*this).scratch_bytes() / sizeof(float));
       case Way::none: break;
     }
     return 0;

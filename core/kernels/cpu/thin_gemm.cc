@@ -139,9 +139,10 @@ void weight_gradient(const ThinGemm& shape, const float* x, const float* dy, flo
     for (; k + kStreams <= end; k += kStreams) many(shape, x, dy, dw, k);
     for (; k < end; ++k) one(shape, x, dy, dw, k);
   };
-  if (shape.inputs * shape.outputs >= kFar)
+  if (shape.inputs * shape.outputs >= kFar) {
     each(multiply_inputs<kRows, kStreams, true>, multiply_inputs<kRows, 1, true>);
-  else each(multiply_inputs<kRows, kStreams, false>, multiply_inputs<kRows, 1, false>);
+    hwy::FlushStream();  // before another thread hears of it
+  } else each(multiply_inputs<kRows, kStreams, false>, multiply_inputs<kRows, 1, false>);
 }
 
 #undef KOLO_UNROLL

@@ -58,6 +58,10 @@ HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 namespace {
 
+Tiles tiles_in(const WinogradConvolution& c) {
+  return {c.images, c.tiles_along(c.rows), c.tiles_along(c.cols), c.tile()};
+}
+
 using Lanes = hn::Vec<hn::RebindToSigned<Floats>>;  // where each lane's number lies
 
 // Weights [O,C,window,window] as the convolution or the turned one sees them: a window for each input and
@@ -166,7 +170,7 @@ void convolve_by(const WinogradConvolution& c, const Windows& windows, const flo
                  float* scratch) {
   const ConvolutionMemory memory(c, scratch);
   memory.windows.fill<kWindow>(windows);
-  const Tiles tiles(c);
+  const Tiles tiles = tiles_in(c);
   for (std::int64_t first = 0; first < tiles.count(); first += memory.at_once) {
     const std::int64_t count = std::min(memory.at_once, tiles.count() - first);
     const Values from{memory.x, c.channels / kLanes, count}, to{memory.y, c.outs / kLanes, count};
@@ -250,7 +254,7 @@ void weight_gradient_by(const WinogradConvolution& c, const float* x, const floa
                         float* scratch) {
   using ResultGradientMap = ValueMap<kPatch + 1 - kWindow, false>;
   const SumsMemory memory(c, scratch);
-  const Tiles tiles(c);
+  const Tiles tiles = tiles_in(c);
   for (std::int64_t tile = 0; tile < tiles.count(); tile += memory.at_once) {
     const std::int64_t count = std::min(memory.at_once, tiles.count() - tile);
     const Values images{memory.x, c.channels / kLanes, count}, results{memory.dy, c.outs / kLanes, count};

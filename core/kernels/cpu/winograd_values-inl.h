@@ -10,7 +10,6 @@
 
 #include <cstdint>
 
-#include <kolo/core/kernels/cpu/winograd.h>
 #include <kolo/core/kernels/cpu/winograd_maps-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -33,8 +32,9 @@ struct TilePlace {
 };
 class Tiles {
  public:
-  explicit Tiles(const WinogradConvolution& c)
-      : images_(c.images), down_(c.tiles_along(c.rows)), across_(c.tiles_along(c.cols)), side_(c.tile()) {}
+  // down, across: of an image. side: pixels of a tile's side.
+  Tiles(std::int64_t images, std::int64_t down, std::int64_t across, std::int64_t side)
+      : images_(images), down_(down), across_(across), side_(side) {}
   std::int64_t side() const { return side_; }
   std::int64_t count() const { return images_ * down_ * across_; }
   TilePlace place(std::int64_t n) const {

@@ -64,13 +64,32 @@ TEST_P(MaxPool, FindsTheFirstOfTheLargestInEachWindow) {
       }
 }
 
+TEST_P(MaxPool, AddsEachGradientToWhatItsWindowChose) {
+  const Plane p = GetParam();
+  const Pooled forward = pooled(p, images_of(p));
+  std::vector<float> dy(p.results()), expected(p.images(), 0), dx(p.images(), -1);
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    dy[i] = static_cast<float>(i % 1000 + 1);  // sums are exact
+    const auto pixel = static_cast<std::int64_t>(i) / p.block,
+               channel = static_cast<std::int64_t>(i) % p.block, cell = std::int64_t{forward.cells[i]};
+    const std::int64_t row =
+                           pixel / p.cols.outputs * p.rows.stride - p.rows.pad_before + cell / p.cols.window,
+                       col =
+                           pixel % p.cols.outputs * p.cols.stride - p.cols.pad_before + cell % p.cols.window;
+    expected[static_cast<std::size_t>((row * p.cols.size + col) * p.block + channel)] += dy[i];
+  }
+  max_pool_loops(p.block).backward(forward.cells.data(), dy.data(), p.rows, p.cols, dx.data());
+  EXPECT_EQ(dx, expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Windows, MaxPool,
                          testing::Values(plane(16, {6, 10}, {2, 2}, {2, 2}, Padding::valid),
                                          plane(8, {6, 10}, {2, 2}, {2, 2}, Padding::valid),
                                          plane(16, {5, 7}, {2, 2}, {2, 2}, Padding::same),
                                          plane(8, {5, 7}, {2, 2}, {1, 1}, Padding::same),
                                          plane(16, {9, 8}, {3, 3}, {2, 2}, Padding::same),
-                                         plane(8, {13, 12}, {4, 3}, {5, 2}, Padding::valid),
+                                         plane(8, {13, 12}, {4, 3}, {5, 2},
+                                               Padding::valid),  // gaps, and what is left out
                                          plane(16, {2, 2}, {15, 17}, {1, 1}, Padding::same),
                                          plane(16, {1, 1}, {1, 1}, {1, 1}, Padding::valid)));
 
@@ -94,37 +113,6 @@ TEST(MaxPoolLoops, GiveMinusInfinityForAWindowOfIt) {
   const Pooled result = pooled(p, std::vector<float>(p.images(), -std::numeric_limits<float>::infinity()));
   for (const float y : result.y) EXPECT_EQ(y, -std::numeric_limits<float>::infinity());
   for (const std::uint8_t cell : result.cells) EXPECT_EQ(cell, 0);
-}
-
-TEST(MaxPoolLoops, GiveEachGradientToItsCellAndZeroToTheOthers) {
-  for (const Plane& p : {plane(16, {6, 10}, {2, 2}, {2, 2}, Padding::same),
-                         plane(8, {4, 9}, {2, 3}, {2, 3}, Padding::valid)}) {
-    ASSERT_TRUE(are_tiles(p.rows, p.cols));
-    const Pooled forward = pooled(p, images_of(p));
-    std::vector<float> dy(p.results()), expected(p.images(), 0), dx(p.images(), -1);
-    for (std::size_t i = 0; i < dy.size(); ++i) {
-      dy[i] = static_cast<float>(i + 1);
-      const auto pixel = static_cast<std::int64_t>(i) / p.block, cell = std::int64_t{forward.cells[i]};
-      const std::int64_t row = pixel / p.cols.outputs * p.rows.stride + cell / p.cols.window,
-                         col = pixel % p.cols.outputs * p.cols.stride + cell % p.cols.window;
-      expected[static_cast<std::size_t>((row * p.cols.size + col) * p.block) +
-               i % static_cast<std::size_t>(p.block)] = dy[i];
-    }
-    max_pool_loops(p.block).backward_of_tiles(forward.cells.data(), dy.data(), p.rows, p.cols, dx.data());
-    EXPECT_EQ(dx, expected);
-  }
-}
-
-TEST(MaxPoolLoops, TakeNoTilesThatOverlapOrLeaveSomethingOut) {
-  const auto are = [](RowsCols size, RowsCols window, RowsCols stride, Padding padding) {
-    const Plane p = plane(16, size, window, stride, padding);
-    return are_tiles(p.rows, p.cols);
-  };
-  EXPECT_TRUE(are({4, 6}, {2, 2}, {2, 2}, Padding::same));
-  EXPECT_FALSE(are({5, 6}, {2, 2}, {2, 2}, Padding::same)) << "padded";
-  EXPECT_FALSE(are({5, 6}, {2, 2}, {2, 2}, Padding::valid)) << "a row is left out";
-  EXPECT_FALSE(are({4, 6}, {2, 3}, {2, 2}, Padding::valid)) << "overlap";
-  EXPECT_FALSE(are({4, 6}, {2, 1}, {2, 2}, Padding::valid)) << "gaps";
 }
 
 }  // namespace

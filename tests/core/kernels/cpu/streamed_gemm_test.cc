@@ -59,6 +59,10 @@ INSTANTIATE_TEST_SUITE_P(OfATransposed, StreamedProduct,
                                          StreamedGemm{333, 64, 64, true}, StreamedGemm{65, 63, 2176, true},
                                          StreamedGemm{64, 257, 32, true}, StreamedGemm{127, 519, 96, true},
                                          StreamedGemm{256, 1100, 64, true}));
+// With fewer columns than rows.
+INSTANTIATE_TEST_SUITE_P(OfATransposedTurned, StreamedProduct,
+                         testing::Values(StreamedGemm{288, 257, 64, true},
+                                         StreamedGemm{1024, 300, 256, true}));
 
 TEST(StreamedGemmTest, FitsWhatWasMeasuredToBeFaster) {
   EXPECT_TRUE((StreamedGemm{64, 3136, 1024}.fits()));
@@ -77,7 +81,9 @@ TEST(StreamedGemmTest, FitsWhatWasMeasuredToBeFaster) {
   EXPECT_FALSE((StreamedGemm{64, 4096, 3136, false, true}.fits())) << "a does not stay near";
   EXPECT_FALSE((StreamedGemm{64, 1024, 3136, true, true}.fits())) << "both transposed";
   EXPECT_FALSE((StreamedGemm{1024, 128, 1024, true}.fits())) << "as many terms as for oneDNN";
-  EXPECT_FALSE((StreamedGemm{1024, 2048, 256, true}.fits())) << "a does not stay near";
+  EXPECT_TRUE((StreamedGemm{1024, 2048, 256, true}.fits()));
+  EXPECT_FALSE((StreamedGemm{1024, 2048, 288, true}.fits())) << "neither a nor b stays near";
+  EXPECT_FALSE((StreamedGemm{2048, 2048, 256, true}.fits())) << "c does not stay near";
   EXPECT_FALSE((StreamedGemm{64, 0, 32, true}.fits())) << "nothing";
 }
 

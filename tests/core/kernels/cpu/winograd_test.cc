@@ -5,58 +5,23 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
+
+#include "tests/core/kernels/cpu/block_planes.h"
 
 namespace kolo::detail {
 namespace {
 
 using Axis = WinogradConvolution::Axis;
 
-Tensor random_numbers(const Shape& shape, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Tensor made(DType::f32, shape);
-  for (float& x : made.span<float>()) x = static_cast<float>(random()) * 0x1p-31f - 1;
-  return made;
-}
-
-// Images in blocks.
-class Planes {
- public:
-  Planes(std::int64_t images, std::int64_t channels, std::int64_t rows, std::int64_t cols)
-      : channels_(channels), rows_(rows), cols_(cols), tensor_(DType::f32, {images, channels, rows, cols}) {}
-  Planes(std::int64_t images, std::int64_t channels, std::int64_t rows, std::int64_t cols, std::uint32_t seed)
-      : Planes(images, channels, rows, cols) {
-    tensor_ = random_numbers(tensor_.shape(), seed);
-  }
-  float* data() const { return tensor_.data<float>(); }
-  std::int64_t elements() const { return tensor_.elements(); }
-  // 0 outside of the image.
-  float at(std::int64_t n, std::int64_t c, std::int64_t row, std::int64_t col) const {
-    if (row < 0 || col < 0 || row >= rows_ || col >= cols_) return 0;
-    return data()[index(n, c, row, col)];
-  }
-  float& operator()(std::int64_t n, std::int64_t c, std::int64_t row, std::int64_t col) {
-    return data()[index(n, c, row, col)];
-  }
-
- private:
-  std::int64_t index(std::int64_t n, std::int64_t c, std::int64_t row, std::int64_t col) const {
-    const std::int64_t block = WinogradConvolution::block();
-    return (((n * channels_ + c / block * block) * rows_ + row * block) * cols_) + col * block + c % block;
-  }
-  std::int64_t channels_, rows_, cols_;
-  Tensor tensor_;
-};
-
 struct Operands {
   explicit Operands(const WinogradConvolution& c)
       : shape(c),
-        x(c.images, c.channels, c.rows.size, c.cols.size, 1),
-        dy(c.images, c.outs, c.rows.outputs, c.cols.outputs, 2),
+        x(c.block(), c.images, c.channels, c.rows.size, c.cols.size, 1),
+        dy(c.block(), c.images, c.outs, c.rows.outputs, c.cols.outputs, 2),
         weights(random_numbers({c.outs, c.channels, c.window, c.window}, 3)) {}
 
   double weight(std::int64_t o, std::int64_t c, std::int64_t row, std::int64_t col) const {
@@ -96,31 +61,6 @@ struct Operands {
   Tensor weights;
 };
 
-// Scratch memory in which every number is a NaN.
-Tensor scratch(std::size_t bytes) {
-  Tensor made(DType::f32, {static_cast<std::int64_t>(bytes / sizeof(float))});
-  std::fill_n(made.data<float>(), made.elements(), std::numeric_limits<float>::quiet_NaN());
-  return made;
-}
-
-// Compares with the sums in f64, by the root of the mean of squares: every `step`-th of all numbers.
-class Comparison {
- public:
-  explicit Comparison(std::int64_t elements) : step_(std::max<std::int64_t>(1, elements / 1000)) {}
-  // value(): of this number; called for some.
-  template <typename Value>
-  void add(float got, const Value& value) {
-    if (next_++ % step_ != 0) return;
-    const double right = value();
-    errors_ += (got - right) * (got - right), squares_ += right * right;
-  }
-  double error() const { return std::sqrt(errors_ / squares_); }
-
- private:
-  std::int64_t step_, next_ = 0;
-  double errors_ = 0, squares_ = 0;
-};
-
 constexpr double kBound = 5e-6;
 
 class Winograd : public testing::TestWithParam<WinogradConvolution> {};
@@ -129,7 +69,7 @@ TEST_P(Winograd, MakesTheResultsOfTheConvolution) {
   const WinogradConvolution c = GetParam();
   ASSERT_TRUE(c.fits());
   const Operands in(c);
-  Planes y(c.images, c.outs, c.rows.outputs, c.cols.outputs);
+  Planes y(c.block(), c.images, c.outs, c.rows.outputs, c.cols.outputs);
   c.results(in.x.data(), in.weights.data<float>(), y.data(),
             scratch(c.results_scratch_bytes()).data<float>());
   Comparison with_f64(y.elements());
@@ -144,7 +84,7 @@ TEST_P(Winograd, MakesTheResultsOfTheConvolution) {
 TEST_P(Winograd, MakesTheGradientOfTheImages) {
   const WinogradConvolution c = GetParam();
   const Operands in(c);
-  Planes dx(c.images, c.channels, c.rows.size, c.cols.size);
+  Planes dx(c.block(), c.images, c.channels, c.rows.size, c.cols.size);
   c.image_gradient(in.weights.data<float>(), in.dy.data(), dx.data(),
                    scratch(c.image_gradient_scratch_bytes()).data<float>());
   Comparison with_f64(dx.elements());
@@ -209,7 +149,7 @@ TEST(WinogradTest, KeepsNanAndInfinityWithinTheirTile) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Operands in(c);
     in.x(0, 5, 2, 2) = bad;  // in the first tile alone, whose results are rows and columns 0 to 3
-    Planes y(1, 16, 12, 12);
+    Planes y(c.block(), 1, 16, 12, 12);
     c.results(in.x.data(), in.weights.data<float>(), y.data(),
               scratch(c.results_scratch_bytes()).data<float>());
     for (std::int64_t o = 0; o < 16; ++o)
