@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <kolo/core/passes/variable_uses.h>
-#include <kolo/core/runtime/plan.h>
 
 namespace kolo {
 namespace {
@@ -37,8 +36,8 @@ bool is_made_in_given_memory(const StepGraph& graph, StepValue value) {
 
 }  // namespace
 
-void place_initial_values(StepGraph& graph, PlanEnvironment& environment) {
-  if (environment.shares_variables()) return;
+void place_initial_values(StepGraph& graph,
+                          const std::function<const Tensor&(const Node& storage)>& kept_of) {
   const std::map<const Node*, int> first = first_uses(graph);
   const std::vector<std::vector<int>> users = graph.users();
   const std::vector<bool> skipped = can_be_skipped(graph);
@@ -53,7 +52,7 @@ void place_initial_values(StepGraph& graph, PlanEnvironment& environment) {
       continue;
     // What reads the variable before would find the new value there.
     if (first.at(storage.origin) != n) continue;
-    const Tensor& kept = environment.variable(*storage.origin).value;
+    const Tensor& kept = kept_of(*storage.origin);
     if (kept.dtype() != graph.dtype(value) || kept.shape() != graph.shape(value) || kept.bytes() < kSmallest)
       continue;
     graph.placements[value] = {kept.buffer(), static_cast<std::size_t>(kept.raw() - kept.buffer()->data())};

@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/tensor/allocator.h>
@@ -31,6 +35,19 @@ class CountingAllocator final : public Allocator {
   int blocks = 0;
   std::size_t freed_bytes = 0;
 };
+
+TEST(CpuAllocator, TakesNoMorePagesThanAreWritten) {
+  constexpr std::size_t kBytes = std::size_t{9} << 20, kInHugePages = std::size_t{10} << 20;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const block = cpu_allocator().allocate(kBytes);
+  std::memset(block, 1, kBytes);
+  std::vector<unsigned char> pages(kInHugePages / page);
+  ASSERT_EQ(mincore(block, kInHugePages, pages.data()), 0);
+  const auto resident =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char state) { return (state & 1) != 0; });
+  EXPECT_LE(static_cast<std::size_t>(resident) * page, kBytes);
+  cpu_allocator().deallocate(block, kBytes);
+}
 
 TEST(CpuAllocator, AlignsBlocksOfAnySizeAndTheyCanBeWrittenToTheEnd) {
   for (const std::size_t bytes :
