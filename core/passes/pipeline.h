@@ -69,17 +69,18 @@ void simplify(StepGraph& graph, int threads);
 /// stateful; never across an update of a variable that they read.
 void merge_common(StepGraph& graph, int threads);
 /// Images of convolutions, and of what stands between them (normalization, pooling, biases, element-wise
-/// ops), lie in blocked order (core/ops/blocked.h) where their channels allow it and oneDNN has fast code for
-/// it, on CPUs and in f32; a node reorders what others read or make. Where they are computed in bf16 the
-/// order is kChannelsLast, which padding and slices of rows and columns keep, too. Feeds, fetches, variables
-/// and their gradients stay row-major. The same step on the same machine is rewritten in the same way.
+/// ops, padding and slices of rows and columns), lie in blocked order (core/ops/blocked.h) where their
+/// channels allow it and there is a kernel for it, on CPUs and in f32; a node reorders what others read or
+/// make. Where they are computed in bf16 the order is kChannelsLast. Feeds, fetches, variables and their
+/// gradients stay row-major. The same step on the same machine is rewritten in the same way.
 void layout(StepGraph& graph, int threads);
 /// In blocked order max_pool(relu(x + bias)) becomes relu(max_pool(x) + bias), whose bias and rectifier have
 /// as many elements as results; and the gradients likewise: what the rectifier stops the pooling need not
-/// spread. Both never fall, so the largest stays the largest, and NaN stays NaN. Not the same to the bit: the
-/// bias's gradient leaves out the zeros of its sum, −0 may take the place of 0, and of elements that the
-/// rounded addition of the bias makes equal the largest gets the gradient, not the first. Where anything else
-/// reads the rectified images, or normalization makes them (fuse_norms), all stays.
+/// spread. Both never fall, so the largest stays the largest, and NaN stays NaN; but −∞ plus a bias of +∞,
+/// which is NaN, is not computed where there is a larger element. Not the same to the bit: the bias's
+/// gradient leaves out the zeros of its sum, −0 may take the place of 0, and of elements that the rounded
+/// addition of the bias makes equal the largest gets the gradient, not the first. Where anything else reads
+/// the rectified images, or normalization makes them (fuse_norms), all stays.
 void pool_first(StepGraph& graph, int threads);
 /// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
 /// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes

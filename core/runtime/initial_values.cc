@@ -37,13 +37,15 @@ bool is_made_in_given_memory(const StepGraph& graph, StepValue value) {
 }  // namespace
 
 void place_initial_values(StepGraph& graph,
-                          const std::function<const Tensor&(const Node& storage)>& kept_of) {
+                          const std::function<const VariableStorage&(const Node& storage)>& kept_of) {
   const std::map<const Node*, int> first = first_uses(graph);
   const std::vector<std::vector<int>> users = graph.users();
   const std::vector<bool> skipped = can_be_skipped(graph);
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
     const StepNode& node = graph.nodes[n];
     if (node.schema->name() != "Assign" || skipped[n] || !is_on_cpu(node)) continue;
+    // A condition or a guard may stop the step before the assignment, but behind what makes the value.
+    if (!node.control_inputs.empty() || !node.after.empty()) continue;
     const StepValue variable = node.inputs[0], value = node.inputs[1];
     const StepNode &storage = graph.nodes[variable.node], &maker = graph.nodes[value.node];
     if (storage.schema->name() != "Variable" || storage.device != node.device ||
@@ -52,8 +54,10 @@ void place_initial_values(StepGraph& graph,
       continue;
     // What reads the variable before would find the new value there.
     if (first.at(storage.origin) != n) continue;
-    const Tensor& kept = kept_of(*storage.origin);
-    if (kept.dtype() != graph.dtype(value) || kept.shape() != graph.shape(value) || kept.bytes() < kSmallest)
+    const VariableStorage& keeper = kept_of(*storage.origin);
+    const Tensor& kept = keeper.value;
+    if (keeper.initialized || kept.dtype() != graph.dtype(value) || kept.shape() != graph.shape(value) ||
+        kept.bytes() < kSmallest)
       continue;
     graph.placements[value] = {kept.buffer(), static_cast<std::size_t>(kept.raw() - kept.buffer()->data())};
   }

@@ -55,8 +55,9 @@ bool is_dynamic_view(const StepGraph& graph, int n) {
 Plan::Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const std::string& host)
     : graph_(std::move(graph)), environment_(environment), votes_(std::move(votes)) {
   if (!environment_.shares_variables())
-    place_initial_values(
-        graph_, [&](const Node& storage) -> const Tensor& { return environment_.variable(storage).value; });
+    place_initial_values(graph_, [&](const Node& storage) -> const VariableStorage& {
+      return environment_.variable(storage);
+    });
   Kernels made = make_kernels();
   memory_ = plan_memory(graph_, topological_order(graph_), made.scratch_bytes, host);
   order_ = topological_order(graph_);  // the memory plan has added edges, along its own order

@@ -133,6 +133,7 @@ struct WindowValues {
           else map_square<Map>(window, ToPoints{to, point_stride()});
         }
     }
+    if (stream) hwy::FlushStream();
   }
 };
 
@@ -153,33 +154,34 @@ void multiply_panel(const Values& from, const WindowValues& windows, std::int64_
   }
 }
 
+// Scratch memory, in floats.
 struct ConvolutionMemory {
-  ConvolutionMemory(const WinogradConvolution& c, float* scratch)
-      : windows{scratch, c.channels, c.outs},
-        at_once(tiles_at_once(c)),
-        x(scratch + windows.floats()),
+  explicit ConvolutionMemory(const WinogradConvolution& c)
+      : at_once(tiles_at_once(c)),
+        x(WindowValues{nullptr, c.channels, c.outs}.floats()),
         y(x + Values::floats(c.channels / kLanes, at_once)),
         end(y + Values::floats(c.outs / kLanes, at_once)) {}
-  WindowValues windows;
   std::int64_t at_once;
-  float *x, *y, *end;
+  std::int64_t x, y, end;
 };
 
 template <int kWindow>
 void convolve_by(const WinogradConvolution& c, const Windows& windows, const float* x, float* y,
                  float* scratch) {
-  const ConvolutionMemory memory(c, scratch);
-  memory.windows.fill<kWindow>(windows);
+  const ConvolutionMemory memory(c);
+  const WindowValues window_values{scratch, c.channels, c.outs};
+  window_values.fill<kWindow>(windows);
   const Tiles tiles = tiles_in(c);
   for (std::int64_t first = 0; first < tiles.count(); first += memory.at_once) {
     const std::int64_t count = std::min(memory.at_once, tiles.count() - first);
-    const Values from{memory.x, c.channels / kLanes, count}, to{memory.y, c.outs / kLanes, count};
+    const Values from{scratch + memory.x, c.channels / kLanes, count},
+        to{scratch + memory.y, c.outs / kLanes, count};
     map_pixels<ImageMap>({x, c.rows.size, c.cols.size}, c.rows.pad_before, c.cols.pad_before, tiles, first,
                          from);
     for (std::int64_t p = 0; p < kPoints; ++p)
       for (std::int64_t b = 0; b < to.blocks; b += 2) {
-        if (to.blocks - b >= 2) multiply_panel<2>(from, memory.windows, p, b, to);
-        else multiply_panel<1>(from, memory.windows, p, b, to);
+        if (to.blocks - b >= 2) multiply_panel<2>(from, window_values, p, b, to);
+        else multiply_panel<1>(from, window_values, p, b, to);
       }
     map_results<CoefficientMap<kPatch + 1 - kWindow, false>>(to, tiles, first, y, c.rows.outputs,
                                                              c.cols.outputs);
@@ -229,12 +231,12 @@ void map_sums(const WinogradConvolution& c, const float* sums, std::int64_t poin
     }
 }
 
+// The same.
 struct SumsMemory {
-  SumsMemory(const WinogradConvolution& c, float* scratch)
+  explicit SumsMemory(const WinogradConvolution& c)
       : at_once(sums_at_once(c) ? tiles_of(c) : tiles_at_once(c)),
         blocks(c.channels / kLanes),
-        x(scratch),
-        dy(x + Values::floats(blocks, at_once)),
+        dy(Values::floats(blocks, at_once)),
         sums(dy + Values::floats(c.outs / kLanes, at_once)) {
     constexpr std::int64_t kNear = 128 * 1024;  // floats of the images' values that are used again and again
     if (sums_at_once(c))
@@ -245,7 +247,7 @@ struct SumsMemory {
   }
   std::int64_t at_once;
   std::int64_t blocks, rows;  // of the sums that are in memory at a time
-  float *x, *dy, *sums, *end;
+  std::int64_t dy, sums, end;
   std::int64_t point_stride;  // of the sums
 };
 
@@ -253,11 +255,13 @@ template <int kWindow>
 void weight_gradient_by(const WinogradConvolution& c, const float* x, const float* dy, float* dweights,
                         float* scratch) {
   using ResultGradientMap = ValueMap<kPatch + 1 - kWindow, false>;
-  const SumsMemory memory(c, scratch);
+  const SumsMemory memory(c);
+  float* const sums = scratch + memory.sums;
   const Tiles tiles = tiles_in(c);
   for (std::int64_t tile = 0; tile < tiles.count(); tile += memory.at_once) {
     const std::int64_t count = std::min(memory.at_once, tiles.count() - tile);
-    const Values images{memory.x, c.channels / kLanes, count}, results{memory.dy, c.outs / kLanes, count};
+    const Values images{scratch, c.channels / kLanes, count},
+        results{scratch + memory.dy, c.outs / kLanes, count};
     map_pixels<ImageMap>({x, c.rows.size, c.cols.size}, c.rows.pad_before, c.cols.pad_before, tiles, tile,
                          images);
     map_pixels<ResultGradientMap>({dy, c.rows.outputs, c.cols.outputs}, 0, 0, tiles, tile, results);
@@ -268,9 +272,8 @@ void weight_gradient_by(const WinogradConvolution& c, const float* x, const floa
         for (std::int64_t p = 0; p < kPoints; ++p)
           for (std::int64_t r = 0; r < memory.rows; r += kSumRows)
             sum_rows(results, row + r, images, first, blocks, p,
-                     memory.sums + p * memory.point_stride + r * blocks * kLanes, tile > 0);
-        if (last)
-          map_sums<kWindow>(c, memory.sums, memory.point_stride, row, memory.rows, first, blocks, dweights);
+                     sums + p * memory.point_stride + r * blocks * kLanes, tile > 0);
+        if (last) map_sums<kWindow>(c, sums, memory.point_stride, row, memory.rows, first, blocks, dweights);
       }
     }
   }
@@ -283,11 +286,10 @@ void weight_gradient(const WinogradConvolution& c, const float* x, const float* 
 
 std::int64_t block() { return kLanes; }
 std::size_t convolution_bytes(const WinogradConvolution& c) {
-  return static_cast<std::size_t>(ConvolutionMemory(c, nullptr).end - static_cast<float*>(nullptr)) *
-         sizeof(float);
+  return static_cast<std::size_t>(ConvolutionMemory(c).end) * sizeof(float);
 }
 std::size_t sums_bytes(const WinogradConvolution& c) {
-  return static_cast<std::size_t>(SumsMemory(c, nullptr).end - static_cast<float*>(nullptr)) * sizeof(float);
+  return static_cast<std::size_t>(SumsMemory(c).end) * sizeof(float);
 }
 
 }  // namespace

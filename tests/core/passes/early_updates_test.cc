@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/training.h>
 #include <kolo/core/passes/memory.h>
 
@@ -58,6 +60,28 @@ TEST_F(UpdateEarly, FollowsItsGradientAndTheNextTakesItsMemory) {
   update_early(step);
   EXPECT_LT(position(step, "of_a"), position(step, "second"));
   EXPECT_LT(planned_bytes(step), 2 * kBytes);
+}
+
+TEST_F(UpdateEarly, StaysBehindChecksThatWereMadeBeforeIt) {
+  const Output first = gradient("first"), second = gradient("second");
+  const Output checked = check_numerics(s.named("check"), second, "no number");
+  const Operation of_a = update("of_a", a, first), of_b = update("of_b", b, checked);
+  const Output later = check_numerics(s.named("later"), gradient("third"), "no number");
+  StepGraph step = step_for({of_a, of_b, Operation(later.node)});
+  order_updates(step);
+  update_early(step);
+  EXPECT_GT(position(step, "of_a"), position(step, "check"));
+  EXPECT_LT(position(step, "of_a"), position(step, "third"));
+}
+
+TEST_F(UpdateEarly, DoesNotWaitForTheCheckOfALoss) {
+  const Output first = gradient("first"), second = gradient("second");
+  const Output loss = check_numerics(s.named("check"), reduce_mean(s.named("loss"), first), "no number");
+  StepGraph step = step_for({Operation(loss.node), update("of_a", a, first), update("of_b", b, second)});
+  order_updates(step);
+  update_early(step);
+  EXPECT_GT(position(step, "of_a"), position(step, "check"));
+  EXPECT_LT(position(step, "of_a"), position(step, "second"));
 }
 
 TEST_F(UpdateEarly, WaitsForWhatReadsTheVariableBefore) {

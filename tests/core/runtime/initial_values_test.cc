@@ -1,10 +1,15 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/core/passes/update_guards.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {
@@ -44,6 +49,35 @@ TEST_F(InitialValues, MayBeReadBehindTheAssignmentInTheSameStep) {
   session().run(v.initializer());
   const auto results = session().run({twice, Operation(assigned)});
   expect_all(results[0], 4);
+}
+
+// What stops the step stands between the value and the assignment.
+TEST_F(InitialValues, DoNotTouchTheVariableWhereTheStepIsStoppedBefore) {
+  const Output loss = placeholder(s, DType::f32, {});
+  const Output ok = check_numerics(s, loss, "the loss is not finite");
+  const Output after_check = assign(s.control_dependencies({Operation(ok.node)}), v, number(9));
+  Tensor nan(DType::f32, {});
+  nan.data<float>()[0] = std::nanf("");
+  EXPECT_THROW(session().run(std::vector<Fetch>{Operation(after_check)}, {{loss, nan}}), Error);
+  session().run(v.initializer());
+  expect_all(session().run(v.read()), 1);
+  EXPECT_THROW(session().run(std::vector<Fetch>{Operation(after_check)}, {{loss, nan}}), Error);
+  expect_all(session().run(v.read()), 1);
+}
+
+TEST_F(InitialValues, DoNotTouchTheVariableWhereAGuardStopsItsUpdates) {
+  const Output x = placeholder(s, DType::f32, {kElements}), loss = placeholder(s, DType::f32, {});
+  const Output value = square(s, x);
+  const Output ok = check_numerics(s, square(s, add(s, loss, loss)), "the loss is not finite");
+  const Output assigned = assign(s, v, value);
+  graph.add_to_collection(kUpdateGuards, *ok.node);
+  session().run(v.initializer());
+  Tensor nan(DType::f32, {});
+  nan.data<float>()[0] = std::nanf("");
+  EXPECT_THROW(session().run(std::vector<Fetch>{Operation(assigned), Operation(ok.node)},
+                             {{x, Tensor::zeros(DType::f32, {kElements})}, {loss, nan}}),
+               Error);
+  expect_all(session().run(v.read()), 1);
 }
 
 TEST_F(InitialValues, OfANodeBeforeTheAssignmentAreTheOldOnes) {
