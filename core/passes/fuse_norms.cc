@@ -17,14 +17,12 @@ namespace {
 class NormFuser {
  public:
   explicit NormFuser(StepGraph& graph)
-      : graph_(graph), versions_(graph), users_(graph.users()), keep_(graph.nodes.size(), true) {
-    for (const StepNode& node : graph.nodes) {
-      waited_for_.insert(node.control_inputs.begin(), node.control_inputs.end());
-      waited_for_.insert(node.after.begin(), node.after.end());
-    }
-    for (const int end : graph.ends) waited_for_.insert(end);
-    for (const StepValue fetch : graph.fetches) fetched_.insert(fetch);
-  }
+      : graph_(graph),
+        versions_(graph),
+        users_(graph.users()),
+        keep_(graph.nodes.size(), true),
+        waited_for_(nodes_waited_for(graph)),
+        fetched_(graph.fetches.begin(), graph.fetches.end()) {}
 
   void run() {
     const std::vector<int> order = topological_order(graph_);
@@ -138,7 +136,7 @@ class NormFuser {
   const VariableVersions versions_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> keep_;
-  std::set<int> waited_for_;
+  const std::set<int> waited_for_;
   std::set<StepValue> fetched_;
 };
 

@@ -16,14 +16,12 @@ namespace {
 
 class PoolFirst {
  public:
-  explicit PoolFirst(StepGraph& graph) : graph_(graph), versions_(graph), users_(graph.users()) {
-    for (const StepNode& node : graph.nodes) {
-      waited_for_.insert(node.control_inputs.begin(), node.control_inputs.end());
-      waited_for_.insert(node.after.begin(), node.after.end());
-    }
-    for (const int end : graph.ends) waited_for_.insert(end);
-    for (const StepValue fetch : graph.fetches) fetched_.insert(fetch);
-  }
+  explicit PoolFirst(StepGraph& graph)
+      : graph_(graph),
+        versions_(graph),
+        users_(graph.users()),
+        waited_for_(nodes_waited_for(graph)),
+        fetched_(graph.fetches.begin(), graph.fetches.end()) {}
 
   void run() {
     for (const int n : topological_order(graph_))
@@ -129,7 +127,7 @@ class PoolFirst {
   StepGraph& graph_;
   const VariableVersions versions_;
   std::vector<std::vector<int>> users_;
-  std::set<int> waited_for_;
+  const std::set<int> waited_for_;
   std::set<StepValue> fetched_;
 };
 

@@ -168,6 +168,15 @@ std::vector<int> topological_order(const StepGraph& graph) {
   return order;
 }
 
+std::set<int> nodes_waited_for(const StepGraph& graph) {
+  std::set<int> found(graph.ends.begin(), graph.ends.end());
+  for (const StepNode& node : graph.nodes) {
+    found.insert(node.control_inputs.begin(), node.control_inputs.end());
+    found.insert(node.after.begin(), node.after.end());
+  }
+  return found;
+}
+
 std::vector<bool> can_be_skipped(const StepGraph& graph) {
   std::vector<bool> skipped(graph.nodes.size(), false);
   const bool branches = std::any_of(graph.nodes.begin(), graph.nodes.end(),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,9 @@ void infer_outputs(StepGraph& graph, int node);
 /// Node indices such that inputs and control inputs come first; among those that could come, the one of least
 /// `order`. Throws InternalError on a cycle.
 std::vector<int> topological_order(const StepGraph& graph);
+/// Nodes that others wait for but by reading them: with control edges, in an order that a pass added, or
+/// because the operation was asked for.
+std::set<int> nodes_waited_for(const StepGraph& graph);
 /// By node: whether a step may skip it, a node of a branch or one that waits for such.
 std::vector<bool> can_be_skipped(const StepGraph& graph);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <kolo/core/kernels/cpu/gemm_parts.h>
+
 // As in element_loops.cc.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -35,8 +37,8 @@ class Groups {
       : images_(c.images),
         pixels_(pixels_of(c)),
         together_(std::clamp<std::int64_t>(most / pixels_, 1, images_)),
-        pieces_((pixels_ + most - 1) / most) {}
-  std::int64_t count() const { return (images_ + together_ - 1) / together_ * pieces_; }
+        pieces_(parts_of(pixels_, most)) {}
+  std::int64_t count() const { return parts_of(images_, together_) * pieces_; }
   Group at(std::int64_t n) const {
     const std::int64_t image = n / pieces_ * together_, piece = n % pieces_,
                        first = pixels_ * piece / pieces_;
@@ -54,8 +56,6 @@ class Groups {
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Planes [images, blocks, pixels, lanes].
 struct Planes {
@@ -118,7 +118,7 @@ struct Runs {
   Group group = {};
   std::int64_t first = 0, blocks = 0;
   std::int64_t count() const { return group.images * blocks; }
-  std::int64_t lines() const { return (group.pixels * kLanes + kLineFloats - 1) / kLineFloats; }
+  std::int64_t lines() const { return parts_of(group.pixels * kLanes, kLine); }
   const float* run(std::int64_t n) const {
     return planes.pixel(group.image + n / blocks, first + n % blocks, group.pixel);
   }
@@ -130,14 +130,14 @@ class Later {
  public:
   Later(const Runs& a, const Runs& b, std::int64_t calls, std::int64_t times)
       : a_(a), b_(b), parts_(std::max<std::int64_t>(1, calls / std::max<std::int64_t>(1, runs()))) {
-    lines_ = (std::max(a.lines(), b.lines()) + parts_ - 1) / parts_;
-    at_a_time_ = (lines_ + times - 1) / times;
+    lines_ = parts_of(std::max(a.lines(), b.lines()), parts_);
+    at_a_time_ = parts_of(lines_, times);
   }
   Ahead next() {
     const std::int64_t n = call_ / parts_, part = call_ % parts_;
     if (n >= runs()) return {};
     ++call_;
-    return {(n < a_.count() ? a_.run(n) : b_.run(n - a_.count())) + part * lines_ * kLineFloats, at_a_time_};
+    return {(n < a_.count() ? a_.run(n) : b_.run(n - a_.count())) + part * lines_ * kLine, at_a_time_};
   }
 
  private:
@@ -154,29 +154,29 @@ constexpr std::int64_t kDepth = 256 / kLanes;
 template <int kVectors>
 void multiply_runs(const Runs& in, const float* panel, const Planes& to, std::int64_t first, Later& later) {
   const Group& group = in.group;
-  const std::int64_t bands = (group.pixels + tile_rows(kVectors) - 1) / tile_rows(kVectors);
+  const std::int64_t bands = parts_of(group.pixels, tile_rows(kVectors));
   for (std::int64_t n = group.image; n < group.image + group.images; ++n)
     for (std::int64_t band = 0; band < bands; ++band) {
-      const std::int64_t row = group.pixel + group.pixels * band / bands,
-                         end = group.pixel + group.pixels * (band + 1) / bands;
-      product_tile_of<kVectors>(end - row)({in.planes.pixel(n, in.first, row), in.planes.block_stride(),
-                                            in.blocks, panel, to.pixel(n, first, row), to.block_stride(),
-                                            in.first > 0, later.next()});
+      const Part rows(group.pixels, band, bands);
+      const std::int64_t row = group.pixel + rows.first;
+      product_tile_of<kVectors>(rows.count)({in.planes.pixel(n, in.first, row), in.planes.block_stride(),
+                                             in.blocks, panel, to.pixel(n, first, row), to.block_stride(),
+                                             in.first > 0, later.next()});
     }
 }
 
 void multiply(const Points& c, const Planes& from, const float* panels, const Planes& to) {
   constexpr std::int64_t kPixels = 448;  // with kDepth blocks of them in the second nearest cache
   const Groups groups(c, kPixels);
-  const std::int64_t parts = (from.blocks + kDepth - 1) / kDepth, all = groups.count() * parts;
+  const std::int64_t parts = parts_of(from.blocks, kDepth), all = groups.count() * parts;
   const auto runs = [&](std::int64_t n) {
     if (n >= all) return Runs{};
-    const std::int64_t part = n % parts, first = from.blocks * part / parts;
-    return Runs{from, groups.at(n / parts), first, from.blocks * (part + 1) / parts - first};
+    const Part part(from.blocks, n % parts, parts);
+    return Runs{from, groups.at(n / parts), part.first, part.count};
   };
   for (std::int64_t n = 0; n < all; ++n) {
     const Runs in = runs(n);
-    const std::int64_t bands = (in.group.pixels + kPairRows - 1) / kPairRows;
+    const std::int64_t bands = parts_of(in.group.pixels, kTileRows);
     Later later(runs(n + 1), {}, (to.blocks + 1) / 2 * in.group.images * bands, in.blocks);
     for (std::int64_t b = 0; b < to.blocks; b += 2) {
       const std::int64_t vectors = std::min<std::int64_t>(2, to.blocks - b);

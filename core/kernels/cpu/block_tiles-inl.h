@@ -16,21 +16,15 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <kolo/core/kernels/cpu/register_tile-inl.h>
+
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 
 #define KOLO_UNROLL(n) _Pragma(HWY_STR(GCC unroll n))
 
-using Floats = hwy::HWY_NAMESPACE::ScalableTag<float>;
-using V = hwy::HWY_NAMESPACE::Vec<Floats>;
-
-constexpr std::int64_t kLineFloats = 16;  // of a cache line
-constexpr std::int64_t kLanes = hwy::HWY_NAMESPACE::MaxLanes(Floats());
-
-// Sums of a tile fill the registers but for a row of b and one factor: so many rows of two vectors, or of
-// one.
-constexpr int kPairRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6, kSingleRows = 2 * kPairRows;
-constexpr int tile_rows(int vectors) { return vectors == 2 ? kPairRows : kSingleRows; }
+// Rows of a tile of two vectors, or of one.
+constexpr int tile_rows(int vectors) { return vectors == 2 ? kTileRows : 2 * kTileRows; }
 
 // Rows of a tile of sum_tile: they must divide a block.
 constexpr int kSumRows = kLanes >= 2 ? static_cast<int>(kLanes / 2) : 1;
@@ -42,7 +36,7 @@ struct Ahead {
   std::int64_t lines = 0;
 };
 HWY_INLINE const float* ask_ahead(const float* from, std::int64_t lines) {
-  for (; lines > 0; --lines, from += kLineFloats) __builtin_prefetch(from, 0, 2);
+  for (; lines > 0; --lines, from += kLine) __builtin_prefetch(from, 0, 2);
   return from;
 }
 
@@ -60,7 +54,6 @@ struct TileProduct {
 
 template <int kVectors, int kRows>
 void product_tile(const TileProduct& in) {
-  namespace hn = hwy::HWY_NAMESPACE;
   const Floats d;
   V sums[kRows][kVectors];
   KOLO_UNROLL(32)
@@ -126,7 +119,6 @@ struct TileSum {
 
 template <int kVectors>
 void sum_tile(const TileSum& in) {
-  namespace hn = hwy::HWY_NAMESPACE;
   const Floats d;
   V sums[kSumRows][kVectors];
   KOLO_UNROLL(16)

@@ -6,6 +6,7 @@
 
 #include <kolo/core/kernels/cpu/block_point_convolution.h>
 #include <kolo/core/kernels/cpu/convolution.h>
+#include <kolo/core/kernels/cpu/gemm_parts.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/winograd.h>
@@ -81,7 +82,7 @@ BlockPointConvolution as_points(const Convolution& c) {
 // Of `own` what piece n of `pieces` computes: some of the images.
 template <typename Own>
 Own piece_of(Own own, int n, int pieces) {
-  own.images = own.images * (n + 1) / pieces - own.images * n / pieces;
+  own.images = detail::Part(own.images, n, pieces).count;
   return own;
 }
 template <typename Own>
@@ -116,7 +117,7 @@ class OwnConvolution final : public Kernel {
     parallel_for(pieces_, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t n = begin; n < end; ++n) {
         const Own own = piece_of(own_, static_cast<int>(n), pieces_);
-        const std::int64_t image = own_.images * n / pieces_;
+        const std::int64_t image = detail::Part(own_.images, n, pieces_).first;
         float* const memory = scratch + n * piece_floats_;
         const std::int64_t x = image * image_elements(own_), y = image * result_elements(own_);
         if constexpr (kPass == Pass::results) own.results(first + x, second, to + y, memory);

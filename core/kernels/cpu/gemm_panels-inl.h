@@ -13,16 +13,12 @@
 
 #include <hwy/highway.h>
 
+#include <kolo/core/kernels/cpu/register_tile-inl.h>
+
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using Floats = hn::ScalableTag<float>;
-using V = hn::Vec<Floats>;
-
-// A tile's sums fill the registers but for two vectors of a panel and one factor.
-constexpr std::int64_t kLanes = hn::MaxLanes(Floats()), kTileCols = 2 * kLanes;
-constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
+constexpr std::int64_t kTileCols = 2 * kLanes;
 
 #ifndef KOLO_UNROLL
 #define KOLO_UNROLL _Pragma("GCC unroll 16")
@@ -34,6 +30,21 @@ struct Target {
   std::int64_t stride;
   bool add;
 };
+
+template <int kRows>
+HWY_INLINE void store_tile(const V (&sums)[kRows][2], const Target& to) {
+  const Floats d;
+  KOLO_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    float* const row = to.c + r * to.stride;
+    KOLO_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      V sum = sums[r][half];
+      if (to.add) sum = hn::Add(sum, hn::LoadU(d, row + half * kLanes));
+      hn::StoreU(sum, d, row + half * kLanes);
+    }
+  }
+}
 
 // Columns that lie in memory as rows, `stride` apart → panels [cols / kTileCols, depth, kTileCols], by way of
 // a piece in the nearest cache.

@@ -1,4 +1,4 @@
-// How the matrix products of our own cut a dimension into blocks.
+// How the matrix products and convolutions of our own cut a dimension into parts.
 #pragma once
 
 #include <cstdint>

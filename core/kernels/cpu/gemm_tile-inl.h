@@ -18,9 +18,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 
-// Floats of a cache line.
-constexpr std::int64_t kLine = 16;
-
 // How a band of rows of op(a) is packed. by_rows: a line of each row, then their next lines: a copy where a's
 // rows are op(a)'s. by_terms: a line for each term, with that term of all rows: a copy where a is transposed.
 enum class Order { by_rows, by_terms };
@@ -115,16 +112,7 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT band, const Panel& b, std::int6
   }
   for (; k < depth; ++k)
     add_term(band + (kOrder == Order::by_rows ? k / kLine * kLine * kRows + k % kLine : k * kLine), k);
-  KOLO_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    float* const row = to.c + r * to.stride;
-    KOLO_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      V sum = sums[r][half];
-      if (to.add) sum = hn::Add(sum, hn::LoadU(d, row + half * kLanes));
-      hn::StoreU(sum, d, row + half * kLanes);
-    }
-  }
+  store_tile(sums, to);
 }
 
 }  // namespace kolo::detail::HWY_NAMESPACE

@@ -78,16 +78,7 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
     for (int i = 4; i < 8; ++i) add_term(k + i);
   }
   for (; k < depth; ++k) add_term(k);
-  KOLO_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    float* const row = to.c + r * to.stride;
-    KOLO_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      V sum = sums[r][half];
-      if (to.add) sum = hn::Add(sum, hn::LoadU(d, row + half * kLanes));
-      hn::StoreU(sum, d, row + half * kLanes);
-    }
-  }
+  store_tile(sums, to);
 }
 
 // b's rows → panels [cols / kTileCols, depth, kTileCols].

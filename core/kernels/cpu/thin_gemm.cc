@@ -28,17 +28,24 @@ constexpr int kStreams = 4;
 
 #define KOLO_UNROLL _Pragma("GCC unroll 8")
 
+// x's columns from `input` on, each number in all lanes.
+template <int kCount, int kRows>
+HWY_INLINE void set_factors(const ThinGemm& shape, const float* x, std::int64_t input,
+                            V (&factors)[kCount][kRows]) {
+  KOLO_UNROLL
+  for (int k = 0; k < kCount; ++k) {
+    KOLO_UNROLL
+    for (int r = 0; r < kRows; ++r) factors[k][r] = hn::Set(Floats(), x[r * shape.inputs + input + k]);
+  }
+}
+
 // y's columns [first, end) = or += the products of `kCount` inputs, from `input` on.
 template <int kRows, int kCount>
 void add_inputs(const ThinGemm& shape, const float* x, const float* w, float* y, std::int64_t input,
                 std::int64_t first, std::int64_t end) {
   const Floats d;
   V factors[kCount][kRows];
-  KOLO_UNROLL
-  for (int k = 0; k < kCount; ++k) {
-    KOLO_UNROLL
-    for (int r = 0; r < kRows; ++r) factors[k][r] = hn::Set(d, x[r * shape.inputs + input + k]);
-  }
+  set_factors(shape, x, input, factors);
   const float* const rows = w + input * shape.outputs;
   for (std::int64_t col = first; col < end; col += kLanes) {
     V row[kCount];
@@ -108,11 +115,7 @@ template <int kRows, int kCount, bool kStream>
 void multiply_inputs(const ThinGemm& shape, const float* x, const float* dy, float* dw, std::int64_t input) {
   const Floats d;
   V factors[kCount][kRows];
-  KOLO_UNROLL
-  for (int k = 0; k < kCount; ++k) {
-    KOLO_UNROLL
-    for (int r = 0; r < kRows; ++r) factors[k][r] = hn::Set(d, x[r * shape.inputs + input + k]);
-  }
+  set_factors(shape, x, input, factors);
   float* const rows = dw + input * shape.outputs;
   for (std::int64_t col = 0; col < shape.outputs; col += kLanes) {
     V g[kRows];

@@ -46,16 +46,13 @@ std::unique_ptr<Kernel> make_thin_matmul(KernelInit& init) {
     return init.decline("the thin product needs shapes that are known before the step");
   const Shape &a = init.input_shape(0), &b = init.input_shape(1);
   const bool transpose_a = init.attr<bool>("transpose_a"), transpose_b = init.attr<bool>("transpose_b");
-  if (a.rank() == 2 && b.rank() == 2) {
-    if (const ThinGemm shape{a.dim(0), b.dim(0), b.dim(1)};
-        !transpose_a && !transpose_b && shape.is_worth_it())
+  if (a.rank() == 2 && b.rank() == 2 && !(transpose_a && transpose_b)) {
+    const ThinGemm shape{a.dim(0), transpose_a ? a.dim(1) : b.dim(0), b.dim(1)};
+    if (shape.is_worth_it()) {
+      if (transpose_a) return std::make_unique<ThinMatmul<Product::weight_gradient>>(shape);
+      if (transpose_b) return std::make_unique<ThinMatmul<Product::input_gradient>>(shape);
       return std::make_unique<ThinMatmul<Product::results>>(shape);
-    if (const ThinGemm shape{a.dim(0), b.dim(0), b.dim(1)};
-        !transpose_a && transpose_b && shape.is_worth_it())
-      return std::make_unique<ThinMatmul<Product::input_gradient>>(shape);
-    if (const ThinGemm shape{a.dim(0), a.dim(1), b.dim(1)};
-        transpose_a && !transpose_b && shape.is_worth_it())
-      return std::make_unique<ThinMatmul<Product::weight_gradient>>(shape);
+    }
   }
   return init.decline(
       "the thin product takes two matrices, of which one has few rows and the other is large");

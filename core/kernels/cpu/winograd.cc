@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <kolo/core/kernels/cpu/gemm_parts.h>
+
 // As in element_loops.cc.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -37,9 +39,9 @@ std::int64_t tiles_at_once(const WinogradConvolution& c) {
   constexpr std::int64_t kPoints = 36, kNearFloats = 192 * 1024, kNearWindows = 256 * 1024;
   const std::int64_t fewest = kPoints * c.channels * c.outs > kNearWindows ? 112 : 28;
   const std::int64_t most = std::max(fewest, kNearFloats / (kPoints * (c.channels + c.outs)));
-  const std::int64_t all = tiles_of(c), parts = (all + most - 1) / most;
+  const std::int64_t all = tiles_of(c);
   constexpr std::int64_t kBand = 14;  // rows of a tile of block_tiles-inl.h, where vectors are longest
-  return std::min(all, ((all + parts - 1) / parts + kBand - 1) / kBand * kBand);
+  return std::min(all, parts_of(parts_of(all, parts_of(all, most)), kBand) * kBand);
 }
 
 // Whether weight gradients are summed over all tiles before the next ones are begun: their sums are too many
@@ -141,16 +143,16 @@ struct WindowValues {
 template <int kVectors>
 void multiply_panel(const Values& from, const WindowValues& windows, std::int64_t point, std::int64_t first,
                     const Values& to) {
-  const std::int64_t bands = (from.tiles + tile_rows(kVectors) - 1) / tile_rows(kVectors);
+  const std::int64_t bands = parts_of(from.tiles, tile_rows(kVectors));
   const float* const panel = windows.panel(point, first);
   // Each band asks for its part of the next panel.
-  const std::int64_t lines = windows.are_far() ? (kVectors * kLanes + bands - 1) / bands : 0;
+  const std::int64_t lines = windows.are_far() ? parts_of(kVectors * kLanes, bands) : 0;
   const float* ahead = panel + windows.inputs * kVectors * kLanes;
-  for (std::int64_t band = 0; band < bands; ++band, ahead += lines * from.blocks * kLineFloats) {
-    const std::int64_t row = from.tiles * band / bands, end = from.tiles * (band + 1) / bands;
-    product_tile_of<kVectors>(end - row)({from.block(point, 0) + row * kLanes, from.block_stride(),
-                                          from.blocks, panel, to.block(point, first) + row * kLanes,
-                                          to.block_stride(), false, Ahead{ahead, lines}});
+  for (std::int64_t band = 0; band < bands; ++band, ahead += lines * from.blocks * kLine) {
+    const Part rows(from.tiles, band, bands);
+    product_tile_of<kVectors>(rows.count)({from.block(point, 0) + rows.first * kLanes, from.block_stride(),
+                                           from.blocks, panel, to.block(point, first) + rows.first * kLanes,
+                                           to.block_stride(), false, Ahead{ahead, lines}});
   }
 }
 

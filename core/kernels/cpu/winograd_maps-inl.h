@@ -25,19 +25,14 @@ constexpr float kAtZero = 1 / (kA2 * kB2), kAtA = 1 / (2 * kA2 * (kA2 - kB2)),
                 kAtB = 1 / (2 * kB2 * (kB2 - kA2));
 constexpr int kPatch = 6;
 
-HWY_INLINE V times(float factor, V x) {
-  return hwy::HWY_NAMESPACE::Mul(hwy::HWY_NAMESPACE::Set(Floats(), factor), x);
-}
+HWY_INLINE V times(float factor, V x) { return hn::Mul(hn::Set(Floats(), factor), x); }
 // factor · x + y
-HWY_INLINE V plus(float factor, V x, V y) {
-  return hwy::HWY_NAMESPACE::MulAdd(hwy::HWY_NAMESPACE::Set(Floats(), factor), x, y);
-}
+HWY_INLINE V plus(float factor, V x, V y) { return hn::MulAdd(hn::Set(Floats(), factor), x, y); }
 
 // An image's pixels → what is multiplied at the points (Bᵀ of the paper).
 struct ImageMap {
   static constexpr int kIn = kPatch, kOut = kPatch;
   HWY_INLINE static void apply(const V* d, V* out) {
-    namespace hn = hwy::HWY_NAMESPACE;
     const V even_a = plus(-kB2, d[2], d[4]), odd_a = times(kA, plus(-kB2, d[1], d[3]));
     const V even_b = plus(-kA2, d[2], d[4]), odd_b = times(kB, plus(-kA2, d[1], d[3]));
     out[0] = plus(kA2 * kB2, d[0], plus(-(kA2 + kB2), d[2], d[4]));
@@ -62,7 +57,6 @@ struct ValueMap {
 
  private:
   HWY_INLINE static void at(const V* c, float point, float divided, V& plus_point, V& minus_point) {
-    namespace hn = hwy::HWY_NAMESPACE;
     const float square = point * point;
     V even = c[0], odd = c[1];
     if constexpr (kCount == 3 || kCount == 4) even = plus(square, c[2], even);
@@ -81,7 +75,6 @@ template <int kCount, bool kDivided>
 struct CoefficientMap {
   static constexpr int kIn = kPatch, kOut = kCount;
   HWY_INLINE static void apply(const V* m, V* out) {
-    namespace hn = hwy::HWY_NAMESPACE;
     V even_a = hn::Add(m[1], m[2]), odd_a = hn::Sub(m[1], m[2]);
     V even_b = hn::Add(m[3], m[4]), odd_b = hn::Sub(m[3], m[4]);
     if constexpr (kDivided) {
@@ -102,7 +95,6 @@ struct CoefficientMap {
 // Maps rows and columns of a square: load(row, col) → store(row, col, vector).
 template <typename Map, typename Load, typename Store>
 HWY_INLINE void map_square(const Load& load, const Store& store) {
-  namespace hn = hwy::HWY_NAMESPACE;
   constexpr int kIn = Map::kIn, kOut = Map::kOut;
   const Floats d;
   HWY_ALIGN float piece[kOut * kIn * kLanes];

@@ -16,15 +16,11 @@ HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 constexpr std::int64_t kPoints = kPatch * kPatch;
 
 // Between points: an odd number of cache lines, or what belongs to one tile would share few of the cache's
 // sets.
-constexpr std::int64_t odd_lines(std::int64_t floats) {
-  return ((floats + kLineFloats - 1) / kLineFloats | 1) * kLineFloats;
-}
+constexpr std::int64_t odd_lines(std::int64_t floats) { return ((floats + kLine - 1) / kLine | 1) * kLine; }
 
 // Where tile `n` of all lies.
 struct TilePlace {

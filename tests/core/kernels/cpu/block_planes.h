@@ -6,18 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <random>
+
+#include <gtest/gtest.h>
 
 #include <kolo/core/tensor/tensor.h>
 
-namespace kolo::detail {
+#include "tests/core/kernels/cpu/random_numbers.h"
 
-inline Tensor random_numbers(const Shape& shape, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Tensor made(DType::f32, shape);
-  for (float& x : made.span<float>()) x = static_cast<float>(random()) * 0x1p-31f - 1;
-  return made;
-}
+namespace kolo::detail {
 
 // Images in blocks.
 class Planes {
@@ -77,5 +73,36 @@ class Comparison {
   std::int64_t step_, next_ = 0;
   double errors_ = 0, squares_ = 0;
 };
+
+/// Holds a convolution's results and its images' gradient against the sums in f64. In: has shape, x, dy,
+/// weights, result(n, o, row, col) and image_gradient(n, c, row, col).
+template <typename In>
+void expect_results(const In& in, double bound) {
+  const auto& c = in.shape;
+  Planes y(c.block(), c.images, c.outs, c.rows.outputs, c.cols.outputs);
+  c.results(in.x.data(), in.weights.template data<float>(), y.data(),
+            scratch(c.results_scratch_bytes()).template data<float>());
+  Comparison with_f64(y.elements());
+  for (std::int64_t n = 0; n < c.images; ++n)
+    for (std::int64_t o = 0; o < c.outs; ++o)
+      for (std::int64_t row = 0; row < c.rows.outputs; ++row)
+        for (std::int64_t col = 0; col < c.cols.outputs; ++col)
+          with_f64.add(y(n, o, row, col), [&] { return in.result(n, o, row, col); });
+  EXPECT_LT(with_f64.error(), bound);
+}
+template <typename In>
+void expect_image_gradient(const In& in, double bound) {
+  const auto& c = in.shape;
+  Planes dx(c.block(), c.images, c.channels, c.rows.size, c.cols.size);
+  c.image_gradient(in.weights.template data<float>(), in.dy.data(), dx.data(),
+                   scratch(c.image_gradient_scratch_bytes()).template data<float>());
+  Comparison with_f64(dx.elements());
+  for (std::int64_t n = 0; n < c.images; ++n)
+    for (std::int64_t i = 0; i < c.channels; ++i)
+      for (std::int64_t row = 0; row < c.rows.size; ++row)
+        for (std::int64_t col = 0; col < c.cols.size; ++col)
+          with_f64.add(dx(n, i, row, col), [&] { return in.image_gradient(n, i, row, col); });
+  EXPECT_LT(with_f64.error(), bound);
+}
 
 }  // namespace kolo::detail

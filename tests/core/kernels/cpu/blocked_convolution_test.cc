@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -14,17 +13,14 @@
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/tensor/tensor.h>
 
+#include "tests/core/kernels/cpu/random_numbers.h"
+
 namespace kolo {
 namespace {
 
-constexpr std::int64_t kAvx512Block = 16;
+using detail::random_numbers;
 
-Tensor random_numbers(const Shape& shape, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Tensor made(DType::f32, shape);
-  for (float& x : made.span<float>()) x = static_cast<float>(random()) * 0x1p-31f - 1;
-  return made;
-}
+constexpr std::int64_t kAvx512Block = 16;
 
 struct Case {
   Shape images, weights, results;

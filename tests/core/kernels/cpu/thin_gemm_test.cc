@@ -5,21 +5,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
 
+#include "tests/core/kernels/cpu/random_numbers.h"
+
 namespace kolo::detail {
 namespace {
-
-Tensor random_numbers(const Shape& shape, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  Tensor made(DType::f32, shape);
-  for (float& x : made.span<float>()) x = static_cast<float>(random()) * 0x1p-31f - 1;
-  return made;
-}
 
 constexpr float kUntouched = -12345;
 Tensor untouched(const Shape& shape) {

@@ -66,35 +66,11 @@ constexpr double kBound = 5e-6;
 class Winograd : public testing::TestWithParam<WinogradConvolution> {};
 
 TEST_P(Winograd, MakesTheResultsOfTheConvolution) {
-  const WinogradConvolution c = GetParam();
-  ASSERT_TRUE(c.fits());
-  const Operands in(c);
-  Planes y(c.block(), c.images, c.outs, c.rows.outputs, c.cols.outputs);
-  c.results(in.x.data(), in.weights.data<float>(), y.data(),
-            scratch(c.results_scratch_bytes()).data<float>());
-  Comparison with_f64(y.elements());
-  for (std::int64_t n = 0; n < c.images; ++n)
-    for (std::int64_t o = 0; o < c.outs; ++o)
-      for (std::int64_t row = 0; row < c.rows.outputs; ++row)
-        for (std::int64_t col = 0; col < c.cols.outputs; ++col)
-          with_f64.add(y(n, o, row, col), [&] { return in.result(n, o, row, col); });
-  EXPECT_LT(with_f64.error(), kBound);
+  ASSERT_TRUE(GetParam().fits());
+  expect_results(Operands(GetParam()), kBound);
 }
 
-TEST_P(Winograd, MakesTheGradientOfTheImages) {
-  const WinogradConvolution c = GetParam();
-  const Operands in(c);
-  Planes dx(c.block(), c.images, c.channels, c.rows.size, c.cols.size);
-  c.image_gradient(in.weights.data<float>(), in.dy.data(), dx.data(),
-                   scratch(c.image_gradient_scratch_bytes()).data<float>());
-  Comparison with_f64(dx.elements());
-  for (std::int64_t n = 0; n < c.images; ++n)
-    for (std::int64_t i = 0; i < c.channels; ++i)
-      for (std::int64_t row = 0; row < c.rows.size; ++row)
-        for (std::int64_t col = 0; col < c.cols.size; ++col)
-          with_f64.add(dx(n, i, row, col), [&] { return in.image_gradient(n, i, row, col); });
-  EXPECT_LT(with_f64.error(), kBound);
-}
+TEST_P(Winograd, MakesTheGradientOfTheImages) { expect_image_gradient(Operands(GetParam()), kBound); }
 
 TEST_P(Winograd, MakesTheGradientOfTheWeights) {
   const WinogradConvolution c = GetParam();
