@@ -117,12 +117,13 @@ struct TileSum {
   Ahead ahead = {};                       // with each 4 terms
 };
 
-template <int kVectors>
+// kRows: clang-tidy 14 dies of an array of which one dimension alone depends on a parameter.
+template <int kVectors, int kRows = kSumRows>
 void sum_tile(const TileSum& in) {
   const Floats d;
-  V sums[kSumRows][kVectors];
+  V sums[kRows][kVectors];
   KOLO_UNROLL(16)
-  for (int r = 0; r < kSumRows; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     KOLO_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
@@ -132,7 +133,7 @@ void sum_tile(const TileSum& in) {
     KOLO_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) row[v] = hn::Load(d, y + v * in.y_stride + n * kLanes);
     KOLO_UNROLL(16)
-    for (int r = 0; r < kSumRows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
       const V factor = hn::Set(d, x[n * kLanes + r]);
       KOLO_UNROLL(2)
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
@@ -148,7 +149,7 @@ void sum_tile(const TileSum& in) {
     for (; n < in.count; ++n) add_term(n);
   }
   KOLO_UNROLL(16)
-  for (int r = 0; r < kSumRows; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     float* const c = in.c + r * in.c_stride;
     KOLO_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) {

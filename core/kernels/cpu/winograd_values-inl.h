@@ -14,7 +14,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
-namespace {
 
 constexpr std::int64_t kPoints = kPatch * kPatch;
 
@@ -154,7 +153,6 @@ void map_results(const Values& values, const Tiles& tiles, std::int64_t first, f
   }
 }
 
-}  // namespace
 }  // namespace kolo::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
