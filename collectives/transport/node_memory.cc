@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include <kolo/collectives/transport/memory_file.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo {
@@ -123,8 +124,7 @@ MemoryMapping::~MemoryMapping() {
 }
 
 NodeMemory::NodeMemory(std::int64_t most_bytes) {
-  file_ = memfd_create("kolo", MFD_CLOEXEC);
-  if (file_ < 0) throw UnavailableError("memory for the ranks of a node: memfd_create: {}", strerror(errno));
+  file_ = make_memory_file();
   std::int64_t bytes = std::min({machine_bytes(), most_bytes, file_size_limit()}) / kHugePage * kHugePage;
   int reason = 0;
   for (; bytes >= kLeastBytes; bytes = bytes / 2 / kHugePage * kHugePage) {

@@ -1,7 +1,7 @@
 // Memory that the ranks of a node see of each other. Each process has one sparse file in memory, as long as
 // it may ever need, and maps those of its peers as a whole: a place in it is found by adding an offset, and
-// nothing is registered buffer by buffer. It is anonymous (memfd), so neither its size nor its life depends
-// on a file system such as /dev/shm.
+// nothing is registered buffer by buffer. It has no name (memory_file.h), so neither its size nor its life
+// depends on a file system such as /dev/shm.
 #pragma once
 
 #include <array>

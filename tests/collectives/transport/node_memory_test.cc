@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/collectives/transport/node_ranks.h"
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -46,6 +48,44 @@ TEST(NodeMemory, BlocksAreAligned) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % kAlignment, 0U) << bytes;
     EXPECT_TRUE(memory.offset_of(block, static_cast<std::int64_t>(bytes)));
   }
+}
+
+enum class Pages { small, huge, no_file_system };
+
+// What 8 MiB of node memory lie in.
+Pages pages_of_block() {
+  const NodeMemory memory(256 * kMiB);
+  const std::string file = "/proc/self/fd/" + std::to_string(memory.address().file);
+  if (std::filesystem::read_symlink(file).string().find("memfd") != std::string::npos)
+    return Pages::no_file_system;
+  std::memset(memory.mapping().begin() + 8 * kMiB, 1, 8 * kMiB);
+  std::ifstream mappings("/proc/self/smaps");
+  std::int64_t kib = 0;
+  for (std::string line; std::getline(mappings, line);)
+    if (line.rfind("ShmemPmdMapped:", 0) == 0) kib += std::stoll(line.substr(15));
+  return kib * 1024 >= 8 * kMiB ? Pages::huge : Pages::small;
+}
+
+TEST(NodeMemory, LiesInHugePagesWhereTheSystemGrantsThem) {
+  const Pages pages = pages_of_block();
+  if (pages == Pages::no_file_system) GTEST_SKIP() << "this process may mount no file system";
+  EXPECT_EQ(pages, Pages::huge);
+}
+
+TEST(NodeMemory, LiesInHugePagesForUsersWithoutPrivileges) {
+  if (geteuid() != 0) GTEST_SKIP() << "the test before was of such a user";
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    const bool changed = setgid(kNobody) == 0 && setuid(kNobody) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
+    _exit(changed ? static_cast<int>(pages_of_block()) : -1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == static_cast<int>(Pages::no_file_system))
+    GTEST_SKIP() << "users may make no namespaces here";
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(Pages::huge));
 }
 
 TEST(NodeMemory, TakesMemoryOnlyWhereItIsWrittenAndGivesItBack) {
