@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/collectives/algorithms/read_in_place.h>
 #include <kolo/collectives/reduce/reduce.h>
 #include <kolo/collectives/transport/copy.h>
 
@@ -157,7 +158,7 @@ constexpr std::int64_t kLine = 64;
 
 constexpr auto kAhead = static_cast<std::int64_t>(NodeChannel::kAhead);
 
-class SharedMemoryReduction final : public RoundOperation {
+class SharedMemoryReduction final : public RoundOperation, public ReadInPlace {
  public:
   // begins: of each rank's share, and the end of the last. to_all: every rank gets all shares.
   SharedMemoryReduction(NodeChannel& channel, const TypedBuffer& buffer, std::vector<std::int64_t> begins,
@@ -174,6 +175,11 @@ class SharedMemoryReduction final : public RoundOperation {
         from_(channel.size()),
         to_(channel.size()) {}
 
+  void ask_to_read(bool asks) override { asks_ = asks; }
+  std::span<const std::byte* const> elements_of_ranks() const override {
+    return way_ == Way::left ? std::span<const std::byte* const>(from_) : std::span<const std::byte* const>();
+  }
+
  protected:
   void begin() override {
     if (buffer_.elements == 0) return;
@@ -183,7 +189,11 @@ class SharedMemoryReduction final : public RoundOperation {
 
   void fill(std::int64_t k, std::uint64_t round) override {
     switch (way_) {
-      case Way::undecided: channel().head(round).words[0] = static_cast<std::uint64_t>(own_offset_); break;
+      case Way::undecided:
+        channel().head(round).words[0] = static_cast<std::uint64_t>(own_offset_);
+        channel().head(round).words[1] = asks_ ? 1 : 0;
+        break;
+      case Way::left:
       case Way::in_place: break;
       case Way::replicated:
         copy_near(channel().payload(round), buffer_.bytes, bytes_of(buffer_.elements));
@@ -195,6 +205,7 @@ class SharedMemoryReduction final : public RoundOperation {
   bool take(std::int64_t k, std::uint64_t round) override {
     switch (way_) {
       case Way::undecided: decide(round); return way_ != Way::in_place;
+      case Way::left: break;
       case Way::in_place: return k == 1 || reduce_in_place();
       case Way::replicated: take_whole(round); break;
       case Way::in_shares: take_shares(k - 1, round); break;
@@ -203,7 +214,7 @@ class SharedMemoryReduction final : public RoundOperation {
   }
 
  private:
-  enum class Way { undecided, in_place, replicated, in_shares };
+  enum class Way { undecided, left, in_place, replicated, in_shares };
 
   int ranks() const { return channel().size(); }
   int own() const { return channel().rank(); }
@@ -213,13 +224,17 @@ class SharedMemoryReduction final : public RoundOperation {
 
   // All ranks have heard the same, and so take the same way.
   void decide(std::uint64_t round) {
-    bool all_in_node_memory = true;
+    bool all_in_node_memory = true, all_ask = true;
     for (int rank = 0; rank < ranks(); ++rank) {
       const std::uint64_t offset = channel().head_of(rank, round).words[0];
       all_in_node_memory = all_in_node_memory && offset != kOrdinary;
+      all_ask = all_ask && channel().head_of(rank, round).words[1] != 0;
       bases_[rank] = channel().at(rank, static_cast<std::int64_t>(offset));
     }
-    if (all_in_node_memory) {
+    if (all_in_node_memory && all_ask) {
+      way_ = Way::left;
+      std::copy(bases_.begin(), bases_.end(), from_.begin());
+    } else if (all_in_node_memory) {
       way_ = Way::in_place;
       position_ = begins_[own()];
     } else {
@@ -302,6 +317,7 @@ class SharedMemoryReduction final : public RoundOperation {
   const bool to_all_;
   const std::int64_t element_bytes_;
   const std::int64_t own_offset_;
+  bool asks_ = false;
   Way way_ = Way::undecided;
   std::int64_t piece_ = 1;     // elements
   std::int64_t lag_ = 1;       // in shares: how many rounds later a piece's result is there

@@ -63,17 +63,20 @@ const RegisterOp rows_op(OpSchema("GatherRows")
 
 class BucketKernel final : public AsyncKernel {
  public:
-  BucketKernel(std::shared_ptr<Schedule> schedule, int bucket)
-      : schedule_(std::move(schedule)), bucket_(bucket) {}
+  BucketKernel(std::shared_ptr<Schedule> schedule, int bucket, bool to_read)
+      : schedule_(std::move(schedule)), bucket_(bucket), to_read_(to_read) {}
 
   void start(KernelContext&, Completion done) override {
     done_ = done;
-    schedule_->submit(bucket_, [this](std::exception_ptr error) { done_(std::move(error)); });
+    const auto over = [this](std::exception_ptr error) { done_(std::move(error)); };
+    if (to_read_) schedule_->submit_to_read(bucket_, over);
+    else schedule_->submit(bucket_, over);
   }
 
  private:
   std::shared_ptr<Schedule> schedule_;
   int bucket_;
+  bool to_read_;
   Completion done_;  // kept here: a closure that held it would be allocated at each step
 };
 
@@ -123,7 +126,8 @@ const RegisterKernel gather_rows_kernel("GatherRows", "CPU", {}, KernelFactory([
                                         }));
 
 const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
-  return std::make_unique<BucketKernel>(init.resource<Schedule>(), init.attr<int>("bucket"));
+  return std::make_unique<BucketKernel>(init.resource<Schedule>(), init.attr<int>("bucket"),
+                                        init.is_marked("to_read"));
 };
 const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
 const RegisterKernel gpu_bucket_kernel("BucketAllReduce", "GPU", {}, kMakeBucketKernel);

@@ -95,6 +95,13 @@ class CommThread {
   /// Any thread, the communication thread too. An error of one operation is the answer to all that follow on
   /// the channels of its process set.
   void submit(Submission submission) KOLO_EXCLUDES(mutex_);
+  /// Whether the caller may start an operation of the channel, one that does not need this thread, and
+  /// advance it itself, which saves waking this one: nothing else of the channel is under way. It sets
+  /// Submission::started; in the end it says ended_here(), or submits it after all. One at a time on a
+  /// channel.
+  bool may_run_here(int channel) KOLO_EXCLUDES(mutex_);
+  /// `done` is the caller's affair.
+  void ended_here(const Submission& submission) KOLO_EXCLUDES(mutex_);
   /// Runs the operation with the channel's next ticket and waits. Not on channels that submit() is used with,
   /// and one thread at a time on a channel. An operation that does not need this thread is started and
   /// advanced by the caller, which saves two hand-overs; where it waits long for other ranks it is handed
@@ -143,6 +150,7 @@ class CommThread {
   void draw(const Channel& channel, Clock::time_point now);
   void draw_phase(Channel& channel);
   void record(Submission& submission) KOLO_REQUIRES(mutex_);
+  void ended(int channel) KOLO_EXCLUDES(mutex_);
   // False: it has not finished, and waits. since: about when it started, where that is a while ago.
   bool run_here(Collective& operation, std::optional<Clock::time_point>& since) const;
   void run_on_thread(Submission submission) KOLO_EXCLUDES(mutex_);
@@ -180,7 +188,7 @@ class CommThread {
   std::vector<std::function<void()>> taken_calls_;
   int idle_polls_ = 0;
   bool moved_ = false;  // some operation, without finishing
-  Clock::time_point last_watch_;
+  Clock::time_point last_watch_, last_advance_;
   FlightRecorder recorder_;  // any thread's
 
   Mutex mutex_;
@@ -190,6 +198,7 @@ class CommThread {
   bool woken_ KOLO_GUARDED_BY(mutex_) = false;                 // for the resident
   std::vector<std::int64_t> tickets_ KOLO_GUARDED_BY(mutex_);  // next one of run(), by channel
   std::vector<std::int64_t> ran_ KOLO_GUARDED_BY(mutex_);      // last one that a caller has finished itself
+  std::vector<int> pending_ KOLO_GUARDED_BY(mutex_);           // submissions, by channel
   std::vector<int> shared_numbers_ KOLO_GUARDED_BY(mutex_);    // by channel
   std::map<int, int> opened_ KOLO_GUARDED_BY(mutex_);          // by process set: how many channels
   bool callers_run_ KOLO_GUARDED_BY(mutex_) = true;            // false after an error, and while all is drawn

@@ -1,4 +1,4 @@
-#include <kolo/collectives/schedule/schedule.h>
+#include <kolo/collectives/schedule/schedule_internal.h>
 
 #include <fmt/format.h>
 
@@ -14,9 +14,11 @@
 #include <kolo/collectives/schedule/device_ranks.h>
 #include <kolo/collectives/schedule/live_slots.h>
 #include <kolo/collectives/schedule/slot_work.h>
+#include <kolo/collectives/schedule/step_end.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/device/device.h>
+#include <kolo/core/kernels/cpu/update_rules.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/trace.h>
@@ -26,6 +28,10 @@ namespace {
 
 // Shorter than the 10 s in which a job with a failed rank is to be over.
 constexpr std::chrono::seconds kTellOthersWithin{7};
+// Of n ranks each reads n times the gradients where it could read and write them once, wait for all, and read
+// the sums: reading is cheaper than writing, up to three.
+constexpr int kMostReaders = 3;
+static_assert(kMostReaders <= detail::kMaxGradients);
 // How many gradients a stall report names.
 constexpr std::size_t kNamesInLabel = 8;
 
@@ -55,109 +61,6 @@ std::int64_t elements_of(const Bucket& bucket) {
 }
 
 }  // namespace
-
-// What compare() makes, and the way to the communication thread.
-class Schedule::Core {
- public:
-  Core(std::shared_ptr<detail::Runtime> runtime, int num_slots, const ProcessSet& set)
-      : runtime(std::move(runtime)),
-        set(set),
-        members(set == ProcessSet() ? std::vector<int>()
-                                    : detail::current_engine()->set(set.id())->members()),
-        slots(std::make_shared<detail::StepSlots>(num_slots, members)),
-        num_slots_(num_slots) {}
-
-  int num_slots() const { return num_slots_; }
-  bool has_peers() const { return runtime && runtime->has_peers() && members.size() != 1; }
-  void connect();
-  void submit(int bucket, Done done);
-  void submit_missing();
-
-  const std::shared_ptr<detail::Runtime> runtime;  // nullptr without init()
-  const ProcessSet set;
-  const std::vector<int> members;  // of the set, in its order; none: all ranks
-  const std::shared_ptr<detail::StepSlots> slots;
-  bool compared = false;
-  int channel = 0;
-  std::shared_ptr<Communicator> communicator;
-  std::vector<std::shared_ptr<detail::SlotWork>> works;  // by slot
-  std::vector<std::shared_ptr<detail::RowsWork>> gathers;
-  // By bucket, where a GPU reduces them; and what they are made by.
-  std::vector<std::shared_ptr<DeviceReduction>> on_gpu;
-  std::shared_ptr<DeviceCollectives> gpus;
-
- private:
-  void send(const detail::StepSlots::Submitted& buckets);
-  void reduce_alone(const detail::StepSlots::Submitted& buckets);
-
-  Mutex order_mutex_;
-  int num_slots_;
-};
-
-// A channel and a communicator of its own.
-void Schedule::Core::connect() {
-  channel = runtime->thread().open_channel(set.id());
-  const int shared = runtime->thread().shared_number(channel);
-  runtime->thread().call([&] {
-    if (members.empty()) {
-      communicator = runtime->world().duplicate();
-    } else {
-      runtime->thread().watchdog()->set_members(shared, members);
-      communicator = runtime->world().subset(members, set.id());
-    }
-  });
-}
-
-void Schedule::Core::submit(int bucket, Done done) {
-  if (static_cast<std::size_t>(bucket) < on_gpu.size()) on_gpu[bucket]->mark_written();
-  detail::StepSlots::Submitted submitted;
-  {
-    // Two threads that have completed neighbouring buckets must not overtake each other here.
-    MutexLock lock(order_mutex_);
-    submitted = slots->submit(bucket, done);
-    if (has_peers()) send(submitted);
-  }
-  if (submitted.error) done(submitted.error);
-  else if (!has_peers()) reduce_alone(submitted);
-}
-
-void Schedule::Core::submit_missing() {
-  detail::StepSlots::Submitted submitted;
-  {
-    MutexLock lock(order_mutex_);
-    submitted = slots->submit_missing();
-    if (has_peers()) send(submitted);
-  }
-  if (!has_peers()) reduce_alone(submitted);
-}
-
-void Schedule::Core::send(const detail::StepSlots::Submitted& buckets) {
-  for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
-    const auto& work = works[bucket];
-    auto details = work->details();
-    details.process_set = set.id();
-    runtime->thread().submit({.channel = channel,
-                              .ticket = slots->ticket(bucket),
-                              .operation = work,
-                              .label = work->label(),
-                              // The work, which holds the slots, lives as long as the submission.
-                              .done = [slots = slots.get(), bucket](
-                                          std::exception_ptr error) { slots->finish_slot(bucket, error); },
-                              .details = details});
-  }
-}
-
-void Schedule::Core::reduce_alone(const detail::StepSlots::Submitted& buckets) {
-  for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
-    StepFlags flags;
-    if (slots->begin_slot(bucket, flags)) {
-      slots->received(bucket, flags);
-      const std::string reason = slots->own_reason();
-      if (flags.voids_step()) slots->set_reasons({&reason, 1});
-    }
-    slots->finish_slot(bucket, nullptr);
-  }
-}
 
 BucketLimits default_bucket_limits() {
   const auto runtime = detail::current_runtime();
@@ -262,8 +165,16 @@ std::int64_t Schedule::offset_of_gathered(int gradient) const {
 // MPI's handles are freed where MPI is called. A bucket that still waits for other ranks keeps its own.
 Schedule::~Schedule() {
   if (!core_->communicator) return;
+  core_->hand_over();
+  // A rank that is still reading the buckets finds them as they are, however late it is.
+  const auto patience = core_->slots->is_broken() ? std::chrono::seconds(0) : kTellOthersWithin;
+  if (core_->step_end && !core_->step_end->wait_until(std::chrono::steady_clock::now() + patience))
+      [[maybe_unused]]
+    const auto* const kept = new auto(std::move(memory_));
   core_->runtime->thread().call([this] {
     core_->on_gpu.clear();
+    core_->step_end.reset();
+    core_->buckets.clear();
     core_->works.clear();
     core_->gathers.clear();
     core_->communicator.reset();
@@ -337,8 +248,10 @@ void Schedule::make_works() {
   const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketExchange exchange,
                        const char* what) {
     std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
-    core_->works.push_back(std::make_shared<detail::BucketWork>(
-        slot, core_->slots, core_->communicator, std::move(memory), std::move(exchange), std::move(label)));
+    auto work = std::make_shared<detail::BucketWork>(
+        slot, core_->slots, core_->communicator, std::move(memory), std::move(exchange), std::move(label));
+    if (slot == bucket) core_->buckets.push_back(work.get());
+    core_->works.push_back(std::move(work));
   };
   Communicator& ranks = *core_->communicator;
   for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
@@ -354,6 +267,10 @@ void Schedule::make_works() {
                     : detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)),
         "");
   }
+  bool some_may_be_read = false;
+  for (int b = 0; b < static_cast<int>(buckets_.size()); ++b)
+    some_may_be_read = some_may_be_read || may_be_read(b);
+  if (some_may_be_read) core_->step_end = std::make_shared<detail::StepEnd>(core_->communicator);
   for (int g = 0; g < num_gathers(); ++g) {
     const RowGatherSpec& gather = spec_.gathers[g];
     core_->gathers.push_back(std::make_shared<detail::RowsWork>(
@@ -377,11 +294,45 @@ void Schedule::begin() {
     throw FailedPreconditionError("schedule \"{}\": the ranks must compare() it before the first step",
                                   spec_.name);
   core_->slots->begin();
+  core_->begin();
 }
 
-void Schedule::end() { core_->slots->end(core_->num_slots() - static_cast<int>(gathered_.size())); }
+void Schedule::end() {
+  core_->slots->end(core_->num_slots() - static_cast<int>(gathered_.size()));
+  core_->end_reading();
+}
 
-void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done)); }
+StepVote::Waits Schedule::advance() { return core_->advance(); }
+
+void Schedule::hand_over() { core_->hand_over(); }
+
+void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done), false); }
+
+void Schedule::submit_to_read(int bucket, Done done) {
+  core_->submit(bucket, std::move(done), may_be_read(bucket));
+}
+
+bool Schedule::may_be_read(int bucket) const {
+  const auto at = static_cast<std::size_t>(bucket);
+  const DType dtype = buckets_.at(at).dtype;
+  return at < core_->buckets.size() && core_->buckets[at]->may_be_read() && spec_.shards.empty() &&
+         core_->communicator->size() <= kMostReaders && (dtype == DType::f32 || dtype == DType::f64);
+}
+
+std::span<const std::byte* const> Schedule::memory_of_ranks(int bucket) const {
+  if (!may_be_read(bucket)) return {};
+  return core_->buckets[static_cast<std::size_t>(bucket)]->elements_of_ranks();
+}
+
+int Schedule::divisor() const {
+  return spec_.reduction.op == ReduceOp::average ? core_->communicator->size() : 1;
+}
+
+void Schedule::when_writable(Done done) {
+  if (core_->step_end == nullptr) return done(nullptr);
+  core_->advance();
+  core_->step_end->when_open(std::move(done));
+}
 
 void Schedule::give_rows(int gather, const Tensor& values, const Tensor& indices) {
   core_->gathers.at(gather)->set_own(values, indices);
@@ -397,7 +348,15 @@ void Schedule::cast(StepFlag flag) { core_->slots->raise(flag); }
 StepFlags Schedule::take_outcome() { return core_->slots->take_outcome(); }
 
 void Schedule::leave(StepFlag flag, const std::string& text) {
-  if (flag == StepFlag::failed) return fail(text);
+  // This rank has read, where the step got so far. The others say so in this order, whatever comes next.
+  core_->end_reading();
+  core_->hand_over();
+  if (flag == StepFlag::failed) {
+    fail(text);
+    if (core_->step_end)
+      core_->step_end->break_off(std::make_exception_ptr(AbortedError("this rank failed: {}", text)));
+    return;
+  }
   core_->slots->is_inside() ? end_data_in_step(text) : end_data();
 }
 
@@ -405,7 +364,7 @@ void Schedule::end_data() {
   auto& slots = *core_->slots;
   slots.raise(StepFlag::end_of_data);
   begin();
-  join_with_zeros();
+  join_empty_handed();
   end();
   if (!slots.outcome().has(StepFlag::end_of_data) && slots.error()) std::rethrow_exception(slots.error());
 }
@@ -418,14 +377,14 @@ void Schedule::end_data_in_step(const std::string& text) {
   if (detail::slots_of_process().any_other(slots, core_->set,
                                            [&](const auto& other) { return other.is_void_since(begun); }))
     return;
-  if (slots.raise_end_of_data_in_step()) join_with_zeros();
+  if (slots.raise_end_of_data_in_step()) join_empty_handed();
   else fail(text);
 }
 
-void Schedule::join_with_zeros() {
+// What is contributed does not matter: the step is void. Other ranks may still be reading it as of the last
+// step.
+void Schedule::join_empty_handed() {
   for (const auto& reduction : core_->on_gpu) reduction->clear();
-  if (core_->on_gpu.empty())
-    for (const auto& memory : memory_) std::memset(memory->data(), 0, memory->bytes());
   core_->submit_missing();
   // The watchdog ends a wait for ranks that do not come.
   while (!core_->slots->wait_until(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
@@ -455,7 +414,11 @@ void Schedule::fail(const std::string& text) {
   while (!slots.error()) {
     if (slots.outcome().has(StepFlag::save)) return;
     // Once more if all buckets had begun before the flag could go with one.
-    if (!slots.is_under_way() && !slots.begin_unless_broken()) break;
+    if (!slots.is_under_way()) {
+      core_->end_reading();
+      core_->hand_over();
+      if (!slots.begin_unless_broken()) break;
+    }
     core_->submit_missing();
     if (!slots.wait_until(deadline)) break;
   }

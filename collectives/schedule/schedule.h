@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +90,24 @@ class Schedule final : public StepVote {
   /// Throws the group's error if there was one, FailedPreconditionError before compare().
   void begin() override;
   void submit(int slot, Done done);
+
+  /// Whether submit_to_read() may leave the bucket as it is: on CPUs whose ranks see each other's memory, few
+  /// enough that to read all their gradients costs less than to reduce and read them. After compare().
+  bool may_be_read(int bucket) const;
+  /// For a step whose reduced gradients are read once and never fetched. The thread that called begin() calls
+  /// advance() or, before it waits for anything, hand_over(). Done when the gradients of all ranks
+  /// can be read: where they lie, if all ranks have asked for that, else reduced.
+  void submit_to_read(int bucket, Done done);
+  /// After it: the bucket's memory on each rank, in their order; none: the reduced gradients stand in this
+  /// rank's.
+  std::span<const std::byte* const> memory_of_ranks(int bucket) const;
+  /// What their sum is divided by.
+  int divisor() const;
+  /// Calls `done` when no rank reads this rank's buckets any more, so that gradients may be written: at once,
+  /// or on another thread. Once a step.
+  void when_writable(Done done);
+  Waits advance() override;
+  void hand_over() override;
   /// A step need not gather what it has reduced. The buckets of a step that failed on this rank are what
   /// leave() contributes.
   void end() override;
@@ -127,7 +146,7 @@ class Schedule final : public StepVote {
   void end_data();
   void end_data_in_step(const std::string& text);
   void fail(const std::string& text);
-  void join_with_zeros();
+  void join_empty_handed();
   std::vector<TypedBuffer> tensors_of(int bucket) const;
 
   ScheduleSpec spec_;

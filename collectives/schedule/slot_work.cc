@@ -113,7 +113,8 @@ BucketWork::BucketWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_p
                        BucketMemory memory, BucketExchange exchange, std::string label)
     : SlotWork(slot, std::move(slots), std::move(communicator), std::move(label)),
       memory_(std::move(memory)),
-      exchange_(std::move(exchange)) {}
+      exchange_(std::move(exchange)),
+      in_place_(dynamic_cast<ReadInPlace*>(exchange_.collective.get())) {}
 
 OperationDetails BucketWork::details() const {
   return {.kind = exchange_.kind,
@@ -140,7 +141,19 @@ bool BucketWork::abort(const std::exception_ptr& error) {
   return is_voting() && abortable != nullptr && abortable->abort(error);
 }
 
-StepFlags BucketWork::votes() const { return read_flags(memory_.dtype, memory_.flags().bytes); }
+StepFlags BucketWork::votes() const {
+  const TypedBuffer flags = memory_.flags();
+  if (elements_of_ranks().empty()) return read_flags(flags.dtype, flags.bytes);
+  StepFlags all;
+  for (const std::byte* elements : elements_of_ranks())
+    all.add(read_flags(flags.dtype, elements + (flags.bytes - memory_.data().bytes)));
+  return all;
+}
+
+bool BucketWork::start_rest() {
+  if (!elements_of_ranks().empty()) slots().set_read();
+  return false;
+}
 
 RowsWork::RowsWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> ranks,
                    RowGatherSpec spec, bool average, std::string label)

@@ -10,6 +10,7 @@
 
 #include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/collectives/algorithms/communicator.h>
+#include <kolo/collectives/algorithms/read_in_place.h>
 #include <kolo/collectives/algorithms/text_exchange.h>
 #include <kolo/collectives/progress/flight_recorder.h>
 #include <kolo/collectives/schedule/spec.h>
@@ -37,6 +38,7 @@ class SlotWork : public Collective {
 
  protected:
   Communicator& communicator() const { return *communicator_; }
+  StepSlots& slots() const { return *slots_; }
   bool is_voting() const { return stage_ == Stage::voting; }
 
  private:
@@ -97,15 +99,26 @@ class BucketWork final : public SlotWork, public Abortable {
              BucketMemory memory, BucketExchange exchange, std::string label);
   OperationDetails details() const override;
   bool abort(const std::exception_ptr& error) override;
+  bool needs_comm_thread() const override { return !may_be_read(); }
+  /// Whether ranks may read each other's elements where they lie; then as read_in_place.h has it.
+  bool may_be_read() const { return in_place_ != nullptr; }
+  void ask_to_read(bool asks) {
+    if (in_place_ != nullptr) in_place_->ask_to_read(asks);
+  }
+  std::span<const std::byte* const> elements_of_ranks() const {
+    return in_place_ == nullptr ? std::span<const std::byte* const>() : in_place_->elements_of_ranks();
+  }
 
  private:
   void start_voting(const StepFlags& own) override;
   Progress advance_voting() override;
   StepFlags votes() const override;
+  bool start_rest() override;
   const char* phase_of_work() const override { return exchange_.collective->phase(); }
 
   const BucketMemory memory_;
   const BucketExchange exchange_;
+  ReadInPlace* const in_place_;  // of exchange_; nullptr: it always reduces
 };
 
 /// The rows that each rank has a gradient for, to every rank. First how many rows each rank gives, and its

@@ -43,6 +43,7 @@ void StepSlots::begin_locked() {
     while (slot.queued && !slot.over) changed_.wait(mutex_);
   for (auto& slot : slots_) slot.submitted = slot.queued = slot.over = false;
   next_ = 0;
+  read_ = false;
   begun_ = true;
   begun_at_ = std::chrono::steady_clock::now();
   if (first_or_shared) ++begun_steps_;
@@ -132,7 +133,7 @@ StepSlots::Submitted StepSlots::submit_missing() {
 
 std::int64_t StepSlots::ticket(int slot) const {
   MutexLock lock(mutex_);
-  return begun_steps_ * static_cast<std::int64_t>(slots_.size()) + slot;
+  return begun_steps_ * (static_cast<std::int64_t>(slots_.size()) + 1) + slot;
 }
 
 std::int64_t StepSlots::step() const {
@@ -239,6 +240,18 @@ void StepSlots::finish_slot(int slot, std::exception_ptr error) {
   if (done) done(error);
   for (const auto& call : void_too)
     if (call) call(error);
+}
+
+void StepSlots::set_read() {
+  MutexLock lock(mutex_);
+  read_ = true;
+}
+
+bool StepSlots::take_read_through() {
+  MutexLock lock(mutex_);
+  const bool over = !error_locked() &&
+                    std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.over; });
+  return over && std::exchange(read_, false);
 }
 
 std::vector<SlotTiming> StepSlots::timings() const {

@@ -54,7 +54,8 @@ class StepSlots {
   /// All that this rank has not submitted, as they are: for a step that this rank is about to void. Who
   /// submits one of them later is told so.
   Submitted submit_missing();
-  /// Grows from step to step and from slot to slot, in the same way on all ranks.
+  /// Grows from step to step and from slot to slot, in the same way on all ranks; of the number of slots: of
+  /// the step's end.
   std::int64_t ticket(int slot) const;
   /// The number that errors name.
   std::int64_t step() const;
@@ -87,6 +88,11 @@ class StepSlots {
   /// The slot is over; `error` is the communication's, if any.
   void finish_slot(int slot, std::exception_ptr error);
 
+  /// Ranks read a bucket of this step where it lies in each other's memory.
+  void set_read();
+  /// Whether they did, once for a step whose slots are all over, not void: then they did so on all ranks.
+  bool take_read_through();
+
   std::vector<SlotTiming> timings() const;
   std::int64_t exchanges() const;
 
@@ -107,6 +113,7 @@ class StepSlots {
   mutable CondVar changed_;
   std::vector<Slot> slots_ KOLO_GUARDED_BY(mutex_);
   bool begun_ KOLO_GUARDED_BY(mutex_) = false, inside_ KOLO_GUARDED_BY(mutex_) = false;
+  bool read_ KOLO_GUARDED_BY(mutex_) = false;
   int next_ KOLO_GUARDED_BY(mutex_) = 0;  // the first slot that is not queued
   std::int64_t begun_steps_ KOLO_GUARDED_BY(mutex_) = 0;
   std::int64_t step_ KOLO_GUARDED_BY(mutex_) = 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <string>
 
@@ -49,6 +50,9 @@ bool write_text(const char* path, const std::string& text) {
 // puts its own in the place of `file`.
 void replace_in_own_namespace(int file) {
   const std::string user = fmt::format("{0} {0} 1", geteuid()), group = fmt::format("{0} {0} 1", getegid());
+  sigset_t all, before;  // no handler of the program runs in the child
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const auto child = static_cast<pid_t>(syscall(SYS_clone, CLONE_FILES, 0, 0, 0, 0));
   if (child == 0) {
     int made = -1;
@@ -59,9 +63,9 @@ void replace_in_own_namespace(int file) {
     if (made >= 0) syscall(SYS_close, made);
     syscall(SYS_exit_group, 0);
   }
-  if (child < 0) return;
-  while (waitpid(child, nullptr, __WALL) < 0 && errno == EINTR) {
+  while (child > 0 && waitpid(child, nullptr, __WALL) < 0 && errno == EINTR) {
   }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace

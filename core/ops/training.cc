@@ -1,5 +1,7 @@
 #include <kolo/core/ops/training.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -108,6 +110,16 @@ const UpdateRuleOps* find_update_rule(const std::string& op) {
   for (const UpdateRuleOps& rule : update_rules())
     if (op == kApply + rule.name) return &rule;
   return nullptr;
+}
+
+std::shared_ptr<OpSchema> schema_of_updates(const std::string& op, const UpdateRuleOps& rule, int variables) {
+  auto schema = std::make_shared<OpSchema>(op);
+  for (int i = 0; i < variables; ++i)
+    for (std::size_t k = 0; k <= rule.slots.size(); ++k)
+      schema->input(fmt::format("var_{}_{}", i, k)).updates();
+  for (const std::string& scalar : rule.scalars) schema->input(scalar);
+  for (int i = 0; i < variables; ++i) schema->input(fmt::format("gradient_{}", i));
+  return schema;
 }
 
 Output apply_update(const Scope& s, const VariableUpdate& update, Output gradient) {

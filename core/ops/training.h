@@ -2,6 +2,7 @@
 // their own may build on these.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ const std::vector<UpdateRuleOps>& update_rules();
 
 /// The rule whose Apply op is `op`, nullptr if it is none.
 const UpdateRuleOps* find_update_rule(const std::string& op);
+
+/// One op, named `op`, for `variables` updates by one rule: all variables each with its slots, the scalars,
+/// all gradients. For nodes that passes make, which own it: it fits this many variables alone.
+std::shared_ptr<OpSchema> schema_of_updates(const std::string& op, const UpdateRuleOps& rule, int variables);
 
 struct VariableUpdate {
   std::string rule;  // a name of update_rules()

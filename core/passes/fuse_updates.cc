@@ -90,21 +90,10 @@ bool can_be_one(const StepGraph& graph, const Members& members) {
   });
 }
 
-// All variables with their slots, the scalars, all gradients. The node owns it: it fits this many variables
-// alone.
-std::shared_ptr<OpSchema> fused_schema(const UpdateRuleOps& rule, std::size_t variables) {
-  auto schema = std::make_shared<OpSchema>("FusedApply" + rule.name);
-  for (std::size_t i = 0; i < variables; ++i)
-    for (int k = 0; k <= slots_of(rule); ++k) schema->input(fmt::format("var_{}_{}", i, k)).updates();
-  for (const std::string& scalar : rule.scalars) schema->input(scalar);
-  for (std::size_t i = 0; i < variables; ++i) schema->input(fmt::format("gradient_{}", i));
-  return schema;
-}
-
 StepNode fused_node(const StepGraph& graph, const Members& members) {
   const StepNode &first = graph.nodes[members.front()], &last = graph.nodes[members.back()];
   const UpdateRuleOps& rule = *find_update_rule(first.schema->name());
-  const auto schema = fused_schema(rule, members.size());
+  const auto schema = schema_of_updates("FusedApply" + rule.name, rule, static_cast<int>(members.size()));
   StepNode fused;
   fused.schema = schema.get();
   fused.resource = schema;

@@ -104,6 +104,9 @@ constexpr Entry kPipeline[] = {
     // What reads a variable for another device is the transfer: it is there before updates are ordered.
     {"insert_transfers", Kind::always,
      [](StepGraph& graph, PassContext& context) { join_devices(graph, context.devices()); }},
+    // collectives: updates read the gradients of all ranks of a node. What writes them is known now, and
+    // waits.
+    {"read_in_place", Kind::place},
     {"order_updates", Kind::always, [](StepGraph& graph, PassContext&) { order_updates(graph); }},
     {"guard_updates", Kind::always, [](StepGraph& graph, PassContext&) { guard_updates(graph); }},
     {"update_early", Kind::always, [](StepGraph& graph, PassContext&) { update_early(graph); }},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 #include <utility>
 
 #include <kolo/core/base/cycles.h>
@@ -40,6 +41,10 @@ bool happens(const PlanNode& node, int index, Frame& frame) {
   context.skipped |= !any;
   return !context.skipped;
 }
+
+// How often a caller that has nothing to run looks whether other ranks have come, and from when on it offers
+// its core to other threads between two looks.
+constexpr int kLooks = 2000, kLooksAtOnce = 200;
 
 class Step;
 // What the calling thread works for. A step that it begins meanwhile, an iteration of a loop, is part of it.
@@ -170,8 +175,29 @@ class Step final : public WorkSource {
     while (true) {
       work(*memory_.lanes[0]);
       if (remaining_.load() == 0 || failed_.load()) return;
+      if (look_for_others()) continue;
       if (!wait_for_work()) ask_streams();
     }
+  }
+
+  // What waits for other ranks alone needs no other thread as long as this one has nothing to run: it looks
+  // whether they have come, for about as long as it takes to go to sleep and be woken. False: they have not,
+  // and another thread looks from now on.
+  bool look_for_others() {
+    if (options_.votes == nullptr) return false;
+    for (int look = 0; look < kLooks; ++look) {
+      bool waits = false;
+      for (const auto& vote : *options_.votes) {
+        const auto now = vote->advance();
+        if (now == StepVote::Waits::no_more) return true;
+        waits = waits || now == StepVote::Waits::still;
+      }
+      if (!memory_.shared.empty() || remaining_.load() == 0 || failed_.load()) return true;
+      if (!waits) return false;
+      if (look > kLooksAtOnce) std::this_thread::yield();
+    }
+    for (const auto& vote : *options_.votes) vote->hand_over();
+    return false;
   }
 
   void work(Lane& lane) {

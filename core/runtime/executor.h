@@ -11,6 +11,7 @@
 #include <kolo/core/base/thread_pool.h>
 #include <kolo/core/runtime/cancellation.h>
 #include <kolo/core/runtime/plan.h>
+#include <kolo/core/runtime/step_vote.h>
 #include <kolo/core/runtime/trace.h>
 
 namespace kolo {
@@ -24,6 +25,8 @@ struct StepOptions {
   StepCancellation* cancellation = nullptr;
   /// Where it is given, counts the nodes that have not finished, for who looks at the step meanwhile.
   std::atomic<int>* nodes_left = nullptr;
+  /// Of the ranks that share the step; the caller looks after what it waits for while it has nothing to run.
+  const StepVotes* votes = nullptr;
   /// Called once after the first failure, on the caller's thread, when no synchronous kernel runs any more:
   /// it must see to it that asynchronous kernels that wait for other ranks come to an end. It may block.
   std::function<void(std::exception_ptr)> on_failure = {};

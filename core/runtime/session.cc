@@ -67,8 +67,10 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
                    .trace = traced ? &metadata->step_stats : nullptr,
                    .deadline = deadline_,
                    .cancellation = &cancellation_};
-  if (!plan.votes().empty())
+  if (!plan.votes().empty()) {
+    step.votes = &plan.votes();
     step.on_failure = [&plan](const std::exception_ptr& error) { detail::tell_others(plan.votes(), error); };
+  }
   kolo::run_step(plan, frame, step);
   if (metadata != nullptr) {
     metadata->memory = detail::memory_report(plan, frame);

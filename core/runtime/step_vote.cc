@@ -38,6 +38,7 @@ namespace detail {
 
 void tell_others(const StepVotes& votes, const std::exception_ptr& error) {
   const std::string text = message_of(error);
+  for (const auto& vote : votes) vote->hand_over();  // leaving one may take its time
   for (const auto& vote : votes) {
     try {
       vote->leave(flag_of(error), text);

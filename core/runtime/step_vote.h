@@ -68,11 +68,17 @@ class StepVote {
   virtual void begin() = 0;
   /// That step is over on this rank, whether it succeeded or failed.
   virtual void end() = 0;
+  /// What the step waits for and the thread that began it may advance, by looking whether the other ranks are
+  /// there: that saves waking another thread for it. On that thread, when it has nothing to run.
+  enum class Waits { for_nothing_here, still, no_more };
+  virtual Waits advance() { return Waits::for_nothing_here; }
+  /// That thread is about to sleep: another one is to look. Any thread.
+  virtual void hand_over() {}
   /// A flag that voids no step: it travels with the next step that begins before take_outcome(), which
   /// forgets it otherwise. Does not wait.
   virtual void cast(StepFlag flag) = 0;
   /// A flag that voids the step: this rank leaves, for good or (the end of its data) for this epoch, and
-  /// returns when the others know, or after a deadline. What it has not contributed yet goes out as zeros.
+  /// returns when the others know, or after a deadline. What it has not contributed yet goes out as it is.
   /// end_of_data, between steps: instead of its next one; throws what that ended with if it is something
   /// else. In a step: the same as long as this rank has contributed nothing to it; from then on it has
   /// failed. failed, in or before a step: the others end in AbortedError `rank <r> failed in step <s>:

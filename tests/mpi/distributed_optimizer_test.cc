@@ -46,7 +46,9 @@ TEST(DistributedOptimizer, AppliesTheSumOfAllRanksGradientsWhereAsked) {
 }
 
 // Variables of several sizes, pulled towards other numbers on each rank; their bytes after four steps.
-std::string trained_bytes(DistributedOptimizerOptions options, const std::string& device = "/cpu:0") {
+// fetches: whether this rank looks at the reduced gradients.
+std::string trained_bytes(DistributedOptimizerOptions options, const std::string& device = "/cpu:0",
+                          bool fetches = false) {
   Graph graph;
   Scope s = Scope(graph).device(device);
   const double mine = 0.1 * (rank() + 1);
@@ -57,12 +59,16 @@ std::string trained_bytes(DistributedOptimizerOptions options, const std::string
     const Output distance = sub(s, v, fill(s, DType::f32, {elements}, mine));
     loss = add(s, loss, reduce_sum(s, square(s, distance)));
   }
-  const Operation step = optimizer.minimize(s, loss);
+  const auto pairs = optimizer.compute_gradients(s, loss);
+  const Operation step = optimizer.apply_gradients(s, pairs);
   SessionConfig config;
   config.virtual_gpus = {{.total_bytes = std::int64_t{1} << 30}};
   Session session(graph, config);
   session.run(global_variables_initializer(s));
-  for (int i = 0; i < 4; ++i) session.run(step);
+  for (int i = 0; i < 4; ++i) {
+    if (fetches) session.run({step, pairs[1].gradient});
+    else session.run(step);
+  }
   std::string bytes;
   for (const Variable& variable : trainable_variables(graph)) {
     const Tensor value = session.run(variable.read());
@@ -74,6 +80,13 @@ std::string trained_bytes(DistributedOptimizerOptions options, const std::string
 TEST(DistributedOptimizer, LeavesTheSameBitsOnAllRanks) {
   const std::string mine = trained_bytes({});
   for (const std::string& theirs : world_group().allgather(mine)) EXPECT_EQ(theirs, mine);
+}
+
+// Reduced gradients, or those of all ranks where they lie; one rank that looks at a gradient decides for all.
+TEST(DistributedOptimizer, GivesTheSameBitsWhetherGradientsAreLookedAtOrNot) {
+  const std::string read_at_once = trained_bytes({});
+  EXPECT_EQ(trained_bytes({}, "/cpu:0", true), read_at_once);
+  EXPECT_EQ(trained_bytes({}, "/cpu:0", rank() == 0), read_at_once);
 }
 
 // Gradients come from the GPU into buckets in the host's memory, and go back to it from there.
@@ -104,6 +117,39 @@ TEST(DistributedOptimizer, TellsTheOthersOfAGpuThatFailsBehindTheReductions) {
   if (rank() == 0) EXPECT_THAT(train, ThrowsMessage<DataLossError>(HasSubstr("bad luck")));
   else EXPECT_THAT(train, ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed")));
   testing::on_call = [](std::int64_t) {};
+}
+
+// Behind gradients that were read where they lie, one bucket or several: in the order that the others expect.
+void expect_all_to_hear_of_a_failure_behind_the_step(const DistributedOptimizerOptions& options) {
+  if (size() == 1) GTEST_SKIP() << "nobody is to be told";
+  Graph graph;
+  Scope s(graph);
+  Output loss = constant(s, 0.0f);
+  for (int i = 0; i < 3; ++i)
+    loss = add(s, loss, reduce_sum(s, square(s, Variable(s.named("v"), ones(s, DType::f32, {3000})))));
+  DistributedOptimizer optimizer(make_optimizer("sgd", {.learning_rate = 0.1}), options);
+  const Operation step = optimizer.minimize(s, loss);
+  const Output behind = testing::call(s.control_dependencies({step}), 7);
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  int calls = 0;
+  testing::on_call = [&](std::int64_t) {
+    if (++calls == 3 && rank() == 0) throw DataLossError("bad luck");
+  };
+  const auto train = [&] {
+    for (int i = 0; i < 10; ++i) session.run(Operation(behind.node));
+  };
+  if (rank() == 0) EXPECT_THAT(train, ThrowsMessage<DataLossError>(HasSubstr("bad luck")));
+  else EXPECT_THAT(train, ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed")));
+  EXPECT_LE(calls, 4);
+  testing::on_call = [](std::int64_t) {};
+}
+
+TEST(DistributedOptimizer, TellsTheOthersOfAFailureBehindOneBucket) {
+  expect_all_to_hear_of_a_failure_behind_the_step({});
+}
+TEST(DistributedOptimizer, TellsTheOthersOfAFailureBehindSeveralBuckets) {
+  expect_all_to_hear_of_a_failure_behind_the_step({.first_bucket_bytes = 12000, .bucket_bytes = 12000});
 }
 
 TEST(DistributedOptimizer, GivesTheSameBitsHoweverGradientsAreBucketed) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -64,6 +66,138 @@ TEST(MpiSchedule, AveragesBucketsThatEachRankSubmitsInItsOwnOrder) {
       EXPECT_THAT(gradient(schedule, i), Each(average_of_ranks() + static_cast<float>(i)));
   }
   EXPECT_EQ(schedule.extra_exchanges(), 0);
+}
+
+// What an executor does: it writes when it may, and leaves the looking to another thread before it waits.
+template <typename Start>
+std::exception_ptr finished(Schedule& schedule, const Start& start) {
+  std::promise<std::exception_ptr> over;
+  start([&](std::exception_ptr error) { over.set_value(std::move(error)); });
+  schedule.hand_over();
+  return over.get_future().get();
+}
+
+// One large bucket that is read where it lies: the sum of each element, as this rank finds it `pause` later.
+std::vector<float> sums_as_read(Schedule& schedule, float value, std::chrono::milliseconds pause, bool asks) {
+  schedule.begin();
+  EXPECT_EQ(finished(schedule, [&](auto done) { schedule.when_writable(done); }), nullptr);
+  const std::size_t count = static_cast<std::size_t>(schedule.buckets()[0].bytes) / sizeof(float);
+  auto* const own = reinterpret_cast<float*>(schedule.memory(0)->data());
+  std::fill_n(own, count, value);
+  EXPECT_EQ(finished(schedule,
+                     [&](auto done) {
+                       if (asks) schedule.submit_to_read(0, done);
+                       else schedule.submit(0, done);
+                     }),
+            nullptr);
+  std::this_thread::sleep_for(pause);
+  std::vector<float> sums(count);
+  const auto ranks = schedule.memory_of_ranks(0);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::byte* memory : ranks) sums[i] += reinterpret_cast<const float*>(memory)[i];
+    if (ranks.empty()) sums[i] = own[i];
+  }
+  schedule.end();
+  return sums;
+}
+
+ScheduleSpec one_large_bucket() {
+  return {.name = "large", .reduction = ReduceOp::sum, .gradients = {{"w", Shape{100000}, DType::f32}}};
+}
+
+bool may_read() { return size() == 2 || size() == 3; }
+
+// Ranks are late by turns, also with what they read: nobody's next gradients may be in it.
+TEST(MpiSchedule, LetsFewRanksReadEachOthersBucketsWhereTheyLie) {
+  Schedule schedule(one_large_bucket());
+  schedule.compare();
+  EXPECT_EQ(schedule.may_be_read(0), may_read());
+  for (int step = 0; step < 12; ++step) {
+    const auto value = static_cast<float>(step * 10 + rank());
+    const bool late = step % (size() + 1) == rank();
+    const auto sums = sums_as_read(schedule, value, std::chrono::milliseconds(late ? 20 : 0), true);
+    EXPECT_EQ(!schedule.memory_of_ranks(0).empty(), may_read());
+    EXPECT_THAT(sums, Each(static_cast<float>(size() * step * 10 + size() * (size() - 1) / 2))) << step;
+  }
+  EXPECT_EQ(schedule.extra_exchanges(), 0);
+}
+
+TEST(MpiSchedule, ReducesABucketThatOneRankDoesNotReadAtOnce) {
+  Schedule schedule(one_large_bucket());
+  schedule.compare();
+  for (int step = 0; step < 6; ++step) {
+    const bool asks = step % 2 == 0 || rank() > 0;
+    const auto sums =
+        sums_as_read(schedule, static_cast<float>(step + rank()), std::chrono::milliseconds(0), asks);
+    EXPECT_EQ(schedule.memory_of_ranks(0).empty(), !may_read() || step % 2 == 1);
+    EXPECT_THAT(sums, Each(static_cast<float>(size() * step + size() * (size() - 1) / 2))) << step;
+  }
+}
+
+// The rank that leaves, and takes its memory with it, has not disturbed those that still read.
+TEST(MpiSchedule, EndsDataBehindAStepThatOthersStillRead) {
+  if (size() == 1) GTEST_SKIP() << "one rank reads nobody's buckets";
+  std::optional<Schedule> schedule(one_large_bucket());
+  schedule->compare();
+  const bool first = rank() == 0;
+  const auto sums =
+      sums_as_read(*schedule, static_cast<float>(rank()), std::chrono::milliseconds(first ? 0 : 50), true);
+  EXPECT_THAT(sums, Each(static_cast<float>(size() * (size() - 1) / 2)));
+  if (first) {
+    schedule->leave(StepFlag::end_of_data, "");
+  } else {
+    schedule->begin();
+    EXPECT_EQ(finished(*schedule, [&](auto done) { schedule->when_writable(done); }), nullptr);
+    const auto error = finished(*schedule, [&](auto done) { schedule->submit_to_read(0, done); });
+    EXPECT_THROW(std::rethrow_exception(error), OutOfRangeError);
+    schedule->end();
+  }
+  EXPECT_TRUE(schedule->take_outcome().has(StepFlag::end_of_data));
+  sums_as_read(*schedule, 1, std::chrono::milliseconds(first ? 50 : 0), true);
+  schedule.reset();
+}
+
+// Its gradients wait for a rank that is late in the step before.
+TEST(MpiSchedule, EndsAWaitForLateReadersWhereItsStepFails) {
+  if (!may_read()) GTEST_SKIP() << "nobody reads";
+  Schedule schedule(one_large_bucket());
+  schedule.compare();
+  const bool fails = rank() == 0;
+  sums_as_read(schedule, 1, std::chrono::milliseconds(fails ? 0 : 300), true);
+  if (fails) {
+    schedule.begin();
+    std::promise<std::exception_ptr> writable;
+    schedule.when_writable([&](std::exception_ptr error) { writable.set_value(std::move(error)); });
+    schedule.leave(StepFlag::failed, "out of time");
+    const auto over = writable.get_future();
+    EXPECT_EQ(over.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+    schedule.end();
+  } else {
+    schedule.begin();
+    finished(schedule, [&](auto done) { schedule.when_writable(done); });
+    const auto error = finished(schedule, [&](auto done) { schedule.submit_to_read(0, done); });
+    EXPECT_THAT([&] { std::rethrow_exception(error); },
+                ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed in step 2: out of time")));
+    schedule.end();
+  }
+}
+
+TEST(MpiSchedule, HandsOverAllThatStandsBehindABucket) {
+  auto spec = five_buckets();
+  for (auto& gradient : spec.gradients) gradient.shape = Shape{2000};
+  Schedule schedule(spec);
+  schedule.compare();
+  for (int step = 0; step < 50; ++step) {
+    schedule.begin();
+    EXPECT_EQ(finished(schedule, [&](auto done) { schedule.when_writable(done); }), nullptr);
+    std::vector<std::promise<std::exception_ptr>> over(schedule.buckets().size());
+    for (std::size_t b = 0; b < over.size(); ++b)
+      schedule.submit_to_read(static_cast<int>(b),
+                              [&promise = over[b]](std::exception_ptr error) { promise.set_value(error); });
+    schedule.hand_over();
+    for (auto& promise : over) EXPECT_EQ(promise.get_future().get(), nullptr);
+    schedule.end();
+  }
 }
 
 TEST(MpiSchedule, ReducesInTheOrderOfTheBuckets) {

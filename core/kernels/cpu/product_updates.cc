@@ -68,7 +68,7 @@ class ProductUpdate final : public detail::UpdateKernel<float> {
     range.v += first;
     for (float*& slot : range.slots)
       if (slot != nullptr) slot += first;
-    range.gradient = gradient;
+    range.gradients[0] = gradient;
     range.count = count;
     return range;
   }

@@ -27,7 +27,7 @@ class ApplyKernel final : public UpdateKernel<T> {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       const int index = static_cast<int>(i);
       ranges_[i] = this->range(context, index);
-      ranges_[i].gradient = context.input(this->behind_scalars() + index).template data<T>();
+      ranges_[i].gradients[0] = context.input(this->behind_scalars() + index).template data<T>();
     }
     detail::apply_rule(this->rule(context), std::span<const UpdatedRange<T>>(ranges_));
   }
@@ -72,8 +72,8 @@ class SparseApplyKernel final : public UpdateKernel<T> {
       range.v += row * width;
       for (T*& slot : range.slots)
         if (slot != nullptr) slot += row * width;
-      range.gradient = gradient + listed_[first].second * width;
-      if (end > first + 1) range.gradient = sum(first, end, gradient, width);
+      range.gradients[0] = gradient + listed_[first].second * width;
+      if (end > first + 1) range.gradients[0] = sum(first, end, gradient, width);
       ranges_.push_back(range);
     }
   }

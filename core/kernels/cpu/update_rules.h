@@ -18,13 +18,18 @@ using UpdateRule = std::variant<elements::GradientDescentRule<T>, elements::Mome
                                 elements::AdadeltaRule<T>, elements::FtrlRule<T>, elements::LionRule<T>>;
 
 inline constexpr int kMaxSlots = 3;
+inline constexpr int kMaxGradients = 3;
 
 /// `count` elements of a variable, of its slots in the order in which the rule names them, of its gradient.
+/// That is g for one array g of `gradients`, for several (g0 + g1 + …) ÷ divisor, whose elements are added
+/// from left to right; of two the divisor is 1 or 2.
 template <typename T>
 struct UpdatedRange {
   T* v = nullptr;
   std::array<T*, kMaxSlots> slots{};
-  const T* gradient = nullptr;
+  std::array<const T*, kMaxGradients> gradients{};
+  int num_gradients = 1;
+  T divisor = 1;
   std::int64_t count = 0;
 };
 

@@ -1,5 +1,7 @@
 #include <kolo/collectives/algorithms/shared_collectives.h>
 
+#include <kolo/collectives/algorithms/read_in_place.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include "tests/collectives/transport/node_ranks.h"
@@ -144,6 +146,38 @@ TEST_P(Reduction, SumsInRankOrderOnEveryRank) {
       }
     });
   }
+}
+
+// All ask for it in the first and the last round, all but the last rank in the one between.
+TEST_P(Reduction, LeavesElementsWhereTheyLieIfAllRanksAskToReadThem) {
+  const NodeRanks ranks(ranks_, true);
+  const auto channels = ranks.channels();
+  constexpr std::size_t kCount = 20000;
+  const auto sums = expected_sum(ranks_, kCount);
+  ranks.run([&](int rank) {
+    const Values<float> values(ranks.memory(rank), in_node(place_, rank), kCount);
+    const auto operation =
+        shared_memory_allreduce(*channels[rank], TypedBuffer::of(values.get()), ReduceOp::sum, ranks_);
+    const auto barrier = shared_memory_barrier(*channels[rank]);
+    auto& reading = dynamic_cast<ReadInPlace&>(*operation);
+    for (const bool all_ask : {true, false, true}) {
+      for (std::size_t i = 0; i < kCount; ++i) values.get()[i] = input(rank, i);
+      reading.ask_to_read(all_ask || rank < ranks_ - 1);
+      NodeRanks::finish(*operation);
+      const auto elements = reading.elements_of_ranks();
+      if (all_ask && place_ == Place::node) {
+        ASSERT_EQ(elements.size(), static_cast<std::size_t>(ranks_));
+        for (int peer = 0; peer < ranks_; ++peer)
+          for (std::size_t i = 0; i < kCount; ++i)
+            ASSERT_EQ(reinterpret_cast<const float*>(elements[static_cast<std::size_t>(peer)])[i],
+                      input(peer, i));
+      } else {
+        EXPECT_TRUE(elements.empty());
+        EXPECT_TRUE(std::equal(sums.begin(), sums.end(), values.get().begin())) << "rank " << rank;
+      }
+      NodeRanks::finish(*barrier);
+    }
+  });
 }
 
 TEST_P(Reduction, ScattersBlocksOfAnySize) {

@@ -108,6 +108,7 @@ TEST_F(CommThreadTest, AnswersEverythingWithTheFirstError) {
   EXPECT_THAT([&] { submit(a_, broken).get(); }, ThrowsMessage<UnavailableError>("the network is gone"));
   EXPECT_THROW(waiting_over.get(), UnavailableError);
   EXPECT_THROW(submit(b_, later).get(), UnavailableError);
+  EXPECT_FALSE(thread_.may_run_here(a_));
   EXPECT_FALSE(later->started);
 }
 
@@ -231,6 +232,28 @@ TEST_F(CommThreadTest, HandedOverOperationEndsWhenTheThreadIsClosed) {
 }
 
 // No message of a group that is broken may be waited for.
+TEST_F(CommThreadTest, CallerMayStartWhereNothingOfTheChannelIsUnderWay) {
+  EXPECT_TRUE(thread_.may_run_here(a_));
+  const auto gate = std::make_shared<Gate>();
+  auto over = submit(a_, gate);
+  EXPECT_FALSE(thread_.may_run_here(a_));
+  EXPECT_TRUE(thread_.may_run_here(b_));
+  gate->open = true;
+  over.get();
+  EXPECT_TRUE(thread_.may_run_here(a_));
+}
+
+TEST_F(CommThreadTest, KnowsWhatACallerHasEnded) {
+  Submission submission{a_, ticket_++, std::make_shared<AnyThreads>(), "the caller's own", {}};
+  submission.started = std::chrono::steady_clock::now();
+  thread_.ended_here(submission);
+  let_it_turn();
+  std::int64_t reached = -1;
+  thread_.call([&] { reached = thread_.finished()[static_cast<std::size_t>(a_)].ticket; });
+  EXPECT_EQ(reached, submission.ticket);
+  EXPECT_THAT(thread_.recorder().json("test"), HasSubstr("the caller's own"));
+}
+
 TEST_F(CommThreadTest, CallerStartsNothingAfterAnError) {
   const auto broken = std::make_shared<Gate>();
   broken->broken = true;

@@ -251,7 +251,7 @@ void expect_updates_like(const Rule& rule, const char* name) {
   std::vector<T> cpu_v = v, cpu_slots[kMaxSlots] = {slots[0], slots[1], slots[2]};
   UpdatedRange<T> range{.v = cpu_v.data(),
                         .slots = {cpu_slots[0].data(), cpu_slots[1].data(), cpu_slots[2].data()},
-                        .gradient = g.data(),
+                        .gradients = {g.data()},
                         .count = static_cast<std::int64_t>(v.size())};
   apply_rule(UpdateRule<T>(rule), std::span<const UpdatedRange<T>>(&range, 1));
   for (std::size_t i = 0; i < v.size(); ++i) {
@@ -263,6 +263,39 @@ void expect_updates_like(const Rule& rule, const char* name) {
     ASSERT_TRUE(same) << name << ": v " << before << ", g " << g[i] << " gives " << v[i] << ", on the CPU "
                       << cpu_v[i];
   }
+}
+
+// Of one gradient, the sum or the average of all, or of all of them.
+TYPED_TEST(RealFunctors, OfTheOptimizersAddUpGradients) {
+  using T = TypeParam;
+  const T scalars[] = {T(0.05), T(0.9)};
+  const auto rule = UpdateRule<T>(elements::MomentumRule<T>::of(scalars));
+  const std::vector<T> v = pairs<T>().first, g = pairs<T>().second;
+  const auto count = static_cast<std::int64_t>(v.size());
+  const auto updated = [&](std::array<const T*, kMaxGradients> gradients, int number, T divisor) {
+    std::vector<T> updated_v = v, slot = g;
+    const UpdatedRange<T> range{.v = updated_v.data(),
+                                .slots = {slot.data()},
+                                .gradients = gradients,
+                                .num_gradients = number,
+                                .divisor = divisor,
+                                .count = count};
+    apply_rule(rule, std::span<const UpdatedRange<T>>(&range, 1));
+    return updated_v;
+  };
+  for (const int number : {2, 3})
+    for (const bool average : {false, true}) {
+      const T divisor = average ? static_cast<T>(number) : T(1);
+      std::vector<T> sums;
+      for (std::size_t i = 0; i < v.size(); ++i) {
+        const T two = g[i] + v[i];
+        sums.push_back((number == 2 ? two : two + g[i]) / divisor);
+      }
+      const auto expected = updated({sums.data()}, 1, 1),
+                 found = updated({g.data(), v.data(), g.data()}, number, divisor);
+      for (std::size_t i = 0; i < v.size(); ++i)
+        ASSERT_TRUE(same_bits(expected[i], found[i])) << number << " of " << g[i] << ", " << v[i];
+    }
 }
 
 TYPED_TEST(RealFunctors, OfTheOptimizersGiveTheBitsOfTheCpu) {
