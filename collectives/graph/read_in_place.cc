@@ -122,7 +122,7 @@ class Rewrite {
       if (reads == 0) continue;
       const UpdateRuleOps* const rule = rule_of_update(node);
       if (rule == nullptr) return false;
-      const int gradients = gradients_of(node, *rule);
+      const int gradients = variables_updated(*rule, static_cast<int>(node.inputs.size()));
       if (reads != gradients) return false;
       for (int k = 0; k < gradients; ++k)
         if (node.inputs[node.inputs.size() - static_cast<std::size_t>(gradients - k)].node != reduction_)
@@ -140,7 +140,7 @@ class Rewrite {
       gradients->rule = rule_of_update(node);
       gradients->schedule = schedule_;
       gradients->bucket = bucket_;
-      const int count = gradients_of(node, *gradients->rule);
+      const int count = variables_updated(*gradients->rule, static_cast<int>(node.inputs.size()));
       gradients->schema = schema_of_updates(kUpdateOfRanks, *gradients->rule, count);
       for (auto in = node.inputs.end() - count; in != node.inputs.end(); ++in)
         gradients->offsets.push_back(static_cast<std::int64_t>(graph_.placements.at(*in).offset));
@@ -150,10 +150,6 @@ class Rewrite {
   }
 
  private:
-  static int gradients_of(const StepNode& node, const UpdateRuleOps& rule) {
-    return (static_cast<int>(node.inputs.size()) - static_cast<int>(rule.scalars.size())) /
-           (2 + static_cast<int>(rule.slots.size()));
-  }
   bool is_reduced(StepValue value) const {
     return value.node >= 0 && graph_.memory_root(value).node == reduction_;
   }

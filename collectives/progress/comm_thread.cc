@@ -168,7 +168,8 @@ void CommThread::ended_here(const Submission& submission) {
   const auto channel = static_cast<std::size_t>(submission.channel);
   MutexLock lock(mutex_);
   details.channel = shared_numbers_[channel];
-  recorder_.ended_at_once(details, Clock::now() - submission.started.value());
+  recorder_.ended_at_once(details,
+                          submission.started ? Clock::now() - *submission.started : Clock::duration::zero());
   ran_[channel] = submission.ticket;
 }
 
@@ -195,23 +196,13 @@ void CommThread::record(Submission& submission) {
 void CommThread::run(int channel, std::shared_ptr<Collective> operation, const std::string& label) {
   Submission submission{channel, 0, std::move(operation), label, {}};
   bool here = !submission.operation->needs_comm_thread();
-  int shared = 0;
   {
     MutexLock lock(mutex_);
     submission.ticket = tickets_.at(channel)++;
-    shared = shared_numbers_.at(static_cast<std::size_t>(channel));
     here = here && callers_run_;
   }
-  if (here) {
-    if (run_here(*submission.operation, submission.started)) {
-      const auto took = submission.started ? Clock::now() - *submission.started : Clock::duration::zero();
-      recorder_.ended_at_once({.name = label, .channel = shared, .ticket = submission.ticket}, took);
-      MutexLock lock(mutex_);
-      ran_[channel] = submission.ticket;
-      return;
-    }
-  }
-  run_on_thread(std::move(submission));
+  if (here && run_here(*submission.operation, submission.started)) ended_here(submission);
+  else run_on_thread(std::move(submission));
 }
 
 // Polls are counted rather than timed: a thread that had no core for a while has not waited.

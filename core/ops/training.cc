@@ -112,6 +112,11 @@ const UpdateRuleOps* find_update_rule(const std::string& op) {
   return nullptr;
 }
 
+int variables_updated(const UpdateRuleOps& rule, int inputs) {
+  const auto slots = static_cast<int>(rule.slots.size()), scalars = static_cast<int>(rule.scalars.size());
+  return (inputs - scalars) / (2 + slots);
+}
+
 std::shared_ptr<OpSchema> schema_of_updates(const std::string& op, const UpdateRuleOps& rule, int variables) {
   auto schema = std::make_shared<OpSchema>(op);
   for (int i = 0; i < variables; ++i)

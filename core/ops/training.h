@@ -37,6 +37,9 @@ const std::vector<UpdateRuleOps>& update_rules();
 /// The rule whose Apply op is `op`, nullptr if it is none.
 const UpdateRuleOps* find_update_rule(const std::string& op);
 
+/// How many variables a node updates by the rule, one that has so many inputs.
+int variables_updated(const UpdateRuleOps& rule, int inputs);
+
 /// One op, named `op`, for `variables` updates by one rule: all variables each with its slots, the scalars,
 /// all gradients. For nodes that passes make, which own it: it fits this many variables alone.
 std::shared_ptr<OpSchema> schema_of_updates(const std::string& op, const UpdateRuleOps& rule, int variables);

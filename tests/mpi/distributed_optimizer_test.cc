@@ -94,6 +94,21 @@ TEST(DistributedOptimizer, GivesTheBitsOfTheCpuWhereGpusMakeTheGradients) {
   EXPECT_EQ(trained_bytes({}, "/gpu:0"), trained_bytes({}));
 }
 
+// Rank 0 fails in the third call of `behind`, and all others hear of it; how often it was called here.
+int calls_until_rank_0_fails(Session& session, Output behind) {
+  int calls = 0;
+  testing::on_call = [&](std::int64_t) {
+    if (++calls == 3 && rank() == 0) throw DataLossError("bad luck");
+  };
+  const auto train = [&] {
+    for (int i = 0; i < 10; ++i) session.run(Operation(behind.node));
+  };
+  if (rank() == 0) EXPECT_THAT(train, ThrowsMessage<DataLossError>(HasSubstr("bad luck")));
+  else EXPECT_THAT(train, ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed")));
+  testing::on_call = [](std::int64_t) {};
+  return calls;
+}
+
 // A device that runs ahead tells of an error when the step is over, and every bucket with it.
 TEST(DistributedOptimizer, TellsTheOthersOfAGpuThatFailsBehindTheReductions) {
   if (size() == 1) GTEST_SKIP() << "nobody is to be told";
@@ -107,16 +122,7 @@ TEST(DistributedOptimizer, TellsTheOthersOfAGpuThatFailsBehindTheReductions) {
   config.virtual_gpus = {{.total_bytes = std::int64_t{1} << 30}};
   Session session(graph, config);
   session.run(global_variables_initializer(s));
-  int calls = 0;
-  testing::on_call = [&](std::int64_t) {
-    if (++calls == 3 && rank() == 0) throw DataLossError("bad luck");
-  };
-  const auto train = [&] {
-    for (int i = 0; i < 10; ++i) session.run(Operation(behind.node));
-  };
-  if (rank() == 0) EXPECT_THAT(train, ThrowsMessage<DataLossError>(HasSubstr("bad luck")));
-  else EXPECT_THAT(train, ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed")));
-  testing::on_call = [](std::int64_t) {};
+  calls_until_rank_0_fails(session, behind);
 }
 
 // Behind gradients that were read where they lie, one bucket or several: in the order that the others expect.
@@ -132,17 +138,7 @@ void expect_all_to_hear_of_a_failure_behind_the_step(const DistributedOptimizerO
   const Output behind = testing::call(s.control_dependencies({step}), 7);
   Session session(graph);
   session.run(global_variables_initializer(s));
-  int calls = 0;
-  testing::on_call = [&](std::int64_t) {
-    if (++calls == 3 && rank() == 0) throw DataLossError("bad luck");
-  };
-  const auto train = [&] {
-    for (int i = 0; i < 10; ++i) session.run(Operation(behind.node));
-  };
-  if (rank() == 0) EXPECT_THAT(train, ThrowsMessage<DataLossError>(HasSubstr("bad luck")));
-  else EXPECT_THAT(train, ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed")));
-  EXPECT_LE(calls, 4);
-  testing::on_call = [](std::int64_t) {};
+  EXPECT_LE(calls_until_rank_0_fails(session, behind), 4);
 }
 
 TEST(DistributedOptimizer, TellsTheOthersOfAFailureBehindOneBucket) {

@@ -95,8 +95,7 @@ template <typename T>
 void add_kernels(const UpdateRuleOps& rule, std::vector<RegisterKernel>& kernels) {
   const std::vector<DType> types = {dtype_of<T>()};
   const KernelFactory dense = [&rule](KernelInit& init) -> std::unique_ptr<Kernel> {
-    const auto slots = static_cast<int>(rule.slots.size()), scalars = static_cast<int>(rule.scalars.size());
-    return std::make_unique<ApplyKernel<T>>(rule, (init.num_inputs() - scalars) / (2 + slots));
+    return std::make_unique<ApplyKernel<T>>(rule, variables_updated(rule, init.num_inputs()));
   };
   const KernelFactory sparse = [&rule](KernelInit&) -> std::unique_ptr<Kernel> {
     return std::make_unique<SparseApplyKernel<T>>(rule);

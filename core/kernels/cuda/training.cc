@@ -35,7 +35,7 @@ class ApplyKernel final : public Kernel {
       : rule_(kRules.at(rule.name)),
         slots_(static_cast<int>(rule.slots.size())),
         scalars_(static_cast<int>(rule.scalars.size())),
-        variables_((init.num_inputs() - scalars_) / (2 + slots_)) {
+        variables_(variables_updated(rule, init.num_inputs())) {
     if (slots_ > kMaxUpdateSlots || scalars_ > kMaxUpdateScalars)
       throw InternalError("Apply{} has {} slots and {} scalars; GPU kernels take {} and {}", rule.name,
                           slots_, scalars_, kMaxUpdateSlots, kMaxUpdateScalars);
