@@ -14,6 +14,7 @@
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/collectives/graph/sharding.h>
+#include <kolo/collectives/graph/shared_factors.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
@@ -70,7 +71,7 @@ class BucketKernel final : public AsyncKernel {
     done_ = done;
     const auto over = [this](std::exception_ptr error) { done_(std::move(error)); };
     if (to_read_) schedule_->submit_to_read(bucket_, over);
-    else schedule_->submit(bucket_, over);
+    else schedule_->submit(schedule_->slot_of_bucket(bucket_), over);
   }
 
  private:
@@ -195,7 +196,10 @@ std::shared_ptr<StepVote> make_schedule(const Node& group, const DeviceSet& devi
         describe(group), compared.size(), values.size());
   for (std::size_t i = 0; i < compared.size(); ++i) spec.options.emplace_back(compared[i], values[i]);
   spec.limits = detail::bucket_limits(group);
-  if (group.op() == "GroupAllReduce") spec.gpus = gpus_of(group, devices);
+  if (group.op() == "GroupAllReduce") {
+    spec.gpus = gpus_of(group, devices);
+    spec.products = detail::products_of(group);
+  }
   return std::make_shared<Schedule>(std::move(spec));
 }
 

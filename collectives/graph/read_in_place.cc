@@ -1,18 +1,24 @@
 // Where updates alone read the reduced gradients of a bucket, they read the gradients of all ranks of the
 // node where they lie, and add them up on the way: the bucket is not reduced, which saves writing the sums
-// and reading them again.
+// and reading them again. Of dense layers the ranks share the factors, too (shared_factors.h).
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <kolo/collectives/graph/shared_factors.h>
 #include <kolo/collectives/schedule/schedule.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/kernels/cpu/product_update.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
 #include <kolo/core/kernels/cpu/update_rules.h>
 #include <kolo/core/kernels/kernel.h>
@@ -33,34 +39,81 @@ struct GradientsOfRanks {
   std::shared_ptr<Schedule> schedule;
   int bucket;
   std::vector<std::int64_t> offsets;  // of the gradients in the bucket's memory, in bytes
+  // Of the gradients that this rank would share the factors of; else nullptr.
+  std::vector<std::shared_ptr<detail::SharedFactors>> factors;
 };
 
 template <typename T>
 class UpdateOfRanksKernel final : public detail::UpdateKernel<T> {
  public:
-  explicit UpdateOfRanksKernel(std::shared_ptr<GradientsOfRanks> gradients)
+  UpdateOfRanksKernel(std::shared_ptr<GradientsOfRanks> gradients, KernelInit& init)
       : detail::UpdateKernel<T>(*gradients->rule, static_cast<int>(gradients->offsets.size())),
         gradients_(std::move(gradients)),
-        ranges_(gradients_->offsets.size()) {}
+        updates_(gradients_->offsets.size()) {
+    ranges_.reserve(gradients_->offsets.size() * detail::kMaxGradients);
+    std::size_t scratch = 0;
+    for (std::size_t i = 0; i < updates_.size(); ++i) {
+      const auto& factors = gradients_->factors[i];
+      if (factors == nullptr || factors->own.use != detail::FactorsUse::whole) continue;
+      updates_[i].emplace(detail::ThinGemm{factors->own.rows, factors->inputs, factors->outputs},
+                          process().size, init.threads());
+      scratch = std::max(scratch, updates_[i]->scratch_bytes());
+    }
+    if (scratch > 0) init.request_scratch(scratch);
+  }
 
   void compute(KernelContext& context) override {
     const auto ranks = gradients_->schedule->memory_of_ranks(gradients_->bucket);
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    const detail::UpdateRule<T> rule = this->rule(context);
+    ranges_.clear();
+    for (std::size_t i = 0; i < updates_.size(); ++i) {
       const int index = static_cast<int>(i);
-      detail::UpdatedRange<T>& range = ranges_[i];
-      range = this->range(context, index);
+      detail::UpdatedRange<T> range = this->range(context, index);
       range.gradients[0] = context.input(this->behind_scalars() + index).template data<T>();
-      if (ranks.empty()) continue;
-      range.num_gradients = static_cast<int>(ranks.size());
-      range.divisor = static_cast<T>(gradients_->schedule->divisor());
-      for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-        range.gradients[rank] = reinterpret_cast<const T*>(ranks[rank] + gradients_->offsets[i]);
+      if (!ranks.empty()) range.divisor = static_cast<T>(gradients_->schedule->divisor());
+      const auto& factors = gradients_->factors[i];
+      if (ranks.empty()) ranges_.push_back(range);
+      else if (factors == nullptr || factors->of_ranks.empty()) add_sum(range, ranks, gradients_->offsets[i]);
+      else if (factors->own.use == detail::FactorsUse::whole) apply_product(context, rule, range, i);
+      else add_parts(range, ranks, gradients_->offsets[i], *factors);
     }
-    detail::apply_rule(this->rule(context), std::span<const detail::UpdatedRange<T>>(ranges_));
+    detail::apply_rule(rule, std::span<const detail::UpdatedRange<T>>(ranges_));
   }
 
  private:
+  using Ranks = std::span<const std::byte* const>;
+
+  void add_sum(detail::UpdatedRange<T> range, Ranks ranks, std::int64_t offset) {
+    range.num_gradients = static_cast<int>(ranks.size());
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      range.gradients[rank] = reinterpret_cast<const T*>(ranks[rank] + offset);
+    ranges_.push_back(range);
+  }
+
+  // Each rank has made a part of the sum.
+  void add_parts(const detail::UpdatedRange<T>& whole, Ranks ranks, std::int64_t offset,
+                 const detail::SharedFactors& factors) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const detail::InputsOfRank part(factors.inputs, static_cast<int>(rank), static_cast<int>(ranks.size()));
+      const auto* const gradient = reinterpret_cast<const T*>(ranks[rank] + offset);
+      ranges_.push_back(whole.part(part.first * factors.outputs, part.count * factors.outputs, gradient));
+    }
+  }
+
+  void apply_product(KernelContext& context, const detail::UpdateRule<T>& rule,
+                     const detail::UpdatedRange<T>& variable, std::size_t i) {
+    if constexpr (std::is_same_v<T, float>) {
+      std::array<detail::GradientFactors, detail::kMaxGradients> factors;
+      const std::size_t ranks = gradients_->factors[i]->of_ranks.size();
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        factors[rank] = gradients_->factors[i]->of(static_cast<int>(rank));
+      updates_[i]->run(rule, variable, std::span(factors).first(ranks),
+                       reinterpret_cast<float*>(context.scratch()));
+    }
+  }
+
   const std::shared_ptr<GradientsOfRanks> gradients_;
+  std::vector<std::optional<detail::ProductUpdate>> updates_;  // of products that are made whole
   std::vector<detail::UpdatedRange<T>> ranges_;
 };
 
@@ -69,8 +122,10 @@ const RegisterKernel update_kernel(kUpdateOfRanks, "CPU", {}, KernelFactory([](K
                                      const DType dtype = init.input_dtype(init.num_inputs() - 1);
                                      std::unique_ptr<Kernel> kernel;
                                      if (dtype == DType::f32)
-                                       kernel = std::make_unique<UpdateOfRanksKernel<float>>(gradients);
-                                     else kernel = std::make_unique<UpdateOfRanksKernel<double>>(gradients);
+                                       kernel = std::make_unique<UpdateOfRanksKernel<float>>(gradients, init);
+                                     else
+                                       kernel =
+                                           std::make_unique<UpdateOfRanksKernel<double>>(gradients, init);
                                      return kernel;
                                    }));
 
@@ -106,13 +161,49 @@ class Rewrite {
       : graph_(graph),
         reduction_(reduction),
         schedule_(std::static_pointer_cast<Schedule>(graph.nodes[reduction].resource)),
-        bucket_(graph.nodes[reduction].attrs.at("bucket").get<int>()) {}
+        bucket_(graph.nodes[reduction].attrs.at("bucket").get<int>()) {
+    if (may_be_read()) applies_ = find_updates();
+  }
 
   const std::shared_ptr<Schedule>& schedule() const { return schedule_; }
   bool may_be_read() const { return schedule_->may_be_read(bucket_); }
 
+  // Of all gradients for which the ranks meet, whatever this step does with them.
+  void share_factors() {
+    const Bucket& bucket = schedule_->buckets()[static_cast<std::size_t>(bucket_)];
+    for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
+      const int gradient = bucket.gradients[k];
+      if (!schedule_->may_share_factors(gradient)) continue;
+      const StepValue own = graph_.nodes[reduction_].inputs[k];
+      factors_[bucket.offsets[k]] = detail::share_factors(graph_, schedule_, gradient, own.node, applies_,
+                                                          graph_.nodes[reduction_].device);
+    }
+  }
+
+  void apply() {
+    if (!applies_) return;
+    graph_.nodes[reduction_].attrs.insert_or_assign("to_read", true);
+    for (const int update : updates_) {
+      StepNode& node = graph_.nodes[update];
+      auto gradients = std::make_shared<GradientsOfRanks>();
+      gradients->rule = rule_of_update(node);
+      gradients->schedule = schedule_;
+      gradients->bucket = bucket_;
+      const int count = variables_updated(*gradients->rule, static_cast<int>(node.inputs.size()));
+      gradients->schema = schema_of_updates(kUpdateOfRanks, *gradients->rule, count);
+      for (auto in = node.inputs.end() - count; in != node.inputs.end(); ++in) {
+        gradients->offsets.push_back(static_cast<std::int64_t>(graph_.placements.at(*in).offset));
+        const auto shared = factors_.find(gradients->offsets.back());
+        gradients->factors.push_back(shared == factors_.end() ? nullptr : shared->second);
+      }
+      node.schema = gradients->schema.get();
+      node.resource = std::move(gradients);
+    }
+  }
+
+ private:
   // Whether all that read the bucket are updates, which read nothing else as a gradient.
-  bool applies() {
+  bool find_updates() {
     for (const StepValue fetch : graph_.fetches)
       if (is_reduced(fetch)) return false;
     for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
@@ -132,24 +223,6 @@ class Rewrite {
     return !updates_.empty();
   }
 
-  void apply() {
-    graph_.nodes[reduction_].attrs.insert_or_assign("to_read", true);
-    for (const int update : updates_) {
-      StepNode& node = graph_.nodes[update];
-      auto gradients = std::make_shared<GradientsOfRanks>();
-      gradients->rule = rule_of_update(node);
-      gradients->schedule = schedule_;
-      gradients->bucket = bucket_;
-      const int count = variables_updated(*gradients->rule, static_cast<int>(node.inputs.size()));
-      gradients->schema = schema_of_updates(kUpdateOfRanks, *gradients->rule, count);
-      for (auto in = node.inputs.end() - count; in != node.inputs.end(); ++in)
-        gradients->offsets.push_back(static_cast<std::int64_t>(graph_.placements.at(*in).offset));
-      node.schema = gradients->schema.get();
-      node.resource = std::move(gradients);
-    }
-  }
-
- private:
   bool is_reduced(StepValue value) const {
     return value.node >= 0 && graph_.memory_root(value).node == reduction_;
   }
@@ -158,21 +231,23 @@ class Rewrite {
   const int reduction_;
   const std::shared_ptr<Schedule> schedule_;
   const int bucket_;
+  bool applies_ = false;
   std::vector<int> updates_;
+  std::map<std::int64_t, std::shared_ptr<detail::SharedFactors>> factors_;  // by the gradient's offset
 };
 
-// Whatever the step does with the buckets: ranks may still be reading them as of the last one.
+// Whatever the step does with the memory: ranks may still be reading it as of the last one.
 void wait_for_readers(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
                       const std::string& device) {
-  const auto is_bucket = [&](const std::shared_ptr<Buffer>& memory) {
+  const auto may_be_read = [&](const std::shared_ptr<Buffer>& memory) {
     for (int b = 0; b < static_cast<int>(schedule->buckets().size()); ++b)
       if (schedule->memory(b) == memory) return true;
-    return false;
+    return schedule->is_factors_memory(memory);
   };
   std::vector<int> writers;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const auto& [value, placement] : graph.placements) {
-    if (!is_bucket(placement.buffer) || graph.nodes[value.node].schema->name() == kReduction) continue;
+    if (!may_be_read(placement.buffer) || graph.nodes[value.node].schema->name() == kReduction) continue;
     writers.push_back(value.node);
     first = std::min(first, graph.nodes[value.node].order);
   }
@@ -184,12 +259,13 @@ void wait_for_readers(StepGraph& graph, const std::shared_ptr<Schedule>& schedul
 
 void read_in_place(StepGraph& graph, PassContext&) {
   std::map<std::shared_ptr<Schedule>, std::string> schedules;  // with the device of their reductions
-  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+  const int count = static_cast<int>(graph.nodes.size());      // what is added here are no reductions
+  for (int i = 0; i < count; ++i) {
     if (graph.nodes[i].schema->name() != kReduction) continue;
     Rewrite rewrite(graph, i);
-    if (!rewrite.may_be_read()) continue;
-    schedules[rewrite.schedule()] = graph.nodes[i].device;
-    if (rewrite.applies()) rewrite.apply();
+    rewrite.share_factors();
+    rewrite.apply();
+    if (rewrite.may_be_read()) schedules[rewrite.schedule()] = graph.nodes[i].device;
   }
   for (const auto& [schedule, device] : schedules) wait_for_readers(graph, schedule, device);
 }

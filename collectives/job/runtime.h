@@ -48,6 +48,8 @@ class Runtime {
   MPI_Comm comm() const { return mailbox_->comm(); }
   /// Where the ranks of this node see each other's memory it comes from there, else it is ordinary memory.
   Allocator& bucket_allocator() const { return node_ ? node_.own() : cpu_allocator(); }
+  /// The memory of all ranks, where all of the job see each other's; else an empty one. The same on all.
+  NodeView memory_of_all() const { return world_->topology().nodes() == 1 ? node_ : NodeView(); }
   const std::string& mpi_library() const { return mpi_library_; }
 
   /// Decides which algorithms the world uses, see decide_costs(). On all ranks, once their options agree.

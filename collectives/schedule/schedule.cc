@@ -146,9 +146,10 @@ const Schedule::GatheredBucket& Schedule::gathered_bucket(int bucket) const {
   throw InternalError("schedule \"{}\" gathers nothing of bucket {}", spec_.name, bucket);
 }
 
+int Schedule::slot_of_bucket(int bucket) const { return core_->first_bucket + bucket; }
+
 int Schedule::slot_of_shards(int bucket) const {
-  return static_cast<int>(buckets_.size() + spec_.gathers.size()) +
-         static_cast<int>(&gathered_bucket(bucket) - gathered_.data());
+  return slot_of_gather(num_gathers()) + static_cast<int>(&gathered_bucket(bucket) - gathered_.data());
 }
 
 const std::shared_ptr<Buffer>& Schedule::gather_memory(int bucket) const {
@@ -167,17 +168,24 @@ Schedule::~Schedule() {
   if (!core_->communicator) return;
   core_->hand_over();
   const auto patience = core_->slots->is_broken() ? std::chrono::seconds(0) : kTellOthersWithin;
-  const bool all_have_read =
-      core_->step_end == nullptr || core_->step_end->wait_until(std::chrono::steady_clock::now() + patience);
-  // A rank that is still reading the buckets finds them as they are, however late it is: they stay.
-  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a process without any memory ends here
-  if (!all_have_read) static_cast<void>(new auto(std::move(memory_)));
+  // Of a step that was broken off nobody knows what others read of it.
+  const bool all_have_read = core_->step_end == nullptr ||
+                             (!core_->slots->is_broken() &&
+                              core_->step_end->wait_until(std::chrono::steady_clock::now() + patience));
+  // A rank that is still reading finds all as it is, however late it is: it stays.
+  if (!all_have_read) {
+    // NOLINTBEGIN(bugprone-unhandled-exception-at-new): a process without any memory ends here
+    static_cast<void>(new auto(std::move(memory_)));
+    static_cast<void>(new auto(std::move(factors_memory_)));
+    // NOLINTEND(bugprone-unhandled-exception-at-new)
+  }
   core_->runtime->thread().call([this] {
     core_->on_gpu.clear();
     core_->step_end.reset();
     core_->buckets.clear();
     core_->works.clear();
     core_->gathers.clear();
+    core_->factors.clear();
     core_->communicator.reset();
   });
 }
@@ -213,12 +221,30 @@ void Schedule::compare() {
     // Before the ranks connect: who waits for them then waits in MPI.
     detail::share_failure(group, [&] { make_memory(); });
     if (core_->num_slots() > 0) {
+      agree_on_factors();
       core_->connect();
       make_works();
     }
   }
   if (core_->has_peers()) detail::slots_of_process().add(core_->slots, core_->set);
   core_->compared = true;
+}
+
+// Another rank may make a gradient in another way, or share no memory with this one.
+void Schedule::agree_on_factors() {
+  const ReduceOp op = spec_.reduction.op;
+  const bool sums = (op == ReduceOp::sum || op == ReduceOp::average) && !spec_.reduction.is_scaled();
+  if (!core_->members.empty() || !spec_.shards.empty() || device() != nullptr || !sums ||
+      core_->runtime->process().size > kMostReaders || !core_->runtime->memory_of_all())
+    return;
+  std::string own(spec_.gradients.size(), '-');
+  for (std::size_t i = 0; i < spec_.products.size(); ++i)
+    if (spec_.products[i]) own[i] = 'x';
+  const std::vector<std::string> all = world_group().allgather(own);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (std::all_of(all.begin(), all.end(), [&](const std::string& rank) { return rank[i] == 'x'; }))
+      factored_.push_back(static_cast<int>(i));
+  core_->add_factors(static_cast<int>(factored_.size()));
 }
 
 void Schedule::join_gpus() {
@@ -251,19 +277,26 @@ void Schedule::make_works() {
     std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
     auto work = std::make_shared<detail::BucketWork>(
         slot, core_->slots, core_->communicator, std::move(memory), std::move(exchange), std::move(label));
-    if (slot == bucket) core_->buckets.push_back(work.get());
+    if (slot == slot_of_bucket(bucket)) core_->buckets.push_back(work.get());
     core_->works.push_back(std::move(work));
   };
   Communicator& ranks = *core_->communicator;
+  for (const int gradient : factored_) {
+    const auto& name = spec_.gradients[static_cast<std::size_t>(gradient)].name;
+    core_->factors.push_back(std::make_shared<detail::FactorsWork>(
+        static_cast<int>(core_->works.size()), core_->slots, core_->communicator,
+        core_->runtime->memory_of_all(), fmt::format("factors of \"{}\" of the training step", name)));
+    core_->works.push_back(core_->factors.back());
+  }
   for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
     const Bucket& bucket = buckets_[static_cast<std::size_t>(b)];
     detail::BucketMemory memory{memory_[b], bucket.dtype, elements_of(bucket)};
     if (device() != nullptr) {
       memory.host_flags = core_->on_gpu[b]->tail();
-      add(b, b, memory, {core_->on_gpu[b], "allreduce"}, "");
+      add(b, slot_of_bucket(b), memory, {core_->on_gpu[b], "allreduce"}, "");
       continue;
     }
-    add(b, b, memory,
+    add(b, slot_of_bucket(b), memory,
         scatters(b) ? detail::scattered(ranks, memory, shard_counts(bucket, ranks.size()), spec_.reduction)
                     : detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)),
         "");
@@ -310,7 +343,7 @@ void Schedule::hand_over() { core_->hand_over(); }
 void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done), false); }
 
 void Schedule::submit_to_read(int bucket, Done done) {
-  core_->submit(bucket, std::move(done), may_be_read(bucket));
+  core_->submit(slot_of_bucket(bucket), std::move(done), may_be_read(bucket));
 }
 
 bool Schedule::may_be_read(int bucket) const {
@@ -323,6 +356,40 @@ bool Schedule::may_be_read(int bucket) const {
 std::span<const std::byte* const> Schedule::memory_of_ranks(int bucket) const {
   if (!may_be_read(bucket)) return {};
   return core_->buckets[static_cast<std::size_t>(bucket)]->elements_of_ranks();
+}
+
+bool Schedule::may_share_factors(int gradient) const {
+  return std::count(factored_.begin(), factored_.end(), gradient) > 0;
+}
+
+std::shared_ptr<Buffer> Schedule::factors_memory(int gradient, std::size_t bytes) {
+  const NodeMemory& own = core_->runtime->memory_of_all().own();
+  const auto is_shared = [&](const Buffer& memory) {
+    return own.offset_of(memory.data(), static_cast<std::int64_t>(memory.bytes())).has_value();
+  };
+  if (!may_be_read(bucket_of(gradient)) || !is_shared(*memory(bucket_of(gradient)))) return nullptr;
+  auto& memory = factors_memory_[{gradient, bytes}];
+  if (memory == nullptr) memory = std::make_shared<Buffer>(bucket_allocator(), bytes);
+  return is_shared(*memory) ? memory : nullptr;
+}
+
+bool Schedule::is_factors_memory(const std::shared_ptr<Buffer>& memory) const {
+  return std::any_of(factors_memory_.begin(), factors_memory_.end(),
+                     [&](const auto& entry) { return entry.second == memory; });
+}
+
+int Schedule::slot_of_factors(int gradient) const {
+  return static_cast<int>(std::find(factored_.begin(), factored_.end(), gradient) - factored_.begin());
+}
+
+void Schedule::submit_factors(int gradient, const detail::OwnFactors& own, Done done) {
+  const int slot = slot_of_factors(gradient);
+  core_->factors.at(static_cast<std::size_t>(slot))->set_own(own);
+  core_->submit(slot, std::move(done), /*to_read=*/true);
+}
+
+std::span<const std::byte* const> Schedule::factors_of_ranks(int gradient) const {
+  return core_->factors.at(static_cast<std::size_t>(slot_of_factors(gradient)))->memory_of_ranks();
 }
 
 int Schedule::divisor() const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <kolo/collectives/algorithms/collective.h>
+#include <kolo/collectives/schedule/factors.h>
 #include <kolo/collectives/schedule/spec.h>
 #include <kolo/collectives/schedule/step_slots.h>
 #include <kolo/core/runtime/step_vote.h>
@@ -49,8 +51,9 @@ class Schedule final : public StepVote {
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int num_gathers() const { return static_cast<int>(spec_.gathers.size()); }
-  /// What to submit a gather by.
-  int slot_of_gather(int gather) const { return static_cast<int>(buckets_.size()) + gather; }
+  /// What to submit a bucket, a gather by. After compare().
+  int slot_of_bucket(int bucket) const;
+  int slot_of_gather(int gather) const { return slot_of_bucket(static_cast<int>(buckets_.size())) + gather; }
   /// Before its submit(): this rank's rows, which stay as they are until done. On several ranks only.
   void give_rows(int gather, const Tensor& values, const Tensor& indices);
   /// After done: the rows of all ranks in their order; values ÷ R where the reduction is an average.
@@ -103,8 +106,23 @@ class Schedule final : public StepVote {
   std::span<const std::byte* const> memory_of_ranks(int bucket) const;
   /// What their sum is divided by.
   int divisor() const;
-  /// Calls `done` when no rank reads this rank's buckets any more, so that gradients may be written: at once,
-  /// or on another thread. Once a step.
+
+  /// Whether all ranks make the gradient as a product and may read each other's factors of it; then a step
+  /// submits them, whatever this rank does with them. After compare().
+  bool may_share_factors(int gradient) const;
+  /// Memory for this rank's factors of the gradient, the same in every step; nullptr where the others could
+  /// not read it, or the gradient's bucket.
+  std::shared_ptr<Buffer> factors_memory(int gradient, std::size_t bytes);
+  /// Whether it is such memory.
+  bool is_factors_memory(const std::shared_ptr<Buffer>& memory) const;
+  /// Done when all ranks have come: own.memory is written, and they may read it until the step's end if all
+  /// of them submit the same use and number of rows. The bucket must then be submitted to be read.
+  void submit_factors(int gradient, const detail::OwnFactors& own, Done done);
+  /// After it: own.memory of each rank, in their order; none: it stays this rank's own.
+  std::span<const std::byte* const> factors_of_ranks(int gradient) const;
+
+  /// Calls `done` when no rank reads this rank's buckets and factors any more, so that they may be written:
+  /// at once, or on another thread. Once a step.
   void when_writable(Done done);
   Waits advance() override;
   void hand_over() override;
@@ -142,6 +160,8 @@ class Schedule final : public StepVote {
   void join_gpus();
   void make_memory();
   const GatheredBucket& gathered_bucket(int bucket) const;
+  void agree_on_factors();
+  int slot_of_factors(int gradient) const;
   void make_works();
   void end_data();
   void end_data_in_step(const std::string& text);
@@ -154,6 +174,8 @@ class Schedule final : public StepVote {
   std::vector<std::pair<int, std::int64_t>> place_;  // of each gradient: bucket, offset
   std::vector<std::shared_ptr<Buffer>> memory_;
   std::vector<bool> scattered_;  // by bucket
+  std::vector<int> factored_;    // gradients whose factors may be shared, in the order of their slots
+  std::map<std::pair<int, std::size_t>, std::shared_ptr<Buffer>> factors_memory_;  // by gradient and bytes
   std::vector<GatheredBucket> gathered_;
   std::unique_ptr<Core> core_;
 };

@@ -19,12 +19,21 @@ void Schedule::Core::connect() {
   });
 }
 
+void Schedule::Core::add_factors(int count) {
+  first_bucket = count;
+  num_slots_ += count;
+  slots->set_number(num_slots_);
+  MutexLock lock(order_mutex_);
+  to_read_.resize(static_cast<std::size_t>(num_slots_));
+}
+
 void Schedule::Core::begin() {
   MutexLock lock(order_mutex_);
   caller_ = std::this_thread::get_id();
 }
 
 void Schedule::Core::submit(int slot, Done done, bool to_read) {
+  // There are no factors where GPUs reduce.
   if (static_cast<std::size_t>(slot) < on_gpu.size()) on_gpu[slot]->mark_written();
   std::exception_ptr error;
   submit_all([&]() KOLO_REQUIRES(order_mutex_) {
@@ -121,7 +130,8 @@ Submission Schedule::Core::submission_of(int slot) {
     submission.details = work->details();
   }
   submission.details.process_set = set.id();
-  if (slot < static_cast<int>(buckets.size())) buckets[slot]->ask_to_read(to_read_[slot]);
+  const int bucket = slot - first_bucket;
+  if (bucket >= 0 && bucket < static_cast<int>(buckets.size())) buckets[bucket]->ask_to_read(to_read_[slot]);
   return submission;
 }
 

@@ -9,6 +9,7 @@
 #include <kolo/collectives/algorithms/device_collectives.h>
 #include <kolo/collectives/engine/engine.h>
 #include <kolo/collectives/job/runtime.h>
+#include <kolo/collectives/schedule/factors_work.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/collectives/schedule/step_end.h>
@@ -28,10 +29,14 @@ class Schedule::Core {
         num_slots_(num_slots) {}
 
   int num_slots() const { return num_slots_; }
+  /// Before the ranks connect: the slots of `count` gradients' factors come before all others.
+  void add_factors(int count);
   bool has_peers() const { return runtime && runtime->has_peers() && members.size() != 1; }
   void connect();
   /// The thread that computes the step, which looks after what is left to it.
   void begin();
+  /// to_read: a bucket is to be left as it is where all ranks ask for that, so that the caller may look
+  /// itself whether they have come.
   void submit(int slot, Done done, bool to_read);
   void submit_missing();
   void end_reading();
@@ -46,6 +51,8 @@ class Schedule::Core {
   int channel = 0;
   std::shared_ptr<Communicator> communicator;
   std::vector<std::shared_ptr<detail::SlotWork>> works;  // by slot
+  int first_bucket = 0;                                  // its slot
+  std::vector<std::shared_ptr<detail::FactorsWork>> factors;
   std::vector<std::shared_ptr<detail::RowsWork>> gathers;
   std::vector<detail::BucketWork*> buckets;   // of works, by bucket
   std::shared_ptr<detail::StepEnd> step_end;  // where ranks may read each other's buckets

@@ -43,6 +43,9 @@ struct ScheduleSpec {
   // One for each gradient, or none. A bucket of gradients that are all part_only is reduce-scattered, others
   // are reduced as a whole. What is gathered comes after all buckets and gathers.
   std::vector<ShardSpec> shards = {};
+  // One for each gradient, or none: whether this rank makes it as a product (factors.h). Need not be the same
+  // on all ranks.
+  std::vector<bool> products = {};
   detail::NamedTexts options = {};  // further values that must agree on all ranks
   ProcessSet process_set = {};      // the ranks that share the schedule
   // Of a training step: the GPUs of its session, which outlive the schedule; none where it computes on CPUs.

@@ -8,6 +8,11 @@
 namespace kolo::detail {
 StepSlots::StepSlots(int slots, std::vector<int> ranks) : slots_(slots), votes_(std::move(ranks)) {}
 
+void StepSlots::set_number(int slots) {
+  MutexLock lock(mutex_);
+  slots_.resize(static_cast<std::size_t>(slots));
+}
+
 void StepSlots::set_step(std::int64_t step) {
   MutexLock lock(mutex_);
   step_ = step;

@@ -32,6 +32,8 @@ class StepSlots {
   /// ranks: the job's numbers of those that share the schedule; none: all ranks.
   explicit StepSlots(int slots, std::vector<int> ranks = {});
 
+  /// Before the first step.
+  void set_number(int slots);
   void set_step(std::int64_t step);
   /// Throws the group's error, or FailedPreconditionError where the step before was left half-way.
   void begin();

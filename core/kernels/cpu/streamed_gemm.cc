@@ -76,8 +76,13 @@ Way way_of(const StreamedGemm& shape) {
 StreamedGemm turned(const StreamedGemm& shape) { return {shape.cols, shape.inner, shape.rows, true, false}; }
 
 // Columns of b that are packed at a time, where bands go over them.
-std::int64_t near_cols(const StreamedGemm& shape) {
-  return std::min(shape.cols, kNearFloats / shape.inner / kPanelCols * kPanelCols);
+std::int64_t near_cols(const StreamedGemm& shape, std::int64_t terms) {
+  return std::min(shape.cols, kNearFloats / terms / kPanelCols * kPanelCols);
+}
+
+std::int64_t floats_of_bands(const StreamedGemm& shape, int factors) {
+  const std::int64_t terms = factors * shape.inner;
+  return near_cols(shape, terms) * terms + terms * kBandFloats / kDepth;
 }
 
 }  // namespace
@@ -101,6 +106,8 @@ void with_rows(std::int64_t rows, const Call& call) {
 }
 
 class Streaming {
+  using Factors = StreamedGemm::Factors;
+
  public:
   Streaming(const StreamedGemm& shape, const float* a, const float* b, float* c, float* scratch)
       : shape_(shape), a_(a), b_(b), c_(c), scratch_(scratch) {}
@@ -119,14 +126,16 @@ class Streaming {
     }
   }
 
-  // aᵀ · b with few terms: each of c's tiles is complete when it is written.
-  void run_bands() {
-    const std::int64_t most_cols = near_cols(shape_), bands = parts_of(shape_.rows, kTileRows);
-    float* const band = scratch_ + most_cols * shape_.inner;
+  // The sum of aᵀ · b over `factors`, of few terms all together: each of c's tiles is complete when it leaves
+  // the nearest cache. stride: between the terms of an a.
+  void run_bands(std::span<const Factors> factors, std::int64_t stride) {
+    const std::int64_t terms = shape_.inner * static_cast<std::int64_t>(factors.size());
+    const std::int64_t most_cols = near_cols(shape_, terms), bands = parts_of(shape_.rows, kTileRows);
+    float* const band = scratch_ + most_cols * terms;
     for (std::int64_t first_col = 0; first_col < shape_.cols; first_col += most_cols)
       for (std::int64_t n = 0; n < bands; ++n)
-        multiply_band(Part(shape_.rows, n, bands), first_col, std::min(most_cols, shape_.cols - first_col),
-                      band, n == 0);
+        multiply_band(factors, stride, Part(shape_.rows, n, bands), first_col,
+                      std::min(most_cols, shape_.cols - first_col), band, n == 0);
   }
 
   // a · bᵀ.
@@ -208,20 +217,25 @@ class Streaming {
     asked_rows_ += 32 / ask.terms;
   }
 
-  void multiply_band(const Part& band, std::int64_t first_col, std::int64_t cols, float* packed,
-                     bool is_first) const {
+  void multiply_band(std::span<const Factors> factors, std::int64_t stride, const Part& band,
+                     std::int64_t first_col, std::int64_t cols, float* packed, bool is_first) const {
+    const auto terms = shape_.inner * static_cast<std::int64_t>(factors.size());
     with_rows(band.count, [&](auto rows) {
-      pack_by_terms<rows()>(a_ + band.first, shape_.rows, shape_.inner, packed);
-      for (std::int64_t j = 0; j < cols; j += kTileCols) {
-        const Target to{c_ + band.first * shape_.cols + first_col + j, shape_.cols, false};
-        Asked ask = nothing_of(to, cols / kTileCols);
-        if (j < ask.terms * kTileCols)
-          ask_for_part(ask, j / kTileCols, a_ + band.end(), shape_.inner, shape_.rows);
-        const Panel panel{scratch_ + j * shape_.inner, b_ + first_col + j, shape_.cols};
-        const auto run =
-            is_first ? tile<rows(), Order::by_terms, true> : tile<rows(), Order::by_terms, false>;
-        run(packed, panel, shape_.inner, to, ask);
-      }
+      for (std::size_t f = 0; f < factors.size(); ++f)
+        pack_by_terms<rows()>(factors[f].a + band.first, stride, shape_.inner,
+                              packed + static_cast<std::int64_t>(f) * shape_.inner * kLine);
+      const auto run = is_first ? tile<rows(), Order::by_terms, true> : tile<rows(), Order::by_terms, false>;
+      for (std::int64_t j = 0; j < cols; j += kTileCols)
+        for (std::size_t f = 0; f < factors.size(); ++f) {
+          const auto first_term = static_cast<std::int64_t>(f) * shape_.inner;
+          const Target to{c_ + band.first * shape_.cols + first_col + j, shape_.cols, f > 0};
+          Asked ask = nothing_of(to, cols / kTileCols);
+          if (j < ask.terms * kTileCols)
+            ask_for_part(ask, j / kTileCols, factors[f].a + band.end(), shape_.inner, stride);
+          const Panel panel{scratch_ + j * terms + first_term * kTileCols, factors[f].b + first_col + j,
+                            shape_.cols};
+          run(packed + first_term * kLine, panel, shape_.inner, to, ask);
+        }
     });
   }
 
@@ -275,7 +289,10 @@ void stream(const StreamedGemm& shape, const float* a, const float* b, float* c,
   Streaming streaming(shape, a, b, c, scratch);
   switch (way_of(shape)) {
     case Way::panels: return streaming.run_panels();
-    case Way::bands: return streaming.run_bands();
+    case Way::bands: {
+      const StreamedGemm::Factors factors{a, b};
+      return streaming.run_bands(std::span(&factors, 1), shape.rows);
+    }
     case Way::columns: return streaming.run_columns();
     case Way::turned: {
       const StreamedGemm other = turned(shape);
@@ -287,6 +304,11 @@ void stream(const StreamedGemm& shape, const float* a, const float* b, float* c,
   }
 }
 
+void stream_sum(const StreamedGemm& shape, std::span<const StreamedGemm::Factors> factors,
+                std::int64_t stride, float* c, float* scratch) {
+  Streaming(shape, nullptr, nullptr, c, scratch).run_bands(factors, stride);
+}
+
 }  // namespace kolo::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -294,6 +316,7 @@ HWY_AFTER_NAMESPACE();
 namespace kolo::detail {
 
 HWY_EXPORT(stream);
+HWY_EXPORT(stream_sum);
 
 bool StreamedGemm::fits() const { return way_of(*this) != Way::none; }
 
@@ -302,7 +325,7 @@ std::size_t StreamedGemm::scratch_bytes() const {
     switch (way_of(*this)) {
       // The lowest bands are the ones of narrow registers.
       case Way::panels: return kDepth * kPanelCols + parts_of(rows, kLeastTileRows) * kBandFloats;
-      case Way::bands: return near_cols(*this) * inner + kBandFloats;
+      case Way::bands: return floats_of_bands(*this, 1);
       case Way::columns: return rows * inner + kBandFloats + kMostTileRows * rows;
       case Way::turned:
         return rows * cols + static_cast<std::int64_t>(turned(*this).scratch_bytes() / sizeof(float));
@@ -315,6 +338,17 @@ std::size_t StreamedGemm::scratch_bytes() const {
 
 void StreamedGemm::run(const float* a, const float* b, float* c, float* scratch) const {
   HWY_DYNAMIC_DISPATCH(stream)(*this, a, b, c, scratch);
+}
+
+bool StreamedGemm::fits_sum() const { return way_of(*this) == Way::bands; }
+
+std::size_t StreamedGemm::scratch_bytes_of_sum(int factors) const {
+  return static_cast<std::size_t>(floats_of_bands(*this, factors)) * sizeof(float);
+}
+
+void StreamedGemm::run_sum(std::span<const Factors> factors, std::int64_t stride, float* c,
+                           float* scratch) const {
+  HWY_DYNAMIC_DISPATCH(stream_sum)(*this, factors, stride, c, scratch);
 }
 
 }  // namespace kolo::detail

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace kolo::detail {
 
@@ -24,6 +25,18 @@ struct StreamedGemm {
   /// The order of the sums depends on the shape and the instruction set alone. NaN and infinities go the way
   /// of sums of products.
   void run(const float* a, const float* b, float* c, float* scratch) const;
+
+  /// Of one of the products that are summed: a [inner, …], b [inner, cols].
+  struct Factors {
+    const float* a;
+    const float* b;
+  };
+  /// Whether run_sum() takes the shape: of each of the products aᵀ · b.
+  bool fits_sum() const;
+  std::size_t scratch_bytes_of_sum(int factors) const;
+  /// c = the sum of aᵀ · b over one to three factors. stride: from one row of an `a` to the next, of which
+  /// the first `rows` elements are taken. Scratch as of run(), scratch_bytes_of_sum().
+  void run_sum(std::span<const Factors> factors, std::int64_t stride, float* c, float* scratch) const;
 };
 
 }  // namespace kolo::detail

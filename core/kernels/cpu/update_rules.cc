@@ -29,10 +29,9 @@ struct At {
 
   V gradient() const {
     V sum = hn::LoadU(d, range.gradients[0] + i);
-    if constexpr (kGradients == 1) return sum;
     for (int k = 1; k < kGradients; ++k) sum = hn::Add(sum, hn::LoadU(d, range.gradients[k] + i));
-    // By a power of two, where a product is as exact as a quotient.
-    return kGradients == 2 ? hn::Mul(sum, all(T(1) / divisor)) : hn::Div(sum, all(divisor));
+    // A product is as exact as a quotient where the divisor is a power of two.
+    return kGradients <= 2 ? hn::Mul(sum, all(T(1) / divisor)) : hn::Div(sum, all(divisor));
   }
   V v() const { return hn::LoadU(d, range.v + i); }
   V slot(int k) const { return hn::LoadU(d, range.slots[k] + i); }

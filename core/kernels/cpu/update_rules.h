@@ -21,8 +21,8 @@ inline constexpr int kMaxSlots = 3;
 inline constexpr int kMaxGradients = 3;
 
 /// `count` elements of a variable, of its slots in the order in which the rule names them, of its gradient.
-/// That is g for one array g of `gradients`, for several (g0 + g1 + …) ÷ divisor, whose elements are added
-/// from left to right; of two the divisor is 1 or 2.
+/// That is (g0 + g1 + …) ÷ divisor, for one to three `gradients`, whose elements are added from left to
+/// right. One and two are multiplied by 1 ÷ divisor; it is 1 or 2 for two.
 template <typename T>
 struct UpdatedRange {
   T* v = nullptr;
@@ -31,6 +31,18 @@ struct UpdatedRange {
   int num_gradients = 1;
   T divisor = 1;
   std::int64_t count = 0;
+
+  /// Elements [first, first + n) with their one gradient.
+  UpdatedRange part(std::int64_t first, std::int64_t n, const T* gradient) const {
+    UpdatedRange range = *this;
+    range.v += first;
+    for (T*& slot : range.slots)
+      if (slot != nullptr) slot += first;
+    range.gradients[0] = gradient;
+    range.num_gradients = 1;
+    range.count = n;
+    return range;
+  }
 };
 
 /// Applies the rule to all ranges, on as many threads as a kernel may use: each takes an equal part of the

@@ -1,0 +1,245 @@
+#include <kolo/collectives/graph/shared_factors.h>
+
+#include <algorithm>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include <kolo/collectives/graph/group_node.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/kernels/cpu/product_sum.h>
+#include <kolo/core/kernels/cpu/thin_gemm.h>
+#include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/training.h>
+#include <kolo/core/tensor/allocator.h>
+
+namespace kolo::detail {
+namespace {
+
+constexpr char kShare[] = "ShareFactors";
+constexpr char kProduct[] = "ProductOfRanks";
+
+// Elements of a gradient below which a meeting more costs what it saves: 1 MiB.
+constexpr std::int64_t kFewestElements = 256 * 1024;
+
+const RegisterOp share_op(OpSchema(kShare).stateful().made_by_pass());
+
+const RegisterOp product_op(OpSchema(kProduct)
+                                .input("x", {DType::f32})
+                                .input("dy", {DType::f32})
+                                .output("gradient")
+                                .shape([](ShapeContext& c) {
+                                  c.set_output(0, {c.input(0).dim(1), c.input(1).dim(1)});
+                                })
+                                .made_by_pass());
+
+class ShareKernel final : public AsyncKernel {
+ public:
+  explicit ShareKernel(std::shared_ptr<SharedFactors> factors) : factors_(std::move(factors)) {
+    factors_->of_ranks.reserve(static_cast<std::size_t>(process().size));
+  }
+
+  void start(KernelContext&, Completion done) override {
+    done_ = done;
+    factors_->of_ranks.clear();
+    factors_->schedule->submit_factors(factors_->gradient, factors_->own, [this](std::exception_ptr error) {
+      if (!error) {
+        const auto all = factors_->schedule->factors_of_ranks(factors_->gradient);
+        factors_->of_ranks.assign(all.begin(), all.end());
+      }
+      done_(std::move(error));
+    });
+  }
+
+ private:
+  const std::shared_ptr<SharedFactors> factors_;
+  Completion done_;  // kept here: a closure that held it would be allocated at each step
+};
+
+const RegisterKernel share_kernel(kShare, "CPU", {}, KernelFactory([](KernelInit& init) {
+                                    return std::make_unique<ShareKernel>(init.resource<SharedFactors>());
+                                  }));
+
+// Its own gradient; or this rank's part of the sum of all, and nothing of it where the updates make it.
+class ProductKernel final : public Kernel {
+ public:
+  ProductKernel(std::shared_ptr<SharedFactors> factors, KernelInit& init)
+      : factors_(std::move(factors)),
+        sum_{factors_->own.rows, factors_->inputs, factors_->outputs},
+        all_(static_cast<std::size_t>(process().size)) {
+    if (const std::size_t bytes = sum_.scratch_bytes(process().size)) init.request_scratch(bytes);
+  }
+
+  void compute(KernelContext& context) override {
+    float* const gradient = context.output(0).data<float>();
+    auto* const scratch = reinterpret_cast<float*>(context.scratch());
+    const auto ranks = static_cast<int>(factors_->of_ranks.size());
+    if (ranks == 0) {
+      const GradientFactors own{context.input(0).data<float>(), context.input(1).data<float>()};
+      return sum_.run(std::span(&own, 1), 0, factors_->inputs, gradient, scratch);
+    }
+    if (factors_->own.use == FactorsUse::whole) return;
+    for (int rank = 0; rank < ranks; ++rank) all_[static_cast<std::size_t>(rank)] = factors_->of(rank);
+    const InputsOfRank part(factors_->inputs, process().rank, ranks);
+    sum_.run(all_, part.first, part.count, gradient, scratch);
+  }
+
+ private:
+  const std::shared_ptr<SharedFactors> factors_;
+  const ProductSum sum_;
+  std::vector<GradientFactors> all_;
+};
+
+const RegisterKernel product_kernel(kProduct, "CPU", {DType::f32}, KernelFactory([](KernelInit& init) {
+                                      return std::make_unique<ProductKernel>(init.resource<SharedFactors>(),
+                                                                             init);
+                                    }));
+
+std::size_t aligned_bytes(std::int64_t floats) {
+  const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// To make a whole gradient of all ranks' rows is more work than to make one's own, but where the rows are so
+// few that what counts is the memory behind the variable. A part of it costs as much as one's own, and saves
+// reading the others'; rows that are written, and read by the others, must be less than that.
+bool is_small(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
+  return inputs * outputs >= kFewestElements && 2 * rows * (inputs + outputs) <= inputs * outputs;
+}
+
+FactorsUse use_of(std::int64_t rows, std::int64_t inputs, std::int64_t outputs, int ranks) {
+  if (ThinGemm{rows * ranks, inputs, outputs}.is_worth_it()) return FactorsUse::whole;
+  return is_small(rows, inputs, outputs) ? FactorsUse::in_parts : FactorsUse::none;
+}
+
+bool is_gradient_product(const AttrMap& attrs) {
+  return attrs.at("transpose_a").get<bool>() && !attrs.at("transpose_b").get<bool>();
+}
+
+// A product of f32 matrices whose shapes are known now.
+bool is_plain_product(const StepGraph& graph, const StepNode& node) {
+  if (node.schema->name() != "MatMul" || node.attrs.count(kInBf16) > 0 || !is_on_cpu(node) ||
+      !is_gradient_product(node.attrs))
+    return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](StepValue factor) {
+    return graph.dtype(factor) == DType::f32 && graph.shape(factor).is_fully_known() &&
+           graph.shape(factor).rank() == 2;
+  });
+}
+
+// Whoever writes the value may do so at another place: it is memory of the step's own, as large as what is
+// read of it, and nobody gets it from the step.
+bool can_be_placed(const StepGraph& graph, StepValue value) {
+  const StepValue root = graph.memory_root(value);
+  const StepNode& producer = graph.nodes[root.node];
+  const std::string& op = producer.schema->name();
+  return is_on_cpu(producer) && !producer.schema->is_variable_storage() &&
+         !producer.schema->is_owner_of_outputs() && op != kFeedOp && op != "Const" &&
+         graph.placements.count(root) == 0 && graph.shape(root).is_fully_known() &&
+         graph.shape(root).elements() == graph.shape(value).elements() &&
+         std::none_of(graph.fetches.begin(), graph.fetches.end(),
+                      [&](StepValue fetch) { return fetch.node >= 0 && graph.memory_root(fetch) == root; });
+}
+
+// The value, or a copy of it.
+StepValue placed(StepGraph& graph, StepValue value, const Placement& place, const std::string& device) {
+  if (can_be_placed(graph, value)) {
+    graph.placements[graph.memory_root(value)] = place;
+    return value;
+  }
+  const StepNode& producer = graph.nodes[value.node];
+  const int copy = graph.add(kCopyOp, producer.name + "/for_other_ranks", {value}, {}, producer.order + 1);
+  graph.nodes[copy].device = device;
+  graph.placements[{copy, 0}] = place;
+  return {copy, 0};
+}
+
+int add_sharing(StepGraph& graph, const std::shared_ptr<SharedFactors>& factors, const std::string& name,
+                const std::vector<int>& before, const std::string& device) {
+  std::int64_t order = 0;
+  for (const int node : before) order = std::max(order, graph.nodes[node].order + 1);
+  const int node = graph.add(kShare, name + "/share_factors", {}, {}, order);
+  graph.nodes[node].control_inputs = before;
+  graph.nodes[node].resource = factors;
+  graph.nodes[node].device = device;
+  return node;
+}
+
+bool is_read_by_updates(const Node& group, int gradient) {
+  const Graph& graph = group.graph();
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    for (const Output& in : node.inputs())
+      if (in.node == &group && in.index == gradient && find_update_rule(node.op()) == nullptr) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+GradientFactors SharedFactors::of(int rank) const {
+  const std::byte* const x = of_ranks[static_cast<std::size_t>(rank)];
+  return {reinterpret_cast<const float*>(x),
+          reinterpret_cast<const float*>(x + aligned_bytes(own.rows * inputs))};
+}
+
+std::vector<bool> products_of(const Node& group) {
+  std::vector<bool> products;
+  for (const int i : backward_order(group)) {
+    const Node& node = *group.input(i).node;
+    bool is_one = node.op() == "MatMul" && is_gradient_product(node.attrs()) && node.branch() == nullptr &&
+                  node.control_inputs().empty() && group.control_inputs().empty() &&
+                  group.branch() == nullptr && node.output_dtype(0) == DType::f32 &&
+                  group.output_shape(i).rank() == 2 && is_read_by_updates(group, i);
+    const Shape& x = is_one ? node.input(0).shape() : Shape();
+    if (is_one && x.rank() == 2 && x.dim(0) >= 0)
+      is_one = is_small(x.dim(0), group.output_shape(i).dim(0), group.output_shape(i).dim(1));
+    products.push_back(is_one);
+  }
+  return products;
+}
+
+std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
+                                             int gradient, int product, bool wanted,
+                                             const std::string& device) {
+  auto factors = std::make_shared<SharedFactors>();
+  factors->schedule = schedule;
+  factors->gradient = gradient;
+  if (wanted && is_plain_product(graph, graph.nodes[product])) {
+    const StepValue x = graph.nodes[product].inputs[0], dy = graph.nodes[product].inputs[1];
+    factors->own.rows = graph.shape(x).dim(0);
+    factors->inputs = graph.shape(x).dim(1);
+    factors->outputs = graph.shape(dy).dim(1);
+    factors->own.use = use_of(factors->own.rows, factors->inputs, factors->outputs, process().size);
+    if (factors->own.use != FactorsUse::none)
+      factors->own.memory =
+          schedule->factors_memory(gradient, aligned_bytes(factors->own.rows * factors->inputs) +
+                                                 aligned_bytes(factors->own.rows * factors->outputs));
+  }
+  const std::string name = graph.nodes[product].name;
+  if (factors->own.memory == nullptr) {
+    // Not before this rank has something to contribute.
+    factors->own = {};
+    add_sharing(graph, factors, name, {product}, device);
+    return nullptr;
+  }
+  const StepValue x = placed(graph, graph.nodes[product].inputs[0], {factors->own.memory, 0}, device);
+  const StepValue dy =
+      placed(graph, graph.nodes[product].inputs[1],
+             {factors->own.memory, aligned_bytes(factors->own.rows * factors->inputs)}, device);
+  const int sharing = add_sharing(graph, factors, name, {x.node, dy.node}, device);
+  const int made = graph.add(kProduct, name + "/of_ranks", {x, dy}, {}, graph.nodes[product].order);
+  graph.nodes[made].device = graph.nodes[product].device;
+  graph.nodes[made].resource = factors;
+  graph.nodes[made].control_inputs = graph.nodes[product].control_inputs;
+  graph.nodes[made].control_inputs.push_back(sharing);
+  graph.placements[{made, 0}] = graph.placements.at({product, 0});
+  graph.placements.erase({product, 0});
+  graph.replace_uses({product, 0}, {made, 0});
+  graph.retire(product);
+  graph.nodes[product].control_inputs.push_back(made);
+  return factors;
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,34 @@
+// Gradients that are products xᵀ · dy, of matrices x [rows, inputs] and dy [rows, outputs] that are far
+// smaller than the product: what a dense layer's weights have. Ranks that see each other's memory then need
+// not write whole gradients that others read: the sum over the ranks is the product of all their rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo::detail {
+
+/// What is done with all ranks' factors.
+enum class FactorsUse : std::int64_t {
+  none,      // each rank makes its own gradient
+  in_parts,  // each rank makes a part of the sum of all gradients, as many inputs' rows of it as the others
+  whole      // each update makes the sum of all gradients for itself
+};
+
+/// Of one gradient on this rank, in a step.
+struct OwnFactors {
+  FactorsUse use = FactorsUse::none;
+  std::int64_t rows = 0;
+  std::shared_ptr<Buffer> memory = nullptr;  // x and, behind it, dy
+};
+
+/// The rows of the gradient, which has as many as x has columns, that one of `ranks` makes.
+struct InputsOfRank {
+  InputsOfRank(std::int64_t inputs, int rank, int ranks)
+      : first(inputs * rank / ranks), count(inputs * (rank + 1) / ranks - first) {}
+  std::int64_t first, count;
+};
+
+}  // namespace kolo::detail
