@@ -66,7 +66,7 @@ class ProductKernel final : public Kernel {
  public:
   ProductKernel(std::shared_ptr<SharedFactors> factors, KernelInit& init)
       : factors_(std::move(factors)),
-        sum_{factors_->own.rows, factors_->inputs, factors_->outputs},
+        sum_(factors_->own.rows, factors_->inputs, factors_->outputs),
         all_(static_cast<std::size_t>(process().size)) {
     if (const std::size_t bytes = sum_.scratch_bytes(process().size)) init.request_scratch(bytes);
   }
