@@ -95,8 +95,10 @@ class UpdateOfRanksKernel final : public detail::UpdateKernel<T> {
                  const detail::SharedFactors& factors) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       const detail::InputsOfRank part(factors.inputs, static_cast<int>(rank), static_cast<int>(ranks.size()));
-      const auto* const gradient = reinterpret_cast<const T*>(ranks[rank] + offset);
-      ranges_.push_back(whole.part(part.first * factors.outputs, part.count * factors.outputs, gradient));
+      const std::int64_t first = part.first * factors.outputs;
+      ranges_.push_back(whole.part(first, part.count * factors.outputs));
+      ranges_.back().gradients[0] = reinterpret_cast<const T*>(ranks[rank] + offset) + first;
+      ranges_.back().num_gradients = 1;
     }
   }
 
@@ -171,12 +173,13 @@ class Rewrite {
   // Of all gradients for which the ranks meet, whatever this step does with them.
   void share_factors() {
     const Bucket& bucket = schedule_->buckets()[static_cast<std::size_t>(bucket_)];
+    const std::string device = graph_.nodes[reduction_].device;  // a copy: nodes are added
     for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
       const int gradient = bucket.gradients[k];
       if (!schedule_->may_share_factors(gradient)) continue;
       const StepValue own = graph_.nodes[reduction_].inputs[k];
-      factors_[bucket.offsets[k]] = detail::share_factors(graph_, schedule_, gradient, own.node, applies_,
-                                                          graph_.nodes[reduction_].device);
+      factors_[bucket.offsets[k]] =
+          detail::share_factors(graph_, schedule_, gradient, own.node, applies_, device);
     }
   }
 

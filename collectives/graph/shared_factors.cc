@@ -8,6 +8,7 @@
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/product_sum.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/kernels/kernel.h>
@@ -75,17 +76,28 @@ class ProductKernel final : public Kernel {
     float* const gradient = context.output(0).data<float>();
     auto* const scratch = reinterpret_cast<float*>(context.scratch());
     const auto ranks = static_cast<int>(factors_->of_ranks.size());
+    const bool is_thin = factors_->own.use == FactorsUse::whole;
     if (ranks == 0) {
       const GradientFactors own{context.input(0).data<float>(), context.input(1).data<float>()};
-      return sum_.run(std::span(&own, 1), 0, factors_->inputs, gradient, scratch);
+      if (is_thin) make_thin(own, gradient);
+      else sum_.run(std::span(&own, 1), 0, factors_->inputs, gradient, scratch);
+      return;
     }
-    if (factors_->own.use == FactorsUse::whole) return;
+    if (is_thin) return;
     for (int rank = 0; rank < ranks; ++rank) all_[static_cast<std::size_t>(rank)] = factors_->of(rank);
     const InputsOfRank part(factors_->inputs, process().rank, ranks);
     sum_.run(all_, part.first, part.count, gradient, scratch);
   }
 
  private:
+  void make_thin(const GradientFactors& own, float* gradient) const {
+    constexpr std::int64_t kGrain = 64;
+    const ThinGemm shape{factors_->own.rows, factors_->inputs, factors_->outputs};
+    parallel_for(shape.inputs, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      shape.weight_gradient(own.x, own.dy, gradient, begin, end);
+    });
+  }
+
   const std::shared_ptr<SharedFactors> factors_;
   const ProductSum sum_;
   std::vector<GradientFactors> all_;
@@ -101,15 +113,15 @@ std::size_t aligned_bytes(std::int64_t floats) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// To make a whole gradient of all ranks' rows is more work than to make one's own, but where the rows are so
-// few that what counts is the memory behind the variable. A part of it costs as much as one's own, and saves
-// reading the others'; rows that are written, and read by the others, must be less than that.
+// To make all ranks' gradients is more work than to make one's own, but where the rows are so few that what
+// counts is the memory behind the variable. A part of their sum costs as much as one's own, and saves reading
+// the others'; the rows that are written for the others, and read by them, must be less than that.
 bool is_small(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
   return inputs * outputs >= kFewestElements && 2 * rows * (inputs + outputs) <= inputs * outputs;
 }
 
-FactorsUse use_of(std::int64_t rows, std::int64_t inputs, std::int64_t outputs, int ranks) {
-  if (ThinGemm{rows * ranks, inputs, outputs}.is_worth_it()) return FactorsUse::whole;
+FactorsUse use_of(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
+  if (ThinGemm{rows, inputs, outputs}.is_worth_it()) return FactorsUse::whole;
   return is_small(rows, inputs, outputs) ? FactorsUse::in_parts : FactorsUse::none;
 }
 
@@ -211,7 +223,7 @@ std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared
     factors->own.rows = graph.shape(x).dim(0);
     factors->inputs = graph.shape(x).dim(1);
     factors->outputs = graph.shape(dy).dim(1);
-    factors->own.use = use_of(factors->own.rows, factors->inputs, factors->outputs, process().size);
+    factors->own.use = use_of(factors->own.rows, factors->inputs, factors->outputs);
     if (factors->own.use != FactorsUse::none)
       factors->own.memory =
           schedule->factors_memory(gradient, aligned_bytes(factors->own.rows * factors->inputs) +

@@ -13,8 +13,8 @@ namespace kolo::detail {
 /// What is done with all ranks' factors.
 enum class FactorsUse : std::int64_t {
   none,      // each rank makes its own gradient
-  in_parts,  // each rank makes a part of the sum of all gradients, as many inputs' rows of it as the others
-  whole      // each update makes the sum of all gradients for itself
+  in_parts,  // each rank makes a part of the sum of all gradients, as many rows of it as the others
+  whole      // each rank's update makes all gradients for itself
 };
 
 /// Of one gradient on this rank, in a step.

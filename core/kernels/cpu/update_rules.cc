@@ -18,8 +18,8 @@ namespace kolo::detail::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One vector of elements: reads the arrays of a range at position i, and writes them.
-template <typename T, typename D, int kGradients>
+// One vector of elements, the place of an update: reads the arrays of a range at position i, and writes them.
+template <typename T, typename D, int kGradients, bool kDivides>
 struct At {
   using V = hn::Vec<D>;
   const UpdatedRange<T>& range;
@@ -30,8 +30,9 @@ struct At {
   V gradient() const {
     V sum = hn::LoadU(d, range.gradients[0] + i);
     for (int k = 1; k < kGradients; ++k) sum = hn::Add(sum, hn::LoadU(d, range.gradients[k] + i));
-    // A product is as exact as a quotient where the divisor is a power of two.
-    return kGradients <= 2 ? hn::Mul(sum, all(T(1) / divisor)) : hn::Div(sum, all(divisor));
+    if constexpr (!kDivides) return sum;
+    // By a power of two, where a product is as exact as a quotient.
+    return kGradients == 2 ? hn::Mul(sum, all(T(1) / divisor)) : hn::Div(sum, all(divisor));
   }
   V v() const { return hn::LoadU(d, range.v + i); }
   V slot(int k) const { return hn::LoadU(d, range.slots[k] + i); }
@@ -40,36 +41,36 @@ struct At {
   V all(T value) const { return hn::Set(d, value); }
 };
 
-template <typename T, typename D, int kGradients>
-void update(const elements::GradientDescentRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::GradientDescentRule<T>& rule, const Place& at) {
   at.set_v(hn::Sub(at.v(), hn::Mul(at.gradient(), at.all(rule.rate))));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::MomentumRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::MomentumRule<T>& rule, const Place& at) {
   const auto a = hn::Add(hn::Mul(at.slot(0), at.all(rule.momentum)), at.gradient());
   at.set_slot(0, a);
   at.set_v(hn::Sub(at.v(), hn::Mul(a, at.all(rule.rate))));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::NesterovRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::NesterovRule<T>& rule, const Place& at) {
   const auto g = at.gradient(), momentum = at.all(rule.momentum), rate = at.all(rule.rate);
   const auto a = hn::Add(hn::Mul(at.slot(0), momentum), g);
   at.set_slot(0, a);
   at.set_v(hn::Sub(at.v(), hn::Add(hn::Mul(g, rate), hn::Mul(hn::Mul(a, momentum), rate))));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::AdagradRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::AdagradRule<T>& rule, const Place& at) {
   const auto g = at.gradient();
   const auto a = hn::Add(at.slot(0), hn::Mul(g, g));
   at.set_slot(0, a);
   at.set_v(hn::Sub(at.v(), hn::Div(hn::Mul(g, at.all(rule.rate)), hn::Sqrt(a))));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::RmsPropRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::RmsPropRule<T>& rule, const Place& at) {
   const auto g = at.gradient();
   auto ms = at.slot(0);
   ms = hn::Add(ms, hn::Mul(hn::Sub(hn::Mul(g, g), ms), at.all(rule.one_minus_decay)));
@@ -80,8 +81,8 @@ void update(const elements::RmsPropRule<T>& rule, const At<T, D, kGradients>& at
   at.set_v(hn::Sub(at.v(), mom));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::CenteredRmsPropRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::CenteredRmsPropRule<T>& rule, const Place& at) {
   const auto g = at.gradient(), part = at.all(rule.one_minus_decay);
   auto ms = at.slot(0), mg = at.slot(1);
   ms = hn::Add(ms, hn::Mul(hn::Sub(hn::Mul(g, g), ms), part));
@@ -95,8 +96,8 @@ void update(const elements::CenteredRmsPropRule<T>& rule, const At<T, D, kGradie
   at.set_v(hn::Sub(at.v(), mom));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::AdamRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::AdamRule<T>& rule, const Place& at) {
   const auto g = at.gradient();
   auto v = at.v(), m = at.slot(0), w = at.slot(1);
   m = hn::Add(m, hn::Mul(hn::Sub(g, m), at.all(rule.one_minus_beta1)));
@@ -108,8 +109,8 @@ void update(const elements::AdamRule<T>& rule, const At<T, D, kGradients>& at) {
   at.set_v(hn::Sub(v, step));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::AdadeltaRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::AdadeltaRule<T>& rule, const Place& at) {
   const auto g = at.gradient(), rho = at.all(rule.rho), rest = at.all(rule.one_minus_rho);
   const auto epsilon = at.all(rule.epsilon), d = at.slot(1);
   const auto a = hn::Add(hn::Mul(at.slot(0), rho), hn::Mul(hn::Mul(g, g), rest));
@@ -128,8 +129,8 @@ hn::Vec<D> power(D d, hn::Vec<D> x, T exponent) {
   return hn::Load(d, lanes);
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::FtrlRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::FtrlRule<T>& rule, const Place& at) {
   const auto g = at.gradient(), a = at.slot(0), v = at.v(), rate = at.all(rule.rate), l1 = at.all(rule.l1);
   const auto n = hn::Add(a, hn::Mul(g, g));
   const auto new_power = power<T>(at.d, n, rule.power), old_power = power<T>(at.d, a, rule.power);
@@ -150,8 +151,8 @@ V sign(D d, V x) {
   return hn::IfThenElse(hn::Gt(x, zero), one, hn::IfThenElse(hn::Lt(x, zero), hn::Neg(one), x));
 }
 
-template <typename T, typename D, int kGradients>
-void update(const elements::LionRule<T>& rule, const At<T, D, kGradients>& at) {
+template <typename T, typename Place>
+void update(const elements::LionRule<T>& rule, const Place& at) {
   const auto g = at.gradient(), m = at.slot(0), v = at.v();
   const auto c = hn::Add(hn::Mul(m, at.all(rule.beta1)), hn::Mul(g, at.all(rule.one_minus_beta1)));
   const auto direction = hn::Add(sign(at.d, c), hn::Mul(v, at.all(rule.decay)));
@@ -159,7 +160,7 @@ void update(const elements::LionRule<T>& rule, const At<T, D, kGradients>& at) {
   at.set_v(hn::Sub(v, hn::Mul(direction, at.all(rule.rate))));
 }
 
-template <typename T, int kGradients>
+template <typename T, int kGradients, bool kDivides>
 struct Update {
   const UpdatedRange<T>& range;
   std::int64_t begin;
@@ -173,8 +174,9 @@ struct Update {
     const T divisor = range.divisor;
     std::int64_t i = begin;
     for (; i + lanes <= end; i += lanes)
-      update(rule, At<T, decltype(vector), kGradients>{range, vector, i, divisor});
-    for (; i < end; ++i) update(rule, At<T, decltype(single), kGradients>{range, single, i, divisor});
+      update(rule, At<T, decltype(vector), kGradients, kDivides>{range, vector, i, divisor});
+    for (; i < end; ++i)
+      update(rule, At<T, decltype(single), kGradients, kDivides>{range, single, i, divisor});
   }
 };
 
@@ -183,9 +185,11 @@ void update_range(const UpdateRule<T>& rule, const UpdatedRange<T>& range, std::
                   std::int64_t end) {
   static_assert(kMaxGradients == 3);
   switch (range.num_gradients) {
-    case 1: return std::visit(Update<T, 1>{range, begin, end}, rule);
-    case 2: return std::visit(Update<T, 2>{range, begin, end}, rule);
-    default: return std::visit(Update<T, 3>{range, begin, end}, rule);
+    case 1:
+      return range.divisor == 1 ? std::visit(Update<T, 1, false>{range, begin, end}, rule)
+                                : std::visit(Update<T, 1, true>{range, begin, end}, rule);
+    case 2: return std::visit(Update<T, 2, true>{range, begin, end}, rule);
+    default: return std::visit(Update<T, 3, true>{range, begin, end}, rule);
   }
 }
 

@@ -32,14 +32,14 @@ struct UpdatedRange {
   T divisor = 1;
   std::int64_t count = 0;
 
-  /// Elements [first, first + n) with their one gradient.
-  UpdatedRange part(std::int64_t first, std::int64_t n, const T* gradient) const {
+  /// Elements [first, first + n), without gradients.
+  UpdatedRange part(std::int64_t first, std::int64_t n) const {
     UpdatedRange range = *this;
     range.v += first;
     for (T*& slot : range.slots)
       if (slot != nullptr) slot += first;
-    range.gradients[0] = gradient;
-    range.num_gradients = 1;
+    range.gradients = {};
+    range.num_gradients = 0;
     range.count = n;
     return range;
   }

@@ -265,7 +265,7 @@ void expect_updates_like(const Rule& rule, const char* name) {
   }
 }
 
-// Of one gradient, the sum or the average of all, or of all of them.
+// Of one gradient and of several, whole or divided.
 TYPED_TEST(RealFunctors, OfTheOptimizersAddUpGradients) {
   using T = TypeParam;
   const T scalars[] = {T(0.05), T(0.9)};
@@ -283,13 +283,13 @@ TYPED_TEST(RealFunctors, OfTheOptimizersAddUpGradients) {
     apply_rule(rule, std::span<const UpdatedRange<T>>(&range, 1));
     return updated_v;
   };
-  for (const int number : {2, 3})
-    for (const bool average : {false, true}) {
-      const T divisor = average ? static_cast<T>(number) : T(1);
+  for (const int number : {1, 2, 3})
+    for (const bool divides : {false, true}) {
+      const T divisor = divides ? std::array<T, 3>{3, 2, 3}[static_cast<std::size_t>(number - 1)] : T(1);
       std::vector<T> sums;
       for (std::size_t i = 0; i < v.size(); ++i) {
-        const T two = g[i] + v[i];
-        sums.push_back((number == 2 ? two : two + g[i]) / divisor);
+        const T one = g[i], two = one + v[i];
+        sums.push_back((number == 1 ? one : number == 2 ? two : two + g[i]) / divisor);
       }
       const auto expected = updated({sums.data()}, 1, 1),
                  found = updated({g.data(), v.data(), g.data()}, number, divisor);
