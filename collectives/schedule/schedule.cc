@@ -18,7 +18,6 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/device/device.h>
-#include <kolo/core/kernels/cpu/update_rules.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/trace.h>
@@ -28,10 +27,6 @@ namespace {
 
 // Shorter than the 10 s in which a job with a failed rank is to be over.
 constexpr std::chrono::seconds kTellOthersWithin{7};
-// Of n ranks each reads n times the gradients where it could read and write them once, wait for all, and read
-// the sums: reading is cheaper than writing, up to three.
-constexpr int kMostReaders = 3;
-static_assert(kMostReaders <= detail::kMaxGradients);
 // How many gradients a stall report names.
 constexpr std::size_t kNamesInLabel = 8;
 
@@ -230,23 +225,6 @@ void Schedule::compare() {
   core_->compared = true;
 }
 
-// Another rank may make a gradient in another way, or share no memory with this one.
-void Schedule::agree_on_factors() {
-  const ReduceOp op = spec_.reduction.op;
-  const bool sums = (op == ReduceOp::sum || op == ReduceOp::average) && !spec_.reduction.is_scaled();
-  if (!core_->members.empty() || !spec_.shards.empty() || device() != nullptr || !sums ||
-      core_->runtime->process().size > kMostReaders || !core_->runtime->memory_of_all())
-    return;
-  std::string own(spec_.gradients.size(), '-');
-  for (std::size_t i = 0; i < spec_.products.size(); ++i)
-    if (spec_.products[i]) own[i] = 'x';
-  const std::vector<std::string> all = world_group().allgather(own);
-  for (std::size_t i = 0; i < own.size(); ++i)
-    if (std::all_of(all.begin(), all.end(), [&](const std::string& rank) { return rank[i] == 'x'; }))
-      factored_.push_back(static_cast<int>(i));
-  core_->add_factors(static_cast<int>(factored_.size()));
-}
-
 void Schedule::join_gpus() {
   const std::string& asked = core_->runtime->options().allreduce;
   if (may_lie_on_gpu() && !buckets_.empty() && (asked == "auto" || asked == "nccl"))
@@ -350,46 +328,12 @@ bool Schedule::may_be_read(int bucket) const {
   const auto at = static_cast<std::size_t>(bucket);
   const DType dtype = buckets_.at(at).dtype;
   return at < core_->buckets.size() && core_->buckets[at]->may_be_read() && spec_.shards.empty() &&
-         core_->communicator->size() <= kMostReaders && (dtype == DType::f32 || dtype == DType::f64);
+         core_->communicator->size() <= detail::kMostReaders && (dtype == DType::f32 || dtype == DType::f64);
 }
 
 std::span<const std::byte* const> Schedule::memory_of_ranks(int bucket) const {
   if (!may_be_read(bucket)) return {};
   return core_->buckets[static_cast<std::size_t>(bucket)]->elements_of_ranks();
-}
-
-bool Schedule::may_share_factors(int gradient) const {
-  return std::count(factored_.begin(), factored_.end(), gradient) > 0;
-}
-
-std::shared_ptr<Buffer> Schedule::factors_memory(int gradient, std::size_t bytes) {
-  const NodeMemory& own = core_->runtime->memory_of_all().own();
-  const auto is_shared = [&](const Buffer& memory) {
-    return own.offset_of(memory.data(), static_cast<std::int64_t>(memory.bytes())).has_value();
-  };
-  if (!may_be_read(bucket_of(gradient)) || !is_shared(*memory(bucket_of(gradient)))) return nullptr;
-  auto& memory = factors_memory_[{gradient, bytes}];
-  if (memory == nullptr) memory = std::make_shared<Buffer>(bucket_allocator(), bytes);
-  return is_shared(*memory) ? memory : nullptr;
-}
-
-bool Schedule::is_factors_memory(const std::shared_ptr<Buffer>& memory) const {
-  return std::any_of(factors_memory_.begin(), factors_memory_.end(),
-                     [&](const auto& entry) { return entry.second == memory; });
-}
-
-int Schedule::slot_of_factors(int gradient) const {
-  return static_cast<int>(std::find(factored_.begin(), factored_.end(), gradient) - factored_.begin());
-}
-
-void Schedule::submit_factors(int gradient, const detail::OwnFactors& own, Done done) {
-  const int slot = slot_of_factors(gradient);
-  core_->factors.at(static_cast<std::size_t>(slot))->set_own(own);
-  core_->submit(slot, std::move(done), /*to_read=*/true);
-}
-
-std::span<const std::byte* const> Schedule::factors_of_ranks(int gradient) const {
-  return core_->factors.at(static_cast<std::size_t>(slot_of_factors(gradient)))->memory_of_ranks();
 }
 
 int Schedule::divisor() const {

@@ -14,8 +14,18 @@
 #include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/collectives/schedule/step_end.h>
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/kernels/cpu/update_rules.h>
 
 namespace kolo {
+
+namespace detail {
+
+// Of n ranks each reads n times the gradients where it could read and write them once, wait for all, and read
+// the sums: reading is cheaper than writing, up to three.
+inline constexpr int kMostReaders = 3;
+static_assert(kMostReaders <= kMaxGradients);
+
+}  // namespace detail
 
 class Schedule::Core {
  public:

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/product_update.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/kernels/cpu/update_rules.h>
 #include <kolo/core/tensor/tensor.h>
 
 #include "tests/core/gradient_check.h"
+#include "tests/core/run_op.h"
 
 namespace kolo::detail {
 namespace {
@@ -25,17 +25,6 @@ constexpr float kUntouched = 4711;
 Tensor numbers(const Shape& shape, int salt) {
   return converted<double>(test_numbers(shape, salt), DType::f32);
 }
-
-class ThreadsOfKernels {
- public:
-  explicit ThreadsOfKernels(int threads) : before_(intra_op_threads()) { set_intra_op_threads(threads); }
-  ~ThreadsOfKernels() { set_intra_op_threads(before_); }
-  ThreadsOfKernels(const ThreadsOfKernels&) = delete;
-  ThreadsOfKernels& operator=(const ThreadsOfKernels&) = delete;
-
- private:
-  const int before_;
-};
 
 struct Sizes {
   std::int64_t rows, inputs, outputs;
@@ -78,7 +67,7 @@ TEST_P(SumOfProducts, ConsistsOfParts) {
   const Operands operands(sizes);
   const ProductSum sum(sizes.rows, sizes.inputs, sizes.outputs);
   for (const int threads : {1, 2}) {
-    const ThreadsOfKernels some(threads);
+    const IntraOpThreads some(threads);
     const Tensor gradient = Tensor::zeros(DType::f32, {sizes.inputs, sizes.outputs});
     const Tensor scratch =
         Tensor::zeros(DType::u8, {static_cast<std::int64_t>(sum.scratch_bytes(sizes.factors))});
@@ -90,7 +79,7 @@ TEST_P(SumOfProducts, ConsistsOfParts) {
     sum.run(operands.all(), cut, sizes.inputs - cut, gradient.data<float>(),
             reinterpret_cast<float*>(scratch.raw()));
     for (std::int64_t i = 0; i < sizes.inputs; ++i)
-      for (std::int64_t j = 0; j < sizes.outputs; ++j) {
+      for (std::int64_t j = i % 13; j < sizes.outputs; j += 13) {
         const auto [expected, magnitude] = operands.gradient(i, j);
         ASSERT_NEAR(gradient.data<float>()[i * sizes.outputs + j], expected, 1e-6 * magnitude)
             << i << ", " << j << " on " << threads << " threads";
@@ -105,12 +94,12 @@ INSTANTIATE_TEST_SUITE_P(Sums, SumOfProducts,
                                          Sizes{16, 12, 10, 2}));
 
 TEST(ProductUpdateTest, AppliesTheAverageOfAllProducts) {
-  const Sizes sizes{2, 1030, 1024, 3};
+  const Sizes sizes{2, 50, 1024, 3};  // of which 21 rows are made at a time
   const Operands operands(sizes);
   const ThinGemm shape{sizes.rows, sizes.inputs, sizes.outputs};
   const float rate = 0.25F;
   for (const int threads : {1, 2}) {
-    const ThreadsOfKernels some(threads);
+    const IntraOpThreads some(threads);
     const ProductUpdate update(shape, sizes.factors, threads);
     const Tensor v = numbers({sizes.inputs * sizes.outputs}, 9);
     const Tensor before = v.clone();
@@ -118,7 +107,7 @@ TEST(ProductUpdateTest, AppliesTheAverageOfAllProducts) {
     const UpdatedRange<float> range{.v = v.data<float>(), .divisor = 4, .count = v.elements()};
     update.run(elements::GradientDescentRule<float>{rate}, range, operands.all(),
                reinterpret_cast<float*>(scratch.raw()));
-    for (std::int64_t e = 0; e < v.elements(); e += 53) {
+    for (std::int64_t e = 0; e < v.elements(); e += 7) {
       const auto [gradient, magnitude] = operands.gradient(e / sizes.outputs, e % sizes.outputs);
       ASSERT_NEAR(v.data<float>()[e], before.data<float>()[e] - rate * gradient / 4, 1e-6 * (1 + magnitude))
           << e << " on " << threads << " threads";
