@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/collectives/algorithms/mpi_communicator.h>
@@ -18,7 +19,9 @@
 #include <kolo/collectives/transport/lifelines.h>
 #include <kolo/collectives/transport/mpi.h>
 #include <kolo/collectives/transport/node_memory.h>
+#include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/tensor/allocator.h>
 
 namespace kolo::detail {
 
@@ -50,6 +53,11 @@ class Runtime {
   Allocator& bucket_allocator() const { return node_ ? node_.own() : cpu_allocator(); }
   /// The memory of all ranks, where all of the job see each other's; else an empty one. The same on all.
   NodeView memory_of_all() const { return world_->topology().nodes() == 1 ? node_ : NodeView(); }
+  /// Until the ranks have left: others may still read it, whatever its owner does. Any thread.
+  void keep(std::shared_ptr<Buffer> memory) KOLO_EXCLUDES(kept_mutex_) {
+    MutexLock lock(kept_mutex_);
+    kept_.push_back(std::move(memory));
+  }
   const std::string& mpi_library() const { return mpi_library_; }
 
   /// Decides which algorithms the world uses, see decide_costs(). On all ranks, once their options agree.
@@ -87,6 +95,8 @@ class Runtime {
   bool owns_mpi_ = false;
   std::string mpi_library_;
   NodeView node_;
+  Mutex kept_mutex_;
+  std::vector<std::shared_ptr<Buffer>> kept_ KOLO_GUARDED_BY(kept_mutex_);
   std::unique_ptr<CommThread> thread_;
   std::unique_ptr<MpiCommunicator> world_;
   std::unique_ptr<MpiMailbox> mailbox_;

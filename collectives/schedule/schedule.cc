@@ -162,17 +162,15 @@ std::int64_t Schedule::offset_of_gathered(int gradient) const {
 Schedule::~Schedule() {
   if (!core_->communicator) return;
   core_->hand_over();
-  const auto patience = core_->slots->is_broken() ? std::chrono::seconds(0) : kTellOthersWithin;
   // Of a step that was broken off nobody knows what others read of it.
-  const bool all_have_read = core_->step_end == nullptr ||
-                             (!core_->slots->is_broken() &&
-                              core_->step_end->wait_until(std::chrono::steady_clock::now() + patience));
-  // A rank that is still reading finds all as it is, however late it is: it stays.
+  const bool all_have_read =
+      core_->step_end == nullptr ||
+      (!core_->slots->is_broken() &&
+       core_->step_end->wait_until(std::chrono::steady_clock::now() + kTellOthersWithin));
+  // A rank that is still reading finds all as it is, however late it is.
   if (!all_have_read) {
-    // NOLINTBEGIN(bugprone-unhandled-exception-at-new): a process without any memory ends here
-    static_cast<void>(new auto(std::move(memory_)));
-    static_cast<void>(new auto(std::move(factors_memory_)));
-    // NOLINTEND(bugprone-unhandled-exception-at-new)
+    for (auto& memory : memory_) core_->runtime->keep(std::move(memory));
+    for (auto& [key, memory] : factors_memory_) core_->runtime->keep(std::move(memory));
   }
   core_->runtime->thread().call([this] {
     core_->on_gpu.clear();
