@@ -270,7 +270,10 @@ void read_in_place(StepGraph& graph, PassContext&) {
     rewrite.apply();
     if (rewrite.may_be_read()) schedules[rewrite.schedule()] = graph.nodes[i].device;
   }
-  for (const auto& [schedule, device] : schedules) wait_for_readers(graph, schedule, device);
+  for (const auto& [schedule, device] : schedules) {
+    wait_for_readers(graph, schedule, device);
+    detail::order_by_slots(graph, schedule, device);
+  }
 }
 
 const RegisterPass read_pass("read_in_place", read_in_place);

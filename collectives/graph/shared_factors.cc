@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -69,7 +70,12 @@ class ProductKernel final : public Kernel {
       : factors_(std::move(factors)),
         sum_(factors_->own.rows, factors_->inputs, factors_->outputs),
         all_(static_cast<std::size_t>(process().size)) {
-    if (const std::size_t bytes = sum_.scratch_bytes(process().size)) init.request_scratch(bytes);
+    if (factors_->own.use == FactorsUse::whole) return;
+    // For its own factors alone, too.
+    std::size_t bytes = 0;
+    for (int factors = 1; factors <= process().size; ++factors)
+      bytes = std::max(bytes, sum_.scratch_bytes(factors));
+    if (bytes > 0) init.request_scratch(bytes);
   }
 
   void compute(KernelContext& context) override {
@@ -113,16 +119,28 @@ std::size_t aligned_bytes(std::int64_t floats) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Terms that oneDNN adds up in one go: the sum of two such products is, to the bit, that of two gradients.
+constexpr std::int64_t kMostTerms = 256;
+
 // To make all ranks' gradients is more work than to make one's own, but where the rows are so few that what
 // counts is the memory behind the variable. A part of their sum costs as much as one's own, and saves reading
 // the others'; the rows that are written for the others, and read by them, must be less than that.
-bool is_small(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
-  return inputs * outputs >= kFewestElements && 2 * rows * (inputs + outputs) <= inputs * outputs;
+std::int64_t most_rows(std::int64_t inputs, std::int64_t outputs) {
+  const std::int64_t of_parts = std::min(kMostTerms, inputs * outputs / (2 * (inputs + outputs)));
+  return ThinGemm{1, inputs, outputs}.is_worth_it() ? std::max(ThinGemm::kMostRows, of_parts) : of_parts;
 }
 
 FactorsUse use_of(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
-  if (ThinGemm{rows, inputs, outputs}.is_worth_it()) return FactorsUse::whole;
-  return is_small(rows, inputs, outputs) ? FactorsUse::in_parts : FactorsUse::none;
+  if (rows > most_rows(inputs, outputs)) return FactorsUse::none;
+  return ThinGemm{rows, inputs, outputs}.is_worth_it() ? FactorsUse::whole : FactorsUse::in_parts;
+}
+
+// The rows that a step may have, with whatever number of them.
+std::size_t bytes_of_x(std::int64_t inputs, std::int64_t outputs) {
+  return aligned_bytes(most_rows(inputs, outputs) * inputs);
+}
+std::size_t bytes_of_dy(std::int64_t inputs, std::int64_t outputs) {
+  return aligned_bytes(most_rows(inputs, outputs) * outputs);
 }
 
 bool is_gradient_product(const AttrMap& attrs) {
@@ -137,6 +155,14 @@ bool is_plain_product(const StepGraph& graph, const StepNode& node) {
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](StepValue factor) {
     return graph.dtype(factor) == DType::f32 && graph.shape(factor).is_fully_known() &&
            graph.shape(factor).rank() == 2;
+  });
+}
+
+// What the product sees of it depends on when it is computed.
+bool reads_variable(const StepGraph& graph, int product) {
+  const auto& factors = graph.nodes[product].inputs;
+  return std::any_of(factors.begin(), factors.end(), [&](StepValue factor) {
+    return graph.nodes[graph.memory_root(factor).node].schema->is_variable_storage();
   });
 }
 
@@ -178,37 +204,45 @@ int add_sharing(StepGraph& graph, const std::shared_ptr<SharedFactors>& factors,
   return node;
 }
 
-bool is_read_by_updates(const Node& group, int gradient) {
+// By input of the group: whether nothing but updates reads the result.
+std::vector<bool> read_by_updates_alone(const Node& group) {
+  std::vector<bool> alone(static_cast<std::size_t>(num_gradients(group)), true);
   const Graph& graph = group.graph();
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
+    if (find_update_rule(node.op()) != nullptr) continue;
     for (const Output& in : node.inputs())
-      if (in.node == &group && in.index == gradient && find_update_rule(node.op()) == nullptr) return false;
+      if (in.node == &group && in.index < static_cast<int>(alone.size()))
+        alone[static_cast<std::size_t>(in.index)] = false;
   }
-  return true;
+  return alone;
+}
+
+// Whether the node makes such a gradient, if it has few rows; how many may be known only in a step.
+bool is_product_of_few_rows(const Node& node, const Shape& gradient) {
+  if (node.op() != "MatMul" || !is_gradient_product(node.attrs()) || node.branch() != nullptr ||
+      !node.control_inputs().empty() || node.output_dtype(0) != DType::f32 || gradient.rank() != 2 ||
+      gradient.elements() < kFewestElements)
+    return false;
+  const Shape& x = node.input(0).shape();
+  const std::int64_t rows = x.rank() == 2 ? std::max(x.dim(0), std::int64_t{1}) : 1;
+  return use_of(rows, gradient.dim(0), gradient.dim(1)) != FactorsUse::none;
 }
 
 }  // namespace
 
 GradientFactors SharedFactors::of(int rank) const {
   const std::byte* const x = of_ranks[static_cast<std::size_t>(rank)];
-  return {reinterpret_cast<const float*>(x),
-          reinterpret_cast<const float*>(x + aligned_bytes(own.rows * inputs))};
+  return {reinterpret_cast<const float*>(x), reinterpret_cast<const float*>(x + bytes_of_x(inputs, outputs))};
 }
 
 std::vector<bool> products_of(const Node& group) {
   std::vector<bool> products;
-  for (const int i : backward_order(group)) {
-    const Node& node = *group.input(i).node;
-    bool is_one = node.op() == "MatMul" && is_gradient_product(node.attrs()) && node.branch() == nullptr &&
-                  node.control_inputs().empty() && group.control_inputs().empty() &&
-                  group.branch() == nullptr && node.output_dtype(0) == DType::f32 &&
-                  group.output_shape(i).rank() == 2 && is_read_by_updates(group, i);
-    const Shape& x = is_one ? node.input(0).shape() : Shape();
-    if (is_one && x.rank() == 2 && x.dim(0) >= 0)
-      is_one = is_small(x.dim(0), group.output_shape(i).dim(0), group.output_shape(i).dim(1));
-    products.push_back(is_one);
-  }
+  if (!group.control_inputs().empty() || group.branch() != nullptr) return products;
+  const std::vector<bool> alone = read_by_updates_alone(group);
+  for (const int i : backward_order(group))
+    products.push_back(alone[static_cast<std::size_t>(i)] &&
+                       is_product_of_few_rows(*group.input(i).node, group.output_shape(i)));
   return products;
 }
 
@@ -218,7 +252,7 @@ std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared
   auto factors = std::make_shared<SharedFactors>();
   factors->schedule = schedule;
   factors->gradient = gradient;
-  if (wanted && is_plain_product(graph, graph.nodes[product])) {
+  if (wanted && is_plain_product(graph, graph.nodes[product]) && !reads_variable(graph, product)) {
     const StepValue x = graph.nodes[product].inputs[0], dy = graph.nodes[product].inputs[1];
     factors->own.rows = graph.shape(x).dim(0);
     factors->inputs = graph.shape(x).dim(1);
@@ -226,8 +260,8 @@ std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared
     factors->own.use = use_of(factors->own.rows, factors->inputs, factors->outputs);
     if (factors->own.use != FactorsUse::none)
       factors->own.memory =
-          schedule->factors_memory(gradient, aligned_bytes(factors->own.rows * factors->inputs) +
-                                                 aligned_bytes(factors->own.rows * factors->outputs));
+          schedule->factors_memory(gradient, bytes_of_x(factors->inputs, factors->outputs) +
+                                                 bytes_of_dy(factors->inputs, factors->outputs));
   }
   const std::string name = graph.nodes[product].name;
   if (factors->own.memory == nullptr) {
@@ -237,9 +271,8 @@ std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared
     return nullptr;
   }
   const StepValue x = placed(graph, graph.nodes[product].inputs[0], {factors->own.memory, 0}, device);
-  const StepValue dy =
-      placed(graph, graph.nodes[product].inputs[1],
-             {factors->own.memory, aligned_bytes(factors->own.rows * factors->inputs)}, device);
+  const StepValue dy = placed(graph, graph.nodes[product].inputs[1],
+                              {factors->own.memory, bytes_of_x(factors->inputs, factors->outputs)}, device);
   const int sharing = add_sharing(graph, factors, name, {x.node, dy.node}, device);
   const int made = graph.add(kProduct, name + "/of_ranks", {x, dy}, {}, graph.nodes[product].order);
   graph.nodes[made].device = graph.nodes[product].device;
@@ -252,6 +285,36 @@ std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared
   graph.retire(product);
   graph.nodes[product].control_inputs.push_back(made);
   return factors;
+}
+
+void order_by_slots(StepGraph& graph, const std::shared_ptr<Schedule>& schedule, const std::string& device) {
+  std::map<int, int> nodes;  // by slot
+  bool some_share = false;
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const StepNode& node = graph.nodes[i];
+    const std::string& op = node.schema->name();
+    if (op == kShare) {
+      const auto factors = std::static_pointer_cast<SharedFactors>(node.resource);
+      if (factors->schedule != schedule) continue;
+      nodes[schedule->slot_of_factors(factors->gradient)] = i;
+      some_share = true;
+    } else if (op == "BucketAllReduce" && node.resource == schedule) {
+      nodes[schedule->slot_of_bucket(node.attrs.at("bucket").get<int>())] = i;
+    }
+  }
+  if (!some_share) return;
+  int gate = -1;  // behind all that earlier slots wait for
+  for (const auto& [slot, n] : nodes) {
+    std::vector<int> before = graph.nodes[n].control_inputs;
+    for (const StepValue in : graph.nodes[n].inputs) before.push_back(in.node);
+    if (gate >= 0) {
+      before.push_back(gate);
+      graph.nodes[n].after.push_back(gate);
+    }
+    gate = graph.add("NoOp", graph.nodes[n].name + "/behind", {}, {}, graph.nodes[n].order);
+    graph.nodes[gate].after = std::move(before);
+    graph.nodes[gate].device = device;
+  }
 }
 
 }  // namespace kolo::detail

@@ -36,5 +36,8 @@ struct SharedFactors {
 std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
                                              int gradient, int product, bool wanted,
                                              const std::string& device);
+/// Slots have their turn one after the other: nodes that submit one come behind all that submissions of
+/// earlier slots wait for. Or memory that one holds could be what another is computed in.
+void order_by_slots(StepGraph& graph, const std::shared_ptr<Schedule>& schedule, const std::string& device);
 
 }  // namespace kolo::detail

@@ -141,7 +141,10 @@ const Schedule::GatheredBucket& Schedule::gathered_bucket(int bucket) const {
   throw InternalError("schedule \"{}\" gathers nothing of bucket {}", spec_.name, bucket);
 }
 
-int Schedule::slot_of_bucket(int bucket) const { return core_->first_bucket + bucket; }
+int Schedule::slot_of_bucket(int bucket) const {
+  const auto at = static_cast<std::size_t>(bucket);
+  return at < core_->slots_of_buckets.size() ? core_->slots_of_buckets[at] : bucket;
+}
 
 int Schedule::slot_of_shards(int bucket) const {
   return slot_of_gather(num_gathers()) + static_cast<int>(&gathered_bucket(bucket) - gathered_.data());
@@ -170,7 +173,7 @@ Schedule::~Schedule() {
   // A rank that is still reading finds all as it is, however late it is.
   if (!all_have_read) {
     for (auto& memory : memory_) core_->runtime->keep(std::move(memory));
-    for (auto& [key, memory] : factors_memory_) core_->runtime->keep(std::move(memory));
+    for (auto& [gradient, memory] : factors_memory_) core_->runtime->keep(std::move(memory));
   }
   core_->runtime->thread().call([this] {
     core_->on_gpu.clear();
@@ -214,7 +217,6 @@ void Schedule::compare() {
     // Before the ranks connect: who waits for them then waits in MPI.
     detail::share_failure(group, [&] { make_memory(); });
     if (core_->num_slots() > 0) {
-      agree_on_factors();
       core_->connect();
       make_works();
     }
@@ -248,52 +250,63 @@ void Schedule::make_memory() {
 Device* Schedule::device() const { return core_->gpus == nullptr ? nullptr : spec_.gpus->front(); }
 
 void Schedule::make_works() {
-  const auto add = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketExchange exchange,
-                       const char* what) {
-    std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
-    auto work = std::make_shared<detail::BucketWork>(
-        slot, core_->slots, core_->communicator, std::move(memory), std::move(exchange), std::move(label));
-    if (slot == slot_of_bucket(bucket)) core_->buckets.push_back(work.get());
-    core_->works.push_back(std::move(work));
-  };
   Communicator& ranks = *core_->communicator;
-  for (const int gradient : factored_) {
-    const auto& name = spec_.gradients[static_cast<std::size_t>(gradient)].name;
-    core_->factors.push_back(std::make_shared<detail::FactorsWork>(
-        static_cast<int>(core_->works.size()), core_->slots, core_->communicator,
-        core_->runtime->memory_of_all(), fmt::format("factors of \"{}\" of the training step", name)));
-    core_->works.push_back(core_->factors.back());
-  }
+  std::vector<detail::BucketMemory> memories;
+  std::vector<detail::BucketExchange> exchanges;
   for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
     const Bucket& bucket = buckets_[static_cast<std::size_t>(b)];
     detail::BucketMemory memory{memory_[b], bucket.dtype, elements_of(bucket)};
     if (device() != nullptr) {
       memory.host_flags = core_->on_gpu[b]->tail();
-      add(b, slot_of_bucket(b), memory, {core_->on_gpu[b], "allreduce"}, "");
-      continue;
+      exchanges.push_back({core_->on_gpu[b], "allreduce"});
+    } else if (scatters(b)) {
+      exchanges.push_back(
+          detail::scattered(ranks, memory, shard_counts(bucket, ranks.size()), spec_.reduction));
+    } else {
+      exchanges.push_back(detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)));
     }
-    add(b, slot_of_bucket(b), memory,
-        scatters(b) ? detail::scattered(ranks, memory, shard_counts(bucket, ranks.size()), spec_.reduction)
-                    : detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)),
-        "");
+    readable_.push_back(dynamic_cast<ReadInPlace*>(exchanges.back().collective.get()) != nullptr &&
+                        spec_.shards.empty() && ranks.size() <= detail::kMostReaders &&
+                        (bucket.dtype == DType::f32 || bucket.dtype == DType::f64));
+    memories.push_back(std::move(memory));
   }
-  bool some_may_be_read = false;
-  for (int b = 0; b < static_cast<int>(buckets_.size()); ++b)
-    some_may_be_read = some_may_be_read || may_be_read(b);
-  if (some_may_be_read) core_->step_end = std::make_shared<detail::StepEnd>(core_->communicator);
+  agree_on_factors();
+  order_slots();
+  core_->works.resize(static_cast<std::size_t>(core_->num_slots()));
+  for (std::size_t f = 0; f < factored_.size(); ++f) {
+    const int slot = core_->slots_of_factors[f];
+    const auto& name = spec_.gradients[static_cast<std::size_t>(factored_[f])].name;
+    core_->factors.push_back(std::make_shared<detail::FactorsWork>(
+        slot, core_->slots, core_->communicator, core_->runtime->memory_of_all(),
+        fmt::format("factors of \"{}\" of the training step", name)));
+    core_->works[static_cast<std::size_t>(slot)] = core_->factors.back();
+  }
+  const auto make = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketExchange exchange,
+                        const char* what) {
+    std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
+    auto work = std::make_shared<detail::BucketWork>(
+        slot, core_->slots, core_->communicator, std::move(memory), std::move(exchange), std::move(label));
+    core_->works[static_cast<std::size_t>(slot)] = work;
+    return work.get();
+  };
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    core_->buckets.push_back(make(static_cast<int>(b), slot_of_bucket(static_cast<int>(b)),
+                                  std::move(memories[b]), std::move(exchanges[b]), ""));
+  if (std::count(readable_.begin(), readable_.end(), true) > 0)
+    core_->step_end = std::make_shared<detail::StepEnd>(core_->communicator);
   for (int g = 0; g < num_gathers(); ++g) {
     const RowGatherSpec& gather = spec_.gathers[g];
     core_->gathers.push_back(std::make_shared<detail::RowsWork>(
         slot_of_gather(g), core_->slots, core_->communicator, gather,
         spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
         fmt::format("rows of \"{}\" of the training step", gather.name)));
-    core_->works.push_back(core_->gathers.back());
+    core_->works[static_cast<std::size_t>(slot_of_gather(g))] = core_->gathers.back();
   }
   for (const GatheredBucket& gathered : gathered_) {
     const Bucket& bucket = buckets_[static_cast<std::size_t>(gathered.bucket)];
     const detail::BucketMemory memory{gathered.memory, gathered.dtype, elements_of(bucket)};
-    add(gathered.bucket, slot_of_shards(gathered.bucket), memory,
-        detail::gathered(ranks, memory, shard_counts(bucket, ranks.size())), "variables of ");
+    make(gathered.bucket, slot_of_shards(gathered.bucket), memory,
+         detail::gathered(ranks, memory, shard_counts(bucket, ranks.size())), "variables of ");
   }
 }
 
@@ -324,9 +337,7 @@ void Schedule::submit_to_read(int bucket, Done done) {
 
 bool Schedule::may_be_read(int bucket) const {
   const auto at = static_cast<std::size_t>(bucket);
-  const DType dtype = buckets_.at(at).dtype;
-  return at < core_->buckets.size() && core_->buckets[at]->may_be_read() && spec_.shards.empty() &&
-         core_->communicator->size() <= detail::kMostReaders && (dtype == DType::f32 || dtype == DType::f64);
+  return at < readable_.size() && readable_[at];
 }
 
 std::span<const std::byte* const> Schedule::memory_of_ranks(int bucket) const {

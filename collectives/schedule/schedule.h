@@ -27,15 +27,16 @@ BucketLimits default_bucket_limits();
 /// memory. It outlives all tensors.
 Allocator& bucket_allocator();
 
-/// One step at a time: begin, then submit for each slot (a bucket, or a gather) in any order, from any
-/// thread. The buckets are reduced in the order 0, 1, 2, … . The flags of StepVote travel
-/// as elements behind the gradients of each bucket, so a step sends no message beyond its
-/// reductions. A step is void as soon as a bucket carries an end of data or a failure: that bucket and all
-/// later ones end in an error on every rank. An end of data comes with the first bucket, so nothing of its
-/// step is applied anywhere. A failure comes with the first bucket that the failing rank has not begun: ranks
-/// may have applied earlier ones, and the group ends with the error. A step in which a rank submits nothing
-/// at all, on no rank then, does not count: gradients may be summed for several steps before they are
-/// reduced. One rank: no traffic; submit() is done at once.
+/// One step at a time: begin, then submit for each slot (a bucket, a gather, the factors of a gradient of
+/// which they may be shared) in any order, from any thread. Slots have their turn in the order of their
+/// numbers, so a step that leaves one out does not end; buckets are reduced in the order 0, 1, 2, … . The
+/// flags of StepVote travel as elements behind the gradients of each bucket, so a step sends no message
+/// beyond its reductions. A step is void as soon as a bucket carries an end of data or a failure: that bucket
+/// and all later ones end in an error on every rank. An end of data comes with the first bucket, so nothing
+/// of its step is applied anywhere. A failure comes with the first bucket that the failing rank has not
+/// begun: ranks may have applied earlier ones, and the group ends with the error. A step in which a rank
+/// submits nothing at all, on no rank then, does not count: gradients may be summed for several steps before
+/// they are reduced. One rank: no traffic; submit() is done at once.
 class Schedule final : public StepVote {
  public:
   using Done = detail::SlotDone;
@@ -110,8 +111,10 @@ class Schedule final : public StepVote {
   /// Whether all ranks make the gradient as a product and may read each other's factors of it; then a step
   /// submits them, whatever this rank does with them. After compare().
   bool may_share_factors(int gradient) const;
-  /// Memory for this rank's factors of the gradient, the same in every step; nullptr where the others could
-  /// not read it, or the gradient's bucket.
+  /// Where submit_factors() stands among the slots.
+  int slot_of_factors(int gradient) const;
+  /// Memory for this rank's factors of the gradient, the same in every step and of as many bytes in each
+  /// call; nullptr where the others could not read it, or the gradient's bucket.
   std::shared_ptr<Buffer> factors_memory(int gradient, std::size_t bytes);
   /// Whether it is such memory.
   bool is_factors_memory(const std::shared_ptr<Buffer>& memory) const;
@@ -161,7 +164,8 @@ class Schedule final : public StepVote {
   void make_memory();
   const GatheredBucket& gathered_bucket(int bucket) const;
   void agree_on_factors();
-  int slot_of_factors(int gradient) const;
+  void order_slots();
+  std::size_t place_of_factors(int gradient) const;
   void make_works();
   void end_data();
   void end_data_in_step(const std::string& text);
@@ -173,9 +177,10 @@ class Schedule final : public StepVote {
   std::vector<Bucket> buckets_;
   std::vector<std::pair<int, std::int64_t>> place_;  // of each gradient: bucket, offset
   std::vector<std::shared_ptr<Buffer>> memory_;
-  std::vector<bool> scattered_;  // by bucket
-  std::vector<int> factored_;    // gradients whose factors may be shared, in the order of their slots
-  std::map<std::pair<int, std::size_t>, std::shared_ptr<Buffer>> factors_memory_;  // by gradient and bytes
+  std::vector<bool> scattered_;                            // by bucket
+  std::vector<bool> readable_;                             // by bucket
+  std::vector<int> factored_;                              // gradients whose factors may be shared, ascending
+  std::map<int, std::shared_ptr<Buffer>> factors_memory_;  // by gradient
   std::vector<GatheredBucket> gathered_;
   std::unique_ptr<Core> core_;
 };

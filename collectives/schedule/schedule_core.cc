@@ -19,8 +19,7 @@ void Schedule::Core::connect() {
   });
 }
 
-void Schedule::Core::add_factors(int count) {
-  first_bucket = count;
+void Schedule::Core::add_slots(int count) {
   num_slots_ += count;
   slots->set_number(num_slots_);
   MutexLock lock(order_mutex_);
@@ -121,6 +120,7 @@ Submission Schedule::Core::submission_of(int slot) {
     submission.details.kind = "barrier";
   } else {
     const auto& work = works[slot];
+    work->ask_to_read(to_read_[slot]);
     submission.operation = work;
     submission.label = work->label();
     // The work, which holds the slots, lives as long as the submission.
@@ -130,8 +130,6 @@ Submission Schedule::Core::submission_of(int slot) {
     submission.details = work->details();
   }
   submission.details.process_set = set.id();
-  const int bucket = slot - first_bucket;
-  if (bucket >= 0 && bucket < static_cast<int>(buckets.size())) buckets[bucket]->ask_to_read(to_read_[slot]);
   return submission;
 }
 

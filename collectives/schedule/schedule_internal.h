@@ -39,8 +39,8 @@ class Schedule::Core {
         num_slots_(num_slots) {}
 
   int num_slots() const { return num_slots_; }
-  /// Before the ranks connect: the slots of `count` gradients' factors come before all others.
-  void add_factors(int count);
+  /// Before the first step: so many more.
+  void add_slots(int count);
   bool has_peers() const { return runtime && runtime->has_peers() && members.size() != 1; }
   void connect();
   /// The thread that computes the step, which looks after what is left to it.
@@ -61,8 +61,9 @@ class Schedule::Core {
   int channel = 0;
   std::shared_ptr<Communicator> communicator;
   std::vector<std::shared_ptr<detail::SlotWork>> works;  // by slot
-  int first_bucket = 0;                                  // its slot
+  std::vector<int> slots_of_buckets;                     // by bucket
   std::vector<std::shared_ptr<detail::FactorsWork>> factors;
+  std::vector<int> slots_of_factors;  // by place in factors
   std::vector<std::shared_ptr<detail::RowsWork>> gathers;
   std::vector<detail::BucketWork*> buckets;   // of works, by bucket
   std::shared_ptr<detail::StepEnd> step_end;  // where ranks may read each other's buckets

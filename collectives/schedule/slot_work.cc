@@ -44,7 +44,7 @@ void SlotWork::start() {
 Progress SlotWork::progress() {
   Progress progress = Progress::finished;
   switch (stage_) {
-    case Stage::skipped: return progress;
+    case Stage::skipped: break;
     case Stage::voting: {
       progress = advance_voting();
       if (progress != Progress::finished) return progress;

@@ -31,6 +31,8 @@ class SlotWork : public Collective {
   /// `text` with what it happened to in front: the step, the slot.
   std::string described(const std::string& text) const;
   virtual OperationDetails details() const = 0;
+  /// Before start(), where it can be: as ReadInPlace has it.
+  virtual void ask_to_read(bool /*asks*/) {}
 
   void start() final;
   Progress progress() final;
@@ -102,7 +104,7 @@ class BucketWork final : public SlotWork, public Abortable {
   bool needs_comm_thread() const override { return !may_be_read(); }
   /// Whether ranks may read each other's elements where they lie; then as read_in_place.h has it.
   bool may_be_read() const { return in_place_ != nullptr; }
-  void ask_to_read(bool asks) {
+  void ask_to_read(bool asks) override {
     if (in_place_ != nullptr) in_place_->ask_to_read(asks);
   }
   std::span<const std::byte* const> elements_of_ranks() const {

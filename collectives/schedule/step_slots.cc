@@ -42,7 +42,7 @@ void StepSlots::begin_locked() {
     for (std::size_t b = 0; b < slots_.size(); ++b)
       if (!slots_[b].over)
         throw FailedPreconditionError(
-            "step {} cannot begin: bucket {} of the step before is still to be reduced", step_ + 1, b);
+            "step {} cannot begin: slot {} of the step before is still to have its turn", step_ + 1, b);
   // Buckets of a void step end without a message, but the thread that reduces must have had its turn.
   for (auto& slot : slots_)
     while (slot.queued && !slot.over) changed_.wait(mutex_);
@@ -119,7 +119,7 @@ StepSlots::Submitted StepSlots::submit(int index, SlotDone& done) {
     return {.error = std::make_exception_ptr(
                 AbortedError("this rank failed in step {}: {}", step_, votes_.failure()))};
   if (!begun_ || slot.submitted)
-    throw InternalError("bucket {} of step {} was submitted {}", index, step_,
+    throw InternalError("slot {} of step {} was submitted {}", index, step_,
                         begun_ ? "twice" : "before the step began");
   slot.submitted = true;
   slot.done = std::move(done);

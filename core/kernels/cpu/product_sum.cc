@@ -1,10 +1,10 @@
 #include <kolo/core/kernels/cpu/product_sum.h>
 
 #include <array>
-#include <cassert>
 
 #include <dnnl.h>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/packed_gemm.h>
 #include <kolo/core/kernels/cpu/parallel.h>
@@ -41,7 +41,8 @@ void ProductSum::run(std::span<const GradientFactors> factors, std::int64_t firs
   float* const part = gradient + first * outputs_;
   if (is_streamed(count)) {
     std::array<StreamedGemm::Factors, kMostFactors> from;
-    assert(factors.size() <= from.size());
+    if (factors.size() > from.size())
+      throw InternalError("a sum of {} products; up to {} are streamed", factors.size(), from.size());
     for (std::size_t f = 0; f < factors.size(); ++f) from[f] = {factors[f].x + first, factors[f].dy};
     return streamed(count).run_sum(std::span(from).first(factors.size()), inputs_, part, scratch);
   }

@@ -22,7 +22,7 @@ inline constexpr int kMaxGradients = 3;
 
 /// `count` elements of a variable, of its slots in the order in which the rule names them, of its gradient.
 /// That is (g0 + g1 + …) ÷ divisor, for one to three `gradients`, whose elements are added from left to
-/// right. One and two are multiplied by 1 ÷ divisor; it is 1 or 2 for two.
+/// right; of two the divisor is 1 or 2.
 template <typename T>
 struct UpdatedRange {
   T* v = nullptr;

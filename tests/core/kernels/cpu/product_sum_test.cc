@@ -93,6 +93,24 @@ INSTANTIATE_TEST_SUITE_P(Sums, SumOfProducts,
                                          Sizes{64, 192, 1056, 3}, Sizes{65, 64, 32, 2}, Sizes{128, 96, 48, 2},
                                          Sizes{16, 12, 10, 2}));
 
+// As many rows as are streamed, for as many factors as there may be or fewer.
+TEST(ProductSumTest, KeepsToItsScratchMemory) {
+  const IntraOpThreads one(1);
+  constexpr std::int64_t kBeyond = 4096;
+  for (std::int64_t rows = 1; rows <= 64; rows += rows < 8 ? 1 : 11)
+    for (const int factors : {1, 2, 3}) {
+      const Sizes sizes{rows, 64, 4128, factors};
+      const Operands operands(sizes);
+      const ProductSum sum(sizes.rows, sizes.inputs, sizes.outputs);
+      const auto floats = static_cast<std::int64_t>(sum.scratch_bytes(factors) / sizeof(float));
+      const Tensor scratch = Tensor::zeros(DType::f32, {floats + kBeyond}),
+                   gradient = Tensor::zeros(DType::f32, {sizes.inputs, sizes.outputs});
+      sum.run(operands.all(), 0, sizes.inputs, gradient.data<float>(), scratch.data<float>());
+      for (std::int64_t i = floats; i < floats + kBeyond; ++i)
+        ASSERT_EQ(scratch.data<float>()[i], 0) << rows << " rows, " << factors << " factors";
+    }
+}
+
 TEST(ProductUpdateTest, AppliesTheAverageOfAllProducts) {
   const Sizes sizes{2, 50, 1024, 3};  // of which 21 rows are made at a time
   const Operands operands(sizes);
