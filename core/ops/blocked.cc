@@ -36,7 +36,11 @@ OpSchema convolution(const char* name) {
 
 const RegisterOp convolutions[] = {
     convolution(kBlockedConv2dOp).input("images", kImages).input("weights", {DType::f32}),
-    convolution(kBlockedConv2dImagesOp).input("weights", {DType::f32}).input("dy", kImages),
+    convolution(kBlockedConv2dImagesOp)
+        .input("weights", {DType::f32})
+        .input("dy", kImages)
+        .variadic("tail", {DType::f32})
+        .in_place(2),
     convolution(kBlockedConv2dWeightsOp).input("images", kImages).input("dy", kImages),
 };
 

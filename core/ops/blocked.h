@@ -20,7 +20,9 @@ inline constexpr char kToBlockedOp[] = "ToBlocked";
 inline constexpr char kToRowMajorOp[] = "ToRowMajor";
 
 /// (images, weights) → y; (weights, dy) → dimages; (images, dy) → dweights. Weights are row-major. Instead of
-/// "block": "images_block" and "results_block", 0 where that side is row-major. With "shape" and "type".
+/// "block": "images_block" and "results_block", 0 where that side is row-major. With "shape" and "type". The
+/// gradient of images takes (added, y) more, or `added` alone: it is added, and then the sum counts where y >
+/// 0.
 inline constexpr char kBlockedConv2dOp[] = "BlockedConv2D";
 inline constexpr char kBlockedConv2dImagesOp[] = "BlockedConv2DBackpropInput";
 inline constexpr char kBlockedConv2dWeightsOp[] = "BlockedConv2DBackpropFilter";

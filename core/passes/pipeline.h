@@ -82,6 +82,10 @@ void layout(StepGraph& graph, int threads);
 /// addition of the bias makes equal the largest gets the gradient, not the first. Where anything else reads
 /// the rectified images, or normalization makes them (fuse_norms), all stays.
 void pool_first(StepGraph& graph, int threads);
+/// A convolution's gradient of its images in blocked order takes what stands behind it and is read nowhere
+/// else, where a kernel does that: the addition of another gradient, whose memory it may write to, and the
+/// mask of the rectifier that both come from. The bits are those of the separate nodes.
+void fuse_gradient_sums(StepGraph& graph, int threads);
 /// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
 /// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes
 /// the sum of two gradients and the rectifier's mask, which it reads off y. The bits are those of the
