@@ -44,8 +44,9 @@ inline constexpr char kBlockedSliceOp[] = "BlockedSlice";
 /// rectified.
 inline constexpr char kBlockedBatchNormOp[] = "BlockedBatchNorm";
 /// (x, scale, mean, variance, dy …) → dx, dscale, doffset: the gradient of y is the sum of all dy. With
-/// "relu" the last input is y, and the gradient counts where y > 0. "added", 0 or 1: so many outputs more,
-/// for what counts of the gradient.
+/// "relu" the last input is y, and the gradient counts where y > 0; with "relu_of_x" it is the offset, in
+/// f32, and the gradient counts where BlockedBatchNorm makes a number > 0 of x. "added", 0 or 1: so many
+/// outputs more, for what counts of the gradient.
 inline constexpr char kBlockedBatchNormGradOp[] = "BlockedBatchNormGrad";
 /// Inputs and output of BatchNormInference; what is added, and "relu", as in kBlockedBatchNormOp.
 inline constexpr char kBlockedBatchNormInferenceOp[] = "BlockedBatchNormInference";
