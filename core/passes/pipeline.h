@@ -44,8 +44,8 @@ void rewrite_step(StepGraph& graph, PassContext& context);
 
 /// The passes that make a step faster, or take less memory, without changing what it computes, in the order
 /// in which they run: every effect happens, in the same order, and every fetched value and every variable
-/// keeps its bits, but for `layout`, with which sums are taken in another order, and `pool_first`. They can
-/// be disabled.
+/// keeps its bits, but for `layout` and, in places, `fuse_gradient_sums`, with which sums are taken in
+/// another order, and `pool_first`. They can be disabled.
 std::vector<std::string> graph_pass_names();
 /// Throws InvalidArgumentError for a disabled pass that there is not, FailedPreconditionError for a precision
 /// that this CPU has no instructions for.
@@ -84,7 +84,8 @@ void layout(StepGraph& graph, int threads);
 void pool_first(StepGraph& graph, int threads);
 /// A convolution's gradient of its images in blocked order takes what stands behind it and is read nowhere
 /// else, where a kernel does that: the addition of another gradient, whose memory it may write to, and the
-/// mask of the rectifier that both come from. The bits are those of the separate nodes.
+/// mask of the rectifier that both come from. The bits are those of the separate nodes where the convolution
+/// makes 256 channels at most; of more the gradient is no longer summed in parts of as many.
 void fuse_gradient_sums(StepGraph& graph, int threads);
 /// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
 /// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes
