@@ -36,7 +36,11 @@ OpSchema convolution(const char* name) {
 
 const RegisterOp convolutions[] = {
     convolution(kBlockedConv2dOp).input("images", kImages).input("weights", {DType::f32}),
-    convolution(kBlockedConv2dImagesOp).input("weights", {DType::f32}).input("dy", kImages),
+    convolution(kBlockedConv2dImagesOp)
+        .input("weights", {DType::f32})
+        .input("dy", kImages)
+        .variadic("tail", {DType::f32})
+        .in_place(2),
     convolution(kBlockedConv2dWeightsOp).input("images", kImages).input("dy", kImages),
 };
 
@@ -118,9 +122,10 @@ const RegisterOp normalizations[] = {
         .input("scale", {DType::f32})
         .input("mean", {DType::f32})
         .input("variance", {DType::f32})
-        .variadic("dy", kImages)
+        .variadic("dy", kImages, true)
         .required_attr("epsilon", 0.0)
         .attr("relu", false)
+        .attr("relu_of_x", false)
         .attr("added", 0)
         .output("dx")
         .output("dscale", DType::f32)

@@ -20,7 +20,9 @@ inline constexpr char kToBlockedOp[] = "ToBlocked";
 inline constexpr char kToRowMajorOp[] = "ToRowMajor";
 
 /// (images, weights) → y; (weights, dy) → dimages; (images, dy) → dweights. Weights are row-major. Instead of
-/// "block": "images_block" and "results_block", 0 where that side is row-major. With "shape" and "type".
+/// "block": "images_block" and "results_block", 0 where that side is row-major. With "shape" and "type". The
+/// gradient of images takes (added, y) more, or `added` alone: it is added, and then the sum counts where y >
+/// 0.
 inline constexpr char kBlockedConv2dOp[] = "BlockedConv2D";
 inline constexpr char kBlockedConv2dImagesOp[] = "BlockedConv2DBackpropInput";
 inline constexpr char kBlockedConv2dWeightsOp[] = "BlockedConv2DBackpropFilter";
@@ -42,8 +44,9 @@ inline constexpr char kBlockedSliceOp[] = "BlockedSlice";
 /// rectified.
 inline constexpr char kBlockedBatchNormOp[] = "BlockedBatchNorm";
 /// (x, scale, mean, variance, dy …) → dx, dscale, doffset: the gradient of y is the sum of all dy. With
-/// "relu" the last input is y, and the gradient counts where y > 0. "added", 0 or 1: so many outputs more,
-/// for what counts of the gradient.
+/// "relu" the last input is y, and the gradient counts where y > 0; with "relu_of_x" it is the offset, in
+/// f32, and the gradient counts where BlockedBatchNorm makes a number > 0 of x. "added", 0 or 1: so many
+/// outputs more, for what counts of the gradient.
 inline constexpr char kBlockedBatchNormGradOp[] = "BlockedBatchNormGrad";
 /// Inputs and output of BatchNormInference; what is added, and "relu", as in kBlockedBatchNormOp.
 inline constexpr char kBlockedBatchNormInferenceOp[] = "BlockedBatchNormInference";

@@ -100,15 +100,33 @@ class NormFuser {
       inputs.push_back(term);
       users_[term.node].push_back(n);
     }
-    inputs.push_back(y);
+    const bool of_x = mask_follows_from_x(n, mask);
+    inputs.push_back(of_x ? graph_.nodes[mean.node].inputs[2] : y);
+    users_[inputs.back().node].push_back(n);
     node.inputs = std::move(inputs);
     node.order = graph_.nodes[mask].order;
-    node.attrs.insert_or_assign("relu", true);
+    node.attrs.insert_or_assign(of_x ? "relu_of_x" : "relu", true);
     keep_[mask] = false;
     if (readers(dy).empty()) return;
     node.attrs.insert_or_assign("added", std::int64_t{1});
     infer_outputs(graph_, n);
     replace(mask, {n, 3});
+  }
+
+  // What the rectifier of the norm let through the norm's gradient `n` can tell, at the time of node `mask`,
+  // from what it reads anyway and the offset: then it need not read y.
+  bool mask_follows_from_x(int n, int mask) const {
+    const StepNode &gradient = graph_.nodes[n], &norm = graph_.nodes[gradient.inputs[2].node];
+    const auto is_same = [&](int i) {
+      const StepValue in = norm.inputs[i];
+      return versions_.seen_by(graph_, in, norm.order) ==
+             versions_.seen_by(graph_, in, graph_.nodes[mask].order);
+    };
+    return norm.inputs.size() == 5 && gradient.inputs[0] == norm.inputs[0] &&
+           gradient.inputs[1] == norm.inputs[1] &&
+           gradient.inputs[3] == StepValue{gradient.inputs[2].node, 2} &&
+           gradient.attrs.at("epsilon").get<double>() == norm.attrs.at("epsilon").get<double>() &&
+           is_same(1) && is_same(2);
   }
 
   // Node `n` may run as early as `earlier`, which it reads: what else it reads is there then, and of

@@ -11,8 +11,8 @@
 #include <kolo/core/kernels/cpu/image_blocks.h>
 #include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/element_program.h>
-#include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/blocked.h>
+#include <kolo/core/passes/cpu_kernels.h>
 #include <kolo/core/passes/pipeline.h>
 
 namespace kolo {
@@ -97,7 +97,7 @@ class Layout {
     changed.attrs.insert_or_assign("results_block", results_block);
     changed.attrs.insert_or_assign("shape", changed.shapes[0]);
     changed.attrs.insert_or_assign("type", DType::f32);
-    if (!has_kernel(changed)) return false;
+    if (!has_cpu_kernel(graph_, changed, threads_)) return false;
     const auto lies_in_blocks = [&](StepValue v) {
       return (v == images && images_block != 0) || (v == results && results_block != 0);
     };
@@ -190,7 +190,7 @@ class Layout {
     if (changed.schema->attrs().count("shape") > 0)
       changed.attrs.insert_or_assign("shape", changed.shapes[0]);
     for (const auto& [name, spec] : changed.schema->attrs()) changed.attrs.emplace(name, spec.value);
-    if (!has_kernel(changed)) return false;
+    if (!has_cpu_kernel(graph_, changed, threads_)) return false;
     for (const int i : images) changed.inputs[i] = blocked(changed.inputs[i]);
     graph_.nodes[n] = std::move(changed);
     for (int o = 0; o < results; ++o) in_blocks_.insert({n, o});
@@ -237,19 +237,6 @@ class Layout {
     if (op == std::string(kToBlockedOp)) in_blocks_.insert(result);
     made[v] = result;
     return result;
-  }
-
-  // oneDNN decides: there may be no fast code for a group of few channels, say.
-  bool has_kernel(const StepNode& node) const {
-    std::vector<KernelInit::Value> inputs, outputs;
-    for (const StepValue in : node.inputs) inputs.push_back({graph_.dtype(in), graph_.shape(in)});
-    for (std::size_t o = 0; o < node.dtypes.size(); ++o) outputs.push_back({node.dtypes[o], node.shapes[o]});
-    const auto& kernels = kernels_of(node.schema->name());
-    return std::any_of(kernels.begin(), kernels.end(), [&](const KernelEntry& kernel) {
-      if (kernel.device_type != "CPU" || !accepts(kernel, inputs[0].dtype, true)) return false;
-      KernelInit init(node.name, node.attrs, inputs, outputs, threads_);
-      return kernel.make(init) != nullptr;
-    });
   }
 
   StepGraph& graph_;

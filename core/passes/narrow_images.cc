@@ -41,7 +41,8 @@ Images images_of(const StepNode& node) {
     return images;
   }
   if (op == kBlockedBatchNormGradOp) {
-    Images images{Images::Kind::of_a_norm, from(4, count), {0}};
+    const bool reads_offset = node.attrs.at("relu_of_x").get<bool>();
+    Images images{Images::Kind::of_a_norm, from(4, reads_offset ? count - 1 : count), {0}};
     images.inputs.push_back(0);
     if (node.dtypes.size() > 3) images.outputs.push_back(3);
     return images;

@@ -83,6 +83,8 @@ constexpr Entry kPipeline[] = {
     {"drop_simplified", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     {"layout", Kind::optional, on_threads<layout>},
     {"pool_first", Kind::optional, on_threads<pool_first>},
+    // Before normalization takes the masks that convolutions do not.
+    {"fuse_gradient_sums", Kind::optional, on_threads<fuse_gradient_sums>},
     {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
     {"narrow_images", Kind::optional, on_threads<narrow_images>},
     {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},

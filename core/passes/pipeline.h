@@ -44,8 +44,8 @@ void rewrite_step(StepGraph& graph, PassContext& context);
 
 /// The passes that make a step faster, or take less memory, without changing what it computes, in the order
 /// in which they run: every effect happens, in the same order, and every fetched value and every variable
-/// keeps its bits, but for `layout`, with which sums are taken in another order, and `pool_first`. They can
-/// be disabled.
+/// keeps its bits, but for `layout` and, in places, `fuse_gradient_sums`, with which sums are taken in
+/// another order, and `pool_first`. They can be disabled.
 std::vector<std::string> graph_pass_names();
 /// Throws InvalidArgumentError for a disabled pass that there is not, FailedPreconditionError for a precision
 /// that this CPU has no instructions for.
@@ -82,10 +82,15 @@ void layout(StepGraph& graph, int threads);
 /// addition of the bias makes equal the largest gets the gradient, not the first. Where anything else reads
 /// the rectified images, or normalization makes them (fuse_norms), all stays.
 void pool_first(StepGraph& graph, int threads);
+/// A convolution's gradient of its images in blocked order takes what stands behind it and is read nowhere
+/// else, where a kernel does that: the addition of another gradient, whose memory it may write to, and the
+/// mask of the rectifier that both come from. The bits are those of the separate nodes where the convolution
+/// makes 256 channels at most; of more the gradient is no longer summed in parts of as many.
+void fuse_gradient_sums(StepGraph& graph, int threads);
 /// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
 /// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes
-/// the sum of two gradients and the rectifier's mask, which it reads off y. The bits are those of the
-/// separate nodes.
+/// the sum of two gradients and the rectifier's mask, which it takes from x or, where something was added,
+/// reads off y. The bits are those of the separate nodes.
 void fuse_norms(StepGraph& graph, int threads);
 /// Behind convolutions that are computed in bf16 (lower_precision): images that are stored in bf16. Those are
 /// what batch normalization reads and makes, forward and backward; what a convolution makes and convolutions,

@@ -23,7 +23,6 @@ namespace {
 using Points = BlockPointConvolution;
 
 std::int64_t pixels_of(const Points& c) { return c.rows.outputs * c.cols.outputs; }
-bool takes_all_pixels(const Points& c) { return c.rows.stride == 1 && c.cols.stride == 1; }
 
 // Pixels of results that pass through the innermost loops together: a piece of each of some images.
 struct Group {
@@ -150,25 +149,31 @@ class Later {
 // cache.
 constexpr std::int64_t kDepth = 256 / kLanes;
 
-// to's vectors from block `first` on = or += the runs times the panel.
+// to's vectors from block `first` on = or += the runs times the panel, with the tail.
 template <int kVectors>
-void multiply_runs(const Runs& in, const float* panel, const Planes& to, std::int64_t first, Later& later) {
+void multiply_runs(const Runs& in, const float* panel, const Planes& to, std::int64_t first,
+                   const Points::Tail& tail, Later& later) {
   const Group& group = in.group;
   const std::int64_t bands = parts_of(group.pixels, tile_rows(kVectors));
   for (std::int64_t n = group.image; n < group.image + group.images; ++n)
     for (std::int64_t band = 0; band < bands; ++band) {
       const Part rows(group.pixels, band, bands);
       const std::int64_t row = group.pixel + rows.first;
+      float* const c = to.pixel(n, first, row);
+      const auto beside = [&](const float* x) { return x == nullptr ? nullptr : x + (c - to.at); };
       product_tile_of<kVectors>(rows.count)({in.planes.pixel(n, in.first, row), in.planes.block_stride(),
-                                             in.blocks, panel, to.pixel(n, first, row), to.block_stride(),
-                                             in.first > 0, later.next()});
+                                             in.blocks, panel, c, to.block_stride(), in.first > 0,
+                                             later.next(), beside(tail.added), beside(tail.y)});
     }
 }
 
-void multiply(const Points& c, const Planes& from, const float* panels, const Planes& to) {
+void multiply(const Points& c, const Planes& from, const float* panels, const Planes& to,
+              const Points::Tail& tail = {}) {
   constexpr std::int64_t kPixels = 448;  // with kDepth blocks of them in the second nearest cache
+  // What is added may stand where parts of sums would be kept.
+  const std::int64_t depth = tail.added == nullptr ? kDepth : from.blocks;
   const Groups groups(c, kPixels);
-  const std::int64_t parts = parts_of(from.blocks, kDepth), all = groups.count() * parts;
+  const std::int64_t parts = parts_of(from.blocks, depth), all = groups.count() * parts;
   const auto runs = [&](std::int64_t n) {
     if (n >= all) return Runs{};
     const Part part(from.blocks, n % parts, parts);
@@ -181,8 +186,8 @@ void multiply(const Points& c, const Planes& from, const float* panels, const Pl
     for (std::int64_t b = 0; b < to.blocks; b += 2) {
       const std::int64_t vectors = std::min<std::int64_t>(2, to.blocks - b);
       const float* const panel = panels + (b * from.blocks + vectors * in.first) * kLanes * kLanes;
-      if (vectors == 2) multiply_runs<2>(in, panel, to, b, later);
-      else multiply_runs<1>(in, panel, to, b, later);
+      if (vectors == 2) multiply_runs<2>(in, panel, to, b, tail, later);
+      else multiply_runs<1>(in, panel, to, b, tail, later);
     }
   }
 }
@@ -192,17 +197,18 @@ float* mutable_floats(const float* x) { return const_cast<float*>(x); }  // Plan
 void results(const Points& c, const float* x, const float* weights, float* y, float* scratch) {
   float* const taken = scratch + c.channels * c.outs;
   pack(weights, c.channels, 1, c.outs, c.channels, scratch);
-  if (!takes_all_pixels(c)) take_pixels(c, x, taken), x = taken;
+  if (!c.takes_all_pixels()) take_pixels(c, x, taken), x = taken;
   multiply(c, {mutable_floats(x), c.channels / kLanes, pixels_of(c)}, scratch,
            {y, c.outs / kLanes, pixels_of(c)});
 }
 
-void image_gradient(const Points& c, const float* weights, const float* dy, float* dx, float* scratch) {
-  float* const taken = takes_all_pixels(c) ? dx : scratch + c.channels * c.outs;
+void image_gradient(const Points& c, const float* weights, const float* dy, const Points::Tail& tail,
+                    float* dx, float* scratch) {
+  float* const taken = c.takes_all_pixels() ? dx : scratch + c.channels * c.outs;
   pack(weights, c.outs, c.channels, c.channels, 1, scratch);
   multiply(c, {mutable_floats(dy), c.outs / kLanes, pixels_of(c)}, scratch,
-           {taken, c.channels / kLanes, pixels_of(c)});
-  if (!takes_all_pixels(c)) put_pixels(c, taken, dx);
+           {taken, c.channels / kLanes, pixels_of(c)}, tail);
+  if (!c.takes_all_pixels()) put_pixels(c, taken, dx);
 }
 
 // dweights [outs, channels] = or += dy's rows of this group times x's, for two blocks of channels or one.
@@ -218,7 +224,7 @@ void sum_group(const Group& group, const Planes& dy, const Planes& x, std::int64
 }
 
 void weight_gradient(const Points& c, const float* x, const float* dy, float* dweights, float* scratch) {
-  if (!takes_all_pixels(c)) take_pixels(c, x, scratch), x = scratch;
+  if (!c.takes_all_pixels()) take_pixels(c, x, scratch), x = scratch;
   const Planes results{mutable_floats(dy), c.outs / kLanes, pixels_of(c)},
       images{mutable_floats(x), c.channels / kLanes, pixels_of(c)};
   // Two blocks of few pixels stay in the nearest cache. Of weights that do not stay in the next one each
@@ -267,8 +273,9 @@ bool BlockPointConvolution::fits() const {
 
 namespace {
 std::size_t taken_bytes(const Points& c) {
-  return takes_all_pixels(c) ? 0
-                             : static_cast<std::size_t>(c.images * c.channels * pixels_of(c)) * sizeof(float);
+  return c.takes_all_pixels()
+             ? 0
+             : static_cast<std::size_t>(c.images * c.channels * pixels_of(c)) * sizeof(float);
 }
 std::size_t panels_bytes(const Points& c) {
   return static_cast<std::size_t>(c.channels * c.outs) * sizeof(float);
@@ -287,9 +294,9 @@ void BlockPointConvolution::results(const float* x, const float* weights, float*
   HWY_DYNAMIC_DISPATCH(results)(*this, x, weights, y, scratch);
 }
 
-void BlockPointConvolution::image_gradient(const float* weights, const float* dy, float* dx,
+void BlockPointConvolution::image_gradient(const float* weights, const float* dy, const Tail& tail, float* dx,
                                            float* scratch) const {
-  HWY_DYNAMIC_DISPATCH(image_gradient)(*this, weights, dy, dx, scratch);
+  HWY_DYNAMIC_DISPATCH(image_gradient)(*this, weights, dy, tail, dx, scratch);
 }
 
 void BlockPointConvolution::weight_gradient(const float* x, const float* dy, float* dweights,

@@ -9,6 +9,7 @@
 #define KOLO_BLOCK_TILES_INL_H
 #endif
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -40,7 +41,8 @@ HWY_INLINE const float* ask_ahead(const float* from, std::int64_t lines) {
   return from;
 }
 
-/// c [vectors, rows, lanes] = or += a [blocks, rows, lanes] · b [blocks · lanes, vectors, lanes].
+/// c [vectors, rows, lanes] = or += a [blocks, rows, lanes] · b [blocks · lanes, vectors, lanes]; or the
+/// product + `added`, 0 where `y` is not > 0.
 struct TileProduct {
   const float* a;
   std::int64_t a_stride;  // from block to block; rows lie side by side
@@ -50,6 +52,35 @@ struct TileProduct {
   std::int64_t c_stride;  // from vector to vector
   bool add;
   Ahead ahead = {};  // with each block
+  // Unless null, like c; y only together with `added`, which may be c.
+  const float* added = nullptr;
+  const float* y = nullptr;
+};
+
+// Asks for what the tile below adds and masks with, some rows with each block: all at once would fill the
+// core's line buffers. 256 → 1024 channels at 14 × 14 take 5.0 ms without a tail, 5.5 where the tile asks for
+// its own rows or reckons out each line's place, and 5.1 so (Xeon, family 6 model 167).
+template <int kVectors, int kRows>
+class TailAhead {
+ public:
+  HWY_INLINE explicit TailAhead(const TileProduct& in)
+      : added_(in.added),
+        y_(in.y == nullptr ? in.added : in.y),
+        stride_(in.c_stride),
+        rows_((kRows + in.blocks - 1) / in.blocks) {}
+  HWY_INLINE void ask() {
+    for (std::int64_t i = 0; i < rows_ && next_ < 2 * kRows * kLanes; ++i, next_ += kLanes) {
+      KOLO_UNROLL(2)
+      for (int v = 0; v < kVectors; ++v) {
+        __builtin_prefetch(added_ + v * stride_ + next_);
+        __builtin_prefetch(y_ + v * stride_ + next_);
+      }
+    }
+  }
+
+ private:
+  const float *added_, *y_;
+  std::int64_t stride_, rows_, next_ = kRows * kLanes;
 };
 
 template <int kVectors, int kRows>
@@ -62,8 +93,10 @@ void product_tile(const TileProduct& in) {
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   const float *HWY_RESTRICT a = in.a, *HWY_RESTRICT b = in.b, *ahead = in.ahead.from;
+  TailAhead<kVectors, kRows> tail(in);
   for (std::int64_t block = 0; block < in.blocks; ++block, a += in.a_stride) {
     ahead = ask_ahead(ahead, in.ahead.lines);
+    if (in.added != nullptr) tail.ask();
     KOLO_UNROLL(4)
     for (std::int64_t k = 0; k < kLanes; ++k, b += kVectors * kLanes) {
       V row[kVectors];
@@ -84,6 +117,11 @@ void product_tile(const TileProduct& in) {
     for (int r = 0; r < kRows; ++r) {
       V sum = sums[r][v];
       if (in.add) sum = hn::Add(sum, hn::Load(d, c + r * kLanes));
+      if (in.added != nullptr) {
+        const std::int64_t at = v * in.c_stride + r * kLanes;
+        sum = hn::Add(sum, hn::Load(d, in.added + at));
+        if (in.y != nullptr) sum = hn::IfThenElseZero(hn::Gt(hn::Load(d, in.y + at), hn::Zero(d)), sum);
+      }
       hn::Store(sum, d, c + r * kLanes);
     }
   }

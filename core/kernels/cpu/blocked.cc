@@ -135,6 +135,14 @@ class Sums {
   std::byte* scratch_ = nullptr;
 };
 
+// What x − mean is multiplied by. One rounding wherever it is needed: what is computed anew from the variance
+// as it is kept (recompute.cc), and what rectifiers let through, is the same to the bit.
+void find_factors(const float* scale, const float* variance, std::int64_t channels, double epsilon,
+                  float* factor) {
+  for (std::int64_t c = 0; c < channels; ++c)
+    factor[c] = static_cast<float>(scale[c] / std::sqrt(variance[c] + epsilon));
+}
+
 template <typename T>
 class BlockedBatchNorm final : public Kernel {
  public:
@@ -194,9 +202,9 @@ class BlockedBatchNorm final : public Kernel {
       const double of_batch = found < 0 ? 0 : found;  // NaN stays NaN
       mean[c] = static_cast<float>(center[c] + moved);
       variance[c] = static_cast<float>(of_batch);
-      // Of the variance as it is kept: what is computed anew from it (recompute.cc) has the same bits.
-      factor[c] = static_cast<float>(scale[c] / std::sqrt(variance[c] + epsilon_));
     }
+    const std::int64_t c = b * planes_.block();
+    find_factors(scale + c, variance + c, planes_.block(), epsilon_, factor + c);
   }
 
   Planes planes_;
@@ -215,8 +223,9 @@ class BlockedBatchNormGrad final : public Kernel {
       : planes_(planes_of(init)),
         epsilon_(init.attr<double>("epsilon")),
         relu_(init.attr<bool>("relu")),
+        relu_of_x_(init.attr<bool>("relu_of_x")),
         keeps_(init.attr<std::int64_t>("added") > 0) {
-    sums_.request(init, 3);
+    sums_.request(init, 4);
   }
 
   void compute(KernelContext& context) override {
@@ -226,10 +235,13 @@ class BlockedBatchNormGrad final : public Kernel {
     T* const dx = context.output(0).data<T>();
     T* const kept = keeps_ ? context.output(3).data<T>() : nullptr;
     float *const factor = sums_.numbers(0), *const of_mean = sums_.numbers(1), *const of_x = sums_.numbers(2);
+    if (relu_of_x_)
+      find_factors(context.input(1).data<float>(), context.input(3).data<float>(), planes_.channels(),
+                   epsilon_, sums_.numbers(3));
     planes_.by_blocks(
         [&](std::int64_t plane) {
           const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
-          loops_.gradient_sums(gradient_of(context, at), x + at, mean + c,
+          loops_.gradient_sums(gradient_of(context, at, c), x + at, mean + c,
                                kept == nullptr ? nullptr : kept + at, planes_.pixels(), planes_.block(),
                                sums_.first(plane), sums_.second(plane));
         },
@@ -237,18 +249,23 @@ class BlockedBatchNormGrad final : public Kernel {
         [&](std::int64_t plane) {
           const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
           const detail::BlockedGradient<T> g =
-              kept == nullptr ? gradient_of(context, at) : detail::BlockedGradient<T>{.first = kept + at};
+              kept == nullptr ? gradient_of(context, at, c) : detail::BlockedGradient<T>{.first = kept + at};
           loops_.gradient(g, x + at, mean + c, factor + c, of_mean + c, of_x + c, dx + at, planes_.pixels(),
                           planes_.block());
         });
   }
 
  private:
-  detail::BlockedGradient<T> gradient_of(const KernelContext& context, std::int64_t at) const {
-    const int terms = context.num_inputs() - 4 - (relu_ ? 1 : 0);
-    return {.first = context.input(4).data<T>() + at,
-            .second = terms > 1 ? context.input(5).data<T>() + at : nullptr,
-            .y = relu_ ? context.input(context.num_inputs() - 1).data<T>() + at : nullptr};
+  detail::BlockedGradient<T> gradient_of(const KernelContext& context, std::int64_t at,
+                                         std::int64_t channel) const {
+    const bool masked = relu_ || relu_of_x_;
+    const int terms = context.num_inputs() - 4 - (masked ? 1 : 0);
+    detail::BlockedGradient<T> g{.first = context.input(4).data<T>() + at};
+    if (terms > 1) g.second = context.input(5).data<T>() + at;
+    const Tensor& last = context.input(context.num_inputs() - 1);
+    if (relu_) g.y = last.data<T>() + at;
+    if (relu_of_x_) g.factor = sums_.numbers(3) + channel, g.shift = last.data<float>() + channel;
+    return g;
   }
 
   void finish(KernelContext& context, std::int64_t b) const {
@@ -274,6 +291,7 @@ class BlockedBatchNormGrad final : public Kernel {
   const detail::BlockedLoops<T>& loops_ = planes_.loops<T>();
   double epsilon_;
   bool relu_;
+  bool relu_of_x_;
   bool keeps_;
 };
 
@@ -293,8 +311,7 @@ class BlockedBatchNormInference final : public Kernel {
                        *const variance = context.input(4).data<float>();
     const T* const added = context.num_inputs() > 5 ? context.input(5).data<T>() : nullptr;
     T* const y = context.output(0).data<T>();
-    for (std::size_t c = 0; c < factor_.size(); ++c)
-      factor_[c] = static_cast<float>(scale[c] / std::sqrt(variance[c] + epsilon_));
+    find_factors(scale, variance, planes_.channels(), epsilon_, factor_.data());
     planes_.for_each([&](std::int64_t plane) {
       const std::int64_t at = planes_.begin(plane), c = planes_.first_channel(plane);
       loops_.affine(x + at, mean + c, factor_.data() + c, offset + c, added == nullptr ? nullptr : added + at,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include <kolo/core/kernels/cpu/block_point_convolution.h>
 #include <kolo/core/kernels/cpu/convolution.h>
@@ -121,7 +122,7 @@ class OwnConvolution final : public Kernel {
         float* const memory = scratch + n * piece_floats_;
         const std::int64_t x = image * image_elements(own_), y = image * result_elements(own_);
         if constexpr (kPass == Pass::results) own.results(first + x, second, to + y, memory);
-        else if constexpr (kPass == Pass::images) own.image_gradient(first, second + y, to + x, memory);
+        else if constexpr (kPass == Pass::images) image_gradient(own, context, x, y, memory);
         else own.weight_gradient(first + x, second + y, n == 0 ? to : sums + (n - 1) * results_, memory);
       }
     });
@@ -129,6 +130,22 @@ class OwnConvolution final : public Kernel {
   }
 
  private:
+  // Of the images from element `x` on, whose results are those from `y` on.
+  static void image_gradient(const Own& own, const KernelContext& context, std::int64_t x, std::int64_t y,
+                             float* memory) {
+    const float *const weights = context.input(0).data<float>(), *const dy =
+                                                                     context.input(1).data<float>() + y;
+    float* const dx = context.output(0).data<float>() + x;
+    if constexpr (std::is_same_v<Own, BlockPointConvolution>) {
+      const auto tail = [&](int i) {
+        return i < context.num_inputs() ? context.input(i).data<float>() + x : nullptr;
+      };
+      own.image_gradient(weights, dy, {.added = tail(2), .y = tail(3)}, dx, memory);
+    } else {
+      own.image_gradient(weights, dy, dx, memory);
+    }
+  }
+
   static std::size_t scratch_bytes(const Own& own) {
     if constexpr (kPass == Pass::results) return own.results_scratch_bytes();
     else if constexpr (kPass == Pass::images) return own.image_gradient_scratch_bytes();
@@ -164,10 +181,13 @@ std::unique_ptr<Kernel> make_own(KernelInit& init) {
     return init.decline("the own convolutions need images for each thread");
   if (c.groups != 1) return init.decline("the own convolutions have no groups");
   const WinogradConvolution winograd = as_winograd(c);
-  if (moves_by_one(c.rows, c.cols) && winograd.fits() && gains_by_winograd(piece_of(winograd, 0, threads)))
+  const bool has_tail = init.num_inputs() > 2;
+  if (!has_tail && moves_by_one(c.rows, c.cols) && winograd.fits() &&
+      gains_by_winograd(piece_of(winograd, 0, threads)))
     return std::make_unique<OwnConvolution<WinogradConvolution, kPass>>(init, winograd);
   const BlockPointConvolution points = as_points(c);
-  if (is_point(c.rows) && is_point(c.cols) && points.fits() && gains_by_points(points))
+  if (is_point(c.rows) && is_point(c.cols) && points.fits() && gains_by_points(points) &&
+      (!has_tail || points.takes_all_pixels()))
     return std::make_unique<OwnConvolution<BlockPointConvolution, kPass>>(init, points);
   return init.decline(
       "the own convolutions are for windows of one pixel, and of 3 x 3 and 5 x 5 that move by one");

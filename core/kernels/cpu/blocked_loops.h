@@ -10,12 +10,16 @@
 
 namespace kolo::detail {
 
-/// The gradient of y in one plane: the sum of `first` and, unless null, `second`, where y > 0 or y is null.
+/// The gradient of y in one plane: the sum of `first` and, unless null, `second`, of which counts what the
+/// rectifier behind y has let through, if there was one. Where y > 0, unless y is null; or, unless `factor`
+/// is null, where `affine` makes a number > 0 of x with that factor and this shift: y need not be there.
 template <typename T>
 struct BlockedGradient {
   const T* first;
   const T* second = nullptr;
   const T* y = nullptr;
+  const float* factor = nullptr;  // of the channels, as `shift`
+  const float* shift = nullptr;
 };
 
 /// T: float or BFloat16, of all images.

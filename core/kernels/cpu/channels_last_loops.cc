@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <kolo/core/kernels/cpu/blocked_loops.h>
 
@@ -131,63 +132,90 @@ void affine(const T* x, const float* center, const float* factor, const float* s
   loop(x, center, factor, shift, added, y, pixels, block);
 }
 
-template <typename T, bool kSecond, bool kMask>
-HWY_INLINE Vector gradient_at(const BlockedGradient<T>& g, std::int64_t at) {
+// What a rectifier's mask follows from.
+enum class Mask { none, y, x };
+
+// The largest number that is stored as 0, of those above 0: of bf16 half of the smallest, which is rounded to
+// even.
+template <typename T>
+constexpr float kStoredAs0 = std::is_same_v<T, BFloat16> ? 0x1p-134f : 0;
+
+// z: x − center.
+template <typename T, bool kSecond, Mask kMask>
+HWY_INLINE Vector gradient_at(const BlockedGradient<T>& g, std::int64_t at, std::int64_t channel, Vector z) {
+  const D d;
   auto value = load(g.first + at);
   if constexpr (kSecond) value = hn::Add(value, load(g.second + at));
-  if constexpr (kMask) value = hn::IfThenElseZero(hn::Gt(load(g.y + at), hn::Zero(D())), value);
+  if constexpr (kMask == Mask::y) value = hn::IfThenElseZero(hn::Gt(load(g.y + at), hn::Zero(d)), value);
+  if constexpr (kMask == Mask::x) {  // rounded as in affine_as
+    const auto y = hn::MulAdd(z, load(g.factor + channel), load(g.shift + channel));
+    value = hn::IfThenElseZero(hn::Gt(y, hn::Set(d, kStoredAs0<T>)), value);
+  }
   return value;
 }
 
-template <typename T, bool kSecond, bool kMask>
+template <typename T, bool kSecond, Mask kMask>
 struct GradientSums {
   const BlockedGradient<T>& g;
   const T* x;
   const float* center;
   T* kept;
   HWY_INLINE void operator()(std::int64_t at, std::int64_t channel, Vector& sum, Vector& product) const {
-    const auto value = gradient_at<T, kSecond, kMask>(g, at);
+    const auto z = hn::Sub(load(x + at), load(center + channel));
+    const auto value = gradient_at<T, kSecond, kMask>(g, at, channel, z);
     if (kept != nullptr) store(value, kept + at);
     sum = hn::Add(sum, value);
-    product = hn::MulAdd(value, hn::Sub(load(x + at), load(center + channel)), product);
+    product = hn::MulAdd(value, z, product);
   }
 };
 
-template <typename T, bool kSecond, bool kMask>
+template <typename T, bool kSecond, Mask kMask>
 void gradient_sums_as(const BlockedGradient<T>& g, const T* x, const float* center, T* kept,
                       std::int64_t pixels, std::int64_t block, double* sums, double* products) {
   sum_twice(pixels, block, sums, products, GradientSums<T, kSecond, kMask>{g, x, center, kept});
 }
 
-template <typename T, bool kSecond, bool kMask>
+template <typename T, bool kSecond, Mask kMask>
 void gradient_as(const BlockedGradient<T>& g, const T* x, const float* center, const float* factor,
                  const float* a, const float* b, T* dx, std::int64_t pixels, std::int64_t block) {
   const D d;
   for (std::int64_t i = 0; i < pixels; ++i)
     for (std::int64_t c = 0; c < block; c += static_cast<std::int64_t>(hn::Lanes(d))) {
       const std::int64_t at = i * block + c;
-      const auto value = hn::Sub(gradient_at<T, kSecond, kMask>(g, at), load(a + c));
       const auto z = hn::Sub(load(x + at), load(center + c));
+      const auto value = hn::Sub(gradient_at<T, kSecond, kMask>(g, at, c, z), load(a + c));
       store(hn::Mul(load(factor + c), hn::NegMulAdd(load(b + c), z, value)), dx + at);
     }
 }
 
+template <typename T, Mask kMask>
+void gradient_sums_with(const BlockedGradient<T>& g, const T* x, const float* center, T* kept,
+                        std::int64_t pixels, std::int64_t block, double* sums, double* products) {
+  const auto loop =
+      g.second != nullptr ? gradient_sums_as<T, true, kMask> : gradient_sums_as<T, false, kMask>;
+  loop(g, x, center, kept, pixels, block, sums, products);
+}
 template <typename T>
 void gradient_sums(const BlockedGradient<T>& g, const T* x, const float* center, T* kept, std::int64_t pixels,
                    std::int64_t block, double* sums, double* products) {
-  const auto loop =
-      g.second != nullptr
-          ? (g.y != nullptr ? gradient_sums_as<T, true, true> : gradient_sums_as<T, true, false>)
-          : (g.y != nullptr ? gradient_sums_as<T, false, true> : gradient_sums_as<T, false, false>);
+  const auto loop = g.factor != nullptr ? gradient_sums_with<T, Mask::x>
+                    : g.y != nullptr    ? gradient_sums_with<T, Mask::y>
+                                        : gradient_sums_with<T, Mask::none>;
   loop(g, x, center, kept, pixels, block, sums, products);
 }
 
+template <typename T, Mask kMask>
+void gradient_with(const BlockedGradient<T>& g, const T* x, const float* center, const float* factor,
+                   const float* a, const float* b, T* dx, std::int64_t pixels, std::int64_t block) {
+  const auto loop = g.second != nullptr ? gradient_as<T, true, kMask> : gradient_as<T, false, kMask>;
+  loop(g, x, center, factor, a, b, dx, pixels, block);
+}
 template <typename T>
 void gradient(const BlockedGradient<T>& g, const T* x, const float* center, const float* factor,
               const float* a, const float* b, T* dx, std::int64_t pixels, std::int64_t block) {
-  const auto loop = g.second != nullptr
-                        ? (g.y != nullptr ? gradient_as<T, true, true> : gradient_as<T, true, false>)
-                        : (g.y != nullptr ? gradient_as<T, false, true> : gradient_as<T, false, false>);
+  const auto loop = g.factor != nullptr ? gradient_with<T, Mask::x>
+                    : g.y != nullptr    ? gradient_with<T, Mask::y>
+                                        : gradient_with<T, Mask::none>;
   loop(g, x, center, factor, a, b, dx, pixels, block);
 }
 

@@ -227,6 +227,7 @@ std::unique_ptr<Kernel> make_blocked_forward(KernelInit& init) {
                                                    init.output_dtype(0));
 }
 std::unique_ptr<Kernel> make_blocked_backward_images(KernelInit& init) {
+  if (init.num_inputs() > 2) return init.decline("oneDNN adds nothing to gradients of images");
   return make_blocked<&OneDnnConvolution::backward_images>(init, init.output_shape(0), init.output_dtype(0),
                                                            init.input_shape(0), init.input_shape(1),
                                                            init.input_dtype(1));

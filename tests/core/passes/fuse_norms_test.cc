@@ -98,6 +98,37 @@ TEST_F(FuseNorms, TakesTheSumOfTwoNormsIntoTheLater) {
   expect_same_bits({y, gradient(y, x), gradient(y, z)});
 }
 
+TEST_F(FuseNorms, TellsTheMaskFromXUnlessSomethingIsAdded) {
+  const Output x = images("x"), z = images("z"), y = relu(s, norm(x).y), sum = relu(s, add(s, norm(z).y, y));
+  StepGraph step = placed_step({gradient(sum, x), gradient(sum, z)});
+  rewrite(step, both());
+  int of_x = 0, of_y = 0;
+  for (const StepNode& node : step.nodes) {
+    if (node.schema->name() != "BlockedBatchNormGrad") continue;
+    of_x += node.attrs.at("relu_of_x").get<bool>();
+    of_y += node.attrs.at("relu").get<bool>();
+    EXPECT_EQ(step.shape(node.inputs.back()).rank(), node.attrs.at("relu").get<bool>() ? 4 : 1) << node.name;
+  }
+  EXPECT_EQ(of_x, 1);
+  EXPECT_EQ(of_y, 1);
+}
+
+TEST_F(FuseNorms, ReadsTheMaskOffYWhereTheOffsetChangesMeanwhile) {
+  const Output x = images("x");
+  const Variable offset(s.named("offset"), zeros(s, DType::f32, {16}));
+  const auto numbers = [&] {
+    return constant(s, detail::converted<double>(test_numbers({16}, ++salt), DType::f32));
+  };
+  const Output y = relu(s, batch_norm(s, x, numbers(), offset.read(), numbers(), numbers()).y);
+  const Operation changed(assign_add(s, offset, numbers()));
+  const Fetch to_x = gradient(y, x);
+  StepGraph step = placed_step({to_x, changed});
+  rewrite(step, both());
+  EXPECT_TRUE(std::any_of(step.nodes.begin(), step.nodes.end(), [](const StepNode& node) {
+    return node.schema->name() == "BlockedBatchNormGrad" && node.attrs.at("relu").get<bool>();
+  }));
+}
+
 TEST_F(FuseNorms, LeavesWhatIsReadElsewhere) {
   const Output y = norm(images("x")).y;
   EXPECT_THAT(ops_of_step({relu(s, y), y}), Contains("Relu"));

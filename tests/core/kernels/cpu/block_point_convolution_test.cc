@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include <kolo/core/tensor/tensor.h>
@@ -64,6 +67,31 @@ TEST_P(BlockPoints, MakeTheResultsOfTheConvolution) {
 
 TEST_P(BlockPoints, MakeTheGradientOfTheImages) { expect_image_gradient(Operands(GetParam()), kBound); }
 
+TEST_P(BlockPoints, AddToTheGradientOfTheImagesWhereItLies) {
+  const BlockPointConvolution c = GetParam();
+  if (!c.takes_all_pixels()) GTEST_SKIP() << "a gradient of all pixels alone has a tail";
+  const Operands in(c);
+  const Planes added(c.block(), c.images, c.channels, c.rows.size, c.cols.size, 4),
+      y(c.block(), c.images, c.channels, c.rows.size, c.cols.size, 5);
+  Planes sums(c.block(), c.images, c.channels, c.rows.size, c.cols.size, 4),
+      masked(c.block(), c.images, c.channels, c.rows.size, c.cols.size);
+  const Tensor memory = scratch(c.image_gradient_scratch_bytes());
+  c.image_gradient(in.weights.data<float>(), in.dy.data(), {.added = sums.data()}, sums.data(),
+                   memory.data<float>());
+  c.image_gradient(in.weights.data<float>(), in.dy.data(), {.added = added.data(), .y = y.data()},
+                   masked.data(), memory.data<float>());
+  Comparison with_f64(sums.elements());
+  for (std::int64_t n = 0; n < c.images; ++n)
+    for (std::int64_t i = 0; i < c.channels; ++i)
+      for (std::int64_t row = 0; row < c.rows.size; ++row)
+        for (std::int64_t col = 0; col < c.cols.size; ++col) {
+          with_f64.add(sums(n, i, row, col),
+                       [&] { return in.image_gradient(n, i, row, col) + added.at(n, i, row, col); });
+          ASSERT_EQ(masked(n, i, row, col), y.at(n, i, row, col) > 0 ? sums(n, i, row, col) : 0);
+        }
+  EXPECT_LT(with_f64.error(), kBound);
+}
+
 TEST_P(BlockPoints, MakeTheGradientOfTheWeights) {
   const BlockPointConvolution c = GetParam();
   const Operands in(c);
@@ -94,6 +122,22 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BlockPoints,
                                   std::to_string(c.outs) + "at" + std::to_string(c.rows.size) + "x" +
                                   std::to_string(c.cols.size);
                          });
+
+TEST(BlockPointConvolutionTest, MasksAsARectifiersGradientDoes) {
+  const std::int64_t block = BlockPointConvolution::block();
+  const BlockPointConvolution c{1, block, block, {1, 1, 1}, {3, 3, 1}};
+  const Operands in(c);
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  Planes added(block, 1, block, 1, 3), y(block, 1, block, 1, 3);
+  std::fill_n(added.data(), added.elements(), 2.0f);
+  std::fill_n(y.data(), y.elements(), 1.0f);
+  added(0, 0, 0, 0) = kNan, y(0, 0, 0, 1) = kNan, y(0, 0, 0, 2) = -0.0f;
+  c.image_gradient(in.weights.data<float>(), in.dy.data(), {.added = added.data(), .y = y.data()},
+                   added.data(), scratch(c.image_gradient_scratch_bytes()).data<float>());
+  EXPECT_TRUE(std::isnan(added(0, 0, 0, 0)));
+  EXPECT_EQ(added(0, 0, 0, 1), 0) << "a NaN is not > 0";
+  EXPECT_EQ(added(0, 0, 0, 2), 0);
+}
 
 TEST(BlockPointConvolutionTest, TakesWholeBlocksAndPixelsInsideAlone) {
   const std::int64_t block = BlockPointConvolution::block();
