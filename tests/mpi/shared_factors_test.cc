@@ -79,7 +79,7 @@ struct Trained {
 
 // Of so many rows that oneDNN makes the products, or kolo; of inputs that no number of ranks divides; of few
 // rows for a large matrix.
-const Layer kInParts{512, 1024, {64}}, kOfManyRows{784, 1024, {128}}, kUneven{515, 544, {40}},
+const Layer kInParts{512, 1024, {40}}, kOfManyRows{2048, 2048, {128}}, kUneven{515, 544, {40}},
     kWhole{1025, 1040, {2}};
 
 class SharedFactors : public ::testing::TestWithParam<Layer> {};
@@ -161,7 +161,7 @@ TEST(SharedFactorsOfTwoOrThreeRanks, AreWantedWhereTheySaveMemoryTraffic) {
     trained.start();
     EXPECT_EQ(wants_to_share(trained), ranks_read()) << layer.inputs;
   }
-  const Layer many_rows{512, 1024, {400}}, small{256, 512, {4}};
+  const Layer many_rows{512, 1024, {64}}, small{256, 512, {4}};
   for (const Layer& layer : {many_rows, small}) {
     Trained trained(layer);
     trained.start();
@@ -178,7 +178,7 @@ TEST(SharedFactorsOfTwoOrThreeRanks, AreWantedWhereTheySaveMemoryTraffic) {
 }
 
 TEST(SharedFactorsOfTwoOrThreeRanks, AreLeftAloneWhereTheRanksHaveBatchesOfDifferentSizes) {
-  Trained trained({512, 1024, {64, 63}});
+  Trained trained({512, 1024, {40, 39}});
   trained.start();
   trained.run(4);
   trained.expect_sgd(4);
