@@ -1,6 +1,7 @@
 // A pass: a convolution's gradient of its images takes the addition of another gradient with it. Contract:
 // pipeline.h.
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,7 +27,7 @@ class GradientSums {
         fetched_(graph.fetches.begin(), graph.fetches.end()) {}
 
   void run() {
-    // Of two such gradients the later takes the other: so little as possible is computed later than before.
+    // Of two such gradients the later takes the other: as little as possible is computed later than before.
     std::vector<int> order = topological_order(graph_);
     std::reverse(order.begin(), order.end());
     for (const int n : order)

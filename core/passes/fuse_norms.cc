@@ -123,7 +123,7 @@ class NormFuser {
              versions_.seen_by(graph_, in, graph_.nodes[mask].order);
     };
     return norm.inputs.size() == 5 && gradient.inputs[0] == norm.inputs[0] &&
-           gradient.inputs[1] == norm.inputs[1] &&
+           gradient.inputs[1] == norm.inputs[1] && gradient.inputs[2].output == 1 &&
            gradient.inputs[3] == StepValue{gradient.inputs[2].node, 2} &&
            gradient.attrs.at("epsilon").get<double>() == norm.attrs.at("epsilon").get<double>() &&
            is_same(1) && is_same(2);

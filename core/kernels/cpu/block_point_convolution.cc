@@ -161,9 +161,10 @@ void multiply_runs(const Runs& in, const float* panel, const Planes& to, std::in
       const std::int64_t row = group.pixel + rows.first;
       float* const c = to.pixel(n, first, row);
       const auto beside = [&](const float* x) { return x == nullptr ? nullptr : x + (c - to.at); };
-      product_tile_of<kVectors>(rows.count)({in.planes.pixel(n, in.first, row), in.planes.block_stride(),
-                                             in.blocks, panel, c, to.block_stride(), in.first > 0,
-                                             later.next(), beside(tail.added), beside(tail.y)});
+      const auto tile = tail.added != nullptr ? product_tile_of<kVectors, true>(rows.count)
+                                              : product_tile_of<kVectors>(rows.count);
+      tile({in.planes.pixel(n, in.first, row), in.planes.block_stride(), in.blocks, panel, c,
+            to.block_stride(), in.first > 0, later.next(), beside(tail.added), beside(tail.y)});
     }
 }
 

@@ -9,9 +9,9 @@
 #define KOLO_BLOCK_TILES_INL_H
 #endif
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <hwy/cache_control.h>
@@ -83,7 +83,13 @@ class TailAhead {
   std::int64_t stride_, rows_, next_ = kRows * kLanes;
 };
 
-template <int kVectors, int kRows>
+struct NoTail {
+  HWY_INLINE explicit NoTail(const TileProduct&) {}
+  HWY_INLINE void ask() {}
+};
+
+/// kTail: `added` is not null. A tile that asks whether it is costs convolutions without up to 5 %.
+template <int kVectors, int kRows, bool kTail>
 void product_tile(const TileProduct& in) {
   const Floats d;
   V sums[kRows][kVectors];
@@ -93,10 +99,10 @@ void product_tile(const TileProduct& in) {
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   const float *HWY_RESTRICT a = in.a, *HWY_RESTRICT b = in.b, *ahead = in.ahead.from;
-  TailAhead<kVectors, kRows> tail(in);
+  std::conditional_t<kTail, TailAhead<kVectors, kRows>, NoTail> tail(in);
   for (std::int64_t block = 0; block < in.blocks; ++block, a += in.a_stride) {
     ahead = ask_ahead(ahead, in.ahead.lines);
-    if (in.added != nullptr) tail.ask();
+    tail.ask();
     KOLO_UNROLL(4)
     for (std::int64_t k = 0; k < kLanes; ++k, b += kVectors * kLanes) {
       V row[kVectors];
@@ -117,7 +123,7 @@ void product_tile(const TileProduct& in) {
     for (int r = 0; r < kRows; ++r) {
       V sum = sums[r][v];
       if (in.add) sum = hn::Add(sum, hn::Load(d, c + r * kLanes));
-      if (in.added != nullptr) {
+      if constexpr (kTail) {
         const std::int64_t at = v * in.c_stride + r * kLanes;
         sum = hn::Add(sum, hn::Load(d, in.added + at));
         if (in.y != nullptr) sum = hn::IfThenElseZero(hn::Gt(hn::Load(d, in.y + at), hn::Zero(d)), sum);
@@ -128,15 +134,15 @@ void product_tile(const TileProduct& in) {
 }
 
 using ProductTile = void (*)(const TileProduct&);
-template <int kVectors, int... kRows>
+template <int kVectors, bool kTail, int... kRows>
 constexpr std::array<ProductTile, sizeof...(kRows)> product_tiles(std::integer_sequence<int, kRows...>) {
-  return {product_tile<kVectors, kRows + 1>...};
+  return {product_tile<kVectors, kRows + 1, kTail>...};
 }
-/// The function for tiles of `rows` rows, 1 to tile_rows(kVectors).
-template <int kVectors>
+/// The function for tiles of `rows` rows, 1 to tile_rows(kVectors); kTail: that of products with `added`.
+template <int kVectors, bool kTail = false>
 ProductTile product_tile_of(std::int64_t rows) {
   static constexpr auto kTiles =
-      product_tiles<kVectors>(std::make_integer_sequence<int, tile_rows(kVectors)>());
+      product_tiles<kVectors, kTail>(std::make_integer_sequence<int, tile_rows(kVectors)>());
   return kTiles[static_cast<std::size_t>(rows - 1)];
 }
 

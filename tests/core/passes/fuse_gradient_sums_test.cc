@@ -58,18 +58,15 @@ struct FuseGradientSums : ::testing::Test {
     std::sort(counts.begin(), counts.end());
     return counts;
   }
+  // On two threads, between which a convolution divides its images: the first session fixes it for all.
   void expect_same_bits(const std::vector<Fetch>& fetches) {
-    for (const int threads : {1, 2}) {
-      const auto run = [&](GraphOptions options) {
-        Session session(graph, {.intra_op_parallelism_threads = threads,
-                                .use_per_session_threads = true,
-                                .graph_options = std::move(options)});
-        return session.run(fetches, feeds);
-      };
-      const auto with = run(both()), without = run(only("layout"));
-      for (std::size_t i = 0; i < with.size(); ++i)
-        EXPECT_EQ(std::memcmp(with[i].raw(), without[i].raw(), with[i].bytes()), 0) << "fetch " << i;
-    }
+    const auto run = [&](GraphOptions options) {
+      Session session(graph, {.intra_op_parallelism_threads = 2, .graph_options = std::move(options)});
+      return session.run(fetches, feeds);
+    };
+    const auto with = run(both()), without = run(only("layout"));
+    for (std::size_t i = 0; i < with.size(); ++i)
+      EXPECT_EQ(std::memcmp(with[i].raw(), without[i].raw(), with[i].bytes()), 0) << "fetch " << i;
   }
 
   Graph graph;

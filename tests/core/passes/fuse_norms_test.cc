@@ -129,6 +129,29 @@ TEST_F(FuseNorms, ReadsTheMaskOffYWhereTheOffsetChangesMeanwhile) {
   }));
 }
 
+// A gradient that was not made by the norm's own function.
+TEST_F(FuseNorms, ReadsTheMaskOffYWhereTheGradientHasAnotherMean) {
+  const Output x = images("x");
+  const auto numbers = [&](const Shape& shape) {
+    return constant(s, detail::converted<double>(test_numbers(shape, ++salt), DType::f32));
+  };
+  const Output scale = numbers({16});
+  const BatchNormResult norm = batch_norm(s, x, scale, numbers({16}), numbers({16}), numbers({16}));
+  const Output y = relu(s, norm.y);
+  const Output dy(s.add("ReluGrad", {numbers(y.shape()), y}));
+  for (const Output& mean : {norm.mean, norm.moving_mean}) {
+    const Operation made = s.add("BatchNormGrad", {x, scale, mean, norm.variance, dy}, {{"epsilon", 1e-3}});
+    StepGraph step = placed_step({y, made.output(0), made.output(1), made.output(2)});
+    rewrite(step, both());
+    EXPECT_EQ(std::any_of(step.nodes.begin(), step.nodes.end(),
+                          [](const StepNode& node) {
+                            return node.schema->name() == "BlockedBatchNormGrad" &&
+                                   node.attrs.at("relu_of_x").get<bool>();
+                          }),
+              mean.index == norm.mean.index);
+  }
+}
+
 TEST_F(FuseNorms, LeavesWhatIsReadElsewhere) {
   const Output y = norm(images("x")).y;
   EXPECT_THAT(ops_of_step({relu(s, y), y}), Contains("Relu"));
