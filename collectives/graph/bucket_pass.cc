@@ -198,7 +198,8 @@ std::shared_ptr<StepVote> make_schedule(const Node& group, const DeviceSet& devi
   spec.limits = detail::bucket_limits(group);
   if (group.op() == "GroupAllReduce") {
     spec.gpus = gpus_of(group, devices);
-    spec.products = detail::products_of(group);
+    // A GPU's factors are nothing that ranks read of each other.
+    if (spec.gpus->empty()) spec.products = detail::products_of(group);
   }
   return std::make_shared<Schedule>(std::move(spec));
 }
