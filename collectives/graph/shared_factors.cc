@@ -306,6 +306,8 @@ void order_by_slots(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
       some_share = true;
     } else if (op == "BucketAllReduce" && node.resource == schedule) {
       nodes[schedule->slot_of_bucket(node.attrs.at("bucket").get<int>())] = i;
+    } else if (op == "GatherRows" && node.resource == schedule) {
+      nodes[schedule->slot_of_gather(node.attrs.at("gather").get<int>())] = i;
     }
   }
   if (!some_share) return;

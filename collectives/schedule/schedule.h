@@ -54,7 +54,9 @@ class Schedule final : public StepVote {
   int num_gathers() const { return static_cast<int>(spec_.gathers.size()); }
   /// What to submit a bucket, a gather by. After compare().
   int slot_of_bucket(int bucket) const;
-  int slot_of_gather(int gather) const { return slot_of_bucket(static_cast<int>(buckets_.size())) + gather; }
+  int slot_of_gather(int gather) const {
+    return static_cast<int>(buckets_.size() + factored_.size()) + gather;
+  }
   /// Before its submit(): this rank's rows, which stay as they are until done. On several ranks only.
   void give_rows(int gather, const Tensor& values, const Tensor& indices);
   /// After done: the rows of all ranks in their order; values ÷ R where the reduction is an average.

@@ -13,6 +13,7 @@
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
@@ -167,6 +168,28 @@ TEST(SharedFactorsInAGraph, EndWhereAnotherGradientIsLookedAtInTheMiddleOfTheBac
   const auto pairs = optimizer.compute_gradients(s, loss);
   const Operation step = optimizer.apply_gradients(s, pairs);
   run_steps(graph, s, {step, matmul(s, pairs.back().gradient, activation)});
+}
+
+// Rows of a table have a slot behind all buckets.
+TEST(SharedFactorsInAGraph, AreSharedBesideGradientsThatAreRows) {
+  Graph graph;
+  Scope s(graph);
+  const Variable table(s.named("table"), zeros(s, DType::f32, {8, 4}));
+  const Variable w(s.named("w"), zeros(s, DType::f32, {kLayer.inputs, kLayer.outputs}));
+  const Output rows = gather(s, table, constant(s, Tensor::of<std::int32_t>({2}, {rank(), 7})));
+  const Output loss =
+      add(s, reduce_sum(s, mul(s, matmul(s, own_inputs(s), w), own_weights_of_loss(s))), reduce_sum(s, rows));
+  DistributedOptimizer optimizer(make_optimizer("sgd", {.learning_rate = kRate}));
+  const Operation step = optimizer.minimize(s, loss);
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  for (int i = 0; i < 3; ++i) session.run(step);
+  expect_sgd(session.run(w.read()), 3);
+  const Tensor found = session.run(table.read());
+  for (int row = 0; row < 8; ++row) {
+    const double share = row == 7 ? 1.0 : row < size() ? 1.0 / size() : 0.0;
+    EXPECT_NEAR(found.data<float>()[row * 4], -3 * kRate * share, 1e-6) << row;
+  }
 }
 
 // Ten layers of 16 by 16 and a batch of unknown size: nothing is to be gained, nobody meets.
