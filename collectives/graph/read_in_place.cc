@@ -18,6 +18,7 @@
 #include <kolo/collectives/graph/shared_factors.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/kernels/cpu/gemm_parts.h>
 #include <kolo/core/kernels/cpu/product_update.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
 #include <kolo/core/kernels/cpu/update_rules.h>
@@ -94,7 +95,8 @@ class UpdateOfRanksKernel final : public detail::UpdateKernel<T> {
   void add_parts(const detail::UpdatedRange<T>& whole, Ranks ranks, std::int64_t offset,
                  const detail::SharedFactors& factors) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      const detail::InputsOfRank part(factors.inputs, static_cast<int>(rank), static_cast<int>(ranks.size()));
+      const detail::Part part(factors.inputs, static_cast<std::int64_t>(rank),
+                              static_cast<std::int64_t>(ranks.size()));
       const std::int64_t first = part.first * factors.outputs;
       ranges_.push_back(whole.part(first, part.count * factors.outputs));
       ranges_.back().gradients[0] = reinterpret_cast<const T*>(ranks[rank] + offset) + first;

@@ -8,12 +8,13 @@
 
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/core/base/process.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/kernels/cpu/gemm_parts.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/product_sum.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/training.h>
+#include <kolo/core/passes/gradient_product.h>
 #include <kolo/core/tensor/allocator.h>
 
 namespace kolo::detail {
@@ -91,7 +92,7 @@ class ProductKernel final : public Kernel {
     }
     if (is_thin) return;
     for (int rank = 0; rank < ranks; ++rank) all_[static_cast<std::size_t>(rank)] = factors_->of(rank);
-    const InputsOfRank part(factors_->inputs, process().rank, ranks);
+    const Part part(factors_->inputs, process().rank, ranks);
     sum_.run(all_, part.first, part.count, gradient, scratch);
   }
 
@@ -147,21 +148,6 @@ std::size_t bytes_of_x(std::int64_t inputs, std::int64_t outputs) {
 }
 std::size_t bytes_of_dy(std::int64_t inputs, std::int64_t outputs) {
   return aligned_bytes(most_rows(inputs, outputs) * outputs);
-}
-
-bool is_gradient_product(const AttrMap& attrs) {
-  return attrs.at("transpose_a").get<bool>() && !attrs.at("transpose_b").get<bool>();
-}
-
-// A product of f32 matrices whose shapes are known now.
-bool is_plain_product(const StepGraph& graph, const StepNode& node) {
-  if (node.schema->name() != "MatMul" || node.attrs.count(kInBf16) > 0 || !is_on_cpu(node) ||
-      !is_gradient_product(node.attrs))
-    return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](StepValue factor) {
-    return graph.dtype(factor) == DType::f32 && graph.shape(factor).is_fully_known() &&
-           graph.shape(factor).rank() == 2;
-  });
 }
 
 // What the product sees of it depends on when it is computed.
@@ -226,7 +212,7 @@ std::vector<bool> read_by_updates_alone(const Node& group) {
 
 // Whether the node makes such a gradient, if it has few rows; how many may be known only in a step.
 bool is_product_of_few_rows(const Node& node, const Shape& gradient) {
-  if (node.op() != "MatMul" || !is_gradient_product(node.attrs()) || node.branch() != nullptr ||
+  if (node.op() != "MatMul" || !has_attrs_of_gradient(node.attrs()) || node.branch() != nullptr ||
       !node.control_inputs().empty() || node.output_dtype(0) != DType::f32 || gradient.rank() != 2 ||
       gradient.elements() < kFewestElements)
     return false;
@@ -258,7 +244,7 @@ std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared
   auto factors = std::make_shared<SharedFactors>();
   factors->schedule = schedule;
   factors->gradient = gradient;
-  if (wanted && is_plain_product(graph, graph.nodes[product]) && !reads_variable(graph, product)) {
+  if (wanted && is_gradient_product(graph, graph.nodes[product]) && !reads_variable(graph, product)) {
     const StepValue x = graph.nodes[product].inputs[0], dy = graph.nodes[product].inputs[1];
     factors->own.rows = graph.shape(x).dim(0);
     factors->inputs = graph.shape(x).dim(1);

@@ -24,11 +24,4 @@ struct OwnFactors {
   std::shared_ptr<Buffer> memory = nullptr;  // x and, behind it, dy
 };
 
-/// The rows of the gradient, which has as many as x has columns, that one of `ranks` makes.
-struct InputsOfRank {
-  InputsOfRank(std::int64_t inputs, int rank, int ranks)
-      : first(inputs * rank / ranks), count(inputs * (rank + 1) / ranks - first) {}
-  std::int64_t first, count;
-};
-
 }  // namespace kolo::detail

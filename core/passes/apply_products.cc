@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/ops/product_updates.h>
+#include <kolo/core/passes/gradient_product.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/variable_uses.h>
 
@@ -42,15 +42,11 @@ class ProductUpdates {
  private:
   bool can_be_computed_by(int product, int update) const {
     const StepNode &node = graph_.nodes[product], &user = graph_.nodes[update];
-    if (node.schema->name() != "MatMul" || node.attrs.count(detail::kInBf16) > 0 || !is_on_cpu(node) ||
-        node.device != user.device || !node.control_inputs.empty() ||
+    if (!is_gradient_product(graph_, node) || node.device != user.device || !node.control_inputs.empty() ||
         graph_.placements.count({product, 0}) > 0 || users_[product].size() > 1 ||
         fetched_.count(product) > 0 || !all_can_wait_longer(waiting_[product]))
       return false;
     const StepValue x = node.inputs[0], dy = node.inputs[1];
-    const bool is_gradient =
-        node.attrs.at("transpose_a").get<bool>() && !node.attrs.at("transpose_b").get<bool>();
-    if (!is_gradient || graph_.dtype(x) != DType::f32 || !has_size(x) || !has_size(dy)) return false;
     const detail::ThinGemm shape{graph_.shape(x).dim(0), graph_.shape(x).dim(1), graph_.shape(dy).dim(1)};
     return shape.is_worth_it() && is_read_alike(x, product, update) && is_read_alike(dy, product, update);
   }
@@ -62,8 +58,6 @@ class ProductUpdates {
       return graph_.nodes[n].schema->name() == "NoOp" && waiting_[n].empty();
     });
   }
-
-  bool has_size(StepValue v) const { return graph_.shape(v).is_fully_known() && graph_.shape(v).rank() == 2; }
 
   // A factor is the same when the update reads it, and is not what that writes.
   bool is_read_alike(StepValue factor, int product, int update) const {
