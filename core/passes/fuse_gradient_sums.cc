@@ -2,29 +2,21 @@
 // pipeline.h.
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/passes/cpu_kernels.h>
+#include <kolo/core/passes/node_fuser.h>
 #include <kolo/core/passes/pipeline.h>
-#include <kolo/core/passes/variable_uses.h>
 
 namespace kolo {
 namespace {
 
-class GradientSums {
+class GradientSums : NodeFuser {
  public:
-  GradientSums(StepGraph& graph, int threads)
-      : graph_(graph),
-        threads_(threads),
-        versions_(graph),
-        users_(graph.users()),
-        keep_(graph.nodes.size(), true),
-        waited_for_(nodes_waited_for(graph)),
-        fetched_(graph.fetches.begin(), graph.fetches.end()) {}
+  GradientSums(StepGraph& graph, int threads) : NodeFuser(graph), threads_(threads) {}
 
   void run() {
     // Of two such gradients the later takes the other: as little as possible is computed later than before.
@@ -36,27 +28,20 @@ class GradientSums {
   }
 
  private:
-  const std::string& op(int n) const { return graph_.nodes[n].schema->name(); }
-
-  // The node that alone reads output 0 of node `n`, once, if it can go for it; else −1.
-  int only_reader(int n) const {
-    if (users_[n].size() != 1 || fetched_.count({n, 0}) > 0) return -1;
-    const int reader = users_[n][0];
-    const bool can_go = keep_[reader] && waited_for_.count(reader) == 0 &&
-                        graph_.nodes[reader].control_inputs.empty() &&
-                        graph_.nodes[reader].device == graph_.nodes[n].device;
-    return can_go ? reader : -1;
-  }
-
   void take_sum(int n) {
-    const int sum = waited_for_.count(n) == 0 ? only_reader(n) : -1;
+    const StepValue dx{n, 0};
+    const int sum = waited_for_.count(n) == 0 ? only_reader(dx, n) : -1;
     if (sum < 0 || (op(sum) != "AddN" && op(sum) != "Add") || graph_.nodes[sum].inputs.size() != 2) return;
     const auto& terms = graph_.nodes[sum].inputs;
+    const StepValue other = terms[0] == dx ? terms[1] : terms[0];
+    if (other == dx) return;
     StepNode changed = graph_.nodes[n];
-    changed.inputs.push_back(terms[0] == StepValue{n, 0} ? terms[1] : terms[0]);
+    changed.inputs.push_back(other);
     int last = sum;
-    const int mask = only_reader(sum);
-    if (mask >= 0 && op(mask) == "ReluGrad" && graph_.nodes[mask].inputs[0] == StepValue{sum, 0}) {
+    const StepValue added{sum, 0};
+    const int mask = only_reader(added, n);
+    if (mask >= 0 && op(mask) == "ReluGrad" && graph_.nodes[mask].inputs[0] == added &&
+        graph_.nodes[mask].inputs[1] != added) {
       changed.inputs.push_back(graph_.nodes[mask].inputs[1]);
       last = mask;
     }
@@ -71,19 +56,11 @@ class GradientSums {
     graph_.nodes[n] = std::move(changed);
     for (std::size_t i = 2; i < graph_.nodes[n].inputs.size(); ++i)
       users_[graph_.nodes[n].inputs[i].node].push_back(n);
-    keep_[sum] = keep_[last] = false;
-    users_[n] = users_[last];
-    graph_.replace_uses({last, 0}, {n, 0});
-    if (fetched_.count({last, 0}) > 0) fetched_.insert({n, 0});
+    keep_[sum] = false;
+    replace(last, dx);
   }
 
-  StepGraph& graph_;
-  int threads_;
-  const VariableVersions versions_;
-  std::vector<std::vector<int>> users_;  // by node; of what has gone, too
-  std::vector<bool> keep_;
-  const std::set<int> waited_for_;
-  std::set<StepValue> fetched_;
+  const int threads_;
 };
 
 }  // namespace

@@ -8,21 +8,15 @@
 #include <vector>
 
 #include <kolo/core/ops/blocked.h>
+#include <kolo/core/passes/node_fuser.h>
 #include <kolo/core/passes/pipeline.h>
-#include <kolo/core/passes/variable_uses.h>
 
 namespace kolo {
 namespace {
 
-class NormFuser {
+class NormFuser : NodeFuser {
  public:
-  explicit NormFuser(StepGraph& graph)
-      : graph_(graph),
-        versions_(graph),
-        users_(graph.users()),
-        keep_(graph.nodes.size(), true),
-        waited_for_(nodes_waited_for(graph)),
-        fetched_(graph.fetches.begin(), graph.fetches.end()) {}
+  explicit NormFuser(StepGraph& graph) : NodeFuser(graph) {}
 
   void run() {
     const std::vector<int> order = topological_order(graph_);
@@ -34,29 +28,6 @@ class NormFuser {
   }
 
  private:
-  const std::string& op(int n) const { return graph_.nodes[n].schema->name(); }
-
-  std::vector<int> readers(StepValue v) const {
-    std::vector<int> found;
-    for (const int user : users_[v.node]) {
-      const auto& inputs = graph_.nodes[user].inputs;
-      if (keep_[user] && std::find(inputs.begin(), inputs.end(), v) != inputs.end() &&
-          (found.empty() || found.back() != user))
-        found.push_back(user);
-    }
-    return found;
-  }
-  // Node `n` can go: nobody waits for it, it waits for nothing but its inputs, and it is where `beside` is.
-  bool can_go(int n, int beside) const {
-    return waited_for_.count(n) == 0 && graph_.nodes[n].control_inputs.empty() &&
-           graph_.nodes[n].device == graph_.nodes[beside].device;
-  }
-  // The one node that reads the value, if it can go; else −1.
-  int only_reader(StepValue v, int beside) const {
-    const std::vector<int> all = readers(v);
-    return all.size() == 1 && fetched_.count(v) == 0 && can_go(all[0], beside) ? all[0] : -1;
-  }
-
   // y of norm `n` [+ something that was there before] [rectified] → output 0 of `n`.
   void take_tail(int n) {
     const StepValue y{n, 0};
@@ -75,15 +46,6 @@ class NormFuser {
     if (next < 0 || op(next) != "Relu") return;
     graph_.nodes[n].attrs.insert_or_assign("relu", true);
     replace(next, y);
-  }
-
-  // All that read node `gone` read `value` instead.
-  void replace(int gone, StepValue value) {
-    keep_[gone] = false;
-    const StepValue old{gone, 0};
-    for (const int reader : readers(old)) users_[value.node].push_back(reader);
-    graph_.replace_uses(old, value);
-    if (fetched_.count(old) > 0) fetched_.insert(value);
   }
 
   // dy of norm gradient `n` is a sum masked by the rectifier that its norm has taken: it takes sum and mask.
@@ -149,13 +111,6 @@ class NormFuser {
     keep_[sum.node] = false;
     return node.inputs;
   }
-
-  StepGraph& graph_;
-  const VariableVersions versions_;
-  std::vector<std::vector<int>> users_;
-  std::vector<bool> keep_;
-  const std::set<int> waited_for_;
-  std::set<StepValue> fetched_;
 };
 
 }  // namespace
