@@ -13,6 +13,7 @@
 
 #include <bench/gpu/numeric_cases.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
@@ -266,15 +267,17 @@ int main(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--large") large = true;
     else if (word == "--once") repeats = 1;
+    else if (word == "--debug") kolo::set_log_level(kolo::LogLevel::debug);
     else if (word == "--only" && i + 1 < argc) only = argv[++i];
     else {
       fmt::print(
           word == "--help" ? stdout : stderr,
-          "Usage: gpu_numerics [--large] [--once] [--only PART_OF_A_NAME]\n\n"
+          "Usage: gpu_numerics [--large] [--once] [--debug] [--only PART_OF_A_NAME]\n\n"
           "Each kernel for GPUs, forward and backward, on random data in memory that held NaN before, beside "
           "the CPU in f64:\nproducts and sums within {:.0e} of the sum of magnitudes (norms: of the largest "
           "element), the rest within {:.0e} of the\nlargest element, what IEEE 754 settles bit by bit; {} "
-          "repeats give the same bits. --once: no repeats. --large: "
+          "repeats give the same bits. --once: no repeats. --debug: what libraries were found to compute, "
+          "too. --large: "
           "sizes for a real GPU as well.\nA row of JSON each; exit 1 if one has failed.\n",
           kOfProducts, kOfOthers, repeats);
       return word == "--help" ? 0 : 2;

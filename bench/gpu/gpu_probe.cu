@@ -303,7 +303,8 @@ struct Cudnn {
                                    descriptor(at + 4, &x),
                                    descriptor(at + 5, &y)});
   }
-  // Whether f32 may take the engine of a configuration: precompiled, no tensor cores, no rounded inputs.
+  // Whether f32 may take the engine of a configuration: precompiled, no tensor cores, no rounded inputs, the
+  // same bits in each run.
   bool suits(Descriptor configuration, std::string& label) {
     std::vector<Descriptor> engine{make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, {})};
     engine = get(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, engine);
@@ -317,6 +318,7 @@ struct Cudnn {
     for (const auto note : notes) label += text(" note %d", int(note));
     return std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) == 0 &&
            std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) == 0 &&
+           std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == 0 &&
            std::count(behavior.begin(), behavior.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) == 0;
   }
   // The plans that suit, in the heuristic's order, for `handle` or else for `properties`.

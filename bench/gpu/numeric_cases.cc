@@ -205,6 +205,25 @@ void add_layers(std::vector<Case>& cases) {
        }});
 }
 
+// Of one place and of several tiles of 32, in heads on both sides of what tiles hold.
+void add_attention(std::vector<Case>& cases) {
+  struct Sizes {
+    std::int64_t batch, places, heads, size;
+    bool causal;
+  };
+  const std::vector<Sizes> sizes = {{1, 1, 1, 64, true},  {2, 70, 3, 40, true}, {2, 70, 3, 40, false},
+                                    {1, 64, 2, 64, true}, {1, 97, 1, 65, true}, {1, 33, 2, 128, false},
+                                    {1, 33, 1, 129, true}};
+  for (const Sizes& of : sizes)
+    cases.push_back({fmt::format("self_attention_{}x{}x{}x{}{}", of.batch, of.places, of.heads, of.size,
+                                 of.causal ? "_causal" : ""),
+                     Judge::norms,
+                     {{of.batch, of.places, 3 * of.heads * of.size}},
+                     [of](const Scope& s, const Outputs& x) {
+                       return self_attention(s, x[0], {.heads = of.heads, .causal = of.causal});
+                     }});
+}
+
 // A row of a reduction is a warp's: sizes on both sides of its 32 lanes.
 void add_norms(std::vector<Case>& cases) {
   for (const std::int64_t size : {1, 31, 33, 1025}) {
@@ -305,6 +324,7 @@ std::vector<Case> numeric_cases(bool large) {
   add_products(cases, large);
   add_elementwise(cases, large);
   add_layers(cases);
+  add_attention(cases);
   add_norms(cases);
   add_activations(cases);
   add_moves(cases);

@@ -27,6 +27,7 @@ struct Profile {
   std::int64_t steps = 0;
   double step_ms = 0;                             // from the start of the first node to the end of the last
   CorePeak peak;                                  // of all threads
+  bool has_gpu = false;                           // then the host's times to start its nodes are among these
   std::vector<ProfileRow> ops = {}, layers = {};  // the longest first
   std::vector<ProfileRow> furthest = {};  // the nodes that lose most time to their bound, three at most
 };
@@ -42,6 +43,7 @@ class StepProfiler {
  private:
   struct Node {
     std::string op;
+    bool is_on_gpu = false;
     std::vector<double> ms;
   };
   std::map<std::string, Node> nodes_;

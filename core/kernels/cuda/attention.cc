@@ -22,10 +22,11 @@ class AttentionKernel final : public Kernel {
  public:
   explicit AttentionKernel(KernelInit& init) : of_(shape_of(init)) {}
   void compute(KernelContext& context) override {
-    check_cuda(launch_attention(stream_of(context), {.of = of_,
-                                                     .qkv = context.input(0).data<float>(),
-                                                     .y = context.output(0).data<float>(),
-                                                     .log_sum = context.output(1).data<float>()}),
+    const auto launch = of_.size <= kMostTiledSize ? launch_tiled_attention : launch_attention;
+    check_cuda(launch(stream_of(context), {.of = of_,
+                                           .qkv = context.input(0).data<float>(),
+                                           .y = context.output(0).data<float>(),
+                                           .log_sum = context.output(1).data<float>()}),
                "attention");
   }
 
@@ -37,12 +38,13 @@ class AttentionGradKernel final : public Kernel {
  public:
   explicit AttentionGradKernel(KernelInit& init) : of_(shape_of(init)) {}
   void compute(KernelContext& context) override {
-    check_cuda(launch_attention_grad(stream_of(context), {.of = of_,
-                                                          .qkv = context.input(0).data<float>(),
-                                                          .y = context.input(1).data<float>(),
-                                                          .log_sum = context.input(2).data<float>(),
-                                                          .dy = context.input(3).data<float>(),
-                                                          .dqkv = context.output(0).data<float>()}),
+    const auto launch = of_.size <= kMostTiledSize ? launch_tiled_attention_grad : launch_attention_grad;
+    check_cuda(launch(stream_of(context), {.of = of_,
+                                           .qkv = context.input(0).data<float>(),
+                                           .y = context.input(1).data<float>(),
+                                           .log_sum = context.input(2).data<float>(),
+                                           .dy = context.input(3).data<float>(),
+                                           .dqkv = context.output(0).data<float>()}),
                "the gradient of attention");
   }
 

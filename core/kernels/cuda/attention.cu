@@ -5,6 +5,7 @@
 
 #include <kolo/core/kernels/cuda/launch_attention.h>
 #include <kolo/core/kernels/elements/folds.h>
+#include <kolo/core/kernels/cuda/attention_head.cuh>
 #include <kolo/core/kernels/cuda/run.cuh>
 
 namespace kolo::cuda {
@@ -12,17 +13,6 @@ namespace {
 
 using elements::MaxFold;
 using elements::SumFold;
-
-// One head of one sequence: places are `stride` apart in qkv, `width` in y.
-struct Head {
-  KOLO_HOST_DEVICE Head(const AttentionShape& of, std::int64_t number)
-      : width(of.heads * of.size),
-        stride(3 * width),
-        in_y(number / of.heads * of.places * width + number % of.heads * of.size),
-        in_qkv(number / of.heads * of.places * stride + number % of.heads * of.size),
-        in_log_sum(number * of.places) {}
-  std::int64_t width, stride, in_y, in_qkv, in_log_sum;
-};
 
 template <typename Team>
 KOLO_HOST_DEVICE float dot(const Team& team, const float* a, const float* b, std::int64_t count) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,6 +29,9 @@ struct ConvolutionQuestion {
   std::array<std::int64_t, 2> pad_before;  // zeros
   std::array<std::int64_t, 2> pad_after;   // at least 0
   bool allow_tf32 = false;                 // products of 10 bits, on tensor cores; sums are f32 all the same
+
+  // NOLINTNEXTLINE(modernize-use-nullptr): of clang-tidy 14
+  auto operator<=>(const ConvolutionQuestion&) const = default;
 };
 
 /// A descriptor of cuDNN's backend. Its functions throw as check_dnn.
@@ -69,10 +74,11 @@ class DnnPlan {
   /// The first of the engines that the heuristics name, and failing these of those that take everything,
   /// which computes in f32 throughout (no tensor cores, no inputs of fewer bits, unless TF32 is allowed),
   /// gives the same bits in each run, was compiled beforehand and works with at most `most_workspace` bytes.
+  /// All this by its notes; `serves`, where given, is asked last, whether it is true.
   /// Nothing, and why, where there is none. Takes 30 to 100 ms.
   static std::optional<DnnPlan> make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
-                                     std::string& why);
+                                     const std::function<bool(DnnPlan&)>& serves, std::string& why);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Its number, by which cuDNN's documentation and logs call it.

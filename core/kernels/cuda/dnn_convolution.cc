@@ -1,11 +1,16 @@
 // Convolutions by cuDNN.
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/env.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/cudnn_graph.h>
+#include <kolo/core/kernels/cuda/dnn_check.h>
 #include <kolo/core/kernels/cuda/launch_windows.h>
 #include <kolo/core/kernels/cuda/windows.h>
 #include <kolo/core/ops/convolution.h>
@@ -30,13 +35,20 @@ constexpr Roles kImagesGradient = {ConvolutionPass::images, -1, 2};
 constexpr Roles kTranspose = {ConvolutionPass::images, -1, 0};
 constexpr Roles kWeightsGradient = {ConvolutionPass::weights, 0, 2};
 
+const Shape& images_of(const KernelInit& init, const Roles& roles) {
+  return roles.images < 0 ? init.output_shape(0) : init.input_shape(roles.images);
+}
+const Shape& results_of(const KernelInit& init, const Roles& roles) {
+  return roles.results < 0 ? init.output_shape(0) : init.input_shape(roles.results);
+}
+
 std::array<std::int64_t, 4> dims(const Shape& shape) {
   return {shape.dim(0), shape.dim(1), shape.dim(2), shape.dim(3)};
 }
 
 ConvolutionQuestion question_of(const KernelInit& init, const Roles& roles) {
-  const Shape& images = roles.images < 0 ? init.output_shape(0) : init.input_shape(roles.images);
-  const Shape& results = roles.results < 0 ? init.output_shape(0) : init.input_shape(roles.results);
+  const Shape& images = images_of(init, roles);
+  const Shape& results = results_of(init, roles);
   const Shape& weights = init.input_shape(1);
   const RowsCols strides = rows_cols(init.attr<std::vector<std::int64_t>>("strides"), "strides");
   const auto axes = window_axes(images, {weights.dim(2), weights.dim(3)}, strides,
@@ -59,6 +71,48 @@ ConvolutionQuestion question_of(const KernelInit& init, const Roles& roles) {
   return question;
 }
 
+// Whether engines serve, in the order in which they are asked for: measured once a process for each question.
+class Verdicts {
+ public:
+  // The handle's mutex is held, here and while `serves` is called.
+  Verdicts(const KernelInit& init, const Roles& roles, DnnHandle& dnn, const ConvolutionQuestion& question)
+      : init_(init), roles_(roles), dnn_(dnn), known_(known_of(dnn, question)) {}
+
+  bool serves(DnnPlan& plan) {
+    if (asked_ == known_.size()) known_.push_back(measure(plan));
+    return known_[asked_++];
+  }
+
+ private:
+  static std::vector<bool>& known_of(const DnnHandle& dnn, const ConvolutionQuestion& question) {
+    static Mutex mutex;  // each GPU's handle has its own
+    static std::map<std::pair<const DnnHandle*, ConvolutionQuestion>, std::vector<bool>> known;
+    const MutexLock lock(mutex);
+    return known[{&dnn, question}];
+  }
+
+  bool measure(DnnPlan& plan) {
+    PhysicalGpu& gpu = gpu_of(init_);
+    if (!check_)
+      check_.emplace(gpu.api, gpu.allocator, roles_.pass,
+                     convolution_of(init_, images_of(init_, roles_), results_of(init_, roles_)),
+                     allows_tf32(init_));
+    const std::string fault =
+        check_->fault_of([&](cudaStream_t stream,
+                             const DnnPlan::Operands& operands) { plan.run(dnn_.handle, stream, operands); },
+                         plan.workspace_bytes());
+    log_debug("{}: cuDNN's engine {} {}", init_.node(), plan.engine(), fault.empty() ? "serves" : fault);
+    return fault.empty();
+  }
+
+  const KernelInit& init_;
+  const Roles& roles_;
+  DnnHandle& dnn_;
+  std::vector<bool>& known_;
+  std::size_t asked_ = 0;
+  std::optional<ConvolutionCheck> check_;
+};
+
 bool is_aligned(const Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.raw()) % DnnPlan::kAlignment == 0;
 }
@@ -69,8 +123,7 @@ class DnnConvolution final : public Kernel {
       : roles_(roles),
         dnn_(dnn),
         plan_(std::move(plan)),
-        shape_(convolution_of(init, roles.images < 0 ? init.output_shape(0) : init.input_shape(roles.images),
-                              roles.results < 0 ? init.output_shape(0) : init.input_shape(roles.results))) {
+        shape_(convolution_of(init, images_of(init, roles), results_of(init, roles))) {
     init.request_scratch(static_cast<std::size_t>(plan_.workspace_bytes()));
   }
 
@@ -132,8 +185,11 @@ std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
   DnnHandle* const dnn = gpu_of(init).libraries.dnn(why);
   if (dnn == nullptr) return init.decline(why);
   const MutexLock lock(dnn->mutex);
-  auto plan =
-      DnnPlan::make(dnn->api, {.handle = dnn->handle}, question_of(init, kRoles), most_workspace(), why);
+  const ConvolutionQuestion question = question_of(init, kRoles);
+  Verdicts verdicts(init, kRoles, *dnn, question);
+  auto plan = DnnPlan::make(
+      dnn->api, {.handle = dnn->handle}, question, most_workspace(),
+      [&](DnnPlan& candidate) { return verdicts.serves(candidate); }, why);
   if (!plan) return init.decline(why);
   return std::make_unique<DnnConvolution>(init, kRoles, *dnn, std::move(*plan));
 }

@@ -7,8 +7,10 @@
 namespace kolo::cuda {
 namespace {
 
-// So many warps keep today's GPUs busy; parts shorter than this cost more than they save.
-constexpr std::int64_t kWarps = 4096, kShortestPart = 1024;
+// So many warps keep today's GPUs busy; in parts shorter than this there is less to add than to divide up. A
+// warp reads 32 elements at a time and waits for each: with parts of 1024 a sum of ResNet-50's took 24 µs on
+// an H100.
+constexpr std::int64_t kWarps = 8192, kShortestPart = 256;
 
 Channels channels_of(const Shape& x) {
   Channels of{.batch = x.dim(0), .channels = x.dim(1), .inner = 1, .parts = 1};

@@ -275,12 +275,16 @@ struct ColumnSumsWork : LayerNormGradArguments {
 };
 
 struct ColumnsWork : LayerNormGradArguments {
-  KOLO_HOST_DEVICE void operator()(std::int64_t column) const {
+  template <typename Team>
+  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t column) const {
     double of_dy = 0, of_product = 0;
-    for (std::int64_t part = 0; part < parts; ++part) {
+    for (std::int64_t part = team.lane(); part < parts; part += team.lanes()) {
       of_dy += partial[part * width + column];
       of_product += partial[(parts + part) * width + column];
     }
+    of_dy = team.template fold<SumFold>(of_dy);
+    of_product = team.template fold<SumFold>(of_product);
+    if (team.lane() != 0) return;
     doffset[column] = static_cast<float>(of_dy);
     dscale[column] = static_cast<float>(of_product);
   }
@@ -328,7 +332,7 @@ cudaError_t launch_layer_norm_grad(cudaStream_t stream, const LayerNormGradArgum
   if (code == cudaSuccess)
     code = run_each("layer_norm_grad", stream, arguments.parts * arguments.width, ColumnSumsWork{arguments});
   if (code != cudaSuccess) return code;
-  return run_each("layer_norm_grad", stream, arguments.width, ColumnsWork{arguments});
+  return run_rows("layer_norm_grad", stream, arguments.width, ColumnsWork{arguments});
 }
 
 }  // namespace kolo::cuda

@@ -102,6 +102,17 @@ TEST(StepProfile, PrintsRatesAndShares) {
   EXPECT_THAT(text, HasSubstr("50 % of its bound  MatMul"));
 }
 
+TEST(StepProfile, HoldsNothingOnAGpuAgainstTheProcessor) {
+  StepTrace trace = one_after_another({{"fc1/MatMul", "MatMul", 4}, {"x", "Other", 4}});
+  trace.events[0].lane = "GPU:0 stream";
+  StepProfiler profiler;
+  profiler.add(trace);
+  const Profile profile = profiler.profile({{"fc1/MatMul", {.flops = 2e6, .bytes = 8}}}, kPeak);
+  EXPECT_THAT(profile.furthest, testing::IsEmpty());
+  EXPECT_THAT(to_text(profile), HasSubstr("no bound"));
+  EXPECT_THAT(to_text(profile), testing::Not(HasSubstr("of its bound  MatMul")));
+}
+
 TEST(StepProfile, SaysThatNoStepWasMade) {
   EXPECT_THAT(to_text(StepProfiler().profile({}, kPeak)), HasSubstr("no step"));
 }

@@ -61,7 +61,7 @@ class CudnnPlan : public ::testing::TestWithParam<const char*> {
 
   std::optional<DnnPlan> plan(const ConvolutionQuestion& question, std::int64_t most_workspace,
                               std::string& why) const {
-    return DnnPlan::make(*api_, {.properties = properties_->get()}, question, most_workspace, why);
+    return DnnPlan::make(*api_, {.properties = properties_->get()}, question, most_workspace, nullptr, why);
   }
   // The layers for which there is none, so that kolo's own kernel computes them.
   std::vector<std::string> layers_without_plan(ConvolutionPass pass) {
