@@ -226,6 +226,20 @@ void add_attention(std::vector<Case>& cases) {
 
 // A row of a reduction is a warp's: sizes on both sides of its 32 lanes.
 void add_norms(std::vector<Case>& cases) {
+  // Whose sums are in more parts than a warp has lanes.
+  cases.push_back(
+      {"layer_norm_2100x33", Judge::norms, {{2100, 33}, {33}, {33}}, [](const Scope& s, const Outputs& x) {
+         return layer_norm(s, x[0], x[1], x[2]);
+       }});
+  cases.push_back({"batch_norm_16x2x40x40",
+                   Judge::norms,
+                   {{16, 2, 40, 40}, {2}, {2}},
+                   [](const Scope& s, const Outputs& x) {
+                     const auto statistic = [&](double value) {
+                       return cast(s, fill(s, DType::f32, {2}, value), x[0].dtype());
+                     };
+                     return batch_norm(s, x[0], x[1], x[2], statistic(0), statistic(1)).y;
+                   }});
   for (const std::int64_t size : {1, 31, 33, 1025}) {
     cases.push_back({fmt::format("layer_norm_{}", size),
                      Judge::norms,

@@ -440,7 +440,7 @@ class Step final : public WorkSource {
       if ((table_[i].flags & StepTable::kIsOnStream) == 0 || frame_.contexts[i].skipped) continue;
       const auto times = times_on_stream(*frame_.kernels[i]);
       options_.trace->events.push_back(
-          {nodes_[i].name, nodes_[i].op, nodes_[i].lane, times->start, times->end});
+          {nodes_[i].name, nodes_[i].op, nodes_[i].lane, times->start, times->end, times->only_put_there});
     }
   }
 

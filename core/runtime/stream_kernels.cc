@@ -37,7 +37,9 @@ class QueuedKernel final : public Kernel, public StreamKernel {
     if (end_) stream.record(*end_);
     if (log_) log_->end();
   }
-  const KernelTimes& times() const { return times_; }
+  KernelTimes times() const {
+    return {.start = times_.start, .end = times_.end, .only_put_there = place_.stream.native() != nullptr};
+  }
 
  private:
   void run() {

@@ -94,6 +94,7 @@ std::unique_ptr<Kernel> on_stream(std::unique_ptr<Kernel> kernel, StreamPlace pl
 /// there.
 struct KernelTimes {
   std::chrono::steady_clock::time_point start, end;
+  bool only_put_there = false;
 };
 std::optional<KernelTimes> times_on_stream(const Kernel& kernel);
 

@@ -14,6 +14,7 @@ struct TraceEvent {
   std::string lane;      // the device and thread, such as "CPU:0 thread 1" or "communication"
   std::chrono::steady_clock::time_point start;
   std::chrono::steady_clock::time_point end;
+  bool only_put_there = false;  // on a GPU's queue: the times are the host's, for that
   int process = 0;  // 0: the one that began the step; others: tasks of its cluster that ran parts of it
 };
 

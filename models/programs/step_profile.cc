@@ -98,7 +98,7 @@ void StepProfiler::add(const StepTrace& step) {
     end = std::max(end, event.end);
     Node& node = nodes_[event.name];
     node.op = event.category;
-    node.is_on_gpu = event.lane.rfind("GPU:", 0) == 0;
+    node.only_put_there = event.only_put_there;
     in_step[event.name] += Milliseconds(event.end - event.start).count();
   }
   for (const auto& [name, ms] : in_step) nodes_[name].ms.push_back(ms);
@@ -115,8 +115,8 @@ Profile StepProfiler::profile(const std::map<std::string, NodeWork>& work, const
     // What was fused, "fc1/BiasAdd + Relu", reads and writes as much as its first op. A pass may have left
     // nothing of an op.
     const auto found = work.find(name.substr(0, name.find(" + ")));
-    result.has_gpu |= node.is_on_gpu;
-    if (found != work.end() && node.op != "NoOp" && !node.is_on_gpu) {
+    result.has_gpu |= node.only_put_there;
+    if (found != work.end() && node.op != "NoOp" && !node.only_put_there) {
       row.work = found->second;
       row.known_ms = row.ms;
       // What lies in a cache is faster than memory.
@@ -148,7 +148,7 @@ std::string to_text(const Profile& profile) {
       fmt::format("profile: {:.2f} ms a step (median of {}); the processor: {:.0f} GFLOP/s, {:.1f} GB/s\n",
                   profile.step_ms, profile.steps, profile.peak.gflops, profile.peak.GBps);
   if (profile.has_gpu)
-    text += "what stands on a GPU has the time that the host took to start it, and no bound\n";
+    text += "the times are the host's: of a node on a GPU, to put it there, without a bound\n";
   text += table("by op", profile.ops, profile.step_ms);
   text += table("by layer", profile.layers, profile.step_ms);
   text += table("furthest from their bound", profile.furthest, profile.step_ms);

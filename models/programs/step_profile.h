@@ -25,9 +25,9 @@ struct ProfileRow {
 
 struct Profile {
   std::int64_t steps = 0;
-  double step_ms = 0;                             // from the start of the first node to the end of the last
-  CorePeak peak;                                  // of all threads
-  bool has_gpu = false;                           // then the host's times to start its nodes are among these
+  double step_ms = 0;    // from the start of the first node to the end of the last
+  CorePeak peak;         // of all threads
+  bool has_gpu = false;  // then the times are the host's, to put nodes there among them
   std::vector<ProfileRow> ops = {}, layers = {};  // the longest first
   std::vector<ProfileRow> furthest = {};  // the nodes that lose most time to their bound, three at most
 };
@@ -43,7 +43,7 @@ class StepProfiler {
  private:
   struct Node {
     std::string op;
-    bool is_on_gpu = false;
+    bool only_put_there = false;
     std::vector<double> ms;
   };
   std::map<std::string, Node> nodes_;

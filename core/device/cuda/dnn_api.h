@@ -5,6 +5,7 @@
 #include <cudnn_graph.h>
 
 #include <cstddef>
+#include <map>
 #include <string>
 
 #include <kolo/core/base/mutex.h>
@@ -37,7 +38,10 @@ struct DnnHandle {
 
   const DnnApi& api;
   const cudnnHandle_t handle;
-  Mutex mutex;  // held by whoever plans or runs something with the handle
+  Mutex mutex;  // held by whoever plans or runs something with the handle, and for what follows
+  // Of engines that were measured on this GPU: by the convolution, and by their place among those asked of
+  // it.
+  std::map<std::string, std::map<std::size_t, bool>> serves = {};
 };
 
 }  // namespace kolo

@@ -166,13 +166,14 @@ __global__ __launch_bounds__(kThreads) void forward_kernel(
         if (seen[j]) most = fmaxf(most, scores[i][j]);
       }
       most = fold_row<Larger>(most);
+      const float shift = most == -INFINITY ? 0 : most;  // where there is nothing but −∞ so far
       float of_tile = 0;
       for (int j = 0; j < 2; ++j) {
-        const float p = seen[j] ? std::exp(scores[i][j] - most) : 0;
+        const float p = seen[j] ? std::exp(scores[i][j] - shift) : 0;
         memory.p.at[row][thread_x() + kSide * j] = p;
         of_tile += p;
       }
-      const float before = largest[i] == -INFINITY ? 0 : std::exp(largest[i] - most);
+      const float before = largest[i] == -INFINITY ? 0 : std::exp(largest[i] - shift);
       sum[i] = sum[i] * before + fold_row<Sum>(of_tile);
       y.scale(i, before);
       largest[i] = most;
@@ -199,6 +200,8 @@ struct GradMemory {
   float log_sum[kTile];
   float of_query[kTile];  // Σ dy · y
 };
+
+static_assert(sizeof(GradMemory<128>) <= 99 << 10);  // of all GPUs from 8.0 on
 
 // Of the queries from `first` on: log_sum and of_query, which 8 threads make together.
 template <int kWidth>
@@ -298,9 +301,10 @@ template <typename Arguments>
 cudaError_t start(void (*kernel)(Arguments), int bytes, cudaStream_t stream, const Arguments& arguments) {
   const unsigned blocks = blocks_of(arguments.of);
   if (blocks == 0) return cudaSuccess;
-  // More than 48 KiB is to be asked for; all GPUs from 8.0 on have 99.
-  const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (code != cudaSuccess) return code;
+  if (bytes > 48 << 10) {  // which is to be asked for
+    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (code != cudaSuccess) return code;
+  }
   kernel<<<blocks, kThreads, static_cast<unsigned>(bytes), stream>>>(arguments);
   return cudaGetLastError();
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include <kolo/core/base/error.h>
 
@@ -187,21 +186,19 @@ std::optional<std::int64_t> exact_and_ready(const DnnApi& api, const DnnDescript
   return compiles_late ? std::nullopt : std::optional(number);
 }
 
-struct Candidate {
-  DnnDescriptor configuration;
-  std::int64_t engine;
-};
+constexpr std::int64_t kFft = 18, kSlow = 67;  // engines of weights' gradients
 
-// The heuristics' order stands but for one pair of the weights' gradients: 67 goes behind 18, by FFT.
-// Measured on an H100 wherever both serve: 940 µs to 31 and 244 to 52 (LeNet), 89 to 32, 316 to 38, 1220 to
-// 120 and 1235 to 95 (ResNet-20), 616 to 203 and 1522 to 242 (ResNet-50, batch 64).
-void put_slow_last(ConvolutionPass pass, std::vector<Candidate>& candidates) {
-  constexpr std::int64_t kFft = 18, kSlow = 67;
-  const auto is = [](std::int64_t engine) {
-    return [engine](const Candidate& candidate) { return candidate.engine == engine; };
-  };
-  if (pass == ConvolutionPass::weights && std::any_of(candidates.begin(), candidates.end(), is(kFft)))
-    std::stable_partition(candidates.begin(), candidates.end(), std::not_fn(is(kSlow)));
+// The heuristics' order stands but for one pair of the weights' gradients: the slow one goes right behind
+// that by FFT. Measured on an H100 with cuDNN 9.14 wherever both serve: 940 µs to 31 and 244 to 52 (LeNet),
+// 89 to 32, 316 to 38, 1220 to 120 and 1235 to 95 (ResNet-20), 616 to 203 and 1522 to 242 (ResNet-50, batch
+// 64).
+void put_slow_behind(ConvolutionPass pass, std::vector<DnnPlan::Candidate>& candidates) {
+  if (pass != ConvolutionPass::weights) return;
+  const auto last =
+      std::find_if(candidates.rbegin(), candidates.rend(),
+                   [](const DnnPlan::Candidate& candidate) { return candidate.engine == kFft; });
+  std::stable_partition(candidates.begin(), last.base(),
+                        [](const DnnPlan::Candidate& candidate) { return candidate.engine != kSlow; });
 }
 
 }  // namespace
@@ -235,50 +232,50 @@ DnnDescriptor DnnTarget::of_json(const DnnApi& api, const std::string& json) {
 
 std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
-                                     const std::function<bool(DnnPlan&)>& serves, std::string& why) {
+                                     const Serves& serves, std::string& why) {
   int engines = 0, too_large = 0, refused = 0, wrong = 0;
+  std::vector<Candidate> candidates;
   try {
     const DnnDescriptor graph = graph_of(api, target, question);
-    std::vector<Candidate> candidates;
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
       for (DnnDescriptor& configuration : configurations(api, target, graph, mode)) {
         ++engines;
         if (const auto engine = exact_and_ready(api, configuration, question))
           candidates.push_back({std::move(configuration), *engine});
       }
-    put_slow_last(question.pass, candidates);
-    for (const Candidate& candidate : candidates) {
-      DnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, candidate.configuration);
-      if (target.handle != nullptr)
-        set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-      else
-        set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, target.properties);
-      if (api.backend_finalize(plan.get()) != CUDNN_STATUS_SUCCESS) {
-        ++refused;
-        continue;
-      }
-      std::int64_t bytes = 0, count = 0;
-      check_dnn(api,
-                api.backend_get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                          CUDNN_TYPE_INT64, 1, &count, &bytes),
-                "the workspace of a plan");
-      if (bytes > most_workspace) {
-        ++too_large;
-        continue;
-      }
-      DnnPlan made(api, std::move(plan), candidate.engine, bytes);
-      if (!serves || serves(made)) return made;
-      ++wrong;
-    }
-    why = fmt::format(
-        "cuDNN has no engine for it that computes in f32 and repeats: of {} it names, {} refuse it, {} need "
-        "more than {} MiB of workspace and {} are wrong or vary",
-        engines, refused, too_large, most_workspace >> 20, wrong);
   } catch (const Error& error) {
     why = error.what();
+    return std::nullopt;
   }
+  put_slow_behind(question.pass, candidates);
+  for (std::size_t place = 0; place < candidates.size(); ++place) {
+    std::optional<DnnPlan> made = plan_of(api, target, candidates[place]);
+    if (!made) ++refused;
+    else if (made->workspace_bytes() > most_workspace) ++too_large;
+    else if (serves && !serves(place, *made)) ++wrong;
+    else return made;
+  }
+  why = fmt::format(
+      "cuDNN has no engine for it that computes in f32 and repeats: of {} it names, {} refuse it, {} need "
+      "more than {} MiB of workspace and {} do not do what they promise",
+      engines, refused, too_large, most_workspace >> 20, wrong);
   return std::nullopt;
+}
+
+std::optional<DnnPlan> DnnPlan::plan_of(const DnnApi& api, const DnnTarget& target,
+                                        const Candidate& candidate) {
+  DnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, candidate.configuration);
+  if (target.handle != nullptr)
+    set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+  else set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, target.properties);
+  if (api.backend_finalize(plan.get()) != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  std::int64_t bytes = 0, count = 0;
+  check_dnn(api,
+            api.backend_get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                                      1, &count, &bytes),
+            "the workspace of a plan");
+  return DnnPlan(api, std::move(plan), candidate.engine, bytes);
 }
 
 void DnnPlan::run(cudnnHandle_t handle, cudaStream_t stream, const Operands& operands) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,9 +28,6 @@ struct ConvolutionQuestion {
   std::array<std::int64_t, 2> pad_before;  // zeros
   std::array<std::int64_t, 2> pad_after;   // at least 0
   bool allow_tf32 = false;                 // products of 10 bits, on tensor cores; sums are f32 all the same
-
-  // NOLINTNEXTLINE(modernize-use-nullptr): of clang-tidy 14
-  auto operator<=>(const ConvolutionQuestion&) const = default;
 };
 
 /// A descriptor of cuDNN's backend. Its functions throw as check_dnn.
@@ -74,11 +70,14 @@ class DnnPlan {
   /// The first of the engines that the heuristics name, and failing these of those that take everything,
   /// which computes in f32 throughout (no tensor cores, no inputs of fewer bits, unless TF32 is allowed),
   /// gives the same bits in each run, was compiled beforehand and works with at most `most_workspace` bytes.
-  /// All this by its notes; `serves`, where given, is asked last, whether it is true.
-  /// Nothing, and why, where there is none. Takes 30 to 100 ms.
+  /// All this by its notes; `serves`, where given, is asked last, whether it is true: with the engine's place
+  /// among those of such notes, the same whenever this is asked, and its plan.
+  /// Nothing, and why, where there is none. Takes 30 to 100 ms and what `serves` takes, and throws what that
+  /// throws.
+  using Serves = std::function<bool(std::size_t place, DnnPlan& plan)>;
   static std::optional<DnnPlan> make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
-                                     const std::function<bool(DnnPlan&)>& serves, std::string& why);
+                                     const Serves& serves, std::string& why);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Its number, by which cuDNN's documentation and logs call it.
@@ -96,7 +95,16 @@ class DnnPlan {
   static constexpr std::int64_t kAlignment = 16;  // bytes
   void run(cudnnHandle_t handle, cudaStream_t stream, const Operands& operands);
 
+  /// An engine with its settings.
+  struct Candidate {
+    DnnDescriptor configuration;
+    std::int64_t engine;
+  };
+
  private:
+  // Nothing where the engine does not take the graph.
+  static std::optional<DnnPlan> plan_of(const DnnApi& api, const DnnTarget& target,
+                                        const Candidate& candidate);
   DnnPlan(const DnnApi& api, DnnDescriptor plan, std::int64_t engine, std::int64_t workspace_bytes)
       : api_(&api), plan_(std::move(plan)), engine_(engine), workspace_bytes_(workspace_bytes) {}
 

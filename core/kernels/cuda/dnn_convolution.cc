@@ -1,13 +1,18 @@
 // Convolutions by cuDNN.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/device/device_allocator.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/cudnn_graph.h>
 #include <kolo/core/kernels/cuda/dnn_check.h>
@@ -71,45 +76,73 @@ ConvolutionQuestion question_of(const KernelInit& init, const Roles& roles) {
   return question;
 }
 
-// Whether engines serve, in the order in which they are asked for: measured once a process for each question.
+std::string text_of(const ConvolutionQuestion& question) {
+  const char* const pass = question.pass == ConvolutionPass::results  ? "results"
+                           : question.pass == ConvolutionPass::images ? "images' gradients"
+                                                                      : "weights' gradients";
+  return fmt::format("{}, images [{}], weights [{}], by [{}], padding [{}] and [{}]{}", pass,
+                     fmt::join(question.images, ","), fmt::join(question.weights, ","),
+                     fmt::join(question.strides, ","), fmt::join(question.pad_before, ","),
+                     fmt::join(question.pad_after, ","), question.allow_tf32 ? ", TF32" : "");
+}
+
+// Whether engines serve for one convolution: each is measured once a process and GPU. The handle's mutex is
+// held.
 class Verdicts {
  public:
-  // The handle's mutex is held, here and while `serves` is called.
   Verdicts(const KernelInit& init, const Roles& roles, DnnHandle& dnn, const ConvolutionQuestion& question)
-      : init_(init), roles_(roles), dnn_(dnn), known_(known_of(dnn, question)) {}
+      : init_(init), roles_(roles), dnn_(dnn), name_(text_of(question)), known_(dnn.serves[name_]) {}
 
-  bool serves(DnnPlan& plan) {
-    if (asked_ == known_.size()) known_.push_back(measure(plan));
-    return known_[asked_++];
+  /// Throws where the GPU is lost.
+  bool serves(std::size_t place, DnnPlan& plan) {
+    const auto found = known_.find(place);
+    if (found != known_.end()) return found->second;
+    const std::optional<bool> measured = measure(plan);
+    if (measured) known_[place] = *measured;
+    return measured.value_or(false);
   }
 
  private:
-  static std::vector<bool>& known_of(const DnnHandle& dnn, const ConvolutionQuestion& question) {
-    static Mutex mutex;  // each GPU's handle has its own
-    static std::map<std::pair<const DnnHandle*, ConvolutionQuestion>, std::vector<bool>> known;
-    const MutexLock lock(mutex);
-    return known[{&dnn, question}];
-  }
-
-  bool measure(DnnPlan& plan) {
+  // Nothing where memory is too short to tell.
+  std::optional<bool> measure(DnnPlan& plan) {
     PhysicalGpu& gpu = gpu_of(init_);
-    if (!check_)
-      check_.emplace(gpu.api, gpu.allocator, roles_.pass,
-                     convolution_of(init_, images_of(init_, roles_), results_of(init_, roles_)),
-                     allows_tf32(init_));
-    const std::string fault =
-        check_->fault_of([&](cudaStream_t stream,
-                             const DnnPlan::Operands& operands) { plan.run(dnn_.handle, stream, operands); },
-                         plan.workspace_bytes());
-    log_debug("{}: cuDNN's engine {} {}", init_.node(), plan.engine(), fault.empty() ? "serves" : fault);
+    std::string fault;
+    try {
+      const MemoryOwner owner("measuring cuDNN's engines");
+      if (!check_)
+        check_.emplace(gpu.api, gpu.allocator, roles_.pass,
+                       convolution_of(init_, images_of(init_, roles_), results_of(init_, roles_)),
+                       allows_tf32(init_));
+      fault = check_->fault_of(
+          [&](cudaStream_t stream, const DnnPlan::Operands& operands) {
+            plan.run(dnn_.handle, stream, operands);
+          },
+          plan.workspace_bytes());
+    } catch (const ResourceExhaustedError& error) {
+      static std::atomic<bool> told = false;
+      if (!told.exchange(true))
+        log_warning(
+            "{}: there is no memory to measure cuDNN's engines in, so that kolo's own, slower kernel "
+            "may compute: {}",
+            init_.node(), error.what());
+      return std::nullopt;
+    } catch (const InternalError& error) {
+      gpu.compute.check();
+      fault = fmt::format("does not run: {}", error.what());
+    }
+    // The check's stream ends with it.
+    check_dnn(dnn_.api, dnn_.api.set_stream(dnn_.handle, static_cast<cudaStream_t>(gpu.compute.native())),
+              "cudnnSetStream");
+    log_debug("{} ({}): cuDNN's engine {} {}", init_.node(), name_, plan.engine(),
+              fault.empty() ? "serves" : fault);
     return fault.empty();
   }
 
   const KernelInit& init_;
   const Roles& roles_;
   DnnHandle& dnn_;
-  std::vector<bool>& known_;
-  std::size_t asked_ = 0;
+  const std::string name_;
+  std::map<std::size_t, bool>& known_;
   std::optional<ConvolutionCheck> check_;
 };
 
@@ -133,7 +166,8 @@ class DnnConvolution final : public Kernel {
     const Tensor& results = value(context, roles_.results);
     // Parts of tensors may lie anywhere: the direct kernel takes them.
     if (!is_aligned(images) || !is_aligned(weights) || !is_aligned(results))
-      return compute_direct(context, images, weights, results);
+      return convolve_directly(stream_of(context), roles_.pass, shape_, images.data<float>(),
+                               weights.data<float>(), results.data<float>());
     const MutexLock lock(dnn_.mutex);
     plan_.run(dnn_.handle, stream_of(context),
               {.images = images.raw(),
@@ -145,25 +179,6 @@ class DnnConvolution final : public Kernel {
  private:
   static const Tensor& value(const KernelContext& context, int input) {
     return input < 0 ? context.output(0) : context.input(input);
-  }
-
-  void compute_direct(const KernelContext& context, const Tensor& images, const Tensor& weights,
-                      const Tensor& results) const {
-    const cudaStream_t stream = stream_of(context);
-    const auto data = [](const Tensor& tensor) { return tensor.data<float>(); };
-    switch (roles_.pass) {
-      case ConvolutionPass::results:
-        return check_cuda(launch_convolution(stream, {shape_, data(images), data(weights), data(results)}),
-                          "conv2d");
-      case ConvolutionPass::images:
-        return check_cuda(
-            launch_convolution_images(stream, {shape_, data(weights), data(results), data(images)}),
-            "the gradient of conv2d's images");
-      case ConvolutionPass::weights:
-        return check_cuda(
-            launch_convolution_weights(stream, {shape_, data(images), data(results), data(weights)}),
-            "the gradient of conv2d's weights");
-    }
   }
 
   Roles roles_;
@@ -189,7 +204,7 @@ std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
   Verdicts verdicts(init, kRoles, *dnn, question);
   auto plan = DnnPlan::make(
       dnn->api, {.handle = dnn->handle}, question, most_workspace(),
-      [&](DnnPlan& candidate) { return verdicts.serves(candidate); }, why);
+      [&](std::size_t place, DnnPlan& candidate) { return verdicts.serves(place, candidate); }, why);
   if (!plan) return init.decline(why);
   return std::make_unique<DnnConvolution>(init, kRoles, *dnn, std::move(*plan));
 }
