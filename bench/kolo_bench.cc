@@ -47,7 +47,10 @@ po::options_description train_options() {
       "against", po::value<std::vector<std::string>>()->composing()->value_name("CMD"),
       "a peer's command, measured in turns: is run with --models and --seconds, prints the fields that "
       "--json prints; may be "
-      "given more than once")("rounds", text("5", "N"), "with --against: how often each is measured")(
+      "given more than once")("apart", po::bool_switch(),
+                              "with several ranks: also, in turns, their steps where each trains for itself, "
+                              "and the ratio of speeds")(
+      "rounds", text("5", "N"), "with --against or --apart: how often each is measured")(
       "optimizer-level", text("1", "L"), "0: steps run node by node, 1: rewritten by the graph passes")(
       "precision", text("f32", "P"), "f32, or bf16 for matrix products and convolutions on CPUs")(
       "optimizer", text("momentum", "NAME"), "what updates the variables")(
@@ -210,6 +213,7 @@ void run_train(const po::variables_map& values) {
       if (values.count(size) > 0 && !models::find_model(model).takes(size))
         throw UsageError(fmt::format("--{} cannot be chosen for {}; leave it out", size, model));
   options.sharded = values["sharded"].as<bool>();
+  options.apart = values["apart"].as<bool>();
   if (values.count("against") > 0) options.against = values["against"].as<std::vector<std::string>>();
   options.rounds = static_cast<int>(count("rounds", values["rounds"].as<std::string>(), 1, 1000));
   options.json = values["json"].as<bool>();

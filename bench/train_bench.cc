@@ -89,7 +89,8 @@ Reductions reductions_of(const std::vector<ReductionOverlap>& steps, Session& se
 // A model's training session, the batch that it trains on, and its steps' times so far.
 class Training {
  public:
-  Training(const std::string& name, const TrainBenchOptions& options);
+  /// reduces: else each rank trains for itself.
+  Training(const std::string& name, const TrainBenchOptions& options, bool reduces = true);
 
   const std::string& name() const { return name_; }
   std::int64_t params() const { return params_; }
@@ -120,7 +121,7 @@ class Training {
   std::vector<double> times_;
 };
 
-Training::Training(const std::string& name, const TrainBenchOptions& options) : name_(name) {
+Training::Training(const std::string& name, const TrainBenchOptions& options, bool reduces) : name_(name) {
   models::Model model = models::find_model(name);
   if (options.context) model.sample = {*options.context};
   if (options.size.classes > 0) model.classes = options.size.classes;
@@ -134,8 +135,11 @@ Training::Training(const std::string& name, const TrainBenchOptions& options) : 
       models::with_penalties(s, softmax_cross_entropy(s, model.build(s, samples, options.size), labels));
   for (const Variable& variable : trainable_variables(graph_)) params_ += variable.shape().elements();
   const OptimizerSettings settings{.learning_rate = options.optimizer == "momentum" ? 0.01 : 0.001};
-  DistributedOptimizer optimizer(make_optimizer(options.optimizer, settings), {.sharded = options.sharded});
-  fetches_ = {loss, optimizer.minimize(s, loss)};
+  auto rule = make_optimizer(options.optimizer, settings);
+  const Operation update =
+      reduces ? DistributedOptimizer(std::move(rule), {.sharded = options.sharded}).minimize(s, loss)
+              : rule->minimize(s, loss);
+  fetches_ = {loss, update};
   start_ = global_variables_initializer(s);
 
   SessionConfig config;
@@ -185,6 +189,40 @@ Reductions Training::reductions() {
   overlap_->watching = true;
   for (int i = 0; i < kTracedSteps; ++i) timed_step();
   return reductions_of(overlap_->steps, session_->session());
+}
+
+// What the ranks' numbers add up to. Collective.
+double sum_of_ranks(double number) {
+  double sum = 0;
+  for (const std::string& text : world_group().allgather(fmt::format("{}", number)))
+    sum += parse_double(text).value();
+  return sum;
+}
+
+// Steps with and without reductions, round by round.
+struct Apart {
+  double ms = 0;  // of a step without: the median of the rounds', the mean of the ranks'
+  std::vector<double> ratios = {};
+};
+
+// Collective.
+Apart measure_apart(Training& kolo, const TrainBenchOptions& options) {
+  Training alone(kolo.name(), options, false);
+  std::vector<double> ms;
+  Apart apart;
+  for (int round = 0; round < options.rounds; ++round) {
+    double kolo_ms = 0, alone_ms = 0;
+    // A run begins with what its ranks agree on, so that none computes while another still runs what was
+    // before.
+    const auto of_kolo = [&] { kolo_ms = kolo.run(options.seconds); };
+    if (round % 2 == 0) of_kolo();
+    alone_ms = alone.run(options.seconds);
+    if (round % 2 == 1) of_kolo();
+    apart.ratios.push_back(sum_of_ranks(1 / kolo_ms) / sum_of_ranks(1 / alone_ms));
+    ms.push_back(sum_of_ranks(alone_ms) / process().size);
+  }
+  apart.ms = median(ms);
+  return apart;
 }
 
 // One peer beside kolo, round by round.
@@ -279,18 +317,40 @@ void print(const Comparison& peer, double kolo_ms, bool json) {
   std::fflush(stdout);
 }
 
+void print(const Apart& apart, const Training& kolo, bool json) {
+  const auto [low, high] = std::minmax_element(apart.ratios.begin(), apart.ratios.end());
+  if (json) {
+    const nlohmann::ordered_json line{
+        {"model", kolo.name()},          {"apart_ms", rounded(apart.ms)},
+        {"rounds", apart.ratios.size()}, {"ratio", rounded(median(apart.ratios))},
+        {"least_ratio", rounded(*low)},  {"largest_ratio", rounded(*high)}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print(
+        "{:<8} the ranks are {:.3f} times as fast ({:.3f} to {:.3f} in {} rounds) as apart: {:8.3f} ms\n",
+        kolo.name(), median(apart.ratios), *low, *high, apart.ratios.size(), apart.ms);
+  }
+  std::fflush(stdout);
+}
+
 void measure(const std::string& model, const TrainBenchOptions& options) {
+  if (options.apart && process().size == 1)
+    throw FailedPreconditionError("--apart holds several ranks beside themselves; this is a job of 1 rank");
   Training kolo(model, options);
+  std::optional<Apart> apart;
+  if (options.apart) apart = measure_apart(kolo, options);
   std::vector<Comparison> peers;
   for (const std::string& command : options.against) peers.push_back({.command = command});
   std::vector<double> medians;
-  for (int round = 0; round < (peers.empty() ? 1 : options.rounds); ++round) {
+  const int rounds = !peers.empty() ? options.rounds : apart ? 0 : 1;
+  for (int round = 0; round < rounds; ++round) {
     medians.push_back(kolo.run(options.seconds));
     for (Comparison& peer : peers) compare(peer, kolo, medians.back(), options.seconds);
   }
   const Reductions reductions = process().size > 1 ? kolo.reductions() : Reductions{};
   if (process().rank != 0) return;
   print(kolo, reductions, options.json);
+  if (apart) print(*apart, kolo, options.json);
   for (const Comparison& peer : peers) print(peer, median(medians), options.json);
 }
 

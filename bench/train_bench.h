@@ -23,7 +23,8 @@ struct TrainBenchOptions {
   std::string optimizer = "momentum";
   bool sharded = false;              // DistributedOptimizerOptions::sharded
   std::vector<std::string> against;  // peers' commands, as run_peer (peer.h) takes them
-  int rounds = 5;                    // with peers: each is measured so often, in turns
+  bool apart = false;                // also measures the same ranks' steps with nothing reduced
+  int rounds = 5;                    // with peers or `apart`: each is measured so often, in turns
   bool json = false;
 };
 
@@ -31,8 +32,9 @@ struct TrainBenchOptions {
 /// of made-up samples: mlp 128 of them a rank, resnet50 8, vgg16 4, gpt 16, others 64, as the PyTorch program
 /// that it is compared with does. All ranks call it together; rank 0 prints a row for each model, and behind
 /// it one for each peer: the peer's median over kolo's (above 1: kolo is faster), each the median of its
-/// rounds' medians, and the least and largest of the rounds' own ratios. Throws FailedPreconditionError where
-/// a peer fails or does other work.
+/// rounds' medians, and the least and largest of the rounds' own ratios; with `apart` what the ranks' speeds
+/// add up to over what they add up to where each trains for itself. Throws FailedPreconditionError where a
+/// peer fails or does other work, or there is one rank to be measured apart.
 void train_bench(const TrainBenchOptions& options);
 
 }  // namespace kolo::bench

@@ -68,6 +68,19 @@ class Against(ProgramTest):
                 self.assert_one_line(self.against(*lines), 1, "--against", words)
 
 
+class Apart(ProgramTest):
+    def test_holds_ranks_beside_themselves_without_reductions(self):
+        result = self.assert_ok(run("kolo-bench", "train", "--models", "mlp", "--batch", 8, "--threads", 1, "--apart", "--rounds", 2, "--seconds", 0.01, "--json", ranks=2))
+        step, apart = result.events
+        self.assertEqual((step["model"], step["ranks"], step["steps"] >= 16), ("mlp", 2, True))
+        self.assertEqual(set(apart), {"model", "apart_ms", "rounds", "ratio", "least_ratio", "largest_ratio"})
+        self.assertEqual((apart["model"], apart["rounds"]), ("mlp", 2))
+        self.assertTrue(0 < apart["least_ratio"] <= apart["ratio"] <= apart["largest_ratio"], apart)
+
+    def test_needs_two_ranks(self):
+        self.assert_one_line(run("kolo-bench", "train", "--models", "mlp", "--apart"), 1, "--apart", "1 rank")
+
+
 class Ops(ProgramTest):
     def test_peak_prints_what_a_core_can_do(self):
         row, = self.assert_ok(run("kolo-bench", "peak", "--seconds", 0.1, "--json")).events
