@@ -210,10 +210,9 @@ Apart measure_apart(Training& kolo, const TrainBenchOptions& options) {
   Training alone(kolo.name(), options, false);
   std::vector<double> ms;
   Apart apart;
+  // Each run begins with what its ranks agree on, and each round ends with what all of them tell.
   for (int round = 0; round < options.rounds; ++round) {
     double kolo_ms = 0, alone_ms = 0;
-    // A run begins with what its ranks agree on, so that none computes while another still runs what was
-    // before.
     const auto of_kolo = [&] { kolo_ms = kolo.run(options.seconds); };
     if (round % 2 == 0) of_kolo();
     alone_ms = alone.run(options.seconds);

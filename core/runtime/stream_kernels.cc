@@ -22,6 +22,7 @@ class QueuedKernel final : public Kernel, public StreamKernel {
  public:
   QueuedKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
       : StreamKernel(std::move(place)), kernel_(std::move(kernel)) {
+    times_.only_put_there = place_.stream.native() != nullptr;
     if (auto* const found = dynamic_cast<DeferredCheck*>(kernel_.get()))
       place_.errors->watch([this, found] { with_name([found] { found->check(); }); });
   }
@@ -37,9 +38,7 @@ class QueuedKernel final : public Kernel, public StreamKernel {
     if (end_) stream.record(*end_);
     if (log_) log_->end();
   }
-  KernelTimes times() const {
-    return {.start = times_.start, .end = times_.end, .only_put_there = place_.stream.native() != nullptr};
-  }
+  const KernelTimes& times() const { return times_; }
 
  private:
   void run() {

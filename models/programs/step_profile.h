@@ -27,7 +27,7 @@ struct Profile {
   std::int64_t steps = 0;
   double step_ms = 0;    // from the start of the first node to the end of the last
   CorePeak peak;         // of all threads
-  bool has_gpu = false;  // then the times are the host's, to put nodes there among them
+  bool has_gpu = false;  // whose nodes have the time that the host took to put them there
   std::vector<ProfileRow> ops = {}, layers = {};  // the longest first
   std::vector<ProfileRow> furthest = {};  // the nodes that lose most time to their bound, three at most
 };

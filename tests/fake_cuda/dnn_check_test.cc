@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/api.h>
@@ -19,15 +21,27 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// As a session's: what is given back waits for nothing, and may be somebody else's at once.
 class GpuMemory final : public Allocator {
  public:
+  ~GpuMemory() override {
+    for (void* const block : given_back_) cuda_api().free(block);
+  }
   std::string name() const override { return "GPU 0"; }
   void* allocate(std::size_t bytes) override {
     void* block = nullptr;
     check_cuda(cuda_api().malloc(&block, std::max<std::size_t>(bytes, 1)), "cudaMalloc");
     return block;
   }
-  void deallocate(void* block, std::size_t) noexcept override { cuda_api().free(block); }
+  void deallocate(void* block, std::size_t) noexcept override {
+    EXPECT_EQ(running, 0) << "memory is given back under what uses it";
+    given_back_.push_back(block);
+  }
+
+  int running = 0;  // pieces of work that a test has queued
+
+ private:
+  std::vector<void*> given_back_;
 };
 
 // "same" padding of 5 × 5 windows on an odd and an even side, by 2: one side has more of it behind.
@@ -158,11 +172,18 @@ TEST_P(AConvolutionCheck, ComputesThoseOfALargeBatchThatItHasTimeFor) {
               HasSubstr("unwritten"));
 }
 
-TEST_P(AConvolutionCheck, CanBeAskedAgainAfterAnEngineThatDoesNotRun) {
+TEST_P(AConvolutionCheck, WaitsForWhatAnEngineHasQueuedBeforeItFails) {
   ConvolutionCheck check = this->check();
   EXPECT_THROW(check.fault_of(
-                   [](cudaStream_t, const DnnPlan::Operands&) { throw InternalError("not supported"); }, 64),
+                   [&](cudaStream_t stream, const DnnPlan::Operands& operands) {
+                     compute(kShape, stream, operands);
+                     ++memory_.running;
+                     check_cuda(fake_cuda::launch("end", stream, [this] { --memory_.running; }), "end");
+                     throw InternalError("not supported");
+                   },
+                   64),
                InternalError);
+  EXPECT_EQ(memory_.running, 0);
   EXPECT_THAT(check.fault_of([](cudaStream_t stream,
                                 const DnnPlan::Operands& operands) { compute(kShape, stream, operands); },
                              1024),
@@ -172,7 +193,7 @@ TEST_P(AConvolutionCheck, CanBeAskedAgainAfterAnEngineThatDoesNotRun) {
 TEST_P(AConvolutionCheck, KnowsGroups) {
   Convolution grouped = kShape;
   grouped.groups = 2;
-  ConvolutionCheck check(cuda_api(), memory_, GetParam(), grouped, false);
+  ConvolutionCheck check(cuda_api(), memory_, GetParam(), grouped, false, 1);
   EXPECT_THAT(check.fault_of([&](cudaStream_t stream,
                                  const DnnPlan::Operands& operands) { compute(grouped, stream, operands); },
                              0),

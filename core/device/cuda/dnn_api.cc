@@ -1,9 +1,11 @@
 #include <kolo/core/device/cuda/dnn_api.h>
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -60,7 +62,12 @@ void check_dnn(const DnnApi& api, cudnnStatus_t code, const char* call) {
   if (code == CUDNN_STATUS_SUCCESS) return;
   std::array<char, 1024> text{};
   api.get_last_error_string(text.data(), text.size());
-  throw InternalError("{}: error {} of cuDNN: {}", call, static_cast<int>(code), text.data());
+  const std::string line =
+      fmt::format("{}: error {} of cuDNN: {}", call, static_cast<int>(code), text.data());
+  if (code == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+      code == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
+    throw ResourceExhaustedError("{}", line);
+  throw InternalError("{}", line);
 }
 
 DnnHandle* GpuLibraries::dnn(std::string& why) {

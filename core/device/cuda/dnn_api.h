@@ -5,8 +5,10 @@
 #include <cudnn_graph.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <kolo/core/base/mutex.h>
 
@@ -30,7 +32,7 @@ struct DnnApi {
 /// warning a process then says so, with `why`, which is "" where there is one.
 const DnnApi* dnn_api(std::string* why = nullptr);
 
-/// Throws InternalError with the library's own words.
+/// Throws InternalError with the library's own words, ResourceExhaustedError where it lacks memory.
 void check_dnn(const DnnApi& api, cudnnStatus_t code, const char* call);
 
 struct DnnHandle {
@@ -39,9 +41,9 @@ struct DnnHandle {
   const DnnApi& api;
   const cudnnHandle_t handle;
   Mutex mutex;  // held by whoever plans or runs something with the handle, and for what follows
-  // Of engines that were measured on this GPU: by the convolution, and by their place among those asked of
-  // it.
-  std::map<std::string, std::map<std::size_t, bool>> serves = {};
+  // Of engines that were measured on this GPU: by the convolution, their place among those that are asked for
+  // it, and their number.
+  std::map<std::string, std::map<std::pair<std::size_t, std::int64_t>, bool>> serves = {};
 };
 
 }  // namespace kolo

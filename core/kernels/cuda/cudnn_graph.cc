@@ -240,8 +240,12 @@ std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
       for (DnnDescriptor& configuration : configurations(api, target, graph, mode)) {
         ++engines;
-        if (const auto engine = exact_and_ready(api, configuration, question))
-          candidates.push_back({std::move(configuration), *engine});
+        try {
+          if (const auto engine = exact_and_ready(api, configuration, question))
+            candidates.push_back({std::move(configuration), *engine});
+        } catch (const Error&) {
+          ++refused;  // by an engine that does not say what it is
+        }
       }
   } catch (const Error& error) {
     why = error.what();
@@ -257,25 +261,30 @@ std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
   }
   why = fmt::format(
       "cuDNN has no engine for it that computes in f32 and repeats: of {} it names, {} refuse it, {} need "
-      "more than {} MiB of workspace and {} do not do what they promise",
+      "more than {} MiB of workspace and {} are wrong, vary or cannot be measured",
       engines, refused, too_large, most_workspace >> 20, wrong);
   return std::nullopt;
 }
 
 std::optional<DnnPlan> DnnPlan::plan_of(const DnnApi& api, const DnnTarget& target,
                                         const Candidate& candidate) {
-  DnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, candidate.configuration);
-  if (target.handle != nullptr)
-    set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-  else set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, target.properties);
-  if (api.backend_finalize(plan.get()) != CUDNN_STATUS_SUCCESS) return std::nullopt;
-  std::int64_t bytes = 0, count = 0;
-  check_dnn(api,
-            api.backend_get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
-                                      1, &count, &bytes),
-            "the workspace of a plan");
-  return DnnPlan(api, std::move(plan), candidate.engine, bytes);
+  try {
+    DnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, candidate.configuration);
+    if (target.handle != nullptr)
+      set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+    else
+      set_one(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, target.properties);
+    plan.finalize();
+    std::int64_t bytes = 0, count = 0;
+    check_dnn(api,
+              api.backend_get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                        CUDNN_TYPE_INT64, 1, &count, &bytes),
+              "the workspace of a plan");
+    return DnnPlan(api, std::move(plan), candidate.engine, bytes);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 void DnnPlan::run(cudnnHandle_t handle, cudaStream_t stream, const Operands& operands) {

@@ -41,6 +41,20 @@ std::int64_t enough(ConvolutionPass pass, const Convolution& shape, std::int64_t
   return std::clamp<std::int64_t>(images, 1, shape.batch);
 }
 
+// Errors of a sum grow with the root of what is added up.
+double limit_of(ConvolutionPass pass, const Convolution& shape, std::int64_t images, bool allow_tf32) {
+  if (allow_tf32) return kOfTf32;
+  const double added_up = pass == ConvolutionPass::weights ? static_cast<double>(images * map_of(shape)) : 0;
+  return kOfF32 * std::sqrt(std::max(1.0, added_up / static_cast<double>(kMostAddedUp)));
+}
+
+// Whatever ends a measurement: the caller may give back the engine's plan.
+struct Idle {
+  const CudaApi& api;
+  cudaStream_t stream;
+  ~Idle() { api.stream_synchronize(stream); }
+};
+
 }  // namespace
 
 void convolve_directly(cudaStream_t stream, ConvolutionPass pass, const Convolution& shape, float* images,
@@ -66,7 +80,7 @@ ConvolutionCheck::ConvolutionCheck(const CudaApi& api, Allocator& memory, Convol
       pass_(pass),
       shape_(shape),
       computed_(enough(pass, shape, most_products)),
-      limit_(allow_tf32 ? kOfTf32 : kOfF32),
+      limit_(limit_of(pass, shape, computed_, allow_tf32)),
       images_(DType::f32, images_of(shape), memory),
       weights_(DType::f32, {shape.filters, shape.channels, shape.rows.window, shape.cols.window}, memory),
       results_(DType::f32, results_of(shape), memory),
@@ -145,8 +159,8 @@ void ConvolutionCheck::run_into(const Tensor& made, const Run& run) {
 }
 
 std::string ConvolutionCheck::fault_of(const Run& run, std::int64_t workspace_bytes) {
-  // One before may have thrown with work on its way.
-  check_cuda(api_.stream_synchronize(stream_.get()), "cudaStreamSynchronize");
+  const Idle idle{api_, stream_.get()};
+  workspace_ = {};  // before the next one is taken
   workspace_ = Tensor(DType::u8, {workspace_bytes}, memory_);
   if (!prepared_) prepare();
   run_into(made_, run);

@@ -95,44 +95,55 @@ class Verdicts {
 
   /// Throws where the GPU is lost.
   bool serves(std::size_t place, DnnPlan& plan) {
-    const auto found = known_.find(place);
+    const std::pair key(place, plan.engine());
+    const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
     const std::optional<bool> measured = measure(plan);
-    if (measured) known_[place] = *measured;
+    if (measured) known_[key] = *measured;
     return measured.value_or(false);
   }
 
  private:
+  // A check's stream ends with it: the handle goes back to that of the kernels.
+  struct UsesOtherStream {
+    DnnHandle& dnn;
+    cudaStream_t own;
+    ~UsesOtherStream() { dnn.api.set_stream(dnn.handle, own); }
+  };
+
   // Nothing where memory is too short to tell.
   std::optional<bool> measure(DnnPlan& plan) {
     PhysicalGpu& gpu = gpu_of(init_);
-    std::string fault;
+    const UsesOtherStream guard{dnn_, static_cast<cudaStream_t>(gpu.compute.native())};
+    std::string fault, refusal;
+    const auto run = [&](cudaStream_t stream, const DnnPlan::Operands& operands) {
+      try {
+        plan.run(dnn_.handle, stream, operands);
+      } catch (const InternalError& error) {
+        refusal = error.what();
+        throw;
+      }
+    };
     try {
       const MemoryOwner owner("measuring cuDNN's engines");
       if (!check_)
         check_.emplace(gpu.api, gpu.allocator, roles_.pass,
                        convolution_of(init_, images_of(init_, roles_), results_of(init_, roles_)),
                        allows_tf32(init_));
-      fault = check_->fault_of(
-          [&](cudaStream_t stream, const DnnPlan::Operands& operands) {
-            plan.run(dnn_.handle, stream, operands);
-          },
-          plan.workspace_bytes());
+      fault = check_->fault_of(run, plan.workspace_bytes());
     } catch (const ResourceExhaustedError& error) {
       static std::atomic<bool> told = false;
       if (!told.exchange(true))
         log_warning(
-            "{}: there is no memory to measure cuDNN's engines in, so that kolo's own, slower kernel "
-            "may compute: {}",
+            "{}: there is no memory to measure cuDNN's engines in, so that a slower one, or kolo's own "
+            "kernel, may compute: {}",
             init_.node(), error.what());
       return std::nullopt;
-    } catch (const InternalError& error) {
+    } catch (const InternalError&) {
       gpu.compute.check();
-      fault = fmt::format("does not run: {}", error.what());
+      if (refusal.empty()) throw;
+      fault = fmt::format("does not run: {}", refusal);
     }
-    // The check's stream ends with it.
-    check_dnn(dnn_.api, dnn_.api.set_stream(dnn_.handle, static_cast<cudaStream_t>(gpu.compute.native())),
-              "cudnnSetStream");
     log_debug("{} ({}): cuDNN's engine {} {}", init_.node(), name_, plan.engine(),
               fault.empty() ? "serves" : fault);
     return fault.empty();
@@ -142,7 +153,7 @@ class Verdicts {
   const Roles& roles_;
   DnnHandle& dnn_;
   const std::string name_;
-  std::map<std::size_t, bool>& known_;
+  std::map<std::pair<std::size_t, std::int64_t>, bool>& known_;
   std::optional<ConvolutionCheck> check_;
 };
 
