@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 """Training steps of kolo beside PyTorch's from the same weights, on the same batch: gradients of step 1 and the losses.
 
-  bench/compare_numerics.py [--program build/release/bin/kolo-numerics] [--models mlp,lenet,resnet20,gpt] [--steps 20] [--samples N]
+  bench/compare_numerics.py [--program build/release/bin/kolo-numerics] [--models mlp,lenet,resnet20,resnet50,vgg16,gpt] [--steps 20] [--samples N]
 
-PyTorch computes in f64, and its rectifiers let through what kolo's let through in the same step: by the sign of numbers near 0, which
-any two orders of a sum give differently, a net with many rectifiers has different gradients (bench/README.md). That they decided
-rightly is checked on its own: where they differ from the sign in f64, the number must be next to 0.
+PyTorch computes in f64, and its rectifiers and max poolings let through what kolo's let through in the same step: by the sign of numbers
+near 0, and by the larger of two that are nearly equal, which any two orders of a sum give differently, a net with many of them has
+different gradients (bench/README.md). That they decided rightly is checked on its own: where f64 decides otherwise, the number must be
+next to 0, or to the largest. Dropout, which draws, is kolo's as well.
 
 Prints a Markdown table: the largest ||kolo's gradient - PyTorch's|| / ||PyTorch's|| of a model's variables, the largest relative
-difference of a loss, how many numbers kolo's rectifiers took otherwise in step 1, and how far the worst of those was from 0, in root
-mean squares of what its rectifier read. Exit code 1 where a gradient or such a number is off by more than 1e-4 or a loss by more than 1e-3,
+difference of a loss, how many numbers kolo decided otherwise in step 1, and how far the worst of those was off, in root mean squares of
+what its rectifier or pooling read. Exit code 1 where a gradient or such a number is off by more than 1e-4 or a loss by more than 1e-3,
 77 without PyTorch (Debian: python3-torch). What a variable is called and how it lies in memory is kolo's way.
 """
 import argparse
@@ -45,19 +46,37 @@ def read_safetensors(path):
     return tensors
 
 
-class Rectifiers:
-    """The rectifiers of one step, called in their order: each lets through what `passed` says."""
+class Decisions:
+    """Of one step's rectifiers, dropouts and max poolings, called in their order: each lets through what kolo's did."""
 
-    def __init__(self, passed):
-        self.passed, self.flips, self.worst = iter(passed), 0, 0.0
+    def __init__(self, kolo, step):
+        def all_of(what):
+            return (kolo[f"{what}/{step}/{i}"] for i in itertools.count())
+
+        self.passed, self.kept, self.chosen = all_of("passed"), all_of("kept"), all_of("chosen")
+        self.flips, self.worst = 0, 0.0
+
+    def count(self, off, x):
+        """off: how far numbers were from being decided so, where f64 would have decided otherwise."""
+        self.flips += off.numel()
+        if off.numel() > 0:
+            self.worst = max(self.worst, float(off.max() / x.detach().pow(2).mean().sqrt()))
 
     def __call__(self, x):
         passed = next(self.passed).bool()
-        flipped = x.detach()[(x > 0) != passed].abs()
-        self.flips += flipped.numel()
-        if flipped.numel() > 0:
-            self.worst = max(self.worst, float(flipped.max() / x.detach().pow(2).mean().sqrt()))
+        self.count(x.detach()[(x > 0) != passed].abs(), x)
         return x * passed
+
+    def drop_half(self, x):
+        return x * next(self.kept).bool() * 2
+
+    def max_pool(self, x, window=2, stride=2, padding=0):
+        chosen = next(self.chosen).long()
+        windows = F.unfold(x, window, padding=padding, stride=stride).reshape(*x.shape[:2], window * window, -1)
+        taken = windows.gather(2, chosen.flatten(2).unsqueeze(2)).squeeze(2)
+        less = windows.detach().amax(2) - taken.detach()
+        self.count(less[less > 0], x)
+        return taken.reshape(chosen.shape)
 
 
 def linear(w, x, name):
@@ -65,20 +84,20 @@ def linear(w, x, name):
     return y + w[f"{name}/b"] if f"{name}/b" in w else y
 
 
-def mlp(w, x, relu):
+def mlp(w, x, decide):
     h = x.flatten(1)
     for name in ("fc1", "fc2"):
-        h = relu(linear(w, h, name))
+        h = decide(linear(w, h, name))
     return linear(w, h, "fc3")
 
 
-def lenet(w, x, relu):
+def lenet(w, x, decide):
     for name in ("conv1", "conv2"):
-        x = F.max_pool2d(relu(F.conv2d(x, w[f"{name}/w"], w[f"{name}/b"], padding=2)), 2)
-    return linear(w, relu(linear(w, x.flatten(1), "fc1")), "fc2")
+        x = decide.max_pool(decide(F.conv2d(x, w[f"{name}/w"], w[f"{name}/b"], padding=2)))
+    return linear(w, decide(linear(w, x.flatten(1), "fc1")), "fc2")
 
 
-def resnet20(w, x, relu):
+def resnet20(w, x, decide):
     def normed(x, name, stride=1):
         kernel = w[f"{name}/w"]
         # Padding::same: one row and column fewer in front than PyTorch's padding has where the stride is 2.
@@ -86,13 +105,42 @@ def resnet20(w, x, relu):
         y = F.conv2d(F.pad(x, [padding // 2, padding - padding // 2] * 2), kernel, stride=stride)
         return F.batch_norm(y, None, None, w[f"{name}_norm/gamma"], w[f"{name}_norm/beta"], training=True, eps=1e-5)
 
-    h = relu(normed(x, "conv1"))
+    h = decide(normed(x, "conv1"))
     for stage in (1, 2, 3):
         for i in (1, 2, 3):
             block, stride = f"stage{stage}/block{i}", 2 if stage > 1 and i == 1 else 1
-            y = normed(relu(normed(h, f"{block}/conv1", stride)), f"{block}/conv2")
-            h = relu(y + (normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h))
+            y = normed(decide(normed(h, f"{block}/conv1", stride)), f"{block}/conv2")
+            h = decide(y + (normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h))
     return linear(w, h.mean((2, 3)), "fc")
+
+
+def resnet50(w, x, decide):
+    def normed(x, name, stride=1):
+        kernel = w[f"{name}/w"]
+        y = F.conv2d(x, kernel, stride=stride, padding=kernel.shape[2] // 2)
+        return F.batch_norm(y, None, None, w[f"{name}_norm/gamma"], w[f"{name}_norm/beta"], training=True, eps=1e-5)
+
+    h = decide.max_pool(decide(normed(x, "conv1", 2)), 3, 2, 1)
+    for stage, blocks in enumerate((3, 4, 6, 3), 1):
+        for i in range(1, blocks + 1):
+            block, stride = f"stage{stage}/block{i}", 2 if stage > 1 and i == 1 else 1
+            y = decide(normed(h, f"{block}/conv1"))
+            y = decide(normed(y, f"{block}/conv2", stride))
+            y = normed(y, f"{block}/conv3")
+            h = decide(y + (normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h))
+    return linear(w, h.mean((2, 3)), "fc")
+
+
+def vgg16(w, x, decide):
+    for group, convolutions in enumerate((2, 2, 3, 3, 3), 1):
+        for i in range(1, convolutions + 1):
+            name = f"conv{group}_{i}"
+            x = decide(F.conv2d(x, w[f"{name}/w"], w[f"{name}/b"], padding=1))
+        x = decide.max_pool(x)
+    h = x.flatten(1)
+    for name in ("fc1", "fc2"):
+        h = decide.drop_half(decide(linear(w, h, name)))
+    return linear(w, h, "fc3")
 
 
 def gpt(w, tokens, _, heads=4):
@@ -114,26 +162,26 @@ def gpt(w, tokens, _, heads=4):
     return linear(w, norm(h, "norm"), "head").flatten(0, 1)
 
 
-MODELS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20, "gpt": gpt}
+MODELS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20, "resnet50": resnet50, "vgg16": vgg16, "gpt": gpt}
 
 
 def compare(name, options, folder):
     """The worst gradient (its variable, how far it is off), the worst loss, the flips of step 1 and the worst of them."""
     path = folder / f"{name}.safetensors"
     samples = [] if options.samples is None else [str(options.samples)]
-    subprocess.run([options.program, name, str(options.steps), path, *samples], check=True, timeout=600)
+    subprocess.run([options.program, name, str(options.steps), path, str(options.rate), *samples], check=True, timeout=600)
     kolo = read_safetensors(path)
     batch = kolo["samples"].double() if kolo["samples"].is_floating_point() else kolo["samples"]
     weights = {key.removeprefix("initial/"): value.double().requires_grad_() for key, value in kolo.items() if key.startswith("initial/")}
-    optimizer = torch.optim.SGD(weights.values(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(weights.values(), lr=options.rate, momentum=0.9)
     of_gradients, of_losses, first = {}, [], None
     for step in range(options.steps):
         optimizer.zero_grad()
-        rectifiers = Rectifiers(kolo[f"passed/{step}/{i}"] for i in itertools.count())
-        loss = F.cross_entropy(MODELS[name](weights, batch, rectifiers), kolo["labels"].long())
+        decisions = Decisions(kolo, step)
+        loss = F.cross_entropy(MODELS[name](weights, batch, decisions), kolo["labels"].long())
         loss.backward()
         if step == 0:
-            first = rectifiers
+            first = decisions
             for variable, value in weights.items():
                 of_gradients[variable] = float((kolo[f"gradient/{variable}"] - value.grad).norm() / value.grad.norm())
         of_losses.append(abs(float(kolo["losses"][step]) - loss.item()) / abs(loss.item()))
@@ -147,11 +195,15 @@ def main():
     parser.add_argument("--program", default=SOURCE / "build" / "release" / "bin" / "kolo-numerics")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=0.01, help="of SGD with momentum 0.9")
     parser.add_argument("--samples", type=int, help="of the batch, instead of as many as kolo-bench takes")
     options = parser.parse_args()
+    for name in options.models.split(","):
+        if name not in MODELS:
+            parser.error(f'--models: there is no "{name}"; it must be of {", ".join(MODELS)}')
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     good = True
-    print(f"| model | worst gradient | off by | worst loss of {options.steps} off by | rectified otherwise | worst of them |\n|---|---|---|---|---|---|")
+    print(f"| model | worst gradient | off by | worst loss of {options.steps} off by | decided otherwise | worst of them |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.models.split(","):
             variable, gradient, loss, flips, worst_flip = compare(name, options, pathlib.Path(folder))

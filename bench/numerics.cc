@@ -1,8 +1,9 @@
-// kolo-numerics MODEL STEPS FILE [SAMPLES]: training steps on one batch, all numbers of which another program
-// can take. Writes FILE, in safetensors: "samples" and "labels"; "initial/NAME", each trainable variable's
-// first value; "gradient/NAME", of step 1; "losses" of all steps, by SGD with momentum 0.9 and rate 0.01;
-// "passed/STEP/I", steps from 0: 1 where the model's rectifier I, in the order of its layers, lets a number
-// through. bench/compare_numerics.py does the same in PyTorch.
+// kolo-numerics MODEL STEPS FILE RATE [SAMPLES]: training steps on one batch, all numbers of which another
+// program can take. Writes FILE, in safetensors: "samples" and "labels"; "initial/NAME", each trainable
+// variable's first value; "gradient/NAME", of step 1; "losses" of all steps, by SGD with momentum 0.9 and
+// this rate; "passed/STEP/I", steps from 0: 1 where the model's rectifier I, in the order of its layers, lets
+// a number through; "kept/STEP/I": 1 where its dropout I does; "chosen/STEP/I": which element of each window
+// its max pooling I takes. bench/compare_numerics.py does the same in PyTorch.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,10 +31,10 @@
 namespace kolo::bench {
 namespace {
 
-Outputs rectifiers(const Graph& graph) {
+Outputs outputs_of(const Graph& graph, const std::string& op, int output) {
   Outputs found;
   for (int i = 0; i < graph.num_nodes(); ++i)
-    if (graph.node(i).op() == "Relu") found.push_back(graph.node(i).output());
+    if (graph.node(i).op() == op) found.push_back(graph.node(i).output(output));
   return found;
 }
 
@@ -44,7 +45,7 @@ Tensor is_positive(const Tensor& values) {
   return positive;
 }
 
-std::map<std::string, Tensor> numbers_of(const models::Model& model, std::int64_t steps,
+std::map<std::string, Tensor> numbers_of(const models::Model& model, std::int64_t steps, double rate,
                                          std::optional<std::int64_t> size) {
   const MadeUpBatch batch = made_up_batch(model, size);
   std::map<std::string, Tensor> numbers{{"samples", batch.samples}, {"labels", batch.labels}};
@@ -54,42 +55,51 @@ std::map<std::string, Tensor> numbers_of(const models::Model& model, std::int64_
   const Output samples = placeholder(s, model.input, batch.samples.shape()),
                labels = placeholder(s, DType::i32, batch.labels.shape());
   const Output loss = softmax_cross_entropy(s, model.build(s, samples), labels);
-  const std::vector<Variable> variables = trainable_variables(graph);
-  Outputs values(variables.begin(), variables.end());
-  const Outputs of_values = gradients(s, {loss}, values);
-  const auto optimizer = make_optimizer("momentum", {.learning_rate = 0.01});
-  const Operation train = optimizer->minimize(s, loss);
+  const Outputs rectified = outputs_of(graph, "Relu", 0), kept = outputs_of(graph, "Dropout", 1),
+                chosen = outputs_of(graph, "MaxPool", 1);
+  const auto optimizer = make_optimizer("momentum", {.learning_rate = rate});
+  const std::vector<GradientPair> pairs = optimizer->compute_gradients(s, loss);
+  const Operation train = optimizer->apply_gradients(s, pairs);
 
   SessionConfig config;
   config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = 1;
   Session session(graph, config);
   session.run(global_variables_initializer(s));
   const Feeds feeds = {{samples, batch.samples}, {labels, batch.labels}};
-  const auto initial = session.run(std::vector<Fetch>(values.begin(), values.end()));
-  const auto first = session.run(std::vector<Fetch>(of_values.begin(), of_values.end()), feeds);
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    numbers["initial/" + variables[i].name()] = initial[i];
-    numbers["gradient/" + variables[i].name()] = first[i];
-  }
-  std::vector<Fetch> of_step = {loss, train};
-  for (const Output rectified : rectifiers(graph)) of_step.push_back(rectified);
+  std::vector<Fetch> variables, of_step = {loss, train};
+  for (const GradientPair& pair : pairs) variables.emplace_back(pair.variable);
+  const auto initial = session.run(variables);
+  for (std::size_t i = 0; i < pairs.size(); ++i) numbers["initial/" + pairs[i].variable.name()] = initial[i];
+  of_step.insert(of_step.end(), rectified.begin(), rectified.end());
+  of_step.insert(of_step.end(), kept.begin(), kept.end());
+  of_step.insert(of_step.end(), chosen.begin(), chosen.end());
+  std::vector<Fetch> of_first = of_step;  // whose dropout its gradients are to have
+  for (const GradientPair& pair : pairs) of_first.emplace_back(pair.gradient);
   Tensor losses(DType::f32, {steps});
   for (std::int64_t step = 0; step < steps; ++step) {
-    const auto fetched = session.run(of_step, feeds);
+    const auto fetched = session.run(step == 0 ? of_first : of_step, feeds);
     losses.data<float>()[step] = fetched[0].value<float>();
-    for (std::size_t i = 2; i < of_step.size(); ++i)
-      numbers[fmt::format("passed/{}/{}", step, i - 2)] = is_positive(fetched[i]);
+    auto next = fetched.begin() + 2;
+    for (std::size_t i = 0; i < rectified.size(); ++i)
+      numbers[fmt::format("passed/{}/{}", step, i)] = is_positive(*next++);
+    for (std::size_t i = 0; i < kept.size(); ++i) numbers[fmt::format("kept/{}/{}", step, i)] = *next++;
+    for (std::size_t i = 0; i < chosen.size(); ++i) numbers[fmt::format("chosen/{}/{}", step, i)] = *next++;
+    for (; next != fetched.end(); ++next)
+      numbers["gradient/" +
+              pairs[static_cast<std::size_t>(next - fetched.end()) + pairs.size()].variable.name()] = *next;
   }
   numbers["losses"] = losses;
   return numbers;
 }
 
 void run(int argc, char** argv) {
-  const auto steps = argc == 4 || argc == 5 ? parse_int64(argv[2]) : std::nullopt,
-             samples = argc == 5 ? parse_int64(argv[4]) : std::nullopt;
-  if (!steps || *steps < 1 || (argc == 5 && (!samples || *samples < 1)))
-    throw InvalidArgumentError("usage: kolo-numerics MODEL STEPS FILE [SAMPLES]");
-  const auto numbers = numbers_of(models::find_model(argv[1]), *steps, samples);
+  const bool known = argc == 5 || argc == 6;
+  const auto steps = known ? parse_int64(argv[2]) : std::nullopt,
+             samples = argc == 6 ? parse_int64(argv[5]) : std::nullopt;
+  const auto rate = known ? parse_double(argv[4]) : std::nullopt;
+  if (!steps || *steps < 1 || !rate || (argc == 6 && (!samples || *samples < 1)))
+    throw InvalidArgumentError("usage: kolo-numerics MODEL STEPS FILE RATE [SAMPLES]");
+  const auto numbers = numbers_of(models::find_model(argv[1]), *steps, *rate, samples);
   DurableFile file(argv[3]);
   write_safetensors(file, numbers);
   file.finish();
