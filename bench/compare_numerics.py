@@ -84,6 +84,14 @@ def linear(w, x, name):
     return y + w[f"{name}/b"] if f"{name}/b" in w else y
 
 
+def batch_norm(w, x, name):
+    return F.batch_norm(x, None, None, w[f"{name}/gamma"], w[f"{name}/beta"], training=True, eps=1e-5)
+
+
+def shortcut_of(w, h, block, normed, stride):
+    return normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h
+
+
 def mlp(w, x, decide):
     h = x.flatten(1)
     for name in ("fc1", "fc2"):
@@ -103,14 +111,14 @@ def resnet20(w, x, decide):
         # Padding::same: one row and column fewer in front than PyTorch's padding has where the stride is 2.
         padding = max(0, kernel.shape[2] - stride)
         y = F.conv2d(F.pad(x, [padding // 2, padding - padding // 2] * 2), kernel, stride=stride)
-        return F.batch_norm(y, None, None, w[f"{name}_norm/gamma"], w[f"{name}_norm/beta"], training=True, eps=1e-5)
+        return batch_norm(w, y, f"{name}_norm")
 
     h = decide(normed(x, "conv1"))
     for stage in (1, 2, 3):
         for i in (1, 2, 3):
             block, stride = f"stage{stage}/block{i}", 2 if stage > 1 and i == 1 else 1
             y = normed(decide(normed(h, f"{block}/conv1", stride)), f"{block}/conv2")
-            h = decide(y + (normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h))
+            h = decide(y + shortcut_of(w, h, block, normed, stride))
     return linear(w, h.mean((2, 3)), "fc")
 
 
@@ -118,7 +126,7 @@ def resnet50(w, x, decide):
     def normed(x, name, stride=1):
         kernel = w[f"{name}/w"]
         y = F.conv2d(x, kernel, stride=stride, padding=kernel.shape[2] // 2)
-        return F.batch_norm(y, None, None, w[f"{name}_norm/gamma"], w[f"{name}_norm/beta"], training=True, eps=1e-5)
+        return batch_norm(w, y, f"{name}_norm")
 
     h = decide.max_pool(decide(normed(x, "conv1", 2)), 3, 2, 1)
     for stage, blocks in enumerate((3, 4, 6, 3), 1):
@@ -127,7 +135,7 @@ def resnet50(w, x, decide):
             y = decide(normed(h, f"{block}/conv1"))
             y = decide(normed(y, f"{block}/conv2", stride))
             y = normed(y, f"{block}/conv3")
-            h = decide(y + (normed(h, f"{block}/shortcut", stride) if f"{block}/shortcut/w" in w else h))
+            h = decide(y + shortcut_of(w, h, block, normed, stride))
     return linear(w, h.mean((2, 3)), "fc")
 
 

@@ -48,7 +48,7 @@ double limit_of(ConvolutionPass pass, const Convolution& shape, std::int64_t ima
   return kOfF32 * std::sqrt(std::max(1.0, added_up / static_cast<double>(kMostAddedUp)));
 }
 
-// Whatever ends a measurement: the caller may give back the engine's plan.
+// Whatever ends a measurement: the caller may give back the engine's plan, and the check itself.
 struct Idle {
   const CudaApi& api;
   cudaStream_t stream;
@@ -88,8 +88,6 @@ ConvolutionCheck::ConvolutionCheck(const CudaApi& api, Allocator& memory, Convol
       again_(DType::f32, made_by_kolo().shape(), memory),
       squares_(DType::f64, {2 * kDistanceParts}, memory),
       workspace_(DType::u8, {0}, memory) {}
-
-ConvolutionCheck::~ConvolutionCheck() { api_.stream_synchronize(stream_.get()); }
 
 const Tensor& ConvolutionCheck::made_by_kolo() const {
   return pass_ == ConvolutionPass::results ? results_ : pass_ == ConvolutionPass::images ? images_ : weights_;

@@ -30,10 +30,6 @@ class ConvolutionCheck {
   /// The GPU is current, here and below. Throws as check_cuda.
   ConvolutionCheck(const CudaApi& api, Allocator& memory, ConvolutionPass pass, const Convolution& shape,
                    bool allow_tf32, std::int64_t most_products = kMostProducts);
-  /// Waits for the GPU.
-  ~ConvolutionCheck();
-  ConvolutionCheck(const ConvolutionCheck&) = delete;
-  ConvolutionCheck& operator=(const ConvolutionCheck&) = delete;
 
   /// Enqueues an engine's work on these operands.
   using Run = std::function<void(cudaStream_t stream, const DnnPlan::Operands& operands)>;
