@@ -7,11 +7,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <bench/made_up_batch.h>
@@ -45,9 +47,51 @@ Tensor is_positive(const Tensor& values) {
   return positive;
 }
 
+// Numbers that look random, on a square grid of `cells`, and what lies between them, smoothly, at
+// `size` × `size` pixels.
+void add_octave(std::int64_t cells, std::int64_t size, std::uint32_t& state, float* pixels) {
+  std::vector<float> corners(static_cast<std::size_t>((cells + 1) * (cells + 1)));
+  for (float& corner : corners) {
+    state = state * 1664525 + 1013904223;
+    corner = static_cast<float>(state >> 8) * 0x1p-23f - 1;
+  }
+  const auto place_of = [&](std::int64_t pixel) {
+    const float at =
+        (static_cast<float>(pixel) + 0.5f) * static_cast<float>(cells) / static_cast<float>(size);
+    const auto cell = static_cast<std::int64_t>(at);
+    const float part = at - static_cast<float>(cell);
+    return std::pair(cell, part * part * (3 - 2 * part));
+  };
+  for (std::int64_t y = 0; y < size; ++y)
+    for (std::int64_t x = 0; x < size; ++x) {
+      const auto [row, down] = place_of(y);
+      const auto [col, right] = place_of(x);
+      const float* const above = corners.data() + row * (cells + 1) + col;
+      const float* const below = above + cells + 1;
+      pixels[y * size + x] +=
+          std::lerp(std::lerp(above[0], above[1], right), std::lerp(below[0], below[1], right), down);
+    }
+}
+
+// Square images with as much in each octave as in the others, as photographs have, whose mean is near 0 and
+// whose numbers are near 1 (Field, "Relations between the statistics of natural images and the response
+// properties of cortical cells", 1987). Of pixels that have nothing to do with each other, which no network
+// is trained on, deep networks' gradients are further off in f32, whoever computes them (bench/README.md).
+Tensor photographs(const Shape& shape) {
+  Tensor images(DType::f32, shape);
+  const std::int64_t size = shape.dim(2);
+  std::fill_n(images.data<float>(), images.elements(), 0.0f);
+  std::uint32_t state = 1;
+  for (std::int64_t plane = 0; plane < shape.dim(0) * shape.dim(1); ++plane)
+    for (std::int64_t cells = 2; cells <= size / 2; cells *= 2)
+      add_octave(cells, size, state, images.data<float>() + plane * size * size);
+  return images;
+}
+
 std::map<std::string, Tensor> numbers_of(const models::Model& model, std::int64_t steps, double rate,
                                          std::optional<std::int64_t> size) {
-  const MadeUpBatch batch = made_up_batch(model, size);
+  MadeUpBatch batch = made_up_batch(model, size);
+  if (batch.samples.shape().rank() == 4) batch.samples = photographs(batch.samples.shape());
   std::map<std::string, Tensor> numbers{{"samples", batch.samples}, {"labels", batch.labels}};
   Graph graph;
   graph.set_seed(1);
