@@ -77,7 +77,7 @@ void add_octave(std::int64_t cells, std::int64_t size, std::uint32_t& state, flo
 // whose numbers are near 1 (Field, "Relations between the statistics of natural images and the response
 // properties of cortical cells", 1987). Of pixels that have nothing to do with each other, which no network
 // is trained on, deep networks' gradients are further off in f32, whoever computes them (bench/README.md).
-Tensor photographs(const Shape& shape) {
+Tensor simulated_photographs(const Shape& shape) {
   Tensor images(DType::f32, shape);
   const std::int64_t size = shape.dim(2);
   std::fill_n(images.data<float>(), images.elements(), 0.0f);
@@ -91,7 +91,7 @@ Tensor photographs(const Shape& shape) {
 std::map<std::string, Tensor> numbers_of(const models::Model& model, std::int64_t steps, double rate,
                                          std::optional<std::int64_t> size) {
   MadeUpBatch batch = made_up_batch(model, size);
-  if (batch.samples.shape().rank() == 4) batch.samples = photographs(batch.samples.shape());
+  if (batch.samples.shape().rank() == 4) batch.samples = simulated_photographs(batch.samples.shape());
   std::map<std::string, Tensor> numbers{{"samples", batch.samples}, {"labels", batch.labels}};
   Graph graph;
   graph.set_seed(1);

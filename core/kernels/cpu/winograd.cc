@@ -177,7 +177,8 @@ struct ConvolutionMemory {
 // channels results are off by 0.8e-6 of their size where products of 16 channels are added up at a time, and
 // these sums then; else by 1.6e-6. That takes a tenth longer. It is for the results of layers of few
 // channels: what early layers round off grows in all behind them.
-constexpr std::int64_t kFewChannels = 128, kShortSum = kLanes < 16 ? 16 / kLanes : 1;
+constexpr std::int64_t kFewChannels = 128;
+constexpr std::int64_t kShortSum = kLanes < 16 ? 16 / kLanes : 1;  // blocks
 
 template <int kWindow>
 void convolve_by(const WinogradConvolution& c, const Windows& windows, const float* x, float* y,
