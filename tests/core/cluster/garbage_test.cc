@@ -28,7 +28,7 @@ using Header = kolo::cluster::PayloadHeader;
 constexpr int kTimes = 100;
 constexpr std::int64_t kSteps = 50;
 constexpr std::uint64_t kTooManyNodes = 1'000'001;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(KOLO_THREAD_SANITIZER)
 constexpr double kMoreMiB = 64;  // it notes where memory was taken, or who has touched it
 #else
 constexpr double kMoreMiB = 16;

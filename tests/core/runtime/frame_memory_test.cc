@@ -18,6 +18,9 @@ std::int64_t resident_bytes() {
 }
 
 TEST(FrameMemory, GoesBackToTheSystemAfterTheFirstRunAndStaysAfterTheSecond) {
+#ifdef KOLO_THREAD_SANITIZER
+  GTEST_SKIP() << "what the sanitizer notes of the memory stays resident";
+#endif
   Graph graph;
   const Scope s(graph);
   constexpr std::int64_t kElements = std::int64_t{1} << 25;  // 128 MiB
