@@ -1,9 +1,9 @@
 // kolo-numerics MODEL STEPS FILE RATE [SAMPLES]: training steps on one batch, all numbers of which another
-// program can take. Writes FILE, in safetensors: "samples" and "labels"; "initial/NAME", each trainable
-// variable's first value; "gradient/NAME", of step 1; "losses" of all steps, by SGD with momentum 0.9 and
-// this rate; "passed/STEP/I", steps from 0: 1 where the model's rectifier I, in the order of its layers, lets
-// a number through; "kept/STEP/I": 1 where its dropout I does; "chosen/STEP/I": which element of each window
-// its max pooling I takes. bench/compare_numerics.py does the same in PyTorch.
+// program can take. Writes FILE, in safetensors: "samples" (images are like photographs) and "labels";
+// "initial/NAME", each trainable variable's first value; "gradient/NAME", of step 1; "losses" of all steps,
+// by SGD with momentum 0.9 and this rate; "passed/STEP/I", steps from 0: 1 where the model's rectifier I, in
+// the order of its layers, lets a number through; "kept/STEP/I": 1 where its dropout I does; "chosen/STEP/I":
+// which element of each window its max pooling I takes. bench/compare_numerics.py does the same in PyTorch.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -47,14 +47,9 @@ Tensor is_positive(const Tensor& values) {
   return positive;
 }
 
-// Numbers that look random, on a square grid of `cells`, and what lies between them, smoothly, at
-// `size` × `size` pixels.
-void add_octave(std::int64_t cells, std::int64_t size, std::uint32_t& state, float* pixels) {
-  std::vector<float> corners(static_cast<std::size_t>((cells + 1) * (cells + 1)));
-  for (float& corner : corners) {
-    state = state * 1664525 + 1013904223;
-    corner = static_cast<float>(state >> 8) * 0x1p-23f - 1;
-  }
+// To `size` × `size` pixels: the numbers of the corners of a square grid of `cells`, and what lies between
+// them, smoothly.
+void add_octave(std::int64_t cells, std::int64_t size, const float* corners, float* pixels) {
   const auto place_of = [&](std::int64_t pixel) {
     const float at =
         (static_cast<float>(pixel) + 0.5f) * static_cast<float>(cells) / static_cast<float>(size);
@@ -66,7 +61,7 @@ void add_octave(std::int64_t cells, std::int64_t size, std::uint32_t& state, flo
     for (std::int64_t x = 0; x < size; ++x) {
       const auto [row, down] = place_of(y);
       const auto [col, right] = place_of(x);
-      const float* const above = corners.data() + row * (cells + 1) + col;
+      const float* const above = corners + row * (cells + 1) + col;
       const float* const below = above + cells + 1;
       pixels[y * size + x] +=
           std::lerp(std::lerp(above[0], above[1], right), std::lerp(below[0], below[1], right), down);
@@ -81,10 +76,15 @@ Tensor simulated_photographs(const Shape& shape) {
   Tensor images(DType::f32, shape);
   const std::int64_t size = shape.dim(2);
   std::fill_n(images.data<float>(), images.elements(), 0.0f);
-  std::uint32_t state = 1;
-  for (std::int64_t plane = 0; plane < shape.dim(0) * shape.dim(1); ++plane)
-    for (std::int64_t cells = 2; cells <= size / 2; cells *= 2)
-      add_octave(cells, size, state, images.data<float>() + plane * size * size);
+  const auto corners = [](std::int64_t cells) { return (cells + 1) * (cells + 1); };
+  std::int64_t planes = shape.dim(0) * shape.dim(1), of_plane = 0;
+  for (std::int64_t cells = 2; cells <= size / 2; cells *= 2) of_plane += corners(cells);
+  const Tensor drawn = made_up_images({planes * of_plane});
+  for (float& corner : drawn.span<float>()) corner = 2 * corner - 1;
+  const float* next = drawn.data<float>();
+  for (float* plane = images.data<float>(); planes > 0; --planes, plane += size * size)
+    for (std::int64_t cells = 2; cells <= size / 2; next += corners(cells), cells *= 2)
+      add_octave(cells, size, next, plane);
   return images;
 }
 
