@@ -1,5 +1,6 @@
 #include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/engine/process_set.h>
+#include <kolo/collectives/engine/refuse_call.h>
 
 #include <pybind11/stl.h>
 
@@ -54,6 +55,16 @@ Pending start_grouped_reduce_scatter(const Members& memory, std::string_view op,
 Pending start_alltoall(const Tensor& memory, const std::vector<std::int64_t>& splits, const std::string& name,
                        const ProcessSet& set) {
   return Pending(alltoall_async(memory, splits, options_of(name, set)));
+}
+
+void bind_refusal(py::module_& module) {
+  module.def(
+      "refuse_call",
+      [](std::string_view operation, std::string_view text, const std::string& name, const ProcessSet& set) {
+        refuse_call(operation, text, options_of(name, set));
+      },
+      py::arg("operation"), py::arg("text"), py::arg("name"), py::arg("process_set"),
+      "Tells the ranks that would wait for a call of this one that Python has refused it.");
 }
 
 void bind_reductions(py::module_& module) {
@@ -157,6 +168,7 @@ void bind_process_sets(py::module_& module) {
 }
 
 void bind_collectives(py::module_& module) {
+  bind_refusal(module);
   bind_reductions(module);
   bind_moves(module);
   bind_rest(module);

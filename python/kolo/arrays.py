@@ -1,11 +1,13 @@
 """NumPy arrays as memory that kolo's engine reads and writes in place."""
 
-from typing import Tuple
+import contextlib
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
 from kolo import _kolo
-from kolo.errors import InvalidArgumentError
+from kolo.errors import Error, InvalidArgumentError
+from kolo.process_sets import ProcessSet
 
 # NumPy's kind and size → kolo's spelling.
 DTYPES = {
@@ -15,32 +17,53 @@ DTYPES = {
 }
 
 
-def checked(array: np.ndarray, name: str) -> np.ndarray:
+def checked(array: np.ndarray) -> np.ndarray:
     """`array`, if the engine can work in its memory."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name}: a NumPy array is asked for, this is a {type(array).__name__}")
+        raise TypeError(f"a NumPy array is asked for, this is a {type(array).__name__}")
     if not array.flags.c_contiguous:
-        raise InvalidArgumentError(f"{name}: the array of shape {array.shape} is not contiguous; "
+        raise InvalidArgumentError(f"the array of shape {array.shape} is not contiguous; "
                                    "numpy.ascontiguousarray makes a copy that is")
     return array
 
 
-def memory_of(array: np.ndarray, name: str) -> _kolo.Memory:
+def writable(array: np.ndarray) -> np.ndarray:
+    """`array`, if an operation may write its result there. Raises InvalidArgumentError for a file that is mapped for
+    reading, for bytes, and where the flag says so."""
+    if not checked(array).flags.writeable:
+        raise InvalidArgumentError("the array is read-only; numpy.array makes a copy that is not")
+    return array
+
+
+def prepared(operation: str, name: Optional[str], process_set: ProcessSet, prepare: Callable[[], Any]) -> Any:
+    """What prepare() makes of the arguments of a call. Where it raises, the ranks that would wait for this one are
+    told, and the text begins with the call's name."""
+    try:
+        return prepare()
+    except Exception as error:
+        with contextlib.suppress(Error):  # kolo is not initialised, this rank has joined: nobody waits
+            _kolo.refuse_call(operation, str(error), name or "", process_set)
+        if isinstance(error, (TypeError, ValueError)):
+            raise type(error)(f"{name or operation}: {error}") from None
+        raise
+
+
+def memory_of(array: np.ndarray) -> _kolo.Memory:
     """The elements of a contiguous array, for operations that compute."""
-    dtype = DTYPES.get(checked(array, name).dtype)
+    dtype = DTYPES.get(checked(array).dtype)
     if dtype is None:
         known = ", ".join(sorted(str(known) for known in DTYPES))
-        raise TypeError(f"{name}: {array.dtype} has no reductions; these types have: {known}")
+        raise TypeError(f"{array.dtype} has no reductions; these types have: {known}")
     return _kolo.Memory(array.ctypes.data, dtype, array.shape, array)
 
 
-def bytes_of(array: np.ndarray, name: str) -> Tuple[_kolo.Memory, bool]:
+def bytes_of(array: np.ndarray) -> Tuple[_kolo.Memory, bool]:
     """The same for operations that only move elements: a type that the engine does not know travels as bytes, in one
     more dimension, which the second value says."""
-    if checked(array, name).dtype in DTYPES:
-        return memory_of(array, name), False
+    if checked(array).dtype in DTYPES:
+        return memory_of(array), False
     if array.dtype.hasobject:
-        raise TypeError(f"{name}: {array.dtype} has no fixed bytes; broadcast_object and allgather_object take objects")
+        raise TypeError(f"{array.dtype} has no fixed bytes; broadcast_object and allgather_object take objects")
     return _kolo.Memory(array.ctypes.data, "u8", (*array.shape, array.dtype.itemsize), array), True
 
 

@@ -85,5 +85,8 @@ def save_checkpoint(path: str, arrays: Mapping[str, np.ndarray], global_step: Op
         if _is_text(array):
             strings[name] = array
         else:
-            tensors[name] = memory_of(array, f"save_checkpoint: {name}")
+            try:
+                tensors[name] = memory_of(array)
+            except TypeError as error:
+                raise TypeError(f"save_checkpoint: {name}: {error}") from None
     write(path, tensors, strings, global_step, names)

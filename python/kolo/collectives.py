@@ -12,11 +12,16 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from kolo import _kolo
-from kolo.arrays import array_of, bytes_of, memory_of
+from kolo.arrays import array_of, bytes_of, memory_of, prepared, writable
 from kolo.handles import Handle
 from kolo.process_sets import ALL, ProcessSet
 
 Arrays = Sequence[np.ndarray]
+
+
+def _results(arrays: Arrays, in_place: bool) -> List[np.ndarray]:
+    """Where the results are to stand."""
+    return [writable(array) if in_place else np.array(array, order="C") for array in arrays]
 
 
 def allreduce_async(array: np.ndarray, op: str = "average", *, name: Optional[str] = None, prescale: float = 1.0,
@@ -25,17 +30,25 @@ def allreduce_async(array: np.ndarray, op: str = "average", *, name: Optional[st
 
     op: "sum", "average", "min", "max", "product", "adasum". All ranks give the same dtype and shape; averages, adasum
     and scales are for floating types. What is reduced is array × prescale, and the result is × postscale.
+    in_place: raises InvalidArgumentError for a read-only array; the other ranks get FailedPreconditionError.
     """
-    result = array if in_place else np.array(array, order="C")
-    pending = _kolo.allreduce(memory_of(result, "allreduce"), op, prescale, postscale, name or "", process_set)
+    def prepare() -> Tuple[np.ndarray, _kolo.Memory]:
+        result, = _results([array], in_place)
+        return result, memory_of(result)
+
+    result, memory = prepared("allreduce", name, process_set, prepare)
+    pending = _kolo.allreduce(memory, op, prescale, postscale, name or "", process_set)
     return Handle(pending, lambda _: result)
 
 
 def grouped_allreduce_async(arrays: Arrays, op: str = "average", *, name: Optional[str] = None, prescale: float = 1.0,
                             postscale: float = 1.0, in_place: bool = False, process_set: ProcessSet = ALL) -> Handle:
     """allreduce of several arrays under one name, all or none; a list."""
-    results = list(arrays) if in_place else [np.array(array, order="C") for array in arrays]
-    memory = [memory_of(result, "grouped_allreduce") for result in results]
+    def prepare() -> Tuple[List[np.ndarray], List[_kolo.Memory]]:
+        results = _results(arrays, in_place)
+        return results, [memory_of(result) for result in results]
+
+    results, memory = prepared("grouped_allreduce", name, process_set, prepare)
     pending = _kolo.grouped_allreduce(memory, op, prescale, postscale, name or "", process_set)
     return Handle(pending, lambda _: results)
 
@@ -43,7 +56,7 @@ def grouped_allreduce_async(arrays: Arrays, op: str = "average", *, name: Option
 def reduce_scatter_async(array: np.ndarray, op: str = "average", *, name: Optional[str] = None, prescale: float = 1.0,
                          postscale: float = 1.0, process_set: ProcessSet = ALL) -> Handle:
     """This rank's rows of the ranks' arrays combined: of n rows the first n mod R ranks get one more than the others."""
-    memory = memory_of(array, "reduce_scatter")
+    memory = prepared("reduce_scatter", name, process_set, lambda: memory_of(array))
     pending = _kolo.reduce_scatter(memory, op, prescale, postscale, name or "", process_set)
     return Handle(pending, lambda rows: array_of(rows, array.dtype))
 
@@ -52,21 +65,21 @@ def grouped_reduce_scatter_async(arrays: Arrays, op: str = "average", *, name: O
                                  prescale: float = 1.0, postscale: float = 1.0,
                                  process_set: ProcessSet = ALL) -> Handle:
     """reduce_scatter of several arrays under one name, all or none; a list."""
-    memory = [memory_of(array, "grouped_reduce_scatter") for array in arrays]
+    memory = prepared("grouped_reduce_scatter", name, process_set, lambda: [memory_of(array) for array in arrays])
     pending = _kolo.grouped_reduce_scatter(memory, op, prescale, postscale, name or "", process_set)
     return Handle(pending, lambda results: [np.asarray(rows) for rows in results])
 
 
 def allgather_async(array: np.ndarray, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
     """The rows of all ranks, in rank order; each rank may give another number of them."""
-    memory, is_bytes = bytes_of(array, "allgather")
+    memory, is_bytes = prepared("allgather", name, process_set, lambda: bytes_of(array))
     pending = _kolo.allgather(memory, name or "", process_set)
     return Handle(pending, lambda rows: array_of(rows, array.dtype, is_bytes))
 
 
 def grouped_allgather_async(arrays: Arrays, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
     """allgather of several arrays under one name, all or none; a list."""
-    memory = [bytes_of(array, "grouped_allgather") for array in arrays]
+    memory = prepared("grouped_allgather", name, process_set, lambda: [bytes_of(array) for array in arrays])
     pending = _kolo.grouped_allgather([rows for rows, _ in memory], name or "", process_set)
     return Handle(pending, lambda results: [array_of(rows, array.dtype, is_bytes)
                                             for rows, array, (_, is_bytes) in zip(results, arrays, memory)])
@@ -75,23 +88,29 @@ def grouped_allgather_async(arrays: Arrays, *, name: Optional[str] = None, proce
 def broadcast_async(array: np.ndarray, root: int, *, name: Optional[str] = None, in_place: bool = False,
                     process_set: ProcessSet = ALL) -> Handle:
     """root's array on every rank. root: the job's number of a rank in the set."""
-    result = array if in_place else np.array(array, order="C")
-    memory, _ = bytes_of(result, "broadcast")
+    def prepare() -> Tuple[np.ndarray, _kolo.Memory]:
+        result = array if in_place and root == _kolo.rank() else _results([array], in_place)[0]
+        return result, bytes_of(result)[0]
+
+    result, memory = prepared("broadcast", name, process_set, prepare)
     return Handle(_kolo.broadcast(memory, root, name or "", process_set), lambda _: result)
 
 
 def grouped_broadcast_async(arrays: Arrays, root: int, *, name: Optional[str] = None, in_place: bool = False,
                             process_set: ProcessSet = ALL) -> Handle:
     """broadcast of several arrays under one name, all or none; a list."""
-    results = list(arrays) if in_place else [np.array(array, order="C") for array in arrays]
-    memory = [bytes_of(result, "grouped_broadcast")[0] for result in results]
+    def prepare() -> Tuple[List[np.ndarray], List[_kolo.Memory]]:
+        results = list(arrays) if in_place and root == _kolo.rank() else _results(arrays, in_place)
+        return results, [bytes_of(result)[0] for result in results]
+
+    results, memory = prepared("grouped_broadcast", name, process_set, prepare)
     return Handle(_kolo.grouped_broadcast(memory, root, name or "", process_set), lambda _: results)
 
 
 def alltoall_async(array: np.ndarray, splits: Sequence[int] = (), *, name: Optional[str] = None,
                    process_set: ProcessSet = ALL) -> Handle:
     """splits[j] rows go to rank j of the set; without splits each gets as many. (the rows sent here, from whom)."""
-    memory, is_bytes = bytes_of(array, "alltoall")
+    memory, is_bytes = prepared("alltoall", name, process_set, lambda: bytes_of(array))
     pending = _kolo.alltoall(memory, [int(rows) for rows in splits], name or "", process_set)
 
     def result(received: Tuple[_kolo.Memory, List[int]]) -> Tuple[np.ndarray, List[int]]:
@@ -102,14 +121,14 @@ def alltoall_async(array: np.ndarray, splits: Sequence[int] = (), *, name: Optio
 
 def gather_async(array: np.ndarray, root: int, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
     """The rows of all ranks at the root; no rows elsewhere."""
-    memory, is_bytes = bytes_of(array, "gather")
+    memory, is_bytes = prepared("gather", name, process_set, lambda: bytes_of(array))
     pending = _kolo.gather(memory, root, name or "", process_set)
     return Handle(pending, lambda rows: array_of(rows, array.dtype, is_bytes))
 
 
 def scatter_async(array: np.ndarray, root: int, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
     """An equal share of the root's rows. Of what the others give only the dtype is looked at."""
-    memory, is_bytes = bytes_of(array, "scatter")
+    memory, is_bytes = prepared("scatter", name, process_set, lambda: bytes_of(array))
     pending = _kolo.scatter(memory, root, name or "", process_set)
     return Handle(pending, lambda rows: array_of(rows, array.dtype, is_bytes))
 
@@ -129,13 +148,15 @@ def broadcast_object_async(value: Any, root: int = 0, *, name: Optional[str] = N
                            process_set: ProcessSet = ALL) -> Handle:
     """root's object on every rank, pickled on the way: for ranks that trust each other, as those of a job do."""
     is_root = _kolo.rank() == root
-    pending = _kolo.broadcast_object(pickle.dumps(value) if is_root else b"", root, name or "", process_set)
+    text = prepared("broadcast_object", name, process_set, lambda: pickle.dumps(value) if is_root else b"")
+    pending = _kolo.broadcast_object(text, root, name or "", process_set)
     return Handle(pending, lambda text: value if is_root else pickle.loads(text))
 
 
 def allgather_object_async(value: Any, *, name: Optional[str] = None, process_set: ProcessSet = ALL) -> Handle:
     """Every rank's object, in rank order; pickled on the way."""
-    pending = _kolo.allgather_object(pickle.dumps(value), name or "", process_set)
+    text = prepared("allgather_object", name, process_set, lambda: pickle.dumps(value))
+    pending = _kolo.allgather_object(text, name or "", process_set)
     return Handle(pending, lambda texts: [pickle.loads(text) for text in texts])
 
 
