@@ -3,6 +3,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from kolo.horovod import environment
 
 
@@ -47,10 +49,33 @@ def test_variables_become_kolos():
     variables = {"HOROVOD_FUSION_THRESHOLD": "1024", "HOROVOD_CYCLE_TIME": "2.5", "HOROVOD_TIMELINE": "DYNAMIC",
                  "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "30", "HOROVOD_CACHE_CAPACITY": "7", "KOLO_CACHE_CAPACITY": "9",
                  "HOROVOD_DYNAMIC_PROCESS_SETS": "1", "HOROVOD_HIERARCHICAL_ALLREDUCE": "1", "PATH": "/bin"}
-    unknown = environment.take_over(variables)
-    assert unknown == ["HOROVOD_HIERARCHICAL_ALLREDUCE"]
+    assert environment.take_over(variables) == (["HOROVOD_HIERARCHICAL_ALLREDUCE"], [])
     assert {name: value for name, value in variables.items() if name.startswith("KOLO_")} == {
         "KOLO_FUSION_BYTES": "1024", "KOLO_CYCLE_TIME_MS": "2.5", "KOLO_STALL_ABORT_S": "30", "KOLO_CACHE_CAPACITY": "9"}
+
+
+# Horovod reads numbers by strtol and strtof, which stop where the number ends; a flag is a number above 0.
+@pytest.mark.parametrize("name, value, counterpart, expected", [
+    ("HOROVOD_LOG_LEVEL", "trace", "KOLO_LOG_LEVEL", "debug"), ("HOROVOD_LOG_LEVEL", "FATAL", "KOLO_LOG_LEVEL", "error"),
+    ("HOROVOD_LOG_LEVEL", "loud", "KOLO_LOG_LEVEL", None), ("HOROVOD_AUTOTUNE", "True", "KOLO_AUTOTUNE", None),
+    ("HOROVOD_AUTOTUNE", "2", "KOLO_AUTOTUNE", "1"), ("HOROVOD_AUTOTUNE", "0", "KOLO_AUTOTUNE", "0"),
+    ("HOROVOD_FUSION_THRESHOLD", "67108864.0", "KOLO_FUSION_BYTES", "67108864"),
+    ("HOROVOD_FUSION_THRESHOLD", "-1", "KOLO_FUSION_BYTES", None), ("HOROVOD_CYCLE_TIME", "3.5ms", "KOLO_CYCLE_TIME_MS", "3.5"),
+    ("HOROVOD_STALL_CHECK_TIME_SECONDS", "30.9", "KOLO_STALL_WARNING_S", "30"),
+    ("HOROVOD_STALL_CHECK_TIME_SECONDS", "soon", "KOLO_STALL_WARNING_S", None),
+])
+def test_values_are_read_as_horovod_reads_them(name, value, counterpart, expected):
+    variables = {name: value}
+    _, not_understood = environment.take_over(variables)
+    assert variables.get(counterpart) == expected
+    assert not_understood == ([] if expected is not None else [f"{name}={value}"])
+
+
+def test_a_value_that_nobody_understands_is_said_once_and_leaves_the_default(tmp_path):
+    (tmp_path / "train.py").write_text("import horovod.torch as hvd; hvd.init()")
+    done = run(str(tmp_path / "train.py"), HOROVOD_LOG_LEVEL="loud", HOROVOD_AUTOTUNE="True")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("HOROVOD_AUTOTUNE=True, HOROVOD_LOG_LEVEL=loud: ") == 1
 
 
 def test_variables_without_a_counterpart_are_named_once(tmp_path):

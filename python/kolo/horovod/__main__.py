@@ -18,7 +18,7 @@ def main() -> None:
     if is_module and len(arguments) == 1:
         print(USAGE, file=sys.stderr)
         sys.exit(2)
-    environment.report(environment.take_over(os.environ))
+    environment.report(*environment.take_over(os.environ))
     modules.stand_in()
     sys.argv = arguments[1:] if is_module else arguments
     if is_module:

@@ -1,29 +1,55 @@
 """HOROVOD_* variables as kolo's."""
 
 import os
+import re
 import sys
-from typing import Callable, Dict, List, MutableMapping, Tuple
+from typing import Callable, Dict, List, MutableMapping, Optional, Tuple
+
+_LOG_LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "warning": "warning", "error": "error",
+               "fatal": "error"}
+_LARGEST = {int: 2**63 - 1, float: 60e3}  # of what kolo takes
 
 
 def _same(value: str) -> str:
     return value
 
 
-def _seconds(value: str) -> str:
-    return str(int(float(value)))
+def _leading(pattern: str, number: type, value: str) -> Optional[str]:
+    """As C's strtol and strtof, by which Horovod reads: the number at the beginning, whatever follows it."""
+    found = re.match(r"\s*(" + pattern + ")", value)
+    if found is None or not 0 <= number(found[1]) <= _LARGEST[number]:
+        return None
+    return str(number(found[1]))
 
 
-# Horovod's variable → kolo's, and how the value is written there.
-COUNTERPARTS: Dict[str, Tuple[str, Callable[[str], str]]] = {
-    "HOROVOD_FUSION_THRESHOLD": ("KOLO_FUSION_BYTES", _same),
-    "HOROVOD_CYCLE_TIME": ("KOLO_CYCLE_TIME_MS", _same),
-    "HOROVOD_CACHE_CAPACITY": ("KOLO_CACHE_CAPACITY", _same),
-    "HOROVOD_AUTOTUNE": ("KOLO_AUTOTUNE", _same),
+def _integer(value: str) -> Optional[str]:
+    return _leading(r"[+-]?\d+", int, value)
+
+
+def _decimal(value: str) -> Optional[str]:
+    return _leading(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", float, value)
+
+
+def _flag(value: str) -> Optional[str]:
+    number = _integer(value)
+    return None if number is None else str(int(int(number) > 0))
+
+
+def _level(value: str) -> Optional[str]:
+    return _LOG_LEVELS.get(value.strip().lower())
+
+
+# Horovod's variable → kolo's, and how the value is written there; None: Horovod would not understand it.
+COUNTERPARTS: Dict[str, Tuple[str, Callable[[str], Optional[str]]]] = {
+    "HOROVOD_FUSION_THRESHOLD": ("KOLO_FUSION_BYTES", _integer),
+    "HOROVOD_CYCLE_TIME": ("KOLO_CYCLE_TIME_MS", _decimal),
+    "HOROVOD_CACHE_CAPACITY": ("KOLO_CACHE_CAPACITY", _integer),
+    "HOROVOD_AUTOTUNE": ("KOLO_AUTOTUNE", _flag),
     "HOROVOD_AUTOTUNE_LOG": ("KOLO_AUTOTUNE_LOG", _same),
     "HOROVOD_TIMELINE": ("KOLO_TIMELINE", _same),
-    "HOROVOD_STALL_CHECK_TIME_SECONDS": ("KOLO_STALL_WARNING_S", _seconds),
-    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("KOLO_STALL_ABORT_S", _seconds),
-    "HOROVOD_LOG_LEVEL": ("KOLO_LOG_LEVEL", str.lower),
+    "HOROVOD_STALL_CHECK_TIME_SECONDS": ("KOLO_STALL_WARNING_S", _integer),
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("KOLO_STALL_ABORT_S", _integer),
+    "HOROVOD_LOG_LEVEL": ("KOLO_LOG_LEVEL", _level),
 }
 # What they ask for is always so, or has no meaning with one library and one way to start.
 WITHOUT_EFFECT = {
@@ -33,11 +59,12 @@ WITHOUT_EFFECT = {
 }
 
 
-def take_over(environment: MutableMapping[str, str]) -> List[str]:
-    """Sets the KOLO_* variables that belong to the HOROVOD_* ones, unless they are set. Those without a counterpart."""
-    unknown = []
+def take_over(environment: MutableMapping[str, str]) -> Tuple[List[str], List[str]]:
+    """Sets the KOLO_* variables that belong to the HOROVOD_* ones, unless they are set. A variable that is empty counts
+    as unset. The names of those without a counterpart, and `NAME=value` of those whose value nobody understands."""
+    unknown, not_understood = [], []
     for name in sorted(environment):
-        if not name.startswith("HOROVOD_") or name in WITHOUT_EFFECT:
+        if not name.startswith("HOROVOD_") or name in WITHOUT_EFFECT or not environment[name]:
             continue
         if name not in COUNTERPARTS:
             unknown.append(name)
@@ -46,15 +73,26 @@ def take_over(environment: MutableMapping[str, str]) -> List[str]:
         value = environment[name]
         if name == "HOROVOD_TIMELINE" and value.upper() == "DYNAMIC":  # start_timeline() is always possible
             continue
-        environment.setdefault(counterpart, written(value))
-    if environment.get("HOROVOD_STALL_CHECK_DISABLE") == "1":
+        if counterpart in environment:
+            continue
+        taken = written(value)
+        if taken is None:
+            not_understood.append(f"{name}={value}")
+        else:
+            environment[counterpart] = taken
+    if _flag(environment.get("HOROVOD_STALL_CHECK_DISABLE", "")) == "1":
         environment.setdefault("KOLO_STALL_ABORT_S", "0")
-    return unknown
+    return unknown, not_understood
 
 
-def report(unknown: List[str]) -> None:
-    """One line, once for the job."""
+def report(unknown: List[str], not_understood: List[str]) -> None:
+    """A line for each kind, once for the job."""
     rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("SLURM_PROCID") or "0"
-    if unknown and rank == "0":
+    if rank != "0":
+        return
+    if unknown:
         print(f"kolo.horovod: {', '.join(unknown)}: kolo has nothing of the kind; docs/python.md lists what it honours",
+              file=sys.stderr)
+    if not_understood:
+        print(f"kolo.horovod: {', '.join(not_understood)}: Horovod does not accept this value; the default is used",
               file=sys.stderr)
