@@ -157,3 +157,21 @@ def test_sync_batch_norm_is_batch_norm_over_all_samples(rank, size):
     (found ** 3).sum().backward()
     torch.testing.assert_close(own.grad, expected_input.grad[4 * rank: 4 * rank + 4])
     torch.testing.assert_close(hvd.allreduce(part.weight.grad, op=hvd.Sum), whole.weight.grad)
+
+
+@pytest.mark.parametrize("how", ["allreduce", "grouped_allreduce", "in place", "reducescatter"])
+def test_the_average_of_bools_is_whether_all_are_true(how, rank, size):
+    values = torch.tensor([True, rank == 0, False] * size)
+    average = {
+        "allreduce": lambda: hvd.allreduce(values), "grouped_allreduce": lambda: hvd.grouped_allreduce([values, values])[1],
+        "in place": lambda: hvd.allreduce_(values.clone()), "reducescatter": lambda: hvd.reducescatter(values),
+    }[how]()
+    assert average.dtype is torch.bool
+    assert average.tolist() == [True, size == 1, False] * (1 if how == "reducescatter" else size)
+
+
+def test_a_group_of_floats_and_integers_rounds_the_integers_alone(rank, size):
+    floats, integers = hvd.grouped_allreduce([torch.tensor([rank + 0.5]), torch.tensor([2 * rank + 1])])
+    assert floats.item() == (size - 1) / 2 + 0.5 and integers.item() == size
+    with pytest.raises(ValueError, match="a group of bool and other types has no average"):
+        hvd.grouped_allreduce([torch.tensor([1.5]), torch.tensor([True])])

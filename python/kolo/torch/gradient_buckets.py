@@ -2,8 +2,8 @@
 negotiation.
 
 kolo.GradientBuckets has each rank take every step with every gradient. A gradient that a rank did not compute is sent
-as it stands, or as zeros. A rank that joins takes one last step without gradients; a counter of the ranks that gave
-some, reduced with them, tells the others, and all ranks go back to the engine after that same step.
+as it stands, or as zeros. A rank that joins takes one last step without gradients; the step's word, which is reduced
+behind them, tells the others, and all ranks go back to the engine after that same step.
 """
 
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
@@ -14,28 +14,28 @@ import kolo
 from kolo import _kolo
 from kolo.torch.handles import horovods_errors
 from kolo.torch.memory import DTYPES, tensor_of
-
-_COUNTER = 0  # its place in the list of gradients
+from kolo.torch.step_word import StepWord
 
 
 class GradientBuckets:
     """Of these parameters, in this order; the same on all ranks. Collective. One thread at a time."""
 
     def __init__(self, named: Sequence[Tuple[str, torch.nn.Parameter]], op: str):
-        first = named[0][1]
-        listed = [("ranks that take part", 1, DTYPES[first.dtype])]
-        listed += [(name, parameter.numel(), DTYPES[parameter.dtype]) for name, parameter in named]
+        listed = [(name, parameter.numel(), DTYPES[parameter.dtype]) for name, parameter in named]
+        # Behind the gradients: it is complete when the last of them is, and in the same bucket where they have one type.
+        last = named[-1][1]
+        listed.append(("what the ranks tell each other", StepWord.elements(len(named)), DTYPES[last.dtype]))
         with horovods_errors():
             self._native = _kolo.GradientBuckets(listed, op)
-        self._all_take_part = 1.0 if op == "average" else float(_kolo.size())
-        self._counter = tensor_of(self._native.memory(_COUNTER), first.dtype)
         self._place: Dict[torch.nn.Parameter, int] = {}
-        self._views: List[torch.Tensor] = [self._counter]
-        for place, (_, parameter) in enumerate(named, start=1):
+        self._views: List[torch.Tensor] = []
+        for place, (_, parameter) in enumerate(named):
             self._place[parameter] = place
             self._views.append(tensor_of(self._native.memory(place), parameter.dtype).view(parameter.shape))
         self._addresses = [view.data_ptr() for view in self._views]
-        self._begun = False
+        self.word = StepWord(len(named), last.dtype, 1.0 if op == "average" else float(_kolo.size()))
+        self.word.memory = tensor_of(self._native.memory(len(named)), last.dtype)
+        self._absent: List[int] = []  # of this step
         self.is_over = False  # a rank has joined: they have had their last step
 
     def __contains__(self, parameter: torch.nn.Parameter) -> bool:
@@ -58,27 +58,31 @@ class GradientBuckets:
 
     def ready(self, parameter: torch.nn.Parameter) -> None:
         """The parameter's gradient may leave; None counts as zeros."""
-        if not self._begun:
-            self._begun = True
-            self._counter.fill_(1)
-            self._native.ready(_COUNTER)
         place = self._place[parameter]
         gradient = parameter.grad
         if gradient is None or gradient.is_sparse or gradient.data_ptr() != self._addresses[place]:
+            if gradient is None:
+                self._absent.append(place)
             self._move(parameter, place)
         self._native.ready(place)
 
-    def wait(self) -> None:
-        """All gradients are reduced."""
+    def wait(self, is_complete: bool) -> None:
+        """All gradients are reduced; those that no rank has are None. is_complete: of StepWord, before and after."""
+        self.word.write(is_complete, self._absent)
+        self._absent = []
+        self._native.ready(len(self._views))
         with horovods_errors():
             self._native.wait()
-        self._begun = False
-        self.is_over = abs(self._counter.item() - self._all_take_part) > 1e-3
+        self.is_over = not self.word.all_take_part()
+        absent = set(self.word.absent_everywhere())
+        for parameter, place in self._place.items() if absent else ():
+            if place in absent:
+                parameter.grad = None
 
     def begin_last_step(self) -> None:
         """This rank is about to join: the others find no gradients of it in their next step."""
         self.is_over = True
-        for place in range(len(self._views)):
+        for place in range(len(self._views) + 1):
             self._native.absent(place)
 
     def end_last_step(self) -> None:
@@ -122,6 +126,10 @@ class Usage:
         self._last = Usage._steps
         others = [usage for usage in Usage._in_use if usage is not self and not usage._is_idle()]
         Usage._in_use = [*others, self]
+
+    def retire(self) -> None:
+        """Nobody will take a step in these buckets any more. On all ranks behind the same step."""
+        Usage._in_use = [usage for usage in Usage._in_use if usage is not self]
 
     def _is_idle(self) -> bool:
         return Usage._steps - self._last > 2 * max(self._period, Usage._SHORTEST_PERIOD)

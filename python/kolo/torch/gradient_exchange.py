@@ -1,29 +1,26 @@
 """How the gradients of one optimizer travel: through the engine, by name, until the ranks know each other's order;
 from then on in buckets where nothing stands against it."""
 
+import contextlib
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
 from kolo import _kolo
+from kolo.errors import InvalidArgumentError
 from kolo.torch.compression import NoneCompressor
+from kolo.torch.errors import HorovodInternalError
 from kolo.torch.gradient_buckets import GradientBuckets, Usage
 from kolo.torch.handles import Handle, synchronize
 from kolo.torch.objects import allgather_object, broadcast_object
-from kolo.torch.process_sets import ProcessSet, global_process_set
+from kolo.torch.process_sets import ProcessSet, global_process_set, native_of
 from kolo.torch.reductions import (Average, Sum, allreduce_, allreduce_async_, grouped_allreduce_async_,
                                    sparse_allreduce_async)
+from kolo.torch.step_word import StepWord
 
 Parameter = torch.nn.Parameter
 # What is under way, and what to do with it when it is over.
 Finish = Callable[[], None]
-
-
-def _gradient_of(parameter: Parameter) -> torch.Tensor:
-    """Zeros where this rank has computed none: other ranks may have."""
-    if parameter.grad is None:
-        parameter.grad = torch.zeros_like(parameter.data)
-    return parameter.grad
 
 
 class GradientExchange:
@@ -38,24 +35,54 @@ class GradientExchange:
         self.sparse_as_dense = sparse_as_dense
         self.process_set = process_set
         self._names: Dict[Parameter, str] = {}
+        self._label = ""
+        self._order_of_groups: Optional[List[str]] = None  # rank 0's
         self._group_of: Dict[Parameter, Tuple[Parameter, ...]] = {}
         self._waiting_in: Dict[Tuple[Parameter, ...], int] = {}  # how many of a group have not started
         self._started: Dict[Parameter, bool] = {}
         self._has_begun = False       # some parameter has
+        self._absent: List[str] = []  # of this step: names of gradients that this rank does not have
         self._under_way: List[Finish] = []
         self._usage: Optional[Usage] = None
         self._buckets: Optional[GradientBuckets] = None  # of this step
         self._order: List[str] = []   # of this step
         self._sparse: set = set()     # names of gradients that were sparse once
-        self._may_use_buckets = (op in (Average, Sum) and self.predivide_factor == 1.0 and groups is None and
+        self._may_ever_use_buckets = (op in (Average, Sum) and self.predivide_factor == 1.0 and groups is None and
                                  compression is NoneCompressor and process_set is global_process_set)
+        self._may_use_buckets = self._may_ever_use_buckets
 
-    def begin(self, named: Sequence[Tuple[str, Parameter]]) -> None:
-        """Before the first step. With groups: collective."""
+    def begin(self, named: Sequence[Tuple[str, Parameter]], label: str) -> None:
+        """Before the first step. label: of this optimizer, the same on all ranks. With groups: collective."""
         self._names = {parameter: name for name, parameter in named}
-        if self.groups is not None and named:
+        self._label = label
+        if self.groups is not None:
             self._form_groups([parameter for _, parameter in named])
         self.reset()
+
+    def like_it(self, copies: Dict[Parameter, Parameter]) -> "GradientExchange":
+        """The same for the copies of its parameters. Not collective."""
+        groups = self.groups
+        if isinstance(groups, list):
+            groups = [[copies.get(parameter, parameter) for parameter in group] for group in groups]
+        other = GradientExchange(self.compression, self.op, self.predivide_factor, groups, self.sparse_as_dense,
+                                 self.process_set)
+        other._order_of_groups = self._order_of_groups
+        return other
+
+    def add(self, named: Sequence[Tuple[str, Parameter]]) -> None:
+        """Parameters that train from this step on, and starts them. On all ranks in the same order, when the others'
+        gradients are over. The ranks agree on buckets anew behind the next step."""
+        if self._usage is not None:
+            self._usage.retire()
+        self._usage = None
+        self._may_use_buckets = self._may_ever_use_buckets
+        for name, parameter in named:
+            self._names[parameter] = name
+            if self.groups is not None:
+                self._group_of[parameter] = (parameter,)
+        self.reset()
+        for _, parameter in named:
+            self.start(parameter)
 
     def reset(self) -> None:
         """A new step. What is under way of the old one goes on, unheeded."""
@@ -64,11 +91,16 @@ class GradientExchange:
         self._waiting_in = {group: len(group) for group in self._group_of.values()}
         self._under_way = []
         self._order = []
+        self._absent = []
 
     def _form_groups(self, parameters: List[Parameter]) -> None:
         # All ranks take rank 0's order.
         by_name = {self._names[parameter]: parameter for parameter in parameters}
-        ordered = [by_name[name] for name in broadcast_object(list(by_name), 0, process_set=self.process_set)]
+        if self._order_of_groups is None:
+            self._name_difference()
+            root = self.process_set.ranks[0]
+            self._order_of_groups = broadcast_object(list(by_name), root, process_set=self.process_set)
+        ordered = [by_name[name] for name in self._order_of_groups]
         if isinstance(self.groups, list):
             groups = [tuple(p for p in group if p in self._names) for group in self.groups]
             listed = {parameter for group in groups for parameter in group}
@@ -106,8 +138,17 @@ class GradientExchange:
         if self._buckets is None:
             self._usage = None
 
+    def _gradient_of(self, parameter: Parameter) -> torch.Tensor:
+        """Zeros where this rank has computed none: other ranks may have."""
+        if parameter.grad is None:
+            self._absent.append(self._names[parameter])
+            zeros = torch.zeros_like(parameter.data)
+            goes_as_rows = self._names[parameter] in self._sparse and not self.sparse_as_dense
+            parameter.grad = zeros.to_sparse(1) if goes_as_rows else zeros
+        return parameter.grad
+
     def _start_alone(self, parameter: Parameter) -> None:
-        gradient, name = _gradient_of(parameter), self._names[parameter]
+        gradient, name = self._gradient_of(parameter), self._names[parameter]
         if gradient.is_sparse:
             self._sparse.add(name)
             if not self.sparse_as_dense:
@@ -121,7 +162,7 @@ class GradientExchange:
         self._under_way.append(lambda: self._take(gradient, synchronize(handle), context))
 
     def _start_group(self, group: Tuple[Parameter, ...]) -> None:
-        gradients = [_gradient_of(parameter) for parameter in group]
+        gradients = [self._gradient_of(parameter) for parameter in group]
         pairs = [self.compression.compress(gradient.contiguous()) for gradient in gradients]
         handle = grouped_allreduce_async_([sent for sent, _ in pairs], name=self._names[group[0]], op=self.op,
                                           prescale_factor=1 / self.predivide_factor,
@@ -143,27 +184,86 @@ class GradientExchange:
     def _take_sparse(gradient: torch.Tensor, output: torch.Tensor) -> None:
         gradient.zero_().add_(output)
 
-    def finish(self) -> None:
-        """Waits for all of the step; gradients then hold the result."""
-        under_way = self._under_way
-        # Another step may begin even where this one fails.
-        order = self._order
+    def finish(self, is_complete: bool) -> bool:
+        """Waits for all of the step; gradients then hold the result, None for one that no rank has. is_complete: nothing
+        trains on this rank but what was started. Returns whether some rank says otherwise."""
+        if not self._has_begun:
+            self._choose_buckets()
+        under_way, order, absent = self._under_way, self._order, self._absent
         self.reset()
-        for finish in under_way:
-            finish()
+        word = None
+        try:
+            if self._buckets is None:
+                word = self._exchange_word(is_complete, absent)
+        except Exception:
+            with contextlib.suppress(HorovodInternalError):
+                self._wait_for_all(under_way)
+            raise
+        self._wait_for_all(under_way)
         if self._buckets is not None:
-            self._buckets.wait()
+            self._buckets.wait(is_complete)
+            word = self._buckets.word
             if self._buckets.is_over:
                 Usage.some_rank_joins()
             else:
                 self._usage.count_step()
-        elif self._may_use_buckets:
-            self._agree_on_buckets(order)
+        else:
+            self._drop_absent(word)
+            is_whole = len(order) == len(self._names)
+            if self._may_use_buckets and is_whole and word.is_complete() and word.all_take_part():
+                self._agree_on_buckets(order)
+        return not word.is_complete()
+
+    @staticmethod
+    def _wait_for_all(under_way: List[Finish]) -> None:
+        """Also behind an error: another step may begin where this one fails."""
+        failed = None
+        for finish in under_way:
+            try:
+                finish()
+            except HorovodInternalError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _exchange_word(self, is_complete: bool, absent: List[str]) -> StepWord:
+        names = sorted(self._names.values())
+        word = StepWord(len(names), torch.float32, float(self.process_set.size()))
+        word.write(is_complete, [names.index(name) for name in absent])
+        try:
+            allreduce_(word.memory, op=Sum, name="kolo.torch: step of " + self._label, process_set=self.process_set)
+        except HorovodInternalError as error:
+            if isinstance(error.__cause__, InvalidArgumentError):  # words of different lengths
+                self._name_difference()
+            raise
+        return word
+
+    def _name_difference(self) -> None:
+        """Ends what this rank lacks on the others, which wait for it, and raises. Collective."""
+        own = set(self._names.values())
+        ranks = allgather_object(own, "kolo.torch: gradients of " + self._label, self.process_set)
+        different = sorted(set().union(*ranks) - set.intersection(*ranks))
+        if not different:
+            return
+        have = [rank for rank, names in zip(self.process_set.ranks, ranks) if different[0] in names]
+        lack = [rank for rank in self.process_set.ranks if rank not in have]
+        text = (f'"{different[0]}" trains on ranks {have}, and not on ranks {lack}; requires_grad and the parameters of an '
+                "optimizer must be the same on all ranks")
+        for name in set(different) - own:
+            _kolo.refuse_call("allreduce", text, "allreduce." + name, native_of(self.process_set))
+        raise InvalidArgumentError(text)
+
+    def _drop_absent(self, word: StepWord) -> None:
+        absent = word.absent_everywhere()
+        if absent:
+            names = sorted(self._names.values())
+            absent_names = {names[gradient] for gradient in absent}
+            for parameter, name in self._names.items():
+                if name in absent_names:
+                    parameter.grad = None
 
     def _agree_on_buckets(self, order: List[str]) -> None:
-        """Behind a step on the engine: buckets in rank 0's order, unless a rank has joined or lacks a parameter."""
-        if allreduce_(torch.ones(1), op=Sum, name="kolo.torch: ranks in this step").item() != _kolo.size():
-            return
+        """Behind a step on the engine: buckets in rank 0's order, unless a rank lacks a parameter."""
         orders_and_sparse = allgather_object((order, self._sparse), name="kolo.torch: order of gradients")
         sparse = set().union(*(sparse for _, sparse in orders_and_sparse))
         names = [name for name in orders_and_sparse[0][0] if name not in sparse]
@@ -172,6 +272,14 @@ class GradientExchange:
             return
         by_name = {name: parameter for parameter, name in self._names.items()}
         buckets = GradientBuckets([(name, by_name[name]) for name in names], self.op)
-        buckets.adopt(self._names)
+        buckets.adopt(parameter for parameter in self._names if parameter.grad is not None)
         self._usage = Usage(buckets)
         self._usage.count_step()
+
+    def combined_loss(self, loss: Any) -> Any:
+        """The losses of the ranks, combined as the gradients are; what is no number stays as it is."""
+        if not isinstance(loss, (torch.Tensor, float)):
+            return loss
+        combined = torch.as_tensor(loss).detach().clone().to(torch.float64)
+        allreduce_(combined, op=self.op, name="kolo.torch: loss of " + self._label, process_set=self.process_set)
+        return combined.item() if isinstance(loss, float) else combined.to(loss.dtype)

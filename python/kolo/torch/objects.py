@@ -7,7 +7,9 @@ import torch
 
 import kolo
 from kolo import _kolo
+from kolo.errors import InvalidArgumentError
 from kolo.torch.handles import horovods_errors, synchronize
+from kolo.torch.memory import DTYPES
 from kolo.torch.moves import broadcast_async_
 from kolo.torch.process_sets import global_process_set, native_of
 
@@ -43,56 +45,65 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: str = None, process_set
     return obj if is_root else cloudpickle.loads(received)
 
 
-def allgather_object(obj: Any, name: str = None) -> List[Any]:
+def allgather_object(obj: Any, name: str = None, process_set=global_process_set) -> List[Any]:
     """Every rank's object, in rank order, pickled by cloudpickle on the way."""
     with horovods_errors():
-        received = _kolo.allgather_object(cloudpickle.dumps(obj), name or "", kolo.ALL).wait()
+        received = _kolo.allgather_object(cloudpickle.dumps(obj), name or "", native_of(process_set)).wait()
     return [cloudpickle.loads(text) for text in received]
 
 
-def _make_state(optimizer: torch.optim.Optimizer, sparse: set) -> None:
-    """An optimizer makes its state in its first step: one with gradients of zero."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if parameter.requires_grad:
-                parameter.grad = torch.zeros_like(parameter.data)
-                if isinstance(optimizer, torch.optim.SparseAdam) or \
-                        (isinstance(optimizer, torch.optim.SGD) and id(parameter) in sparse):
-                    parameter.grad = parameter.grad.to_sparse()
-    getattr(optimizer, "step_of_this_rank", optimizer.step)()
+class _Tensor:
+    """What is said of a tensor before it comes."""
+
+    def __init__(self, tensor: torch.Tensor):
+        self.dtype, self.shape = tensor.dtype, tuple(tensor.shape)
+
+    def fits(self, tensor: Any) -> bool:
+        return _is_plain(tensor) and (tensor.dtype, tuple(tensor.shape)) == (self.dtype, self.shape)
 
 
-def _sparse_parameters(model) -> set:
-    return {id(parameter) for module in (model.modules() if model is not None else ())
-            if isinstance(module, torch.nn.Embedding) and module.sparse for parameter in module.parameters()}
+def _is_plain(value: Any) -> bool:
+    return torch.is_tensor(value) and not value.is_sparse and value.is_contiguous() and value.dtype in DTYPES
+
+
+def _check_same_parameters(optimizer: torch.optim.Optimizer) -> None:
+    own = [[tuple(parameter.shape) for parameter in group["params"]] for group in optimizer.param_groups]
+    ranks = allgather_object(own, "optimizer.shapes")
+    for rank, shapes in enumerate(ranks):
+        if shapes != ranks[0]:
+            raise InvalidArgumentError("broadcast_optimizer_state: the groups have parameters of shapes "
+                                       f"{ranks[0]} on rank 0, {shapes} on rank {rank}; they must be the same")
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, model: torch.nn.Module = None) -> None:
-    """Overwrites the state and the options (learning rate, …) of an optimizer with the root's. Collective.
+    """Makes the options (learning rate, …) and the state of an optimizer equal to the root's. Collective.
 
-    An optimizer without state makes it with a step over gradients of zero. model: tells which parameters have sparse
-    gradients. Raises ValueError for LBFGS.
+    Values are written into the groups and tensors that exist: schedules that were made before go on with them. A rank
+    gets what it lacks; where the root has no state yet, no rank has. model: of no meaning here.
+    Raises InvalidArgumentError, on every rank, where the parameters have other shapes.
     """
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise ValueError("cannot broadcast torch.optim.LBFGS state")
-    if not optimizer.state_dict()["state"]:
-        before = [(parameter, parameter.data.clone()) for group in optimizer.param_groups
-                  for parameter in group["params"]]
-        _make_state(optimizer, _sparse_parameters(model))
-        for parameter, value in before:  # a weight decay has changed it
-            parameter.data.copy_(value)
-    state = optimizer.state_dict()
+    del model
+    _check_same_parameters(optimizer)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    states = [optimizer.state.get(parameter, {}) for parameter in parameters]
+    options = [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+    said = [{name: _Tensor(value) if _is_plain(value) else value for name, value in state.items()} for state in states]
+    options, said = broadcast_object((options, said), root_rank, "optimizer.options")
     tensors: Dict[str, torch.Tensor] = {}
-    others: Dict[str, Any] = {}
-    for index, values in state["state"].items():
-        for name, value in values.items():
-            (tensors if torch.is_tensor(value) else others)[f"state.{index}.{name}"] = value
-    options = [{key: value for key, value in group.items() if key != "params"} for group in state["param_groups"]]
-    options, others = broadcast_object((options, others), root_rank, "optimizer.options")
-    broadcast_parameters(tensors, root_rank)
-    for group, values in zip(state["param_groups"], options):
+    for group, values in zip(optimizer.param_groups, options):
         group.update(values)
-    for index, values in state["state"].items():
-        for name in values:
-            values[name] = {**tensors, **others}.get(f"state.{index}.{name}", values[name])
-    optimizer.load_state_dict(state)
+    for index, (parameter, values) in enumerate(zip(parameters, said)):
+        if not values:
+            optimizer.state.pop(parameter, None)
+            continue
+        state = optimizer.state[parameter]
+        for name in [name for name in state if name not in values]:
+            del state[name]
+        for name, value in values.items():
+            if not isinstance(value, _Tensor):
+                state[name] = value
+                continue
+            if not value.fits(state.get(name)):
+                state[name] = torch.zeros(value.shape, dtype=value.dtype)
+            tensors[f"state.{index}.{name}"] = state[name]
+    broadcast_parameters(tensors, root_rank)

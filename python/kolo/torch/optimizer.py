@@ -2,7 +2,7 @@
 
 import contextlib
 import warnings
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Optional
 
 import torch
 
@@ -12,13 +12,7 @@ from kolo.torch.gradient_exchange import GradientExchange
 from kolo.torch.job import size
 from kolo.torch.process_sets import global_process_set
 from kolo.torch.reductions import Adasum, Average
-
-Named = List[Tuple[str, torch.nn.Parameter]]
-
-COMPUTED_TOO_OFTEN = ("Gradients were computed more than backward_passes_per_step times before call to step(). "
-                      "Increase backward_passes_per_step to accumulate gradients locally.")
-ZEROED_TOO_EARLY = ("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or "
-                    "optimizer.synchronize(). This is prohibited as it can cause a race condition.")
+from kolo.torch.wrapped_optimizer import Named, Parameter, WrappedOptimizer, wrapped
 
 
 def checked_names(optimizer: torch.optim.Optimizer, named_parameters) -> Named:
@@ -44,64 +38,48 @@ def checked_names(optimizer: torch.optim.Optimizer, named_parameters) -> Named:
     return named
 
 
-class _DistributedOptimizer:
-    """Stands before the class of the optimizer that it wraps, whose state, groups and methods it keeps."""
+class _DistributedOptimizer(WrappedOptimizer):
+    __slots__ = ("process_set", "_exchange", "_synchronized", "_should_synchronize", "_is_alone")
 
-    def _distribute(self, named: Named, passes: int, exchange: GradientExchange, is_alone: bool) -> None:
-        self._parameter_names = {parameter: name for name, parameter in named}
-        self.backward_passes_per_step = passes
+    def _distribute(self, named: Named, passes: int, exchange: GradientExchange) -> None:
         self.process_set = exchange.process_set
         self._exchange = exchange
-        self._trained = [parameter for group in self.param_groups for parameter in group["params"]
-                         if parameter.requires_grad]
-        self._passes_left: Dict[torch.nn.Parameter, int] = dict.fromkeys(self._trained, passes)
-        self._seen: Set[torch.nn.Parameter] = set()  # a backward pass has computed its gradient in this step
         self._synchronized = False
         self._should_synchronize = True
-        self._is_alone = is_alone
-        self._accumulators: List[Any] = []  # PyTorch keeps hooks as long as these live
-        if not is_alone:
-            exchange.begin([(self._parameter_names[parameter], parameter) for parameter in self._trained])
-            for parameter in self._trained:
-                accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-                accumulator.register_hook(self._hook_of(parameter))
-                self._accumulators.append(accumulator)
+        self._is_alone = size() == 1 or not exchange.process_set.included()
+        self._watch(named, passes, self._is_alone)
+        if not self._is_alone:
+            exchange.begin([(self._parameter_names[parameter], parameter) for parameter in self._trained],
+                           min(self._parameter_names.values(), default=""))
 
-    def _hook_of(self, parameter: torch.nn.Parameter):
-        def computed(*_):
-            left = self._passes_left[parameter]
-            if left <= 0:
-                raise AssertionError(COMPUTED_TOO_OFTEN)
-            self._seen.add(parameter)
-            self._passes_left[parameter] = left - 1
-            if left == 1:
-                self._exchange.start(parameter)
+    def _wrap_again(self, inner: torch.optim.Optimizer, copies: Dict[Parameter, Parameter]) -> torch.optim.Optimizer:
+        distributed = wrapped(inner, _DistributedOptimizer)
+        named = [(name, copies[parameter]) for parameter, name in self._parameter_names.items() if parameter in copies]
+        distributed._distribute(named, self.backward_passes_per_step, self._exchange.like_it(copies))
+        return distributed
 
-        return computed
-
-    def set_backward_passes_per_step(self, passes: int) -> None:
-        """From the next step on."""
-        self.backward_passes_per_step = passes
-        self._passes_left = dict.fromkeys(self._trained, passes)
+    def _computed(self, parameter: Parameter) -> None:
+        self._exchange.start(parameter)
 
     def load_state_dict(self, *arguments, **options):
         self._exchange.reset()
-        self._begin_step()
         self._synchronized = False
         self._should_synchronize = True
         return super().load_state_dict(*arguments, **options)
 
-    def _begin_step(self) -> None:
-        self._seen.clear()
-        for parameter in self._passes_left:
-            self._passes_left[parameter] = self.backward_passes_per_step
-
     def synchronize(self) -> None:
-        """Waits until all gradients are combined; those that no backward pass computed take part as they stand."""
+        """Waits until all gradients are combined; those that no backward pass computed take part as they stand. One that
+        no rank has is None afterwards. Collective. Raises InvalidArgumentError, on every rank, for a parameter that
+        begins to train and is not on all ranks."""
         if not self._is_alone:
             for parameter in self._trained:
                 self._exchange.start(parameter)
-            self._exchange.finish()
+            later = self._later()
+            if self._exchange.finish(is_complete=not later):
+                self._exchange.add(self._take_in(later, self.process_set))
+                self._exchange.finish(is_complete=True)
+            if self._unhooked:
+                self._hook()
             self._begin_step()
         self._synchronized = True
 
@@ -120,8 +98,9 @@ class _DistributedOptimizer:
         finally:
             self._should_synchronize = True
 
-    def step(self, closure=None):
-        """synchronize(), and the step of the wrapped optimizer."""
+    def _step(self, closure=None):
+        if closure is not None:
+            return self._step_with(closure)
         if self._should_synchronize:
             if self._synchronized:
                 warnings.warn("optimizer.step() called without optimizer.skip_synchronize() context after "
@@ -130,16 +109,31 @@ class _DistributedOptimizer:
                               "code.")
             self.synchronize()
         self._synchronized = False
-        return super().step(closure)
+        return self._inner.step()
 
-    def step_of_this_rank(self) -> None:
-        """The step of the wrapped optimizer alone."""
-        super().step()
+    def _step_with(self, closure):
+        """Combines the gradients each time that the wrapped optimizer calls the closure: LBFGS does so several times in a
+        step. A closure that clips calls synchronize() itself, before it clips."""
+        if not self._should_synchronize:
+            raise ValueError("step(closure) inside skip_synchronize(): what the closure computes would stay each rank's "
+                             "own; step(closure) without skip_synchronize() would be right")
 
-    def zero_grad(self, *arguments, **options):
-        if self._seen:
-            raise AssertionError(ZEROED_TOO_EARLY)
-        return super().zero_grad(*arguments, **options)
+        def combined():
+            self._synchronized = False
+            with torch.enable_grad():
+                loss = closure()
+            if not self._synchronized:
+                self.synchronize()
+            return loss if self._is_alone or self._only_returns_the_loss() else self._exchange.combined_loss(loss)
+
+        loss = self._inner.step(combined)
+        self._synchronized = False
+        return loss
+
+    def _only_returns_the_loss(self) -> bool:
+        """Others may decide by it, which all ranks must do alike."""
+        inner = type(self._inner)
+        return inner.__module__.startswith("torch.optim.") and not issubclass(inner, torch.optim.LBFGS)
 
 
 def _check_groups(groups) -> None:
@@ -157,14 +151,6 @@ def _check_groups(groups) -> None:
             seen.add(id(parameter))
 
 
-def wrapped(optimizer: torch.optim.Optimizer, face: type) -> torch.optim.Optimizer:
-    """`optimizer` as it is, of a class that is its own with `face` before it. They share state and groups."""
-    distributed = object.__new__(type(type(optimizer).__name__, (face, type(optimizer)), {"__module__": __name__}))
-    # A learning rate schedule has put its own step() there.
-    distributed.__dict__.update({name: value for name, value in vars(optimizer).items() if name != "step"})
-    return distributed
-
-
 def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None, compression=Compression.none,
                          backward_passes_per_step: int = 1, op: str = Average, gradient_predivide_factor: float = 1.0,
                          num_groups: int = 0, groups: Optional[Any] = None, sparse_as_dense: bool = False,
@@ -177,6 +163,10 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
     groups: a number of groups, or lists of parameters, whose gradients leave together. sparse_as_dense: sparse gradients
     are summed as dense ones. process_set: the ranks whose gradients are combined; others apply their own.
     Raises ValueError for parameters without a name, a name that comes twice, and values that do not fit.
+
+    step(closure) returns the closure's loss, of this rank; of LBFGS, and of optimizers that are not PyTorch's, the loss
+    combined as the gradients are. What trains later, a group that is added or a layer that was frozen, takes part from
+    its first step on; it must begin in the same step on all ranks.
     """
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor not supported with op != Average")
@@ -190,6 +180,9 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
     if op == Adasum and size() > 1:
         if process_set is not global_process_set:
             raise NotImplementedError("Adasum does not support non-global process sets yet.")
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError("Adasum combines what a step on each parameter alone changes, and LBFGS takes its steps on all "
+                             "parameters together; op=Average would be right")
         distributed = wrapped(optimizer, AdasumOptimizer)
         distributed.distribute(named, compression, backward_passes_per_step)
         return distributed
@@ -197,5 +190,5 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer, named_parameters=None
         _check_groups(groups)
     distributed = wrapped(optimizer, _DistributedOptimizer)
     exchange = GradientExchange(compression, op, gradient_predivide_factor, groups, sparse_as_dense, process_set)
-    distributed._distribute(named, backward_passes_per_step, exchange, size() == 1 or not process_set.included())
+    distributed._distribute(named, backward_passes_per_step, exchange)
     return distributed

@@ -35,8 +35,13 @@ class _Plan:
         if op == Adasum and process_set is not global_process_set:
             raise NotImplementedError("Adasum does not support non-global process sets yet.")
         self.here = not is_floating and (op == Average or prescale != 1 or postscale != 1)
-        self.op = Sum if self.here and op == Average else op
-        self.ranks = process_set.size() if self.here and op == Average else 1
+        is_average_here = self.here and op == Average
+        of_bools = [tensor.dtype is torch.bool for tensor in tensors]
+        if is_average_here and any(of_bools) and not all(of_bools):
+            raise ValueError("a group of bool and other types has no average; two groups would be right")
+        # The average of bools, rounded down as that of integers, is whether all are true.
+        self.op = (Min if any(of_bools) else Sum) if is_average_here else op
+        self.ranks = process_set.size() if self.op == Sum and is_average_here else 1
         self.scales = (1.0, 1.0) if self.here else (prescale, postscale)
         self.prescale, self.postscale = prescale, postscale
 
@@ -47,7 +52,7 @@ class _Plan:
         if not self.here:
             return tensor
         if self.ranks > 1:
-            tensor = torch.div(tensor, self.ranks, rounding_mode="trunc")
+            tensor = torch.div(tensor, self.ranks, rounding_mode=None if tensor.is_floating_point() else "trunc")
         return integer_scaled(tensor, self.postscale) if self.postscale != 1 else tensor
 
 
