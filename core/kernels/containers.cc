@@ -39,10 +39,12 @@ std::shared_ptr<Contained> Containers::find_or_make(const Node& node) {
   const std::string name = given_or(node.attr<std::string>("shared_name"), node.name());
   const Key key(given_or(node.attr<std::string>("container"), kDefault), node.op(), name);
   MutexLock lock(mutex_);
-  auto& contained = all_[key];
-  if (contained) contained->check_shared_by(node);
-  else contained = registry().at(node.op())(node, name);
-  return contained;
+  if (const auto found = all_.find(key); found != all_.end()) {
+    found->second->check_shared_by(node);
+    return found->second;
+  }
+  auto made = registry().at(node.op())(node, name);  // may throw: what stands in all_ is whole
+  return all_.emplace(key, std::move(made)).first->second;
 }
 
 void Containers::clear() {

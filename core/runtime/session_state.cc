@@ -17,9 +17,8 @@ VariableStorage& SessionState::variable(const Node& storage) {
 }
 
 VariableStorage& SessionState::variable_locked(const Node& storage) {
-  auto& variable = variables_[storage.id()];
-  if (variable) return *variable;
-  variable = std::make_unique<VariableStorage>();
+  if (const auto found = variables_.find(storage.id()); found != variables_.end()) return *found->second;
+  auto variable = std::make_unique<VariableStorage>();
   variable->name = storage.name();
   const Node& whole = whole_storage(storage);
   if (&whole == &storage) {
@@ -34,7 +33,8 @@ VariableStorage& SessionState::variable_locked(const Node& storage) {
     variable->value =
         all.value.reshaped({all.value.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
   }
-  return *variable;
+  // Only now: one that could not be had leaves no trace.
+  return *variables_.emplace(storage.id(), std::move(variable)).first->second;
 }
 
 bool SessionState::is_initialized(const Node& storage) {

@@ -10,6 +10,7 @@
 namespace kolo::detail {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -57,6 +58,43 @@ TEST_F(Variables, KeepTypeAndShapeWhileTheyHaveAValue) {
                     "/job:ps/replica:0/task:0; this graph declares float [3]")));
   all_.drop("localhost");
   EXPECT_EQ(find_or_make({"", "v"}, {3})->value.shape(), Shape({3}));
+}
+
+// The initialisation that the first one's plans bring would be lost with the memory they hold.
+TEST_F(Variables, KeepTypeAndShapeWhileSomebodyHoldsThem) {
+  const auto held = find_or_make({"", "v"});
+  EXPECT_THAT(
+      [&] {
+        find_or_make({"", "v"}, {3});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("Variable v is float [2] in container \"localhost\"")));
+  CpuDevice other("/job:ps/replica:0/task:0/device:CPU:1");
+  EXPECT_THAT(
+      [&] {
+        all_.find_or_make({"", "v"}, DType::f32, {2}, other);
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("this graph puts it on")));
+  set_value(*held, Tensor::of<float>({2}, {1, 2}));
+  EXPECT_EQ(copy_of(*find_or_make({"", "v"})).span<float>()[1], 2.0f);
+}
+
+TEST_F(Variables, TakeAnotherShapeOnceNobodyHoldsThem) {
+  find_or_make({"", "v"});
+  EXPECT_EQ(find_or_make({"", "v"}, {3})->value.shape(), Shape({3}));
+}
+
+TEST_F(Variables, LeaveNoTraceWhereTheyDoNotFit) {
+  const std::int64_t kTooMany = std::int64_t{1} << 45;
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(
+        [&] {
+          find_or_make({"", "v"}, {kTooMany});
+        },
+        ThrowsMessage<ResourceExhaustedError>(AllOf(HasSubstr("variable \"v\""), HasSubstr("are free"))));
+  EXPECT_EQ(all_.bytes(), 0);
+  EXPECT_EQ(all_.find({"", "v"}), nullptr);
+  all_.drop("localhost");
+  EXPECT_EQ(find_or_make({"", "v"})->value.shape(), Shape({2}));
 }
 
 TEST_F(Variables, StayWithWhoUsesThemWhenTheirContainerIsDropped) {
