@@ -66,8 +66,9 @@ RpcChannel::RpcChannel(std::string address, Caller caller)
   caller_.limits = resolved(caller_.limits);
   const TaskAddress parsed = task_address_of(address_);
   use_transport();
-  stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
-      transport_target(parsed), transport_credentials(caller_.credentials), arguments_for(parsed)));
+  channel_ = grpc::CreateCustomChannel(transport_target(parsed), transport_credentials(caller_.credentials),
+                                       arguments_for(parsed));
+  stub_ = std::make_unique<grpc::GenericStub>(channel_);
 }
 
 std::shared_ptr<RpcChannel> make_channel(const std::string& address, Caller caller) {

@@ -12,6 +12,7 @@ namespace kolo::detail {
 class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   explicit Reactor(ClientCall& call) : call_(call) {}
+  void OnReadInitialMetadataDone(bool /*ok*/) override { call_.greeted(); }
   void OnReadDone(bool ok) override {
     take_over(this);
     call_.read_done(ok);
@@ -49,7 +50,11 @@ ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, 
     context_->set_deadline(std::chrono::system_clock::now() +
                            std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
   }
-  context_->set_initial_metadata_corked(true);  // it goes with the first message
+  // To a server with a token a new connection is a stranger's, which may not send much. Else the metadata go
+  // with the first message.
+  greeting_ = !caller.credentials.token.empty() && !channel_->is_connected();
+  if (greeting_) context_->AddMetadata(kGreetKey, "1");
+  context_->set_initial_metadata_corked(!greeting_);
 }
 
 ClientCall::~ClientCall() = default;
@@ -59,7 +64,7 @@ void ClientCall::send(Outgoing outgoing, bool last) {
   if (reads_over_) return;
   queue_.push_back(std::move(outgoing));
   last_given_ = last_given_ || last;
-  if (started_ && !writing_) write_next();
+  if (started_ && !writing_ && !greeting_) write_next();
 }
 
 void ClientCall::start(bool reads) {
@@ -72,7 +77,7 @@ void ClientCall::start(bool reads) {
   held_ = true;
   started_ = true;
   if (reads) reactor_->StartRead(&incoming_);
-  if (!queue_.empty()) write_next();
+  if (!queue_.empty() && !greeting_) write_next();
   reactor_->StartCall();
   if (cancelled_) context_->TryCancel();
 }
@@ -110,6 +115,11 @@ void ClientCall::write_next() {
 
 void ClientCall::let_go() {
   if (!writing_ && reads_over_ && std::exchange(held_, false)) reactor_->RemoveHold();
+}
+
+void ClientCall::greeted() {
+  MutexLock lock(mutex_);
+  if (std::exchange(greeting_, false) && !reads_over_ && !queue_.empty()) write_next();
 }
 
 void ClientCall::read_done(bool ok) {

@@ -26,10 +26,13 @@ class RpcChannel {
   const Caller& caller() const { return caller_; }
   const RpcLimits& limits() const { return caller_.limits; }
   grpc::GenericStub& stub() { return *stub_; }
+  /// Whether a call would go over a connection that stands.
+  bool is_connected() const { return channel_->GetState(false) == GRPC_CHANNEL_READY; }
 
  private:
   std::string address_;
   Caller caller_;  // limits are resolved
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };
 
@@ -69,6 +72,7 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
  private:
   class Reactor;
   friend class Reactor;
+  void greeted() KOLO_EXCLUDES(mutex_);
   void read_done(bool ok) KOLO_EXCLUDES(mutex_);
   void write_done(bool ok) KOLO_EXCLUDES(mutex_);
   void call_done(const grpc::Status& status) KOLO_EXCLUDES(mutex_);
@@ -87,6 +91,7 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
   bool last_given_ KOLO_GUARDED_BY(mutex_) = false;
   bool last_sent_ KOLO_GUARDED_BY(mutex_) = false;
   bool started_ KOLO_GUARDED_BY(mutex_) = false;
+  bool greeting_ KOLO_GUARDED_BY(mutex_) = false;  // nothing is written yet
   bool held_ KOLO_GUARDED_BY(mutex_) = false;
   bool writing_ KOLO_GUARDED_BY(mutex_) = false;
   bool reads_over_ KOLO_GUARDED_BY(mutex_) = false;  // no operation may begin any more

@@ -16,6 +16,13 @@ struct RpcLimits {
   // Of a tensor, and of all of a call that are kept until the last has come; 0: half of the machine's memory.
   std::int64_t tensor_bytes = 0;
   std::chrono::seconds handshake{10};
+  std::size_t connections = 0;          // of a server at a time; 0: what its limit of open files allows
+  std::size_t connections_of_peer = 0;  // of these, from one address; 0: half
+  /// Of these, such as have shown no call that was accepted; half of them from one address. Beyond, the
+  /// oldest makes way.
+  std::size_t strangers = 256;
+  std::uint64_t stranger_bytes = 64 << 10;  // where a token is asked for: one that has sent more is cut
+  int refused_calls = 8;                    // a stranger with more of them is cut
   /// A call whose next message does not come for so long ends with DeadlineExceededError.
   std::chrono::milliseconds stalled_sender{60'000};
   /// Bytes of one message of a large tensor: KOLO_RPC_CHUNK_BYTES, 64 KiB … 16 MiB; 1 MiB without it.

@@ -2,7 +2,9 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,19 +20,13 @@
 namespace kolo::detail {
 namespace {
 
-class Socket {
- public:
-  explicit Socket(int family) : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
-  ~Socket() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int get() const { return descriptor_; }
+constexpr int kWaiting = 4096;             // connections that are not accepted yet
+constexpr unsigned kUserTimeoutMs = 2000;  // of bytes that a peer does not confirm: the pings' own patience
+constexpr int kOwnerOnly = 0600;
 
- private:
-  int descriptor_;
-};
+Descriptor make_socket(int family) {
+  return Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
 
 [[noreturn]] void throw_refused(const std::string& reason) {
   throw UnknownError("Could not start gRPC server: {}", reason);
@@ -57,14 +53,31 @@ std::string numeric(const addrinfo& address) {
   return host;
 }
 
-/// 0, or errno.
-int try_to_bind(const addrinfo& address) {
-  const Socket socket(address.ai_family);
+template <typename Value>
+void set_option(const Descriptor& socket, int level, int option, Value value) {
+  ::setsockopt(socket.get(), level, option, &value, sizeof(value));
+}
+
+/// 0, or errno. both: of a v6 address, v4 as well.
+int bind_and_listen(const Descriptor& socket, const sockaddr* address, socklen_t size, bool both) {
   if (socket.get() < 0) return errno;
-  const int yes = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  if (::bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0) return errno;
-  return ::listen(socket.get(), 1) != 0 ? errno : 0;
+  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address->sa_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, both ? 0 : 1);
+  if (address->sa_family != AF_UNIX) {  // what is accepted has them, too
+    set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+  }
+  if (::bind(socket.get(), address, size) != 0) return errno;
+  return ::listen(socket.get(), kWaiting) != 0 ? errno : 0;
+}
+
+int bound_port(const Descriptor& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  std::uint16_t port = 0;  // at the same place in both families
+  std::memcpy(&port, reinterpret_cast<const char*>(&address) + offsetof(sockaddr_in, sin_port), sizeof(port));
+  return ntohs(port);
 }
 
 bool is_loopback(const addrinfo& address) {
@@ -78,44 +91,82 @@ bool is_loopback(const addrinfo& address) {
   return IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr) != 0;
 }
 
-ListenPlan plan_path(const std::string& path) {
+// What lies there goes, where it is a socket on which nobody listens.
+void make_way(const std::string& path, const sockaddr* address, socklen_t size) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (!S_ISSOCK(status.st_mode)) throw_refused(path + " exists and is no socket");
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(socket.get(), address, size) == 0) throw_refused(path + ": " + std::strerror(EADDRINUSE));
+  ::unlink(path.c_str());
+}
+
+Listening listen_at_path(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path))
     throw_refused(fmt::format("{}: a path of {} bytes; {} are allowed", path, path.size(),
                               sizeof(address.sun_path) - 1));
   path.copy(address.sun_path, path.size());
-  // gRPC unlinks what lies there: only what nobody listens on may go.
-  const Socket socket(AF_UNIX);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
-    throw_refused(path + ": " + std::strerror(EADDRINUSE));
-  return {.targets = {"unix:" + path}, .path = path, .only_this_machine = true};
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  make_way(path, generic, sizeof(address));
+
+  Listening listening{.sockets = {}, .port = 0, .path = path, .only_this_machine = true};
+  auto socket = make_socket(AF_UNIX);
+  // The mode of the socket is that of the file: nobody else can come in between.
+  if (socket.get() >= 0) ::fchmod(socket.get(), kOwnerOnly);
+  const int failed = bind_and_listen(socket, generic, sizeof(address), false);
+  if (failed != 0) throw_refused(fmt::format("{}: {}", path, std::strerror(failed)));
+  ::chmod(path.c_str(), kOwnerOnly);
+  listening.sockets.push_back(std::move(socket));
+  return listening;
+}
+
+/// Every interface, of both families where this machine has both.
+Listening listen_everywhere(int port) {
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(static_cast<std::uint16_t>(port));
+  auto socket = make_socket(AF_INET6);
+  int failed = bind_and_listen(socket, reinterpret_cast<const sockaddr*>(&six), sizeof(six), true);
+  if (failed == EAFNOSUPPORT || failed == EADDRNOTAVAIL) {
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    four.sin_port = six.sin6_port;
+    socket = make_socket(AF_INET);
+    failed = bind_and_listen(socket, reinterpret_cast<const sockaddr*>(&four), sizeof(four), false);
+  }
+  if (failed != 0) throw_refused(fmt::format("every interface, port {}: {}", port, std::strerror(failed)));
+  Listening listening{.sockets = {}, .port = bound_port(socket), .path = "", .only_this_machine = false};
+  listening.sockets.push_back(std::move(socket));
+  return listening;
 }
 
 }  // namespace
 
-ListenPlan plan_listening(const std::string& address, const std::string& bind_address) {
+Listening listen_at(const std::string& address, const std::string& bind_address) {
   const TaskAddress own = task_address_of(address);
-  if (!own.path.empty()) return plan_path(own.path);
-  const bool everywhere = bind_address == "0.0.0.0" || bind_address == "::";
+  if (!own.path.empty()) return listen_at_path(own.path);
+  if (bind_address == "0.0.0.0" || bind_address == "::") return listen_everywhere(own.port);
   std::string host = bind_address.empty() ? own.host : bind_address;
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
 
-  ListenPlan plan{.targets = {}, .path = "", .only_this_machine = true};
+  Listening listening{.sockets = {}, .port = 0, .path = "", .only_this_machine = true};
   const Addresses found = look_up(host, own.port);
   for (const addrinfo* entry = found.get(); entry != nullptr; entry = entry->ai_next) {
-    const int failed = try_to_bind(*entry);
+    auto socket = make_socket(entry->ai_family);
+    const int failed = bind_and_listen(socket, entry->ai_addr, entry->ai_addrlen, false);
     if (failed == EADDRNOTAVAIL || failed == EAFNOSUPPORT) continue;
-    const std::string ip = numeric(*entry);
-    if (failed != 0) throw_refused(fmt::format("{} port {}: {}", ip, own.port, std::strerror(failed)));
-    plan.only_this_machine = plan.only_this_machine && !everywhere && is_loopback(*entry);
-    const bool six = entry->ai_family == AF_INET6;
-    plan.targets.push_back(fmt::format("{}{}{}:{}", six ? "[" : "", ip, six ? "]" : "", own.port));
-    if (own.port == 0 || everywhere) break;  // several would get several ports; gRPC takes both families
+    if (failed != 0)
+      throw_refused(fmt::format("{} port {}: {}", numeric(*entry), own.port, std::strerror(failed)));
+    listening.only_this_machine = listening.only_this_machine && is_loopback(*entry);
+    listening.port = bound_port(socket);
+    listening.sockets.push_back(std::move(socket));
+    if (own.port == 0) break;  // several would get several ports
   }
-  if (plan.targets.empty())
+  if (listening.sockets.empty())
     throw_refused(fmt::format("{} is no address of this machine; give bind_address", host));
-  return plan;
+  return listening;
 }
 
 }  // namespace kolo::detail

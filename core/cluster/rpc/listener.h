@@ -1,20 +1,22 @@
-// Where a task listens: the addresses of its own host entry, and whether they can be had.
+// Where a task listens: the addresses of its own host entry.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include <kolo/core/cluster/rpc/descriptor_internal.h>
+
 namespace kolo::detail {
 
-struct ListenPlan {
-  std::vector<std::string> targets;  // as gRPC takes them, with the port; port 0: one target
-  std::string path;                  // of a socket in the file system; "" for ports
-  bool only_this_machine = false;
+struct Listening {
+  std::vector<Descriptor> sockets;  // each address of the host; do not block
+  int port = 0;                     // the bound one; 0 for a path
+  std::string path;                 // of a socket in the file system; "" for ports
+  bool only_this_machine = false;   // who is elsewhere cannot reach it
 };
 
-/// Looks up `address` (or `bind_address`, with the port of `address`) and tries to bind, so that the reason
-/// is known where that fails. Throws UnknownError `Could not start gRPC server: <reason>`,
-/// InvalidArgumentError for an address that is none.
-ListenPlan plan_listening(const std::string& address, const std::string& bind_address);
+/// Binds `address`, or `bind_address` with the port of `address`. Throws UnknownError `Could not start gRPC
+/// server: <reason>`, InvalidArgumentError for an address that is none.
+Listening listen_at(const std::string& address, const std::string& bind_address);
 
 }  // namespace kolo::detail

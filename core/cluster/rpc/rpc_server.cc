@@ -1,7 +1,6 @@
 #include <kolo/core/cluster/rpc/rpc_server.h>
 
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/cluster/rpc/connections.h>
 #include <kolo/core/cluster/rpc/listener.h>
 #include <kolo/core/cluster/task_address.h>
 
@@ -29,7 +29,6 @@ constexpr std::size_t kMostCalls = 65536;
 constexpr int kMostCallsOfOneConnection = 16384;
 constexpr std::chrono::seconds kLastCalls{5};
 constexpr std::chrono::seconds kStillWaiting{10};  // between two lines that say so
-constexpr int kOwnerOnly = 0600;
 
 std::shared_ptr<grpc::ServerCredentials> transport_credentials(const LoadedCredentials& loaded) {
   if (!loaded.tls()) return grpc::InsecureServerCredentials();
@@ -48,19 +47,20 @@ std::string user_name() {
   return std::to_string(::geteuid());
 }
 
-// Sockets that are made meanwhile are the owner's alone.
-class OwnerOnly {
+// Nothing of it is kept or counted.
+class RefusedCall final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit OwnerOnly(bool wanted) : wanted_(wanted), before_(wanted ? ::umask(0177) : 0) {}
-  ~OwnerOnly() {
-    if (wanted_) ::umask(before_);
+  static grpc::ServerGenericBidiReactor* make(const std::exception_ptr& error) {
+    const auto call = std::make_shared<RefusedCall>();
+    call->self_ = call;
+    call->Finish(to_status(error));
+    return call.get();
   }
-  OwnerOnly(const OwnerOnly&) = delete;
-  OwnerOnly& operator=(const OwnerOnly&) = delete;
+  void OnDone() override { const auto self = std::move(self_); }
 
  private:
-  bool wanted_;
-  mode_t before_;
+  bool InternalInlineable() override { return true; }
+  std::shared_ptr<RefusedCall> self_;
 };
 
 }  // namespace
@@ -75,13 +75,16 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
 
  private:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+  void adopt(int listener, int connection);
   void wait_for_calls(std::chrono::milliseconds grace);
   void end_calls();
   void wait_for_handlers();
 
   std::shared_ptr<ServerShared> shared_;
   std::unique_ptr<KeptThreads> threads_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Connections> connections_;
   std::unique_ptr<StalledCalls> stalled_;
   Mutex stop_mutex_;
   bool stopped_ KOLO_GUARDED_BY(stop_mutex_) = false;
@@ -90,14 +93,18 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
 RpcServer::Impl::Impl(RpcServerOptions options)
     : threads_(std::make_unique<KeptThreads>("kolo rpc", kMostThreads)) {
   options.limits = resolved(options.limits);
-  const ListenPlan plan = plan_listening(options.address, options.bind_address);
+  if (options.limits.connections == 0) options.limits.connections = affordable_connections();
+  if (options.limits.connections_of_peer == 0)
+    options.limits.connections_of_peer = (options.limits.connections + 1) / 2;
+  // Without a token whoever speaks the protocol is no stranger, and callers do not greet.
+  if (options.credentials.token.empty()) options.limits.stranger_bytes = ~std::uint64_t{0};
+  Listening listening = listen_at(options.address, options.bind_address);
   shared_ = std::make_shared<ServerShared>(std::move(options));
   shared_->threads = threads_.get();
   use_transport();
 
   grpc::ServerBuilder builder;
   set_common_arguments([&](const char* name, int value) { builder.AddChannelArgument(name, value); });
-  builder.AddChannelArgument("grpc.so_reuseport", 0);
   builder.AddChannelArgument("grpc.max_concurrent_streams", kMostCallsOfOneConnection);
   builder.AddChannelArgument(
       "grpc.server_handshake_timeout_ms",
@@ -105,48 +112,62 @@ RpcServer::Impl::Impl(RpcServerOptions options)
   builder.SetMaxReceiveMessageSize((16 << 20) + (64 << 10));
   builder.RegisterCallbackGenericService(this);
   hand_over(this);
-  int port = 0;
-  for (const auto& target : plan.targets)
-    builder.AddListeningPort(target, transport_credentials(shared_->options.credentials), &port);
-  {
-    const OwnerOnly owner_only(!plan.path.empty());
-    server_ = builder.BuildAndStart();
-  }
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      transport_credentials(shared_->options.credentials));
+  server_ = builder.BuildAndStart();
   auto& own = shared_->options.address;
-  if (server_ == nullptr) throw UnknownError("Could not start gRPC server: {} could not be bound", own);
-  if (!plan.path.empty()) {
-    ::chmod(plan.path.c_str(), kOwnerOnly);
-  } else {
+  if (server_ == nullptr) throw UnknownError("Could not start gRPC server: {} could not be served", own);
+  if (listening.path.empty()) {
     TaskAddress bound = task_address_of(own);
-    bound.port = port;
+    bound.port = listening.port;
     own = bound.to_string();
   }
-  if (!plan.only_this_machine && !shared_->options.credentials.any())
+  if (!listening.only_this_machine && !shared_->options.credentials.any())
     log_warning("{} listens on {} without credentials: who reaches this port can run graphs as user {}",
                 shared_->options.task, own, user_name());
   stalled_ = std::make_unique<StalledCalls>(shared_);
+  connections_ =
+      std::make_unique<Connections>(std::move(listening), shared_->options.limits, shared_->options.task,
+                                    [this](int listener, int connection) { adopt(listener, connection); });
+  connections_->start();
+}
+
+void RpcServer::Impl::adopt(int listener, int connection) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+  parameters.listener_fd = listener;
+  parameters.fd = connection;
+  acceptor_->HandleNewConnection(&parameters);
 }
 
 grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
   take_over(this);
+  // Before anything is kept or counted: what a stranger may do costs those who are known nothing.
+  if (const auto refusal = refusal_of(*context, shared_->options)) {
+    connections_->call_refused(context->peer());
+    return RefusedCall::make(refusal);
+  }
+  connections_->call_accepted(context->peer());
   const auto call = std::make_shared<ServerCall>(shared_, *context);
+  if (!header(*context, kGreetKey).empty()) call->StartSendInitialMetadata();
   std::exception_ptr refused;
   {
     MutexLock lock(shared_->mutex);
-    const bool full = shared_->calls.size() >= kMostCalls;
-    shared_->calls.push_back(call);
     if (shared_->stopping)
       refused = std::make_exception_ptr(UnavailableError("{} is shutting down", shared_->options.task));
-    else if (full)
+    else if (shared_->calls.size() >= kMostCalls)
       refused = std::make_exception_ptr(
           ResourceExhaustedError("{} is limited to {} calls at a time", shared_->options.task, kMostCalls));
-    else if (!shared_->started) {
-      shared_->waiting.push_back(call);
-      return call.get();
+    else {
+      shared_->calls.add(call);
+      if (!shared_->started) {
+        shared_->waiting.push_back(call);
+        return call.get();
+      }
     }
   }
-  if (refused != nullptr) call->finish(refused);
-  else call->begin();
+  if (refused != nullptr) return RefusedCall::make(refused);
+  call->begin();
   return call.get();
 }
 
@@ -165,11 +186,7 @@ void RpcServer::Impl::start(const Served& served) {
 void RpcServer::Impl::wait_for_calls(std::chrono::milliseconds grace) {
   const auto end = std::chrono::steady_clock::now() + grace;
   MutexLock lock(shared_->mutex);
-  const auto busy = [this]() KOLO_REQUIRES(shared_->mutex) {
-    return std::any_of(shared_->calls.begin(), shared_->calls.end(),
-                       [](const auto& call) { return !call->is_watch(); });
-  };
-  while (busy())
+  while (shared_->calls.size() > shared_->calls.watches())
     if (!shared_->changed.wait_until(shared_->mutex, end)) return;
 }
 
@@ -189,7 +206,7 @@ void RpcServer::Impl::end_calls() {
   std::vector<std::shared_ptr<ServerCall>> calls;
   {
     MutexLock lock(shared_->mutex);
-    calls = shared_->calls;
+    calls = shared_->calls.all();
   }
   for (const auto& call : calls) {
     if (call->is_watch())
@@ -202,7 +219,7 @@ void RpcServer::Impl::end_calls() {
 void RpcServer::Impl::stop(std::chrono::milliseconds grace) {
   MutexLock stopping(stop_mutex_);
   if (std::exchange(stopped_, true)) return;
-  if (server_ == nullptr) return;
+  if (connections_ == nullptr) return;  // its constructor threw
   std::vector<std::shared_ptr<ServerCall>> waiting;
   {
     MutexLock lock(shared_->mutex);
@@ -217,15 +234,17 @@ void RpcServer::Impl::stop(std::chrono::milliseconds grace) {
   wait_for_calls(kLastCalls);  // what they say last reaches their callers
   wait_for_handlers();
   stalled_.reset();
+  connections_->stop();
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
   {
     // Their memory is still in use.
     MutexLock lock(shared_->mutex);
-    while (!shared_->calls.empty() || shared_->lent > 0) shared_->changed.wait(shared_->mutex);
+    while (shared_->calls.size() > 0 || shared_->lent > 0) shared_->changed.wait(shared_->mutex);
   }
   threads_.reset();
   server_.reset();
+  connections_.reset();
 }
 
 RpcServer::RpcServer(RpcServerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}

@@ -33,11 +33,35 @@ std::optional<Deadline::Time> on_steady_clock(std::chrono::system_clock::time_po
 
 }  // namespace
 
+std::string header(const grpc::GenericCallbackServerContext& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  return found == context.client_metadata().end() ? ""
+                                                  : std::string(found->second.data(), found->second.size());
+}
+
 const std::string& rpc_caller() { return caller_of_thread; }
 
 void note_refused(const std::string& peer, const std::string& why) {
   static OncePer minute(std::chrono::seconds(60));
   if (minute.now()) log_warning("refused a call of {}: {}", peer, why);
+}
+
+void OpenCalls::add(const std::shared_ptr<ServerCall>& call) {
+  call->place_ = calls_.size();
+  calls_.push_back(call);
+  if (call->is_watch()) ++watches_;
+}
+
+std::shared_ptr<ServerCall> OpenCalls::remove(ServerCall& call) {
+  const std::size_t place = std::exchange(call.place_, ServerCall::kNoPlace);
+  if (place == ServerCall::kNoPlace) return nullptr;
+  if (call.is_watch()) --watches_;
+  calls_.back()->place_ = place;
+  std::swap(calls_[place], calls_.back());
+  auto removed = std::move(calls_.back());
+  calls_.pop_back();
+  removed->place_ = ServerCall::kNoPlace;
+  return removed;
 }
 
 ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallbackServerContext& context)
@@ -55,26 +79,30 @@ ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallba
 
 ServerCall::~ServerCall() = default;
 
-std::string ServerCall::header(const char* key) const {
-  const auto found = context_.client_metadata().find(key);
-  return found == context_.client_metadata().end() ? ""
-                                                   : std::string(found->second.data(), found->second.size());
-}
-
-void ServerCall::check_caller() {
-  const auto& options = shared_->options;
-  if (!options.credentials.token.empty() && !same_secret(header(kTokenKey), options.credentials.token)) {
-    note_refused(peer_, "no or another token");
-    throw FailedPreconditionError("{} refused this process: no or another token", options.address);
+std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context,
+                              const RpcServerOptions& options) {
+  if (!options.credentials.token.empty() &&
+      !same_secret(header(context, kTokenKey), options.credentials.token)) {
+    note_refused(context.peer(), "no or another token");
+    return std::make_exception_ptr(
+        FailedPreconditionError("{} refused this process: no or another token", options.address));
   }
-  const std::string version = checked_name(header(kVersionKey), "version");
-  if (version != rpc_version())
+  try {
+    const std::string version = checked_name(header(context, kVersionKey), "version");
+    if (version == rpc_version()) return nullptr;
     throw FailedPreconditionError("{} runs kolo {}, its caller kolo {}", options.task, rpc_version(),
                                   version.empty() ? "of no version" : version);
-  sender_ = checked_name(header(kCallerKey), "caller");
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void ServerCall::check_destination() {
+  const auto& options = shared_->options;
+  sender_ = checked_name(header(context_, kCallerKey), "caller");
   from_ = fmt::format("{} at {}", sender_, peer_);
-  const std::string wanted = header(kTaskKey);
-  const std::string cluster = header(kClusterKey);
+  const std::string wanted = header(context_, kTaskKey);
+  const std::string cluster = header(context_, kClusterKey);
   if ((!wanted.empty() && wanted != options.task) ||
       (!cluster.empty() && cluster != fmt::format("{:016x}", served().cluster_fingerprint)))
     throw FailedPreconditionError("{} is {} of another cluster", options.address, options.task);
@@ -86,7 +114,7 @@ void ServerCall::begin() {
     if (finishing_) return;  // it was cancelled before the server was there; its context may be gone
   }
   try {
-    check_caller();
+    check_destination();
     if (method_ == nullptr) {
       note_refused(peer_, "it called a method that there is not");
       throw UnimplementedError("{} has no such method", shared_->options.task);
@@ -283,13 +311,7 @@ void ServerCall::OnDone() {
   }
   {
     MutexLock lock(shared_->mutex);
-    const auto found = std::find_if(shared_->calls.begin(), shared_->calls.end(),
-                                    [&](const auto& call) { return call.get() == this; });
-    if (found != shared_->calls.end()) {
-      self = std::move(*found);
-      *found = std::move(shared_->calls.back());
-      shared_->calls.pop_back();
-    }
+    self = shared_->calls.remove(*this);
     shared_->changed.notify_all();
   }
 }

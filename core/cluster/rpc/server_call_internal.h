@@ -42,6 +42,21 @@ class Method {
   virtual bool waits_for_ever() const { return false; }
 };
 
+/// Calls that are not over yet. Adding and removing take the same time however many there are.
+class OpenCalls {
+ public:
+  void add(const std::shared_ptr<ServerCall>& call);
+  /// For the caller to drop; null where it is not in it.
+  std::shared_ptr<ServerCall> remove(ServerCall& call);
+  const std::vector<std::shared_ptr<ServerCall>>& all() const { return calls_; }
+  std::size_t size() const { return calls_.size(); }
+  std::size_t watches() const { return watches_; }
+
+ private:
+  std::vector<std::shared_ptr<ServerCall>> calls_;
+  std::size_t watches_ = 0;
+};
+
 /// What the calls of one server share.
 struct ServerShared {
   explicit ServerShared(RpcServerOptions given) : options(std::move(given)) {}
@@ -52,7 +67,7 @@ struct ServerShared {
 
   Mutex mutex;
   CondVar changed;
-  std::vector<std::shared_ptr<ServerCall>> calls KOLO_GUARDED_BY(mutex);    // not over yet
+  OpenCalls calls KOLO_GUARDED_BY(mutex);
   std::vector<std::shared_ptr<ServerCall>> waiting KOLO_GUARDED_BY(mutex);  // for start()
   int lent KOLO_GUARDED_BY(mutex) = 0;  // values that are being sent, whose owners are not told yet
   bool started KOLO_GUARDED_BY(mutex) = false;
@@ -68,7 +83,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   ServerCall(const ServerCall&) = delete;
   ServerCall& operator=(const ServerCall&) = delete;
 
-  /// Checks who calls, finds the method, reads. After start() of the server.
+  /// Checks whom it is for, finds the method, reads. After start() of the server.
   void begin() KOLO_EXCLUDES(mutex_);
   /// Dropped where the call is over.
   void send(Outgoing outgoing) KOLO_EXCLUDES(mutex_);
@@ -108,6 +123,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   }
 
  private:
+  static constexpr std::size_t kNoPlace = ~std::size_t{0};
   static constexpr auto kNotSilent = std::chrono::steady_clock::time_point::max();
   void OnReadDone(bool ok) override KOLO_EXCLUDES(mutex_);
   void OnWriteDone(bool ok) override KOLO_EXCLUDES(mutex_);
@@ -116,10 +132,11 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   // gRPC's reactors whose hooks do not block say so by this; else it hands OnDone and OnCancel to a thread
   // more.
   bool InternalInlineable() override { return true; }
-  void check_caller();
-  std::string header(const char* key) const;
+  void check_destination();
   void advance() KOLO_REQUIRES(mutex_);
 
+  friend class OpenCalls;
+  std::size_t place_ = kNoPlace;  // among the open calls; under their mutex
   const std::shared_ptr<ServerShared> shared_;
   grpc::GenericCallbackServerContext& context_;
   const std::string method_name_;
@@ -149,6 +166,14 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
 /// Nothing for a method that there is not.
 std::unique_ptr<Method> worker_method(std::string_view name);
 std::unique_ptr<Method> master_method(std::string_view name);
+
+/// "" where the call has none such.
+std::string header(const grpc::GenericCallbackServerContext& context, const char* key);
+
+/// Why the caller may not speak to the server: it shows no or another token, or is of another version. Null
+/// where it may.
+std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context,
+                              const RpcServerOptions& options);
 
 /// One log line a minute for what strangers send.
 void note_refused(const std::string& peer, const std::string& why);

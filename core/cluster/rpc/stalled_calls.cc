@@ -46,7 +46,7 @@ void StalledCalls::end_stalled() {
   std::vector<std::shared_ptr<ServerCall>> stalled;
   {
     MutexLock lock(shared_->mutex);
-    std::copy_if(shared_->calls.begin(), shared_->calls.end(), std::back_inserter(stalled),
+    std::copy_if(shared_->calls.all().begin(), shared_->calls.all().end(), std::back_inserter(stalled),
                  [&](const auto& call) { return call->is_stalled(now); });
   }
   const std::chrono::duration<double> limit = shared_->options.limits.stalled_sender;

@@ -19,6 +19,8 @@ inline constexpr const char* kVersionKey = "kolo-version";
 inline constexpr const char* kClusterKey = "kolo-cluster";
 inline constexpr const char* kTaskKey = "kolo-to";
 inline constexpr const char* kTokenKey = "kolo-token-bin";
+inline constexpr const char* kGreetKey =
+    "kolo-greet";  // its messages wait until the server has taken the call
 
 inline constexpr const char* kWorkerService = "/kolo.cluster.WorkerService/";
 inline constexpr const char* kMasterService = "/kolo.cluster.MasterService/";

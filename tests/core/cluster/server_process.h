@@ -20,12 +20,14 @@ namespace kolo {
 /// kolo-server as /job:ps/task:0 of a cluster of two parameter servers and two workers.
 class ServerProcess {
  public:
-  explicit ServerProcess(const ClusterSpec& cluster) {
+  /// more: words of its command line.
+  explicit ServerProcess(const ClusterSpec& cluster, const std::vector<std::string>& more = {}) {
     const std::string program = program_path("kolo-server");
     std::string text = "ps|" + cluster.task_address("ps", 0) + ";" + cluster.task_address("ps", 1) +
                        ",worker|" + cluster.task_address("worker", 0) + ";" +
                        cluster.task_address("worker", 1);
     std::vector<std::string> words{program, "--cluster", text, "--job", "ps", "--task", "0"};
+    words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -38,6 +40,7 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
+  pid_t pid() const { return pid_; }
   bool lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
   /// MiB; which: "VmRSS" for now, "VmHWM" for the most that it ever was.
   double memory(const std::string& which) const {
