@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include <kolo/core/base/error.h>
@@ -11,6 +12,7 @@
 #include <kolo/launcher/check_network.h>
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/job.h>
+#include <kolo/launcher/job_token.h>
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
@@ -64,6 +66,8 @@ int launch(Options options, Surroundings found) {
   if (options.bind == Bind::automatic && options.hosts.size() > 1 && !all_ranks_here(options, found))
     found.machines = find_machines(options, found, signals);
   if (options.check_network) tell_network(options, found, signals);
+  std::optional<JobToken> token;
+  if (JobToken::is_wanted(options, found)) token.emplace();
   return options.program.empty() ? 0 : run_with_restarts(options, found, signals);
 }
 

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include <kolo/core/base/error.h>
+#include <kolo/launcher/job_token.h>
 #include <kolo/launcher/mpirun_command.h>
 
 #include "tests/shell_command.h"
@@ -55,6 +58,41 @@ TEST(ClusterTasks, FindTheClusterAndTheirPlaceInTheEnvironment) {
   const std::string cluster = R"({"cluster":{"ps":["h:1"],"worker":["h:2","h:3"]},"task":)";
   EXPECT_EQ(line_of_rank(0), cluster + R"({"index":0,"type":"ps"}} 1 a b)" + "\n");
   EXPECT_EQ(line_of_rank(2), cluster + R"({"index":1,"type":"worker"}}  a b)" + "\n");
+}
+
+std::string token_file() {
+  const char* const name = std::getenv("KOLO_CLUSTER_TOKEN_FILE");
+  return name == nullptr ? "" : name;
+}
+
+TEST(JobToken, IsAnotherForEachJobAndGoesWithIt) {
+  std::string first;
+  {
+    const JobToken token;
+    std::ifstream(token_file()) >> first;
+    EXPECT_EQ(first.size(), 64);
+  }
+  EXPECT_EQ(token_file(), "");
+  const JobToken token;
+  std::string second;
+  std::ifstream(token_file()) >> second;
+  EXPECT_NE(first, second);
+}
+
+TEST(JobToken, IsMadeForClustersHereWithoutCredentials) {
+  Options cluster;
+  cluster.cluster = {{"ps", 1}};
+  EXPECT_TRUE(JobToken::is_wanted(cluster, {}));
+  EXPECT_FALSE(JobToken::is_wanted({}, {}));
+  Surroundings with_tls;
+  with_tls.variables = {"PATH", "KOLO_CLUSTER_TLS_CA"};
+  EXPECT_FALSE(JobToken::is_wanted(cluster, with_tls));
+  Options exporting = cluster;
+  exporting.exported = {"KOLO_CLUSTER_TOKEN_FILE=/f"};
+  EXPECT_FALSE(JobToken::is_wanted(exporting, {}));
+  Options elsewhere = cluster;
+  elsewhere.hosts = {{"node1", 1}};
+  EXPECT_FALSE(JobToken::is_wanted(elsewhere, {}));
 }
 
 }  // namespace

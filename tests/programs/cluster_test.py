@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Clusters of real processes: the examples under kolorun, and kolo-server by itself."""
+import os
 import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 import unittest
 
@@ -48,6 +50,35 @@ class Examples(ProgramTest):
     def test_a_variable_outlives_its_sessions(self):
         done = subprocess.run([str(BIN / "remote_session")], capture_output=True, text=True, timeout=DEADLINE_S, env=environment())
         self.assertEqual([line.split(" of ")[0] for line in done.stdout.splitlines()], ["visit 1", "visit 2", "visit 3"], done.stderr)
+
+
+# The worker asks the parameter server with the job's token and without, and then ends the job.
+ASK_WITH_AND_WITHOUT = """
+import json, os, subprocess, sys, time
+server, cluster = sys.argv[1], json.loads(os.environ["KOLO_CLUSTER"])
+if cluster["task"]["type"] == "ps":
+    os.execv(server, [server])
+check = [server, "--check", cluster["cluster"]["ps"][0]]
+token = os.environ.pop("KOLO_CLUSTER_TOKEN_FILE")
+known = dict(os.environ, KOLO_CLUSTER_TOKEN_FILE=token)
+while subprocess.run(check, env=known, capture_output=True).returncode != 0:
+    time.sleep(0.05)
+print("stranger:", subprocess.run(check, capture_output=True, text=True).stderr)
+print("token:", token, oct(os.stat(token).st_mode & 0o777), oct(os.stat(os.path.dirname(token)).st_mode & 0o777))
+sys.exit(1)
+"""
+
+
+class Job(ProgramTest):
+    def test_keeps_out_who_has_not_its_token(self):
+        words = [str(BIN / "kolorun"), "-q", "--cluster", "ps=1,worker=1", "--", sys.executable, "-c", ASK_WITH_AND_WITHOUT,
+                 str(BIN / "kolo-server")]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL, env=environment())
+        self.assertRegex(done.stdout, "stranger: .*refused this process: no or another token")
+        token, mode, folder_mode = re.search(r"token: (\S+) (\S+) (\S+)", done.stdout).groups()
+        self.assertEqual((mode, folder_mode), ("0o600", "0o700"))
+        self.assertFalse(os.path.exists(os.path.dirname(token)), "it goes with the job")
+        self.assertNotIn("without credentials", done.stderr)
 
 
 class KoloServer(ProgramTest):

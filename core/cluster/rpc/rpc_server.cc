@@ -75,6 +75,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
 
  private:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+  void tell_who_may_come(const Listening& listening) const;
   void adopt(int listener, int connection);
   void wait_for_calls(std::chrono::milliseconds grace);
   void end_calls();
@@ -123,14 +124,22 @@ RpcServer::Impl::Impl(RpcServerOptions options)
     bound.port = listening.port;
     own = bound.to_string();
   }
-  if (!listening.only_this_machine && !shared_->options.credentials.any())
-    log_warning("{} listens on {} without credentials: who reaches this port can run graphs as user {}",
-                shared_->options.task, own, user_name());
+  if (!shared_->options.credentials.any() && listening.path.empty()) tell_who_may_come(listening);
   stalled_ = std::make_unique<StalledCalls>(shared_);
   connections_ =
       std::make_unique<Connections>(std::move(listening), shared_->options.limits, shared_->options.task,
                                     [this](int listener, int connection) { adopt(listener, connection); });
   connections_->start();
+}
+
+void RpcServer::Impl::tell_who_may_come(const Listening& listening) const {
+  const auto& options = shared_->options;
+  if (listening.only_this_machine)
+    log_info("{} listens on {} without credentials: each user of this machine can run graphs as user {}",
+             options.task, options.address, user_name());
+  else
+    log_warning("{} listens on {} without credentials: who reaches this port can run graphs as user {}",
+                options.task, options.address, user_name());
 }
 
 void RpcServer::Impl::adopt(int listener, int connection) {

@@ -15,7 +15,7 @@ class RpcServer {
  public:
   /// Binds. Throws UnknownError `Could not start gRPC server: <reason>`, with ` <host> is no address of this
   /// machine; give bind_address` where that is it; logs one warning `listens on <addr> without credentials:
-  /// who reaches this port can run graphs as user <u>` off loopback without any.
+  /// who reaches this port can run graphs as user <u>` off loopback without any, on loopback a line like it.
   explicit RpcServer(RpcServerOptions options);
   /// As stop() without grace.
   ~RpcServer();
