@@ -21,6 +21,7 @@
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -116,7 +117,7 @@ void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options,
                                   {"busGBps", rounded(bus)},
                                   {"buffers", options.buffers}};
     if (predicted) row["predicted_us"] = rounded(*predicted);
-    fmt::print("{}\n", row.dump());
+    fmt::print("{}\n", json_text(row));
   } else {
     fmt::print("{:<5} {} ranks {:>10} bytes  {:>11.2f} us (min {:.2f})  {:7.3f} GB/s  bus {:7.3f} GB/s\n",
                peer.name, ranks, bytes, us, peer.us.front(), gbps, bus);

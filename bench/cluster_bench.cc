@@ -14,6 +14,7 @@
 #include <bench/cluster_tasks.h>
 #include <bench/median.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/cluster/device_setter.h>
 #include <kolo/core/cluster/server.h>
@@ -43,13 +44,12 @@ void print_row(const char* what, std::int64_t bytes, std::vector<double> us, boo
   const double middle = median(us), least = *std::min_element(us.begin(), us.end());
   const double rate = static_cast<double>(bytes) / middle / 1e3;
   if (json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"peer", "kolo"},
-                                              {"what", what},
-                                              {"bytes", bytes},
-                                              {"us", rounded(middle, 1)},
-                                              {"min_us", rounded(least, 1)},
-                                              {"GBps", rounded(rate, 3)}}
-                           .dump());
+    fmt::print("{}\n", json_text(nlohmann::ordered_json{{"peer", "kolo"},
+                                                        {"what", what},
+                                                        {"bytes", bytes},
+                                                        {"us", rounded(middle, 1)},
+                                                        {"min_us", rounded(least, 1)},
+                                                        {"GBps", rounded(rate, 3)}}));
   else
     fmt::print("{:<6} {:>9} bytes  {:>10.1f} us (min {:.1f})  {:>7.3f} GB/s\n", what, bytes, middle, least,
                rate);

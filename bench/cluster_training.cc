@@ -14,6 +14,7 @@
 #include <bench/made_up_batch.h>
 #include <bench/median.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/cluster/device_setter.h>
 #include <kolo/core/cluster/server.h>
 #include <kolo/core/ops/basic.h>
@@ -101,18 +102,18 @@ void print_table_row(const ClusterBenchOptions& options, bool sync, int servers,
   const char* const what = sync ? "sync" : "async";
   const double mib = 0x1p-20;
   if (options.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"peer", "kolo"},
-                                              {"what", what},
-                                              {"model", options.model},
-                                              {"workers", workers.size()},
-                                              {"servers", servers},
-                                              {"bytes", workers.front().bytes},
-                                              {"us", median(us)},
-                                              {"min_us", least},
-                                              {"own_us", median(own)},
-                                              {"server_mib", rounded(static_cast<double>(resident) * mib, 1)},
-                                              {"growth_mib", rounded(static_cast<double>(growth) * mib, 1)}}
-                           .dump());
+    fmt::print("{}\n", json_text(nlohmann::ordered_json{
+                           {"peer", "kolo"},
+                           {"what", what},
+                           {"model", options.model},
+                           {"workers", workers.size()},
+                           {"servers", servers},
+                           {"bytes", workers.front().bytes},
+                           {"us", median(us)},
+                           {"min_us", least},
+                           {"own_us", median(own)},
+                           {"server_mib", rounded(static_cast<double>(resident) * mib, 1)},
+                           {"growth_mib", rounded(static_cast<double>(growth) * mib, 1)}}));
   else
     fmt::print(
         "{:<5} {} {} workers x {} servers  {:>8.2f} ms (min {:.2f})  computing alone {:.2f} ms  servers "
@@ -209,14 +210,14 @@ void train_as_worker(const ClusterBenchOptions& options, bool sync) {
     // The chief has ended while this worker waited for its token.
   }
   if (us.empty()) throw InternalError("worker {} had no step to time; give more --steps", options.task);
-  fmt::print("{}\n", nlohmann::ordered_json{{"peer", "kolo"},
-                                            {"what", sync ? "sync" : "async"},
-                                            {"model", options.model},
-                                            {"bytes", bytes},
-                                            {"us", rounded(median(us), 1)},
-                                            {"min_us", rounded(*std::min_element(us.begin(), us.end()), 1)},
-                                            {"own_us", rounded(median(own), 1)}}
-                         .dump());
+  fmt::print("{}\n",
+             json_text(nlohmann::ordered_json{{"peer", "kolo"},
+                                              {"what", sync ? "sync" : "async"},
+                                              {"model", options.model},
+                                              {"bytes", bytes},
+                                              {"us", rounded(median(us), 1)},
+                                              {"min_us", rounded(*std::min_element(us.begin(), us.end()), 1)},
+                                              {"own_us", rounded(median(own), 1)}}));
   std::fflush(stdout);
   session.close();
 }

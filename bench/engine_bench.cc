@@ -17,6 +17,7 @@
 #include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 
 namespace kolo::bench {
 namespace {
@@ -102,16 +103,15 @@ void print(Kind& kind, const EngineBenchOptions& options) {
   const double messages = static_cast<double>(kind.messages) / options.steps;
   const auto rounded = [](double value) { return std::round(value * 10) / 10; };
   if (options.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"kind", kind.name},
-                                              {"ranks", process().size},
-                                              {"tensors", options.tensors},
-                                              {"bytes", options.bytes},
-                                              {"us", rounded(us)},
-                                              {"min_us", rounded(kind.us.front())},
-                                              {"submission_us", rounded(submission_us)},
-                                              {"tensors_per_s", std::round(per_second)},
-                                              {"messages_per_step", messages}}
-                           .dump());
+    fmt::print("{}\n", json_text(nlohmann::ordered_json{{"kind", kind.name},
+                                                        {"ranks", process().size},
+                                                        {"tensors", options.tensors},
+                                                        {"bytes", options.bytes},
+                                                        {"us", rounded(us)},
+                                                        {"min_us", rounded(kind.us.front())},
+                                                        {"submission_us", rounded(submission_us)},
+                                                        {"tensors_per_s", std::round(per_second)},
+                                                        {"messages_per_step", messages}}));
   else
     fmt::print(
         "{:<9} {} ranks {:>6} tensors of {} bytes  {:>10.1f} us  min {:>10.1f} us  submission {:>8.1f} us  "

@@ -15,6 +15,7 @@
 
 #include <bench/median.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/ops/basic.h>
@@ -183,14 +184,13 @@ class Measurement {
 void print(const Row& row, int nodes, double machine_ns, bool json) {
   const auto rounded = [](double x) { return std::round(x * 10) / 10; };
   if (json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"graph", row.graph},
-                                              {"nodes", nodes},
-                                              {"threads", row.threads},
-                                              {"node_us", row.node_us},
-                                              {"ns_per_node", rounded(row.ns_per_node)},
-                                              {"machine_ns_per_node", rounded(machine_ns)},
-                                              {"compile_ms", rounded(row.compile_ms)}}
-                           .dump());
+    fmt::print("{}\n", json_text(nlohmann::ordered_json{{"graph", row.graph},
+                                                        {"nodes", nodes},
+                                                        {"threads", row.threads},
+                                                        {"node_us", row.node_us},
+                                                        {"ns_per_node", rounded(row.ns_per_node)},
+                                                        {"machine_ns_per_node", rounded(machine_ns)},
+                                                        {"compile_ms", rounded(row.compile_ms)}}));
   else
     fmt::print(
         "{:<6} {} nodes of {:>2} us  {} threads  {:9.1f} ns/node  (decrement and call alone {:.1f} ns)  "

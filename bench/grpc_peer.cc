@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -204,13 +205,21 @@ class Measurement {
   std::string memory_;
 };
 
+double number_of(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::invalid_argument(fmt::format("\"{}\" is no number", text));
+  return value;
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const bool has_value = i + 1 < argc;
     if (word == "serve" && has_value) options.serve = argv[++i];
-    else if (word == "--seconds" && has_value) options.seconds = std::stod(argv[++i]);
+    else if (word == "--seconds" && has_value) options.seconds = number_of(argv[++i]);
     else if (word == "--chunk" && has_value) options.chunk_bytes = std::stoul(argv[++i]);
     else if (!word.starts_with("-") && options.address.empty()) options.address = word;
     else throw std::invalid_argument(fmt::format("\"{}\" is not understood", word));

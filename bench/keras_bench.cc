@@ -13,6 +13,7 @@
 
 #include <bench/made_up_batch.h>
 #include <bench/median.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/ops/basic.h>
@@ -90,15 +91,14 @@ void print(const Case& of, const Row& row, double beside, std::int64_t steps, bo
   const double us = median(row.us), least = *std::min_element(row.us.begin(), row.us.end());
   const auto tenths = [](double value) { return std::round(value * 10) / 10; };
   if (json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"network", of.name},
-                                              {"way", row.way},
-                                              {"ranks", process().size},
-                                              {"batch", of.batch},
-                                              {"us", tenths(us)},
-                                              {"min_us", tenths(least)},
-                                              {"to_callable", std::round(us / beside * 1e4) / 1e4},
-                                              {"steps", steps}}
-                           .dump());
+    fmt::print("{}\n", json_text(nlohmann::ordered_json{{"network", of.name},
+                                                        {"way", row.way},
+                                                        {"ranks", process().size},
+                                                        {"batch", of.batch},
+                                                        {"us", tenths(us)},
+                                                        {"min_us", tenths(least)},
+                                                        {"to_callable", std::round(us / beside * 1e4) / 1e4},
+                                                        {"steps", steps}}));
   else
     fmt::print("{:<8} {:<9} {} ranks  batch {:>3}  {:10.1f} us (min {:.1f})  {:.4f} of the callable's\n",
                of.name, row.way, process().size, of.batch, us, least, us / beside);

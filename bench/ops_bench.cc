@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/peak.h>
 #include <kolo/core/ops/activations.h>
@@ -207,7 +208,7 @@ void print(const Case& of, const char* pass, Times times, double flops, const Co
                                 {"GBps", rounded(bytes)},
                                 {"share_of_triad", rounded(bytes / peak.GBps)}};
     if (flops > 0) line["GFLOPs"] = rounded(rate), line["share_of_peak"] = rounded(rate / peak.gflops);
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", json_text(line));
   } else {
     fmt::print("{:<15} {:<16} {:<8} {:8.3f} ms (min {:.3f})  {:6.1f} GB/s ({:3.0f} %)", of.op, of.where, pass,
                median, times.ms.front(), bytes, 100 * bytes / peak.GBps);

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>
 
@@ -85,7 +86,7 @@ PeerRow row_of(const std::string& command, const Ended& ended) {
     } catch (const nlohmann::json::exception& error) {
       throw FailedPreconditionError(
           "--against: \"{}\" printed {}; it must have the fields of kolo-bench train: {}", command,
-          line.dump(), error.what());
+          json_text(line), error.what());
     }
   }
   throw FailedPreconditionError("--against: \"{}\" printed no line that is a JSON object", command);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/collectives/algorithms/cost_model.h>
+#include <kolo/core/base/json_text.h>
 
 namespace kolo::bench {
 namespace {
@@ -75,16 +76,15 @@ void simulate_bench(const SimulateBenchOptions& options) {
         const double plain = model.step_s / prediction.step_s;
         const double overlapped = model.step_s / prediction.overlapped_step_s;
         if (options.json)
-          fmt::print("{}\n", nlohmann::ordered_json{{"simulated", true},
-                                                    {"model", model.name},
-                                                    {"network", network.name},
-                                                    {"ranks", ranks},
-                                                    {"algorithm", prediction.algorithm},
-                                                    {"compute_ms", model.step_s * 1e3},
-                                                    {"allreduce_ms", prediction.allreduce_s * 1e3},
-                                                    {"efficiency", plain},
-                                                    {"overlapped_efficiency", overlapped}}
-                                 .dump());
+          fmt::print("{}\n", json_text(nlohmann::ordered_json{{"simulated", true},
+                                                              {"model", model.name},
+                                                              {"network", network.name},
+                                                              {"ranks", ranks},
+                                                              {"algorithm", prediction.algorithm},
+                                                              {"compute_ms", model.step_s * 1e3},
+                                                              {"allreduce_ms", prediction.allreduce_s * 1e3},
+                                                              {"efficiency", plain},
+                                                              {"overlapped_efficiency", overlapped}}));
         else
           fmt::print("{:<10} {:<10} {:>5}  {:<18} {:>12.2f}  {:>15.1f}% {:>13.1f}%\n", model.name,
                      network.name, ranks, prediction.algorithm, prediction.allreduce_s * 1e3, plain * 100,

@@ -18,6 +18,7 @@
 #include <kolo/collectives/schedule/overlap.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/ops/basic.h>
@@ -279,7 +280,7 @@ void print(const Training& kolo, const Reductions& reductions, bool json) {
       line["hidden_share"] = rounded(reductions.hidden_share);
       line["extra_exchanges"] = reductions.extra_exchanges;
     }
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", json_text(line));
   } else {
     fmt::print(
         "{:<8} {:>9} parameters  {} ranks x {} threads  batch {:>3}  {:8.3f} ms (min {:.3f})  {:8.1f} "
@@ -305,7 +306,7 @@ void print(const Comparison& peer, double kolo_ms, bool json) {
                                       {"ratio", rounded(ratio)},
                                       {"least_ratio", rounded(*low)},
                                       {"largest_ratio", rounded(*high)}};
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", json_text(line));
   } else {
     fmt::print(
         "{:<8} kolo is {:.2f} times as fast ({:.2f} to {:.2f} in {} rounds) as {:8.3f} ms (min {:.3f})  {} "
@@ -323,7 +324,7 @@ void print(const Apart& apart, const Training& kolo, bool json) {
         {"model", kolo.name()},          {"apart_ms", rounded(apart.ms)},
         {"rounds", apart.ratios.size()}, {"ratio", rounded(median(apart.ratios))},
         {"least_ratio", rounded(*low)},  {"largest_ratio", rounded(*high)}};
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", json_text(line));
   } else {
     fmt::print(
         "{:<8} the ranks are {:.3f} times as fast ({:.3f} to {:.3f} in {} rounds) as apart: {:8.3f} ms\n",

@@ -9,6 +9,7 @@
 #include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>
 
@@ -17,7 +18,7 @@ namespace kolo::bench {
 std::string cost_table(const CostModel& costs, const std::vector<std::string>& hosts, int indent) {
   nlohmann::ordered_json table = {{"hosts", hosts}};
   table.update(nlohmann::ordered_json::parse(costs.to_json()));
-  return table.dump(indent);
+  return json_text(table, indent);
 }
 
 void tune_bench(const TuneBenchOptions& options) {

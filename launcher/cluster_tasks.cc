@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
@@ -123,14 +124,14 @@ std::vector<std::string> program_of_tasks(const ClusterJobs& jobs, const std::ve
   for (const auto& [job, tasks] : jobs)
     for (int index = 0; index < tasks; ++index, ++rank) {
       cluster[job].push_back(addresses[rank]);
-      ranks += fmt::format("{}) task='{}'{};; ", rank, json{{"type", job}, {"index", index}}.dump(),
+      ranks += fmt::format("{}) task='{}'{};; ", rank, json_text(json{{"type", job}, {"index", index}}),
                            is_worker(job) ? "" : " KOLO_END_WITH_WORKERS=1; export KOLO_END_WITH_WORKERS");
     }
   // Which rank it is mpirun tells each process alone, in its environment.
   const std::string script = fmt::format(
       "case $OMPI_COMM_WORLD_RANK in {}esac; KOLO_CLUSTER='{{\"cluster\":{},\"task\":'\"$task\"'}}'; "
       "export KOLO_CLUSTER; exec \"$@\"",
-      ranks, cluster.dump());
+      ranks, json_text(cluster));
   std::vector<std::string> words = {"sh", "-c", script, "kolorun"};
   words.insert(words.end(), program.begin(), program.end());
   return words;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/flight_records.h>
 #include <kolo/launcher/inspect_command.h>
@@ -29,13 +30,13 @@ void print_help() {
 
 void print(const nlohmann::ordered_json& summary) {
   for (const auto& rank : summary["ranks"]) {
-    fmt::print("rank {} on {}: {}\n", rank["rank"].dump(), rank["host"].get<std::string>(),
+    fmt::print("rank {} on {}: {}\n", json_text(rank["rank"]), rank["host"].get<std::string>(),
                rank["reason"].get<std::string>());
     if (!rank["last_finished"].is_null())
       fmt::print("  last finished: {}\n", rank["last_finished"].get<std::string>());
     for (const auto& pending : rank["pending"]) fmt::print("  pending: {}\n", pending.get<std::string>());
   }
-  if (!summary["missing"].empty()) fmt::print("no record of ranks {}\n", summary["missing"].dump());
+  if (!summary["missing"].empty()) fmt::print("no record of ranks {}\n", json_text(summary["missing"]));
   if (const auto& left_out = summary["left_out"]; !left_out.empty())
     fmt::print("left out, of earlier jobs: {}\n", fmt::join(left_out.get<std::vector<std::string>>(), ", "));
   if (summary["divergence"].is_null()) fmt::print("the records do not part\n");
@@ -57,7 +58,7 @@ void inspect(const std::vector<std::string>& words) {
   const JobRecords found = read_flight_records(paths);
   auto summary = flight_summary(found.records);
   summary["left_out"] = found.left_out;
-  if (json) fmt::print("{}\n", summary.dump());
+  if (json) fmt::print("{}\n", json_text(summary));
   else print(summary);
 }
 

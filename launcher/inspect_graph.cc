@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <kolo/core/base/crc32c.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/device/plugin.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/kernels/kernel.h>
@@ -28,9 +29,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kUsage[] = "graph FILE [--json | --dot | --text | --kernels | --device gpu]";
 
 // A text from a file may hold anything; JSON is UTF-8.
-std::string printable(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string printable(const std::string& text) { return json_text(nlohmann::json(text)); }
 
 Json json_of(const Shape& shape) { return shape.has_rank() ? Json(shape.dims()) : Json(nullptr); }
 
@@ -69,7 +68,7 @@ void print_json(const GraphDef& graph) {
   for (const NodeDef& node : graph.nodes) json["nodes"].push_back(json_of(node));
   json["collections"] = Json::object();
   for (const auto& [name, nodes] : graph.collections) json["collections"][name] = nodes;
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(json));
 }
 
 void print_list(const GraphDef& graph) {

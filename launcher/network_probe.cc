@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
 #include <kolo/launcher/network_devices.h>
 
@@ -245,7 +246,7 @@ void measure() {
     if (place.local == 0) report["links"].push_back(measured);
   }
   wait_for_all(MPI_COMM_WORLD);
-  if (place.local == 0) print_reports(place, report.dump());
+  if (place.local == 0) print_reports(place, json_text(report));
   wait_for_all(MPI_COMM_WORLD);
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 
 namespace kolo::launcher {
 namespace {
@@ -214,17 +215,16 @@ std::string network_json(const NetworkReport& report, const ScalingQuestion& que
   auto hosts = nlohmann::ordered_json::array();
   for (const NetworkHost& host : report.hosts) hosts.push_back({{"host", host.name}, {"ranks", host.ranks}});
   const Scaling scaling = expected_scaling(report, question);
-  return nlohmann::ordered_json{{"event", "network"},
-                                {"hosts", hosts},
-                                {"between", links_json(report.between)},
-                                {"inside", links_json(report.inside)},
-                                {"gradient_bytes", question.gradient_bytes},
-                                {"step_ms", question.step_ms},
-                                {"reduce_ms", scaling.reduce_ms},
-                                {"efficiency", scaling.plain_efficiency},
-                                {"efficiency_overlapped", scaling.hidden_efficiency},
-                                {"warnings", network_warnings(report)}}
-      .dump();
+  return json_text(nlohmann::ordered_json{{"event", "network"},
+                                          {"hosts", hosts},
+                                          {"between", links_json(report.between)},
+                                          {"inside", links_json(report.inside)},
+                                          {"gradient_bytes", question.gradient_bytes},
+                                          {"step_ms", question.step_ms},
+                                          {"reduce_ms", scaling.reduce_ms},
+                                          {"efficiency", scaling.plain_efficiency},
+                                          {"efficiency_overlapped", scaling.hidden_efficiency},
+                                          {"warnings", network_warnings(report)}});
 }
 
 }  // namespace kolo::launcher

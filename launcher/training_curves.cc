@@ -3,16 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
 namespace kolo::launcher {
 namespace {
+
+// NaN and infinities too; nothing where the word begins with no number.
+std::optional<double> number_of(const std::string& word) {
+  double value = 0;
+  const auto error = std::from_chars(word.data(), word.data() + word.size(), value).ec;
+  return error == std::errc() ? std::optional<double>(value) : std::nullopt;
+}
 
 using nlohmann::json;
 
@@ -114,11 +123,9 @@ void read_csv(std::istream& file, const std::string& path, Groups& groups) {
       throw std::runtime_error(
           fmt::format("{}:{}: {} fields; there are {} columns", path, number, words.size(), columns.size()));
     for (std::size_t i = 1; i < words.size(); ++i) {
-      char* end = nullptr;
-      const double value = std::strtod(words[i].c_str(), &end);
+      const auto epoch = number_of(words[0]), value = number_of(words[i]);
       const auto [title, curve] = chart_of(columns[i]);
-      if (end != words[i].c_str())
-        groups.add(title, curve, std::strtod(words[0].c_str(), nullptr) + 1, value);
+      if (value) groups.add(title, curve, epoch.value_or(0) + 1, *value);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
 #include <kolo/models/counter_random.h>
 
@@ -47,9 +48,9 @@ std::unique_ptr<ReadThreads> read_threads(const SampleKind& kind, const BatchOpt
 }  // namespace
 
 std::string to_json(const BatchPosition& position) {
-  return nlohmann::json{
-      {"epoch", position.epoch}, {"batch", position.batch}, {"global_batch_size", position.global_batch_size}}
-      .dump();
+  return json_text(nlohmann::json{{"epoch", position.epoch},
+                                  {"batch", position.batch},
+                                  {"global_batch_size", position.global_batch_size}});
 }
 
 BatchPosition position_from_json(std::string_view text) {

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <sstream>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/compare_ranks.h>
+#include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 
 namespace kolo {
@@ -19,24 +20,17 @@ struct Report {
   Metrics metrics;
 };
 
-// A line for the samples, a line for each metric: the value's bits, then the name.
-std::string write_report(const Metrics& metrics, double samples) {
-  std::string text = fmt::format("{:a}\n", samples);
-  for (const auto& [name, value] : metrics) text += fmt::format("{:a} {}\n", value, name);
-  return text;
-}
-
-Report read_report(const std::string& text) {
-  Report report;
-  std::istringstream lines(text);
-  std::string line;
-  std::getline(lines, line);
-  report.samples = std::strtod(line.c_str(), nullptr);
-  while (std::getline(lines, line)) {
-    const auto space = line.find(' ');
-    report.metrics[line.substr(space + 1)] = std::strtod(line.c_str(), nullptr);
+// Of all ranks, by rank. The samples go first, under no name.
+std::vector<Report> exchange_reports(Group& group, const Metrics& metrics, double samples) {
+  detail::NamedNumbers own = {{"", {samples}}};
+  for (const auto& [name, value] : metrics) own.push_back({name, {value}});
+  std::vector<Report> reports;
+  for (const detail::NamedNumbers& theirs : detail::allgather_named(group, own)) {
+    Report& report = reports.emplace_back();
+    report.samples = theirs.at(0).second.at(0);
+    for (std::size_t i = 1; i < theirs.size(); ++i) report.metrics[theirs[i].first] = theirs[i].second.at(0);
   }
-  return report;
+  return reports;
 }
 
 constexpr char kNames[] = "names", kSamples[] = "samples";
@@ -75,9 +69,7 @@ double number(const Tensor& scalar) {
 Metrics average_metrics(const Metrics& metrics, std::optional<double> samples) {
   Group& group = world_group();
   check_alike(group, metrics, samples.has_value());
-  std::vector<Report> reports;
-  for (const std::string& text : group.allgather(write_report(metrics, samples.value_or(1))))
-    reports.push_back(read_report(text));
+  const std::vector<Report> reports = exchange_reports(group, metrics, samples.value_or(1));
   Metrics averages;
   for (const auto& [name, value] : metrics) {
     double sum = 0, weights = 0;

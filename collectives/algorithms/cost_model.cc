@@ -15,6 +15,7 @@
 #include <kolo/collectives/algorithms/rounds.h>
 #include <kolo/collectives/reduce/reduce.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 
 namespace kolo {
 namespace {
@@ -121,7 +122,7 @@ double positive(const nlohmann::json& object, const char* member) {
   if (!object.is_object() || !object.contains(member) || !object[member].is_number() ||
       object[member].get<double>() <= 0)
     throw InvalidArgumentError("a table of costs needs the number \"{}\", above 0, in {}", member,
-                               object.dump());
+                               json_text(object));
   return object[member].get<double>();
 }
 
@@ -138,9 +139,9 @@ std::string CostModel::to_json() const {
     return nlohmann::ordered_json{{"latency_us", cost.latency_s * 1e6},
                                   {"GBps", 1e-9 / cost.seconds_per_byte}};
   };
-  return nlohmann::ordered_json{
-      {"inside", link(inside)}, {"between", link(between)}, {"reduce_GBps", 1e-9 / seconds_per_reduced_byte}}
-      .dump();
+  return json_text(nlohmann::ordered_json{{"inside", link(inside)},
+                                          {"between", link(between)},
+                                          {"reduce_GBps", 1e-9 / seconds_per_reduced_byte}});
 }
 
 CostModel CostModel::from_json(const std::string& text) {

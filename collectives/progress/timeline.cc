@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/core/base/json_text.h>
+
 namespace kolo {
 namespace {
 
@@ -44,7 +46,7 @@ std::string Timeline::events_json(int rank, std::string_view host) const {
   std::string json;
   const auto append = [&](const Json& event) {
     if (!json.empty()) json += ",\n";
-    json += event.dump(-1, ' ', false, Json::error_handler_t::replace);
+    json += json_text(event);
   };
   append({{"name", "process_name"},
           {"ph", "M"},

@@ -14,6 +14,7 @@
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/runtime/group.h>
@@ -64,8 +65,7 @@ DevicePlace place_of(const DeviceLibrary& library, const Runtime& runtime, std::
 }
 
 std::string packed(const DevicePlace& p) {
-  return nlohmann::json{p.host, p.gpu, p.slot, p.version, p.why_not, p.busy}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(nlohmann::json{p.host, p.gpu, p.slot, p.version, p.why_not, p.busy});
 }
 DevicePlace unpacked(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
@@ -84,8 +84,7 @@ void share(const std::string& library, const std::optional<Error>& own) {
   const auto text = own ? nlohmann::json{static_cast<int>(own->code()), own->what()} : nlohmann::json();
   std::map<std::string, std::vector<int>> failed;
   std::optional<Code> first;
-  const auto texts =
-      world_group().allgather(text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const auto texts = world_group().allgather(json_text(text));
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     const auto theirs = nlohmann::json::parse(texts[rank]);
     if (theirs.is_null()) continue;

@@ -29,6 +29,35 @@ std::optional<double> parse_double(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+std::string exact_text(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) {
+    char digits[64];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::hex).ptr;
+    text.append(text.empty() ? "" : " ").append(digits, end);
+  }
+  return text;
+}
+
+std::vector<double> parse_exact(std::string_view text) {
+  std::vector<double> numbers;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    std::string_view word = text.substr(0, space);
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    const bool negative = word.starts_with('-');
+    if (negative) word.remove_prefix(1);
+    if (word.starts_with("0x")) word.remove_prefix(2);
+    double value = 0;
+    const auto [end, error] =
+        std::from_chars(word.data(), word.data() + word.size(), value, std::chars_format::hex);
+    if (error != std::errc() || end != word.data() + word.size() || word.starts_with('-'))
+      throw DataLossError("\"{}\" is no number in hexadecimal", word);
+    numbers.push_back(negative ? -value : value);
+  }
+  return numbers;
+}
+
 namespace {
 
 int change_cost(char a, char b) {

@@ -16,6 +16,12 @@ std::optional<std::int64_t> parse_int64(std::string_view text);
 /// Fixed or scientific notation; finite only.
 std::optional<double> parse_double(std::string_view text);
 
+/// Numbers as text with all of their bits, in hexadecimal, with spaces between them. Includes NaN and
+/// infinities. No locale changes it, as it changes printf and strtod.
+std::string exact_text(const std::vector<double>& numbers);
+/// What exact_text wrote; "0x" in front of a number is understood, too. Throws DataLossError for other text.
+std::vector<double> parse_exact(std::string_view text);
+
 /// The candidate with the smallest edit distance to `word` (first of equals), or "" if all differ in more
 /// than half of their letters. Case counts as half a difference.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);

@@ -1,5 +1,6 @@
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/cluster/cluster_json_internal.h>
 
 namespace kolo {
@@ -15,7 +16,7 @@ const json* find(const json& object, const char* key) {
 // Older writers of TF_CONFIG put the index into quotes.
 std::optional<int> task_index_of(const json& index) {
   if (index.is_string()) return detail::parse_task_index(index.get<std::string>());
-  return index.is_number_integer() ? detail::parse_task_index(index.dump()) : std::nullopt;
+  return index.is_number_integer() ? detail::parse_task_index(json_text(index)) : std::nullopt;
 }
 
 void read_task(const json& task, ClusterEnvironment& environment) {
@@ -23,7 +24,7 @@ void read_task(const json& task, ClusterEnvironment& environment) {
   const json* const index = task.is_object() ? find(task, "index") : nullptr;
   if (type == nullptr || index == nullptr || !type->is_string())
     throw InvalidArgumentError(R"(The task must be given as {{"type":"worker","index":0}}; it is {})",
-                               task.dump(-1, ' ', false, json::error_handler_t::replace));
+                               json_text(task));
   environment.job_name = type->get<std::string>();
   const ClusterSpec checked({{environment.job_name, {}}});
   const auto number = task_index_of(*index);

@@ -2,6 +2,7 @@
 #include <set>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/cluster/cluster_json_internal.h>
 
@@ -89,7 +90,7 @@ std::string ClusterSpec::to_json() const {
       if (is_dense) list.push_back(address);
       else list[std::to_string(index)] = address;
   }
-  return jobs.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(jobs);
 }
 
 }  // namespace kolo

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 
 namespace kolo::detail {
 namespace {
@@ -49,7 +50,7 @@ const std::string* find_text(const NamedTexts& texts, const std::string& name) {
 
 std::optional<RankDifference> compare_ranks(Group& group, const NamedTexts& own) {
   if (group.size() == 1) return {};
-  const std::string text = nlohmann::json(own).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = json_text(nlohmann::json(own));
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   const auto hashes = group.allgather(fmt::format("{:016x}{:016x}", hash.high64, hash.low64));
   if (std::all_of(hashes.begin(), hashes.end(), [&](const auto& other) { return other == hashes[0]; }))

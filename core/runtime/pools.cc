@@ -68,8 +68,7 @@ int intra_op_threads_of_process(int configured) {
   MutexLock lock(shared.mutex);
   if (shared.intra_op_threads == 0) {
     if (configured > 0) shared.intra_op_threads = configured;
-    else if (env_string("OMP_NUM_THREADS"))
-      shared.intra_op_threads = static_cast<int>(env_int64("OMP_NUM_THREADS", 1, 1, 4096));
+    else if (const auto threads = omp_num_threads()) shared.intra_op_threads = *threads;
     else shared.intra_op_threads = cores_of_rank();  // takes milliseconds
   }
   return shared.intra_op_threads;

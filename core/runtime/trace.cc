@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/core/base/json_text.h>
+
 namespace kolo {
 
 std::string chrome_trace_json(const StepTrace& trace, int rank) {
@@ -45,7 +47,7 @@ std::string chrome_trace_json(const StepTrace& trace, int rank) {
                       {"pid", pid},
                       {"tid", lane->second}});
   }
-  return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
+  return json_text(Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}});
 }
 
 }  // namespace kolo

@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/training/safetensors_internal.h>
 
 namespace kolo {
@@ -105,8 +106,8 @@ void check_slices(const std::string& name, const CheckpointIndex::TensorEntry& t
 CheckpointIndex from_json(const json& fields) {
   const json& version = fields.at("version");
   if (version != kVersion && version != kShardedVersion)
-    throw DataLossError("it has version {}; this program reads versions {} and {}", version.dump(), kVersion,
-                        kShardedVersion);
+    throw DataLossError("it has version {}; this program reads versions {} and {}", json_text(version),
+                        kVersion, kShardedVersion);
   const bool is_sharded = version == kShardedVersion;
   CheckpointIndex index;
   if (!fields.at("global_step").is_null()) index.global_step = fields.at("global_step").get<std::int64_t>();
@@ -132,7 +133,7 @@ CheckpointIndex from_json(const json& fields) {
     check_slices(name, entry, index.shards.size());
   }
   index.random_positions = fields.at("random_positions").get<std::map<std::string, std::uint64_t>>();
-  for (const auto& [name, value] : fields.at("state").items()) index.state[name] = value.dump();
+  for (const auto& [name, value] : fields.at("state").items()) index.state[name] = json_text(value);
   return index;
 }
 
@@ -141,7 +142,7 @@ CheckpointIndex from_json(const json& fields) {
 std::string crc32c_text(std::uint32_t sum) { return fmt::format("{:08x}", sum); }
 
 std::string checkpoint_index_text(const CheckpointIndex& index) {
-  std::string text = to_json(index).dump(1);
+  std::string text = json_text(to_json(index), 1);
   text.resize(text.size() - 2);  // without the closing "\n}": one field follows
   const std::string sum = crc32c_text(crc32c(text.data(), text.size()));
   return text + kSumField + sum + kEnding;
@@ -168,7 +169,7 @@ CheckpointIndex parse_checkpoint_index(const std::string& text) {
 std::string checkpoint_summary_json(const CheckpointIndex& index) {
   json fields = to_json(index);
   fields.erase("version");
-  return fields.dump();
+  return json_text(fields);
 }
 
 }  // namespace kolo

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
@@ -147,7 +148,7 @@ bool compare_number_of_schedules(Group& group, const std::map<std::vector<int>, 
   if (group.size() == 1) return false;
   std::vector<Counts> all;
   Counts known;
-  for (const std::string& text : group.allgather(json(schedules).dump())) {
+  for (const std::string& text : group.allgather(json_text(json(schedules)))) {
     all.push_back(json::parse(text).get<Counts>());
     known.merge(Counts(all.back()));
   }
@@ -226,7 +227,7 @@ void broadcast_state(Group& group, Session& session, const std::vector<SavedStat
     if (!is_chief) return;
     for (const SavedState& state : states) beside["states"][state.name] = state.save();
   });
-  const json chiefs = json::parse(group.broadcast(beside.dump(), kChief));
+  const json chiefs = json::parse(group.broadcast(json_text(beside), kChief));
 
   std::vector<Tensor> values;
   std::vector<Variable> variables, own;

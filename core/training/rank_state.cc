@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/core/training/rank_state_internal.h>
@@ -259,7 +260,7 @@ RankLayout compare_rank_states(Group& group, Session& session) {
   check_alike(group, layout);
   json own = json::array();
   for (const RankTensor& tensor : layout) own.push_back({tensor.state.range.first, tensor.state.range.count});
-  for (const std::string& text : group.allgather(own.dump())) {
+  for (const std::string& text : group.allgather(json_text(own))) {
     const json theirs = json::parse(text);
     for (std::size_t i = 0; i < layout.size(); ++i)
       layout[i].ranges.push_back({theirs[i][0].get<std::int64_t>(), theirs[i][1].get<std::int64_t>()});
@@ -310,7 +311,7 @@ void scatter_checkpoint(Group& group, Session& session, const RankLayout& layout
     for (const RankTensor& tensor : layout)
       is_read.push_back(reader && holds_all_parts(reader->index(), tensor));
   });
-  is_read = json::parse(group.broadcast(is_read.dump(), kRoot));
+  is_read = json::parse(group.broadcast(json_text(is_read), kRoot));
   for (std::size_t i = 0; i < layout.size(); ++i) {
     if (!is_read[i].get<bool>()) continue;
     std::vector<Tensor> parts;

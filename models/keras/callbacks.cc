@@ -13,6 +13,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/model.h>
 
@@ -60,18 +61,6 @@ std::string filled(const std::string& path, std::int64_t epoch, const Logs& logs
   }
 }
 
-// Numbers as texts that keep all bits, what is no number too.
-std::string state_text(const std::vector<double>& numbers) {
-  return fmt::format("{:a}", fmt::join(numbers, " "));
-}
-
-std::vector<double> numbers_of(const std::string& state) {
-  std::vector<double> numbers;
-  std::istringstream words(state);
-  for (std::string word; words >> word;) numbers.push_back(std::strtod(word.c_str(), nullptr));
-  return numbers;
-}
-
 }  // namespace
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
@@ -115,11 +104,11 @@ std::string EarlyStopping::state() const {
   std::vector<double> numbers = {best_, static_cast<double>(wait_), static_cast<double>(stopped_epoch_)};
   for (const Tensor& weight : best_weights_)
     numbers.insert(numbers.end(), weight.span<float>().begin(), weight.span<float>().end());
-  return state_text(numbers);
+  return exact_text(numbers);
 }
 
 void EarlyStopping::set_state(const std::string& state) {
-  const std::vector<double> numbers = numbers_of(state);
+  const std::vector<double> numbers = parse_exact(state);
   best_ = numbers.at(0);
   wait_ = static_cast<std::int64_t>(numbers.at(1));
   stopped_epoch_ = static_cast<std::int64_t>(numbers.at(2));
@@ -146,10 +135,10 @@ void ModelCheckpoint::on_train_begin(Logs&) {
   best_ = worst(larger_is_better_);
 }
 
-std::string ModelCheckpoint::state() const { return state_text({best_, static_cast<double>(epochs_since_)}); }
+std::string ModelCheckpoint::state() const { return exact_text({best_, static_cast<double>(epochs_since_)}); }
 
 void ModelCheckpoint::set_state(const std::string& state) {
-  const std::vector<double> numbers = numbers_of(state);
+  const std::vector<double> numbers = parse_exact(state);
   best_ = numbers.at(0);
   epochs_since_ = static_cast<std::int64_t>(numbers.at(1));
 }
@@ -228,11 +217,11 @@ void ReduceLROnPlateau::on_epoch_end(std::int64_t epoch, Logs& logs) {
 }
 
 std::string ReduceLROnPlateau::state() const {
-  return state_text({best_, static_cast<double>(wait_), static_cast<double>(cooling_)});
+  return exact_text({best_, static_cast<double>(wait_), static_cast<double>(cooling_)});
 }
 
 void ReduceLROnPlateau::set_state(const std::string& state) {
-  const std::vector<double> numbers = numbers_of(state);
+  const std::vector<double> numbers = parse_exact(state);
   best_ = numbers.at(0);
   wait_ = static_cast<std::int64_t>(numbers.at(1));
   cooling_ = static_cast<std::int64_t>(numbers.at(2));

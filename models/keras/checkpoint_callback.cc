@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
@@ -22,7 +23,7 @@ std::string FitProgress::text() const {
   Json states = Json::array();
   for (const AnyCallback& callback : callbacks) states.push_back(callback->state());
   const std::string sums = batch == 0 ? "" : loggers.front()->state();
-  return Json{{"epoch", epoch}, {"batch", batch}, {"sums", sums}, {"callbacks", states}}.dump();
+  return json_text(Json{{"epoch", epoch}, {"batch", batch}, {"sums", sums}, {"callbacks", states}});
 }
 
 void FitProgress::take(const std::string& text) {
@@ -105,7 +106,7 @@ void CheckpointCallback::save() {
   kolo::detail::share_failure(world_group(), [&] {
     if (world_group().rank() == 0)
       saver_->save(session, directory_ + '/' + kCheckpointBasename, updates,
-                   {{kState, detail::Json(text).dump()}}, &together);
+                   {{kState, json_text(detail::Json(text))}}, &together);
   });
 }
 
@@ -125,7 +126,7 @@ void CheckpointCallback::restore() {
     found = {{"fit", detail::Json::parse(state->second).get<std::string>()},
              {"random_positions", session.random_positions()}};
   });
-  found = detail::Json::parse(group.broadcast(found.dump(), 0));
+  found = detail::Json::parse(group.broadcast(json_text(found), 0));
   if (found.is_null()) return;
   if (!is_spread_over_ranks(session, group)) broadcast_variables(session, variables_of(model().model()), 0);
   session.set_random_positions(found["random_positions"].get<std::map<std::string, std::uint64_t>>());

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/trainer_internal.h>
 #include <kolo/optimizer/broadcast_hook.h>
@@ -29,18 +30,16 @@ void MetricAverageCallback::on_epoch_end(std::int64_t, Logs& logs) {
   if (world_group().size() == 1) return;
   std::map<std::string, double> sorted(logs.entries().begin(), logs.entries().end());
   std::map<std::string, std::pair<double, double>> sums;  // weighted values, and weights
-  std::string own;
+  kolo::detail::NamedNumbers own;
   for (const auto& [name, value] : sorted) {
     const bool of_validation = name.rfind("val_", 0) == 0;
     const std::int64_t samples = of_validation ? params().validation_samples : params().samples;
-    own += fmt::format("{} {:a} {}\n", name, value, weighted_ ? samples : 1);
+    own.push_back({name, {value, weighted_ ? static_cast<double>(samples) : 1}});
   }
-  for (const std::string& text : world_group().allgather(own)) {
-    std::istringstream lines(text);
-    for (std::string name, value, weight; lines >> name >> value >> weight;) {
-      const double w = std::strtod(weight.c_str(), nullptr);
-      sums[name].first += w * std::strtod(value.c_str(), nullptr);
-      sums[name].second += w;
+  for (const kolo::detail::NamedNumbers& theirs : kolo::detail::allgather_named(world_group(), own)) {
+    for (const auto& [name, numbers] : theirs) {
+      sums[name].first += numbers.at(1) * numbers.at(0);
+      sums[name].second += numbers.at(1);
     }
   }
   for (const auto& [name, sum] : sums)

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/progress_internal.h>
 #include <kolo/models/keras/training_data_internal.h>
@@ -16,17 +17,12 @@ namespace {
 
 // The sums of all ranks, added in their order: equal numbers everywhere.
 Means of_all_ranks(const Means& own) {
-  std::string text = std::to_string(own.size);
-  for (const double sum : own.sums) text += fmt::format(" {:a}", sum);
+  std::vector<double> numbers = {static_cast<double>(own.size)};
+  numbers.insert(numbers.end(), own.sums.begin(), own.sums.end());
   Means all(own.sums.size());
-  for (const std::string& of_rank : world_group().allgather(text)) {
-    std::istringstream words(of_rank);
-    std::int64_t size = 0;
-    words >> size;
-    all.size += size;
-    std::string word;
-    for (double& sum : all.sums)
-      if (words >> word) sum += std::strtod(word.c_str(), nullptr);
+  for (const std::vector<double>& of_rank : kolo::detail::allgather_numbers(world_group(), numbers)) {
+    all.size += static_cast<std::int64_t>(of_rank.at(0));
+    for (std::size_t i = 0; i < all.sums.size(); ++i) all.sums[i] += of_rank.at(i + 1);
   }
   return all;
 }

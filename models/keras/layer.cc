@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/models/keras/layer_internal.h>
 
@@ -22,7 +23,7 @@ const std::string& Layer::name() const { return impl_->name(); }
 const std::string& Layer::class_name() const { return impl_->class_name(); }
 bool Layer::trainable() const { return impl_->trainable(); }
 void Layer::set_trainable(bool trainable) const { impl_->set_trainable(trainable); }
-std::string Layer::get_config() const { return impl_->full_config().dump(); }
+std::string Layer::get_config() const { return json_text(impl_->full_config()); }
 
 std::int64_t Layer::count_params() const {
   impl_->require_built();

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/progress_internal.h>
 
@@ -56,8 +58,8 @@ void BaseLogger::on_epoch_end(std::int64_t, Logs& logs) {
 // Numbers as texts that keep all bits, what is no number too.
 std::string BaseLogger::state() const {
   nlohmann::ordered_json sums = nlohmann::ordered_json::object();
-  for (const auto& [name, sum] : sums_.entries()) sums[name] = fmt::format("{:a}", sum);
-  return nlohmann::ordered_json{{"samples", samples_}, {"sums", sums}}.dump();
+  for (const auto& [name, sum] : sums_.entries()) sums[name] = exact_text({sum});
+  return json_text(nlohmann::ordered_json{{"samples", samples_}, {"sums", sums}});
 }
 
 void BaseLogger::set_state(const std::string& state) {
@@ -67,7 +69,7 @@ void BaseLogger::set_state(const std::string& state) {
     if (std::find(params().metrics.begin(), params().metrics.end(), name) == params().metrics.end())
       throw InvalidArgumentError("the checkpoint is of a training with \"{}\"; this one has {}", name,
                                  fmt::join(params().metrics, ", "));
-    sums.set(name, std::strtod(sum.get<std::string>().c_str(), nullptr));
+    sums.set(name, parse_exact(sum.get<std::string>()).at(0));
   }
   sums_ = std::move(sums);
   samples_ = json.at("samples");

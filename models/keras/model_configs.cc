@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/models/keras/model_internal.h>
 
 namespace kolo::keras {
@@ -89,7 +90,7 @@ class FunctionalReader {
     for (const Json& entry : config_.at(key)) {
       const auto at = results_.find(place_of(entry));
       if (at == results_.end())
-        throw InvalidArgumentError("{} of the config name \"{}\", which it lacks", key, entry.dump());
+        throw InvalidArgumentError("{} of the config name \"{}\", which it lacks", key, json_text(entry));
       found.push_back(at->second);
     }
     return found;
@@ -130,7 +131,7 @@ Layer layer_from_config(Workspace& workspace, const Json& object, const CustomOb
     return Lambda(found->second, function, with_common(config, LayerOptions{}));
   }
   if (const auto found = custom.layers.find(class_name); found != custom.layers.end())
-    return found->second(config.dump());
+    return found->second(json_text(config));
   if (const LayerFromConfig make = find_layer_class(class_name)) return make(config);
   throw InvalidArgumentError("Unknown layer: {}", class_name);
 }
@@ -184,11 +185,10 @@ Json ModelImpl::functional_config() const {
 }  // namespace detail
 
 std::string Model::to_json() const {
-  return detail::Json{{"class_name", class_name()},
-                      {"config", impl_->full_config()},
-                      {"keras_version", "2.2.4"},
-                      {"backend", "kolo"}}
-      .dump();
+  return json_text(detail::Json{{"class_name", class_name()},
+                                {"config", impl_->full_config()},
+                                {"keras_version", "2.2.4"},
+                                {"backend", "kolo"}});
 }
 
 Model model_from_json(Workspace& workspace, const std::string& json, const CustomObjects& custom) {
@@ -196,7 +196,7 @@ Model model_from_json(Workspace& workspace, const std::string& json, const Custo
     const detail::Json object = detail::Json::parse(json);
     if (object.at("class_name") != "Sequential" && object.at("class_name") != "Model")
       throw InvalidArgumentError("the JSON is of a {}; it must be of a Model or a Sequential",
-                                 object.at("class_name").dump());
+                                 json_text(object.at("class_name")));
     return Model(detail::layer_from_config(workspace, object, custom).shared());
   } catch (const nlohmann::json::exception& error) {
     throw InvalidArgumentError("this is no JSON of a model: {}", error.what());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/models/keras/names_internal.h>
@@ -165,7 +166,7 @@ Optimizer::Optimizer(std::shared_ptr<kolo::Optimizer> optimizer) {
 
 const std::string& Optimizer::name() const { return impl_->name(); }
 bool Optimizer::has(const std::string& number_name) const { return impl_->has(number_name); }
-std::string Optimizer::get_config() const { return impl_->config().dump(); }
+std::string Optimizer::get_config() const { return json_text(impl_->config()); }
 
 OptimizerNumber Optimizer::number(const std::string& name) const {
   if (!impl_->has(name))

@@ -1,13 +1,14 @@
 #include <kolo/models/keras/saving.h>
 
+#include <cstdint>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/training/safetensors.h>
 #include <kolo/models/keras/optimizers_internal.h>
@@ -19,6 +20,8 @@ namespace {
 using detail::Json;
 using detail::LayerImpl;
 using detail::Weight;
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of the .json, which is read whole
 
 std::string stem_of(const std::string& path) {
   const std::string suffix = std::filesystem::path(path).extension().string();
@@ -81,7 +84,7 @@ void write(const std::string& stem, Json json, const std::map<std::string, Tenso
   numbers.finish();
   numbers.publish();
   json["sums"] = {{"header", sums.header}, {"tensors", sums.tensors}};
-  write_durable_file(stem + ".json", json.dump());
+  write_durable_file(stem + ".json", json_text(json));
   sync_directory(folder_of(stem));
 }
 
@@ -124,12 +127,9 @@ Json training_json(const CompileOptions& options) {
 class Saved {
  public:
   explicit Saved(const std::string& stem) : stem_(stem), reader_(stem + ".safetensors") {
-    std::ifstream file(stem + ".json");
-    if (!file) throw NotFoundError("{}.json: missing", stem);
-    std::stringstream text;
-    text << file.rdbuf();
+    const std::string text = InputFile(stem + ".json").read_all(kMostBytes);
     try {
-      json_ = Json::parse(text.str());
+      json_ = Json::parse(text);
       if (json_.at("sums").at("header").get<std::uint32_t>() != reader_.header_crc32c())
         throw DataLossError("{0}.safetensors: its header is not the one that {0}.json was written with",
                             stem);
@@ -325,7 +325,7 @@ void Model::load_weights(const std::string& path, const LoadWeightsOptions& opti
 
 Model load_model(Workspace& workspace, const std::string& path, const LoadModelOptions& options) {
   Saved saved(stem_of(path));
-  Model model = model_from_json(workspace, saved.json().dump(), options.custom);
+  Model model = model_from_json(workspace, json_text(saved.json()), options.custom);
   set(saved, workspace, by_order(saved, layers_with_weights(model.model())));
   compile_as_saved(model, saved, options);
   return model;

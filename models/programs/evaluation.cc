@@ -13,6 +13,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/optimizer/broadcast_hook.h>
 
@@ -39,12 +40,10 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
   }
   Evaluation evaluation;
   evaluation.labels = test->size() * test->kind().labels;
-  for (const std::string& theirs : world_group().allgather(fmt::format("{} {}", correct, loss))) {
-    const auto space = theirs.find(' ');
-    const auto count = parse_int64(theirs.substr(0, space));
-    if (!count) throw InternalError("a rank reported \"{}\" as its count of right answers", theirs);
-    evaluation.correct += *count;
-    evaluation.loss_sum += std::stod(theirs.substr(space));  // a diverged model's is not finite
+  const std::vector<double> own = {static_cast<double>(correct), loss};
+  for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), own)) {
+    evaluation.correct += std::lround(theirs.at(0));
+    evaluation.loss_sum += theirs.at(1);
   }
   return evaluation;
 }

@@ -10,7 +10,9 @@
 #include <random>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 
 namespace kolo::models {
@@ -42,18 +44,19 @@ nlohmann::ordered_json or_null(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
-// A text begins with its rank's number.
-double mean_of(const std::vector<std::string>& texts) {
+double mean_of_first(const std::vector<std::vector<double>>& of_ranks) {
   double sum = 0;
-  for (const std::string& theirs : texts) sum += std::stod(theirs);
-  return sum / static_cast<double>(texts.size());
+  for (const std::vector<double>& theirs : of_ranks) sum += theirs.at(0);
+  return sum / static_cast<double>(of_ranks.size());
 }
 
 std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 }  // namespace
 
-double mean_over_ranks(double mine) { return mean_of(world_group().allgather(fmt::format("{}", mine))); }
+double mean_over_ranks(double mine) {
+  return mean_of_first(kolo::detail::allgather_numbers(world_group(), {mine}));
+}
 
 Progress::Progress(ProgressOptions options)
     : options_(std::move(options)),
@@ -92,11 +95,11 @@ std::int64_t Progress::steps_to_next(std::int64_t global_step) const {
 
 void Progress::step(std::int64_t global_step, double own_loss, double learning_rate,
                     std::optional<double> own_share) {
-  const std::string share = own_share ? fmt::format(" {:.4f}", *own_share) : "";
-  const auto all =
-      world_group().allgather(fmt::format("{} {}{}", own_loss, steps_to_next(global_step), share));
-  const double loss = mean_of(all);
-  due_ = global_step + std::stoll(all[0].substr(all[0].find(' ')));
+  std::vector<double> own = {own_loss, static_cast<double>(steps_to_next(global_step))};
+  if (own_share) own.push_back(std::round(*own_share * 1e4) / 1e4);
+  const auto all = kolo::detail::allgather_numbers(world_group(), own);
+  const double loss = mean_of_first(all);
+  due_ = global_step + std::lround(all[0].at(1));
   last_told_ = global_step;
   told_ = Clock::now();
   if (!options_.prints) return;
@@ -110,8 +113,7 @@ void Progress::step(std::int64_t global_step, double own_loss, double learning_r
   json["samples_per_s"] = to_tenths(rate);
   json["seconds_left"] = to_tenths(left);
   if (own_share)
-    for (const std::string& text : all)
-      json["communication_share"].push_back(std::stod(text.substr(text.rfind(' '))));
+    for (const std::vector<double>& theirs : all) json["communication_share"].push_back(theirs.at(2));
   write_json(json);
   const bool is_time =
       rewrites_ || options_.log_steps || !printed_ || told_ - *printed_ >= kBetweenPlainLines;
@@ -188,7 +190,7 @@ Progress::Json Progress::row(const char* event, std::int64_t global_step) const 
 }
 
 void Progress::write_json(const Json& row) {
-  const std::string line = row.dump();
+  const std::string line = json_text(row);
   if (log_.is_open() && log_.good() && !(log_ << line << std::endl))
     log_warning("{} cannot be written any more; its last line is that before step {}", options_.log_file,
                 row.at("global_step").get<std::int64_t>());

@@ -57,6 +57,11 @@ class CheckLayers(unittest.TestCase):
         for word in words:
             self.assertIn(word, output)
 
+    def test_finds_numbers_that_a_locale_changes_and_json_that_may_throw(self):
+        for line in ("x = std::strtod(t, &end);", "x = std::stod(t);", 'fmt::format("{:a}", x);', "text = json.dump();"):
+            self.write("core/graph/graph.cc", SOUND["core/graph/graph.cc"] + line + "\n")
+            self.expect_finding("core/graph/graph.cc:3")
+
     def test_finds_python_that_includes_what_is_not_installed(self):
         self.write("CMakeLists.txt", SOUND["CMakeLists.txt"] + "add_subdirectory(python)\n")
         self.write("python/CMakeLists.txt", "add_library(kolo_python MODULE binding/module.cc)\n")

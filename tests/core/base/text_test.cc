@@ -5,6 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <vector>
+
+#include <kolo/core/base/error.h>
 
 namespace kolo {
 namespace {
@@ -31,6 +34,22 @@ TEST(ParseDouble, ReadsFixedAndScientificNotation) {
   EXPECT_EQ(parse_double("1e-3"), 0.001);
   EXPECT_EQ(parse_double("-2.5E2"), -250.0);
   EXPECT_EQ(parse_double("3"), 3.0);
+}
+
+TEST(ExactText, KeepsAllBits) {
+  const double tiny = std::numeric_limits<double>::denorm_min(), inf = HUGE_VAL;
+  const std::vector<double> numbers = {0.1, -1.0 / 3, 0, -0.0, tiny, 1.7976931348623157e308, inf, -inf};
+  const std::vector<double> read = parse_exact(exact_text(numbers));
+  EXPECT_EQ(read, numbers);
+  EXPECT_TRUE(std::signbit(read[3]));
+  EXPECT_TRUE(std::isnan(parse_exact(exact_text({std::nan("")})).at(0)));
+  EXPECT_TRUE(parse_exact(exact_text({})).empty());
+}
+
+TEST(ExactText, ReadsWhatPrintfWroteInTheCLocale) {
+  EXPECT_EQ(parse_exact("0x1.8p-1 -0x1p+0"), (std::vector<double>{0.75, -1}));
+  for (const char* text : {"0x1,8p-1", "1.8p-1x", "--1", "word"})
+    EXPECT_THROW(parse_exact(text), DataLossError);
 }
 
 TEST(ParseDouble, KeepsTheSignOfZero) {
