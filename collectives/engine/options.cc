@@ -89,6 +89,8 @@ const std::vector<std::string>& known_variables() {
       "KOLO_LAUNCHER",
       "KOLO_LOG_LEVEL",
       "KOLO_NCCL_INIT_TIMEOUT_S",
+      "KOLO_PID_NAMESPACE",
+      "KOLO_RANK_PROCESS",
       "KOLO_RPC_CHUNK_BYTES",
       "KOLO_STALL_ABORT_S",
       "KOLO_STALL_WARNING_S",

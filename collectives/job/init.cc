@@ -116,9 +116,23 @@ void take_down(const std::shared_ptr<Runtime>& runtime) {
   set_log_prefix("");
 }
 
+// In a PID namespace of its own, as under `kolorun -- unshare -p` or in a container for each rank, a rank
+// reads its peers' memory by process ids that mean nothing there: Open MPI's ranks end by SIGSEGV. kolo's own
+// shared memory needs no process ids.
+void leave_shared_memory_of_mpi() {
+  const auto of_launcher = env_string(detail::kNamespaceOfLauncher);
+  if (!of_launcher || of_launcher->empty() || *of_launcher == detail::pid_namespace()) return;
+  setenv("OMPI_MCA_btl", "tcp,self", 0);
+}
+
 void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make_comm) {
   install_handlers_once();
   const bool launched = detail::find_launcher().has_value();
+  if (launched) {
+    detail::refuse_child_of_rank();
+    detail::mark_rank_process();
+    leave_shared_memory_of_mpi();
+  }
   // A launcher reads a pipe: printf would keep lines back until there are 4 KiB of them.
   if (launched) std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const bool alone = !make_comm && !launched && !detail::mpi_is_running();

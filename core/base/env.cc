@@ -10,6 +10,11 @@
 #include <kolo/core/base/text.h>
 
 namespace kolo {
+namespace {
+
+constexpr std::int64_t kMostThreads = 4096;
+
+}  // namespace
 
 std::optional<std::string> env_string(const char* name) {
   const char* value = std::getenv(name);
@@ -35,6 +40,21 @@ double env_double(const char* name, double fallback, double min, double max) {
     throw InvalidArgumentError("{}=\"{}\" is not valid; allowed: a number from {} to {}", name, *text, min,
                                max);
   return *value;
+}
+
+std::optional<int> omp_num_threads() {
+  const std::string text = env_string("OMP_NUM_THREADS").value_or("");
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  if (std::all_of(text.begin(), text.end(), is_blank)) return std::nullopt;
+  std::string_view first = std::string_view(text).substr(0, text.find(','));
+  while (!first.empty() && is_blank(first.front())) first.remove_prefix(1);
+  while (!first.empty() && is_blank(first.back())) first.remove_suffix(1);
+  const auto threads = parse_int64(first);
+  if (!threads || *threads < 1 || *threads > kMostThreads)
+    throw InvalidArgumentError(
+        "OMP_NUM_THREADS=\"{}\" is not valid; allowed: a whole number from 1 to {}, or a list of them", text,
+        kMostThreads);
+  return static_cast<int>(*threads);
 }
 
 std::string env_choice(const char* name, const std::string& fallback,

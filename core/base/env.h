@@ -21,6 +21,10 @@ double env_double(const char* name, double fallback, double min, double max);
 std::string env_choice(const char* name, const std::string& fallback,
                        const std::vector<std::string>& allowed);
 
+/// OMP_NUM_THREADS as OpenMP reads it: the first number of its list for nested regions, nothing if the
+/// variable is unset or blank. Throws InvalidArgumentError as env_int64 for anything but 1 to 4096.
+std::optional<int> omp_num_threads();
+
 /// The KOLO_* variables of this process that `known` lacks, sorted, each with the nearest known name:
 /// `KOLO_BUCKET_BYTE is not an option of kolo; did you mean "KOLO_BUCKET_BYTES"?`
 std::vector<std::string> unknown_kolo_variables(const std::vector<std::string>& known);

@@ -1,6 +1,12 @@
 #include <kolo/core/base/launcher.h>
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
@@ -35,6 +41,43 @@ std::optional<Launcher> find_launcher() {
     return found;
   }
   return std::nullopt;
+}
+
+namespace {
+
+constexpr const char* kMark = "KOLO_RANK_PROCESS";
+
+// The place of this process: rank and job, as its launcher says them.
+std::string place_in_job() {
+  std::string place;
+  for (const auto& marks : kLaunchers)
+    if (const auto rank = env_string(marks.rank); rank && place.empty()) place = *rank;
+  for (const char* name : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"})
+    place += fmt::format(" {}", env_string(name).value_or("-"));
+  return place;
+}
+
+}  // namespace
+
+std::string pid_namespace() {
+  char name[64];
+  const ssize_t length = readlink("/proc/self/ns/pid", name, sizeof name);
+  return length > 0 ? std::string(name, static_cast<std::size_t>(length)) : "";
+}
+
+void mark_rank_process() { setenv(kMark, fmt::format("{} {}", getpid(), place_in_job()).c_str(), 1); }
+
+void refuse_child_of_rank() {
+  const std::string mark = env_string(kMark).value_or("");
+  const std::size_t space = mark.find(' ');
+  const auto pid = parse_int64(std::string_view(mark).substr(0, space));
+  if (!pid || *pid == getpid()) return;
+  const std::string place = mark.substr(space + 1);
+  if (place != place_in_job()) return;  // a job of its own, which a rank has started
+  throw FailedPreconditionError(
+      "init: this process was started by rank {} (process {}), whose place in the job it inherits; start it "
+      "without the variables OMPI_*, PMIX_* and KOLO_RANK_PROCESS, or by a kolorun of its own",
+      place.substr(0, place.find(' ')), *pid);
 }
 
 void set_initialised(bool yes) { initialised.store(yes); }

@@ -17,6 +17,17 @@ std::optional<Launcher> find_launcher();
 
 /// init() and shutdown() alone say so.
 void set_initialised(bool yes);
+/// The PID namespace of this process, as /proc names it; "" where /proc does not tell.
+std::string pid_namespace();
+/// kolorun leaves its own here for ranks of its machine.
+inline constexpr const char* kNamespaceOfLauncher = "KOLO_PID_NAMESPACE";
+
+/// Leaves a mark in the environment: what this process starts inherits the variables that make it a rank.
+/// Main thread, since setenv is not safe beside other threads.
+void mark_rank_process();
+/// Throws FailedPreconditionError if the mark is that of another process with the same place in the same
+/// job: this process was started by a rank, and MPI would wait for it for ever.
+void refuse_child_of_rank();
 
 /// Throws FailedPreconditionError, with the line to add, where a launcher has started several ranks and
 /// init() was not called: each would train by itself, and all would seem to have done what was asked. who:

@@ -73,7 +73,7 @@ BatchOptions batch_options(const TrainOptions& options) {
 std::string text_of_threads(const TrainOptions& options) {
   const int threads = kolo::detail::intra_op_threads_of_process(options.threads);
   if (options.threads > 0) return fmt::format("{} a rank (--threads)", threads);
-  if (env_string("OMP_NUM_THREADS")) return fmt::format("{} a rank (OMP_NUM_THREADS)", threads);
+  if (omp_num_threads()) return fmt::format("{} a rank (OMP_NUM_THREADS)", threads);
   const int cores = find_cores().count, ranks = process().core_sharers;
   return fmt::format("{} a rank ({} core{}{})", threads, cores, cores == 1 ? "" : "s",
                      ranks == 1 ? "" : fmt::format(" for {} ranks", ranks));

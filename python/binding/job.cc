@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -47,6 +48,8 @@ void bind_job(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   module.def("init", &init_of, py::arg("ranks") = py::none());
   module.def("init_with", &init_with, py::arg("address"), py::arg("bytes"), py::arg("library"));
+  // What init() left in C's environment, which os.environ does not see.
+  module.def("rank_mark", [] { return std::getenv("KOLO_RANK_PROCESS"); });
   module.def("shutdown", &shutdown, Unlocked());
   module.def("rank", &rank);
   module.def("size", &size);

@@ -27,6 +27,9 @@ def init(ranks: Optional[Union[Sequence[int], Any]] = None) -> None:
         _init_with(ranks)
     else:
         _kolo.init(None if ranks is None else list(ranks))
+    mark = _kolo.rank_mark()
+    if mark is not None:  # a child that gets a copy of os.environ must have it as well
+        os.environ["KOLO_RANK_PROCESS"] = mark
 
 
 def is_communicator(ranks: Any) -> bool:

@@ -63,6 +63,19 @@ TEST(EnvInt64, NamesOnlyTheLowerEndOfAnOpenRange) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("allowed: a whole number of at least 0")));
 }
 
+TEST(OmpNumThreads, IsNothingWhereBlankAndTheFirstOfAList) {
+  const auto read = [](const char* text) {
+    const Variable variable("OMP_NUM_THREADS", text);
+    return omp_num_threads();
+  };
+  EXPECT_EQ(read(""), std::nullopt);
+  EXPECT_EQ(read(" "), std::nullopt);
+  EXPECT_EQ(read("3"), 3);
+  EXPECT_EQ(read("4,2"), 4);
+  EXPECT_EQ(read(" 4 , 2"), 4);
+  for (const char* text : {"0", "x", ",2", "4097"}) EXPECT_THROW(read(text), InvalidArgumentError) << text;
+}
+
 TEST(EnvDouble, TakesScientificNotation) {
   const Variable variable(kName, "2.5e-1");
   EXPECT_EQ(env_double(kName, 1, 0, 1), 0.25);

@@ -14,13 +14,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
-constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_RANK",
-                                      "OMPI_COMM_WORLD_SIZE",
-                                      "PMIX_RANK",
-                                      "SLURM_PROCID",
-                                      "SLURM_STEP_NUM_TASKS",
-                                      "PMI_RANK",
-                                      "PMI_SIZE"};
+constexpr const char* kVariables[] = {
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
+    "PMIX_NAMESPACE",       "KOLO_RANK_PROCESS",    "PMI_RANK",  "PMI_SIZE"};
 
 class LauncherTest : public testing::Test {
  protected:
@@ -52,6 +48,19 @@ TEST_F(LauncherTest, TellsTheNumberOfRanksOfASlurmStep) {
   EXPECT_FALSE(find_launcher()->size);
   setenv("SLURM_STEP_NUM_TASKS", "4", 1);
   EXPECT_EQ(find_launcher()->size, 4);
+}
+
+TEST_F(LauncherTest, RefusesWhatARankHasStarted) {
+  setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  setenv("PMIX_NAMESPACE", "123", 1);
+  mark_rank_process();
+  EXPECT_NO_THROW(refuse_child_of_rank());  // the rank itself
+  setenv("KOLO_RANK_PROCESS", "1 1 123 - -", 1);
+  EXPECT_THAT([] { refuse_child_of_rank(); },
+              ThrowsMessage<FailedPreconditionError>(
+                  AllOf(HasSubstr("started by rank 1 (process 1)"), HasSubstr("OMPI_*"))));
+  setenv("PMIX_NAMESPACE", "124", 1);
+  EXPECT_NO_THROW(refuse_child_of_rank());  // a rank of a job that a rank has started
 }
 
 TEST_F(LauncherTest, WithSeveralRanksWantsInitAndSaysWhichLineToAdd) {
