@@ -33,7 +33,7 @@ std::array<OwnedFd, 2> make_pipe() {
 
 // Between fork and exec: async-signal-safe calls only. Writes errno to `failure` if the program cannot be
 // executed.
-[[noreturn]] void become(char* const* argv, pid_t parent, int out, int err, int failure) {
+[[noreturn]] void become(char* const* argv, pid_t parent, int in, int out, int err, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);  // the parent ended before PDEATHSIG was set
@@ -41,6 +41,7 @@ std::array<OwnedFd, 2> make_pipe() {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
+  if (in >= 0) dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   execvp(argv[0], argv);
@@ -70,8 +71,15 @@ OwnedFd::~OwnedFd() {
   if (fd_ >= 0) close(fd_);
 }
 
-Child start_child(const std::vector<std::string>& argv) {
+void fill_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0) [[maybe_unused]]
+      const int lowest_free = open("/dev/null", O_RDWR);
+}
+
+Child start_child(const std::vector<std::string>& argv, Input input) {
   auto out = make_pipe(), err = make_pipe(), failure = make_pipe();
+  const OwnedFd in(input == Input::none ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -79,7 +87,7 @@ Child start_child(const std::vector<std::string>& argv) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw ResourceExhaustedError("cannot start {}: {}", argv[0], std::strerror(errno));
-  if (pid == 0) become(words.data(), parent, out[1].get(), err[1].get(), failure[1].get());
+  if (pid == 0) become(words.data(), parent, in.get(), out[1].get(), err[1].get(), failure[1].get());
   setpgid(pid, pid);  // here too: a signal to the group must not come before the child has made it
   failure[1] = OwnedFd();
   int code = 0;
@@ -126,10 +134,24 @@ int signal_ranks_below(pid_t mpirun, int signal) {
   return count;
 }
 
+namespace {
+
+bool is_ignored(int number) {
+  struct sigaction action = {};
+  return sigaction(number, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+         action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 SignalQueue::SignalQueue() {
   sigset_t taken;
   sigemptyset(&taken);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&taken, number);
+  // Linux hands a blocked signal to signalfd even where it is ignored: an ignored one must not be in the set.
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+    if (!is_ignored(number)) sigaddset(&taken, number);
+  signal(SIGCHLD, SIG_DFL);  // ignored, it would take the exit codes of children with it
+  sigaddset(&taken, SIGCHLD);
   sigprocmask(SIG_BLOCK, &taken, nullptr);
   signal(SIGPIPE, SIG_IGN);
   fd_ = OwnedFd(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));

@@ -30,10 +30,17 @@ struct Child {
   OwnedFd out, err;  // read ends, non-blocking
 };
 
+/// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, as daemons and cron wrappers leave
+/// them. A pipe of kolorun's own would otherwise take the number of an output. Call it before anything is
+/// opened.
+void fill_standard_descriptors();
+
+enum class Input { none, inherited };  // what a child reads: /dev/null, or this process's standard input
+
 /// Starts argv[0] (sought in PATH) in a process group of its own, so that Ctrl-C reaches kolorun alone, which
 /// then decides what the job gets. It ends when kolorun ends, however that happens. Throws NotFoundError if
 /// it cannot be executed.
-Child start_child(const std::vector<std::string>& argv);
+Child start_child(const std::vector<std::string>& argv, Input input = Input::none);
 
 /// The exit code as a shell tells it: 128 + the signal's number for a process that a signal ended.
 int shell_code(int wait_status);
@@ -53,8 +60,9 @@ int signal_children_of(pid_t parent, int signal);
 int signal_ranks_below(pid_t mpirun, int signal);
 
 /// While it lives, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCHLD wait here instead of acting on the
-/// process, and SIGPIPE is ignored. One per process, made before any thread. Children made by start_child do
-/// not inherit this.
+/// process, and SIGPIPE is ignored. A signal that was ignored at the start stays ignored: nohup ignores
+/// SIGHUP, and a shell ignores SIGINT for a job that a script starts with &. One per process, made before any
+/// thread. Children made by start_child do not inherit this.
 class SignalQueue {
  public:
   SignalQueue();

@@ -27,13 +27,18 @@ int parse_slots(std::string_view text, std::string_view where) {
 }
 
 Host parse_host(std::string_view word, std::string_view where) {
-  const size_t colon = word.find(':');
-  const std::string_view name = word.substr(0, colon);
+  const size_t at = word.find('@');
+  const std::string_view place = word.substr(at == std::string_view::npos ? 0 : at + 1);
+  const bool ipv6 = std::count(place.begin(), place.end(), ':') > 1;
+  const size_t colon = ipv6 ? std::string_view::npos : place.find(':');
+  const std::string_view name = place.substr(0, colon);
   // A leading '-' would be read as an option by ssh.
-  if (name.empty() || name.front() == '-' || name.find_first_of(" \t'\"\\$;&|<>()") != std::string_view::npos)
+  if (name.empty() || name.front() == '-' || word.front() == '-' ||
+      word.find_first_of(" \t'\"\\$;&|<>()") != std::string_view::npos)
     throw InvalidArgumentError("{}: \"{}\" does not name a host; allowed: node1 or node1:2", where, word);
   return {std::string(name),
-          colon == std::string_view::npos ? 1 : parse_slots(word.substr(colon + 1), where)};
+          colon == std::string_view::npos ? 1 : parse_slots(place.substr(colon + 1), where),
+          ipv6 || at != std::string_view::npos};
 }
 
 void add_host(std::vector<Host>& hosts, Host host) {
@@ -43,16 +48,34 @@ void add_host(std::vector<Host>& hosts, Host host) {
   else known->slots += host.slots;
 }
 
+// `slots = 2` as `slots=2`.
+std::string without_spaces_around_equals(const std::string& line) {
+  std::string text;
+  for (const char c : line) {
+    const bool after_equals = !text.empty() && text.back() == '=';
+    if (c == '=') text.erase(text.find_last_not_of(" \t") + 1);
+    if (!after_equals || (c != ' ' && c != '\t')) text += c;
+  }
+  return text;
+}
+
 Host parse_hostfile_line(const std::string& line, const std::string& where) {
-  std::istringstream words(line);
+  std::istringstream words(without_spaces_around_equals(line));
   std::string word;
   words >> word;
   Host host = parse_host(word, where);
+  int most = kMostSlots;
   while (words >> word) {
-    if (word.rfind("slots=", 0) != 0)
-      throw InvalidArgumentError("{}: \"{}\" is not understood; allowed: node1 slots=2", where, word);
-    host.slots = parse_slots(std::string_view(word).substr(6), where);
+    const size_t equals = std::min(word.find('='), word.size());
+    const std::string key = word.substr(0, equals);
+    const auto value = std::string_view(word).substr(std::min(equals + 1, word.size()));
+    if (key == "slots") host.slots = parse_slots(value, where);
+    else if (key == "max-slots" || key == "max_slots") most = parse_slots(value, where);
+    else
+      throw InvalidArgumentError("{}: \"{}\" is not understood; allowed: node1 slots=2 max-slots=4", where,
+                                 word);
   }
+  host.slots = std::min(host.slots, most);
   return host;
 }
 
@@ -62,7 +85,12 @@ std::vector<Host> parse_hosts(std::string_view list) {
   std::vector<Host> hosts;
   while (true) {
     const size_t comma = list.find(',');
-    add_host(hosts, parse_host(list.substr(0, comma), "--host"));
+    const Host host = parse_host(list.substr(0, comma), "--host");
+    if (host.hostfile_alone)
+      throw InvalidArgumentError(
+          "--host: mpirun takes \"{}\" from a hostfile only; write it there and give --hostfile FILE",
+          list.substr(0, comma));
+    add_host(hosts, host);
     if (comma == std::string_view::npos) return hosts;
     list.remove_prefix(comma + 1);
   }
@@ -76,6 +104,7 @@ std::vector<Host> read_hostfile(const std::string& path) {
   if (!file || (file.peek(), file.bad()))
     throw NotFoundError("--hostfile: {} cannot be read: {}", path, std::strerror(errno));
   for (int number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
     line = line.substr(0, line.find('#'));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     add_host(hosts, parse_hostfile_line(line, fmt::format("{}:{}", path, number)));

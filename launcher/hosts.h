@@ -9,17 +9,20 @@ namespace kolo::launcher {
 
 struct Host {
   std::string name;
-  int slots = 1;  // ranks it takes
+  int slots = 1;                // ranks it takes
+  bool hostfile_alone = false;  // mpirun takes it from a hostfile only: IPv6, or with the name of a user
   bool operator==(const Host&) const = default;
 };
 
 /// `a:2,b`: names with an optional number of slots (1). A host named twice counts once, with the slots of
-/// both. Throws InvalidArgumentError for an empty name or slots that are no whole number of at least 1.
+/// both. Throws InvalidArgumentError for an empty name, for slots that are no whole number of at least 1, and
+/// for what mpirun takes from a hostfile only.
 std::vector<Host> parse_hosts(std::string_view list);
 
-/// One host a line, `a slots=2` as in Open MPI or `a:2`, without a number 1 slot; `#` starts a comment.
-/// Throws NotFoundError if the file cannot be read, InvalidArgumentError `<path>:<line>: …` for a line that
-/// does not parse.
+/// One host a line, as in Open MPI: `a slots=2`, `a slots = 2 max-slots=4`, `user@a`, `fe80::1 slots=2`; or
+/// `a:2`. Without a number it has 1 slot, and max-slots limits them. `#` starts a comment, a byte order mark
+/// may stand in front. Throws NotFoundError if the file cannot be read, InvalidArgumentError `<path>:<line>:
+/// …` for a line that does not parse.
 std::vector<Host> read_hostfile(const std::string& path);
 
 /// `a:2,b:1`, as mpirun's --host takes it.

@@ -10,10 +10,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include <kolo/core/base/launcher.h>
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/rank_pipes.h>
 
@@ -62,6 +65,7 @@ class Job {
   const bool here_;
   const bool tagged_;
   std::optional<RankPipes> pipes_;
+  std::optional<JobFolders> folders_;
   OutputSink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   OutputRouter router_;
   Child mpirun_;
@@ -90,10 +94,14 @@ Job::Job(const Options& options, const Surroundings& found, SignalQueue& signals
   if (here_) {
     pipes_.emplace(options.ranks);
     redirected.program = pipes_->redirect(options.program);
+    setenv(detail::kNamespaceOfLauncher, detail::pid_namespace().c_str(), 1);
+    const auto settings = folders_.emplace().settings(options.mpi_args, found.variables);
+    redirected.mpi_args.insert(redirected.mpi_args.end(), settings.begin(), settings.end());
   }
   // Ranks whose mpirun was killed become children of this process, which can then end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  mpirun_ = start_child(compose_mpirun(redirected, found, tagged_));
+  mpirun_ = start_child(compose_mpirun(redirected, found, tagged_),
+                        options.hand_on_stdin ? Input::inherited : Input::none);
 }
 
 void Job::wait_for_events() {

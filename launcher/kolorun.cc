@@ -85,6 +85,7 @@ int run(const Options& options) {
 }
 
 int guarded_main(int argc, char** argv) {
+  fill_standard_descriptors();
   Options options;
   try {
     options = parse_command_line(argc, argv);

@@ -143,7 +143,8 @@ Surroundings find_surroundings() {
   found.terminal = isatty(STDOUT_FILENO) == 1;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    found.variables.emplace_back(text.substr(0, text.find('=')));
+    if (text != "OMP_NUM_THREADS=")  // as a batch script leaves it that was allotted no number of cores
+      found.variables.emplace_back(text.substr(0, text.find('=')));
   }
   // Slurm, PBS, LSF and Grid Engine: the allocations that Open MPI reads.
   for (const char* name : {"SLURM_JOB_ID", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"})
@@ -165,7 +166,8 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   // Also lets ranks that wait give their core to those that work.
   if (local_ranks > found.cores.count && !found.batch_job && !contains(options.mpi_args, "--oversubscribe"))
     command.push_back("--oversubscribe");
-  if (!options.hosts.empty()) command.insert(command.end(), {"--host", format_hosts(options.hosts)});
+  if (!options.hostfile.empty()) command.insert(command.end(), {"--hostfile", options.hostfile});
+  else if (!options.hosts.empty()) command.insert(command.end(), {"--host", format_hosts(options.hosts)});
   add_binding(command, options, found, local_ranks);
   if (tagged) command.push_back("--tag-output");
   if (!all_ranks_here(options, found)) add_keepalive(command, options, found);

@@ -48,6 +48,7 @@ po::options_description make_description() {
                                     "passed on to mpirun")("dry-run",
                                                            "print the mpirun command and do nothing")(
       "quiet,q", "leave out mpirun's own notes on how the job ended")(
+      "stdin", "rank 0 reads kolorun's standard input; left out, all ranks read /dev/null")(
       "check-build", "print what this build was made with and what it finds here")(
       "check-network",
       "measure the links between the hosts of the job; with a program, before it is started")(
@@ -167,7 +168,11 @@ void read_hosts(Options& options, const po::variables_map& values) {
   if (values.count("host") && values.count("hostfile"))
     throw InvalidArgumentError("--host and --hostfile both name the machines; give one of them");
   if (values.count("host")) options.hosts = parse_hosts(values["host"].as<std::string>());
-  if (values.count("hostfile")) options.hosts = read_hostfile(values["hostfile"].as<std::string>());
+  if (!values.count("hostfile")) return;
+  const auto path = values["hostfile"].as<std::string>();
+  options.hosts = read_hostfile(path);
+  if (std::any_of(options.hosts.begin(), options.hosts.end(), [](const Host& h) { return h.hostfile_alone; }))
+    options.hostfile = path;
 }
 
 void read_cluster(Options& options, const po::variables_map& values) {
@@ -244,6 +249,7 @@ Options parse_command_line(int argc, const char* const* argv) {
 
   options.dry_run = values.count("dry-run") > 0;
   options.quiet = values.count("quiet") > 0;
+  options.hand_on_stdin = values.count("stdin") > 0;
   if (values.count("bind"))
     options.bind =
         choice("--bind", values["bind"].as<std::string>(), {"core", "none"}) == 0 ? Bind::core : Bind::none;

@@ -16,12 +16,14 @@ enum class Prefix { automatic, always, never };
 struct Options {
   int ranks = 0;  // -n; without it all slots of the hosts, or as many as a batch system has allotted
   std::vector<Host> hosts;  // --host, --hostfile; empty: this machine, or what a batch system gives mpirun
+  std::string hostfile;     // --hostfile, where mpirun has to read it itself (Host::hostfile_alone)
   Bind bind = Bind::automatic;        // --bind
   Prefix prefix = Prefix::automatic;  // --prefix
   double stop_grace_s = 10;           // --stop-grace: time the ranks have to save after a request to stop
   int restarts = 0;                   // --restarts
   bool dry_run = false;               // --dry-run
   bool quiet = false;                 // -q
+  bool hand_on_stdin = false;         // --stdin: rank 0 reads kolorun's standard input
   ClusterJobs cluster;                // --cluster: each rank is a task
   int cluster_port = 2222;            // --cluster-port: of the first task on each host
   std::vector<std::string> exported;  // -x NAME or -x NAME=VALUE

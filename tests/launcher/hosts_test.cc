@@ -46,6 +46,20 @@ TEST(Hostfile, ReadsOpenMpisLinesCommentsAndShortForm) {
   EXPECT_THAT(read_hostfile(path), ElementsAre(Host{"node1", 2}, Host{"node2", 4}, Host{"node3", 1}));
 }
 
+TEST(Hostfile, TakesWhatOpenMpiTakes) {
+  const std::string path = write_file("odd_hosts",
+                                      "\xef\xbb\xbfnode1 slots = 2\r\nnode2 slots=4 max-slots=3\nann@node3 "
+                                      "slots=2\nfe80::1 slots =2\nnode4 max_slots= 8\n");
+  EXPECT_THAT(read_hostfile(path), ElementsAre(Host{"node1", 2}, Host{"node2", 3}, Host{"node3", 2, true},
+                                               Host{"fe80::1", 2, true}, Host{"node4", 1}));
+}
+
+TEST(Hosts, SayThatMpirunTakesUsersAndIpv6FromAHostfile) {
+  for (const char* list : {"a,ann@b:2", "fe80::1"})
+    EXPECT_THAT([&] { parse_hosts(list); }, ThrowsMessage<InvalidArgumentError>(
+                                                AllOf(HasSubstr("--host"), HasSubstr("--hostfile FILE"))));
+}
+
 TEST(Hostfile, NamesFileAndLineOfWhatItCannotRead) {
   const std::string path = write_file("bad_hosts", "node1 slots=2\nnode2 slot=3\n");
   EXPECT_THAT([&] { read_hostfile(path); },

@@ -150,8 +150,8 @@ TEST(Kolorun, LosesAndMixesNoLinesWhenManyShortOnesCome) {
   EXPECT_THAT(next, ElementsAre(20001, 20001));
 }
 
-TEST(Kolorun, HandsStdinToRankZero) {
-  RunningProgram program({"sh", "-c", "echo text | " + program_path("kolorun") + " -n 2 -- cat"});
+TEST(Kolorun, HandsStdinToRankZeroWhereAsked) {
+  RunningProgram program({"sh", "-c", "echo text | " + program_path("kolorun") + " -n 2 --stdin -- cat"});
   EXPECT_EQ(program.finish(), 0);
   EXPECT_EQ(program.out(), "[0] text\n");
 }

@@ -42,6 +42,13 @@ TEST(MpirunCommand, GivesEachRankItsShareOfTheCores) {
       "mpirun --map-by slot:PE=4 --bind-to core -x KOLO_LAUNCHER=kolorun -x OMP_NUM_THREADS=4 -n 2 prog x");
 }
 
+TEST(MpirunCommand, HandsOnAHostfileThatMpirunAloneUnderstands) {
+  Options options = ranks_on(2, {{"node1", 1, true}, {"node2", 1}});
+  options.hostfile = "my hosts";
+  EXPECT_THAT(line(options, machine(2)),
+              AllOf(HasSubstr("--hostfile 'my hosts' "), Not(HasSubstr("--host "))));
+}
+
 TEST(MpirunCommand, RoundsTheShareDown) {
   EXPECT_THAT(line(ranks(3), machine(8)), AllOf(HasSubstr("slot:PE=2 "), HasSubstr("OMP_NUM_THREADS=2 ")));
 }

@@ -1,0 +1,85 @@
+#include <kolo/launcher/job_folders.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace kolo::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "kolo-mpi-";
+// Between the making of a folder and its lock another kolorun could take it for a left one.
+constexpr std::time_t kSecondsToLock = 60;
+
+OwnedFd locked(const fs::path& folder) {
+  OwnedFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.get() >= 0 && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd = OwnedFd();
+  return fd;
+}
+
+void remove_left_folders(const fs::path& parent) {
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with(kPrefix)) continue;
+    const OwnedFd lock = locked(entry->path());
+    struct stat found = {};
+    if (lock.get() < 0 || fstat(lock.get(), &found) != 0 || found.st_uid != geteuid()) continue;
+    std::error_code ignored;
+    if (std::time(nullptr) - found.st_ctime > kSecondsToLock) fs::remove_all(entry->path(), ignored);
+  }
+}
+
+std::string make_folder(const fs::path& parent) {
+  std::string path = (parent / kPrefix).string() + "XXXXXX";
+  return mkdtemp(path.data()) == nullptr ? "" : path;
+}
+
+bool is_set(const std::string& setting, const std::vector<std::string>& mpi_args,
+            const std::vector<std::string>& variables) {
+  const auto holds = [](const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  return holds(mpi_args, setting) || holds(variables, "OMPI_MCA_" + setting);
+}
+
+}  // namespace
+
+JobFolders::JobFolders() {
+  std::error_code error;
+  const fs::path temporary = fs::temp_directory_path(error);
+  for (auto& [setting, parent] : {std::pair<std::string, fs::path>("orte_tmpdir_base", temporary),
+                                  {"btl_vader_backing_directory", "/dev/shm"}}) {
+    if (parent.empty()) continue;
+    remove_left_folders(parent);
+    std::string path = make_folder(parent);
+    if (path.empty()) continue;
+    OwnedFd lock = locked(path);
+    folders_.push_back({setting, std::move(path), std::move(lock)});
+  }
+}
+
+JobFolders::~JobFolders() {
+  std::error_code ignored;
+  for (const Folder& folder : folders_) fs::remove_all(folder.path, ignored);
+}
+
+std::vector<std::string> JobFolders::settings(const std::vector<std::string>& mpi_args,
+                                              const std::vector<std::string>& variables) const {
+  std::vector<std::string> words;
+  for (const Folder& folder : folders_)
+    if (!is_set(folder.setting, mpi_args, variables))
+      words.insert(words.end(), {"--mca", folder.setting, folder.path});
+  return words;
+}
+
+}  // namespace kolo::launcher
