@@ -1,6 +1,9 @@
 #include <kolo/models/csv.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -33,13 +36,19 @@ std::string_view plain(std::string_view field) {
   return quoted ? trimmed(field.substr(1, field.size() - 2)) : field;
 }
 
+// Of a number beyond the range of doubles: whether it is too small for it, not too large.
+bool is_below_one(std::string_view field) {
+  const std::size_t exponent = field.find_first_of("eE");
+  if (exponent != std::string_view::npos) return field.substr(exponent + 1).starts_with('-');
+  return field.find('.') < field.find_first_of("123456789");
+}
+
 // Nothing where it is no number, NaN, or more than f32 holds.
 std::optional<double> number(std::string_view field) {
   double value = 0;
   if (!field.empty() && field.front() == '+') field.remove_prefix(1);
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  // Beyond the range of doubles: too small is 0.
-  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(field).c_str(), nullptr);
+  if (error == std::errc::result_out_of_range) value = is_below_one(field) ? 0 : HUGE_VAL;
   else if (error != std::errc()) return std::nullopt;
   if (end != field.data() + field.size() || field.empty()) return std::nullopt;
   if (!(std::abs(value) <= std::numeric_limits<float>::max())) return std::nullopt;
@@ -76,29 +85,53 @@ class Reader {
   CsvTable table() const {
     if (labels_.empty()) throw InvalidArgumentError("{}: there are no samples in it", path_);
     const auto samples = static_cast<std::int64_t>(labels_.size());
-    return {Tensor::of<float>({samples, static_cast<std::int64_t>(columns_) - 1},
+    return {Tensor::of<float>({samples, static_cast<std::int64_t>(columns_ - first_) - 1},
                               std::span<const float>(values_)),
-            Tensor::of<std::int32_t>({samples}, std::span<const std::int32_t>(labels_))};
+            Tensor::of<std::int32_t>({samples}, std::span<const std::int32_t>(labels_)), note()};
   }
 
  private:
-  // The first line: names where none of its fields is a number, or one of them is "label".
   void start() {
     columns_ = fields_.size();
-    if (columns_ < 2)
+    label_ = columns_ - 1;
+    const auto named = label_by_name();
+    const bool names = named || counts_columns() || std::none_of(fields_.begin(), fields_.end(), number);
+    if (names && fields_[0].empty()) first_ = 1;
+    if (columns_ < first_ + 2)
       throw InvalidArgumentError("{}, line {}: one column; there must be a label and at least one beside it",
                                  path_, line_);
-    label_ = columns_ - 1;
-    const auto label = std::find(fields_.begin(), fields_.end(), "label");
-    if (label != fields_.end()) label_ = static_cast<std::size_t>(label - fields_.begin());
-    else if (std::any_of(fields_.begin(), fields_.end(), number)) sample();
+    if (named) label_ = *named;
+    if (!names) return sample();
+    label_name_ = fields_[label_];
+  }
+
+  std::optional<std::size_t> label_by_name() const {
+    for (const std::string_view name : {"label", "class", "target", "species", "y"})
+      for (std::size_t i = 0; i < fields_.size(); ++i)
+        if (std::equal(name.begin(), name.end(), fields_[i].begin(), fields_[i].end(),
+                       [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); }))
+          return i;
+    return std::nullopt;
+  }
+
+  // 0,1,2,…: what pandas writes above an array's columns. Of two columns it may as well be a sample.
+  bool counts_columns() const {
+    for (std::size_t i = 0; i < fields_.size(); ++i)
+      if (fields_[i] != std::to_string(i)) return false;
+    return fields_.size() > 2;
+  }
+
+  std::string note() const {
+    std::string text = fmt::format("label: column {}", label_ + 1);
+    if (label_name_) text += fmt::format(" \"{}\"", *label_name_);
+    return first_ == 1 ? text + ", left out: column 1, which has no name" : text;
   }
 
   void sample() {
     if (fields_.size() != columns_)
       throw InvalidArgumentError("{}, line {}: {} columns; the first line has {}", path_, line_,
                                  fields_.size(), columns_);
-    for (std::size_t i = 0; i < columns_; ++i) {
+    for (std::size_t i = first_; i < columns_; ++i) {
       const std::optional<double> value = number(fields_[i]);
       if (!value)
         throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds", path_, line_,
@@ -115,6 +148,8 @@ class Reader {
 
   const std::string& path_;
   std::size_t line_ = 0, columns_ = 0, label_ = 0;
+  std::size_t first_ = 0;  // 1 where the first column is left out
+  std::optional<std::string> label_name_;
   std::vector<std::string_view> fields_;
   std::vector<float> values_;
   std::vector<std::int32_t> labels_;

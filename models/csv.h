@@ -2,21 +2,26 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include <kolo/core/tensor/tensor.h>
 
 namespace kolo::models {
 
 struct CsvTable {
-  Tensor x;  // f32 [N, columns − 1]
-  Tensor y;  // i32 [N]: of the column called "label", else of the last one
+  Tensor x;          // f32 [N, other columns]
+  Tensor y;          // i32 [N]
+  std::string note;  // which column is the label, and which one is left out: `label: column 5 "species"`
 };
 
-/// A line for each sample, numbers with ',' between them, in '"' or not; the first line may hold the columns'
-/// names. Empty lines are left out. Each error is one line that begins with the path and, where there is one,
-/// the line's number: InvalidArgumentError for a line with more or fewer columns than the first, for what is
-/// no finite number that f32 holds, for a label that is no whole number from 0 on, and where there are no
-/// samples or no column beside the label; what InputFile throws.
+/// A line for each sample, numbers with ',' between them, in '"' or not. The first line holds the columns'
+/// names if none of its fields is a number, if one of them is a name for labels, or if they count 0, 1, 2, …
+/// as pandas names columns (three or more). The label is the column called label, class, target, species or
+/// y, in letters of any size and in this order, else the last one. A first column without a name is pandas'
+/// index and is left out. Empty lines are left out. Each error is one line that begins with the path and,
+/// where there is one, the line's number: InvalidArgumentError for a line with more or fewer columns than the
+/// first, for what is no finite number that f32 holds, for a label that is no whole number from 0 on, and
+/// where there are no samples or no column beside the label; what InputFile throws.
 CsvTable read_csv(const std::filesystem::path& path);
 
 }  // namespace kolo::models

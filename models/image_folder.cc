@@ -1,6 +1,9 @@
 #include <kolo/models/image_folder.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -35,11 +38,39 @@ std::vector<fs::path> class_folders(const fs::path& folder) {
   return sorted_entries(folder, [](const fs::directory_entry& entry) { return is_folder(entry.path()); });
 }
 
-std::vector<fs::path> images_in(const fs::path& folder) {
-  return sorted_entries(folder, [](const fs::directory_entry& entry) {
+using LeftOut = std::map<std::string, std::int64_t>;  // how many of which kind
+
+std::string kind_left_out(const fs::path& path) {
+  if (is_image_name(path)) return "broken links";
+  const std::string ending = path.extension().string();
+  return ending.empty() ? "files without an ending" : ending;
+}
+
+// Of the folder and of those below it, as torchvision's ImageFolder finds them.
+std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, int depth = 0) {
+  constexpr int kDeepest = 8;  // a link may lead back up
+  std::vector<fs::path> folders;
+  std::vector<fs::path> images = sorted_entries(folder, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
-    return is_image_name(entry.path()) && entry.is_regular_file(ignored);
+    if (is_image_name(entry.path()) && entry.is_regular_file(ignored)) return true;
+    if (entry.is_directory(ignored)) folders.push_back(entry.path());
+    else ++left_out[kind_left_out(entry.path())];
+    return false;
   });
+  std::sort(folders.begin(), folders.end());
+  for (const fs::path& below : folders) {
+    if (depth == kDeepest) break;
+    const std::vector<fs::path> found = images_in(below, left_out, depth + 1);
+    images.insert(images.end(), found.begin(), found.end());
+  }
+  return images;
+}
+
+std::string text_of(const LeftOut& left_out) {
+  std::string text;
+  for (const auto& [kind, count] : left_out)
+    text += fmt::format("{}{} {}", text.empty() ? "left out: " : ", ", count, kind);
+  return text;
 }
 
 fs::path train_folder(const fs::path& folder) {
@@ -59,7 +90,8 @@ class FolderSamples final : public SampleSet {
       : SampleSet({.name = folder.name,
                    .shape = shape,
                    .classes = static_cast<std::int64_t>(folder.classes.size()),
-                   .decoded = true}),
+                   .decoded = true,
+                   .note = folder.left_out}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}
 
@@ -86,8 +118,9 @@ class FolderSamples final : public SampleSet {
 bool is_image_folder(const fs::path& folder) {
   if (!is_folder(folder)) return false;
   const auto classes = class_folders(train_folder(folder));
+  LeftOut ignored;
   return std::any_of(classes.begin(), classes.end(),
-                     [](const fs::path& one) { return !images_in(one).empty(); });
+                     [&](const fs::path& one) { return !images_in(one, ignored).empty(); });
 }
 
 bool has_image_folder_test(const fs::path& folder) { return test_folder(folder).has_value(); }
@@ -97,8 +130,9 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
   if (!of_split || !is_folder(*of_split))
     throw NotFoundError("{}: there is no folder {} of images in it", folder.string(),
                         split == Split::train ? "train" : "test or val");
-  ImageFolder found{
-      .name = fs::weakly_canonical(folder).filename().string(), .classes = {}, .files = {}, .labels = {}};
+  ImageFolder found;
+  found.name = fs::weakly_canonical(folder).filename().string();
+  LeftOut left_out;
   for (const fs::path& one : class_folders(train_folder(folder)))
     found.classes.push_back(one.filename().string());
   for (const fs::path& one : class_folders(*of_split)) {
@@ -106,7 +140,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
     if (known == found.classes.end() || *known != one.filename().string())
       throw InvalidArgumentError("{}: a class that {} has not; both must have the same folders", one.string(),
                                  train_folder(folder).string());
-    const std::vector<fs::path> files = images_in(one);
+    const std::vector<fs::path> files = images_in(one, left_out);
     if (files.empty() && split == Split::train)
       throw InvalidArgumentError("{}: a class without images; its files must end in .png, .jpg or .jpeg",
                                  one.string());
@@ -115,6 +149,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
                         static_cast<std::int32_t>(known - found.classes.begin()));
   }
   if (found.files.empty()) throw InvalidArgumentError("{}: there are no images in it", of_split->string());
+  found.left_out = text_of(left_out);
   return found;
 }
 

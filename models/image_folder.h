@@ -14,10 +14,12 @@ namespace kolo::models {
 /// A split of a folder: its class folders stand in `train` and in `test` or `val`; where there is no `train`
 /// they stand in the folder itself, and there is no test split.
 struct ImageFolder {
-  std::string name;                          // of the folder, for outputs
-  std::vector<std::string> classes;          // names of the training split's folders, sorted
-  std::vector<std::filesystem::path> files;  // .png .jpg .jpeg, sorted within their class
-  std::vector<std::int32_t> labels;          // of each file, a place in `classes`
+  std::string name;                  // of the folder, for outputs
+  std::vector<std::string> classes;  // names of the training split's folders, sorted
+  std::vector<std::filesystem::path>
+      files;                         // .png .jpg .jpeg, sorted within their class, in folders below it too
+  std::vector<std::int32_t> labels;  // of each file, a place in `classes`
+  std::string left_out;              // what else lies there: "left out: 180 .webp, 18 broken links"
 };
 
 /// True if train/ or the folder itself has a folder with a PNG or JPEG (told by the names) in it.
@@ -25,9 +27,10 @@ bool is_image_folder(const std::filesystem::path& folder);
 /// True if there is a folder `test` or `val` beside `train`.
 bool has_image_folder_test(const std::filesystem::path& folder);
 
-/// What is there; no file is opened. Hidden folders and files, and files of other names, do not count.
-/// Throws NotFoundError for a split that is absent, InvalidArgumentError for a training class without images
-/// and for a test class that training has not.
+/// What is there; no file is opened. Pictures may lie in folders below that of their class. Hidden folders
+/// and files do not count; files of other names and links that lead nowhere are told in left_out. Throws
+/// NotFoundError for a split that is absent, InvalidArgumentError for a training class without images and for
+/// a test class that training has not.
 ImageFolder list_image_folder(const std::filesystem::path& folder, Split split);
 
 /// Its images, decoded when they are asked for and brought to [C,H,W] (resize_and_crop, read_image, whose

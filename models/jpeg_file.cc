@@ -1,24 +1,40 @@
+#include <atomic>
 #include <csetjmp>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>  // jpeglib.h needs it before itself
+
+#include <string_view>
+#include <vector>
 
 #include <jerror.h>
 #include <jpeglib.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <kolo/models/image_file_internal.h>
 
 namespace kolo::models::detail {
 namespace {
 
+constexpr unsigned kMostExif = 0xffff;
+// Each scan of a progressive file passes over the whole picture, and a few bytes make one.
+constexpr int kMostScans = 100;
+
+void limit_scans(j_common_ptr jpeg);
+
 struct Decoder {
-  Decoder() { jpeg.err = jpeg_std_error(&errors); }
+  Decoder() {
+    jpeg.err = jpeg_std_error(&errors);
+    progress.progress_monitor = limit_scans;
+  }
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
   ~Decoder() { jpeg_destroy_decompress(&jpeg); }
 
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
   std::jmp_buf left;
   char error[JMSG_LENGTH_MAX] = "";
 };
@@ -31,11 +47,19 @@ Decoder& of(j_common_ptr jpeg) { return *static_cast<Decoder*>(jpeg->client_data
   longjmp(decoder.left, 1);
 }
 
+void limit_scans(j_common_ptr jpeg) {
+  if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kMostScans) return;
+  Decoder& decoder = of(jpeg);
+  std::snprintf(decoder.error, sizeof decoder.error, "more than %d scans", kMostScans);
+  longjmp(decoder.left, 1);
+}
+
 // A warning (level −1) is damage that the library would paint over with grey, but for those about what it
 // may well pass over; above are traces.
 void take_message(j_common_ptr jpeg, int level) {
   const int code = of(jpeg).errors.msg_code;
-  const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+  const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
+                        code == JWRN_NOT_SEQUENTIAL;  // a field that sequential files do not use
   if (level < 0 && !harmless) leave(jpeg);
 }
 
@@ -46,6 +70,8 @@ bool read_header(Decoder& decoder, const std::string& bytes) {
   decoder.jpeg.client_data = &decoder;
   jpeg_mem_src(&decoder.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
+  jpeg_save_markers(&decoder.jpeg, JPEG_APP0 + 1, kMostExif);
+  decoder.jpeg.progress = &decoder.progress;
   jpeg_read_header(&decoder.jpeg, TRUE);
   return true;
 }
@@ -56,15 +82,58 @@ bool start(Decoder& decoder) {
   return true;
 }
 
-bool read_rows(Decoder& decoder, Picture& picture) {
+// As Pillow: files of CMYK hold what is left of the light, as Adobe writes it.
+void cmyk_to_rgb(const std::uint8_t* cmyk, std::size_t pixels, std::uint8_t* rgb) {
+  for (std::size_t i = 0; i < pixels; ++i)
+    for (std::size_t channel = 0; channel < 3; ++channel)
+      rgb[3 * i + channel] = static_cast<std::uint8_t>((cmyk[4 * i + channel] * cmyk[4 * i + 3] + 127) / 255);
+}
+
+// cmyk: room for a row of four channels; empty where the library gives three.
+bool read_rows(Decoder& decoder, Picture& picture, std::vector<std::uint8_t>& cmyk) {
   if (setjmp(decoder.left) != 0) return false;
   jpeg_decompress_struct& jpeg = decoder.jpeg;
   while (jpeg.output_scanline < jpeg.output_height) {
-    JSAMPROW row = picture.rgb.data() + std::size_t{3} * jpeg.output_scanline * jpeg.output_width;
+    std::uint8_t* const rgb = picture.rgb.data() + std::size_t{3} * jpeg.output_scanline * jpeg.output_width;
+    JSAMPROW row = cmyk.empty() ? rgb : cmyk.data();
     jpeg_read_scanlines(&jpeg, &row, 1);
+    if (!cmyk.empty()) cmyk_to_rgb(cmyk.data(), jpeg.output_width, rgb);
   }
   jpeg_finish_decompress(&jpeg);
   return true;
+}
+
+// EXIF 2.3, 4.6: a TIFF header, and the first directory behind it. 1 where there is none.
+int orientation_of(const jpeg_decompress_struct& jpeg) {
+  constexpr std::string_view kExif("Exif\0\0", 6);
+  constexpr unsigned kOrientation = 0x0112;
+  for (const auto* marker = jpeg.marker_list; marker != nullptr; marker = marker->next) {
+    std::string_view bytes(reinterpret_cast<const char*>(marker->data), marker->data_length);
+    if (!bytes.starts_with(kExif)) continue;
+    bytes.remove_prefix(kExif.size());
+    const bool little = bytes.starts_with("II");
+    const auto number = [&](std::size_t at, std::size_t count) {
+      unsigned value = 0;
+      for (std::size_t i = 0; i < count && at + i < bytes.size(); ++i)
+        value |= unsigned{static_cast<unsigned char>(bytes[at + i])} << 8 * (little ? i : count - 1 - i);
+      return value;
+    };
+    const std::size_t directory = number(4, 4);
+    for (std::size_t i = 0; i < number(directory, 2); ++i) {
+      const std::size_t entry = directory + 2 + 12 * i;
+      if (entry + 12 > bytes.size()) break;
+      if (number(entry, 2) == kOrientation) return static_cast<int>(number(entry + 8, 2));
+    }
+  }
+  return 1;
+}
+
+void tell_orientation(const jpeg_decompress_struct& jpeg, const std::string& path) {
+  static std::atomic_flag told = ATOMIC_FLAG_INIT;
+  const int orientation = orientation_of(jpeg);
+  if (orientation <= 1 || orientation > 8 || told.test_and_set()) return;
+  log_warning("{}: EXIF orientation {}; pixels are taken as they lie in the file, here and in others", path,
+              orientation);
 }
 
 }  // namespace
@@ -79,9 +148,9 @@ Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int6
   if (!read_header(decoder, bytes)) fail();
   jpeg_decompress_struct& jpeg = decoder.jpeg;
   check_pixels(jpeg.image_height, jpeg.image_width, path);
-  if (jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK)
-    throw InvalidArgumentError("{}: a JPEG in CMYK; it must be in colour (YCbCr, RGB) or grey", path);
-  jpeg.out_color_space = JCS_RGB;
+  const bool four = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
+  jpeg.out_color_space = four ? JCS_CMYK : JCS_RGB;
+  tell_orientation(jpeg, path);
   // Of a large picture the transform itself gives a smaller one: 1/2, 1/4 or 1/8 of its sides.
   for (jpeg.scale_denom = 1; jpeg.scale_denom < 8; jpeg.scale_denom *= 2)
     if (jpeg.image_height / (2 * jpeg.scale_denom) < height ||
@@ -91,7 +160,8 @@ Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int6
   if (!start(decoder)) fail();
   Picture picture{.height = jpeg.output_height, .width = jpeg.output_width, .rgb = {}};
   picture.rgb.resize(static_cast<std::size_t>(3 * picture.height * picture.width));
-  if (!read_rows(decoder, picture)) fail();
+  std::vector<std::uint8_t> cmyk(four ? std::size_t{4} * jpeg.output_width : 0);
+  if (!read_rows(decoder, picture, cmyk)) fail();
   return picture;
 }
 

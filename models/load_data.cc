@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include <kolo/models/csv.h>
 #include <kolo/models/digits.h>
 #include <kolo/models/image_folder.h>
+#include <kolo/models/mnist.h>
 #include <kolo/models/npy.h>
 #include <kolo/models/text.h>
 
@@ -71,6 +73,35 @@ std::int64_t classes_in(const Tensor& training_labels) {
   return labels.empty() ? 0 : *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
 }
 
+// What a model cannot learn from would end with a loss of 0, as if it were trained.
+void check_labels(const Tensor& y, const fs::path& path, const std::string& note) {
+  const auto labels = y.span<std::int32_t>();
+  if (labels.empty() || std::any_of(labels.begin(), labels.end(), [&](auto one) { return one != labels[0]; }))
+    return;
+  throw InvalidArgumentError("{}: one class: all {} labels are {}{}; there must be at least two classes",
+                             path.string(), labels.size(), labels[0], note.empty() ? "" : ", " + note);
+}
+
+// Images of NumPy, Keras and OpenCV: [N,H,W,C], where no [N,C,H,W] is possible.
+bool is_channels_last(const Shape& shape) {
+  const auto is_channels = [](std::int64_t dim) { return dim == 1 || dim == 3; };
+  return shape.rank() == 4 && is_channels(shape.dim(3)) && !is_channels(shape.dim(1));
+}
+
+template <typename T>
+Tensor channels_first(const Tensor& x) {
+  const std::int64_t count = x.shape().dim(0), pixels = x.shape().dim(1) * x.shape().dim(2),
+                     channels = x.shape().dim(3);
+  Tensor made(x.dtype(), {count, channels, x.shape().dim(1), x.shape().dim(2)});
+  const T* const from = x.data<T>();
+  T* const to = made.data<T>();
+  for (std::int64_t n = 0; n < count; ++n)
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t p = 0; p < pixels; ++p)
+        to[(n * channels + c) * pixels + p] = from[(n * pixels + p) * channels + c];
+  return made;
+}
+
 Found npy_pair(const fs::path& folder, Split split) {
   const fs::path x_path = folder / fmt::format("x_{}.npy", name(split)),
                  y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
@@ -83,13 +114,22 @@ Found npy_pair(const fs::path& folder, Split split) {
         "{}: samples {} {} for the {} labels of {}; they must be <f4, <f8 or |u1 and [N,…]", x_path.string(),
         x.dtype(), x.shape(), y.elements(), y_path.string());
   if (x.shape().rank() == 3) x = x.reshaped({x.shape().dim(0), 1, x.shape().dim(1), x.shape().dim(2)});
+  std::string note;
+  if (is_channels_last(x.shape())) {
+    note = fmt::format("{} {} is taken as channels last", x_path.filename().string(), x.shape());
+    x = x.dtype() == DType::u8 ? channels_first<std::uint8_t>(x) : channels_first<float>(x);
+  }
+  if (split == Split::train) check_labels(y, y_path, "");
   const std::int64_t classes = split == Split::test && is_file(y_train) ? classes_in(npy_labels(y_train)) : 0;
-  return array_samples(last_name(folder), std::move(x), std::move(y), classes);
+  return array_samples(last_name(folder), std::move(x), std::move(y), classes, std::move(note));
 }
 
+// classes: of the training labels, for testing; 0: for training.
 Found csv_samples(const fs::path& path, std::int64_t classes = 0) {
   CsvTable table = read_csv(path);
-  return array_samples(last_name(path), std::move(table.x), std::move(table.y), classes);
+  if (classes == 0) check_labels(table.y, path, table.note);
+  return array_samples(last_name(path), std::move(table.x), std::move(table.y), classes,
+                       std::move(table.note));
 }
 
 Found csv_pair(const fs::path& folder, Split split) {
@@ -129,8 +169,39 @@ Found photographs(const fs::path& folder, const DataRequest& request, Split spli
   if (request.sample.rank() != 3)
     throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images",
                                folder.string(), request.sample);
-  return folder_samples(list_image_folder(folder, split), request.sample,
-                        augmentation_of(request, request.sample.dim(0)));
+  ImageFolder found = list_image_folder(folder, split);
+  if (found.classes.size() < 2)
+    throw InvalidArgumentError("{}: one class, \"{}\"; there must be a folder for each of at least two",
+                               folder.string(), found.classes.front());
+  return folder_samples(std::move(found), request.sample, augmentation_of(request, request.sample.dim(0)));
+}
+
+// What lies in a folder, the most frequent kinds first: `8 .jpg, 2 folders`.
+std::string contents_of(const fs::path& folder) {
+  std::map<std::string, int> counts;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    const std::string ending = entry->path().extension().string();
+    ++counts[entry->is_directory(ignored) ? "folders" : ending.empty() ? "files without an ending" : ending];
+  }
+  std::vector<std::pair<int, std::string>> sorted;
+  for (const auto& [kind, count] : counts) sorted.emplace_back(-count, kind);
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > 4) sorted.resize(4);
+  std::string text;
+  for (const auto& [count, kind] : sorted)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", -count, kind);
+  return text.empty() ? "nothing" : text;
+}
+
+[[noreturn]] void throw_unknown_folder(const fs::path& folder) {
+  if (!fs::is_directory(folder)) throw NotFoundError("--data {}: no such folder", folder.string());
+  throw NotFoundError(
+      "--data {}: no data that kolo knows lies there, but {}; a folder holds pictures in a folder for each "
+      "class, "
+      "x_train.npy and y_train.npy, train.csv, the files of CIFAR-10, or those of MNIST",
+      folder.string(), contents_of(folder));
 }
 
 Found from_folder(const fs::path& folder, const DataRequest& request, Split split) {
@@ -141,6 +212,7 @@ Found from_folder(const fs::path& folder, const DataRequest& request, Split spli
   if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return npy_pair(folder, split);
   if (is_file(folder / "train.csv") || is_file(folder / "test.csv")) return csv_pair(folder, split);
   if (is_image_folder(folder)) return photographs(folder, request, split);
+  if (!is_mnist(folder)) throw_unknown_folder(folder);
   const auto digits = load_digits(folder.string(), split);
   return digits ? images(*digits, request) : nullptr;
 }
@@ -163,13 +235,16 @@ Found load_data(const DataRequest& request, Split split) {
 
 std::string description(const SampleSet& samples) {
   const SampleKind& kind = samples.kind();
+  const std::string note = kind.note.empty() ? "" : ", " + kind.note;
   if (kind.dtype == DType::i32)
     return fmt::format("{}, {} pieces of {} tokens of {} kinds", kind.name, samples.size(), kind.labels,
                        kind.classes);
   if (kind.shape.rank() == 3)
-    return fmt::format("{}, {} images of {} channel{}, {} x {}", kind.name, samples.size(), kind.shape.dim(0),
-                       kind.shape.dim(0) == 1 ? "" : "s", kind.shape.dim(1), kind.shape.dim(2));
-  return fmt::format("{}, {} samples of {} numbers", kind.name, samples.size(), kind.shape.elements());
+    return fmt::format("{}, {} images of {} channel{}, {} x {}{}", kind.name, samples.size(),
+                       kind.shape.dim(0), kind.shape.dim(0) == 1 ? "" : "s", kind.shape.dim(1),
+                       kind.shape.dim(2), note);
+  return fmt::format("{}, {} samples of {} numbers, {} classes{}", kind.name, samples.size(),
+                     kind.shape.elements(), kind.classes, note);
 }
 
 }  // namespace kolo::models

@@ -1,5 +1,7 @@
 #include <kolo/models/mnist.h>
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 
 namespace kolo::models {
 namespace {
@@ -21,13 +24,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint8_t kUnsignedByte = 0x08;
+constexpr std::uint64_t kMostRatio = 100, kMostExpanded = std::uint64_t{64} << 20;
 
 // Bytes of a gzip or plain file. zlib tells the two apart by the first two bytes.
 class ByteReader {
  public:
-  explicit ByteReader(const fs::path& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+  explicit ByteReader(const fs::path& path) : path_(path) {
+    const InputFile file(path.string());  // regular files only: a pipe would be waited for
+    bytes_ = file.bytes();
+    const int own = fcntl(file.descriptor(), F_DUPFD_CLOEXEC, 0);
+    file_ = own < 0 ? nullptr : gzdopen(own, "rb");
     if (file_ != nullptr) return;
-    if (errno == ENOENT) throw NotFoundError("{}: no such file", path.string());
+    if (own >= 0) close(own);
     throw UnavailableError("{}: cannot be opened: {}", path.string(), std::strerror(errno));
   }
   ~ByteReader() {
@@ -35,6 +43,9 @@ class ByteReader {
   }
   ByteReader(const ByteReader&) = delete;
   ByteReader& operator=(const ByteReader&) = delete;
+
+  // What the file can hold by itself: images compress to a fifth, and those that are blank to a hundredth.
+  std::uint64_t most_bytes() const { return std::max(kMostExpanded, kMostRatio * bytes_); }
 
   // The number of bytes read: fewer than asked only at the end of the file.
   std::size_t read(std::uint8_t* target, std::size_t bytes) {
@@ -52,7 +63,8 @@ class ByteReader {
 
  private:
   const fs::path& path_;
-  gzFile file_;
+  gzFile file_ = nullptr;
+  std::uint64_t bytes_ = 0;
 };
 
 void check_magic(const std::array<std::uint8_t, 4>& magic, int dimensions, const fs::path& path) {
@@ -120,6 +132,10 @@ class IdxFile {
 
   Tensor read() {
     const std::int64_t announced = announced_elements(shape_);
+    if (static_cast<std::uint64_t>(announced) > file_.most_bytes())
+      throw DataLossError(
+          "{}: its header announces {} items, {} bytes of shape {}; a file of its size holds at most {}",
+          path_.string(), shape_.dim(0), announced, shape_, file_.most_bytes());
     const auto payload = read_payload(file_, announced);
     if (static_cast<std::int64_t>(payload.size()) < announced)
       throw DataLossError(
@@ -208,6 +224,11 @@ fs::path find_mnist(const std::optional<std::string>& asked) {
       "scripts/download_mnist.sh",
       root ? (fs::path(*root) / "mnist").string() : "$KOLO_DATA_DIR/mnist (KOLO_DATA_DIR is not set)",
       beside.string());
+}
+
+bool is_mnist(const fs::path& folder) {
+  return find_file(folder, images_name(Split::train)) || find_file(folder, labels_name(Split::train)) ||
+         has_mnist_test(folder);
 }
 
 bool has_mnist_test(const fs::path& folder) {

@@ -23,6 +23,8 @@ Tensor read_idx(const std::filesystem::path& path, int dimensions);
 /// or neither place is there (naming both).
 std::filesystem::path find_mnist(const std::optional<std::string>& asked);
 
+/// True if any of MNIST's files is in `folder`.
+bool is_mnist(const std::filesystem::path& folder);
 /// True if either test file is in `folder`: the test split may be absent, but not halved.
 bool has_mnist_test(const std::filesystem::path& folder);
 

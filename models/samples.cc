@@ -55,10 +55,8 @@ class ImageSamples final : public SampleSet {
 
 class ArraySamples final : public SampleSet {
  public:
-  ArraySamples(std::string name, Shape shape, std::int64_t classes, Tensor x, Tensor y)
-      : SampleSet({.name = std::move(name), .shape = std::move(shape), .classes = classes}),
-        x_(std::move(x)),
-        y_(std::move(y)) {}
+  ArraySamples(SampleKind kind, Tensor x, Tensor y)
+      : SampleSet(std::move(kind)), x_(std::move(x)), y_(std::move(y)) {}
 
   std::int64_t size() const override { return y_.elements(); }
   void read(std::int64_t index, CounterRandom*, const Batch& batch, std::int64_t place) const override {
@@ -84,7 +82,8 @@ std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentati
   return std::make_shared<ImageSamples>(std::move(dataset), augmentation);
 }
 
-std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y, std::int64_t classes) {
+std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y, std::int64_t classes,
+                                               std::string note) {
   if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || y.dtype() != DType::i32 ||
       x.shape().rank() < 2 || y.shape().rank() != 1 || x.shape().dim(0) != y.shape().dim(0) ||
       x.elements() == 0)
@@ -101,8 +100,10 @@ std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tenso
                                bad - labels.begin(), most - 1);
   if (classes == 0) classes = *std::max_element(labels.begin(), labels.end()) + 1;
   Shape sample(std::vector<std::int64_t>(x.shape().dims().begin() + 1, x.shape().dims().end()));
-  return std::make_shared<ArraySamples>(std::move(name), std::move(sample), classes, std::move(x),
-                                        std::move(y));
+  return std::make_shared<ArraySamples>(
+      SampleKind{
+          .name = std::move(name), .shape = std::move(sample), .classes = classes, .note = std::move(note)},
+      std::move(x), std::move(y));
 }
 
 SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {

@@ -27,6 +27,7 @@ struct SampleKind {
   DType dtype = DType::f32;  // i32: tokens
   std::int64_t labels = 1;   // of one sample; of T tokens T
   bool decoded = false;      // files are decoded for each sample: worth several threads
+  std::string note = {};     // what of the files was taken for what, and what was left out; for outputs
 };
 
 /// Any number of threads read at the same time.
@@ -61,8 +62,8 @@ std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentati
 /// Arrays in memory: x [N,…], f32 or u8 (then ÷ 255), and y i32 [N], each 0 … classes − 1; classes 0: the
 /// largest y and 1 more. Throws InvalidArgumentError for other types or shapes, for N = 0, and for a y that
 /// is negative or no class (its place named), or beyond a million.
-std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y,
-                                               std::int64_t classes = 0);
+std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y, std::int64_t classes = 0,
+                                               std::string note = {});
 
 /// Mean and standard deviation of what samples hold: of each channel of images [C,H,W], of each element of
 /// samples of other shapes. A deviation of 0 is given as 1.

@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/models/counter_random.h>
 
 namespace kolo::models {
 namespace {
 
 constexpr int kBytes = 256;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 34;  // of a file, which is read whole
 
 }  // namespace
 
@@ -30,9 +31,7 @@ Text::Text(std::string_view characters) : number_(kBytes, -1) {
 }
 
 Text Text::read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string characters{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw NotFoundError("no text: {} cannot be read", path);
+  const std::string characters = InputFile(path).read_all(kMostBytes);
   if (characters.empty())
     throw InvalidArgumentError("{}: a text has at least one character; this file is empty", path);
   return Text(characters);

@@ -19,6 +19,8 @@ class InputFile {
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
 
+  /// Of this object; for libraries that read by themselves.
+  int descriptor() const { return descriptor_; }
   /// When it was opened.
   std::uint64_t bytes() const { return bytes_; }
   /// Throws DataLossError `<file>: ends at byte <n>` if it has become shorter, and what throw_file_error

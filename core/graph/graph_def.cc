@@ -10,13 +10,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/graph/graph_def_internal.h>
 
 namespace kolo {
@@ -104,19 +103,7 @@ class FirstError final : public pb::io::ErrorCollector {
 };
 
 std::string contents_of(const std::string& path) {
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  if (error == std::errc::no_such_file_or_directory)
-    throw NotFoundError("there is no graph definition {}", path);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) throw FailedPreconditionError("{} cannot be read, or is no file", path);
-  if (bytes > kMaxBytes)
-    throw DataLossError("{} has {} bytes; a graph definition has at most {}", path, bytes, kMaxBytes);
-  std::string contents(bytes, '\0');
-  file.read(contents.data(), static_cast<std::streamsize>(bytes));
-  if (file.gcount() != static_cast<std::streamsize>(bytes))
-    throw UnknownError("{} cannot be read whole", path);
-  return contents;
+  return InputFile(path).read_all(kMaxBytes);
 }
 
 }  // namespace

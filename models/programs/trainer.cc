@@ -16,6 +16,7 @@
 #include <kolo/core/base/input_file.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
@@ -193,8 +194,23 @@ std::map<std::string, std::string> names_from(const std::string& file) {
   }
 }
 
+// Where a schedule ends is kept with the checkpoint: with another --steps its rate jumps.
+SavedState state_of_schedule(std::int64_t last_step) {
+  return {.name = "schedule",
+          .save = [last_step] { return std::to_string(last_step); },
+          .restore =
+              [last_step](const std::string& text) {
+                const auto before = parse_int64(text);
+                if (process().rank != 0 || !before || *before == last_step) return;
+                log_warning(
+                    "--schedule ends at step {} now and ended at step {} before: the learning rate jumps where "
+                    "the training goes on",
+                    last_step, *before);
+              }};
+}
+
 MonitoredTrainingSessionOptions session_options(const TrainOptions& options, const OwnGpu& gpu,
-                                                BatchSource& batches) {
+                                                BatchSource& batches, std::int64_t last_step) {
   MonitoredTrainingSessionOptions session;
   session.checkpoint_dir = options.checkpoint_dir;
   if (options.save_steps) session.save_checkpoint_steps = options.save_steps;
@@ -204,6 +220,7 @@ MonitoredTrainingSessionOptions session_options(const TrainOptions& options, con
       {.name = "data",
        .save = [&batches] { return to_json(batches.position()); },
        .restore = [&batches](const std::string& text) { batches.seek(position_from_json(text)); }}};
+  if (options.schedule != Schedule::constant) session.saved_state.push_back(state_of_schedule(last_step));
   return session;
 }
 
@@ -244,7 +261,7 @@ void train(const TrainOptions& options) {
   TrainingGraph net;
   shared_errors([&] { build(net, options, data, last_step); });
   TrainResult result;
-  MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches);
+  MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches, last_step);
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
   for (const Variable& average : net.recipe->averages) first_weights.names.emplace(average.name(), "");

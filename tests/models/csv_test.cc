@@ -47,6 +47,26 @@ TEST_F(Csv, TakesTheColumnThatIsCalledLabel) {
   EXPECT_THAT(read("a,b\n7,8\n").y.span<std::int32_t>(), ElementsAre(8));
 }
 
+TEST_F(Csv, TakesTheUsualNamesOfLabelsAndSaysWhichColumnItTook) {
+  CsvTable table = read("Label,a,b\n1,2,3\n4,5,6\n");
+  EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(1, 4));
+  EXPECT_EQ(table.note, "label: column 1 \"Label\"");
+  EXPECT_EQ(read("a,Species,b\n1,2,3\n").note, "label: column 2 \"Species\"");
+  EXPECT_EQ(read("class,label\n1,2\n").note, "label: column 2 \"label\"");
+  EXPECT_EQ(read("a,b\n1,2\n").note, "label: column 2 \"b\"");
+  EXPECT_EQ(read("5,2\n").note, "label: column 2");
+}
+
+TEST_F(Csv, TakesPandasNumbersForNamesAndLeavesItsIndexOut) {
+  CsvTable table = read("0,1,2\n.5,7,1\n");
+  EXPECT_EQ(table.x.shape(), (Shape{1, 2}));
+  EXPECT_EQ(table.note, "label: column 3 \"2\"");
+  EXPECT_EQ(read("0,1\n").x.shape(), (Shape{1, 1}));  // two numbers may be a sample
+  table = read(",a,label\n17,2,1\n4,5,0\n");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(2, 5));
+  EXPECT_EQ(table.note, "label: column 3 \"label\", left out: column 1, which has no name");
+}
+
 TEST_F(Csv, TakesQuotesLineEndsOfWindowsEmptyLinesAndAMissingLastLineEnd) {
   const CsvTable table = read("\xef\xbb\xbf\"a\",\"label\"\r\n\r\n\"1.5\",3\r\n  \n2.5,\"4\"");
   EXPECT_THAT(table.x.span<float>(), ElementsAre(1.5F, 2.5F));

@@ -27,9 +27,9 @@ inline std::string png_bytes(int height, int width, int channels, const std::vec
   return bytes.substr(0, size);
 }
 
-/// components: 1 grey, 3 colour, 4 CMYK.
-inline std::string jpeg_bytes(int height, int width, int components,
-                              const std::vector<std::uint8_t>& pixels) {
+/// components: 1 grey, 3 colour, 4 CMYK. in_scans: progressive, with a scan for each coefficient.
+inline std::string jpeg_bytes(int height, int width, int components, const std::vector<std::uint8_t>& pixels,
+                              bool in_scans = false) {
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg.err = jpeg_std_error(&errors);
@@ -43,6 +43,16 @@ inline std::string jpeg_bytes(int height, int width, int components,
   jpeg.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, 95, TRUE);
+  std::vector<jpeg_scan_info> scans;
+  for (int component = 0; in_scans && component < components; ++component)
+    for (int i = 0; i < 64; ++i) {
+      jpeg_scan_info scan{};
+      scan.comps_in_scan = 1;
+      scan.component_index[0] = component;
+      scan.Ss = scan.Se = i;
+      scans.push_back(scan);
+    }
+  if (in_scans) jpeg.scan_info = scans.data(), jpeg.num_scans = static_cast<int>(scans.size());
   jpeg_start_compress(&jpeg, TRUE);
   while (jpeg.next_scanline < jpeg.image_height) {
     auto* row = const_cast<std::uint8_t*>(pixels.data()) + jpeg.next_scanline * jpeg.image_width * components;

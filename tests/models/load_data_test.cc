@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -71,8 +72,50 @@ TEST_F(Data, ArePhotographsWhereAFolderForEachClassHoldsThem) {
   EXPECT_THAT(batch.samples.span<float>().subspan(48, 48), Each(FloatNear(80 / 255.F, 0.01F)));
   EvaluationBatches(test, {.batch_size = 1}).next(batch);
   EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(1));
-  EXPECT_EQ(description(*train),
-            std::filesystem::path(folder_.path()).filename().string() + ", 3 images of 3 channels, 4 x 4");
+  EXPECT_EQ(description(*train), std::filesystem::path(folder_.path()).filename().string() +
+                                     ", 3 images of 3 channels, 4 x 4, left out: 1 .txt");
+}
+
+TEST_F(Data, ArePhotographsInFoldersBelowTheirClassToo) {
+  write_picture("train/n01/images/1.JPEG", 40);
+  write_picture("train/n02/images/1.JPEG", 80);
+  write("train/n02/images/2.webp", "");
+  std::filesystem::create_symlink("/nowhere/3.jpg", folder_ / "train/n01/3.jpg");
+  const auto samples = load_data(request(), Split::train);
+  EXPECT_EQ(samples->size(), 2);
+  EXPECT_EQ(samples->kind().note, "left out: 1 .webp, 1 broken links");
+}
+
+TEST_F(Data, AreRefusedWhereThereIsOneClassAlone) {
+  write_picture("a/1.png", 1);
+  EXPECT_THAT([&] { load_data(request(), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("one class, \"a\"")));
+  write("t.csv", "1,2,7\n3,4,7\n");
+  EXPECT_THAT([&] { load_data(request({2}, DType::f32, "t.csv"), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("all 2 labels are 7, label: column 3"), HasSubstr("two classes"))));
+}
+
+TEST_F(Data, AreNamedWhereNoneOfTheKnownKindsLiesThere) {
+  write_picture("1.jpg", 1);
+  write_picture("2.jpg", 1);
+  EXPECT_THAT([&] { load_data(request(), Split::train); },
+              ThrowsMessage<NotFoundError>(
+                  AllOf(HasSubstr("but 2 .jpg"), HasSubstr("pictures in a folder for each class"))));
+}
+
+TEST_F(Data, AreTransposedWhereTheirChannelsStandLast) {
+  write("x_train.npy",
+        npy("|u1", "(2, 2, 2, 3)", std::string("\0\1\2\3\4\5\6\7\x8\x9\xa\xb", 12) + std::string(12, '\0')));
+  write("y_train.npy", npy("|u1", "(2,)", std::string("\0\1", 2)));
+  const auto samples = load_data(request(), Split::train);
+  EXPECT_EQ(samples->kind().shape, (Shape{3, 2, 2}));
+  EXPECT_THAT(description(*samples), HasSubstr("x_train.npy [2,2,2,3] is taken as channels last"));
+  Batch batch;
+  EvaluationBatches(samples, {.batch_size = 1}).next(batch);
+  std::vector<float> pixels;
+  for (const float value : batch.samples.span<float>()) pixels.push_back(std::round(value * 255));
+  EXPECT_THAT(pixels, ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));
 }
 
 TEST_F(Data, HaveNoTestSplitWhereClassesStandInTheFolderItself) {
@@ -95,7 +138,8 @@ TEST_F(Data, NameAClassThatOnlyTestingHasAndOneWithoutPictures) {
 TEST_F(Data, NameThePictureThatIsDamagedWhenItIsRead) {
   write_picture("train/a/1.png", 1);
   write("train/a/2.png", "no picture");
-  Batches batches(load_data(request(), Split::train), {.batch_size = 2, .threads = 2});
+  write_picture("train/b/1.png", 1);
+  Batches batches(load_data(request(), Split::train), {.batch_size = 3, .threads = 2});
   Batch batch;
   EXPECT_THAT([&] { batches.next(batch); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("train/a/2.png")));
 }
@@ -154,13 +198,13 @@ TEST_F(Data, NameTheArraysThatDoNotFit) {
 }
 
 TEST_F(Data, AreTables) {
-  write("train.csv", "a,b,label\n1,2,0\n3,4,3\n");
+  write("train.csv", "a,b,Label\n1,2,0\n3,4,3\n");
   EXPECT_EQ(load_data(request(), Split::test), nullptr);
   write("test.csv", "a,b,label\n5,6,1\n");
   const auto train = load_data(request(), Split::train), test = load_data(request(), Split::test);
-  EXPECT_EQ(description(*train), "train.csv, 2 samples of 2 numbers");
+  EXPECT_EQ(description(*train), "train.csv, 2 samples of 2 numbers, 4 classes, label: column 3 \"Label\"");
   EXPECT_EQ(test->kind().classes, 4);
-  EXPECT_EQ(load_data(request({784}, DType::f32, "test.csv"), Split::train)->size(), 1);
+  EXPECT_EQ(load_data(request({784}, DType::f32, "train.csv"), Split::train)->size(), 2);
   write("test.csv", "a,b,label\n5,6,4\n");
   EXPECT_THAT(
       [&] { load_data(request(), Split::test); },
@@ -178,7 +222,7 @@ TEST_F(Data, AreATextForAModelOfTokens) {
 
 TEST_F(Data, SayWhereTheyAreNotWhatTheModelTakes) {
   write("works.txt", "to be or not to be");
-  write("table.csv", "1,2\n");
+  write("table.csv", "1,2\n3,4\n");
   write_picture("train/a/1.png", 1);
   EXPECT_THAT(
       [&] { load_data(request({784}, DType::f32, "works.txt"), Split::train); },

@@ -57,13 +57,25 @@ TEST_F(Idx, ReadsNoItems) {
 
 TEST_F(Idx, NamesMissingFile) {
   EXPECT_THAT(reading(1),
-              ThrowsMessage<NotFoundError>(AllOf(StartsWith(file_.string()), HasSubstr("no such file"))));
+              ThrowsMessage<NotFoundError>(AllOf(StartsWith(file_.string()), HasSubstr("missing"))));
 }
 
 TEST_F(Idx, RefusesFolder) {
   std::filesystem::create_directory(file_);
   EXPECT_THAT(reading(1),
-              ThrowsMessage<UnavailableError>(AllOf(StartsWith(file_.string()), HasSubstr("directory"))));
+              ThrowsMessage<DataLossError>(AllOf(StartsWith(file_.string()), HasSubstr("not a file"))));
+}
+
+// A training that waited for a writer would not even hear a request to stop.
+TEST_F(Idx, DoesNotWaitForAPipe) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  EXPECT_THAT(reading(1), ThrowsMessage<DataLossError>(HasSubstr("not a file")));
+}
+
+TEST_F(Idx, RefusesACompressedFileThatAnnouncesMoreThanItsSizeCanHold) {
+  write_gzip(file_, idx_bytes({200'000'000}, std::string(1000, 'x')));
+  EXPECT_THAT(reading(1), ThrowsMessage<DataLossError>(
+                              AllOf(HasSubstr("200000000 items"), HasSubstr("at most 67108864"))));
 }
 
 TEST_F(Idx, NamesWrongMagic) {
@@ -129,12 +141,12 @@ TEST_F(Idx, NamesAnnouncedItemsBeyondTheFile) {
 // 2^61 bytes, which no machine has: were they allocated first, the error would be ResourceExhaustedError.
 TEST_F(Idx, AllocatesNothingForAnnouncedItems) {
   write_plain(file_, idx_bytes({0x80000000, 0x40000000}, "abc"));
-  EXPECT_THAT(reading(2), ThrowsMessage<DataLossError>(HasSubstr("the file holds 3 bytes")));
+  EXPECT_THAT(reading(2), ThrowsMessage<DataLossError>(HasSubstr("a file of its size holds at most")));
 }
 
 TEST_F(Idx, SurvivesDimensionsWhoseProductOverflows) {
   write_plain(file_, idx_bytes({0xffffffff, 0xffffffff, 0xffffffff}, "abc"));
-  EXPECT_THAT(reading(3), ThrowsMessage<DataLossError>(HasSubstr("truncated")));
+  EXPECT_THAT(reading(3), ThrowsMessage<DataLossError>(HasSubstr("holds at most")));
 }
 
 TEST_F(Idx, NamesTrailingBytes) {
