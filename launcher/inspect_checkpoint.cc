@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/safetensors.h>
 #include <kolo/launcher/inspect_command.h>
 
 namespace kolo::launcher {
@@ -67,6 +70,27 @@ void print_table(const CheckpointIndex& index) {
                sums_of(tensor));
 }
 
+// A safetensors file that is part of no checkpoint: what it holds, with sums of what is there.
+bool is_lone_file(const std::string& path) {
+  const fs::path file(path);
+  return file.extension() == ".safetensors" && fs::is_regular_file(file) &&
+         !file.filename().string().starts_with(kCheckpointBasename) &&
+         !fs::exists(checkpoint_index_path(checkpoint_of_file(path)));
+}
+
+void inspect_lone_file(const std::string& path, bool as_json) {
+  SafetensorsReader reader(path);
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::object();
+  for (const auto& [name, entry] : reader.entries()) {
+    const std::string type = entry.unknown_type.empty() ? fmt::format("{}", entry.dtype) : entry.unknown_type;
+    const std::string sum = crc32c_text(reader.crc32c(name));
+    if (as_json) tensors[name] = {{"dtype", type}, {"shape", entry.shape.dims()}, {"crc32c", sum}};
+    else fmt::print("{}  {}  {}  {}\n", name, type, entry.shape, sum);
+  }
+  if (as_json) fmt::print("{}\n", json_text(nlohmann::ordered_json{{"tensors", tensors}}));
+  else fmt::print("no index beside it: sums not verified\n");
+}
+
 void inspect(const std::vector<std::string>& words) {
   const OnePath options = parse_one_path(words, {"json"}, kUsage);
   if (options.help)
@@ -76,8 +100,10 @@ void inspect(const std::vector<std::string>& words) {
         "elements).\n"
         "PATH: a folder (its newest checkpoint), .../model.ckpt-N, or a file of it. Exit code 1 if any byte "
         "of it changed.\n"
+        "Any other safetensors file: its tensors, and their sums as they are.\n"
         "--json: one line of JSON.\n",
         kUsage);
+  if (is_lone_file(options.path)) return inspect_lone_file(options.path, !options.flags.empty());
   const CheckpointIndex index = verified_index(find_prefix(options.path));
   if (!options.flags.empty()) return fmt::print("{}\n", checkpoint_summary_json(index));
   print_table(index);

@@ -112,6 +112,9 @@ void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::
           "one",
           name, source.tensor, entry.shape, file);
     const Shape shape = source.transposed ? Shape{entry.shape.dim(1), entry.shape.dim(0)} : entry.shape;
+    if (!entry.unknown_type.empty())
+      throw UnimplementedError("initial weights: \"{}\" has the type {} in {}, which kolo has not", name,
+                               entry.unknown_type, file);
     if (entry.dtype != weight.dtype() || shape != held.shape)
       throw InvalidArgumentError("initial weights: \"{}\" is {} {} in {}; variable \"{}\" is {} {}", name,
                                  entry.dtype, shape, file, held.whole, weight.dtype(), held.shape);

@@ -21,6 +21,7 @@ struct SafetensorsEntry {
   Shape shape;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::string unknown_type = {};  // "U64": the name of a type that kolo has not, of which dtype says nothing
 };
 
 /// What a reader can check: CRC-32C sums of the bytes before the data (length included) and of each tensor's
@@ -40,9 +41,10 @@ SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string,
 SafetensorsSums write_safetensors(DurableFile& file, const std::map<std::string, SafetensorsEntry>& tensors,
                                   const std::function<Tensor(const std::string& name)>& value);
 
-/// An open file whose header has been checked: each offset lies in the file, fits its type and shape, and the
-/// tensors cover the data without gap or overlap. Memory is bounded by the header's size, which is checked
-/// against the file's before it is allocated. One thread.
+/// An open file whose header has been checked: each offset lies in the file, fits its type and shape (where
+/// kolo has the type; it is asked for only when the tensor is read), and the tensors cover the data without
+/// gap or overlap. Memory is bounded by the header's size, which is checked against the file's before it is
+/// allocated. One thread.
 class SafetensorsReader {
  public:
   /// Errors about the content name the file `shown_as`, its path if that is empty. Throws NotFoundError
@@ -57,7 +59,8 @@ class SafetensorsReader {
   std::uint64_t file_bytes() const { return file_bytes_; }
   std::uint32_t header_crc32c() const { return header_crc32c_; }
 
-  /// The elements into new memory. Throws NotFoundError for an unknown name, DataLossError if the file has
+  /// The elements into new memory. Throws NotFoundError for an unknown name, UnimplementedError for a tensor
+  /// of a type that kolo has not, DataLossError if the file has
   /// become shorter.
   Tensor read(const std::string& name);
   /// The elements into `destination`, of the entry's type and number of elements. Returns their sum.
@@ -67,6 +70,7 @@ class SafetensorsReader {
 
  private:
   const SafetensorsEntry& entry(const std::string& name) const;
+  const SafetensorsEntry& known_entry(const std::string& name) const;
   void parse_header(const std::string& text);
   void check_cover() const;
 

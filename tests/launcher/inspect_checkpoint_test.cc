@@ -51,6 +51,15 @@ TEST_F(InspectCheckpoint, TakesAPrefixOrAFileOfACheckpoint) {
   }
 }
 
+TEST_F(InspectCheckpoint, ListsASafetensorsFileThatIsNoCheckpoint) {
+  const std::string path = folder_ / "weights.safetensors";
+  std::filesystem::copy_file(folder_ / "model.ckpt-10.safetensors", path);
+  EXPECT_EQ(inspect("checkpoint " + path), 0) << err_;
+  EXPECT_EQ(out_, "w  u8  [3,3]  e3069283\nno index beside it: sums not verified\n");
+  EXPECT_EQ(inspect("checkpoint --json " + path), 0);
+  EXPECT_EQ(out_, "{\"tensors\":{\"w\":{\"dtype\":\"u8\",\"shape\":[3,3],\"crc32c\":\"e3069283\"}}}\n");
+}
+
 TEST_F(InspectCheckpoint, DependsOnTheSavedStateAlone) {
   inspect("checkpoint --json " + (folder_ / "model.ckpt-20"));
   const std::string first = out_;
