@@ -9,7 +9,12 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+# What is installed is linked with its final run path at once. CMake would else fill the path of the build with empty
+# entries, to make room for the final one, and the loader takes an empty entry for the working directory.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+function(kolo_run_path target)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ARGN}")
+endfunction()
 
 find_program(KOLO_CCACHE ccache)
 if(KOLO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -88,6 +88,7 @@ function(kolo_shared_library)
     target_link_options(kolo PRIVATE -Wl,--no-undefined)
   endif()
   set_target_properties(kolo PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  kolo_run_path(kolo $ORIGIN)
 endfunction()
 
 # kolo_part(cluster SOURCES … PUBLIC … PRIVATE …)
@@ -108,7 +109,8 @@ function(kolo_part name)
   target_link_options(${target} PRIVATE $<TARGET_PROPERTY:kolo_build_flags,INTERFACE_LINK_OPTIONS>
                       INTERFACE LINKER:--no-as-needed)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
-                        SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
+                        SOVERSION ${PROJECT_VERSION_MAJOR})
+  kolo_run_path(${target} $ORIGIN)
   set_property(GLOBAL APPEND PROPERTY KOLO_PARTS ${name})
 endfunction()
 
@@ -127,6 +129,7 @@ function(kolo_program name)
   target_compile_definitions(${name} PRIVATE KOLO_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${name} PRIVATE kolo_build_flags ${ARG_DEPENDS})
   kolo_keep_plugins_loaded(${name})
+  kolo_run_path(${name} $ORIGIN/../lib)
   set_property(GLOBAL APPEND PROPERTY KOLO_PROGRAMS ${name})
 endfunction()
 
