@@ -1,17 +1,21 @@
 #include <kolo/collectives/progress/flight_recorder.h>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
@@ -164,7 +168,7 @@ std::string FlightRecorder::json(std::string_view reason) const {
                        {"reason", reason},
                        {"written", seconds(Clock::now())},
                        {"operations", std::move(operations)}};
-  return record.dump(1, ' ', false, Json::error_handler_t::replace);  // a name may be cut within a character
+  return json_text(record, 1);  // a name may be cut within a character
 }
 
 namespace {
@@ -178,16 +182,30 @@ fs::path folder_of_job() {
          fmt::format("kolo-flight-{}", job != nullptr ? job : std::to_string(getppid()));
 }
 
-// To a file of another name first: a reader never meets half of one.
+// Made, or this user's own already: where all may write, somebody else may have put a folder or a link of the
+// same name.
+bool make_own_folder(const fs::path& folder) {
+  mkdir(folder.c_str(), S_IRWXU);
+  struct stat found = {};
+  return lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+         (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// To a file of another name first: a reader never meets half of one. No link is followed. Nothing is forced
+// to the disk: a rank that writes this has not long to live.
 bool write_file(const fs::path& path, const std::string& text) {
-  const fs::path unfinished = path.string() + ".unfinished";
-  std::ofstream file(unfinished, std::ios::trunc);
-  file << text << '\n';
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(unfinished, path, error);
-  if (file && !error) return true;
-  fs::remove(unfinished, error);
+  const std::string unfinished = path.string() + ".unfinished";
+  unlink(unfinished.c_str());
+  const int file =
+      open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0) return false;
+  std::size_t written = 0;
+  for (ssize_t count = 1; written < text.size() && count > 0;
+       written += static_cast<std::size_t>(std::max<ssize_t>(count, 0)))
+    count = ::write(file, text.data() + written, text.size() - written);
+  close(file);
+  if (written == text.size() && std::rename(unfinished.c_str(), path.c_str()) == 0) return true;
+  unlink(unfinished.c_str());
   return false;
 }
 
@@ -201,13 +219,13 @@ std::string FlightRecorder::write(std::string_view reason) const noexcept {
       if (next_ == 0) return "";
       identity = identity_;
     }
-    const std::string text = json(reason);
-    for (const fs::path& folder : identity.folder.empty()
-                                      ? std::vector<fs::path>{record_folder(), folder_of_job()}
-                                      : std::vector<fs::path>{identity.folder}) {
-      if (folder.empty()) continue;
+    const std::string text = json(reason) + "\n";
+    const fs::path temporary = identity.folder.empty() ? folder_of_job() : "";
+    for (const fs::path& folder :
+         {fs::path(identity.folder.empty() ? record_folder() : identity.folder), temporary}) {
+      if (folder.empty() || (folder == temporary && !make_own_folder(folder))) continue;
       std::error_code ignored;
-      fs::create_directories(folder, ignored);
+      if (folder != temporary) fs::create_directories(folder, ignored);
       const fs::path path = folder / fmt::format("kolo-flight.{}.json", identity.rank);
       if (write_file(path, text)) return path.string();
     }

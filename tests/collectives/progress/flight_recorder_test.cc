@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -74,6 +77,55 @@ TEST(FlightRecorder, WritesItsRankItsJobAndTheReasonToTheFolder) {
   EXPECT_EQ(record["host"], "node7");
   EXPECT_EQ(record["job"], "a9");
   EXPECT_EQ(record["reason"], "SIGUSR2");
+}
+
+// In the folder for temporary files, where others may have put something of the name.
+class TemporaryFlightRecord : public testing::Test {
+ protected:
+  TemporaryFlightRecord() {
+    setenv("TMPDIR", folder_.path().c_str(), 1);
+    setenv("OMPI_MCA_ess_base_jobid", "77", 1);
+    std::filesystem::create_directory(others_);
+  }
+  ~TemporaryFlightRecord() override {
+    unsetenv("TMPDIR");
+    unsetenv("OMPI_MCA_ess_base_jobid");
+  }
+  std::string write() const {
+    FlightRecorder recorder;
+    recorder.set_identity({.rank = 1, .size = 2, .host = "h", .folder = "", .job = ""});
+    recorder.submitted(named("g"));
+    return recorder.write("test");
+  }
+  TemporaryDirectory folder_;
+  const std::filesystem::path own_ = std::filesystem::path(folder_.path()) / "kolo-flight-77",
+                              others_ = std::filesystem::path(folder_.path()) / "others";
+};
+
+TEST_F(TemporaryFlightRecord, LiesInAFolderThatNobodyElseReads) {
+  EXPECT_EQ(write(), (own_ / "kolo-flight.1.json").string());
+  EXPECT_EQ(std::filesystem::status(own_).permissions(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(TemporaryFlightRecord, FollowsNoLinkOfSomebodyElse) {
+  std::filesystem::create_symlink(others_, own_);
+  EXPECT_EQ(write(), "");
+  std::filesystem::remove(own_);
+  std::filesystem::create_directory(own_);
+  std::filesystem::permissions(own_, std::filesystem::perms::all);
+  EXPECT_EQ(write(), "");
+  EXPECT_TRUE(std::filesystem::is_empty(others_));
+  EXPECT_TRUE(std::filesystem::is_empty(own_));
+}
+
+TEST_F(TemporaryFlightRecord, ReplacesALinkInPlaceOfItsFile) {
+  std::filesystem::create_directory(own_);
+  std::filesystem::permissions(own_, std::filesystem::perms::owner_all);
+  std::ofstream(others_ / "victim") << "precious";
+  std::filesystem::create_symlink(others_ / "victim", own_ / "kolo-flight.1.json.unfinished");
+  std::filesystem::create_symlink(others_ / "victim", own_ / "kolo-flight.1.json");
+  EXPECT_NE(write(), "");
+  EXPECT_EQ(std::filesystem::file_size(others_ / "victim"), 8U);
 }
 
 TEST(FlightRecorder, SaysNothingWhereItCannotWrite) {
