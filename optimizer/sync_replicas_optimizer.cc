@@ -4,11 +4,14 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/mutex.h>
+#include <kolo/core/base/stop_signal.h>
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/basic.h>
@@ -237,6 +240,54 @@ namespace {
 constexpr std::chrono::seconds kPatience(10);
 constexpr std::chrono::milliseconds kPause(20);
 
+// Asked to stop, a worker finishes its step. Where the others stop before theirs, no token comes any more:
+// the run that waits for one is cancelled then. All that it has made is pushed or counts for nothing, so a
+// step is either applied whole by the chief, or not at all.
+class PatientStop {
+ public:
+  /// What stops the run that begins now.
+  std::stop_token begin_run() {
+    MutexLock lock(mutex_);
+    run_ = std::stop_source();
+    begin_ = Clock::now();
+    running_ = true;
+    return run_.get_token();
+  }
+  /// True if the run was stopped from here.
+  bool end_run() {
+    MutexLock lock(mutex_);
+    running_ = false;
+    longest_ = std::max(longest_ * kForgets, Seconds(Clock::now() - begin_));
+    return run_.stop_requested();
+  }
+  /// Until `stop`. On a thread of its own: a handler of signals can wake nobody.
+  void watch(const std::stop_token& stop) {
+    const std::stop_callback wake(stop, [this] { changed_.notify_all(); });
+    MutexLock lock(mutex_);
+    while (!stop.stop_requested()) {
+      const auto now = Clock::now();
+      if (!stop_signal_received()) asked_ = now;
+      const auto since = std::max(asked_, begin_);
+      if (running_ && now - since > std::max(kLeast, kSteps * longest_)) run_.request_stop();
+      changed_.wait_until(mutex_, now + kPeriod);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  static constexpr std::chrono::milliseconds kPeriod{50};
+  static constexpr Seconds kLeast{1};
+  static constexpr double kSteps = 2, kForgets = 0.95;  // a first step that took long counts ever less
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::stop_source run_ KOLO_GUARDED_BY(mutex_);
+  bool running_ KOLO_GUARDED_BY(mutex_) = false;
+  Clock::time_point begin_ KOLO_GUARDED_BY(mutex_) = Clock::now(), asked_ KOLO_GUARDED_BY(mutex_) = begin_;
+  Seconds longest_ KOLO_GUARDED_BY(mutex_){0};  // of the last runs
+};
+
 class SyncReplicasHook final : public SessionRunHook {
  public:
   /// tokens: of the chief alone.
@@ -251,11 +302,20 @@ class SyncReplicasHook final : public SessionRunHook {
     check_ready(session);
     if (!tokens_) wait_for_the_chief(session);
     session.run(init_);
+    coordinator.start("sync_replicas_stop", [this](const std::stop_token& stop) { stop_.watch(stop); });
     if (!tokens_) return;
     session.run(tokens_);
     coordinator.start("sync_replicas", [this, &session, &coordinator](const std::stop_token& stop) {
       update(session, coordinator, stop);
     });
+  }
+
+  SessionRunArgs before_run(RunContext& /*context*/) override {
+    return {.fetches = {}, .feeds = {}, .options = {.stop_token = stop_.begin_run()}};
+  }
+  void after_run(RunContext& /*context*/, const RunValues& /*values*/) override { stop_.end_run(); }
+  void after_failure(RunContext& context, const SessionRunArgs& /*made*/, const Error& error) override {
+    if (stop_.end_run() && error.code() == Code::cancelled) context.request_stop();
   }
 
  private:
@@ -294,6 +354,7 @@ class SyncReplicasHook final : public SessionRunHook {
   const Operation close_;
   const Output generation_;
   const Operation tokens_;
+  PatientStop stop_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -29,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kScheme[] = "grpc://";
 constexpr std::chrono::milliseconds kSignalPeriod{100};
+constexpr std::chrono::minutes kWorkersToEnd{5};
 
 struct Task {
   std::string job;
@@ -203,14 +205,20 @@ class Server::Impl {
       if (state_ == State::made) return;
     }
     install_stop_signals();
+    std::optional<Clock::time_point> asked;
     while (true) {
+      bool serves_workers = false;
       {
         const auto next = Clock::now() + kSignalPeriod;
         MutexLock lock(mutex_);
         while (state_ != State::stopped && Clock::now() < next) changed_.wait_until(mutex_, next);
         if (state_ == State::stopped) return;
+        serves_workers = ends_with_workers_ && !running_workers_.empty();
       }
-      if (stop_signal_received()) stop(std::chrono::seconds(10));
+      if (!stop_signal_received()) continue;
+      if (!asked) asked = Clock::now();
+      // The workers have been asked, too. They finish their step and save, for which they need this task.
+      if (!serves_workers || Clock::now() > *asked + kWorkersToEnd) stop(std::chrono::seconds(10));
     }
   }
 

@@ -52,8 +52,10 @@ class Server {
   /// New calls get UnavailableError `<task> is shutting down`; steps may end within `grace`, then they are
   /// cancelled. The port is free then, and variables are gone. Idempotent.
   void stop(std::chrono::milliseconds grace = std::chrono::seconds(10));
-  /// Returns when the server has stopped; at once where it was not started. SIGTERM and SIGUSR1 stop it; a
-  /// second SIGTERM ends the process at once. To be called on the main thread where signals shall be heeded.
+  /// Returns when the server has stopped; at once where it was not started. SIGTERM and SIGUSR1 stop it: with
+  /// end_with_workers when its workers, which save with its help, have stopped, but at most 5 minutes later.
+  /// A second SIGTERM ends the process at once. To be called on the main thread where signals shall be
+  /// heeded.
   void join();
 
   /// `grpc://host:port`, from the constructor on: what sessions take as their target.

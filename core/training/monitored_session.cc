@@ -310,7 +310,9 @@ class MonitoredTrainingSession::Impl {
     } catch (const Error& error) {
       if (error.code() == Code::cancelled) throw_error_of_thread();
       for (const auto& hook : hooks_) hook->after_failure(context, merged.args(), error);
-      throw;
+      if (error.code() != Code::cancelled || !context.stop_requested() || group_.size() > 1) throw;
+      rendezvous_->decide(context);
+      return std::vector<Tensor>(args.fetches.size());
     }
     note_step();
     if (global_step_) {

@@ -38,6 +38,14 @@ class Folder(ProgramTest):
         return process
 
 
+class Schedules(Folder):
+    def test_say_that_another_number_of_steps_makes_the_rate_jump(self):
+        cosine = (*self.train, "--schedule", "cosine", "--steps")
+        self.assertNotIn("jumps", self.assert_ok(run(*cosine, 4)).err)
+        self.assertNotIn("jumps", self.assert_ok(run(*cosine, 4)).err)
+        self.assertIn("--schedule ends at step 8 now and ended at step 4 before", self.assert_ok(run(*cosine, 8)).err)
+
+
 class TwoTrainings(Folder):
     def test_the_second_one_is_told_who_is_there(self):
         process = self.train_in_the_background(ranks=2)

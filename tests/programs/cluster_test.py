@@ -81,6 +81,33 @@ class Job(ProgramTest):
         self.assertNotIn("without credentials", done.stderr)
 
 
+class SkewedWorkers(ProgramTest):
+    """A request to stop reaches the fast worker while it waits for a gradient of the slow one, which has stopped."""
+
+    def stopped(self, number, sleep_ms):
+        folder = self.folder / f"{number}-{sleep_ms}"
+        words = [str(BIN / "kolorun"), "-q", "--cluster", "ps=1,worker=2", "--", str(BIN.parent / "tests" / "skewed_workers"),
+                 str(folder), str(sleep_ms)]
+        job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                               env=environment(), start_new_session=True)
+        self.addCleanup(lambda: job.poll() is None and job.kill())
+        under_way = 0
+        while under_way < 2:  # workers
+            under_way += "under way" in job.stdout.readline()
+            self.assertIsNone(job.poll())
+        job.send_signal(number)
+        out, err = job.communicate(timeout=DEADLINE_S)
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assertEqual(out.count("ended in order"), 2, out + err)
+        self.assertNotIn("lost", err)
+        self.assertTrue(list(folder.glob("model.ckpt-[1-9]*.index.json")), out + err)
+
+    def test_save_and_end_with_0(self):
+        for number, sleep_ms in ((signal.SIGTERM, 200), (signal.SIGINT, 200), (signal.SIGTERM, 700)):
+            with self.subTest(signal=number, sleep_ms=sleep_ms):
+                self.stopped(number, sleep_ms)
+
+
 class KoloServer(ProgramTest):
     def check(self, address):
         return subprocess.run([str(BIN / "kolo-server"), "--check", address], capture_output=True, text=True, timeout=DEADLINE_S,
