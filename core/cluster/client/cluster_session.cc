@@ -14,6 +14,7 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/cluster/master/request_id.h>
 #include <kolo/core/cluster/waits.h>
+#include <kolo/core/cluster/worker/client_iterator.h>
 
 namespace kolo::detail {
 namespace {
@@ -37,12 +38,17 @@ const RegisterRemoteSessions grpc_sessions(
            connect_master(target, config).master->reset(containers, config, deadline);
          }});
 
-// Its elements are an object of this process: as bytes they mean nothing elsewhere.
-void check_can_leave(const GraphDef& nodes) {
-  for (const NodeDef& node : nodes.nodes)
-    if (node.op == "IteratorNext")
-      throw InvalidArgumentError("{} (IteratorNext) reads from the client's process; feed its values",
-                                 node.name);
+// An iterator's elements are an object of this process: another one gets a node that only says what comes. A
+// run that needs it is refused there; one that feeds its values does not.
+void leave_sources_here(GraphDef& nodes, const Graph& graph) {
+  for (NodeDef& node : nodes.nodes) {
+    if (node.op != "IteratorNext") continue;
+    const Node& iterator = *graph.find_node(node.name);
+    std::vector<Shape> shapes;
+    for (int i = 0; i < iterator.num_outputs(); ++i) shapes.push_back(iterator.output_shape(i));
+    node.op = kClientIteratorOp;
+    node.attrs = {{"shapes", encode_shapes(shapes)}};
+  }
 }
 
 std::vector<bool> which_are_values(const std::vector<Fetch>& fetches) {
@@ -170,13 +176,15 @@ ClusterSession::ClusterSession(Graph& graph, std::string target, SessionConfig c
     : graph_(graph),
       target_(std::move(target)),
       config_(std::move(config)),
+      operation_timeout_in_ms_(config_.operation_timeout_in_ms),
       connected_(connect_master(target_, config_)),
       watch_(std::make_shared<Watch>()) {
-  const GraphDef nodes = to_graph_def(graph_);
-  if (!connected_.in_process) check_can_leave(nodes);
+  GraphDef nodes = to_graph_def(graph_);
+  if (!connected_.in_process) leave_sources_here(nodes, graph_);
   const CreatedSession created = create_session(*connected_.master, target_, nodes, config_,
                                                 deadline_of(config_.operation_timeout_in_ms));
   handle_ = created.handle;
+  operation_timeout_in_ms_ = created.operation_timeout_in_ms;
   {
     MutexLock lock(mutex_);
     version_ = created.graph_version;
@@ -194,7 +202,7 @@ ClusterSession::ClusterSession(Graph& graph, std::string target, SessionConfig c
 ClusterSession::~ClusterSession() { close(); }
 
 Deadline ClusterSession::deadline_of(std::int64_t milliseconds) const {
-  if (milliseconds <= 0) milliseconds = config_.operation_timeout_in_ms;
+  if (milliseconds <= 0) milliseconds = operation_timeout_in_ms_;
   if (milliseconds <= 0) return {};
   return Clock::now() + std::chrono::milliseconds(milliseconds);
 }
@@ -235,7 +243,7 @@ void ClusterSession::send_growth(const Deadline& deadline) {
     GraphDef nodes = to_graph_def(graph_);
     nodes.collections.clear();
     nodes.nodes.erase(nodes.nodes.begin(), nodes.nodes.begin() + sent);
-    if (!connected_.in_process) check_can_leave(nodes);
+    if (!connected_.in_process) leave_sources_here(nodes, graph_);
     // To its end, whatever stops the run: a growth that the master has and the client does not know of would
     // break the session.
     version = connected_.master->extend_session(handle_, version, nodes, deadline.with({}));

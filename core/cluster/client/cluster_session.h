@@ -59,6 +59,7 @@ class ClusterSession final : public RemoteSession {
   Graph& graph_;
   const std::string target_;
   const SessionConfig config_;
+  std::int64_t operation_timeout_in_ms_;  // the server's, where it has one; written by the constructor alone
   const ConnectedMaster connected_;
   std::string handle_;
   std::vector<DeviceAttributes> devices_;

@@ -98,12 +98,15 @@ CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionC
     changed_.notify_all();
   });
   const EitherStop either(deadline.stop(), stop_.get_token());
-  const Deadline until = deadline.with(either.token());
+  Deadline until = deadline.with(either.token());
+  if (const std::int64_t own = options_.config.operation_timeout_in_ms; own > 0)
+    until = until.at_most(std::chrono::milliseconds(own));
   const auto statuses = find_tasks(*peers_, tasks, options_.find, until);
   const auto session = std::make_shared<MasterSession>(environment_, std::move(session_options), statuses);
   const std::int64_t version = session->extend(0, graph);
   session->open(until);
   const std::string handle = session->options().handle;
+  const std::int64_t timeout = session->options().config.operation_timeout_in_ms;
   bool late = false;
   {
     MutexLock lock(mutex_);
@@ -114,7 +117,7 @@ CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionC
     session->close({});
     throw UnavailableError("{} is shutting down", options_.task);
   }
-  return {.handle = handle, .graph_version = version};
+  return {.handle = handle, .graph_version = version, .operation_timeout_in_ms = timeout};
 }
 
 std::int64_t LocalMaster::extend_session(const std::string& session, std::int64_t version,

@@ -24,6 +24,7 @@ namespace kolo::detail {
 struct CreatedSession {
   std::string handle;  // 32 hex digits
   std::int64_t graph_version = 0;
+  std::int64_t operation_timeout_in_ms = 0;  // the server's where it has one, else the session's; 0: none
 };
 
 /// Of a step: names of tensors ("x:0") and operations ("x").

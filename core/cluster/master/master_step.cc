@@ -47,6 +47,10 @@ void cancel_all(const std::vector<std::shared_ptr<Call>>& calls) {
   for (const auto& call : calls) call->cancel();
 }
 
+// What a task that has not finished says of itself. The last of these tells most: one that only receives
+// waits for another, and one with nothing to wait for computes, or does not answer.
+enum class Telling { nothing, receives, computes, waits };
+
 // Of what a task waits for: rather what it does itself than what another one is to send.
 const TaskStatus::Wait* telling(const std::vector<TaskStatus::Wait>& waits) {
   const auto own = std::find_if(waits.begin(), waits.end(), [](const auto& w) { return w.op != "_NetRecv"; });
@@ -263,20 +267,18 @@ std::vector<TaskStatus::Wait> MasterStep::waits_on(const std::string& task, Cloc
 void MasterStep::tell_deadline() {
   const auto until = Clock::now() + kAskForDeadline;
   std::string waiting_for;
-  bool by_name = false;
+  auto told = Telling::nothing;
   for (const std::string& task : unfinished()) {
     const std::vector<Wait> waits = waits_on(task, until);
     const Wait* const wait = telling(waits);
-    if (wait == nullptr) {
-      if (waiting_for.empty()) waiting_for = task;
-      continue;
-    }
-    const bool own = wait->op != "_NetRecv";
-    if (by_name && !own) continue;
-    waiting_for =
-        fmt::format("{} ({} nodes left, e.g. {} ({}))", task, wait->nodes_left, wait->node, wait->op);
-    by_name = true;
-    if (own) break;
+    const auto tells = wait == nullptr          ? Telling::computes
+                       : wait->op == "_NetRecv" ? Telling::receives
+                                                : Telling::waits;
+    if (tells <= told) continue;
+    told = tells;
+    waiting_for = wait == nullptr ? task
+                                  : fmt::format("{} ({} nodes left, e.g. {} ({}))", task, wait->nodes_left,
+                                                wait->node, wait->op);
   }
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(*options_.deadline - began_);
   cancel(std::make_exception_ptr(DeadlineExceededError(

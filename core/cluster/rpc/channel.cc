@@ -64,11 +64,18 @@ const char* rpc_version() { return KOLO_VERSION; }
 RpcChannel::RpcChannel(std::string address, Caller caller)
     : address_(std::move(address)), caller_(std::move(caller)) {
   caller_.limits = resolved(caller_.limits);
-  const TaskAddress parsed = task_address_of(address_);
+  task_address_of(address_);  // throws
   use_transport();
-  channel_ = grpc::CreateCustomChannel(transport_target(parsed), transport_credentials(caller_.credentials),
-                                       arguments_for(parsed));
-  stub_ = std::make_unique<grpc::GenericStub>(channel_);
+}
+
+std::shared_ptr<grpc::Channel> RpcChannel::transport() {
+  MutexLock lock(mutex_);
+  if (transport_ == nullptr || transport_->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    const TaskAddress parsed = task_address_of(address_);
+    transport_ = grpc::CreateCustomChannel(transport_target(parsed),
+                                           transport_credentials(caller_.credentials), arguments_for(parsed));
+  }
+  return transport_;
 }
 
 std::shared_ptr<RpcChannel> make_channel(const std::string& address, Caller caller) {

@@ -33,6 +33,7 @@ class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffe
 ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
                        const Deadline& deadline)
     : channel_(std::move(channel)),
+      transport_(channel_->transport()),
       method_(std::move(method)),
       context_(std::make_unique<grpc::ClientContext>()),
       reactor_(std::make_unique<Reactor>(*this)) {
@@ -52,7 +53,7 @@ ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, 
   }
   // To a server with a token a new connection is a stranger's, which may not send much. Else the metadata go
   // with the first message.
-  greeting_ = !caller.credentials.token.empty() && !channel_->is_connected();
+  greeting_ = !caller.credentials.token.empty() && transport_->GetState(false) != GRPC_CHANNEL_READY;
   if (greeting_) context_->AddMetadata(kGreetKey, "1");
   context_->set_initial_metadata_corked(!greeting_);
 }
@@ -72,7 +73,7 @@ void ClientCall::start(bool reads) {
   MutexLock lock(mutex_);
   self_ = std::move(self);
   hand_over(reactor_.get());
-  channel_->stub().PrepareBidiStreamingCall(context_.get(), method_, {}, reactor_.get());
+  grpc::GenericStub(transport_).PrepareBidiStreamingCall(context_.get(), method_, {}, reactor_.get());
   reactor_->AddHold();  // for what other threads send; see let_go()
   held_ = true;
   started_ = true;

@@ -25,15 +25,15 @@ class RpcChannel {
   const std::string& address() const { return address_; }
   const Caller& caller() const { return caller_; }
   const RpcLimits& limits() const { return caller_.limits; }
-  grpc::GenericStub& stub() { return *stub_; }
-  /// Whether a call would go over a connection that stands.
-  bool is_connected() const { return channel_->GetState(false) == GRPC_CHANNEL_READY; }
+  /// For one call. Where the last attempt to connect has failed, on a transport that tries anew: a peer that
+  /// is back is reached at once, not when the back-off is over.
+  std::shared_ptr<grpc::Channel> transport() KOLO_EXCLUDES(mutex_);
 
  private:
   std::string address_;
   Caller caller_;  // limits are resolved
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<grpc::GenericStub> stub_;
+  Mutex mutex_;
+  std::shared_ptr<grpc::Channel> transport_ KOLO_GUARDED_BY(mutex_);
 };
 
 /// What a client's hook wants after a message.
@@ -80,6 +80,7 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
   void let_go() KOLO_REQUIRES(mutex_);
 
   const std::shared_ptr<RpcChannel> channel_;
+  const std::shared_ptr<grpc::Channel> transport_;
   const std::string method_;
   std::unique_ptr<grpc::ClientContext> context_;  // until call_done()
   std::unique_ptr<Reactor> reactor_;

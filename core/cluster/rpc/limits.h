@@ -29,8 +29,8 @@ struct RpcLimits {
   std::size_t chunk_bytes = 0;  // 0: the variable's
 };
 
-/// What a call of a step has beyond the step's own deadline: only the master knows what the step waited for,
-/// and its answer must not lose against the transport.
+/// What a call of a master has beyond its own deadline: only the master knows whom it waited for, and its
+/// answer must not lose against the transport.
 inline constexpr std::chrono::milliseconds kAnswerTime{600};
 
 /// The limits with every 0 replaced. Throws InvalidArgumentError for a KOLO_RPC_CHUNK_BYTES out of its range.

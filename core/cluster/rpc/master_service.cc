@@ -27,7 +27,7 @@ void run_step(const CallHandle& call, RunStep::Upload& upload) {
                                .trace_level = trace_level_of(from.trace_level()),
                                .metadata = from.metadata(),
                                .request_id = from.request_id()};
-  const StepResult result = call->served().master.run_step(request, call->deadline().shifted(-kAnswerTime));
+  const StepResult result = call->served().master.run_step(request, call->deadline());
   const bool wanted = request.metadata || request.trace_level != TraceLevel::no_trace;
   answer_run(call, result.fetches, wanted ? &result.metadata : nullptr, result.placement_lines);
 }
@@ -39,6 +39,7 @@ void create_session(const CallHandle& call, CreateSession::Upload& upload) {
   def::CreateSessionResponseDef response;
   response.set_handle(created.handle);
   response.set_graph_version(created.graph_version);
+  response.set_operation_timeout_in_ms(created.operation_timeout_in_ms);
   answer(call, response);
 }
 

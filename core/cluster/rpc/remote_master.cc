@@ -12,10 +12,13 @@ namespace {
 
 namespace def = kolo::cluster;
 
+// The master takes the time off again: whom it waited for only it knows.
 BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const char* method,
                     const Deadline& deadline) {
-  return {
-      .channel = channel, .task = "", .method = std::string(kMasterService) + method, .deadline = deadline};
+  return {.channel = channel,
+          .task = "",
+          .method = std::string(kMasterService) + method,
+          .deadline = deadline.shifted(kAnswerTime)};
 }
 
 // To a master a variable is its name alone.
@@ -46,7 +49,9 @@ CreatedSession RemoteMaster::create_session(const GraphDef& graph, const Session
   *message.mutable_config() = to_def(config);
   const auto answer = parsed<def::CreateSessionResponseDef>(
       call_with_graph(to(channel_, "CreateSession", deadline), message, graph));
-  return {.handle = checked_handle(answer.handle()), .graph_version = answer.graph_version()};
+  return {.handle = checked_handle(answer.handle()),
+          .graph_version = answer.graph_version(),
+          .operation_timeout_in_ms = answer.operation_timeout_in_ms()};
 }
 
 std::int64_t RemoteMaster::extend_session(const std::string& session, std::int64_t version,
@@ -71,9 +76,7 @@ StepResult RemoteMaster::run_step(const RunStepRequest& request, const Deadline&
   constexpr std::size_t kMostFetches = 65536;
   const std::size_t fetches = request.callable == 0 ? request.names.fetches.size() : kMostFetches;
 
-  // Which the master takes off again.
-  const Deadline answered = deadline.shifted(kAnswerTime);
-  const auto method = to(channel_, request.callable == 0 ? "RunStep" : "RunCallable", answered);
+  const auto method = to(channel_, request.callable == 0 ? "RunStep" : "RunCallable", deadline);
   // With metadata wanted, or a callable, more may come than the control message.
   const bool more = request.metadata || request.trace_level != TraceLevel::no_trace;
   const auto call =

@@ -152,7 +152,7 @@ void RpcServer::Impl::adopt(int listener, int connection) {
 grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
   take_over(this);
   // Before anything is kept or counted: what a stranger may do costs those who are known nothing.
-  if (const auto refusal = refusal_of(*context, shared_->options)) {
+  if (const auto refusal = refusal_of(*context, *shared_)) {
     connections_->call_refused(context->peer());
     return RefusedCall::make(refusal);
   }

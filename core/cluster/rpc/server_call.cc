@@ -33,6 +33,13 @@ std::optional<Deadline::Time> on_steady_clock(std::chrono::system_clock::time_po
 
 }  // namespace
 
+// A master's is over before its client's: its answer must not lose against the transport.
+std::optional<Deadline::Time> own_deadline(const grpc::GenericCallbackServerContext& context) {
+  auto deadline = on_steady_clock(context.deadline());
+  if (deadline && context.method().starts_with(kMasterService)) *deadline -= kAnswerTime;
+  return deadline;
+}
+
 std::string header(const grpc::GenericCallbackServerContext& context, const char* key) {
   const auto found = context.client_metadata().find(key);
   return found == context.client_metadata().end() ? ""
@@ -41,9 +48,8 @@ std::string header(const grpc::GenericCallbackServerContext& context, const char
 
 const std::string& rpc_caller() { return caller_of_thread; }
 
-void note_refused(const std::string& peer, const std::string& why) {
-  static OncePer minute(std::chrono::seconds(60));
-  if (minute.now()) log_warning("refused a call of {}: {}", peer, why);
+void ServerShared::note_refused(const std::string& peer, const std::string& why) {
+  if (refused_.now()) log_warning("refused a call of {}: {}", peer, why);
 }
 
 void OpenCalls::add(const std::shared_ptr<ServerCall>& call) {
@@ -70,7 +76,7 @@ ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallba
       method_name_(context.method()),
       peer_(context.peer()),
       is_watch_(after_slash(method_name_) == "Watch"),
-      deadline_(on_steady_clock(context.deadline()), stop_.get_token()) {
+      deadline_(own_deadline(context), stop_.get_token()) {
   const std::string_view name = method_name_;
   if (name.starts_with(kWorkerService)) method_ = worker_method(name.substr(std::strlen(kWorkerService)));
   else if (name.starts_with(kMasterService))
@@ -79,11 +85,11 @@ ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallba
 
 ServerCall::~ServerCall() = default;
 
-std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context,
-                              const RpcServerOptions& options) {
+std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context, ServerShared& shared) {
+  const RpcServerOptions& options = shared.options;
   if (!options.credentials.token.empty() &&
       !same_secret(header(context, kTokenKey), options.credentials.token)) {
-    note_refused(context.peer(), "no or another token");
+    shared.note_refused(context.peer(), "no or another token");
     return std::make_exception_ptr(
         FailedPreconditionError("{} refused this process: no or another token", options.address));
   }
@@ -116,7 +122,7 @@ void ServerCall::begin() {
   try {
     check_destination();
     if (method_ == nullptr) {
-      note_refused(peer_, "it called a method that there is not");
+      shared_->note_refused(peer_, "it called a method that there is not");
       throw UnimplementedError("{} has no such method", shared_->options.task);
     }
   } catch (...) {
@@ -157,7 +163,10 @@ void ServerCall::OnReadDone(bool ok) {
       method_->on_all_read(self);
     }
   } catch (const std::exception& error) {
-    if (code_of(error) == Code::invalid_argument) note_refused(peer_, error.what());
+    if (code_of(error) == Code::invalid_argument) {
+      if (ok) shared_->note_refused(peer_, error.what());
+      else cut_short_ = error.what();  // or its client has gone: that is known in the end
+    }
     finish(std::current_exception());
     request_stop();  // a handler that waits for more of it
   }
@@ -308,6 +317,7 @@ void ServerCall::OnDone() {
     MutexLock lock(mutex_);
     hooks.swap(stop_hooks_);
     written.Swap(&outgoing_);
+    if (!cancelled_ && !cut_short_.empty()) shared_->note_refused(peer_, cut_short_);
   }
   {
     MutexLock lock(shared_->mutex);

@@ -21,6 +21,7 @@
 
 #include <kolo/core/cluster/rpc/messages_internal.h>
 #include <kolo/core/cluster/rpc/outgoing_internal.h>
+#include <kolo/core/cluster/rpc/transport_internal.h>
 
 namespace kolo::detail {
 
@@ -60,6 +61,9 @@ class OpenCalls {
 /// What the calls of one server share.
 struct ServerShared {
   explicit ServerShared(RpcServerOptions given) : options(std::move(given)) {}
+  /// One log line a minute for what strangers send.
+  void note_refused(const std::string& peer, const std::string& why);
+
   RpcServerOptions options;
   KeptThreads* threads = nullptr;  // the server's: they end before it does
   std::optional<Served> served;    // set before the first begin()
@@ -72,6 +76,9 @@ struct ServerShared {
   int lent KOLO_GUARDED_BY(mutex) = 0;  // values that are being sent, whose owners are not told yet
   bool started KOLO_GUARDED_BY(mutex) = false;
   bool stopping KOLO_GUARDED_BY(mutex) = false;
+
+ private:
+  OncePer refused_{std::chrono::seconds(60)};
 };
 
 /// Any thread.
@@ -148,6 +155,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   const Deadline deadline_;  // and stop
   std::unique_ptr<Method> method_;
   bool control_read_ = false;  // hooks alone
+  std::string cut_short_;      // why a call is none that ended before all had come; hooks alone
   grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
   std::atomic<std::chrono::steady_clock::time_point> silent_since_ = kNotSilent;
 
@@ -172,10 +180,6 @@ std::string header(const grpc::GenericCallbackServerContext& context, const char
 
 /// Why the caller may not speak to the server: it shows no or another token, or is of another version. Null
 /// where it may.
-std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context,
-                              const RpcServerOptions& options);
-
-/// One log line a minute for what strangers send.
-void note_refused(const std::string& peer, const std::string& why);
+std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context, ServerShared& shared);
 
 }  // namespace kolo::detail

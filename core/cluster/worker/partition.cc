@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/cluster/worker/client_iterator.h>
 #include <kolo/core/cluster/worker/net_ops.h>
 #include <kolo/core/cluster/worker/part_graph_internal.h>
 #include <kolo/core/device/device_name.h>
@@ -68,9 +69,9 @@ class Cut {
     if (schema.is_reducing_over_ranks())
       throw UnimplementedError("{} ({}) reduces over MPI ranks and cannot run in a session on {}", name,
                                schema.name(), options_.target);
-    if (schema.name() == "IteratorNext" && task != options_.client_task)
-      throw InvalidArgumentError("{} ({}) reads from the client's process; feed its values", name,
-                                 schema.name());
+    const bool is_of_client = schema.name() == kClientIteratorOp;
+    if (is_of_client || (schema.name() == "IteratorNext" && task != options_.client_task))
+      throw InvalidArgumentError("{} (IteratorNext) reads from the client's process; feed its values", name);
   }
 
   std::string task(int node) const { return task_of_device(graph_.nodes[node].device); }

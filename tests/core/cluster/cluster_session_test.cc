@@ -146,9 +146,17 @@ TEST_F(ClusterSessionTest, IteratorsRunInTheClientsProcessAlone) {
   Session session(graph_, server.target());
   EXPECT_EQ(session.run(element).value<float>(), 1);
   EXPECT_EQ(session.run(element).value<float>(), 2);
-  EXPECT_THAT([&] { Session(graph_, server.target(), through_socket()); },
+  const Output doubled = add(s_, element, element);
+  Session far(graph_, server.target(), through_socket());
+  EXPECT_THAT([&] { far.run(doubled); },
               ThrowsMessage<InvalidArgumentError>(
                   HasSubstr("(IteratorNext) reads from the client's process; feed its values")));
+  EXPECT_EQ(far.run(doubled, {{element, Tensor::scalar(4.0f)}}).value<float>(), 8);
+  EXPECT_EQ(far.run(one_).value<float>(), 1);
+  // So does one that comes later.
+  const Output later = make_iterator(s_.named("later"), std::make_shared<Numbers>())[0];
+  EXPECT_THROW(far.run(later), InvalidArgumentError);
+  EXPECT_EQ(session.run(later).value<float>(), 1);
 }
 
 }  // namespace

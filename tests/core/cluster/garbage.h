@@ -48,8 +48,8 @@ inline std::string payload(const kolo::cluster::PayloadHeader& header, const std
   return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + text + rest;
 }
 
-/// Whether a client says that it has sent all, or falls silent.
-enum class Behind { end, silence };
+/// Whether a client says that it has sent all, falls silent, or goes.
+enum class Behind { end, silence, cancel };
 
 /// One call of the master service, of messages as they are; how it ended.
 inline grpc::Status call_raw(const std::string& address, const std::string& method,
@@ -80,6 +80,7 @@ inline grpc::Status call_raw(const std::string& address, const std::string& meth
     call->WritesDone(nullptr);
     over();
   }
+  if (behind == Behind::cancel) context.TryCancel();
   grpc::Status status;
   call->Finish(&status, nullptr);
   over();

@@ -196,6 +196,26 @@ TEST_F(LocalMasterTest, DeadlineTellsWhatTheStepWaitedFor) {
   EXPECT_EQ(ps().count("cancel"), 1);
 }
 
+// It has nothing to wait for: the others wait for it.
+TEST_F(LocalMasterTest, DeadlineNamesTheTaskThatComputes) {
+  ps().on_run = own().on_run = ScriptedWorker::never;
+  const std::string session = open();
+  const auto receives = [&](TaskStatus& status) {
+    status.waits = {
+        {.session = session, .step = 1, .node = "b/_recv", .op = "_NetRecv", .what = "", .nodes_left = 2}};
+  };
+  own().change_status(receives);
+  EXPECT_THAT([&] { run(session, Clock::now() + 50ms); },
+              ThrowsMessage<DeadlineExceededError>(HasSubstr("waiting for /job:ps/replica:0/task:0")));
+  own().change_status([&](TaskStatus& status) { status.waits.clear(); });
+  ps().change_status([&](TaskStatus& status) {
+    receives(status);
+    status.waits[0].step = 2;
+  });
+  EXPECT_THAT([&] { run(session, Clock::now() + 50ms); },
+              ThrowsMessage<DeadlineExceededError>(HasSubstr(std::string("waiting for ") + kWorker0)));
+}
+
 TEST_F(LocalMasterTest, LosesATaskDuringAStep) {
   ps().on_run = own().on_run = ScriptedWorker::never;
   const std::string session = open();

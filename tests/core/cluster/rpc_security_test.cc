@@ -174,6 +174,28 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
   EXPECT_NO_THROW(remote->status(soon()));
 }
 
+kolo::cluster::RunStepRequestDef step_of_one_feed();
+
+// It is no stranger: its user has stopped it, or it was killed.
+TEST_F(RpcSecurity, SaysNothingOfAClientThatLeavesInTheMidstOfACall) {
+  FakeTask task(FakeTask::at("127.0.0.1:0"));
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 20; ++i)
+    call_raw(task.server.address(), "RunStep", {step_of_one_feed().SerializeAsString()}, GRPC_COMPRESS_NONE,
+             Behind::cancel);
+  task.server.stop(std::chrono::seconds(10));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(RpcSecurity, SaysSoOfACallThatEndsBeforeAllHasCome) {
+  FakeTask task(FakeTask::at("127.0.0.1:0"));
+  ::testing::internal::CaptureStderr();
+  call_raw(task.server.address(), "RunStep", {step_of_one_feed().SerializeAsString()});
+  task.server.stop(std::chrono::seconds(10));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("a call ended before all that it announced had come"));
+}
+
 kolo::cluster::RunStepRequestDef step_of_one_feed() {
   kolo::cluster::RunStepRequestDef step;
   step.set_session("ab");

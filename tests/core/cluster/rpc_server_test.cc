@@ -180,6 +180,20 @@ TEST(RpcChannel, NamesAddressAndReasonWhereNobodyIs) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
+// Not when gRPC's back-off from an attempt that failed is over.
+TEST(RpcChannel, ReachesAServerThatCameBackWithTheNextCall) {
+  auto task = std::make_unique<FakeTask>();
+  const std::string address = task->server.address();
+  const auto remote = task->remote_worker();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NO_THROW(remote->status(soon()));
+    task.reset();
+    for (int again = 0; again < 3; ++again) EXPECT_THROW(remote->status(soon()), UnavailableError);
+    task = std::make_unique<FakeTask>(FakeTask::at(address));
+  }
+  EXPECT_NO_THROW(remote->status(soon()));
+}
+
 TEST(RpcChannel, FindsAServerThatCameBack) {
   auto task = std::make_unique<FakeTask>();
   const std::string address = task->server.address();

@@ -9,6 +9,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/queues.h>
 
 #include "servers_in_process.h"
 
@@ -46,6 +47,43 @@ TEST_F(SessionStart, IsAtOnceWhereFiltersLeaveOutWhoIsDown) {
   config.device_filters = {"/job:a/b"};
   EXPECT_THAT([&] { Session(graph, target("worker1"), config); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("Malformed device filter '/job:a/b'")));
+}
+
+// The one that answers is not to blame, whichever process asks.
+TEST_F(SessionStart, NamesTheTaskThatIsMissingWhenItsTimeIsOver) {
+  Graph graph;
+  sum_on(Scope(graph), "/job:worker/task:2");
+  for (SessionConfig config : {patient(), through_socket()}) {
+    config.operation_timeout_in_ms = 1500;
+    EXPECT_THAT([&] { Session(graph, target("worker0"), config); },
+                ThrowsMessage<DeadlineExceededError>(
+                    AllOf(HasSubstr("still waiting for response from worker: /job:worker/replica:0/task:2"),
+                          HasSubstr(cluster_.task_address("worker", 2)), HasSubstr("Connection refused"),
+                          Not(HasSubstr("task:0")))));
+  }
+}
+
+// Of CLUSTER.md §3: what a server has configured wins.
+TEST_F(SessionStart, TakesTheServersTimeoutWhereItHasOne) {
+  start("worker", 2);
+  start("worker", 0, {.operation_timeout_in_ms = 300});
+  start("worker", 1, {.operation_timeout_in_ms = 20'000});
+  Graph graph;
+  const Scope s(graph);
+  const FIFOQueue queue(s.named("empty"), {DType::f32});
+  const Output never = dequeue(s, queue)[0];
+  for (SessionConfig config : {patient(), through_socket()}) {
+    Session shorter(graph, target("worker0"), config);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THROW(shorter.run(never), DeadlineExceededError);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+    config.operation_timeout_in_ms = 2000;
+    Session longer(graph, target("worker1"), config);
+    auto run = std::async(std::launch::async, [&] { longer.run(never); });
+    EXPECT_EQ(run.wait_for(4s), std::future_status::timeout);
+    longer.close();
+    EXPECT_THROW(run.get(), CancelledError);
+  }
 }
 
 // Row 15.

@@ -132,6 +132,20 @@ TEST_P(SeveralServers, VariablesOutliveSessionsUntilAReset) {
               ThrowsMessage<FailedPreconditionError>(HasSubstr("uninitialized value v")));
 }
 
+// The run before it found nobody: what that attempt has left must not hide the task that is back.
+TEST_P(SeveralServers, FirstRunAfterARestartReachesTheTask) {
+  Graph graph;
+  const Output k = number(Scope(graph).device("/job:ps/task:0"), 2.5f);
+  Session session(graph, target("worker0"), config());
+  session.run(k);
+  kill("ps0");
+  EXPECT_THROW(session.run(k), UnavailableError);
+  EXPECT_THROW(session.run(k), UnavailableError);
+  start("ps", 0);
+  EXPECT_THAT([&] { session.run(k); },
+              ThrowsMessage<AbortedError>(HasSubstr("expects a different device incarnation")));
+}
+
 // Row 18.
 TEST_P(SeveralServers, ResetDropsTheContainersThatAreNamed) {
   Graph graph;
