@@ -91,10 +91,17 @@ void read_jsonl(std::istream& file, const std::string& path, bool by_epoch, Grou
   }
 }
 
+// Words in quotes may hold the separator, and quotes that are doubled (RFC 4180).
 std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> words;
-  std::istringstream text(line);
-  for (std::string word; std::getline(text, word, separator);) words.push_back(word);
+  std::vector<std::string> words = {""};
+  bool in_quotes = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char letter = line[i];
+    if (letter == '"' && in_quotes && i + 1 < line.size() && line[i + 1] == '"') words.back() += line[++i];
+    else if (letter == '"') in_quotes = !in_quotes;
+    else if (letter == separator && !in_quotes) words.emplace_back();
+    else if (letter != '\r') words.back() += letter;
+  }
   return words;
 }
 

@@ -197,6 +197,9 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
     // Others train on a server meanwhile: what the checkpoint is called is what it holds.
     else if (!session.target().empty()) saved = scalar_like(saved, *global_step);
   }
+  for (const auto& [name, tensor] : options.tensors)
+    if (!tensors.emplace(name, tensor).second)
+      throw InvalidArgumentError("a tensor beside the variables has the name of one of them: {}", name);
   write_checkpoint(path, tensors, extra);
   note_saved(path, options);
   return path;

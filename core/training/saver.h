@@ -38,6 +38,9 @@ struct SaverOptions {
 struct CheckpointStateOptions {
   std::string latest_filename = "checkpoint";  // the folder's state file
   bool write_state = true;                     // else it stays as it is
+  // Saved beside the variables, under names that none of them has; not by sessions on servers that save
+  // `sharded`. CheckpointReader reads them.
+  std::map<std::string, Tensor> tensors = {};
 };
 
 /// Variables by the names that checkpoints have for them, where those are not the graph's: {{"weights", w}}.

@@ -99,25 +99,37 @@ void EarlyStopping::on_train_end(Logs&) {
   if (stopped_epoch_ >= 0 && options_.verbose > 0) say("Epoch {:05d}: early stopping", stopped_epoch_ + 1);
 }
 
-// Behind the three numbers all elements of the best weights.
 std::string EarlyStopping::state() const {
-  std::vector<double> numbers = {best_, static_cast<double>(wait_), static_cast<double>(stopped_epoch_)};
-  for (const Tensor& weight : best_weights_)
-    numbers.insert(numbers.end(), weight.span<float>().begin(), weight.span<float>().end());
-  return exact_text(numbers);
+  return exact_text({best_, static_cast<double>(wait_), static_cast<double>(stopped_epoch_)});
 }
 
+// A training that has been stopped stays so, unless it is given more patience.
 void EarlyStopping::set_state(const std::string& state) {
   const std::vector<double> numbers = parse_exact(state);
   best_ = numbers.at(0);
   wait_ = static_cast<std::int64_t>(numbers.at(1));
   stopped_epoch_ = static_cast<std::int64_t>(numbers.at(2));
-  best_weights_.clear();
+  if (stopped_epoch_ >= 0 && wait_ >= options_.patience) model().set_stop_training(true);
+  else stopped_epoch_ = -1;
   if (numbers.size() == 3) return;
+  // As older checkpoints have it: all elements of the best weights.
   best_weights_ = model().get_weights();
   std::size_t next = 3;
   for (const Tensor& weight : best_weights_)
     for (float& element : weight.span<float>()) element = static_cast<float>(numbers.at(next++));
+}
+
+std::map<std::string, Tensor> EarlyStopping::state_tensors() const {
+  std::map<std::string, Tensor> tensors;
+  for (std::size_t i = 0; i < best_weights_.size(); ++i)
+    tensors[fmt::format("best_weights/{}", i)] = best_weights_[i];
+  return tensors;
+}
+
+void EarlyStopping::set_state_tensors(const std::map<std::string, Tensor>& tensors) {
+  best_weights_.clear();
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    best_weights_.push_back(tensors.at(fmt::format("best_weights/{}", i)));
 }
 
 ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions options)
@@ -251,6 +263,19 @@ void LearningRateScheduler::on_epoch_end(std::int64_t, Logs& logs) {
 CSVLogger::CSVLogger(std::string file, std::string separator, bool append)
     : path_(std::move(file)), separator_(std::move(separator)), append_(append) {}
 
+namespace {
+
+// As CSV asks (RFC 4180): a name that holds what separates others stands in quotes, its own are doubled.
+std::string quoted(const std::string& name, const std::string& separator) {
+  if (name.find(separator) == std::string::npos && name.find_first_of("\"\r\n") == std::string::npos)
+    return name;
+  std::string text = "\"";
+  for (const char letter : name) text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return text + '"';
+}
+
+}  // namespace
+
 void CSVLogger::on_train_begin(Logs&) {
   if (!is_first_rank()) return;
   std::error_code none;
@@ -267,8 +292,9 @@ void CSVLogger::on_epoch_end(std::int64_t epoch, Logs& logs) {
   if (keys_.empty()) {
     for (const auto& [name, value] : logs.entries()) keys_.push_back(name);
     std::sort(keys_.begin(), keys_.end());
-    if (needs_header_)
-      fmt::print(file_.get(), "epoch{}{}\n", keys_.empty() ? "" : separator_, fmt::join(keys_, separator_));
+    std::string header = "epoch";
+    for (const std::string& key : keys_) header += separator_ + quoted(key, separator_);
+    if (needs_header_) fmt::print(file_.get(), "{}\n", header);
   }
   std::string line = std::to_string(epoch);
   for (const std::string& key : keys_) {

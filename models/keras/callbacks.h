@@ -34,6 +34,8 @@ class EarlyStopping : public Callback {
   void on_train_end(Logs& logs) override;
   std::string state() const override;
   void set_state(const std::string& state) override;
+  std::map<std::string, Tensor> state_tensors() const override;
+  void set_state_tensors(const std::map<std::string, Tensor>& tensors) override;
 
  private:
   EarlyStoppingOptions options_;

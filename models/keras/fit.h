@@ -62,6 +62,9 @@ class Callback {
   /// the training that goes on. "": nothing.
   virtual std::string state() const { return {}; }
   virtual void set_state(const std::string& /*state*/) {}
+  /// What of it are tensors, by name; given back before set_state. Saved as tensors, those of rank 0 for all.
+  virtual std::map<std::string, Tensor> state_tensors() const { return {}; }
+  virtual void set_state_tensors(const std::map<std::string, Tensor>& /*tensors*/) {}
 
   /// By fit, before on_train_begin. The model is fit's own handle.
   void attach(const Model& model, const CallbackParams& params);

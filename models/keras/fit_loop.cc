@@ -9,7 +9,9 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/callback_list_internal.h>
+#include <kolo/models/keras/callbacks.h>
 #include <kolo/models/keras/checkpoint_callback.h>
+#include <kolo/models/keras/distributed_callbacks.h>
 #include <kolo/models/keras/fit_progress_internal.h>
 #include <kolo/models/keras/rank_agreement_internal.h>
 #include <kolo/models/keras/training_data_internal.h>
@@ -117,6 +119,11 @@ class Fit {
         callbacks_(options.callbacks, on_source),
         progress_{.loggers = callbacks_.loggers(), .callbacks = options.callbacks} {
     check_validation(options);
+    if (model_.model().fit_progress() != nullptr)
+      throw FailedPreconditionError(
+          "fit was called while a fit of the same model is under way; a callback may evaluate and predict, "
+          "or call "
+          "train_on_batch");
     model_.model().set_fit_progress(&progress_);
   }
 
@@ -159,6 +166,8 @@ class Fit {
     if (checkpoints == nullptr)
       throw InvalidArgumentError("resume: there is no CheckpointCallback among the callbacks");
     checkpoints->restore();
+    over_ = model_.stop_training();  // a callback had ended the training
+    if (over_ && prints()) log_info("resume: the training was stopped behind epoch {}", progress_.epoch);
   }
 
   CheckpointCallback* checkpoint_callback() const {
@@ -184,10 +193,26 @@ class Fit {
     if (validates())
       for (const std::string& name : trainer_.metrics_names()) params.metrics.push_back("val_" + name);
     callbacks_.attach(model_, params);
+    warn_of_order();
     if (!prints() || on_source()) return;
     if (validation_)
       fmt::print("Train on {} samples, validate on {} samples\n", data_->samples(), validation_->samples);
     else fmt::print("Train on {} samples\n", data_->samples());
+  }
+
+  // A rank that decides by its own metrics may decide otherwise than the others.
+  void warn_of_order() const {
+    if (group_.size() == 1 || group_.rank() != 0) return;
+    const char* decides = nullptr;
+    for (const AnyCallback& callback : options_.callbacks) {
+      const Callback* const one = &*callback;
+      if (dynamic_cast<const EarlyStopping*>(one) != nullptr) decides = "EarlyStopping";
+      if (dynamic_cast<const ReduceLROnPlateau*>(one) != nullptr) decides = "ReduceLROnPlateau";
+      if (decides != nullptr && dynamic_cast<const MetricAverageCallback*>(one) != nullptr)
+        log_warning(
+            "MetricAverageCallback stands behind {}, which sees each rank's own metrics; put it first",
+            decides);
+    }
   }
 
   void run_epoch() {

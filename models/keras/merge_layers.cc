@@ -164,6 +164,12 @@ Concatenate::Concatenate(int axis, const LayerOptions& options)
     : Layer(std::make_shared<MergeImpl>(
           "Concatenate", options, Json{{"axis", axis}},
           [axis](const Scope& s, const Outputs& inputs) { return concatenated(s, inputs, axis); })) {}
+Dot::Dot(std::initializer_list<std::int64_t> axes, bool normalize, const LayerOptions& options)
+    : Dot(axes.size() == 2
+              ? Pair(axes.begin()[0], axes.begin()[1])
+              : throw InvalidArgumentError("Dot: {} axes; it takes one of each input", axes.size()),
+          normalize, options) {}
+
 Dot::Dot(Pair axes, bool normalize, const LayerOptions& options)
     : Layer(std::make_shared<MergeImpl>(
           "Dot", options, Json{{"axes", detail::to_config(axes)}, {"normalize", normalize}},

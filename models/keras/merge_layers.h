@@ -2,6 +2,8 @@
 // at least 2 inputs. Got 1 inputs.` and for shapes that do not go together.
 #pragma once
 
+#include <initializer_list>
+
 #include <kolo/models/keras/core_layers.h>
 
 namespace kolo::keras {
@@ -44,6 +46,9 @@ class Concatenate : public Layer {
 class Dot : public Layer {
  public:
   explicit Dot(Pair axes, bool normalize = false, const LayerOptions& options = {});
+  /// Dot({1, 2}). Throws InvalidArgumentError for another number of axes than two.
+  explicit Dot(std::initializer_list<std::int64_t> axes, bool normalize = false,
+               const LayerOptions& options = {});
 };
 
 }  // namespace kolo::keras

@@ -115,6 +115,54 @@ Layer sequential_from(Workspace& workspace, const Json& config, const CustomObje
   return model;
 }
 
+// [2, 2] as 2, and whole numbers as all others.
+Json plain_value(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_array() || value.empty()) return value;
+  Json all = Json::array();
+  for (const Json& one : value) all.push_back(plain_value(one));
+  return std::all_of(all.begin(), all.end(), [&](const Json& one) { return one == all[0]; }) ? all[0] : all;
+}
+
+// Values by which Keras writes that something is not asked for.
+bool asks_for_nothing(const std::string& key, const Json& value) {
+  if (value.is_null() || value == false || ((value.is_object() || value.is_array()) && value.empty()))
+    return true;
+  if (key == "dtype" || key == "input_dtype" || key == "input_length" || key == "seed" || key == "name" ||
+      key == "trainable" || key == "batch_input_shape" || key == "function_type" || key == "implementation")
+    return true;
+  if (key == "dilation_rate" || key == "groups") return plain_value(value) == Json(1.0);
+  if (key == "data_format") return value == "channels_first" || value == "channels_last";  // of Flatten
+  if (key == "interpolation") return value == "nearest";
+  if (key == "alpha_initializer") return initializer_from({{"i", value}}, "i", "zeros").class_name == "Zeros";
+  return false;
+}
+
+// A key that is passed over would be another network, without a word.
+void refuse_what_is_not_understood(const Json& config, const LayerImpl& layer, const Workspace& workspace) {
+  Json own = layer.full_config();
+  // A layer learns of its workspace when it is called. What is flattened is what the layer before gives.
+  if (own.contains("data_format"))
+    own["data_format"] = workspace.channels_last() ? "channels_last" : "channels_first";
+  if (layer.class_name() == "Flatten") own.erase("data_format");
+  for (const auto& [key, value] : config.items()) {
+    const auto found = own.find(key);
+    if (found == own.end() && asks_for_nothing(key, value)) continue;
+    if (found == own.end())
+      throw InvalidArgumentError("{} \"{}\": \"{}\" is {}; kolo's layer has no such setting",
+                                 layer.class_name(), layer.name(), key, json_text(value));
+    const Json theirs = plain_value(value), ours = plain_value(*found);
+    if (theirs.is_object() || ours.is_object() || theirs.type() != ours.type() || theirs == ours) continue;
+    if (key == "data_format")
+      throw InvalidArgumentError(
+          "{} \"{}\": \"data_format\" is {}, that of the workspace {}; make the Workspace with "
+          "{{.data_format = {}}}",
+          layer.class_name(), layer.name(), json_text(value), json_text(*found), json_text(value));
+    throw InvalidArgumentError("{} \"{}\": \"{}\" is {}; kolo's layer has {}", layer.class_name(),
+                               layer.name(), key, json_text(value), json_text(*found));
+  }
+}
+
 }  // namespace
 
 Layer layer_from_config(Workspace& workspace, const Json& object, const CustomObjects& custom) {
@@ -132,7 +180,11 @@ Layer layer_from_config(Workspace& workspace, const Json& object, const CustomOb
   }
   if (const auto found = custom.layers.find(class_name); found != custom.layers.end())
     return found->second(json_text(config));
-  if (const LayerFromConfig make = find_layer_class(class_name)) return make(config);
+  if (const LayerFromConfig make = find_layer_class(class_name)) {
+    const Layer layer = make(config);
+    refuse_what_is_not_understood(config, layer.impl(), workspace);
+    return layer;
+  }
   throw InvalidArgumentError("Unknown layer: {}", class_name);
 }
 

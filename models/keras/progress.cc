@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include <kolo/core/base/env.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/models/keras/progress_internal.h>
 
 namespace kolo::keras::detail {
@@ -17,6 +19,12 @@ std::string values_text(const Logs& values) {
   for (const auto& [name, value] : values.entries())
     text += fmt::format(" - {}: {}", name, value_text(value));
   return text;
+}
+
+// mpirun gives each rank a terminal of its own, behind which there may be a file: kolorun tells.
+bool is_terminal() {
+  if (kolo::detail::find_launcher()) return env_string("KOLO_TERMINAL") == "1";
+  return isatty(STDOUT_FILENO) == 1;
 }
 
 }  // namespace
@@ -51,7 +59,7 @@ std::string value_text(double value) {
 }
 
 ProgressLine::ProgressLine(std::int64_t target, int verbose, const char* unit)
-    : target_(target), verbose_(verbose), unit_(unit), terminal_(isatty(STDOUT_FILENO) == 1) {}
+    : target_(target), verbose_(verbose), unit_(unit), terminal_(is_terminal()) {}
 
 void ProgressLine::update(std::int64_t seen, const Logs& values) {
   const double now = seconds();

@@ -1,7 +1,7 @@
 #include <kolo/models/keras/saving.h>
 
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 
@@ -268,7 +268,11 @@ std::vector<Metric> metrics_from(const Json& names, const CustomObjects& custom)
 
 void compile_as_saved(const Model& model, Saved& saved, const LoadModelOptions& options) {
   const auto training = saved.json().find("training_config");
-  if (training == saved.json().end()) return;
+  if (training == saved.json().end()) {
+    log_warning(
+        "No training configuration found in save file: the model was *not* compiled. Compile it manually.");
+    return;
+  }
   const Json& config = training->at("optimizer_config");
   if (config.is_null() && !options.optimizer) {
     log_warning(

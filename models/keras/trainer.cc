@@ -32,6 +32,20 @@ Output weighted_mean(const Scope& s, Output values, Output weights) {
   return div(s, reduce_sum(s, mul(s, values, weights)), maximum(s, counted, one));
 }
 
+// All that it is computed from.
+std::set<const Node*> nodes_behind(const Operation& operation) {
+  std::set<const Node*> found;
+  std::vector<const Node*> left = {operation.node};
+  while (!left.empty()) {
+    const Node* const node = left.back();
+    left.pop_back();
+    if (!found.insert(node).second) continue;
+    for (const Output& input : node->inputs()) left.push_back(input.node);
+    for (const Node* before : node->control_inputs()) left.push_back(before);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<Slot> input_slots(const ModelImpl& model) {
@@ -191,7 +205,14 @@ void Trainer::note_state(std::size_t variables_before) {
     state_.push_back({.name = std::move(name), .variable = variable});
   };
   for (const auto& [name, variable] : options_.optimizer.impl().variables()) add(name, variable);
-  for (std::size_t i = variables_before; i < all.size(); ++i) {
+  // An optimizer that is compiled again has its slots from before.
+  const std::set<const Node*> used = nodes_behind(update_);
+  std::set<const Node*> known;
+  for (const Weight* weight : model_.weights()) known.insert(weight->variable.ref().node);
+  for (const OptimizerState& state : state_) known.insert(state.variable.ref().node);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Node* const node = all[i].ref().node;
+    if (known.contains(node) || (i < variables_before && !used.contains(node))) continue;
     // "<variable>/<optimizer>[_k]": the numbers are the graph's, those of files count from the layer's name.
     std::string name = all[i].name(), file_name = name.substr(0, name.find_last_not_of("0123456789") + 1);
     if (file_name.size() == name.size() || file_name.back() != '_') file_name = name;
@@ -306,8 +327,11 @@ Predictor::Predictor(ModelImpl& model) : model_(model), inputs_(input_slots(mode
   const Scope s = model.workspace().scope();
   Outputs fed;
   for (const KerasTensor& input : model.inputs()) fed.push_back(input.output());
-  for (const Output& output : model.form({.scope = s.name_scope("prediction")}, fed))
-    outputs_.push_back(inference_form(s, output));
+  for (const Output& output : model.form({.scope = s.name_scope("prediction")}, fed)) {
+    const Output inferred = inference_form(s, output);
+    const bool is_fed = std::find(fed.begin(), fed.end(), inferred) != fed.end();
+    outputs_.push_back(is_fed ? identity(s, inferred) : inferred);  // a run does not return what it is fed
+  }
 }
 
 std::vector<Tensor> Predictor::predict(const std::vector<Tensor>& inputs) {

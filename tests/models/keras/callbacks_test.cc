@@ -170,6 +170,15 @@ TEST_F(InFolder, CSVLoggerWritesALineAnEpoch) {  // row 24
   EXPECT_EQ(read(path("log")), "epoch;loss\n0;0.25\n1;NA\n2;1.5;1.5\n");
 }
 
+TEST_F(InFolder, CSVLoggerQuotesANameThatHoldsAComma) {
+  CSVLogger logger(path("log"));
+  {
+    Told told(logger);
+    told.epoch("top 5, \"best\"", .25);
+  }
+  EXPECT_EQ(read(path("log")), "epoch,\"top 5, \"\"best\"\"\"\n0,0.25\n");
+}
+
 // Of two epochs of two batches each, of 8 and 4 samples; read by the reader that shares no line with kolo.
 TEST_F(InFolder, TensorBoardWritesEventFiles) {
   const auto events = [&](const std::string& name, TensorBoardOptions options) {

@@ -20,6 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Le;
+using ::testing::ThrowsMessage;
 
 Model read(Workspace& ws, const std::string& name) {
   std::stringstream text;
@@ -54,6 +55,39 @@ TEST(Keras2Json, MayBeAListOfLayers) {
   EXPECT_EQ(net.count_params(), 76 + 12 + 15);
   EXPECT_THAT(net.get_layer("d").get_config(),
               AllOf(HasSubstr("MaxNorm"), HasSubstr("0.00999999977"), HasSubstr("fan_avg")));
+}
+
+TEST(Keras2Json, RefusesWhatItWouldDrop) {
+  const auto read_layer = [](const std::string& layer, const std::string& more,
+                             const std::string& data_format = "channels_first") {
+    Workspace ws({.data_format = data_format});
+    const Model net = model_from_json(
+        ws, R"({"class_name":"Sequential","config":[{"class_name":")" + layer +
+                R"(","config":{"name":"one","batch_input_shape":[null,12,14,3],)" + more + "}}]}");
+    return net.layers()[0].output_shape();
+  };
+  const std::string conv = R"("filters":4,"kernel_size":[3,3],"strides":[1,1],"padding":"valid",)";
+  const auto refused = [&](const std::string& layer, const std::string& more, const std::string& key,
+                           const std::string& value) {
+    EXPECT_THAT([&] { read_layer(layer, more); },
+                ThrowsMessage<InvalidArgumentError>(
+                    AllOf(HasSubstr(layer + " \"one\""), HasSubstr('"' + key + '"'), HasSubstr(value))));
+  };
+  refused("Conv2D", conv + R"("data_format":"channels_last")", "data_format", "channels_last");
+  refused("Conv2D", conv + R"("dilation_rate":[2,2])", "dilation_rate", "[2,2]");
+  refused("PReLU", R"("shared_axes":[1,2])", "shared_axes", "[1,2]");
+  refused("PReLU", R"("alpha_initializer":{"class_name":"Ones","config":{}})", "alpha_initializer", "Ones");
+  refused("Embedding", R"("input_dim":4,"output_dim":2,"mask_zero":true)", "mask_zero", "true");
+  EXPECT_NO_THROW(read_layer("Conv2D", conv + R"("dilation_rate":[1,1],"data_format":"channels_first")"));
+  EXPECT_NO_THROW(read_layer("PReLU", R"("shared_axes":null,"alpha_initializer":"zeros")"));
+  EXPECT_EQ(read_layer("Conv2D", conv + R"("data_format":"channels_last")", "channels_last"),
+            (Shape{-1, 10, 12, 4}));
+}
+
+TEST(Keras2Json, PredictsWithAModelThatIsTheIdentity) {
+  Workspace ws;
+  const Sequential net(ws, {Dropout(.5, {.input_shape = {3}})});
+  EXPECT_THAT(elements(net.predict(floats({1, 3}, {1, 2, 3}))[0]), ElementsAre(1, 2, 3));
 }
 
 TEST(Keras2Json, SharesLayersOfAGraph) {

@@ -241,5 +241,38 @@ TEST(ResumeOnRanks, GoesOnBitByBit) {
   if (rank() == 0) std::filesystem::remove_all(folder);
 }
 
+struct StopBehind : Callback {
+  std::int64_t last;
+  explicit StopBehind(std::int64_t batch) : last(batch) {}
+  void on_batch_end(std::int64_t batch, Logs&) override {
+    if (batch == last) model().set_stop_training(true);
+  }
+};
+
+// Losses of 1, 3, 5 on ranks 0, 1, 2: the mean of the epoch is that of all only if each has its own sums
+// back.
+TEST(ResumeOnRanks, GivesEachRankItsOwnSums) {
+  const std::string folder = world_group().broadcast(
+      std::filesystem::temp_directory_path() / ("keras_sums_" + std::to_string(getpid())), 0);
+  const Tensor x(DType::f32, {10, 1});
+  for (float& element : x.span<float>()) element = static_cast<float>(1 + 2 * rank());
+  const auto train = [&](std::int64_t last_batch, bool resume) {
+    Workspace ws;
+    Sequential net(ws, {Dense(1, {.use_bias = false, .kernel_initializer = "ones", .input_shape = {1}})});
+    net.compile({.optimizer = SGD({.lr = 0}), .loss = itself});
+    return net.fit(x, x,
+                   {.batch_size = 1,
+                    .epochs = 1,
+                    .verbose = 0,
+                    .callbacks = {std::make_shared<StopBehind>(last_batch), MetricAverageCallback(),
+                                  CheckpointCallback(folder, {.save_epochs = 1})},
+                    .resume = resume});
+  };
+  train(3, false);
+  EXPECT_DOUBLE_EQ(train(99, true)["loss"].at(0), world_group().size());
+  world_group().allgather("");
+  if (rank() == 0) std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace kolo::keras

@@ -8,15 +8,18 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/models/keras/callbacks.h>
 #include <kolo/models/keras/checkpoint_callback.h>
 #include <kolo/models/keras/model.h>
 #include <kolo/models/keras/normalization_layers.h>
+#include <kolo/optimizer/adam.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -114,6 +117,78 @@ TEST_F(Resume, SaysWhatItNeeds) {
   EXPECT_THROW(CheckpointCallback("x", {}), InvalidArgumentError);
 }
 
+// One epoch of one step each: what was trained is weights and slots alone.
+std::vector<float> weights_after(Sequential& net, const AnyCallback& checkpoints, std::int64_t epochs,
+                                 bool resume) {
+  net.fit(kX, kY,
+          {.batch_size = 50, .epochs = epochs, .verbose = 0, .callbacks = {checkpoints}, .resume = resume});
+  return elements(net.get_weights()[0]);
+}
+
+TEST_F(Resume, KeepsTheSlotsOfAnOptimizerThatIsCompiledAgain) {
+  const auto compiled_twice = [](Workspace& ws) {
+    Sequential net(ws, {Dense(1, {.input_shape = {4}})});
+    const Optimizer adam(std::make_shared<kolo::AdamOptimizer>(.05F));
+    net.compile({.optimizer = adam, .loss = "mse"});
+    net.compile({.optimizer = adam, .loss = "mae"});
+    return net;
+  };
+  const AnyCallback checkpoints = CheckpointCallback(folder_.string(), {.save_epochs = 1});
+  Workspace one, two, three;
+  Sequential whole = compiled_twice(one), first = compiled_twice(two), second = compiled_twice(three);
+  const auto expected = weights_after(whole, LambdaCallback({}), 5, false);
+  weights_after(first, checkpoints, 3, false);
+  EXPECT_EQ(weights_after(second, checkpoints, 5, true), expected);
+}
+
+TEST_F(Resume, HasTheBestWeightsAsTensors) {
+  const auto run = [&](bool resume, std::int64_t patience) {
+    Workspace ws;
+    const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
+    net.compile({.optimizer = SGD({.lr = 5}), .loss = "mse"});  // which makes it worse in every epoch
+    const History history = net.fit(
+        kX, kY,
+        {.batch_size = 50,
+         .epochs = 9,
+         .verbose = 0,
+         .callbacks = {EarlyStopping({.monitor = "loss", .patience = patience, .restore_best_weights = true}),
+                       CheckpointCallback(folder_.string(), {.save_epochs = 1})},
+         .resume = resume});
+    return std::pair(history.epoch, elements(net.get_weights()[0]));
+  };
+  const auto [epochs, best] = run(false, 2);
+  EXPECT_THAT(epochs, ElementsAre(0, 1, 2));
+  const auto newest = latest_checkpoint(folder_.string());
+  ASSERT_TRUE(newest);
+  CheckpointReader reader(*newest);
+  const Tensor kept(DType::f32, {4, 1});
+  reader.read("keras_callbacks/0/best_weights/0", kept);
+  EXPECT_EQ(elements(kept), best);
+  EXPECT_LT(std::filesystem::file_size(checkpoint_index_path(*newest)), 4096U);
+
+  // It was ended, and stays so at every start; more patience lets it go on.
+  for (int start = 0; start < 2; ++start) {
+    const auto [more, weights] = run(true, 2);
+    EXPECT_TRUE(more.empty());
+    EXPECT_EQ(weights, best);
+  }
+  EXPECT_THAT(run(true, 3).first, ElementsAre(3));
+}
+
+TEST_F(Resume, IsNotAskedForFromACallbackOfTheSameFit) {
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
+  net.compile({.optimizer = "sgd", .loss = "mse"});
+  const AnyCallback again = LambdaCallback(
+      {.on_epoch_end = [&](std::int64_t, Logs&) { net.fit(kX, kY, {.epochs = 1, .verbose = 0}); }});
+  const AnyCallback checkpoints = CheckpointCallback(folder_.string(), {.save_epochs = 1});
+  EXPECT_THAT(
+      [&] {
+        net.fit(kX, kY, {.epochs = 2, .verbose = 0, .callbacks = {again, checkpoints}});
+      },
+      ThrowsMessage<FailedPreconditionError>(HasSubstr("a fit of the same model is under way")));
+}
+
 TEST_F(Resume, KeepsWhatEarlyStoppingHasSeen) {
   Workspace ws;
   const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
@@ -127,6 +202,7 @@ TEST_F(Resume, KeepsWhatEarlyStoppingHasSeen) {
   const Tensor best = net.get_weights()[0];
   before.on_epoch_end(1, bad);
   after.on_train_begin(none);
+  after.set_state_tensors(before.state_tensors());
   after.set_state(before.state());
   net.set_weights({numbers({4, 1}, 3), floats({1}, {5})});
   after.on_epoch_end(2, bad);
