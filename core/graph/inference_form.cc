@@ -147,6 +147,16 @@ Replacement formed(const InferenceForm& form, const NewPlace& place, const Node&
   return made;
 }
 
+// Noise that multiplies is drawn around ones: without it the product is the other factor.
+Output factor_of_ones(const Node& node, const NewPlace& place) {
+  if (!place.changed || node.op() != "Mul") return {};
+  for (std::size_t i = 0; i < 2; ++i)
+    if (const Output& ones = place.inputs[i], &other = place.inputs[1 - i];
+        ones.node->op() == "OnesLike" && ones.node->input(0) == other)
+      return other;
+  return {};
+}
+
 // New nodes for those of the part that act in training only, and for all that follows from them.
 Replacements replacements_in(const Scope& s, const Part& part) {
   Replacements by;
@@ -154,6 +164,10 @@ Replacements replacements_in(const Scope& s, const Part& part) {
     const NewPlace place = new_place(s, *node, by);
     if (const InferenceForm* const form = registry().find(node->op())) {
       by[node] = formed(*form, place, *node);
+      continue;
+    }
+    if (const Output factor = factor_of_ones(*node, place); factor) {
+      by[node] = {.op = factor.node, .outputs = {factor}};
       continue;
     }
     const AttrMap attrs = is_loop(*node) ? attrs_in_inference(s, *node) : node->attrs();

@@ -164,6 +164,18 @@ Names self_attention(OnnxGraph& g, const Node& node) {
   return {g.add("Reshape", {rows, g.numbers({0, 0, width})})};
 }
 
+// ONNX broadcasts by the last dimensions; a vector that chooses rows has no such form.
+Names select(OnnxGraph& g, const Node& node) {
+  if (known_rank(node, 0) != 0 && known_rank(node, 0) != known_rank(node, 1))
+    throw UnimplementedError("{}: a condition {} for values {} has no form in ONNX", describe(node),
+                             node.input(0).shape(), node.input(1).shape());
+  return {g.add("Where", inputs_of(g, node))};
+}
+
+Names tile(OnnxGraph& g, const Node& node) {
+  return {g.add("Tile", {g.name_of(node.input(0)), g.numbers(node.attr<Numbers>("multiples"))})};
+}
+
 Names cast(OnnxGraph& g, const Node& node) {
   return {g.add("Cast", inputs_of(g, node), {{"to", node.output_dtype(0)}})};
 }
@@ -204,6 +216,7 @@ const std::map<std::string, Form>& forms() {
       {"Cos", same_as("Cos")},
       {"Div", same_as("Div")},
       {"Elu", same_with_attributes("Elu")},
+      {"Equal", same_as("Equal")},
       {"Erf", same_as("Erf")},
       {"Exp", same_as("Exp")},
       {"ExpandDims", expand_dims},
@@ -212,9 +225,13 @@ const std::map<std::string, Form>& forms() {
       {"Gather", same_with_attributes("Gather")},
       {"Gelu", gelu},
       {"GeluTanh", gelu_tanh},
+      {"Greater", same_as("Greater")},
+      {"GreaterEqual", same_as("GreaterOrEqual")},
       {"Identity", pass},
       {"LayerNorm", layer_norm},
       {"LeakyRelu", same_with_attributes("LeakyRelu")},
+      {"Less", same_as("Less")},
+      {"LessEqual", same_as("LessOrEqual")},
       {"Log", same_as("Log")},
       {"LogSoftmax", same_with_attributes("LogSoftmax")},
       {"MatMul", matmul},
@@ -238,6 +255,7 @@ const std::map<std::string, Form>& forms() {
       {"Resize", resize},
       {"Round", same_as("Round")},
       {"Rsqrt", rsqrt},
+      {"Select", select},
       {"SelfAttention", self_attention},
       {"Selu", same_as("Selu")},
       {"Sigmoid", same_as("Sigmoid")},
@@ -255,6 +273,7 @@ const std::map<std::string, Form>& forms() {
       {"Sub", same_as("Sub")},
       {"Swish", swish},
       {"Tanh", same_as("Tanh")},
+      {"Tile", tile},
       {"Transpose", same_with_attributes("Transpose")},
   };
   return all;

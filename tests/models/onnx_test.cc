@@ -153,6 +153,22 @@ TEST_F(Onnx, ComputesActivations) {
   });
 }
 
+TEST_F(Onnx, ComputesChoicesAndRepetitions) {
+  expect_equal(fractions({4, 5}), [](Scope& s, Output x) {
+    const Output bound = constant(s, .25F);
+    const Output clipped =
+        select(s, greater_equal(s, x, fill(s, DType::f32, {4, 5}, 0.1)), minimum(s, x, bound), neg(s, x));
+    return mul(s, tile(s, expand_dims(s, clipped, 1), {1, 3, 1}), fill(s, DType::f32, {}, 2));
+  });
+}
+
+// Keras' GaussianDropout.
+TEST_F(Onnx, LeavesOutNoiseThatMultiplies) {
+  Scope s(graph);
+  const Output x = placeholder(s.named("x"), DType::f32, {-1, 3});
+  EXPECT_EQ(inference_form(s, mul(s, x, gaussian_noise(s, ones_like(s, x), .5))), x);
+}
+
 TEST_F(Onnx, ComputesShapesSumsAndProducts) {
   expect_equal(fractions({2, 3, 4}), [](Scope& s, Output x) {
     const Output turned = transpose(s, x, {0, 2, 1});
