@@ -22,14 +22,16 @@ void ProfilerHook::begin(Graph& graph) {
 
 SessionRunArgs ProfilerHook::before_run(RunContext& context) {
   SessionRunArgs args;
-  is_due_ = timer_.last_step() && timer_.is_due(*context.global_step() + 1);
+  // As in TensorFlow: counted from the step before the first run, which itself is not traced.
+  const bool first = !timer_.last_step();
+  if (first) timer_.fired(*context.global_step());
+  is_due_ = !first && timer_.is_due(*context.global_step() + 1);
   if (is_due_) args.options.trace_level = TraceLevel::full_trace;
   return args;
 }
 
 void ProfilerHook::after_run(RunContext& context, const RunValues& values) {
   const std::int64_t step = *context.global_step();
-  if (!timer_.last_step()) return timer_.fired(step);
   if (!is_due_ || values.trace == nullptr) return;
   timer_.fired(step);
   const std::string path =
