@@ -1,14 +1,14 @@
 #!/bin/sh
 # Fills data/cifar10 with the six files of CIFAR-10's binary version, checksum verified. Exit 0: they are there; 1: nothing
 # was changed, and one line says why.
-#   scripts/download_cifar10.sh [--to FOLDER] [--mirrors "URL …"] [--sums FILE (as md5sum writes it)]
+#   scripts/download_cifar10.sh [--to FOLDER] [--mirrors "URL …"] [--sums FILE (as sha256sum writes it)]
 set -u
 
 name=CIFAR-10
 folder=$(dirname "$0")/../data/cifar10
 mirrors="https://www.cs.toronto.edu/~kriz"
 archive=cifar-10-binary.tar.gz
-sums="c32a1d4ab5d03f1284b67883e8d87530  $archive"
+sums="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd  $archive"
 limit=900  # for 170 MB
 silence=10
 

@@ -1,13 +1,13 @@
 # What the scripts download_*.sh have in common: each sets the variables below, defines two functions and reads this file.
 #   name      of the data, for messages         folder    where the files go, unless --to says otherwise
-#   mirrors   URLs, tried in this order         sums      checksums, as md5sum writes them, one file a line
+#   mirrors   URLs, tried in this order         sums      checksums, as sha256sum writes them, one file a line
 #   limit     seconds for everything            silence   seconds after which a mirror that sends nothing is given up
 #   all_there FOLDER: true if the data are in it, whole
 #   unpack FOLDER: makes them of the files whose checksums are right; what else is in it then is gone
 # Options: --to FOLDER, --mirrors "URL …", --sums FILE. Exit 0: the data are there; 1: nothing was changed, and one line says why.
 
 program=$(basename "$0")
-options="--to FOLDER, --mirrors \"URL …\", --sums FILE (as md5sum writes it)"
+options="--to FOLDER, --mirrors \"URL …\", --sums FILE (as sha256sum writes it)"
 
 fail() {
   echo "$program: $1" >&2
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 
-all_sums_hold() { (cd "$1" 2>/dev/null && echo "$sums" | md5sum --check --status 2>/dev/null); }
+all_sums_hold() { (cd "$1" 2>/dev/null && echo "$sums" | sha256sum --check --status 2>/dev/null); }
 
 # fetch URL FILE: within what is left of the time; a mirror that is silent leaves the rest to the next.
 fetch() {

@@ -32,7 +32,7 @@ fi
 for file in $fetched; do echo "damaged" >"$work/bad/$file"; done
 first=${fetched%% *}
 head -c 5 "$work/good/$first" >"$work/half/$first"
-(cd "$work/good" && md5sum $fetched) >"$work/sums"
+(cd "$work/good" && sha256sum $fetched) >"$work/sums"
 
 "$script" --from nowhere >"$work/out" 2>"$work/err"
 [ $? = 2 ] || fail "an unknown option is not refused"
