@@ -100,8 +100,9 @@ Job::Job(const Options& options, const Surroundings& found, SignalQueue& signals
   }
   // Ranks whose mpirun was killed become children of this process, which can then end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  mpirun_ = start_child(compose_mpirun(redirected, found, tagged_),
-                        options.hand_on_stdin ? Input::inherited : Input::none);
+  std::vector<std::string> command = compose_mpirun(redirected, found, tagged_);
+  if (here_) command = listening_on_loopback(std::move(command));
+  mpirun_ = start_child(command, options.hand_on_stdin ? Input::inherited : Input::none);
 }
 
 void Job::wait_for_events() {

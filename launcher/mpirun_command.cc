@@ -3,11 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <initializer_list>
 #include <map>
 
+#include <fmt/core.h>
+
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
+#include <kolo/launcher/program_search.h>
 
 namespace kolo::launcher {
 namespace {
@@ -101,6 +105,15 @@ void add_keepalive(std::vector<std::string>& command, const Options& options, co
                                  "-o ServerAliveInterval=2 -o ServerAliveCountMax=3"});
 }
 
+// Shared memory is all that ranks of one machine need. Others listen: tcp on every address, ofi on the
+// machine's own.
+void add_shared_memory_alone(std::vector<std::string>& command, const Options& options,
+                             const Surroundings& found) {
+  const bool chosen = contains_any(options.mpi_args, {"btl", "pml"}) ||
+                      contains(found.variables, "OMPI_MCA_btl") || contains(found.variables, "OMPI_MCA_pml");
+  if (!chosen) command.insert(command.end(), {"--mca", "pml", "ob1", "--mca", "btl", "^tcp,ofi"});
+}
+
 void add_variables(std::vector<std::string>& command, const Options& options, const Surroundings& found,
                    int local_ranks) {
   std::map<std::string, std::string> exports;  // name → what follows -x
@@ -170,7 +183,8 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   else if (!options.hosts.empty()) command.insert(command.end(), {"--host", format_hosts(options.hosts)});
   add_binding(command, options, found, local_ranks);
   if (tagged) command.push_back("--tag-output");
-  if (!all_ranks_here(options, found)) add_keepalive(command, options, found);
+  if (all_ranks_here(options, found)) add_shared_memory_alone(command, options, found);
+  else add_keepalive(command, options, found);
   add_variables(command, options, found, local_ranks);
   command.insert(command.end(), options.mpi_args.begin(), options.mpi_args.end());
   command.insert(command.end(), {"-n", std::to_string(options.ranks)});
@@ -180,6 +194,19 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
           : program_of_tasks(options.cluster, addresses_of_tasks(options, found), options.program);
   command.insert(command.end(), program.begin(), program.end());
   return command;
+}
+
+std::vector<std::string> listening_on_loopback(std::vector<std::string> mpirun) {
+  for (const char* folder : {"lib", KOLO_LIBRARY_FOLDER}) {
+    const std::string library = fmt::format("{}/../{}/libkolo_loopback_only.so", own_folder(), folder);
+    const bool can_be_named = library.find_first_of(" :") == std::string::npos;
+    if (!can_be_named || ::access(library.c_str(), R_OK) != 0) continue;
+    const char* const before = std::getenv("LD_PRELOAD");
+    const std::string others = before == nullptr || *before == '\0' ? "" : std::string(":") + before;
+    mpirun.insert(mpirun.begin(), {"env", "LD_PRELOAD=" + library + others});
+    break;
+  }
+  return mpirun;
 }
 
 std::string shell_quote(const std::vector<std::string>& words) {

@@ -32,6 +32,10 @@ bool all_ranks_here(const Options& options, const Surroundings& found);
 /// cores than this machine has.
 std::vector<std::string> compose_mpirun(const Options& options, const Surroundings& found, bool tagged);
 
+/// The command for a job all of whose ranks are here: mpirun then listens on loopback alone, and ranks listen
+/// where they like.
+std::vector<std::string> listening_on_loopback(std::vector<std::string> mpirun);
+
 /// The words as one line for a POSIX shell, which reads back exactly these words.
 std::string shell_quote(const std::vector<std::string>& words);
 

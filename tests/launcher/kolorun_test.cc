@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <sstream>
 
 #include "tests/launcher/running_program.h"
@@ -17,6 +19,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
@@ -50,6 +53,32 @@ std::vector<std::string> command(std::vector<std::string> arguments,
   arguments.push_back("--");
   arguments.insert(arguments.end(), program.begin(), program.end());
   return kolorun(arguments);
+}
+
+// Sockets of `pid` that listen elsewhere than on loopback, as /proc has them: address and port in hex.
+std::vector<std::string> open_to_others(int pid) {
+  std::map<std::string, std::string> listening;  // by inode
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::vector<std::string> word(std::istream_iterator<std::string>(words), {});
+      if (word.size() > 9 && word[3] == "0A") listening[word[9]] = word[1];
+    }
+  }
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ignored)) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored);
+    if (!target.starts_with("socket:[")) continue;
+    const auto socket = listening.find(target.substr(8, target.size() - 9));
+    if (socket == listening.end()) continue;
+    const bool is_loopback = socket->second.starts_with("0100007F:") ||
+                             socket->second.starts_with("00000000000000000000000001000000:");
+    if (!is_loopback) found.push_back(socket->second);
+  }
+  return found;
 }
 
 bool is_alive(int pid) { return kill(pid, 0) == 0; }
@@ -172,6 +201,24 @@ TEST(Kolorun, LeavesNoFileBehindEvenWhenItIsKilled) {
   program.finish();
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("kolorun")));
+}
+
+// Whoever reaches this machine's other addresses reaches nothing of the job.
+TEST(Kolorun, ListensOnLoopbackAloneWhereAllRanksAreHere) {
+  RunningProgram program(command({"-n", "2"}, {PRINTING_RANK}));
+  ASSERT_TRUE(program.wait_for("epoch 1", 2));
+  const int mpirun = mpirun_of(program);
+  EXPECT_THAT(open_to_others(mpirun), IsEmpty());
+  const auto ranks = children_of(mpirun);
+  EXPECT_THAT(ranks, SizeIs(2));
+  for (const auto& rank : ranks) {
+    EXPECT_THAT(open_to_others(rank.pid), IsEmpty());
+    std::ifstream environment("/proc/" + std::to_string(rank.pid) + "/environ");
+    const std::string variables(std::istreambuf_iterator<char>(environment), {});
+    EXPECT_THAT(variables, Not(HasSubstr("LD_PRELOAD=")));
+  }
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 0);
 }
 
 TEST(Kolorun, NamesTheRankThatDiedAndItsLastStep) {
