@@ -19,7 +19,8 @@ struct FIFOQueueOptions {
 
 /// A handle; as cheap as an Output. An element is a tuple of tensors, one for each of `types`. What waits for
 /// room or for elements holds no thread, is served in the order in which it came, and ends with its run.
-/// A queue lives as long as its session. No gradient flows through it.
+/// A queue of a local session lives as long as the session. On a server it lives in its container, for all
+/// sessions, until that is reset. No gradient flows through it.
 class FIFOQueue {
  public:
   /// The node is named s.named(…), "FIFOQueue" without. Throws InvalidArgumentError for options that cannot

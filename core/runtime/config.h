@@ -18,8 +18,9 @@ struct ThreadPoolOptions {
   std::string global_name = {};  // sessions that give the same name share the pool; "": this session's own
 };
 
-/// Kept for who reads the configuration back; without effect.
 struct RpcOptions {
+  /// A session on a server of its own process goes through a socket, as a client of another process does.
+  /// Local sessions ignore it.
   bool use_rpc_for_inprocess_master = false;
 };
 
