@@ -4,11 +4,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 
 namespace kolo::detail {
 namespace {
@@ -21,14 +20,8 @@ std::string path_of(const std::string& given, const char* variable) {
 }
 
 std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw NotFoundError("{} cannot be read: {}", path, std::strerror(errno));
-  std::string text(kLongestFile + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.empty() || text.size() > kLongestFile)
-    throw InvalidArgumentError("{} has {} bytes; a file of credentials has 1 … {}", path, text.size(),
-                               kLongestFile);
+  std::string text = InputFile(path).read_all(kLongestFile);
+  if (text.empty()) throw InvalidArgumentError("{} is empty; a file of credentials is not", path);
   return text;
 }
 

@@ -29,9 +29,10 @@ inline Context cpu(int id = 0) { return {false, id}; }
 struct CompileOptions {
   Optimizer optimizer = "rmsprop";
   Losses loss = {};
-  std::vector<Metric> metrics = {};                 // of every output with a loss
-  std::map<std::string, double> loss_weights = {};  // by output name; missing: 1
-  std::vector<Metric> weighted_metrics = {};        // with the samples' weights
+  std::vector<Metric> metrics = {};                                   // of every output with a loss
+  std::map<std::string, std::vector<Metric>> metrics_by_output = {};  // by output name; behind `metrics`
+  std::map<std::string, double> loss_weights = {};                    // by output name; missing: 1
+  std::vector<Metric> weighted_metrics = {};                          // with the samples' weights
   // Several GPUs: as multi_gpu_model (multi_gpu.h) with these, in place; one device: the model runs there.
   std::vector<Context> context = {};
 };

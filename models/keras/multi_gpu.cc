@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <string>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -116,6 +118,18 @@ std::vector<std::vector<KerasTensor>> replicas(const Model& model, const std::ve
   return results;
 }
 
+// As Keras calls them: outputs that share a name are all numbered, from 1.
+std::vector<std::string> merged_names(const detail::ModelImpl& model) {
+  std::map<std::string, int> count, number;
+  for (const KerasTensor& output : model.outputs()) ++count[output.layer()->name()];
+  std::vector<std::string> names;
+  for (const KerasTensor& output : model.outputs()) {
+    const std::string& name = output.layer()->name();
+    names.push_back(count[name] == 1 ? name : fmt::format("{}_{}", name, ++number[name]));
+  }
+  return names;
+}
+
 }  // namespace
 
 Model multi_gpu_model(const Model& model, const Gpus& gpus, const MultiGpuOptions& options) {
@@ -126,7 +140,7 @@ Model multi_gpu_model(const Model& model, const Gpus& gpus, const MultiGpuOption
   const auto results = replicas(model, ids);
   const std::string merge_device = options.cpu_merge ? "/cpu:0" : fmt::format("/gpu:{}", ids.front());
   const auto merging = workspace.device(merge_device);
-  const std::vector<std::string> names = detail::unique_output_names(model.model());
+  const std::vector<std::string> names = merged_names(model.model());
   std::vector<KerasTensor> merged;
   for (std::size_t output = 0; output < names.size(); ++output) {
     std::vector<KerasTensor> parts;

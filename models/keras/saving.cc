@@ -115,10 +115,13 @@ Json metrics_json(const std::vector<Metric>& metrics) {
 Json training_json(const CompileOptions& options) {
   const detail::OptimizerImpl& optimizer = options.optimizer.impl();
   Json config = nullptr;
+  Json by_output = Json::object();
+  for (const auto& [output, metrics] : options.metrics_by_output) by_output[output] = metrics_json(metrics);
   if (!optimizer.is_kolos()) config = {{"class_name", optimizer.name()}, {"config", optimizer.config()}};
   return {{"optimizer_config", config},
           {"loss", losses_json(options.loss)},
           {"metrics", metrics_json(options.metrics)},
+          {"metrics_by_output", by_output},
           {"weighted_metrics", metrics_json(options.weighted_metrics)},
           {"loss_weights", options.loss_weights}};
 }
@@ -283,9 +286,14 @@ void compile_as_saved(const Model& model, Saved& saved, const LoadModelOptions& 
   }
   Optimizer optimizer = options.optimizer ? *options.optimizer : detail::optimizer_from_config(config);
   if (options.distributed) optimizer = distributed(optimizer, *options.distributed);
+  std::map<std::string, std::vector<Metric>> by_output;
+  if (const auto named = training->find("metrics_by_output"); named != training->end())
+    for (const auto& [output, names] : named->items())
+      by_output[output] = metrics_from(names, options.custom);
   model.compile({.optimizer = optimizer,
                  .loss = losses_from(training->at("loss"), options.custom),
                  .metrics = metrics_from(training->at("metrics"), options.custom),
+                 .metrics_by_output = by_output,
                  .loss_weights = training->at("loss_weights").get<std::map<std::string, double>>(),
                  .weighted_metrics = metrics_from(training->at("weighted_metrics"), options.custom)});
   Assignments state;

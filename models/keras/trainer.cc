@@ -95,6 +95,7 @@ void Trainer::choose_losses() {
   const Losses& asked = options_.loss;
   check_entries(asked.by_name, outputs, "loss");
   check_entries(options_.loss_weights, outputs, "loss_weights");
+  check_entries(options_.metrics_by_output, outputs, "metrics");
   if (asked.is_list && asked.list.size() != outputs.size())
     throw InvalidArgumentError(
         "When passing a list as loss, it should have one entry per model outputs. The model has {} outputs, "
@@ -158,6 +159,9 @@ Output Trainer::values(const Scope& s, const Outputs& predictions, const Outputs
                              : reduce_mean(s, by_sample));
     };
     for (const Metric& metric : options_.metrics) add(metric, false);
+    if (const auto own = options_.metrics_by_output.find(output.name);
+        own != options_.metrics_by_output.end())
+      for (const Metric& metric : own->second) add(metric, false);
     for (const Metric& metric : options_.weighted_metrics) add(metric, true);
   }
   return stack(s.named("values"), all);

@@ -62,6 +62,20 @@ TEST(Compile, NamesLossesAndMetrics) {  // row 13
               ElementsAre("loss", "a_loss", "a_mean_absolute_error", "a_mean_absolute_error_1"));
 }
 
+TEST(Compile, TakesMetricsByTheOutputsName) {
+  Workspace ws;
+  const Model net = two_outputs(ws);
+  net.compile({.loss = "mse", .metrics = {"mae"}, .metrics_by_output = {{"b", {"accuracy"}}}});
+  EXPECT_THAT(net.metrics_names(), ElementsAre("loss", "a_loss", "b_loss", "a_mean_absolute_error",
+                                               "b_mean_absolute_error", "b_acc"));
+  EXPECT_THAT(
+      [&] {
+        net.compile({.loss = "mse", .metrics_by_output = {{"c", {"mae"}}}});
+      },
+      ::testing::ThrowsMessage<InvalidArgumentError>(
+          HasSubstr("Unknown entry in metrics dictionary: \"c\"")));
+}
+
 TEST(Compile, SaysWhatIsWrongWithItsLosses) {
   Workspace ws;
   const Model net = two_outputs(ws);

@@ -277,7 +277,7 @@ TEST(MultiGpu, KeepsTheNamesOfTheOutputs) {
   const KerasTensor x = Input(ws, {3});
   const Layer shared = Dense(2, {.name = "head"});
   const Model net({x}, {shared(x), shared(x), Dense(1, {.name = "tail"})(x)});
-  EXPECT_THAT(multi_gpu_model(net, 2).output_names(), ElementsAre("head", "head_1", "tail"));
+  EXPECT_THAT(multi_gpu_model(net, 2).output_names(), ElementsAre("head_1", "head_2", "tail"));
 }
 
 TEST(MultiGpu, MovesWeightsToTheCpu) {
