@@ -366,6 +366,21 @@ std::pair<Tensor, Tensor> Schedule::gathered_rows(int gather) const {
 
 void Schedule::cast(StepFlag flag) { core_->slots->raise(flag); }
 
+void Schedule::cast_sum(std::uint16_t sum) { core_->slots->raise_sum(sum); }
+
+std::vector<std::string> Schedule::names() const {
+  std::vector<std::string> names;
+  for (const auto& gradient : spec_.gradients) names.push_back(gradient.name);
+  for (const auto& gather : spec_.gathers) names.push_back(gather.name);
+  return names;
+}
+
+std::vector<std::string> Schedule::exchange(const std::string& text) {
+  if (!core_->has_peers()) return {text};
+  return core_->members.empty() ? world_group().allgather(text)
+                                : detail::SetGroup(core_->set).allgather(text);
+}
+
 StepFlags Schedule::take_outcome() { return core_->slots->take_outcome(); }
 
 void Schedule::leave(StepFlag flag, const std::string& text) {

@@ -136,6 +136,9 @@ class Schedule final : public StepVote {
   void end() override;
 
   void cast(StepFlag flag) override;
+  void cast_sum(std::uint16_t sum) override;
+  std::vector<std::string> names() const override;
+  std::vector<std::string> exchange(const std::string& text) override;
   /// Kernels of the step may still run after a failure; who submits a bucket afterwards gets an error. Waits
   /// at most 7 s, on the communication thread not at all; whoever then still waits for a bucket gets an
   /// error. A failure is told to nobody on one rank, and after an error that all ranks have: of the step (its

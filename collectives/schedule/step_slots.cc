@@ -151,6 +151,11 @@ void StepSlots::raise(StepFlag flag, const std::string& text) {
   votes_.raise(flag, text);
 }
 
+void StepSlots::raise_sum(std::uint16_t sum) {
+  MutexLock lock(mutex_);
+  votes_.raise_sum(sum);
+}
+
 bool StepSlots::raise_end_of_data_in_step() {
   MutexLock lock(mutex_);
   if (!begun_ || slots_.empty() || next_ > 0) return false;

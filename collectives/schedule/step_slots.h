@@ -63,6 +63,7 @@ class StepSlots {
   std::int64_t step() const;
 
   void raise(StepFlag flag, const std::string& text = {});
+  void raise_sum(std::uint16_t sum);
   /// For the step that has begun; false if some slot has left already.
   bool raise_end_of_data_in_step();
   /// What the ranks have learned with the last step that is over.

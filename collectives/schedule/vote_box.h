@@ -14,8 +14,8 @@
 
 namespace kolo::detail {
 
-/// Behind the gradients of a bucket stands an element of its type for each flag. Each rank adds 0 or 1, so
-/// that the sum, and the average too, is zero exactly if no rank has raised the flag.
+/// Behind the gradients of a bucket stands an element of its type for each flag and each bit of a sum. Each
+/// rank adds 0 or 1, so that the sum, and the average too, is zero exactly if no rank has raised the flag.
 void write_flags(DType dtype, std::byte* to, const StepFlags& flags);
 StepFlags read_flags(DType dtype, const std::byte* from);
 /// Beside the number of a rank's rows they are numbers, too.
@@ -32,6 +32,8 @@ class VoteBox {
 
   /// text: of a failure.
   void raise(StepFlag flag, const std::string& text = {});
+  /// A number that all ranks compare; goes with the first slot of a step.
+  void raise_sum(std::uint16_t sum) { raised_.add_sum(sum); }
   bool has_raised(StepFlag flag) const { return raised_.has(flag); }
   const std::string& failure() const { return failure_; }
 

@@ -30,9 +30,12 @@ enum class StepFlag {
   failed,       // that rank has failed: the step and the group end in an error
   count         // of them; no flag
 };
-inline constexpr std::size_t kStepFlags = static_cast<std::size_t>(StepFlag::count);
+/// Bits of a number that every rank gives and that should be the same on all: two more elements for each, of
+/// which a rank raises the one that says 0 or the one that says 1. All ranks see whether both were raised.
+inline constexpr std::size_t kSumBits = 16;
+inline constexpr std::size_t kStepFlags = static_cast<std::size_t>(StepFlag::count) + 2 * kSumBits;
 
-/// Some of them.
+/// Some of them, and the bits of the number.
 class StepFlags {
  public:
   StepFlags() = default;
@@ -43,12 +46,26 @@ class StepFlags {
   void add(StepFlag flag) { bits_.set(static_cast<std::size_t>(flag)); }
   void remove(StepFlag flag) { bits_.reset(static_cast<std::size_t>(flag)); }
   void add(const StepFlags& others) { bits_ |= others.bits_; }
+  void add_sum(std::uint16_t sum) {
+    for (std::size_t i = 0; i < kSumBits; ++i) bits_.set(first_of(i) + (sum >> i & 1U));
+  }
+  bool has_sum() const { return bits_[first_of(0)] || bits_[first_of(0) + 1]; }
+  /// Of flags that were added up over ranks: not all that gave a number gave the same.
+  bool sums_differ() const {
+    for (std::size_t i = 0; i < kSumBits; ++i)
+      if (bits_[first_of(i)] && bits_[first_of(i) + 1]) return true;
+    return false;
+  }
   bool empty() const { return bits_.none(); }
   /// Nobody applies a step with one of these.
   bool voids_step() const { return has(StepFlag::end_of_data) || has(StepFlag::failed); }
   bool operator==(const StepFlags&) const = default;
 
  private:
+  static constexpr std::size_t first_of(std::size_t bit) {
+    return static_cast<std::size_t>(StepFlag::count) + 2 * bit;
+  }
+
   std::bitset<kStepFlags> bits_;
 };
 
@@ -77,6 +94,13 @@ class StepVote {
   /// A flag that voids no step: it travels with the next step that begins before take_outcome(), which
   /// forgets it otherwise. Does not wait.
   virtual void cast(StepFlag flag) = 0;
+  /// A number that should be the same on all ranks; it travels as a flag does, and the outcome says whether
+  /// it was (StepFlags::sums_differ).
+  virtual void cast_sum(std::uint16_t /*sum*/) {}
+  /// The names of the variables whose gradients the schedule combines.
+  virtual std::vector<std::string> names() const { return {}; }
+  /// Each rank's text, in the order of ranks(). Collective, between two steps.
+  virtual std::vector<std::string> exchange(const std::string& text) { return {text}; }
   /// A flag that voids the step: this rank leaves, for good or (the end of its data) for this epoch, and
   /// returns when the others know, or after a deadline. What it has not contributed yet goes out as it is.
   /// end_of_data, between steps: instead of its next one; throws what that ended with if it is something

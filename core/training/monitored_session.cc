@@ -21,6 +21,7 @@
 #include <kolo/core/training/cluster_start.h>
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/default_hooks.h>
+#include <kolo/core/training/drift_check.h>
 #include <kolo/core/training/hook_internal.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/core/training/rank_state_internal.h>
@@ -227,7 +228,8 @@ class MonitoredTrainingSession::Impl {
       if (session_) *session_ = Session(graph_, options_.master, options_.config);
       else session_ = std::make_unique<Session>(graph_, options_.master, options_.config);
       rendezvous_ = std::make_unique<detail::Rendezvous>(
-          *session_, group_, on_cluster() ? StepVotes() : detail::state_of(*session_).votes());
+          *session_, group_, on_cluster() ? StepVotes() : detail::state_of(*session_).votes(),
+          options_.check_drift_steps.value_or(detail::check_drift_steps()));
     });
     // The training steps first: where a gradient differs, its variable does too.
     rendezvous_->compare();

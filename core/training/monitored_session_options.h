@@ -36,6 +36,8 @@ struct MonitoredTrainingSessionOptions {
   std::string checkpoint_filename_with_path =
       {};                // one checkpoint, which is restored, instead of the newest of checkpoint_dir
   bool recovers = true;  // from AbortedError and UnavailableError; false: they end the training as others do
+  std::optional<std::int64_t> check_drift_steps =
+      {};  // between two comparisons of the ranks' weights; default KOLO_CHECK_DRIFT, else 100; 0: never
   double stop_grace_period_secs =
       120;  // for threads of the coordinator to end, before their runs are cancelled
 

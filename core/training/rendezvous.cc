@@ -18,13 +18,14 @@ bool covers(const std::vector<int>& outer, const std::vector<int>& inner) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(Session& session, Group& group, StepVotes votes) : session_(session), group_(group) {
+Rendezvous::Rendezvous(Session& session, Group& group, StepVotes votes, std::int64_t check_drift)
+    : session_(session), group_(group) {
   if (group.size() == 1) return;
   // Nodes of one schedule share its vote.
   for (auto& vote : votes)
     if (std::none_of(members_.begin(), members_.end(), [&](const Member& m) { return m.vote == vote; })) {
       auto ranks = vote->ranks();
-      members_.push_back({std::move(vote), std::move(ranks), {}});
+      members_.push_back({vote, std::move(ranks), DriftCheck(session, vote, check_drift), {}, {}});
     }
 }
 
@@ -49,12 +50,14 @@ void Rendezvous::agree_on_saving(RankLayout layout, bool some_hook_saves) {
 }
 
 void Rendezvous::set_step(std::int64_t step) {
+  step_ = step;
   for (const Member& member : members_) member.vote->set_step(step);
 }
 
 void Rendezvous::send_wishes(const RunContext& context) {
   stop_asked_ |= stop_signal_received() || context.stop_requested() || context.last_step_announced();
-  for (const Member& member : members_) {
+  for (Member& member : members_) {
+    if (step_) member.drift.before(*step_);
     if (stop_asked_) member.vote->cast(StepFlag::stop);
     if (context.save_announced() && !layout_.empty() && member.ranks.empty())
       member.vote->cast(StepFlag::save);
@@ -65,12 +68,14 @@ void Rendezvous::take_outcomes() {
   for (Member& member : members_) {
     const StepFlags outcome = member.vote->take_outcome();
     if (outcome.has(StepFlag::save) && phase_ == Phase::training) phase_ = Phase::saving;
+    member.last = outcome;
     member.told.add(outcome);
   }
 }
 
 std::unique_ptr<const GatheredState> Rendezvous::gather_if_agreed() {
   take_outcomes();
+  for (Member& member : members_) member.drift.after(std::exchange(member.last, {}));
   if (phase_ != Phase::saving) return nullptr;
   phase_ = Phase::training;
   return std::make_unique<const GatheredState>(session_, group_, layout_);

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/step_vote.h>
+#include <kolo/core/training/drift_check.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/core/training/rank_state_internal.h>
 
@@ -21,7 +23,8 @@ namespace kolo::detail {
 class Rendezvous {
  public:
   /// votes: those of `session`, which outlives it.
-  Rendezvous(Session& session, Group& group, StepVotes votes);
+  /// check_drift: steps between two comparisons of the weights (DriftCheck); 0: never.
+  Rendezvous(Session& session, Group& group, StepVotes votes, std::int64_t check_drift = 0);
 
   /// Throws on every rank unless all have the same training steps. Collective.
   void compare();
@@ -34,7 +37,8 @@ class Rendezvous {
   /// What the hooks wish for the run, and a signal, goes with its step.
   void send_wishes(const RunContext& context);
   /// After that run, and before its hooks are called: what all ranks put together where they have agreed to
-  /// save after its step, else nullptr. Collective there.
+  /// save after its step, else nullptr. Collective there, and where the weights of the ranks differ: that is
+  /// thrown on all of them.
   std::unique_ptr<const GatheredState> gather_if_agreed();
   /// The same at the beginning and at the end, where rank 0 saves then.
   std::unique_ptr<const GatheredState> gather_at_ends();
@@ -73,7 +77,9 @@ class Rendezvous {
   struct Member {
     std::shared_ptr<StepVote> vote;
     std::vector<int> ranks;  // none: all
-    StepFlags told;          // with all steps so far
+    DriftCheck drift;
+    StepFlags told;  // with all steps so far
+    StepFlags last;  // with the last one
     bool has_ended() const { return told.has(StepFlag::stop) || told.has(StepFlag::end_of_data); }
   };
 
@@ -92,6 +98,7 @@ class Rendezvous {
   bool hook_asked_ = false;
   RankLayout layout_;
   bool saves_at_ends_ = false;
+  std::optional<std::int64_t> step_;  // the next one
   std::string failure_;
 };
 

@@ -241,6 +241,7 @@ class Fit {
                             {"size", static_cast<double>(feed->samples)}});
     callbacks_.on_batch_begin(progress_.batch, logs);
     if (wants_to_stop()) agreement_.wish_to_stop();
+    agreement_.compare_weights(progress_.epoch * data_->steps() + progress_.batch + 1);
     std::vector<double> values;
     try {
       values = trainer_.train(*feed);

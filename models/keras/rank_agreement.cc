@@ -9,7 +9,14 @@
 namespace kolo::keras::detail {
 
 RankAgreement::RankAgreement(Trainer& trainer) {
-  if (world_group().size() > 1) votes_ = trainer.votes();
+  if (world_group().size() == 1) return;
+  votes_ = trainer.votes();
+  for (const auto& vote : votes_)
+    drift_.emplace_back(trainer.session(), vote, kolo::detail::check_drift_steps());
+}
+
+void RankAgreement::compare_weights(std::int64_t batch) {
+  for (auto& drift : drift_) drift.before(batch);
 }
 
 void RankAgreement::compare(const std::vector<std::pair<std::string, std::string>>& texts) {
@@ -28,7 +35,11 @@ void RankAgreement::wish_to_stop() {
 
 bool RankAgreement::stops() {
   bool stop = false;
-  for (const auto& vote : votes_) stop |= vote->take_outcome().has(StepFlag::stop);
+  for (std::size_t i = 0; i < votes_.size(); ++i) {
+    const StepFlags outcome = votes_[i]->take_outcome();
+    stop |= outcome.has(StepFlag::stop);
+    drift_[i].after(outcome);
+  }
   return stop;
 }
 

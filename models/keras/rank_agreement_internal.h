@@ -1,11 +1,13 @@
 // How the ranks that train a model together stop, end and fail together: by the flags of its training step.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/runtime/step_vote.h>
+#include <kolo/core/training/drift_check.h>
 #include <kolo/models/keras/trainer_internal.h>
 
 namespace kolo::keras::detail {
@@ -21,9 +23,12 @@ class RankAgreement {
   /// distributed.
   static void compare(const std::vector<std::pair<std::string, std::string>>& texts);
 
+  /// Before batch `batch` of the training, counted from 1: where the weights are to be compared, they are.
+  void compare_weights(std::int64_t batch);
   /// Goes with the next batch.
   void wish_to_stop();
-  /// Behind a batch: some rank has wished to stop with it.
+  /// Behind a batch: some rank has wished to stop with it. Throws FailedPreconditionError on all ranks where
+  /// their weights differ.
   bool stops();
   /// Behind a batch that threw OutOfRangeError: another rank has no more data.
   bool data_ended();
@@ -34,6 +39,7 @@ class RankAgreement {
 
  private:
   StepVotes votes_;
+  std::vector<kolo::detail::DriftCheck> drift_;  // by vote
 };
 
 }  // namespace kolo::keras::detail

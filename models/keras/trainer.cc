@@ -90,6 +90,8 @@ StepVotes Trainer::votes() const {
   return votes;
 }
 
+Session& Trainer::session() const { return model_.workspace().session(); }
+
 void Trainer::choose_losses() {
   const std::vector<std::string> outputs = unique_output_names(model_);
   const Losses& asked = options_.loss;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/runtime/session.h>
 #include <kolo/core/runtime/step_vote.h>
 #include <kolo/models/keras/compile.h>
 #include <kolo/models/keras/data_internal.h>
@@ -51,6 +52,7 @@ class Trainer {
   CallableSignature training_step() const { return signature(train_values_, update_); }
   /// Those of the update's distributed optimizer; none without one.
   StepVotes votes() const;
+  Session& session() const;
 
   /// Says so where the weights are not those that it was compiled with.
   void warn_of_changed_trainable();

@@ -92,7 +92,10 @@ po::options_description described_options() {
       ".T behind it for a matrix's transpose; \"\" for one that begins anew")(
       "keep-going", po::bool_switch(),
       "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
-      "keep", text()->value_name("N"), "the newest N checkpoints, 0: all of them (default 5)")(
+      "check-drift", text()->value_name("N"),
+      "compare the weights of the ranks every N steps, and stop where they differ; 0: never (default "
+      "KOLO_CHECK_DRIFT, else 100)")("keep", text()->value_name("N"),
+                                     "the newest N checkpoints, 0: all of them (default 5)")(
       "validate-every", text()->value_name("N"), "evaluate the test samples every N steps, too")(
       "log-steps", text()->value_name("N"),
       "tell the progress every N steps (default: each second on a terminal and in the logs, each 10 s in "
@@ -235,6 +238,8 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "init-from")) options.init_from = *text;
   if (const auto text = given(values, "init-names")) options.init_names = *text;
   options.keep_going = values["keep-going"].as<bool>();
+  if (const auto text = given(values, "check-drift"))
+    options.check_drift = count("check-drift", *text, 0, kMost);
   if (const auto text = given(values, "keep"))
     options.keep = static_cast<int>(count("keep", *text, 0, 1 << 30));
   if (const auto text = given(values, "validate-every"))
@@ -276,7 +281,8 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
                            "schedule",    "warmup",         "clip-norm",  "backward-passes",
                            "compression", "steps",          "epochs",     "save-steps",
                            "keep",        "validate-every", "log-steps",  "trace",
-                           "profile",     "sharded",        "keep-going", "seed"})
+                           "profile",     "sharded",        "keep-going", "seed",
+                           "check-drift"})
     if (options.evaluate && values.count(name) > 0 && !values[name].defaulted())
       throw UsageError(
           fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));

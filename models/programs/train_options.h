@@ -53,6 +53,7 @@ struct TrainOptions {
   std::string init_from;                       // "": the initialisers
   std::string init_names;                      // "": tensors are called as the variables
   bool keep_going = false;                     // with a loss that is no number
+  std::optional<std::int64_t> check_drift;     // steps between two comparisons of the ranks' weights; 0: none
   int keep = 5;                                // checkpoints; 0: all
   std::optional<std::int64_t> validate_every;  // steps
   std::optional<std::int64_t> log_steps;       // steps between two reports; none: by time

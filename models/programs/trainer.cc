@@ -215,6 +215,7 @@ MonitoredTrainingSessionOptions session_options(const TrainOptions& options, con
   session.checkpoint_dir = options.checkpoint_dir;
   if (options.save_steps) session.save_checkpoint_steps = options.save_steps;
   session.max_to_keep = options.keep;
+  session.check_drift_steps = options.check_drift;
   session.config = session_config(options, gpu);
   session.saved_state = {
       {.name = "data",

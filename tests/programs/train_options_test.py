@@ -38,6 +38,23 @@ def on_a_terminal(words, deadline=60, errors=False):
     return text.decode().replace("\r\n", "\n")
 
 
+class CheckDrift(ProgramTest):
+    def test_ranks_that_hold_the_same_weights_are_not_stopped(self):
+        for options in ((), ("--sharded",), ("--compression", "powersgd:2"), ("--backward-passes", 2)):
+            result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 6, "--check-drift", 1, *options, "--json", ranks=2))
+            self.assertEqual(result.done["global_step"], 6)
+
+    def test_weights_that_are_no_numbers_are_the_same_too(self):
+        result = run("kolo-train", *SMALL, "--optimizer", "sgd", "--learning-rate", 1e30, "--keep-going", "--steps", 6,
+                     "--check-drift", 1, "--json", ranks=2)
+        self.assertNotIn("weights differ", result.err)
+
+    def test_a_number_of_steps_that_is_none_is_refused(self):
+        result = run("kolo-train", *SMALL, "--check-drift", "often")
+        self.assertEqual(result.code, 2)
+        self.assertIn('--check-drift "often" is not valid; it must be a whole number from 0', result.err)
+
+
 class Progress(ProgramTest):
     def test_rows_carry_time_epoch_rate_and_run(self):
         before = time.time()

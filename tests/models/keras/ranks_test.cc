@@ -48,6 +48,31 @@ TEST(Distributed, ComparesTheStepsOfAnEpoch) {  // row 43
                   HasSubstr("Ranks disagree on the steps of an epoch: 20 on rank 0 but 19 on rank 1")));
 }
 
+// Weights of the last rank are changed behind batch 5.
+class ChangeWeights : public Callback {
+ public:
+  void on_batch_end(std::int64_t batch, Logs&) override {
+    if (batch != 4 || rank() != world_group().size() - 1) return;
+    std::vector<Tensor> weights = model().get_weights();
+    weights[0].data<float>()[0] += 1e-6F;
+    model().set_weights(weights);
+  }
+};
+
+TEST(Distributed, NamesTheWeightThatDiffers) {
+  if (world_group().size() == 1) GTEST_SKIP() << "nobody to differ from";
+  ASSERT_EQ(setenv("KOLO_CHECK_DRIFT", "2", 1), 0);
+  Workspace ws;
+  const Sequential net = slope(ws, distributed(SGD()));
+  const Tensor x = Tensor::zeros(DType::f32, {40});
+  const int last = world_group().size() - 1;
+  net.fit(x, x, {.batch_size = 4, .verbose = 0});
+  EXPECT_THAT([&] { net.fit(x, x, {.batch_size = 4, .verbose = 0, .callbacks = {ChangeWeights()}}); },
+              ThrowsMessage<FailedPreconditionError>(HasSubstr(
+                  fmt::format("/kernel\" on rank {} since a step in 5..6 (1 of 1 variables)", last))));
+  unsetenv("KOLO_CHECK_DRIFT");
+}
+
 TEST(MetricAverage, AveragesOverTheRanks) {  // row 42
   if (world_group().size() != 2) GTEST_SKIP() << "of two ranks";
   Workspace ws;
