@@ -7,6 +7,7 @@ import pickle
 import pytest
 import torch
 
+import kolo
 import kolo.torch as hvd
 from torch_training import batches, expect_equal, loss_of, net, own, sgd, train
 
@@ -97,6 +98,19 @@ def test_adam_whose_state_was_broadcast_before_the_first_step_is_one_process_ada
     for x in batches(size, 4):
         train(net, optimizer, loss_of(net, own(x, rank)))
         train(reference, plain, loss_of(reference, x))
+    expect_equal(net, reference)
+
+
+def test_what_no_rank_uses_rests_though_the_broadcast_gives_it_a_gradient(net, rank, size):
+    def make(net):
+        return torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+
+    optimizer, reference, plain = pair(net, make=make)
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    assert (net.extra.weight.grad is None) == (size == 1)
+    for x in batches(size, 4):
+        train(net, optimizer, loss_of(net, own(x, rank), wide=False))
+        train(reference, plain, loss_of(reference, x, wide=False))
     expect_equal(net, reference)
 
 
@@ -371,3 +385,100 @@ def test_all_of_it_in_one_life(net, options, rank, size):
             schedule.step()
     expect_equal(net, reference)
     expect_equal_ranks(net)
+
+
+# ---- Weights that have come to differ.
+
+DRIFT_WAYS = WAYS + [{"op": hvd.Sum}, {"op": hvd.Adasum}, {"compression": hvd.Compression.fp16}]
+
+
+@pytest.mark.parametrize("options", DRIFT_WAYS, ids=str)
+@pytest.mark.parametrize("name", ["first.weight", "last.bias"])
+def test_a_weight_that_differs_is_named_with_its_rank_on_all_ranks(net, name, options, rank, size, monkeypatch):
+    if size == 1:
+        pytest.skip("nobody to differ from")
+    monkeypatch.setenv("KOLO_CHECK_DRIFT", "3")
+    optimizer = hvd.DistributedOptimizer(sgd(net), net.named_parameters(), **options)
+    steps = 0
+    with pytest.raises(kolo.errors.FailedPreconditionError) as raised:
+        for x in batches(size, 12):
+            train(net, optimizer, loss_of(net, own(x, rank)))
+            steps += 1
+            if steps == 5 and rank == size - 1:
+                with torch.no_grad():
+                    dict(net.named_parameters())[name].view(-1)[0] += 1e-9
+    assert f'weights differ: "{name}" on rank {size - 1} since a step in 4..6 ' in str(raised.value)
+    assert steps == 6
+    hvd.barrier()
+
+
+@pytest.mark.parametrize("options", DRIFT_WAYS, ids=str)
+def test_weights_that_do_not_differ_are_compared_in_silence(net, options, rank, size, monkeypatch):
+    monkeypatch.setenv("KOLO_CHECK_DRIFT", "1")
+    net.last.requires_grad_(False)
+    optimizer = hvd.DistributedOptimizer(sgd(net), net.named_parameters(), **options)
+    for step, x in enumerate(batches(size, 6)):
+        net.last.requires_grad_(step > 2)
+        train(net, optimizer, loss_of(net, own(x, rank)))
+    expect_equal_ranks(net)
+
+
+def test_weights_are_not_compared_where_the_number_of_steps_is_0(net, rank, size, monkeypatch):
+    monkeypatch.setenv("KOLO_CHECK_DRIFT", "0")
+    with torch.no_grad():
+        net.first.weight += rank
+    optimizer = hvd.DistributedOptimizer(sgd(net), net.named_parameters())
+    for x in batches(size, 3):
+        train(net, optimizer, loss_of(net, own(x, rank)))
+
+
+def test_buffers_and_frozen_parameters_may_differ(net, rank, size, monkeypatch):
+    monkeypatch.setenv("KOLO_CHECK_DRIFT", "1")
+    with torch.no_grad():
+        net.first.weight += rank
+    net.first.weight.requires_grad_(False)
+    net.register_buffer("average", torch.full((3,), float(rank)))
+    optimizer = hvd.DistributedOptimizer(sgd(net), net.named_parameters())
+    for x in batches(size, 4):
+        train(net, optimizer, loss_of(net, own(x, rank)))
+
+
+def test_weights_of_a_process_set_are_compared_among_its_ranks(net, rank, size, monkeypatch):
+    if size < 3:
+        pytest.skip("nobody is outside")
+    monkeypatch.setenv("KOLO_CHECK_DRIFT", "2")
+    ends = hvd.add_process_set([0, 2])
+    optimizer = hvd.DistributedOptimizer(sgd(net), net.named_parameters(), process_set=ends)
+    data = batches(size, 9)
+    for x in data[:5]:
+        train(net, optimizer, loss_of(net, own(x, rank)))  # rank 1 goes its own way
+    if rank == 2:
+        with torch.no_grad():
+            net.last.bias += 1e-9
+    if rank == 1:
+        for x in data[5:]:
+            train(net, optimizer, loss_of(net, own(x, rank)))
+    else:
+        with pytest.raises(kolo.errors.FailedPreconditionError, match='"last.bias" on rank 2 since a step in 5..6 '):
+            for x in data[5:]:
+                train(net, optimizer, loss_of(net, own(x, rank)))
+    hvd.remove_process_set(ends)
+
+
+def test_ranks_count_alike_after_uneven_data(net, rank, size, monkeypatch):
+    if size == 1:
+        pytest.skip("nobody to differ from")
+    monkeypatch.setenv("KOLO_CHECK_DRIFT", "3")
+    optimizer = hvd.DistributedOptimizer(sgd(net), net.named_parameters())
+    data = batches(size, 20)
+    for x in data[:4 + rank]:
+        train(net, optimizer, loss_of(net, own(x, rank)))
+    hvd.join()
+    hvd.broadcast_parameters(net.state_dict(), 0)
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    if rank == 1:
+        with torch.no_grad():
+            net.last.bias += 1e-9
+    with pytest.raises(kolo.errors.FailedPreconditionError, match='"last.bias" on rank 1 since a step in 1..3 '):
+        for x in data[10:]:
+            train(net, optimizer, loss_of(net, own(x, rank)))

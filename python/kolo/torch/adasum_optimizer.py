@@ -5,9 +5,11 @@ from typing import Any, Dict, Tuple
 
 import torch
 
+from kolo.torch.drift_check import DriftCheck
 from kolo.torch.handles import Handle, synchronize
 from kolo.torch.process_sets import global_process_set
 from kolo.torch.reductions import Adasum, Sum, allreduce_, allreduce_async_
+from kolo.torch.step_word import StepWord
 from kolo.torch.wrapped_optimizer import Named, Parameter, WrappedOptimizer, wrapped
 
 
@@ -17,10 +19,11 @@ class AdasumOptimizer(WrappedOptimizer):
     gradient of a parameter changes nothing of it.
     """
 
-    __slots__ = ("_compression", "_starts", "_under_way")
+    __slots__ = ("_compression", "_drift", "_starts", "_under_way")
 
     def distribute(self, named: Named, compression: Any, passes: int) -> None:
         self._compression = compression
+        self._drift = DriftCheck(global_process_set)
         self._starts: Dict[Parameter, torch.Tensor] = {}
         self._under_way: Dict[Parameter, Tuple[Handle, Any]] = {}
         self._watch(named, passes)
@@ -50,12 +53,19 @@ class AdasumOptimizer(WrappedOptimizer):
         self._under_way[parameter] = (handle, context)
 
     def _start_all(self) -> None:
+        self._take_gradients_back()
         for parameter in self._trained:
             if parameter not in self._under_way:
                 self._computed(parameter)
         later = self._later()
-        name = "kolo.torch: parameters that train later than " + min(self._parameter_names.values())
-        if allreduce_(torch.tensor([float(bool(later))]), op=Sum, name=name).item() == 0:
+        word = StepWord(0, torch.float32, float(global_process_set.size()))
+        # This rank's own step has changed the parameters already.
+        number = self._drift.number({self._starts[parameter]: self._parameter_names[parameter]
+                                     for parameter in self._trained})
+        word.write(not later, [], number)
+        allreduce_(word.memory, op=Sum, name="kolo.torch: step of " + min(self._parameter_names.values()))
+        self._drift.end_step(number, word)
+        if word.is_complete():
             return
         for _, parameter in self._take_in(later, global_process_set):
             self._computed(parameter)

@@ -66,9 +66,10 @@ class GradientBuckets:
             self._move(parameter, place)
         self._native.ready(place)
 
-    def wait(self, is_complete: bool) -> None:
-        """All gradients are reduced; those that no rank has are None. is_complete: of StepWord, before and after."""
-        self.word.write(is_complete, self._absent)
+    def wait(self, is_complete: bool, number: Optional[int]) -> None:
+        """All gradients are reduced; those that no rank has are None. is_complete, number: of StepWord, which then holds
+        what all ranks say."""
+        self.word.write(is_complete, self._absent, number)
         self._absent = []
         self._native.ready(len(self._views))
         with horovods_errors():
@@ -104,6 +105,7 @@ class Usage:
     _in_use: List["Usage"] = []
     # Those in use when the first rank joined; until all have joined nobody takes a step in others.
     _last_steps: Optional[List[GradientBuckets]] = None
+    joins = 0  # how often all ranks have joined
     _SHORTEST_PERIOD = 8  # of an optimizer that has not shown its own yet
 
     def __init__(self, buckets: GradientBuckets):
@@ -144,6 +146,7 @@ class Usage:
     @classmethod
     def all_have_joined(cls) -> None:
         cls._steps, cls._in_use, cls._last_steps = 0, [], None
+        cls.joins += 1
 
 
 def join(device: int = -1) -> int:

@@ -9,6 +9,7 @@ import torch
 from kolo import _kolo
 from kolo.errors import InvalidArgumentError
 from kolo.torch.compression import NoneCompressor
+from kolo.torch.drift_check import DriftCheck
 from kolo.torch.errors import HorovodInternalError
 from kolo.torch.gradient_buckets import GradientBuckets, Usage
 from kolo.torch.handles import Handle, synchronize
@@ -46,6 +47,7 @@ class GradientExchange:
         self._usage: Optional[Usage] = None
         self._buckets: Optional[GradientBuckets] = None  # of this step
         self._order: List[str] = []   # of this step
+        self._drift = DriftCheck(process_set)
         self._sparse: set = set()     # names of gradients that were sparse once
         self._may_ever_use_buckets = (op in (Average, Sum) and self.predivide_factor == 1.0 and groups is None and
                                  compression is NoneCompressor and process_set is global_process_set)
@@ -184,24 +186,26 @@ class GradientExchange:
     def _take_sparse(gradient: torch.Tensor, output: torch.Tensor) -> None:
         gradient.zero_().add_(output)
 
-    def finish(self, is_complete: bool) -> bool:
+    def finish(self, is_complete: bool, is_rest: bool = False) -> bool:
         """Waits for all of the step; gradients then hold the result, None for one that no rank has. is_complete: nothing
-        trains on this rank but what was started. Returns whether some rank says otherwise."""
+        trains on this rank but what was started. is_rest: what add() has started. Returns whether some rank says that
+        more trains there. Raises FailedPreconditionError, on every rank, where the ranks' weights differ."""
         if not self._has_begun:
             self._choose_buckets()
         under_way, order, absent = self._under_way, self._order, self._absent
+        number = None if is_rest else self._drift.number(self._names)
         self.reset()
         word = None
         try:
             if self._buckets is None:
-                word = self._exchange_word(is_complete, absent)
+                word = self._exchange_word(is_complete, absent, number)
         except Exception:
             with contextlib.suppress(HorovodInternalError):
                 self._wait_for_all(under_way)
             raise
         self._wait_for_all(under_way)
         if self._buckets is not None:
-            self._buckets.wait(is_complete)
+            self._buckets.wait(is_complete, number)
             word = self._buckets.word
             if self._buckets.is_over:
                 Usage.some_rank_joins()
@@ -212,6 +216,8 @@ class GradientExchange:
             is_whole = len(order) == len(self._names)
             if self._may_use_buckets and is_whole and word.is_complete() and word.all_take_part():
                 self._agree_on_buckets(order)
+        if not is_rest:
+            self._drift.end_step(number, word)
         return not word.is_complete()
 
     @staticmethod
@@ -226,10 +232,10 @@ class GradientExchange:
         if failed is not None:
             raise failed
 
-    def _exchange_word(self, is_complete: bool, absent: List[str]) -> StepWord:
+    def _exchange_word(self, is_complete: bool, absent: List[str], number: Optional[int]) -> StepWord:
         names = sorted(self._names.values())
         word = StepWord(len(names), torch.float32, float(self.process_set.size()))
-        word.write(is_complete, [names.index(name) for name in absent])
+        word.write(is_complete, [names.index(name) for name in absent], number)
         try:
             allreduce_(word.memory, op=Sum, name="kolo.torch: step of " + self._label, process_set=self.process_set)
         except HorovodInternalError as error:

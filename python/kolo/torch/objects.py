@@ -75,14 +75,20 @@ def _check_same_parameters(optimizer: torch.optim.Optimizer) -> None:
                                        f"{ranks[0]} on rank 0, {shapes} on rank {rank}; they must be the same")
 
 
+def _sparse_parameters(model) -> set:
+    return {id(parameter) for module in (model.modules() if model is not None else ())
+            if isinstance(module, torch.nn.Embedding) and module.sparse for parameter in module.parameters()}
+
+
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, model: torch.nn.Module = None) -> None:
     """Makes the options (learning rate, …) and the state of an optimizer equal to the root's. Collective.
 
     Values are written into the groups and tensors that exist: schedules that were made before go on with them. A rank
-    gets what it lacks; where the root has no state yet, no rank has. model: of no meaning here.
-    Raises InvalidArgumentError, on every rank, where the parameters have other shapes.
+    gets what it lacks; where the root has no state yet, no rank has. model: tells which parameters have sparse gradients.
+    A DistributedOptimizer's parameters have gradients afterwards, as with Horovod: zeros, which the next step takes back
+    where no backward pass has written them. Raises InvalidArgumentError, on every rank, where the parameters have other
+    shapes.
     """
-    del model
     _check_same_parameters(optimizer)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     states = [optimizer.state.get(parameter, {}) for parameter in parameters]
@@ -107,3 +113,6 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
                 state[name] = torch.zeros(value.shape, dtype=value.dtype)
             tensors[f"state.{index}.{name}"] = state[name]
     broadcast_parameters(tensors, root_rank)
+    give_gradients = getattr(optimizer, "_give_gradients", None)
+    if give_gradients is not None and not isinstance(optimizer, torch.optim.SparseAdam):
+        give_gradients(_sparse_parameters(model))

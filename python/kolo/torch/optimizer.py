@@ -72,12 +72,13 @@ class _DistributedOptimizer(WrappedOptimizer):
         no rank has is None afterwards. Collective. Raises InvalidArgumentError, on every rank, for a parameter that
         begins to train and is not on all ranks."""
         if not self._is_alone:
+            self._take_gradients_back()
             for parameter in self._trained:
                 self._exchange.start(parameter)
             later = self._later()
             if self._exchange.finish(is_complete=not later):
                 self._exchange.add(self._take_in(later, self.process_set))
-                self._exchange.finish(is_complete=True)
+                self._exchange.finish(is_complete=True, is_rest=True)
             if self._unhooked:
                 self._hook()
             self._begin_step()

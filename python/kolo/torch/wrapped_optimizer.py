@@ -34,7 +34,7 @@ class WrappedOptimizer:
     those which it shares."""
 
     __slots__ = ("_inner", "_counted_step", "backward_passes_per_step", "_parameter_names", "_trained", "_passes_left",
-                 "_seen", "_unhooked", "_accumulators")
+                 "_seen", "_unhooked", "_accumulators", "_given")
 
     def _watch(self, named: Named, passes: int, is_alone: bool = False) -> None:
         """From now on _computed() is called when the gradient of a parameter that trains is complete; on a rank that is
@@ -47,7 +47,20 @@ class WrappedOptimizer:
         self._seen: Set[Parameter] = set()  # a backward pass has computed its gradient in this step
         self._unhooked: List[Parameter] = [] if is_alone else list(self._trained)
         self._accumulators: List[Any] = []  # PyTorch keeps hooks as long as these live
+        self._given: Dict[Parameter, torch.Tensor] = {}  # gradients that no backward pass has made
         self._hook()
+
+    def _give_gradients(self, sparse: Set[int]) -> None:
+        """Of zeros, to those that train and have none. sparse: ids of parameters that get none."""
+        for parameter in self._trained if self._accumulators else ():
+            if parameter.grad is None and parameter.requires_grad and id(parameter) not in sparse:
+                parameter.grad = self._given[parameter] = torch.zeros_like(parameter.data)
+
+    def _take_gradients_back(self) -> None:
+        for parameter, gradient in self._given.items():
+            if parameter.grad is gradient and parameter not in self._seen:
+                parameter.grad = None
+        self._given = {}
 
     def _hook(self) -> None:
         with torch.enable_grad():
