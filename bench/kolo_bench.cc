@@ -52,7 +52,13 @@ po::options_description train_options() {
                               "and the ratio of speeds")(
       "rounds", text("5", "N"), "with --against or --apart: how often each is measured")(
       "optimizer-level", text("1", "L"), "0: steps run node by node, 1: rewritten by the graph passes")(
-      "precision", text("f32", "P"), "f32, or bf16 for matrix products and convolutions on CPUs")(
+      "precision", text("f32", "P"),
+      "f32; tf32 for matrix products and convolutions on GPUs; bf16 for those on CPUs")(
+      "device", text("auto", "WHERE"), "auto|cpu|gpu")(
+      "feed", text("host", "WHAT"),
+      "host: a batch in each step, from pinned memory for a GPU; none: the batch is "
+      "the graph's own, on the device")("fetch", text("each", "WHEN"),
+                                        "each: the loss in each step; never: nothing")(
       "optimizer", text("momentum", "NAME"), "what updates the variables")(
       "sharded", po::bool_switch(), "each rank updates its part of them");
   const auto size = [&](const char* name, const char* what) {
@@ -63,6 +69,7 @@ po::options_description train_options() {
   size("heads", "of gpt, likewise");
   size("context", "tokens of a sample, likewise");
   size("classes", "columns of the logits; of gpt and lstm the vocabulary");
+  size("steps", "timed, instead of --seconds: the loss after them is that of each run with this number");
   size("batch", "samples of a rank (default: of mlp 128, resnet50 8, vgg16 4, gpt 16, others 64)");
   return all;
 }
@@ -191,9 +198,23 @@ void run_train(const po::variables_map& values) {
   options.seconds = seconds_of(values);
   options.optimizer_level =
       static_cast<int>(count("optimizer-level", values["optimizer-level"].as<std::string>(), 0, 1));
-  const auto precision = precision_named(values["precision"].as<std::string>());
-  if (!precision) throw UsageError("--precision must be f32 or bf16");
+  options.allow_tf32 = values["precision"].as<std::string>() == "tf32";
+  const auto precision =
+      options.allow_tf32 ? Precision::f32 : precision_named(values["precision"].as<std::string>());
+  if (!precision) throw UsageError("--precision must be f32, tf32 or bf16");
   options.precision = *precision;
+  const auto is_first = [&](const char* option, const char* first, const char* second) {
+    const auto text = values[option].as<std::string>();
+    if (text != first && text != second)
+      throw UsageError(
+          fmt::format("--{} \"{}\" is not valid; it must be {} or {}", option, text, first, second));
+    return text == first;
+  };
+  options.feeds = is_first("feed", "host", "none");
+  options.fetches = is_first("fetch", "each", "never");
+  using Device = TrainBenchOptions::Device;
+  if (const auto device = values["device"].as<std::string>(); device != "auto")
+    options.device = is_first("device", "gpu", "cpu") ? Device::gpu : Device::cpu;
   options.optimizer = values["optimizer"].as<std::string>();
   const auto optimizers = registered_optimizers();
   if (std::find(optimizers.begin(), optimizers.end(), options.optimizer) == optimizers.end())
@@ -208,6 +229,7 @@ void run_train(const po::variables_map& values) {
                   .heads = chosen("heads")};
   if (values.count("context") > 0) options.context = chosen("context");
   if (values.count("batch") > 0) options.batch = chosen("batch");
+  options.steps = chosen("steps");
   for (const auto& model : options.models)
     for (const char* size : {"layers", "width", "heads", "context"})
       if (values.count(size) > 0 && !models::find_model(model).takes(size))

@@ -12,12 +12,19 @@
 namespace kolo::bench {
 
 struct TrainBenchOptions {
+  enum class Device { any, cpu, gpu };  // any: GPUs where there are some
+
   std::vector<std::string> models;
-  models::ModelSize size;  // of models that let it be chosen
+  Device device = Device::any;
+  bool feeds = true;        // a batch of the host's memory in each step; else it is the graph's own
+  bool fetches = true;      // the loss in each step; else nothing
+  bool allow_tf32 = false;  // GpuOptions::allow_tf32
+  models::ModelSize size;   // of models that let it be chosen
   std::optional<std::int64_t> context,
       batch;                // tokens of a sample, samples of a batch; none: the model's own
   int threads = 0;          // as kolo-train's --threads
   double seconds = 8;       // for each model and round, after warming up
+  std::int64_t steps = 0;   // instead of `seconds`, where it is not 0
   int optimizer_level = 1;  // of the graph: 0 or 1
   Precision precision = Precision::f32;
   std::string optimizer = "momentum";
@@ -34,7 +41,8 @@ struct TrainBenchOptions {
 /// it one for each peer: the peer's median over kolo's (above 1: kolo is faster), each the median of its
 /// rounds' medians, and the least and largest of the rounds' own ratios; with `apart` what the ranks' speeds
 /// add up to over what they add up to where each trains for itself. Throws FailedPreconditionError where a
-/// peer fails or does other work, or there is one rank to be measured apart.
+/// peer fails or does other work, there is one rank to be measured apart, or no GPU where one is asked for.
+/// On a GPU what is fed lies in pinned memory, in two batches by turns, and KOLO_CUDA_COUNT=1 adds counts.
 void train_bench(const TrainBenchOptions& options);
 
 }  // namespace kolo::bench

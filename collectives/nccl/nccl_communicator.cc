@@ -27,7 +27,7 @@ constexpr auto kAskEvery = 1ms;
 
 CudaStream stream_on(const PhysicalGpu& gpu) {
   make_current(gpu.api, gpu.gpu);
-  return CudaStream(gpu.api);
+  return CudaStream::of_highest_priority(gpu.api);
 }
 
 // False where `work` has not returned by then: its thread is left to itself, as nobody can end it.

@@ -49,6 +49,8 @@ class Device {
 
   /// Where values of its nodes lie.
   virtual Allocator& allocator() = 0;
+  /// Memory of the host that the device copies to and from without help, behind the host's back.
+  virtual Allocator& host_allocator() { return cpu_allocator(); }
   /// Whether the host can read and write what the allocator gives, so that CPUs share it without a copy.
   virtual bool has_host_memory() const = 0;
   /// What is put there is done in order, while the host goes on; nullptr: its nodes run on the threads of the

@@ -110,6 +110,7 @@ void* DeviceAllocator::take(std::size_t bytes) {
   block->second.free = false;
   block->second.owner = current_owner;
   in_use_ += static_cast<std::int64_t>(bytes);
+  peak_ = std::max(peak_, in_use_);
   return block->first;
 }
 
@@ -177,6 +178,11 @@ void DeviceAllocator::join_with_next(Blocks::iterator block) {
 std::int64_t DeviceAllocator::reserved_bytes() const {
   MutexLock lock(mutex_);
   return reserved_;
+}
+
+std::int64_t DeviceAllocator::peak_bytes() const {
+  MutexLock lock(mutex_);
+  return peak_;
 }
 
 std::int64_t DeviceAllocator::bytes_in_use() const {

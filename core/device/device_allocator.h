@@ -64,6 +64,8 @@ class DeviceAllocator final : public Allocator {
   std::int64_t limit_bytes() const { return limit_; }
   std::int64_t reserved_bytes() const KOLO_EXCLUDES(mutex_);
   std::int64_t bytes_in_use() const KOLO_EXCLUDES(mutex_);
+  /// The most that was in use at one time.
+  std::int64_t peak_bytes() const KOLO_EXCLUDES(mutex_);
 
  private:
   struct Block {
@@ -90,6 +92,7 @@ class DeviceAllocator final : public Allocator {
   std::vector<std::pair<void*, std::size_t>> regions_ KOLO_GUARDED_BY(mutex_);
   std::int64_t reserved_ KOLO_GUARDED_BY(mutex_) = 0;
   std::int64_t in_use_ KOLO_GUARDED_BY(mutex_) = 0;
+  std::int64_t peak_ KOLO_GUARDED_BY(mutex_) = 0;
   std::size_t next_region_ KOLO_GUARDED_BY(mutex_);
   Blocks blocks_ KOLO_GUARDED_BY(mutex_);  // by address; a region's blocks cover it
   std::set<std::pair<std::size_t, std::byte*>> free_ KOLO_GUARDED_BY(mutex_);

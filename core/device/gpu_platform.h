@@ -1,7 +1,10 @@
 // Where GPUs come from: what a driver, or the pretence of one, tells of them.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +24,19 @@ struct GpuProperties {
   std::int64_t free_bytes = 0;
 };
 
+/// What the process has asked of its GPUs since it began.
+struct GpuCounts {
+  std::int64_t launches = 0;  // of kernels and graphs; a call of cuBLASLt or cuDNN is one
+  std::int64_t copies = 0;    // clears among them
+  std::int64_t syncs =
+      0;                  // how often the host waited: for an end, or for a copy to memory that is not pinned
+  std::int64_t kept = 0;  // pieces of work in graphs
+  std::int64_t peak_bytes = 0;  // of the allocators
+  std::int64_t steps = 0;       // that have ended, and how long the GPUs computed in all of them together
+  double gpu_ms = 0;
+  std::chrono::steady_clock::time_point given = {};  // when a step's last work stood in its stream
+};
+
 /// The GPUs of this machine, counted from 0. One thread at a time.
 class GpuPlatform {
  public:
@@ -30,6 +46,8 @@ class GpuPlatform {
   virtual bool applies_environment() const { return false; }
   virtual GpuProperties properties(int gpu) const = 0;
   virtual bool can_access_peer(int gpu, int peer) const = 0;
+  /// nullopt where nobody counts: without KOLO_CUDA_COUNT=1.
+  virtual std::optional<GpuCounts> counts() const { return std::nullopt; }
   /// Smaller compute capabilities are ignored.
   virtual std::pair<int, int> minimum_capability() const { return {0, 0}; }
   /// name: full. The platform may give two sessions' devices of one GPU the same memory.

@@ -45,6 +45,10 @@ class ThreadEvent final : public StreamEvent {
     passed_ = record;
     changed_.notify_all();
   }
+  bool has_passed() {
+    MutexLock lock(mutex_);
+    return passed_ == recorded_;
+  }
   // The record stands in a stream already: it passes without this one.
   void await(std::uint64_t record) {
     MutexLock lock(mutex_);
@@ -70,8 +74,25 @@ class ThreadStream final : public Stream {
     });
   }
   std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<ThreadEvent>(); }
+  std::unique_ptr<StreamGraph> capture(std::function<void(void* native)> put) override {
+    return std::make_unique<ThreadGraph>(*this, std::move(put));
+  }
 
  private:
+  class ThreadGraph final : public StreamGraph {
+   public:
+    ThreadGraph(ThreadStream& stream, std::function<void(void*)> put)
+        : stream_(stream), put_(std::move(put)) {}
+    void launch() override {
+      stream_.enqueue([this] { put_(nullptr); });
+    }
+    int nodes() const override { return 0; }
+
+   private:
+    ThreadStream& stream_;
+    const std::function<void(void*)> put_;
+  };
+
   void put_end(Done done) override {
     thread_.schedule([done = std::move(done)] { done(nullptr); });
   }
@@ -83,6 +104,7 @@ class ThreadStream final : public Stream {
     auto& other = static_cast<ThreadEvent&>(event);
     thread_.schedule([&other, record = other.recorded()] { other.await(record); });
   }
+  bool try_done(StreamEvent& event) override { return static_cast<ThreadEvent&>(event).has_passed(); }
 
   const bool delays_;
   std::minstd_rand random_;  // the thread's
@@ -112,6 +134,12 @@ void Stream::record(StreamEvent& event) {
   event.behind_ = behind_;
   put_record(event);
   if (OrderLog* const log = OrderLog::active()) log->record(name_, token_of(event));
+}
+
+bool Stream::has_passed(StreamEvent& event) {
+  if (!try_done(event)) return false;
+  if (OrderLog* const log = OrderLog::active()) log->wait(OrderLog::this_thread(), token_of(event));
+  return true;
 }
 
 void Stream::comes_behind(const StreamEvent& event) {

@@ -27,6 +27,20 @@ class StreamEvent {
   std::map<std::uint64_t, std::uint64_t> behind_;  // by stream: how many of its records have passed with it
 };
 
+/// What a stream was given once, kept so that it can be given again. Its stream outlives it; who drops it has
+/// waited for what it launched.
+class StreamGraph {
+ public:
+  StreamGraph() = default;
+  virtual ~StreamGraph() = default;
+  StreamGraph(const StreamGraph&) = delete;
+  StreamGraph& operator=(const StreamGraph&) = delete;
+  /// Enqueues all of it. Throws the error of a device that failed.
+  virtual void launch() = 0;
+  /// How many pieces of work native() keeps; 0 without native().
+  virtual int nodes() const = 0;
+};
+
 /// Any thread. The destructor waits for what is still queued.
 class Stream {
  public:
@@ -46,6 +60,11 @@ class Stream {
   virtual void enqueue(std::function<void()> work) = 0;
   /// Calls `done` when all that was enqueued before is done. `done` must not throw nor wait for the stream.
   void when_done(Done done);
+  /// Keeps what `put` puts on a queue. With native(), `put` is called once, now, with a queue that keeps its
+  /// work and does none of it; it must not wait, and what it throws is thrown. Without native(), `put` is
+  /// called with nullptr in each launch, on the stream's thread, and must not throw.
+  /// Throws the device's error where it cannot keep the work; nothing is enqueued then.
+  virtual std::unique_ptr<StreamGraph> capture(std::function<void(void* native)> put) = 0;
   /// Throws the error of a device that has failed, as far as that is known by now. Does not wait.
   virtual void check() {}
   /// The queue as its maker's functions take it; nullptr where kernels are what the stream runs.
@@ -55,6 +74,9 @@ class Stream {
   virtual std::unique_ptr<StreamEvent> make_event() = 0;
   /// The event stands for all that was enqueued so far.
   void record(StreamEvent& event) KOLO_EXCLUDES(order_mutex_);
+  /// Whether the work is done that the event, recorded on this stream, stands for. Does not wait. Throws the
+  /// error of a device that failed.
+  bool has_passed(StreamEvent& event);
   /// What is enqueued from now on is done behind what the events stand for, of this stream or others. What
   /// another wait has seen to, of this stream or of one that it has waited for, is not waited for again, nor
   /// is what was never recorded, nor what comes before `passed`, events that the host knows to have passed.
@@ -65,6 +87,7 @@ class Stream {
   virtual void put_end(Done done) = 0;
   virtual void put_record(StreamEvent& event) = 0;
   virtual void put_wait(StreamEvent& event) = 0;
+  virtual bool try_done(StreamEvent& event) = 0;
   void comes_behind(const StreamEvent& event) KOLO_REQUIRES(order_mutex_);
 
   const std::string name_;

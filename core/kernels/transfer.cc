@@ -20,7 +20,8 @@ class RecvKernel final : public Kernel {
   void compute(KernelContext& context) override {
     if (!has_shape_) {
       const Tensor& sent = context.input(0);
-      context.set_output(0, Tensor(sent.dtype(), sent.shape(), ends_->to.allocator()));
+      Allocator& memory = ends_->to.has_host_memory() ? ends_->from.host_allocator() : ends_->to.allocator();
+      context.set_output(0, Tensor(sent.dtype(), sent.shape(), memory));
     }
     ends_->to.copy_from(ends_->from, context.input(0), context.output(0));
   }

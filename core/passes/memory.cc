@@ -78,16 +78,35 @@ class Planner {
     return {known ? Kind::arena : Kind::dynamic, v};
   }
 
-  int arena_on(const std::string& device) {
-    const auto [found, is_new] = arena_of_device_.emplace(device, static_cast<int>(plan_.arenas.size()));
-    if (is_new) plan_.arenas.push_back({device});
+  int arena_on(const std::string& device, const std::string& pinned_for = "") {
+    const auto [found, is_new] =
+        arenas_.emplace(std::pair(device, pinned_for), static_cast<int>(plan_.arenas.size()));
+    if (is_new) plan_.arenas.push_back({.device = device, .pinned_for = pinned_for});
     return found->second;
   }
 
   int arena_of(StepValue root) {
     const StepNode& node = graph_.nodes[root.node];
     const bool on_host = node.schema->is_host_output(root.output, node.dtypes[root.output]);
-    return arena_on(on_host ? host_ : node.device);
+    const std::string& device = on_host ? host_ : node.device;
+    return arena_on(device, is_cpu(device) ? copied_by(root) : "");
+  }
+
+  // Of a value in the host's memory: the GPU that copies it; "" where none does.
+  std::string copied_by(StepValue root) const {
+    const StepNode& node = graph_.nodes[root.node];
+    if (node.schema->name() == kRecvOp) {
+      const auto from = node.attrs.find("send_device");
+      if (from != node.attrs.end() && !is_cpu(from->second.get<std::string>()))
+        return from->second.get<std::string>();
+    }
+    const auto readers = users_.find(root);
+    if (readers == users_.end()) return "";
+    for (const int user : readers->second) {
+      const StepNode& reader = graph_.nodes[user];
+      if (reader.schema->name() == kRecvOp && !is_cpu(reader.device)) return reader.device;
+    }
+    return "";
   }
 
   const ValueMemory& memory(StepValue v) const { return plan_.values[v.node][v.output]; }
@@ -294,7 +313,7 @@ class Planner {
   const std::vector<int>& order_;
   const std::vector<std::size_t>& scratch_bytes_;
   const std::string& host_;
-  std::map<std::string, int> arena_of_device_;
+  std::map<std::pair<std::string, std::string>, int> arenas_;  // by device and pinned_for
   std::vector<int> position_;
   std::map<StepValue, std::vector<int>> users_;
   std::set<StepValue> fetched_;

@@ -28,6 +28,7 @@ struct ValueMemory {
 /// The step's memory on one device.
 struct Arena {
   std::string device;
+  std::string pinned_for = {};  // the GPU that copies to it, or from it; "" for none
   std::size_t bytes = 0;
   std::size_t unplanned_bytes = 0;  // the sum of its buffers, had each its own
 };

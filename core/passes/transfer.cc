@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -57,11 +58,20 @@ class Transfers {
         graph_.nodes[n].inputs[k] = received;  // `node` may have moved
       }
     for (StepValue& fetch : graph_.fetches)
-      if (fetch.node >= 0 && !lies_on_host(graph_, fetch))
-        fetch = receive(fetch, host_, graph_.nodes[fetch.node].order + 1);
+      if (fetch.node >= 0 && !lies_on_host(graph_, fetch)) bring_home(fetch);
   }
 
  private:
+  // Last of all where nothing of the host waits for it, so that it stands in the way of no kernel's launch.
+  // What lies in a variable is read before the next update.
+  void bring_home(StepValue& fetch) {
+    const bool is_variable = graph_.nodes[graph_.memory_root(fetch).node].schema->is_variable_storage();
+    const std::size_t before = received_.size();
+    fetch = receive(fetch, host_, graph_.nodes[fetch.node].order + 1);
+    if (received_.size() == before || is_variable) return;
+    graph_.nodes[fetch.node].order = std::numeric_limits<std::int64_t>::max() / 2;
+  }
+
   // on_host: that is where the reader looks for it.
   bool must_travel(StepValue v, const StepNode& reader, bool on_host) const {
     const bool lies_here = lies_on_host(graph_, v);

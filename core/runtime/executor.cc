@@ -68,7 +68,8 @@ class Step final : public WorkSource {
  public:
   Step(const Plan& plan, Frame& frame, const StepOptions& options)
       : nodes_(plan.nodes()),
-        table_(plan.table()),
+        table_(plan.table_for(frame, options.trace != nullptr)),
+        replays_(&table_ == plan.replay_table()),
         frame_(frame),
         memory_(*frame.memory),
         streams_(plan.streams()),
@@ -78,7 +79,7 @@ class Step final : public WorkSource {
         deadline_(earlier(options.deadline, outer_ != nullptr ? outer_->deadline_ : std::nullopt)),
         pool_(options.pool != nullptr && options.pool->size() > 0 ? options.pool : nullptr),
         remaining_(options.nodes_left != nullptr ? *options.nodes_left : own_remaining_) {
-    remaining_ = table_.size();
+    remaining_ = table_.count();
     memory_.make_lanes(1 + (pool_ != nullptr ? pool_->size() : 0));
     for (int i = 0; i < table_.size(); ++i)
       memory_.pending[i].store(table_[i].pending, std::memory_order_relaxed);  // published by offer()
@@ -291,7 +292,7 @@ class Step final : public WorkSource {
   }
 
   void compute(int index, const StepTable::Node& node, const Lane& lane) {
-    Kernel& kernel = *frame_.kernels[index];
+    Kernel& kernel = replays_ && frame_.segments[index] ? *frame_.segments[index] : *frame_.kernels[index];
     // What stands in a stream is timed there, and cheap to put there.
     if (options_.trace != nullptr && (node.flags & StepTable::kIsOnStream) == 0) {
       const auto start = Clock::now();
@@ -420,7 +421,7 @@ class Step final : public WorkSource {
       return now - *failed_at > kLostAfter;
     };
     try {
-      frame_.lost = !wait_for_streams(streams_, gives_up);
+      frame_.lost = !frame_.ends->wait(gives_up);
     } catch (...) {
       const std::exception_ptr earlier = frame_.stream_errors->take();  // names the node that it comes from
       fail(earlier ? earlier : std::current_exception());
@@ -490,6 +491,7 @@ class Step final : public WorkSource {
 
   const std::vector<PlanNode>& nodes_;
   const StepTable& table_;
+  const bool replays_;  // segments are one node each
   Frame& frame_;
   StepMemory& memory_;
   const std::vector<Stream*>& streams_;

@@ -64,7 +64,9 @@ Plan::Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const
   copy_constants();
   build_nodes(made);
   auto frame = make_frame(std::move(made));
-  table_ = std::make_unique<StepTable>(nodes_, *frame);
+  table_ = std::make_unique<StepTable>(nodes_, *frame, leaders_of({}, nodes_.size()));
+  if (!segments_.empty())
+    replay_table_ = std::make_unique<StepTable>(nodes_, *frame, leaders_of(segments_, nodes_.size()));
   give_back(std::move(frame));
 }
 
@@ -264,9 +266,12 @@ std::unique_ptr<Frame> Plan::make_frame(Kernels made) {
   frame->stream_errors = std::move(made.errors);
   const MemoryOwner owner(fmt::format("a step of {} nodes up to \"{}\"", nodes_.size(),
                                       nodes_.empty() ? "" : graph_.nodes[order_.back()].name));
-  for (const Arena& arena : memory_.arenas)
-    frame->arenas.push_back(
-        std::make_shared<Buffer>(environment_.devices().find(arena.device).allocator(), arena.bytes));
+  for (const Arena& arena : memory_.arenas) {
+    const DeviceSet& devices = environment_.devices();
+    Allocator& memory = arena.pinned_for.empty() ? devices.find(arena.device).allocator()
+                                                 : devices.find(arena.pinned_for).host_allocator();
+    frame->arenas.push_back(std::make_shared<Buffer>(memory, arena.bytes));
+  }
   frame->values.resize(num_values_);
   std::size_t num_inputs = 0;
   for (const PlanNode& node : nodes_) num_inputs += node.inputs.size();
@@ -304,6 +309,8 @@ std::unique_ptr<Frame> Plan::make_frame(Kernels made) {
   if (!streams_.empty()) join_streams(*frame, made.scratch_bytes);
   for (std::size_t p = 0; p < nodes_.size(); ++p)
     frame->async_kernels[p] = dynamic_cast<AsyncKernel*>(frame->kernels[p].get());
+  if (!streams_.empty())
+    frame->ends = std::make_unique<StreamEnds>(streams_, joined_streams()), make_segments(*frame);
   return frame;
 }
 
@@ -389,16 +396,23 @@ bool is_on_cpu(const PlanNode& node) {
 
 }  // namespace
 
-StepTable::StepTable(const std::vector<PlanNode>& nodes, const Frame& frame)
+StepTable::StepTable(const std::vector<PlanNode>& nodes, const Frame& frame, const std::vector<int>& leaders)
     : size_(static_cast<int>(nodes.size())), nodes_(std::make_unique<Node[]>(nodes.size())) {
+  std::vector<std::set<int>> successors(nodes.size());
+  for (int i = 0; i < size_; ++i)
+    for (const int successor : nodes[i].successors)
+      if (leaders[successor] != leaders[i]) successors[leaders[i]].insert(leaders[successor]);
+  for (const std::set<int>& of_one : successors)
+    for (const int successor : of_one) ++nodes_[successor].pending;
   for (int i = 0; i < size_; ++i) {
     const PlanNode& source = nodes[i];
     Node& node = nodes_[i];
-    node.pending = source.pending;
+    if (leaders[i] != i) continue;
+    ++count_;
     node.first_successor = static_cast<int>(successors_.size());
-    node.num_successors = static_cast<int>(source.successors.size());
-    successors_.insert(successors_.end(), source.successors.begin(), source.successors.end());
-    if (source.pending == 0) sources_.push_back(i);
+    node.num_successors = static_cast<int>(successors[i].size());
+    successors_.insert(successors_.end(), successors[i].begin(), successors[i].end());
+    if (node.pending == 0) sources_.push_back(i);
     if (!source.must_be_initialized.empty()) node.flags |= kChecksVariables;
     if (source.is_conditional()) node.flags |= kIsConditional;
     if (frame.async_kernels[i] != nullptr) node.flags |= kIsAsynchronous;
@@ -419,10 +433,11 @@ std::vector<DeviceMemory> memory_report(const Plan& plan, const Frame& frame) {
   std::set<const Buffer*> counted;  // what was fed and the arenas, to begin with
   const std::vector<Arena>& arenas = plan.memory().arenas;
   for (std::size_t i = 0; i < arenas.size(); ++i) {
-    by_device[arenas[i].device] = {.device = arenas[i].device,
-                                   .planned_bytes = arenas[i].bytes,
-                                   .unplanned_bytes = arenas[i].unplanned_bytes,
-                                   .peak_bytes = arenas[i].bytes};
+    DeviceMemory& memory = by_device[arenas[i].device];
+    memory.device = arenas[i].device;
+    memory.planned_bytes += arenas[i].bytes;
+    memory.unplanned_bytes += arenas[i].unplanned_bytes;
+    memory.peak_bytes += arenas[i].bytes;
     counted.insert(frame.arenas[i].get());
   }
   for (const PlanNode& node : plan.nodes())

@@ -18,6 +18,7 @@
 #include <kolo/core/passes/memory.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/ready_set.h>
+#include <kolo/core/runtime/segments.h>
 #include <kolo/core/runtime/step_vote.h>
 #include <kolo/core/runtime/stream_kernels.h>
 #include <kolo/core/runtime/stream_waits.h>
@@ -50,9 +51,12 @@ class StepTable {
     mutable std::atomic<float> cycles{0};
   };
 
-  StepTable(const std::vector<PlanNode>& nodes, const Frame& frame);
+  /// leaders: by position, the node that stands for it; one that another stands for does not run.
+  StepTable(const std::vector<PlanNode>& nodes, const Frame& frame, const std::vector<int>& leaders);
 
   int size() const { return size_; }
+  /// Of those that run.
+  int count() const { return count_; }
   const Node& operator[](int position) const { return nodes_[position]; }
   std::span<const int> successors(const Node& node) const {
     return {successors_.data() + node.first_successor, static_cast<std::size_t>(node.num_successors)};
@@ -73,6 +77,7 @@ class StepTable {
   static constexpr float kInexpensiveCycles = 5000;
 
   int size_;
+  int count_ = 0;
   std::unique_ptr<Node[]> nodes_;
   std::vector<int> successors_;
   std::vector<int> sources_;  // nodes that wait for nothing
@@ -167,15 +172,17 @@ struct Frame {
   std::vector<Tensor> values;
   std::vector<const Tensor*> input_pointers;  // backing store of the contexts
   std::vector<VariableStorage*> variable_pointers;
-  std::vector<KernelContext> contexts;           // by node
-  std::vector<std::unique_ptr<Kernel>> kernels;  // by node, null where none runs
-  std::vector<AsyncKernel*> async_kernels;       // by node, null for synchronous ones
-  std::vector<std::shared_ptr<Buffer>> arenas;   // one for each device
-  std::unique_ptr<bool[]> happened;              // backing store of the contexts
-  std::shared_ptr<StreamErrors> stream_errors;   // of the run under way
-  int uses = 0;                                  // how often it was taken
-  bool lost = false;                             // a device does not say that it is done with this memory
-  std::unique_ptr<StepMemory> memory;            // the executor's own
+  std::vector<KernelContext> contexts;            // by node
+  std::vector<std::unique_ptr<Kernel>> kernels;   // by node, null where none runs
+  std::vector<AsyncKernel*> async_kernels;        // by node, null for synchronous ones
+  std::vector<std::unique_ptr<Kernel>> segments;  // by node, of its segment's first; null elsewhere
+  std::unique_ptr<StreamEnds> ends;               // where streams are used
+  std::vector<std::shared_ptr<Buffer>> arenas;    // one for each device
+  std::unique_ptr<bool[]> happened;               // backing store of the contexts
+  std::shared_ptr<StreamErrors> stream_errors;    // of the run under way
+  int uses = 0;                                   // how often it was taken
+  bool lost = false;                              // a device does not say that it is done with this memory
+  std::unique_ptr<StepMemory> memory;             // the executor's own
 };
 
 /// Made by one thread, see compile.h. The rest: any thread.
@@ -188,6 +195,14 @@ class Plan {
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   /// The same nodes as the executor sees them.
   const StepTable& table() const { return *table_; }
+  /// The same with each segment as one node; nullptr where there is none.
+  const StepTable* replay_table() const { return replay_table_.get(); }
+  /// The one for the frame's run under way. Its first run loads what its kernels need, so that nothing is
+  /// kept of it; a traced one names each node.
+  const StepTable& table_for(const Frame& frame, bool is_traced) const {
+    return replay_table_ && frame.uses > 1 && !is_traced ? *replay_table_ : *table_;
+  }
+  const std::vector<Segment>& segments() const { return segments_; }
   const MemoryPlan& memory() const { return memory_; }
   /// The votes whose reductions are part of this step.
   const StepVotes& votes() const { return votes_; }
@@ -238,6 +253,10 @@ class Plan {
   void build_nodes(const Kernels& made);
   void find_conditions(PlanNode& node, const StepNode& source);
   void order_streams(const Kernels& made);
+  void put_busiest_stream_first();
+  std::vector<bool> joined_streams() const;
+  bool is_repeatable(int position) const;
+  void make_segments(Frame& frame) const;
   void join_streams(Frame& frame, const std::vector<std::size_t>& scratch_bytes) const;
   std::unique_ptr<Frame> make_frame(Kernels made);
   void give_arenas_back(const Frame& frame) const;
@@ -254,7 +273,8 @@ class Plan {
   MemoryPlan memory_;
   std::map<int, Tensor> device_constants_;  // of nodes on devices that do not see the host's memory
   std::vector<PlanNode> nodes_;             // by position
-  std::unique_ptr<StepTable> table_;
+  std::unique_ptr<StepTable> table_, replay_table_;
+  std::vector<Segment> segments_;
   StepVotes votes_;
   std::vector<Stream*> streams_;
   std::vector<OrderedNode> ordered_;  // by position; empty where no node stands in a stream

@@ -1,9 +1,11 @@
 // How the nodes of a plan wait for each other's streams. Contract: plan.h.
 #include <kolo/core/runtime/plan.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <kolo/core/passes/fences.h>
+#include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/node_log.h>
 
 namespace kolo {
@@ -22,6 +24,76 @@ void Plan::order_streams(const Kernels& made) {
     ordered_[p].can_be_skipped = nodes_[p].can_be_skipped;
   }
   waits_ = stream_waits(ordered_);
+  put_busiest_stream_first();
+  if (!keeps_segments()) return;
+  std::vector<bool> repeatable(nodes_.size());
+  for (std::size_t p = 0; p < nodes_.size(); ++p) repeatable[p] = is_repeatable(static_cast<int>(p));
+  segments_ = find_segments(ordered_, repeatable);
+}
+
+// In which the end of a run is waited for.
+void Plan::put_busiest_stream_first() {
+  const auto nodes_in = [&](const Stream* stream) {
+    return std::count_if(ordered_.begin(), ordered_.end(),
+                         [&](const OrderedNode& node) { return node.stream == stream; });
+  };
+  std::stable_sort(streams_.begin(), streams_.end(),
+                   [&](const Stream* a, const Stream* b) { return nodes_in(a) > nodes_in(b); });
+}
+
+// By stream, whether it has nodes that no node of the first stream waits for.
+std::vector<bool> Plan::joined_streams() const {
+  std::vector<bool> is_waited_for(nodes_.size());
+  for (std::size_t p = 0; p < nodes_.size(); ++p)
+    if (ordered_[p].stream == streams_[0])
+      for (const int end : waits_[p].ends) is_waited_for[end] = true;
+  std::vector<bool> joined;
+  for (const Stream* const stream : streams_) {
+    bool is_joined = false;
+    for (std::size_t p = 0; p < nodes_.size(); ++p)
+      is_joined = is_joined || (ordered_[p].stream == stream && !is_waited_for[p]);
+    joined.push_back(is_joined);
+  }
+  return joined;
+}
+
+// Whether a run puts the same work on the stream as the run before: on the same memory, by numbers that the
+// host does not choose anew. What draws random numbers has a position that the host counts.
+bool Plan::is_repeatable(int position) const {
+  if (ordered_[position].is_name) return !nodes_[position].runs_kernel;
+  const StepNode& node = graph_.nodes[order_[position]];
+  const OpSchema& schema = *node.schema;
+  const auto is_fixed = [&](StepValue value) {
+    const ValueMemory::Kind kind = memory_.values[value.node][value.output].kind;
+    return kind != ValueMemory::Kind::feed && kind != ValueMemory::Kind::dynamic;
+  };
+  if (schema.name() == kRecvOp || schema.is_branch_guard() || schema.is_branch_join() ||
+      node.attrs.count("seed") > 0)
+    return false;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!is_fixed(node.inputs[i])) return false;
+    const bool is_constant =
+        memory_.values[node.inputs[i].node][node.inputs[i].output].kind == ValueMemory::Kind::constant;
+    if (schema.is_host_input(static_cast<int>(i)) && !is_constant) return false;
+  }
+  for (int o = 0; o < static_cast<int>(node.dtypes.size()); ++o)
+    if (!is_fixed({order_[position], o}) || schema.is_host_output(o, node.dtypes[o])) return false;
+  return true;
+}
+
+void Plan::make_segments(Frame& frame) const {
+  frame.segments.resize(nodes_.size());
+  for (const Segment& segment : segments_) {
+    std::vector<SegmentMember> members;
+    for (int p = segment.first; p <= segment.last; ++p) {
+      if (ordered_[p].is_name) continue;
+      const auto& variables = nodes_[p].must_be_initialized;
+      members.push_back({.kernel = frame.kernels[p].get(),
+                         .context = &frame.contexts[p],
+                         .must_be_initialized = {variables.begin(), variables.end()}});
+    }
+    frame.segments[segment.first] = make_segment_kernel(std::move(members));
+  }
 }
 
 void Plan::join_streams(Frame& frame, const std::vector<std::size_t>& scratch_bytes) const {

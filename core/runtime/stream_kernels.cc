@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/deferred_check.h>
@@ -35,8 +38,14 @@ class QueuedKernel final : public Kernel, public StreamKernel {
     stream.wait_for(before_, passed_);
     if (log_) log_->use(stream.name(), context);
     stream.enqueue([this] { run(); });
-    if (end_) stream.record(*end_);
+    record_end();
     if (log_) log_->end();
+  }
+  void put(KernelContext& context, void* native) override {
+    context_ = &context;
+    context.native_stream = native;
+    if (native == nullptr) return run();
+    with_name([this] { kernel_->compute(*context_); });
   }
   const KernelTimes& times() const { return times_; }
 
@@ -186,6 +195,39 @@ struct Ends {
   }
 };
 
+bool wait_until_all_are_done(std::span<Stream* const> streams, const std::function<bool()>& gives_up) {
+  constexpr auto kAskedEvery = std::chrono::milliseconds(20);
+  const auto ends = std::make_shared<Ends>();
+  {
+    MutexLock lock(ends->mutex);
+    ends->pending = streams.size();
+  }
+  OrderLog* const log = OrderLog::active();
+  const auto token_of = [&](Stream* stream) {
+    return fmt::format("step:{}:{}", fmt::ptr(ends.get()), fmt::ptr(stream));
+  };
+  for (Stream* const stream : streams) {
+    try {
+      stream->when_done(
+          [ends, log, token = log != nullptr ? token_of(stream) : ""](std::exception_ptr error) {
+            if (log != nullptr) log->record(OrderLog::this_thread(), token);
+            ends->one_more(std::move(error));
+          });
+    } catch (...) {
+      ends->one_more(std::current_exception());
+    }
+  }
+  MutexLock lock(ends->mutex);
+  while (ends->pending > 0) {
+    ends->changed.wait_until(ends->mutex, Clock::now() + kAskedEvery);
+    if (ends->pending > 0 && gives_up()) return false;
+  }
+  if (log != nullptr)
+    for (Stream* const stream : streams) log->wait(OrderLog::this_thread(), token_of(stream));
+  if (ends->error) std::rethrow_exception(ends->error);
+  return true;
+}
+
 }  // namespace
 
 void StreamErrors::note(std::exception_ptr error) {
@@ -278,6 +320,25 @@ void StreamKernel::comes_behind_fence(Kernel& fence) {
   passed_.push_back(&static_cast<ToldKernel&>(fence).passed());
 }
 
+void StreamKernel::put(KernelContext& /*context*/, void* /*native*/) {
+  throw InternalError("the work of node {} cannot be put on a stream by itself", node_name());
+}
+
+void StreamKernel::record_end() {
+  if (end_) place_.stream.record(*end_);
+}
+
+void StreamKernel::log_begin() const {
+  if (log_) log_->begin();
+}
+
+void StreamKernel::log_use(const KernelContext& context) const {
+  if (!log_) return;
+  log_->begin();
+  log_->use(place_.stream.name(), context);
+  log_->end();
+}
+
 void StreamKernel::set_log(NodeLog log) { log_ = std::make_shared<const NodeLog>(std::move(log)); }
 
 StreamKernel* stream_kernel(Kernel* kernel) { return dynamic_cast<StreamKernel*>(kernel); }
@@ -291,37 +352,50 @@ std::unique_ptr<Kernel> sent_from_stream(std::unique_ptr<Kernel> kernel, StreamP
   return std::make_unique<SentKernel>(std::move(kernel), std::move(place));
 }
 
-bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool()>& gives_up) {
-  constexpr auto kAskedEvery = std::chrono::milliseconds(20);
-  const auto ends = std::make_shared<Ends>();
-  {
-    MutexLock lock(ends->mutex);
-    ends->pending = streams.size();
+StreamEnds::StreamEnds(std::vector<Stream*> streams, std::vector<bool> is_joined)
+    : streams_(std::move(streams)), is_joined_(std::move(is_joined)) {
+  is_joined_.resize(streams_.size(), true);
+  for (Stream* const stream : streams_) ends_.push_back(stream->make_event());
+  for (std::size_t i = 1; i < ends_.size(); ++i)
+    if (is_joined_[i]) others_.push_back(ends_[i].get());
+}
+
+void StreamEnds::join() {
+  for (std::size_t i = 1; i < streams_.size(); ++i)
+    if (is_joined_[i]) streams_[i]->record(*ends_[i]);
+  streams_[0]->wait_for(others_);
+  streams_[0]->record(*ends_[0]);
+}
+
+// About as long as it takes to go to sleep and be woken; soon it offers its core to others between two looks.
+// What wait() returns; nothing where the time is over.
+std::optional<bool> StreamEnds::look(const std::function<bool()>& gives_up) const {
+  static const auto most = std::chrono::microseconds(env_int64("KOLO_GPU_SPIN_US", 10'000, 0, 1'000'000));
+  const auto until = Clock::now() + most;
+  constexpr int kLooksAtOnce = 200;
+  for (int looks = 0; !streams_[0]->has_passed(*ends_[0]); ++looks) {
+    if (Clock::now() >= until) return std::nullopt;
+    if (looks < kLooksAtOnce) continue;
+    if (gives_up()) return false;
+    std::this_thread::yield();
   }
-  OrderLog* const log = OrderLog::active();
-  const auto token_of = [&](Stream* stream) {
-    return fmt::format("step:{}:{}", fmt::ptr(ends.get()), fmt::ptr(stream));
-  };
-  for (Stream* const stream : streams) {
-    try {
-      stream->when_done(
-          [ends, log, token = log != nullptr ? token_of(stream) : ""](std::exception_ptr error) {
-            if (log != nullptr) log->record(OrderLog::this_thread(), token);
-            ends->one_more(std::move(error));
-          });
-    } catch (...) {
-      ends->one_more(std::current_exception());
-    }
-  }
-  MutexLock lock(ends->mutex);
-  while (ends->pending > 0) {
-    ends->changed.wait_until(ends->mutex, Clock::now() + kAskedEvery);
-    if (ends->pending > 0 && gives_up()) return false;
-  }
-  if (log != nullptr)
-    for (Stream* const stream : streams) log->wait(OrderLog::this_thread(), token_of(stream));
-  if (ends->error) std::rethrow_exception(ends->error);
   return true;
+}
+
+bool StreamEnds::wait(const std::function<bool()>& gives_up) {
+  if (streams_.empty()) return true;
+  std::size_t asked = 1;  // how many of the streams
+  std::exception_ptr error;
+  try {
+    join();
+    if (const auto ended = look(gives_up)) return *ended;
+  } catch (...) {  // the others may go on all the same
+    error = std::current_exception();
+    asked = streams_.size();
+  }
+  const bool ended = wait_until_all_are_done({streams_.data(), asked}, gives_up);
+  if (error) std::rethrow_exception(error);
+  return ended;
 }
 
 }  // namespace kolo

@@ -79,6 +79,19 @@ class StreamKernel {
   void comes_behind_fence(Kernel& fence);
   void set_log(NodeLog log);
 
+  // For who gives its work to the stream together with that of others (segments.h).
+  const std::vector<StreamEvent*>& before() const { return before_; }
+  const std::vector<StreamEvent*>& passed() const { return passed_; }
+  const std::string& node_name() const { return place_.node.name; }
+  /// Whether an error of the frame's is known: then nothing more is put there.
+  bool has_failed() const { return place_.errors->noted() != nullptr; }
+  /// The work alone, without waits and records. native: the queue that it is put on; nullptr: the caller is
+  /// the stream's own thread, and nothing is thrown.
+  virtual void put(KernelContext& context, void* native);
+  void record_end();
+  void log_begin() const;
+  void log_use(const KernelContext& context) const;
+
  protected:
   StreamPlace place_;
   std::vector<StreamEvent*> before_, passed_;
@@ -111,8 +124,25 @@ std::unique_ptr<Kernel> told_of_errors(std::unique_ptr<Kernel> kernel, std::shar
 /// of what went before, at once where that is known when it starts.
 std::unique_ptr<Kernel> sent_from_stream(std::unique_ptr<Kernel> kernel, StreamPlace place);
 
-/// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,
-/// says so: then false. Throws the error of a device that failed.
-bool wait_for_streams(std::span<Stream* const> streams, const std::function<bool()>& gives_up);
+/// How the runs of one frame wait for their streams. One run at a time.
+class StreamEnds {
+ public:
+  /// streams: the first waits for the others, so that there is one end. is_joined: by stream; false where the
+  /// nodes of the first wait for all that the stream is given.
+  explicit StreamEnds(std::vector<Stream*> streams, std::vector<bool> is_joined = {});
+  /// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,
+  /// says so: then false. The caller looks for KOLO_GPU_SPIN_US microseconds (10,000) and sleeps then. Throws
+  /// the error of a device that failed.
+  bool wait(const std::function<bool()>& gives_up);
+
+ private:
+  void join();
+  std::optional<bool> look(const std::function<bool()>& gives_up) const;
+
+  const std::vector<Stream*> streams_;
+  std::vector<std::unique_ptr<StreamEvent>> ends_;  // by stream
+  std::vector<bool> is_joined_;
+  std::vector<StreamEvent*> others_;  // that are joined
+};
 
 }  // namespace kolo

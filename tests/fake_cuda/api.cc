@@ -71,9 +71,16 @@ void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStr
 // what the stream has still to read.
 void to_host(void* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
   check_host(target, bytes, "target");
-  if (find_memory(target, bytes).place == Place::pageable) std::memset(target, 0xff, bytes);
+  if (find_memory(target, bytes).place == Place::pageable || breaks("pinned")) {
+    rename_call("cudaMemcpyAsync that stops the host");
+    std::memset(target, 0xff, bytes);
+  }
   enqueue(stream, [=] { std::memcpy(target, source, bytes); });
 }
+
+struct Graph {
+  Work work;
+};
 
 void within_device(std::byte* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
   if (target < source + bytes && source < target + bytes) report("source and target overlap");
@@ -159,6 +166,7 @@ CudaApi make_api() {
   };
   api.malloc = [](void** memory, std::size_t bytes) {
     return call("cudaMalloc", [&] {
+      check_not_capturing();
       void* const taken = take_memory(current_gpu(), bytes);
       if (taken == nullptr) return cudaErrorMemoryAllocation;
       return *memory = taken, cudaSuccess;
@@ -166,12 +174,14 @@ CudaApi make_api() {
   };
   api.free = [](void* memory) {
     return giving_back("cudaFree", [&] {
+      check_not_capturing();
       finish_all(current_gpu());  // it waits for the device
       give_back_memory(current_gpu(), memory);
     });
   };
   api.host_alloc = [](void** memory, std::size_t bytes, unsigned) {
     return call("cudaHostAlloc", [&] {
+      check_not_capturing();
       current_gpu();  // it makes a context
       *memory = take_pinned(bytes);
       return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
@@ -216,10 +226,16 @@ CudaApi make_api() {
     return giving_back("cudaStreamDestroy", [&] { end_stream(stream); });
   };
   api.stream_query = [](cudaStream_t stream) {
-    return call("cudaStreamQuery", [&] { return ask(stream, is_idle, advance); });
+    return call("cudaStreamQuery", [&] {
+      check_not_capturing();
+      return ask(stream, is_idle, advance);
+    });
   };
   api.stream_synchronize = [](cudaStream_t stream) {
-    return call("cudaStreamSynchronize", [&] { return finish(stream), cudaSuccess; });
+    return call("cudaStreamSynchronize", [&] {
+      check_not_capturing();
+      return finish(stream), cudaSuccess;
+    });
   };
   api.stream_wait_event = [](cudaStream_t stream, cudaEvent_t event, unsigned) {
     return call("cudaStreamWaitEvent", [&] { return wait_for(stream, event), cudaSuccess; });
@@ -234,13 +250,68 @@ CudaApi make_api() {
     return call("cudaEventRecord", [&] { return record(event, stream), cudaSuccess; });
   };
   api.event_query = [](cudaEvent_t event) {
-    return call("cudaEventQuery", [&] { return ask(event, has_passed, advance_to); });
+    return call("cudaEventQuery", [&] {
+      check_not_capturing();
+      return ask(event, has_passed, advance_to);
+    });
   };
   api.event_synchronize = [](cudaEvent_t event) {
-    return call("cudaEventSynchronize", [&] { return finish_event(event), cudaSuccess; });
+    return call("cudaEventSynchronize", [&] {
+      check_not_capturing();
+      return finish_event(event), cudaSuccess;
+    });
   };
   api.event_elapsed_time = [](float* milliseconds, cudaEvent_t, cudaEvent_t) {
     return call("cudaEventElapsedTime", [&] { return *milliseconds = 1, cudaSuccess; });
+  };
+
+  api.stream_begin_capture = [](cudaStream_t stream, cudaStreamCaptureMode mode) {
+    return call("cudaStreamBeginCapture", [&] {
+      if (mode != cudaStreamCaptureModeThreadLocal) report("a capture that forbids other threads' calls");
+      return begin_capture(stream), cudaSuccess;
+    });
+  };
+  api.stream_end_capture = [](cudaStream_t stream, cudaGraph_t* graph) {
+    MutexLock lock(state_mutex());
+    const bool fails = begins_failing("cudaStreamEndCapture");
+    Work work = end_capture(stream);  // which has ended all the same
+    if (fails || context_is_lost()) return remembered(code_of_failure());
+    count_object(1);
+    *graph = reinterpret_cast<cudaGraph_t>(new Graph{std::move(work)});
+    return cudaSuccess;
+  };
+  api.graph_instantiate = [](cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+    return call("cudaGraphInstantiate", [&] {
+      check_not_capturing();
+      count_object(1);
+      *made = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
+      return cudaSuccess;
+    });
+  };
+  api.graph_upload = [](cudaGraphExec_t, cudaStream_t stream) {
+    return call("cudaGraphUpload", [&] { return check_stream(stream), cudaSuccess; });
+  };
+  api.graph_launch = [](cudaGraphExec_t graph, cudaStream_t stream) {
+    return call("cudaGraphLaunch", [&] {
+      for (const auto& work : reinterpret_cast<Graph*>(graph)->work) enqueue(stream, work);
+      return cudaSuccess;
+    });
+  };
+  api.graph_exec_destroy = [](cudaGraphExec_t graph) {
+    return giving_back("cudaGraphExecDestroy", [&] {
+      count_object(-1);
+      delete reinterpret_cast<Graph*>(graph);
+    });
+  };
+  api.graph_destroy = [](cudaGraph_t graph) {
+    return giving_back("cudaGraphDestroy", [&] {
+      count_object(-1);
+      delete reinterpret_cast<Graph*>(graph);
+    });
+  };
+  api.graph_get_nodes = [](cudaGraph_t graph, cudaGraphNode_t*, std::size_t* count) {
+    return call("cudaGraphGetNodes",
+                [&] { return *count = reinterpret_cast<Graph*>(graph)->work.size(), cudaSuccess; });
   };
   return api;
 }
@@ -248,12 +319,18 @@ CudaApi make_api() {
 }  // namespace
 
 cudaError_t launch(const char* name, cudaStream_t stream, std::function<void()> work) {
+  ++launch_count();
   const cudaError_t code = call(name, [&] { return enqueue(stream, std::move(work)), cudaSuccess; });
   const cudaError_t last = take_last_error();
   return code != cudaSuccess ? code : last;
 }
 
 }  // namespace fake_cuda
+
+std::atomic<std::int64_t>& launch_count() {
+  static std::atomic<std::int64_t> count{0};
+  return count;
+}
 
 const CudaApi& cuda_api() {
   static const CudaApi api = fake_cuda::make_api();

@@ -2,11 +2,12 @@
 // and what must not be ended by one clear line.
 //
 // KOLO_FAKE_CUDA_FAIL=k[:code]  call k, the first is 1, fails with this code of CUDA (700)
-// KOLO_FAKE_CUDA_FAIL=name      the first call of this function fails
+// KOLO_FAKE_CUDA_FAIL=name[:code]  each call of this function fails
 // KOLO_FAKE_CUDA_LOG=file       the names of all calls, one a line, written when the process ends
-//                               cudaStreamQuery is in neither: how often it is called is a matter of time
+//                               cudaStreamQuery and cudaEventQuery are in neither: how often they are called
+//                               is a matter of time
 // KOLO_FAKE_CUDA_BREAK=what     as if kolo had a bug: "current", no device is made current; "transpose", the
-//                               first matrix of a product has the wrong flag
+//                               first matrix of a product has the wrong flag; "pinned", no memory is pinned
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,6 +35,8 @@ template <typename... Arguments>
 bool breaks(std::string_view what);
 /// True where the call is the one that shall fail. The name is kept for report().
 bool begins_failing(const char* name);
+/// The call that this thread is in has another name in the log.
+void rename_call(const char* name);
 /// As cudaGetLastError has it: kept for this thread until asked for; a sticky one is every later call's.
 cudaError_t remembered(cudaError_t code);
 cudaError_t take_last_error();

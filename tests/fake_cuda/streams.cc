@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "calls.h"
 #include "memory.h"
@@ -17,6 +18,7 @@ namespace {
 struct FakeStream {
   int gpu = 0;
   bool alive = true;
+  std::optional<Work> captured = {};               // while it captures
   std::deque<std::function<bool()>> waiting = {};  // false: not done yet
   std::uint64_t given = 0, done = 0;
 };
@@ -111,9 +113,11 @@ void end_stream(cudaStream_t stream) {
 
 void check_stream(cudaStream_t stream) { stream_of(stream); }
 void enqueue(cudaStream_t stream, std::function<void()> work) {
+  if (auto& captured = stream_of(stream)->captured) return captured->push_back(std::move(work));
   give(*stream_of(stream), [work = std::move(work)] { return work(), true; });
 }
 void enqueue_until(cudaStream_t stream, std::function<bool()> work) {
+  if (stream_of(stream)->captured) report("it cannot be captured");
   give(*stream_of(stream), std::move(work));
 }
 bool is_idle(cudaStream_t stream) { return stream_of(stream)->waiting.empty(); }
@@ -122,6 +126,29 @@ void finish(cudaStream_t stream) { run_to(stream_of(stream), stream_of(stream)->
 void finish_all(int gpu) {
   for (const auto& [handle, stream] : all().streams)
     if (stream->gpu == gpu) run_to(stream, stream->given);
+}
+
+namespace {
+thread_local int captures_of_thread = 0;
+}
+
+void begin_capture(cudaStream_t stream) {
+  FakeStream& captures = *stream_of(stream);
+  if (captures.captured) report("the stream captures already");
+  if (!captures.waiting.empty()) report("the stream that captures has work to do");
+  captures.captured.emplace();
+  ++captures_of_thread;
+}
+
+Work end_capture(cudaStream_t stream) {
+  FakeStream& captures = *stream_of(stream);
+  if (!captures.captured) report("the stream does not capture");
+  --captures_of_thread;
+  return *std::exchange(captures.captured, std::nullopt);
+}
+
+void check_not_capturing() {
+  if (captures_of_thread > 0) report("the call is not allowed while this thread captures");
 }
 
 cudaEvent_t make_event(int gpu) {
@@ -135,6 +162,7 @@ void end_event(cudaEvent_t event) { alive(all().events, event, "event")->alive =
 
 void record(cudaEvent_t event, cudaStream_t stream) {
   const auto& recorded = stream_of(stream);
+  if (recorded->captured) report("an event is recorded in a stream that captures");
   event_of(event)->mark = {recorded, recorded->given};
 }
 
@@ -155,6 +183,7 @@ void finish_event(cudaEvent_t event) {
 
 void wait_for(cudaStream_t stream, cudaEvent_t event) {
   const Mark& mark = mark_of(*alive(all().events, event, "event"));  // of any GPU
+  if (stream_of(stream)->captured) report("a stream that captures waits for an event of outside");
   give(*stream_of(stream), [mark] { return advance_to(*mark.stream, mark.place); });
 }
 

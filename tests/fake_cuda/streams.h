@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace kolo::fake_cuda {
 
@@ -34,6 +35,16 @@ void advance_to(cudaEvent_t event);
 void finish_event(cudaEvent_t event);
 /// Of what it was recorded for last.
 void wait_for(cudaStream_t stream, cudaEvent_t event);
+
+// Graphs: while a stream captures, what it is given is kept and not done.
+
+using Work = std::vector<std::function<void()>>;
+/// Reported where it captures already. Until the end the calling thread must neither wait nor take memory.
+void begin_capture(cudaStream_t stream);
+/// What was given to it.
+Work end_capture(cudaStream_t stream);
+/// Reports the call that this thread is in, if it is one that a capture does not allow.
+void check_not_capturing();
 
 /// Streams and events that have not been given back; "" where all have.
 std::string streams_left();

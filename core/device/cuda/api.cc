@@ -34,8 +34,21 @@ const CudaApi& cuda_api() {
                               .event_record = cudaEventRecord,
                               .event_query = cudaEventQuery,
                               .event_synchronize = cudaEventSynchronize,
-                              .event_elapsed_time = cudaEventElapsedTime};
+                              .event_elapsed_time = cudaEventElapsedTime,
+                              .stream_begin_capture = cudaStreamBeginCapture,
+                              .stream_end_capture = cudaStreamEndCapture,
+                              .graph_instantiate = cudaGraphInstantiate,
+                              .graph_upload = cudaGraphUpload,
+                              .graph_launch = cudaGraphLaunch,
+                              .graph_exec_destroy = cudaGraphExecDestroy,
+                              .graph_destroy = cudaGraphDestroy,
+                              .graph_get_nodes = cudaGraphGetNodes};
   return api;
+}
+
+std::atomic<std::int64_t>& launch_count() {
+  static std::atomic<std::int64_t> count{0};
+  return count;
 }
 
 }  // namespace kolo

@@ -4,7 +4,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace kolo {
 
@@ -52,9 +54,22 @@ struct CudaApi {
   cudaError_t (*event_query)(cudaEvent_t event);
   cudaError_t (*event_synchronize)(cudaEvent_t event);
   cudaError_t (*event_elapsed_time)(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
+
+  // Graphs: what a stream was given while it captured.
+  cudaError_t (*stream_begin_capture)(cudaStream_t stream, cudaStreamCaptureMode mode);
+  cudaError_t (*stream_end_capture)(cudaStream_t stream, cudaGraph_t* graph);
+  cudaError_t (*graph_instantiate)(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags);
+  cudaError_t (*graph_upload)(cudaGraphExec_t graph, cudaStream_t stream);
+  cudaError_t (*graph_launch)(cudaGraphExec_t graph, cudaStream_t stream);
+  cudaError_t (*graph_exec_destroy)(cudaGraphExec_t graph);
+  cudaError_t (*graph_destroy)(cudaGraph_t graph);
+  cudaError_t (*graph_get_nodes)(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count);
 };
 
 /// CUDA's own, of the runtime that the plug-in is linked with.
 const CudaApi& cuda_api();
+
+/// Kernels, graphs, and calls of cuBLASLt and cuDNN that were started so far. Those who start them add.
+std::atomic<std::int64_t>& launch_count();
 
 }  // namespace kolo

@@ -6,6 +6,7 @@
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/cuda/counts.h>
 
 namespace kolo {
 namespace {
@@ -62,6 +63,25 @@ struct CudaStreamEvent final : StreamEvent {
   CudaEvent event;
 };
 
+class CudaStreamGraph final : public StreamGraph {
+ public:
+  CudaStreamGraph(CudaQueue& queue, const CudaApi& api, cudaGraph_t captured)
+      : queue_(queue), api_(api), graph_(api, captured) {}
+  cudaGraphExec_t get() const { return graph_.get(); }
+  void launch() override {
+    queue_.enqueue([this] {
+      check_cuda(api_.graph_launch(graph_.get(), static_cast<cudaStream_t>(queue_.native())),
+                 "cudaGraphLaunch");
+    });
+  }
+  int nodes() const override { return graph_.nodes(); }
+
+ private:
+  CudaQueue& queue_;
+  const CudaApi& api_;
+  const CudaGraph graph_;
+};
+
 CudaStream stream_of(const CudaApi& api, int gpu) {
   make_current(api, gpu);
   return CudaStream(api);
@@ -69,17 +89,40 @@ CudaStream stream_of(const CudaApi& api, int gpu) {
 
 }  // namespace
 
-CudaQueue::CudaQueue(const CudaApi& api, int gpu, const std::string& kind,
-                     std::shared_ptr<EventThread> events)
+void StepClock::given(cudaStream_t stream) {
+  if (is_open_) return;
+  is_open_ = true;
+  std::optional<Step>& step = last_[turn_];
+  if (!step) step.emplace(Step{CudaEvent(api_, cudaEventDefault), CudaEvent(api_, cudaEventDefault)});
+  check_cuda(api_.event_record(step->begin.get(), stream), "cudaEventRecord");
+}
+
+void StepClock::looked_for(cudaStream_t stream) {
+  if (!is_open_) return;
+  is_open_ = false;
+  times_.given = std::chrono::steady_clock::now();
+  check_cuda(api_.event_record(last_[turn_]->end.get(), stream), "cudaEventRecord");
+  turn_ = 1 - turn_;
+  if (!last_[turn_]) return;
+  float took = 0;
+  check_cuda(api_.event_elapsed_time(&took, last_[turn_]->begin.get(), last_[turn_]->end.get()),
+             "cudaEventElapsedTime");
+  ++times_.steps;
+  times_.milliseconds += static_cast<double>(took);
+}
+
+CudaQueue::CudaQueue(const CudaApi& api, int gpu, const std::string& kind)
     : Stream(fmt::format("GPU {} {}", gpu, kind)),
       api_(api),
       gpu_(gpu),
-      events_(std::move(events)),
-      stream_(stream_of(api, gpu)) {}
+      stream_(stream_of(api, gpu)),
+      clock_(api),
+      events_(api, gpu) {}
 
 void CudaQueue::enqueue(std::function<void()> work) {
   MutexLock lock(mutex_);
   make_current(api_, gpu_);
+  if (counts_calls()) clock_.given(stream_.get());
   work();
   if (waits_after_each()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
 }
@@ -91,6 +134,37 @@ void CudaQueue::check() {
   else check_cuda(code, "cudaStreamQuery");
 }
 
+// The handles of cuDNN that `put` uses are guarded as in enqueue().
+std::unique_ptr<StreamGraph> CudaQueue::capture(std::function<void(void* native)> put) {
+  MutexLock lock(mutex_);
+  make_current(api_, gpu_);
+  if (!captures_) captures_.emplace(api_);
+  cudaStream_t const queue = captures_->get();
+  check_cuda(api_.stream_begin_capture(queue, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  std::exception_ptr error;
+  try {
+    put(queue);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  cudaGraph_t captured = nullptr;
+  const cudaError_t code = api_.stream_end_capture(queue, &captured);
+  if (code != cudaSuccess || error) {
+    if (captured != nullptr) api_.graph_destroy(captured);
+    api_.get_last_error();  // else the next launch would report it as its own
+    if (error) std::rethrow_exception(error);
+    check_cuda(code, "cudaStreamEndCapture");
+  }
+  auto made = std::make_unique<CudaStreamGraph>(*this, api_, captured);
+  check_cuda(api_.graph_upload(made->get(), stream_.get()), "cudaGraphUpload");
+  return made;
+}
+
+StepTimes CudaQueue::step_times() {
+  MutexLock lock(mutex_);
+  return clock_.times();
+}
+
 std::unique_ptr<StreamEvent> CudaQueue::make_event() {
   make_current(api_, gpu_);
   return std::make_unique<CudaStreamEvent>(api_);
@@ -99,7 +173,7 @@ std::unique_ptr<StreamEvent> CudaQueue::make_event() {
 void CudaQueue::put_end(Done done) {
   make_current(api_, gpu_);
   try {
-    events_->when_done(gpu_, stream_.get(), std::move(done));
+    events_.when_done(stream_.get(), std::move(done));
   } catch (...) {
     // The caller takes this for the end, and gives back memory that what is queued still uses.
     api_.stream_synchronize(stream_.get());
@@ -119,15 +193,30 @@ void CudaQueue::put_wait(StreamEvent& event) {
              "cudaStreamWaitEvent");
 }
 
-PhysicalGpu::PhysicalGpu(const CudaApi& table, int number, std::string text,
-                         std::shared_ptr<EventThread> events, const GpuOptions& options)
+bool CudaQueue::try_done(StreamEvent& event) {
+  make_current(api_, gpu_);
+  if (counts_calls()) {
+    MutexLock lock(mutex_);
+    clock_.looked_for(stream_.get());
+  }
+  const cudaError_t code = api_.event_query(static_cast<CudaStreamEvent&>(event).event.get());
+  if (code == cudaErrorNotReady) {
+    api_.get_last_error();  // else the next launch would report it as its own
+    return false;
+  }
+  check_cuda(code, "cudaEventQuery");
+  return true;
+}
+
+PhysicalGpu::PhysicalGpu(const CudaApi& table, int number, std::string text, const GpuOptions& options)
     : api(table),
       gpu(number),
       description(std::move(text)),
-      compute(api, gpu, "compute", events),
-      in(api, gpu, "in", events),
-      out(api, gpu, "out", std::move(events)),
+      compute(api, gpu, "compute"),
+      in(api, gpu, "in"),
+      out(api, gpu, "out"),
       allocator(fmt::format("GPU {}", gpu), std::make_unique<CudaMemorySource>(api, gpu), options),
+      pinned(api, gpu),
       libraries(api, gpu) {}
 
 Stream* CudaDevice::stream(StreamKind kind) {

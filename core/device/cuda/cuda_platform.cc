@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/device/cuda/counts.h>
 #include <kolo/core/device/cuda/cuda_device.h>
 
 namespace kolo {
@@ -63,11 +66,42 @@ class CudaPlatform final : public GpuPlatform {
   std::unique_ptr<Device> make_device(int gpu, const std::string& name, const GpuOptions& options) override {
     MutexLock lock(mutex_);
     auto& used = used_.at(static_cast<std::size_t>(gpu));
-    if (!used) used = std::make_shared<PhysicalGpu>(api_, gpu, description(gpu), events_, options);
+    if (!used) {
+      used = std::make_shared<PhysicalGpu>(api_, gpu, description(gpu), options);
+      for (int other = 0; other < count(); ++other)
+        if (other != gpu && used_[static_cast<std::size_t>(other)]) reach(gpu, other), reach(other, gpu);
+    }
     return std::make_unique<CudaDevice>(name, used, options.allow_tf32);
   }
 
+  std::optional<GpuCounts> counts() const override {
+    if (!counts_calls()) return std::nullopt;
+    GpuCounts counts{.launches = launch_count(),
+                     .copies = api_counts().copies,
+                     .syncs = api_counts().syncs,
+                     .kept = api_counts().kept};
+    for (const auto& gpu : used_) {
+      if (!gpu) continue;
+      const StepTimes times = gpu->compute.step_times();
+      counts.steps += times.steps;
+      counts.gpu_ms += times.milliseconds;
+      counts.given = std::max(counts.given, times.given);
+      counts.peak_bytes += gpu->allocator.peak_bytes();
+    }
+    return counts;
+  }
+
  private:
+  // Else the driver stages copies between the two in the host's memory. One that another library has enabled
+  // is enabled.
+  void reach(int gpu, int other) {
+    if (!can_access_peer(gpu, other)) return;
+    make_current(api_, gpu);
+    const cudaError_t code = api_.device_enable_peer_access(other, 0);
+    if (code == cudaErrorPeerAccessAlreadyEnabled) api_.get_last_error();
+    else check_cuda(code, "cudaDeviceEnablePeerAccess");
+  }
+
   std::string description(int gpu) const {
     cudaDeviceProp found;
     check_cuda(api_.get_device_properties(&found, gpu), "cudaGetDeviceProperties");
@@ -76,7 +110,6 @@ class CudaPlatform final : public GpuPlatform {
   }
 
   const CudaApi& api_;
-  const std::shared_ptr<EventThread> events_ = std::make_shared<EventThread>(api_);
   Mutex mutex_;
   std::vector<std::shared_ptr<PhysicalGpu>> used_;  // elements by mutex_; as many as there are GPUs
 };

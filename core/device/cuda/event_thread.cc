@@ -1,20 +1,21 @@
 #include <kolo/core/device/cuda/event_thread.h>
 
-#include <memory>
 #include <utility>
 
 namespace kolo {
 
-void EventThread::when_done(int gpu, cudaStream_t stream, Passed passed) {
-  make_current(api_, gpu);
-  auto event = std::make_shared<CudaEvent>(take(gpu));  // shared, since std::function wants to copy
+void EventThread::when_done(cudaStream_t stream, Passed passed) {
+  make_current(api_, gpu_);
+  auto event = std::make_shared<CudaEvent>(take());  // shared, since std::function wants to copy
+  MutexLock lock(mutex_);  // events stand in the stream in the order in which they are waited for
+  if (thread_ == nullptr) thread_ = std::make_unique<ThreadPool>("kolo-events", 1);
   check_cuda(api_.event_record(event->get(), stream), "cudaEventRecord");
-  thread_.schedule([this, gpu, event, passed = std::move(passed)] {
+  thread_->schedule([this, event, passed = std::move(passed)] {
     std::exception_ptr error;
     try {
-      make_current(api_, gpu);  // else the first wait would give this thread a context on GPU 0
+      make_current(api_, gpu_);  // else the first wait would give this thread a context on GPU 0
       check_cuda(api_.event_synchronize(event->get()), "cudaEventSynchronize");
-      give_back(gpu, std::move(*event));
+      give_back(std::move(*event));
     } catch (...) {
       error = std::current_exception();
     }
@@ -22,22 +23,21 @@ void EventThread::when_done(int gpu, cudaStream_t stream, Passed passed) {
   });
 }
 
-CudaEvent EventThread::take(int gpu) {
+CudaEvent EventThread::take() {
   {
     MutexLock lock(mutex_);
-    auto& idle = idle_[gpu];
-    if (!idle.empty()) {
-      CudaEvent event = std::move(idle.back());
-      idle.pop_back();
+    if (!idle_.empty()) {
+      CudaEvent event = std::move(idle_.back());
+      idle_.pop_back();
       return event;
     }
   }
-  return CudaEvent(api_);
+  return CudaEvent(api_, cudaEventDisableTiming | cudaEventBlockingSync);
 }
 
-void EventThread::give_back(int gpu, CudaEvent event) {
+void EventThread::give_back(CudaEvent event) {
   MutexLock lock(mutex_);
-  idle_[gpu].push_back(std::move(event));
+  idle_.push_back(std::move(event));
 }
 
 }  // namespace kolo

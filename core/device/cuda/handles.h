@@ -19,6 +19,14 @@ class CudaStream {
   explicit CudaStream(const CudaApi& api) : api_(&api) {
     check_cuda(api.stream_create_with_flags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   }
+  /// Its kernels come before those of the others where multiprocessors are free.
+  static CudaStream of_highest_priority(const CudaApi& api) {
+    constexpr int kHighest = -1000;  // which CUDA makes the highest that there is
+    cudaStream_t made = nullptr;
+    check_cuda(api.stream_create_with_priority(&made, cudaStreamNonBlocking, kHighest),
+               "cudaStreamCreateWithPriority");
+    return CudaStream(api, made);
+  }
   CudaStream(CudaStream&& other) noexcept
       : api_(other.api_), stream_(std::exchange(other.stream_, nullptr)) {}
   CudaStream& operator=(CudaStream&& other) noexcept {
@@ -32,16 +40,18 @@ class CudaStream {
   cudaStream_t get() const { return stream_; }
 
  private:
+  CudaStream(const CudaApi& api, cudaStream_t made) : api_(&api), stream_(made) {}
+
   const CudaApi* api_;
   cudaStream_t stream_ = nullptr;
 };
 
-/// An event that tells no time and whose waiter sleeps. Of the device that is current when it is made.
+/// Of the device that is current when it is made. flags: cudaEventBlockingSync where a waiter sleeps,
+/// cudaEventDefault where the event tells the time.
 class CudaEvent {
  public:
-  explicit CudaEvent(const CudaApi& api) : api_(&api) {
-    check_cuda(api.event_create_with_flags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
-               "cudaEventCreateWithFlags");
+  explicit CudaEvent(const CudaApi& api, unsigned flags = cudaEventDisableTiming) : api_(&api) {
+    check_cuda(api.event_create_with_flags(&event_, flags), "cudaEventCreateWithFlags");
   }
   CudaEvent(CudaEvent&& other) noexcept : api_(other.api_), event_(std::exchange(other.event_, nullptr)) {}
   CudaEvent& operator=(CudaEvent&& other) noexcept {
@@ -57,6 +67,31 @@ class CudaEvent {
  private:
   const CudaApi* api_;
   cudaEvent_t event_ = nullptr;
+};
+
+/// A graph that can be launched, made of one that a stream has captured, which is given back.
+class CudaGraph {
+ public:
+  CudaGraph(const CudaApi& api, cudaGraph_t captured) : api_(&api) {
+    std::size_t count = 0;
+    cudaError_t code = api.graph_get_nodes(captured, nullptr, &count);
+    if (code == cudaSuccess) code = api.graph_instantiate(&graph_, captured, 0);
+    api.graph_destroy(captured);
+    check_cuda(code, "cudaGraphInstantiate");
+    nodes_ = static_cast<int>(count);
+  }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+  ~CudaGraph() {
+    if (graph_ != nullptr) api_->graph_exec_destroy(graph_);
+  }
+  cudaGraphExec_t get() const { return graph_; }
+  int nodes() const { return nodes_; }
+
+ private:
+  const CudaApi* api_;
+  cudaGraphExec_t graph_ = nullptr;
+  int nodes_ = 0;
 };
 
 }  // namespace kolo

@@ -306,7 +306,7 @@ cudaError_t start(void (*kernel)(Arguments), int bytes, cudaStream_t stream, con
     if (code != cudaSuccess) return code;
   }
   kernel<<<blocks, kThreads, static_cast<unsigned>(bytes), stream>>>(arguments);
-  return cudaGetLastError();
+  return launched();
 }
 
 template <int kWidth>

@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/blas_api.h>
+#include <kolo/core/device/cuda/counts.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_matmul.h>
 #include <kolo/core/kernels/cuda/products.h>
@@ -130,6 +131,7 @@ class BlasMatmul final : public Kernel {
     auto* const c = context.output(0).data<float>();
     if (!is_aligned(a) || !is_aligned(b) || !is_aligned(c)) return compute_plain(context);
     const float one = 1, zero = 0;
+    ++launch_count();
     check_blas(blas_.api.matmul(blas_.handle, operation_.get(), &one, b, b_.get(), a, a_.get(), &zero, c,
                                 c_.get(), c, c_.get(), &choice_.algo, context.scratch(),
                                 choice_.workspaceSize, stream_of(context)),

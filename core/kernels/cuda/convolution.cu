@@ -119,7 +119,7 @@ cudaError_t launch_convolution(cudaStream_t stream, const ConvolutionArguments& 
   const std::int64_t results = shape.batch * shape.filters * shape.rows.outputs * shape.cols.outputs;
   if (results == 0) return cudaSuccess;  // a grid of no blocks is an error
   forward_kernel<<<blocks_for(results), kThreads, 0, stream>>>(arguments);
-  return cudaGetLastError();
+  return launched();
 }
 
 cudaError_t launch_convolution_images(cudaStream_t stream, const ConvolutionImagesArguments& arguments) {
@@ -128,7 +128,7 @@ cudaError_t launch_convolution_images(cudaStream_t stream, const ConvolutionImag
       shape.batch * shape.groups * shape.channels * shape.rows.size * shape.cols.size;
   if (elements == 0) return cudaSuccess;
   images_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(arguments);
-  return cudaGetLastError();
+  return launched();
 }
 
 cudaError_t launch_convolution_weights(cudaStream_t stream, const ConvolutionWeightsArguments& arguments) {
@@ -137,7 +137,7 @@ cudaError_t launch_convolution_weights(cudaStream_t stream, const ConvolutionWei
       std::int64_t{shape.filters} * shape.channels * shape.rows.window * shape.cols.window;
   if (weights == 0) return cudaSuccess;
   weights_kernel<<<static_cast<unsigned>(weights), kThreads, 0, stream>>>(arguments);
-  return cudaGetLastError();
+  return launched();
 }
 
 }  // namespace kolo::cuda

@@ -29,21 +29,11 @@ RegisterWithKernels::RegisterWithKernels(void (*work)()) { list().emplace_back(w
 
 const std::vector<std::function<void()>>& registered_kernels() { return list(); }
 
-// Host and GPU have the same address for it.
-BadValueWord::BadValueWord(const KernelInit& init) : api_(gpu_of(init).api), gpu_(gpu_of(init).gpu) {
-  make_current(api_, gpu_);
-  void* memory = nullptr;
-  check_cuda(
-      api_.host_alloc(&memory, sizeof(elements::BadValue), cudaHostAllocPortable | cudaHostAllocMapped),
-      "cudaHostAlloc");
-  word_ = new (memory) elements::BadValue;
-}
+BadValueWord::BadValueWord(const KernelInit& init)
+    : memory_(gpu_of(init).pinned),
+      word_(new (memory_.allocate_pinned(sizeof(elements::BadValue))) elements::BadValue) {}
 
-// On a thread that has made none current CUDA would start the first GPU.
-BadValueWord::~BadValueWord() {
-  api_.set_device(gpu_);
-  api_.free_host(word_);
-}
+BadValueWord::~BadValueWord() { memory_.deallocate(word_, sizeof(elements::BadValue)); }
 
 std::optional<elements::BadValue> BadValueWord::take() {
   const auto load = [](const std::uint64_t& half) { return __atomic_load_n(&half, __ATOMIC_RELAXED); };
@@ -53,6 +43,8 @@ std::optional<elements::BadValue> BadValueWord::take() {
   *word_ = {};
   return found;
 }
+
+void count_launch() { ++launch_count(); }
 
 ElementType element_type(DType dtype) {
   switch (dtype) {

@@ -50,7 +50,7 @@ inline bool allows_tf32(const KernelInit& init) {
   return static_cast<CudaDevice&>(init.device()).allow_tf32();
 }
 
-/// Where a kernel's work notes a bad value: memory of the host that the GPU writes to.
+/// Where a kernel's work notes a bad value: pinned memory of the host that the GPU writes to.
 class BadValueWord {
  public:
   /// Throws as check_cuda.
@@ -64,9 +64,8 @@ class BadValueWord {
   std::optional<elements::BadValue> take();
 
  private:
-  const CudaApi& api_;
-  const int gpu_;
-  elements::BadValue* word_ = nullptr;
+  PinnedAllocator& memory_;
+  elements::BadValue* word_;
 };
 
 /// All that a GPU's memory can hold.

@@ -16,6 +16,12 @@ inline int blocks_for(std::int64_t elements) {
   return static_cast<int>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
 }
 
+/// What the launch just before did; counts it.
+inline cudaError_t launched() {
+  count_launch();
+  return cudaGetLastError();
+}
+
 /// Calls work(i) for each i in [0, elements), neighbours in neighbouring threads.
 template <typename Work>
 __device__ void for_each_element(std::int64_t elements, Work work) {

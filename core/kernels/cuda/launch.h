@@ -16,6 +16,9 @@ namespace kolo::cuda {
 using elements::kMaxDims;
 using elements::Walk;
 
+/// Whoever starts a kernel calls it.
+void count_launch();
+
 /// kolo's DType, but for strings; a boolean is a byte of 0 or 1.
 enum class ElementType { f32, f64, i32, i64, boolean, u8, i8, f16, bf16 };
 

@@ -70,7 +70,7 @@ cudaError_t launch_matmul(cudaStream_t stream, const MatmulArguments& arguments)
   const std::int64_t batch = arguments.batch < kMostInY ? arguments.batch : kMostInY;
   const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(batch));
   matmul_kernel<<<grid, kThreads, 0, stream>>>(arguments);
-  return cudaGetLastError();
+  return launched();
 }
 
 }  // namespace kolo::cuda

@@ -91,10 +91,10 @@ cudaError_t reduce(cudaStream_t stream, const ReduceArguments& arguments) {
     rows_kernel<Fold, T>
         <<<blocks_for_warps(arguments.results * arguments.parts), kThreads, 0, stream>>>(arguments);
   }
-  const cudaError_t code = cudaGetLastError();
+  const cudaError_t code = launched();
   if (code != cudaSuccess || arguments.parts == 1) return code;
   parts_kernel<Fold, T><<<blocks_for_warps(arguments.results), kThreads, 0, stream>>>(arguments);
-  return cudaGetLastError();
+  return launched();
 }
 
 template <typename T>
@@ -145,7 +145,7 @@ cudaError_t position(cudaStream_t stream, const PositionArguments& arguments) {
       arguments.smallest ? position_kernel<elements::Less, T> : position_kernel<elements::Greater, T>;
   kernel<<<blocks_for(results), kThreads, 0, stream>>>(static_cast<const T*>(arguments.x), arguments.y,
                                                        results, arguments.count, arguments.inner);
-  return cudaGetLastError();
+  return launched();
 }
 
 }  // namespace

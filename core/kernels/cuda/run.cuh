@@ -51,7 +51,7 @@ template <typename Work>
 cudaError_t run_each(const char* /*name*/, cudaStream_t stream, std::int64_t elements, const Work& work) {
   if (elements == 0) return cudaSuccess;  // a grid of no blocks is an error
   each_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(work, elements);
-  return cudaGetLastError();
+  return launched();
 }
 
 /// work(team, row) for each row below `rows`, in any order, by teams that are a warp each.
@@ -59,7 +59,7 @@ template <typename Work>
 cudaError_t run_rows(const char* /*name*/, cudaStream_t stream, std::int64_t rows, const Work& work) {
   if (rows == 0) return cudaSuccess;
   rows_kernel<<<blocks_for_warps(rows), kThreads, 0, stream>>>(work, rows);
-  return cudaGetLastError();
+  return launched();
 }
 
 }  // namespace kolo::cuda

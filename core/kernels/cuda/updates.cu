@@ -51,7 +51,7 @@ cudaError_t update(cudaStream_t stream, const UpdateArguments& arguments) {
   const std::int64_t all = blocks.first[arguments.ranges];
   if (all == 0) return cudaSuccess;  // a grid of no blocks is an error
   update_kernel<Rule><<<static_cast<unsigned>(all), kThreads, 0, stream>>>(arguments, blocks);
-  return cudaGetLastError();
+  return launched();
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ class CountingStream final : public Stream {
   CountingStream() : Stream("counting") {}
   void enqueue(std::function<void()>) override {}
   std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<StreamEvent>(); }
+  std::unique_ptr<StreamGraph> capture(std::function<void(void*)>) override { return nullptr; }
   void wait(std::vector<StreamEvent*> events, std::vector<StreamEvent*> passed = {}) {
     wait_for(events, passed);
   }
@@ -28,6 +29,7 @@ class CountingStream final : public Stream {
   void put_end(Done) override {}
   void put_record(StreamEvent&) override {}
   void put_wait(StreamEvent& event) override { waits.push_back(&event); }
+  bool try_done(StreamEvent&) override { return true; }
 };
 
 class Waits : public ::testing::Test {

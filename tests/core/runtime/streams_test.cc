@@ -284,31 +284,33 @@ class EndlessStream : public Stream {
  public:
   EndlessStream() : Stream("endless") {}
   void enqueue(std::function<void()>) override {}
-  std::unique_ptr<StreamEvent> make_event() override { return nullptr; }
+  std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<StreamEvent>(); }
+  std::unique_ptr<StreamGraph> capture(std::function<void(void*)>) override { return nullptr; }
   Done done_;
 
  private:
   void put_end(Done done) override { done_ = std::move(done); }
   void put_record(StreamEvent&) override {}
   void put_wait(StreamEvent&) override {}
+  bool try_done(StreamEvent&) override { return false; }
 };
 
-TEST(WaitForStreams, EndsWithoutThemWhenAsked) {
+TEST(StreamEnds, ComeToNothingWhenAsked) {
   EndlessStream silent;
-  Stream* const streams[] = {&silent};
   int asked = 0;
-  EXPECT_FALSE(wait_for_streams(streams, [&] { return ++asked == 3; }));
+  EXPECT_FALSE(StreamEnds({&silent}).wait([&] { return ++asked == 3; })) << "while the caller looks";
+  const auto later = std::chrono::steady_clock::now() + 50ms;
+  EXPECT_FALSE(StreamEnds({&silent}).wait([&] { return std::chrono::steady_clock::now() > later; }));
   silent.done_(nullptr);  // late, and of no harm
 }
 
-TEST(WaitForStreams, ThrowsWhatADeviceFailsWith) {
+TEST(StreamEnds, ThrowWhatADeviceFailsWith) {
   class FailingStream final : public EndlessStream {
     void put_end(Done done) override {
       done(std::make_exception_ptr(InternalError("an illegal memory access was encountered")));
     }
   } failing;
-  Stream* const streams[] = {&failing};
-  EXPECT_THAT([&] { wait_for_streams(streams, [] { return false; }); },
+  EXPECT_THAT([&] { StreamEnds({&failing}).wait([] { return false; }); },
               ThrowsMessage<InternalError>(HasSubstr("illegal memory access")));
 }
 

@@ -1,0 +1,141 @@
+#include <kolo/core/runtime/segments.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/runtime/node_log.h>
+#include <kolo/core/runtime/stream_kernels.h>
+
+namespace kolo {
+namespace {
+
+const std::string& choice_of_environment() {
+  static const std::string choice = env_choice("KOLO_CUDA_GRAPHS", "1", {"0", "1", "check"});
+  return choice;
+}
+
+// Of all that a member's work refers to.
+std::size_t addresses_of(const KernelContext& context) {
+  std::size_t hash = reinterpret_cast<std::uintptr_t>(context.scratch_memory);
+  const auto add = [&](const Tensor& tensor) {
+    hash = hash * 1099511628211u + reinterpret_cast<std::uintptr_t>(tensor.raw());
+    hash = hash * 1099511628211u + tensor.bytes();
+  };
+  for (const Tensor* const input : context.inputs) add(*input);
+  for (const Tensor& output : context.outputs) add(output);
+  return hash;
+}
+
+class SegmentKernel final : public Kernel {
+ public:
+  explicit SegmentKernel(std::vector<SegmentMember> members) : members_(std::move(members)) {
+    for (const SegmentMember& member : members_) {
+      auto& kernel = dynamic_cast<StreamKernel&>(*member.kernel);
+      kernels_.push_back(&kernel);
+      before_.insert(before_.end(), kernel.before().begin(), kernel.before().end());
+      passed_.insert(passed_.end(), kernel.passed().begin(), kernel.passed().end());
+    }
+  }
+
+  void compute(KernelContext&) override {
+    for (const SegmentMember& member : members_)
+      for (const VariableStorage* const variable : member.must_be_initialized)
+        if (!variable->initialized.load())
+          throw FailedPreconditionError("Attempting to use uninitialized value {}", variable->name);
+    if (!was_captured_) capture();
+    if (graph_ == nullptr) return one_by_one();
+    if (choice_of_environment() == "check") check_addresses();
+    Stream& stream = kernels_.front()->stream();
+    for (const StreamKernel* const kernel : kernels_) kernel->log_begin();
+    stream.wait_for(before_, passed_);
+    for (std::size_t m = 0; m < members_.size(); ++m) kernels_[m]->log_use(*members_[m].context);
+    if (!kernels_.front()->has_failed()) graph_->launch();
+    for (StreamKernel* const kernel : kernels_) kernel->record_end();
+  }
+
+ private:
+  void capture() {
+    was_captured_ = true;
+    const SegmentMember* put_last = nullptr;
+    try {
+      graph_ = kernels_.front()->stream().capture([this, &put_last](void* native) {
+        for (std::size_t m = 0; m < members_.size(); ++m) {
+          if (native != nullptr) put_last = &members_[m];
+          kernels_[m]->put(*members_[m].context, native);
+        }
+      });
+    } catch (const Error& error) {
+      const std::size_t m = put_last == nullptr ? 0 : static_cast<std::size_t>(put_last - members_.data());
+      log_debug("{} nodes are put on {} one by one, since it does not keep them; the last was {}: {}",
+                members_.size(), kernels_[m]->stream().name(), kernels_[m]->node_name(), error.what());
+    }
+    for (const SegmentMember& member : members_) addresses_.push_back(addresses_of(*member.context));
+  }
+
+  void one_by_one() {
+    for (const SegmentMember& member : members_) member.kernel->compute(*member.context);
+  }
+
+  void check_addresses() const {
+    for (std::size_t m = 0; m < members_.size(); ++m)
+      if (addresses_of(*members_[m].context) != addresses_[m])
+        throw InternalError(
+            "the memory of node {} is not where it was when its work was kept; KOLO_CUDA_GRAPHS=0 keeps none",
+            kernels_[m]->node_name());
+  }
+
+  const std::vector<SegmentMember> members_;
+  std::vector<StreamKernel*> kernels_;
+  std::vector<StreamEvent*> before_, passed_;
+  std::vector<std::size_t> addresses_;
+  bool was_captured_ = false;
+  std::unique_ptr<StreamGraph> graph_;  // nullptr: the stream does not keep it
+};
+
+}  // namespace
+
+bool keeps_segments() {
+  static const bool names_each_node = env_choice("KOLO_CUDA_SYNC", "0", {"0", "1"}) == "1";
+  return choice_of_environment() != "0" && !names_each_node;
+}
+
+std::vector<Segment> find_segments(const std::vector<OrderedNode>& nodes,
+                                   const std::vector<bool>& repeatable) {
+  std::vector<Segment> segments;
+  Segment open;
+  int members = 0;
+  const auto close = [&] {
+    if (members >= kFewestMembers) segments.push_back(open);
+    members = 0;
+  };
+  for (int n = 0; n < static_cast<int>(nodes.size()); ++n) {
+    const OrderedNode& node = nodes[n];
+    const bool is_member =
+        node.stream != nullptr && node.runs_ahead && !node.is_name && !node.can_be_skipped && repeatable[n];
+    if (!is_member && node.is_name && repeatable[n] && !node.can_be_skipped) continue;
+    if (members > 0 && (!is_member || nodes[open.first].stream != node.stream)) close();
+    if (!is_member) continue;
+    if (members++ == 0) open.first = n;
+    open.last = n;
+  }
+  close();
+  return segments;
+}
+
+std::vector<int> leaders_of(const std::vector<Segment>& segments, std::size_t nodes) {
+  std::vector<int> leaders(nodes);
+  for (std::size_t n = 0; n < nodes; ++n) leaders[n] = static_cast<int>(n);
+  for (const Segment& segment : segments)
+    std::fill(leaders.begin() + segment.first, leaders.begin() + segment.last + 1, segment.first);
+  return leaders;
+}
+
+std::unique_ptr<Kernel> make_segment_kernel(std::vector<SegmentMember> members) {
+  return std::make_unique<SegmentKernel>(std::move(members));
+}
+
+}  // namespace kolo
