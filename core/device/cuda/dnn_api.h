@@ -40,10 +40,13 @@ struct DnnHandle {
 
   const DnnApi& api;
   const cudnnHandle_t handle;
+  cudaStream_t stream = nullptr;  // the handle's, by set_stream of ours; under the mutex
   Mutex mutex;  // held by whoever plans or runs something with the handle, and for what follows
   // Of engines that were measured on this GPU: by the convolution, their place among those that are asked for
   // it, and their number.
   std::map<std::string, std::map<std::pair<std::size_t, std::int64_t>, bool>> serves = {};
+  // With KOLO_AUTOTUNE=1, by the convolution: milliseconds of those that were timed, by their place.
+  std::map<std::string, std::map<std::size_t, double>> times = {};
 };
 
 }  // namespace kolo

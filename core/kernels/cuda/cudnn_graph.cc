@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/cuda/counts.h>
 
 namespace kolo::cuda {
 namespace {
@@ -232,7 +233,7 @@ DnnDescriptor DnnTarget::of_json(const DnnApi& api, const std::string& json) {
 
 std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
-                                     const Serves& serves, std::string& why) {
+                                     const Serves& serves, std::string& why, const Time& time) {
   int engines = 0, too_large = 0, refused = 0, wrong = 0;
   std::vector<Candidate> candidates;
   try {
@@ -252,13 +253,22 @@ std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
     return std::nullopt;
   }
   put_slow_behind(question.pass, candidates);
+  std::optional<DnnPlan> fastest;
+  double least = 0;
+  std::size_t timed = 0;
   for (std::size_t place = 0; place < candidates.size(); ++place) {
     std::optional<DnnPlan> made = plan_of(api, target, candidates[place]);
     if (!made) ++refused;
     else if (made->workspace_bytes() > most_workspace) ++too_large;
     else if (serves && !serves(place, *made)) ++wrong;
-    else return made;
+    else if (!time) return made;
+    else {
+      const double took = time(place, *made);
+      if (!fastest || took < least) least = took, fastest = std::move(made);
+      if (++timed == kMostTimed) break;
+    }
   }
+  if (fastest) return fastest;
   why = fmt::format(
       "cuDNN has no engine for it that computes in f32 and repeats: of {} it names, {} refuse it, {} need "
       "more than {} MiB of workspace and {} are wrong, vary or cannot be measured",
@@ -287,7 +297,7 @@ std::optional<DnnPlan> DnnPlan::plan_of(const DnnApi& api, const DnnTarget& targ
   }
 }
 
-void DnnPlan::run(cudnnHandle_t handle, cudaStream_t stream, const Operands& operands) {
+void DnnPlan::run(DnnHandle& dnn, cudaStream_t stream, const Operands& operands) {
   if (!pack_ || packed_ != operands) {
     const std::array<std::int64_t, 3> ids = {kImages, kWeights, kResults};
     const std::array<const void*, 3> pointers = {operands.images, operands.weights, operands.results};
@@ -299,8 +309,13 @@ void DnnPlan::run(cudnnHandle_t handle, cudaStream_t stream, const Operands& ope
     pack_ = std::move(pack);
     packed_ = operands;
   }
-  check_dnn(*api_, api_->set_stream(handle, stream), "cudnnSetStream");
-  check_dnn(*api_, api_->backend_execute(handle, plan_.get(), pack_->get()), "cudnnBackendExecute");
+  if (dnn.stream != stream) {
+    dnn.stream = nullptr;
+    check_dnn(*api_, api_->set_stream(dnn.handle, stream), "cudnnSetStream");
+    dnn.stream = stream;
+  }
+  ++launch_count();
+  check_dnn(*api_, api_->backend_execute(dnn.handle, plan_.get(), pack_->get()), "cudnnBackendExecute");
 }
 
 }  // namespace kolo::cuda

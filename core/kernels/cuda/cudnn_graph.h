@@ -72,12 +72,15 @@ class DnnPlan {
   /// gives the same bits in each run, was compiled beforehand and works with at most `most_workspace` bytes.
   /// All this by its notes; `serves`, where given, is asked last, whether it is true: with the engine's place
   /// among those of such notes, the same whenever this is asked, and its plan.
+  /// time: where given, of the first kMostTimed that serve the one is taken for which it is least.
   /// Nothing, and why, where there is none. Takes 30 to 100 ms and what `serves` takes, and throws what that
   /// throws.
+  static constexpr std::size_t kMostTimed = 4;
+  using Time = std::function<double(std::size_t place, DnnPlan& plan)>;
   using Serves = std::function<bool(std::size_t place, DnnPlan& plan)>;
   static std::optional<DnnPlan> make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
-                                     const Serves& serves, std::string& why);
+                                     const Serves& serves, std::string& why, const Time& time = nullptr);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Its number, by which cuDNN's documentation and logs call it.
@@ -93,7 +96,7 @@ class DnnPlan {
     bool operator==(const Operands&) const = default;
   };
   static constexpr std::int64_t kAlignment = 16;  // bytes
-  void run(cudnnHandle_t handle, cudaStream_t stream, const Operands& operands);
+  void run(DnnHandle& dnn, cudaStream_t stream, const Operands& operands);
 
   /// An engine with its settings.
   struct Candidate {

@@ -147,6 +147,10 @@ void ConvolutionCheck::run_into(const Tensor& made, const Run& run) {
   for (const Tensor* const tensor : {&made, &std::as_const(workspace_)})
     if (tensor->bytes() > 0)
       check_cuda(api_.memset_async(tensor->raw(), 0xff, tensor->bytes(), stream_.get()), "cudaMemsetAsync");
+  put(made, run);
+}
+
+void ConvolutionCheck::put(const Tensor& made, const Run& run) {
   const auto operand = [&](ConvolutionPass makes, const Tensor& other) {
     return pass_ == makes ? made.raw() : other.raw();
   };
@@ -154,6 +158,23 @@ void ConvolutionCheck::run_into(const Tensor& made, const Run& run) {
                       .weights = operand(ConvolutionPass::weights, weights_),
                       .results = operand(ConvolutionPass::results, results_),
                       .workspace = workspace_.bytes() == 0 ? nullptr : workspace_.raw()});
+}
+
+double ConvolutionCheck::time_of(const Run& run, std::int64_t workspace_bytes) {
+  constexpr int kTimed = 3;
+  const Idle idle{api_, stream_.get()};
+  workspace_ = {};  // before the next one is taken
+  workspace_ = Tensor(DType::u8, {workspace_bytes}, memory_);
+  if (!prepared_) prepare();
+  const CudaEvent begin(api_, cudaEventDefault), end(api_, cudaEventDefault);
+  run_into(made_, run);
+  check_cuda(api_.event_record(begin.get(), stream_.get()), "cudaEventRecord");
+  for (int i = 0; i < kTimed; ++i) put(made_, run);
+  check_cuda(api_.event_record(end.get(), stream_.get()), "cudaEventRecord");
+  check_cuda(api_.stream_synchronize(stream_.get()), "cudaStreamSynchronize");
+  float took = 0;
+  check_cuda(api_.event_elapsed_time(&took, begin.get(), end.get()), "cudaEventElapsedTime");
+  return static_cast<double>(took) / kTimed;
 }
 
 std::string ConvolutionCheck::fault_of(const Run& run, std::int64_t workspace_bytes) {

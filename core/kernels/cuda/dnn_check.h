@@ -36,6 +36,8 @@ class ConvolutionCheck {
   /// What is wrong with what `run` computes, in words: numbers, other bits in another run; "" where nothing
   /// is. Waits for the GPU. Throws as check_cuda, and what run throws; it can be asked again after that.
   std::string fault_of(const Run& run, std::int64_t workspace_bytes);
+  /// Milliseconds of one `run`, the mean of three behind a first. Waits and throws likewise.
+  double time_of(const Run& run, std::int64_t workspace_bytes);
 
  private:
   struct Distance {
@@ -44,6 +46,7 @@ class ConvolutionCheck {
   Distance distance(const float* x, const float* expected, std::int64_t elements);
   void prepare();
   void run_into(const Tensor& made, const Run& run);
+  void put(const Tensor& made, const Run& run);
   const Tensor& made_by_kolo() const;
 
   const CudaApi& api_;

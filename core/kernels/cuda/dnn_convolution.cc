@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <atomic>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,12 @@ namespace {
 std::int64_t most_workspace() {
   static const std::int64_t mib = env_int64("KOLO_WORKSPACE_MIB", 256, 0, 1 << 20);
   return mib << 20;
+}
+
+// Then another process may choose another engine, and its last bits differ.
+bool chooses_by_time() {
+  static const bool chooses = env_string("KOLO_AUTOTUNE").value_or("0") == "1";
+  return chooses;
 }
 
 // Which of the node's values is what; the one that is made is output 0.
@@ -91,7 +98,12 @@ std::string text_of(const ConvolutionQuestion& question) {
 class Verdicts {
  public:
   Verdicts(const KernelInit& init, const Roles& roles, DnnHandle& dnn, const ConvolutionQuestion& question)
-      : init_(init), roles_(roles), dnn_(dnn), name_(text_of(question)), known_(dnn.serves[name_]) {}
+      : init_(init),
+        roles_(roles),
+        dnn_(dnn),
+        name_(text_of(question)),
+        known_(dnn.serves[name_]),
+        times_(dnn.times[name_]) {}
 
   /// Throws where the GPU is lost.
   bool serves(std::size_t place, DnnPlan& plan) {
@@ -103,12 +115,33 @@ class Verdicts {
     return measured.value_or(false);
   }
 
+  /// Milliseconds, measured once: all plans of a process take the same engine. Throws where the GPU is lost.
+  double time(std::size_t place, DnnPlan& plan) {
+    const auto found = times_.find(place);
+    if (found != times_.end()) return found->second;
+    const UsesOtherStream guard{dnn_, static_cast<cudaStream_t>(gpu_of(init_).compute.native())};
+    const auto run = [&](cudaStream_t stream, const DnnPlan::Operands& operands) {
+      plan.run(dnn_, stream, operands);
+    };
+    double took = std::numeric_limits<double>::infinity();
+    try {
+      const MemoryOwner owner("measuring cuDNN's engines");
+      if (!check_) make_check();
+      took = check_->time_of(run, plan.workspace_bytes());
+    } catch (const ResourceExhaustedError&) {  // the one that takes less is taken
+    }
+    log_debug("{} ({}): cuDNN's engine {} takes {:.4f} ms", init_.node(), name_, plan.engine(), took);
+    return times_[place] = took;
+  }
+
  private:
   // A check's stream ends with it: the handle goes back to that of the kernels.
   struct UsesOtherStream {
     DnnHandle& dnn;
     cudaStream_t own;
-    ~UsesOtherStream() { dnn.api.set_stream(dnn.handle, own); }
+    ~UsesOtherStream() {
+      dnn.stream = dnn.api.set_stream(dnn.handle, own) == CUDNN_STATUS_SUCCESS ? own : nullptr;
+    }
   };
 
   // Nothing where memory is too short to tell.
@@ -118,7 +151,7 @@ class Verdicts {
     std::string fault, refusal;
     const auto run = [&](cudaStream_t stream, const DnnPlan::Operands& operands) {
       try {
-        plan.run(dnn_.handle, stream, operands);
+        plan.run(dnn_, stream, operands);
       } catch (const InternalError& error) {
         refusal = error.what();
         throw;
@@ -126,10 +159,7 @@ class Verdicts {
     };
     try {
       const MemoryOwner owner("measuring cuDNN's engines");
-      if (!check_)
-        check_.emplace(gpu.api, gpu.allocator, roles_.pass,
-                       convolution_of(init_, images_of(init_, roles_), results_of(init_, roles_)),
-                       allows_tf32(init_));
+      if (!check_) make_check();
       fault = check_->fault_of(run, plan.workspace_bytes());
     } catch (const ResourceExhaustedError& error) {
       static std::atomic<bool> told = false;
@@ -149,11 +179,19 @@ class Verdicts {
     return fault.empty();
   }
 
+  void make_check() {
+    PhysicalGpu& gpu = gpu_of(init_);
+    check_.emplace(gpu.api, gpu.allocator, roles_.pass,
+                   convolution_of(init_, images_of(init_, roles_), results_of(init_, roles_)),
+                   allows_tf32(init_));
+  }
+
   const KernelInit& init_;
   const Roles& roles_;
   DnnHandle& dnn_;
   const std::string name_;
   std::map<std::pair<std::size_t, std::int64_t>, bool>& known_;
+  std::map<std::size_t, double>& times_;
   std::optional<ConvolutionCheck> check_;
 };
 
@@ -180,7 +218,7 @@ class DnnConvolution final : public Kernel {
       return convolve_directly(stream_of(context), roles_.pass, shape_, images.data<float>(),
                                weights.data<float>(), results.data<float>());
     const MutexLock lock(dnn_.mutex);
-    plan_.run(dnn_.handle, stream_of(context),
+    plan_.run(dnn_, stream_of(context),
               {.images = images.raw(),
                .weights = weights.raw(),
                .results = results.raw(),
@@ -215,7 +253,10 @@ std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
   Verdicts verdicts(init, kRoles, *dnn, question);
   auto plan = DnnPlan::make(
       dnn->api, {.handle = dnn->handle}, question, most_workspace(),
-      [&](std::size_t place, DnnPlan& candidate) { return verdicts.serves(place, candidate); }, why);
+      [&](std::size_t place, DnnPlan& candidate) { return verdicts.serves(place, candidate); }, why,
+      chooses_by_time()
+          ? [&](std::size_t place, DnnPlan& candidate) { return verdicts.time(place, candidate); }
+          : DnnPlan::Time());
   if (!plan) return init.decline(why);
   return std::make_unique<DnnConvolution>(init, kRoles, *dnn, std::move(*plan));
 }
