@@ -70,6 +70,51 @@ class ApplyKernel final : public Kernel {
   int variables_;
 };
 
+// The inputs: the variable, its slots, the scalars, indices, gradients of the rows that they name.
+class RowApplyKernel final : public Kernel, public DeferredCheck {
+ public:
+  RowApplyKernel(const KernelInit& init, const UpdateRuleOps& rule)
+      : rule_(kRules.at(rule.name)),
+        slots_(static_cast<int>(rule.slots.size())),
+        scalars_(static_cast<int>(rule.scalars.size())),
+        rows_(init.input_shape(0).dim(0)),
+        bad_(init) {}
+
+  void compute(KernelContext& context) override {
+    const Tensor& variable = context.variable(0).value;
+    const int first_scalar = 1 + slots_, behind_scalars = first_scalar + scalars_;
+    const Tensor& indices = context.input(behind_scalars);
+    if (indices.elements() == 0 || variable.elements() == 0) return;
+    RowUpdateArguments arguments{.rule = rule_,
+                                 .scalars = {},
+                                 .variable = variable.data<float>(),
+                                 .slots = {},
+                                 .gradients = context.input(behind_scalars + 1).data<float>(),
+                                 .indices = indices.raw(),
+                                 .index_type = element_type(indices.dtype()),
+                                 .count = indices.elements(),
+                                 .rows = rows_,
+                                 .width = variable.elements() / rows_,
+                                 .bad = bad_.get()};
+    for (int k = 0; k < scalars_; ++k) arguments.scalars[k] = context.input(first_scalar + k).data<float>();
+    for (int k = 0; k < slots_; ++k) arguments.slots[k] = context.variable(1 + k).value.data<float>();
+    check_cuda(launch_row_update(stream_of(context), arguments), "an update of rows");
+  }
+
+  void check() override {
+    if (const auto bad = bad_.take())
+      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows",
+                                 bad->value(), bad->place(), rows_);
+  }
+
+ private:
+  UpdateRule rule_;
+  int slots_;
+  int scalars_;
+  std::int64_t rows_;
+  BadValueWord bad_;
+};
+
 const std::vector<RegisterGpuKernel> kernels = [] {
   std::vector<RegisterGpuKernel> made;
   for (const UpdateRuleOps& rule : update_rules()) {
@@ -79,6 +124,11 @@ const std::vector<RegisterGpuKernel> kernels = [] {
     };
     made.emplace_back("Apply" + rule.name, std::vector<DType>{DType::f32}, make);
     made.emplace_back("FusedApply" + rule.name, std::vector<DType>{DType::f32}, make);
+    if (!rule.has_sparse) continue;
+    made.emplace_back("SparseApply" + rule.name, std::vector<DType>{DType::f32},
+                      [&rule](KernelInit& init) -> std::unique_ptr<Kernel> {
+                        return std::make_unique<RowApplyKernel>(init, rule);
+                      });
   }
   return made;
 }();

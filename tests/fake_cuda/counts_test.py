@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""What a step asks of a GPU: launches, copies, and how often the host waits. counts.json holds the numbers, so that whoever
+adds one says so in a diff; `counts_test.py --write` writes them anew."""
+import json
+import pathlib
+import sys
+import unittest
+
+from fake_gpu import GPU, FakeGpuTest
+from programs import run
+
+COUNTS = pathlib.Path(__file__).resolve().with_name("counts.json")
+MODELS = {"mlp": (), "lenet": (), "resnet20": (),
+          "gpt": ("--layers", 2, "--width", 32, "--heads", 2, "--context", 16)}
+COUNTED = ("launches", "kept_nodes", "copies", "syncs")
+
+
+class Counts(FakeGpuTest):
+    def step_of(self, model, steps=5, **env):
+        done = run("kolo-bench", "train", "--models", model, *MODELS[model], "--batch", 1, "--steps", steps, "--json", "--device", "gpu",
+                   "--threads", 1, **{**GPU, "KOLO_CUDA_COUNT": 1, **env})
+        self.assertEqual(done.code, 0, done.err[-2000:])
+        return json.loads(done.out.splitlines()[-1])
+
+    def counts_of(self, model, **env):
+        step = self.step_of(model, **env)
+        return {name: step[name] for name in COUNTED}
+
+    def test_a_step_asks_for_no_more_than_is_written_down(self):
+        for model, expected in json.loads(COUNTS.read_text()).items():
+            with self.subTest(model=model):
+                self.assertEqual(self.counts_of(model), expected)
+
+    def test_a_replayed_step_is_one_launch_and_one_wait(self):
+        counts = self.counts_of("lenet")
+        self.assertEqual((counts["launches"], counts["syncs"]), (1, 1))
+
+    def test_replayed_steps_have_the_bits_of_steps_node_by_node(self):
+        for model in MODELS:
+            with self.subTest(model=model):
+                losses = {choice: self.step_of(model, steps=20, KOLO_CUDA_GRAPHS=choice)["loss"] for choice in ("0", "check")}
+                self.assertEqual(losses["0"], losses["check"])
+
+    def test_rows_of_embeddings_are_updated_as_on_the_cpu(self):
+        """128 tokens of 65: most rows are named twice."""
+        args = ("--batch", 8, "--steps", 20, "--json", "--threads", 1)
+        for optimizer in ("momentum", "adam", "sgd"):
+            with self.subTest(optimizer=optimizer):
+                losses = {}
+                for device, env in (("gpu", GPU), ("cpu", {})):
+                    done = run("kolo-bench", "train", "--models", "gpt", *MODELS["gpt"], *args, "--device", device, "--optimizer", optimizer, **env)
+                    self.assertEqual(done.code, 0, done.err[-2000:])
+                    losses[device] = json.loads(done.out.splitlines()[-1])["loss"]
+                self.assertAlmostEqual(losses["gpu"] / losses["cpu"], 1, delta=1e-3)
+
+    def test_copies_that_stop_the_host_are_seen(self):
+        """As if the memory that copies go to were not pinned."""
+        log = self.folder / "calls"
+        self.step_of("mlp", KOLO_FAKE_CUDA_LOG=log)
+        usual = log.read_text().count("that stops the host")
+        self.step_of("mlp", KOLO_FAKE_CUDA_LOG=log, KOLO_FAKE_CUDA_BREAK="pinned")
+        steps = 5  # at least, each with a loss
+        self.assertGreaterEqual(log.read_text().count("that stops the host"), usual + steps)
+
+    def test_where_nothing_can_be_kept_steps_run_node_by_node(self):
+        for call in ("cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate"):
+            with self.subTest(call=call):
+                step = self.step_of("mlp", KOLO_FAKE_CUDA_FAIL=f"{call}:900")
+                self.assertEqual(step["loss"], self.step_of("mlp", KOLO_CUDA_GRAPHS="0")["loss"])
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        case = Counts()
+        case.setUp()
+        counts = {model: case.counts_of(model) for model in MODELS}
+        case.doCleanups()
+        COUNTS.write_text(json.dumps(counts, indent=1) + "\n")
+    else:
+        unittest.main()
