@@ -40,7 +40,7 @@ TEST(MpirunCommand, GivesEachRankItsShareOfTheCores) {
   EXPECT_EQ(
       line(ranks(2), machine(8)),
       "mpirun --map-by slot:PE=4 --bind-to core --mca pml ob1 --mca btl ^tcp,ofi -x KOLO_LAUNCHER=kolorun "
-            "-x OMP_NUM_THREADS=4 -n 2 prog x");
+      "-x OMP_NUM_THREADS=4 -n 2 prog x");
 }
 
 TEST(MpirunCommand, HandsOnAHostfileThatMpirunAloneUnderstands) {
