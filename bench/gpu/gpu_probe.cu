@@ -250,10 +250,10 @@ const struct Question {
   const char* name;
   void (*ask)();
   const char* help;
-} kQuestions[] = {
-    {"device", ask_device, "name, versions, free memory"},
-    {"launches", ask_launches, "an empty launch, LeNet's 40 launches, graphs of 40, 320 and 830 nodes, copies"},
-    {"host", ask_host, "how long copies hold the host, and how soon it learns of an end"}};
+} kQuestions[] = {{"device", ask_device, "name, versions, free memory"},
+                  {"launches", ask_launches,
+                   "an empty launch, LeNet's 40 launches, graphs of 40, 320 and 830 nodes, copies"},
+                  {"host", ask_host, "how long copies hold the host, and how soon it learns of an end"}};
 constexpr unsigned kDeadlineSeconds = 40;
 
 // Asks in a process of its own. What a library prints beside the rows goes to stderr. True if no row says

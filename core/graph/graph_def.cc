@@ -102,9 +102,7 @@ class FirstError final : public pb::io::ErrorCollector {
   std::string text_;
 };
 
-std::string contents_of(const std::string& path) {
-  return InputFile(path).read_all(kMaxBytes);
-}
+std::string contents_of(const std::string& path) { return InputFile(path).read_all(kMaxBytes); }
 
 }  // namespace
 

@@ -49,9 +49,7 @@ std::uint16_t combined(const WeightSums& sums) {
   return static_cast<std::uint16_t>(XXH3_64bits(numbers.data(), numbers.size() * sizeof(std::uint64_t)));
 }
 
-std::string text_of(const WeightSums& sums) {
-  return json_text(json(sums));
-}
+std::string text_of(const WeightSums& sums) { return json_text(json(sums)); }
 
 std::optional<std::string> weights_that_differ(std::span<const std::string> texts, std::span<const int> ranks,
                                                std::int64_t first, std::int64_t last) {

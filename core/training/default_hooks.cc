@@ -36,7 +36,8 @@ void check_options(const MonitoredTrainingSessionOptions& options) {
         "is_chief, adopt and sharded are of a session on a cluster; without .master the ranks' first one is "
         "chief");
   if (options.check_drift_steps.value_or(0) < 0)
-    throw InvalidArgumentError("check_drift_steps is {}; it must not be negative", *options.check_drift_steps);
+    throw InvalidArgumentError("check_drift_steps is {}; it must not be negative",
+                               *options.check_drift_steps);
   if (options.recovery_wait_secs <= 0 || options.max_wait_secs <= 0)
     throw InvalidArgumentError("recovery_wait_secs is {} and max_wait_secs {}; both must be over 0",
                                options.recovery_wait_secs, options.max_wait_secs);

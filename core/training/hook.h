@@ -93,8 +93,8 @@ class SessionRunHook {
   virtual void after_run(RunContext& /*context*/, const RunValues& /*values*/) {}
   /// In place of after_run(), where the run threw `error`: the caller gets that, or what a hook throws here
   /// to say more. The other ranks know of the failure already. A hook that has cancelled the run by its stop
-  /// token (Code::cancelled) may ask `context` for the stop: with one rank the caller gets empty tensors then,
-  /// and the training ends as it does after a signal. made: the caller's wishes with those of all
+  /// token (Code::cancelled) may ask `context` for the stop: with one rank the caller gets empty tensors
+  /// then, and the training ends as it does after a signal. made: the caller's wishes with those of all
   /// hooks.
   virtual void after_failure(RunContext& /*context*/, const SessionRunArgs& /*made*/,
                              const Error& /*error*/) {}

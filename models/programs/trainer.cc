@@ -196,17 +196,18 @@ std::map<std::string, std::string> names_from(const std::string& file) {
 
 // Where a schedule ends is kept with the checkpoint: with another --steps its rate jumps.
 SavedState state_of_schedule(std::int64_t last_step) {
-  return {.name = "schedule",
-          .save = [last_step] { return std::to_string(last_step); },
-          .restore =
-              [last_step](const std::string& text) {
-                const auto before = parse_int64(text);
-                if (process().rank != 0 || !before || *before == last_step) return;
-                log_warning(
-                    "--schedule ends at step {} now and ended at step {} before: the learning rate jumps where "
-                    "the training goes on",
-                    last_step, *before);
-              }};
+  return {
+      .name = "schedule",
+      .save = [last_step] { return std::to_string(last_step); },
+      .restore =
+          [last_step](const std::string& text) {
+            const auto before = parse_int64(text);
+            if (process().rank != 0 || !before || *before == last_step) return;
+            log_warning(
+                "--schedule ends at step {} now and ended at step {} before: the learning rate jumps where "
+                "the training goes on",
+                last_step, *before);
+          }};
 }
 
 MonitoredTrainingSessionOptions session_options(const TrainOptions& options, const OwnGpu& gpu,

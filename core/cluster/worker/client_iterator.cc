@@ -27,7 +27,8 @@ const RegisterOp client_iterator_op(OpSchema(kClientIteratorOp)
                                         .stateful()
                                         .no_gradient());
 
-// So that the step is placed, and partition() can say what is wrong. Who sends a part of it by hand gets here.
+// So that the step is placed, and partition() can say what is wrong. Who sends a part of it by hand gets
+// here.
 class ClientIterator final : public Kernel {
  public:
   explicit ClientIterator(const KernelInit& init) {

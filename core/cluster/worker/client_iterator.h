@@ -9,8 +9,8 @@
 
 namespace kolo::detail {
 
-/// Inputs as IteratorNext. Attribute `shapes`: encode_shapes() of its outputs. partition() refuses a step that
-/// needs it.
+/// Inputs as IteratorNext. Attribute `shapes`: encode_shapes() of its outputs. partition() refuses a step
+/// that needs it.
 inline constexpr const char* kClientIteratorOp = "_ClientIterator";
 
 /// For each: its rank and its dimensions, −1 where they are unknown.
