@@ -122,7 +122,10 @@ void take_down(const std::shared_ptr<Runtime>& runtime) {
 void leave_shared_memory_of_mpi() {
   const auto of_launcher = env_string(detail::kNamespaceOfLauncher);
   if (!of_launcher || of_launcher->empty() || *of_launcher == detail::pid_namespace()) return;
-  setenv("OMPI_MCA_btl", "tcp,self", 0);
+  constexpr const char* kTransports = "OMPI_MCA_btl";
+  const auto chosen =
+      env_string(kTransports);  // by the user, if it is not what kolorun gives ranks of one machine
+  if (!chosen || *chosen == "^tcp,ofi") setenv(kTransports, "tcp,self", 1);
 }
 
 void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make_comm) {
