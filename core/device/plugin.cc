@@ -1,9 +1,12 @@
 #include <kolo/core/device/plugin.h>
 
 #include <dlfcn.h>
+
 #include <fmt/format.h>
 #include <kolo_build_id.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
@@ -47,9 +50,9 @@ std::string folder_of_libkolo() {
   Dl_info found;
   if (dladdr(reinterpret_cast<const void*>(&gpu_plugin), &found) == 0 || found.dli_fname == nullptr)
     return ".";
-  const std::string path = found.dli_fname;
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
+  // A run path of $ORIGIN/../lib leaves "bin/../lib" in the name.
+  const auto folder = std::filesystem::path(found.dli_fname).lexically_normal().parent_path();
+  return folder.empty() ? "." : folder.string();
 }
 
 Opened refused(void* plugin, std::string why) {
