@@ -13,7 +13,7 @@ NVCC, ROOT, INCLUDE, *ARCHITECTURES = sys.argv[1:]
 # A multiprocessor has 65536 of them: with 40 a thread it holds 1536 threads, which hides the latency of memory.
 MOST_REGISTERS = 40
 # Kernels that compute more than they load, or that nobody runs where there is a library.
-MORE_REGISTERS = {"attention.cu": 80, "attention_tiles.cu": 128, "convolution.cu": 64, "elementwise.cu": 48, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "pooling.cu": 64, "reductions.cu": 56}
+MORE_REGISTERS = {"attention.cu": 80, "attention_tiles.cu": 128, "convolution.cu": 64, "elementwise.cu": 48, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "pooling.cu": 64, "reductions.cu": 56, "row_updates.cu": 64}
 # As core/kernels/cuda/CMakeLists.txt has them.
 FLAGS = {"convolution.cu": [], "matmul.cu": [], "pooling.cu": []}
 
