@@ -86,8 +86,7 @@ TEST_P(StreamOrderOf, NeedsEachWait) {
 // node.
 bool is_wait_of_a_fence(const Log& log, std::size_t i) {
   const auto& fields = log[i].fields;
-  const bool is_event = fields[1].starts_with("end:") || fields[1].starts_with("event:");
-  if (log[i].kind != "begin" || !is_event) return false;
+  if (log[i].kind != "begin" || fields[1].rfind("end:", 0) != 0) return false;
   const auto next = std::find_if(log.begin() + static_cast<std::ptrdiff_t>(i) + 1, log.end(),
                                  [&](const LogLine& line) { return line.fields[0] == fields[0]; });
   return next != log.end() && next->kind == "wait";
