@@ -15,7 +15,6 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
-#include <kolo/core/ops/basic.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
@@ -177,9 +176,7 @@ class MonitoredTrainingSession::Impl {
       detail::check_options(options_);
       begin_hooks();
       global_step_ = find_global_step(graph_);
-      // Younger than every update, so that it is the step behind them.
-      if (global_step_ && !graph_.is_finalized())
-        step_read_ = identity(Scope(graph_).named("global_step_after_run"), global_step_);
+      if (global_step_ && !graph_.is_finalized()) step_of_run_ = detail::StepOfRun(graph_, global_step_);
       graph_.finalize();
     });
     if (group_.size() > 1) return create_session();
@@ -298,9 +295,8 @@ class MonitoredTrainingSession::Impl {
     RunContext context(*session_, args, global_step_ ? std::optional(last_step_) : std::nullopt);
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
-    // The step comes with the run; a read behind it would wait for a GPU, or another task, once more.
-    const bool reads_step = step_read_.node != nullptr && !merged.args().fetches.empty();
-    if (reads_step) merged.add({.fetches = {step_read_}, .feeds = {}, .options = {}});
+    const Output step_read = step_of_run_.behind(merged.args().fetches);
+    if (step_read.node != nullptr) merged.add({.fetches = {step_read}, .feeds = {}, .options = {}});
     if (coordinator_->should_stop()) context.request_stop();
     rendezvous_->send_wishes(context);
 
@@ -325,7 +321,7 @@ class MonitoredTrainingSession::Impl {
       rendezvous_->decide(context);
       return std::vector<Tensor>(args.fetches.size());
     }
-    if (reads_step) note_step(step_of(merged.results_of_hook(hooks_.size(), results).front()));
+    if (step_read.node != nullptr) note_step(step_of(merged.results_of_hook(hooks_.size(), results).front()));
     else note_step();
     if (global_step_) {
       context.set_global_step(last_step_);
@@ -383,7 +379,7 @@ class MonitoredTrainingSession::Impl {
   std::size_t chief_hooks_ = 0;   // the first ones of hooks_
   std::shared_ptr<Saver> saver_;  // rank 0's
   Variable global_step_;
-  Output step_read_;  // of it, behind all updates; none where the graph was final before
+  detail::StepOfRun step_of_run_;  // empty where the graph was final before
   std::int64_t last_step_ = -1;
   std::unique_ptr<Session> session_;
   std::unique_ptr<detail::Rendezvous> rendezvous_;  // of the session
