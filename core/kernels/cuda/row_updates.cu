@@ -37,6 +37,7 @@ struct RowUpdateWork {
       bool is_named = false;
       for (std::int64_t i = 0; i < count; ++i) {
         if (indices[i] != row) continue;
+        KOLO_DEVICE_UNROLL
         for (int c = 0; c < kColumns; ++c) {
           const std::int64_t column = first + c * team.lanes();
           if (column >= width) continue;
@@ -46,6 +47,7 @@ struct RowUpdateWork {
         is_named = true;
       }
       if (!is_named) return;
+      KOLO_DEVICE_UNROLL
       for (int c = 0; c < kColumns; ++c)
         if (first + c * team.lanes() < width) update(row * width + first + c * team.lanes(), sum[c]);
     }

@@ -6,6 +6,13 @@
 // of device memory, with a reference to the pointer.
 #pragma once
 
+/// Before a loop over a small array, which then stays in registers.
+#if defined(__CUDA_ARCH__)
+#define KOLO_DEVICE_UNROLL _Pragma("unroll")
+#else
+#define KOLO_DEVICE_UNROLL
+#endif
+
 #if defined(__CUDACC__)
 #include <kolo/core/kernels/cuda/warps.cuh>
 
