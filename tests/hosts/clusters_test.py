@@ -85,7 +85,7 @@ class Faults(unittest.TestCase):
                 server.terminate()
                 self.assertEqual(server.wait(cluster_faults.PATIENCE_S), 0)
             log.seek(0)
-            self.assertEqual(log.read().decode().count("without credentials"), 1)
+            self.assertEqual(log.read().decode().count("who reaches this port"), 1)
 
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "clusters.md"

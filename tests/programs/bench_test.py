@@ -11,7 +11,8 @@ class Train(ProgramTest):
         result = self.assert_ok(run("kolo-bench", "train", "--models", "mlp,lenet", "--threads", 1, "--seconds", 0.05, "--json", ranks=2))
         rows = {row["model"]: row for row in result.events}
         self.assertEqual(list(rows), ["mlp", "lenet"])
-        fields = {"model", "params", "ranks", "threads", "batch", "ms", "min_ms", "samples_per_s", "steps", "peak_mib", "reduce_ms", "hidden_share", "extra_exchanges"}
+        fields = {"model", "params", "ranks", "threads", "device", "precision", "feed", "fetch", "batch", "ms", "min_ms", "samples_per_s", "steps",
+                  "loss", "peak_mib", "reduce_ms", "hidden_share", "extra_exchanges"}
         for row in rows.values():
             self.assertEqual(set(row), fields)
             self.assertEqual((row["ranks"], row["threads"]), (2, 1))
