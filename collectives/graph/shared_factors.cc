@@ -9,10 +9,10 @@
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/cpu/gemm_parts.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/product_sum.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/training.h>
 #include <kolo/core/passes/gradient_product.h>
 #include <kolo/core/tensor/allocator.h>

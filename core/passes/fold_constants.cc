@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/tensor/allocator.h>
 

@@ -11,7 +11,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/kernels/cancellable.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/runtime/node_error.h>
 #include <kolo/core/runtime/node_log.h>
 #include <kolo/core/runtime/plan.h>

@@ -12,7 +12,7 @@
 #include <kolo/core/device/device_allocator.h>
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/device/device_values.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/fences.h>

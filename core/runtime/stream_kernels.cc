@@ -10,8 +10,8 @@
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cancellable.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/deferred_check.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/runtime/node_error.h>
 #include <kolo/core/runtime/node_log.h>
 

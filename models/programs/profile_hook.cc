@@ -1,6 +1,6 @@
 #include <kolo/models/programs/profile_hook.h>
 
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo::models {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <kolo/core/graph/graph.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/runtime/session.h>
 

@@ -8,9 +8,9 @@
 #include <kolo/core/kernels/cpu/activation_loops.h>
 #include <kolo/core/kernels/cpu/dropout.h>
 #include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {

@@ -14,8 +14,8 @@
 #include <kolo/core/kernels/cpu/image_blocks.h>
 #include <kolo/core/kernels/cpu/moving_averages.h>
 #include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {

@@ -9,9 +9,9 @@
 #include <kolo/core/kernels/cpu/convolution.h>
 #include <kolo/core/kernels/cpu/gemm_parts.h>
 #include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/winograd.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
 
 namespace kolo {

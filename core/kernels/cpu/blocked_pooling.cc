@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/pooling_loops.h>
 #include <kolo/core/kernels/cpu/pooling_windows.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
 
 namespace kolo {

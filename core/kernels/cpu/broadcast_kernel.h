@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include <kolo/core/kernels/cpu/element_loops.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/strided_index.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo::detail {
 

@@ -9,8 +9,8 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {

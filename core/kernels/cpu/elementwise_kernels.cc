@@ -4,7 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/broadcast_kernel.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo::detail {
 namespace {

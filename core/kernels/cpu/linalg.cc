@@ -15,9 +15,9 @@
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/packed_gemm.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/streamed_gemm.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/bf16.h>
 
 namespace kolo {

@@ -4,9 +4,9 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/normalization_loops.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/softmax_loops.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {

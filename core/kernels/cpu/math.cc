@@ -16,11 +16,11 @@
 #include <kolo/core/kernels/cpu/element_loops.h>
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cpu/elementwise_kernels.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/parallel_rows.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/elements/cast.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
 
 namespace kolo {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/strided_index.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo::detail {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/pooling_windows.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/ops/pooling.h>
 

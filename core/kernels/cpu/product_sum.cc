@@ -7,7 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/packed_gemm.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo::detail {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo::detail {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/product_update.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/product_updates.h>
 
 namespace kolo {

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include <kolo/core/kernels/cpu/dropout.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/elements/random.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {

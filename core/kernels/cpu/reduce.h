@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/strided_index.h>
 #include <kolo/core/kernels/elements/folds.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/tensor/shape.h>
 
 namespace kolo::detail {

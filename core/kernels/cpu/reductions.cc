@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/element_types.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/reduce.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {

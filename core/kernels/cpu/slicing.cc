@@ -4,10 +4,10 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/element_bits.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/parallel_rows.h>
 #include <kolo/core/kernels/cpu/reduce.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/ops/slicing_internal.h>
 

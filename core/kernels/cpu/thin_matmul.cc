@@ -4,9 +4,9 @@
 
 #include <kolo/core/kernels/cpu/onednn.h>
 #include <kolo/core/kernels/cpu/onednn_precision.h>
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {

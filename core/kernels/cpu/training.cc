@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/row_numbers.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
 #include <kolo/core/kernels/cpu/update_rules.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/training.h>
 
 namespace kolo {

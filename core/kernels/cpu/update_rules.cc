@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 
 // Four sets are enough: SSE2, SSE4, AVX2 and AVX-512; the others would add compile time and no speed.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)

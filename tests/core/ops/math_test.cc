@@ -6,7 +6,7 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/basic.h>
 
 #include "tests/core/gradient_check.h"

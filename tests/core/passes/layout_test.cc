@@ -6,7 +6,7 @@
 
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/image_blocks.h>
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/parallel.h>
 #include <kolo/core/kernels/cpu/winograd.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/tensor/tensor.h>
 

@@ -1,4 +1,4 @@
-#include <kolo/core/kernels/cpu/parallel.h>
+#include <kolo/core/kernels/parallel.h>
 
 #include <omp.h>
 
