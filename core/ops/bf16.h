@@ -11,4 +11,8 @@ inline constexpr char kFromBf16Op[] = "FromBf16";
 /// y.
 inline constexpr char kBf16MatMulOp[] = "Bf16MatMul";
 
+/// Attribute of a node whose products are computed in bf16, as a pass tells its kernel. No schema has it, and
+/// it is true where it is there.
+inline constexpr char kInBf16[] = "_in_bf16";
+
 }  // namespace kolo

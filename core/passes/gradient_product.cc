@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/ops/bf16.h>
 
 namespace kolo {
 
@@ -11,7 +11,7 @@ bool has_attrs_of_gradient(const AttrMap& attrs) {
 }
 
 bool is_gradient_product(const StepGraph& graph, const StepNode& node) {
-  if (node.schema->name() != "MatMul" || node.attrs.count(detail::kInBf16) > 0 || !is_on_cpu(node) ||
+  if (node.schema->name() != "MatMul" || node.attrs.count(kInBf16) > 0 || !is_on_cpu(node) ||
       !has_attrs_of_gradient(node.attrs))
     return false;
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](StepValue factor) {

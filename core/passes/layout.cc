@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/image_blocks.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/element_program.h>
+#include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/passes/cpu_kernels.h>
 #include <kolo/core/passes/pipeline.h>
@@ -260,8 +260,7 @@ void layout(StepGraph& graph, int threads) {
   const std::int64_t channels = image_block();
   if (channels == 0 || !some_convolution([](const StepNode&) { return true; })) return;
   // oneDNN's code for AMX takes this order alone.
-  const bool in_bf16 =
-      some_convolution([](const StepNode& node) { return node.attrs.count(detail::kInBf16) > 0; });
+  const bool in_bf16 = some_convolution([](const StepNode& node) { return node.attrs.count(kInBf16) > 0; });
   Layout(graph, threads, in_bf16 ? kChannelsLast : channels, channels).run();
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/kernels/cpu/native_bf16.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/passes/pipeline.h>
 
@@ -94,7 +94,7 @@ void lower_precision(StepGraph& graph, Precision precision) {
       throw InvalidArgumentError("precision bf16 is for CPUs; {} ({}) lies on {}", node.name,
                                  node.schema->name(), node.device);
     if (!std::exchange(checked, true)) detail::check_native_bf16();
-    node.attrs.insert_or_assign(detail::kInBf16, true);
+    node.attrs.insert_or_assign(kInBf16, true);
     if (shared.is_matmul(node)) shared.take(n);
   }
 }

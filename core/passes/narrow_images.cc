@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/blocked.h>
 #include <kolo/core/passes/pipeline.h>
@@ -53,7 +52,7 @@ Images images_of(const StepNode& node) {
   if (op == kToRowMajorOp) return {Images::Kind::converts, {0}, {}};
 
   Images images;
-  if (node.attrs.count(detail::kInBf16) == 0) return images;
+  if (node.attrs.count(kInBf16) == 0) return images;
   const auto in_blocks = [&](const char* side) { return node.attrs.at(side).get<std::int64_t>() != 0; };
   const auto add = [&](const char* side, std::vector<int>& to, int i) {
     if (in_blocks(side)) to.push_back(i);
@@ -144,7 +143,7 @@ class Narrower {
 
 void narrow_images(StepGraph& graph, int) {
   const bool some = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const StepNode& node) {
-    return node.schema->name().starts_with("BlockedConv2D") && node.attrs.count(detail::kInBf16) > 0;
+    return node.schema->name().starts_with("BlockedConv2D") && node.attrs.count(kInBf16) > 0;
   });
   if (some) Narrower(graph).run();
 }

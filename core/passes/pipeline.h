@@ -54,7 +54,7 @@ void check_graph_options(const GraphOptions& options);
 /// change. Time: linear in nodes and edges, but for sorting.
 void run_graph_passes(StepGraph& graph, PassContext& context);
 
-/// Products of f32 on CPUs are marked to be computed in this precision (kernels/cpu/onednn_precision.h).
+/// Products of f32 on CPUs are marked to be computed in this precision (ops/bf16.h).
 /// Throws FailedPreconditionError where there are such products and the CPU has no instructions for it, and
 /// InvalidArgumentError where such a product lies on another kind of device.
 void lower_precision(StepGraph& graph, Precision precision);

@@ -12,6 +12,7 @@
 #include <kolo/core/kernels/cpu/winograd.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/blocked.h>
 
 namespace kolo {
@@ -167,7 +168,7 @@ class OwnConvolution final : public Kernel {
 
 template <Pass kPass>
 std::unique_ptr<Kernel> make_own(KernelInit& init) {
-  if (init.is_marked(detail::kInBf16)) return init.decline("the own convolutions compute in f32");
+  if (init.is_marked(kInBf16)) return init.decline("the own convolutions compute in f32");
   if (!detail::has_elements(init)) return init.decline("the own convolutions need images with elements");
   constexpr std::int64_t kAvx512 = 16;
   const std::int64_t block = WinogradConvolution::block();

@@ -7,7 +7,6 @@
 
 #include <kolo/core/kernels/cpu/convolution.h>
 #include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/point_convolution.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>

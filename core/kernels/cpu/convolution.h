@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/convolution.h>
 
 namespace kolo::detail {

@@ -13,7 +13,6 @@
 #include <kolo/core/kernels/cpu/column_sums.h>
 #include <kolo/core/kernels/cpu/gemm.h>
 #include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/packed_gemm.h>
 #include <kolo/core/kernels/cpu/streamed_gemm.h>
 #include <kolo/core/kernels/kernel.h>
@@ -38,7 +37,7 @@ std::unique_ptr<Kernel> make_onednn_matmul(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
     auto shape = gemm_shape(in.input_shape(0), in.output_shape(0), in.attr<bool>("transpose_a"),
                             in.attr<bool>("transpose_b"));
-    shape.in_bf16 = in.is_marked(detail::kInBf16);
+    shape.in_bf16 = in.is_marked(kInBf16);
     shape.a = in.input_dtype(0), shape.b = in.input_dtype(1);
     return detail::plan_gemm(shape, batch_of(in.output_shape(0)));
   });
@@ -79,7 +78,7 @@ std::unique_ptr<Kernel> make_own_matmul(KernelInit& init, const Product& product
 // layer 11.3 → 8.8 ms; gpt's weight gradients 7.2 → 7.0, 5.4 → 5.0 and 2.05 → 1.8; forward in mlp 1.43 → 1.35
 // and 1.74 → 1.63, of which oneDNN's products between them lose 0.1.
 std::unique_ptr<Kernel> make_packed_matmul(KernelInit& init) {
-  if (init.is_marked(detail::kInBf16)) return init.decline("the packed product computes in f32");
+  if (init.is_marked(kInBf16)) return init.decline("the packed product computes in f32");
   if (init.threads() > 1) return init.decline("the packed product runs on one thread");
   if (!detail::has_fast_packed_gemm()) return init.decline("the packed product needs AVX-512");
   if (!detail::has_elements(init))

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/kernels/cpu/native_bf16.h>
 #include <kolo/core/ops/blocked.h>
 
 namespace kolo::detail {

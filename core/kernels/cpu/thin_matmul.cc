@@ -3,10 +3,10 @@
 #include <memory>
 
 #include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
 #include <kolo/core/kernels/cpu/thin_gemm.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/ops/bf16.h>
 
 namespace kolo {
 namespace {
@@ -41,7 +41,7 @@ class ThinMatmul final : public Kernel {
 // × 4096: 54 → 29 / 53 → 30 / 33 → 19; 8 × 4096 × 4096: 12.2 → 5.7 / 12.6 → 6.5 / 6.0 → 3.5; 1 × 4096 × 4096:
 // 4.1 → 4.1 / 4.2 → 4.1 / 5.4 → 2.9; 4 × 1024 × 1024: 0.45 → 0.29 / 0.47 → 0.30 / 0.31 → 0.33.
 std::unique_ptr<Kernel> make_thin_matmul(KernelInit& init) {
-  if (init.is_marked(detail::kInBf16)) return init.decline("the thin product computes in f32");
+  if (init.is_marked(kInBf16)) return init.decline("the thin product computes in f32");
   if (!detail::has_elements(init))
     return init.decline("the thin product needs shapes that are known before the step");
   const Shape &a = init.input_shape(0), &b = init.input_shape(1);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/kernels/cpu/onednn_precision.h>
+#include <kolo/core/kernels/cpu/native_bf16.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/linalg.h>
@@ -55,7 +55,7 @@ TEST_F(LowerPrecisionTest, LeavesToTheProductWhatItAloneReads) {
   const auto product = std::find_if(step.nodes.begin(), step.nodes.end(),
                                     [](const StepNode& node) { return node.schema->name() == "MatMul"; });
   ASSERT_NE(product, step.nodes.end());
-  EXPECT_EQ(product->attrs.count(detail::kInBf16), 1u);
+  EXPECT_EQ(product->attrs.count(kInBf16), 1u);
 }
 
 TEST_F(LowerPrecisionTest, RefusesProductsOnOtherDevices) {
@@ -68,7 +68,7 @@ TEST_F(LowerPrecisionTest, RefusesProductsOnOtherDevices) {
 TEST_F(LowerPrecisionTest, ChangesNothingInF32) {
   StepGraph step = placed_step({matmul(s_, x_, w_)}, {{x_, {4, 3}}});
   lower_precision(step, Precision::f32);
-  for (const StepNode& node : step.nodes) EXPECT_EQ(node.attrs.count(detail::kInBf16), 0u);
+  for (const StepNode& node : step.nodes) EXPECT_EQ(node.attrs.count(kInBf16), 0u);
 }
 
 }  // namespace
