@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/kernels/cpu/loops/peak_loops.h>
 #include <kolo/core/kernels/cpu/peak.h>
-#include <kolo/core/kernels/cpu/peak_loops.h>
 
 namespace kolo::bench {
 

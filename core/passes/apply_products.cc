@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/thin_gemm.h>
+#include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
 #include <kolo/core/ops/product_updates.h>
 #include <kolo/core/passes/gradient_product.h>
 #include <kolo/core/passes/pipeline.h>

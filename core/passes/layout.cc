@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/image_blocks.h>
+#include <kolo/core/kernels/cpu/conv/image_blocks.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/blocked.h>

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/native_bf16.h>
+#include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/passes/pipeline.h>
 

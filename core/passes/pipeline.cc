@@ -7,7 +7,7 @@
 #include <kolo/core/base/registry.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/device/device_set.h>
-#include <kolo/core/kernels/cpu/native_bf16.h>
+#include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/kernels/transfer.h>
 #include <kolo/core/passes/fences.h>
 #include <kolo/core/passes/transfer.h>

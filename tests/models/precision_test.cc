@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/native_bf16.h>
+#include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/variables.h>

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include <kolo/core/kernels/cpu/activation_loops.h>
 #include <kolo/core/kernels/cpu/dropout.h>
-#include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/loops/activation_loops.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>

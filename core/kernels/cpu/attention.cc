@@ -9,9 +9,9 @@
 
 #include <dnnl.hpp>
 
-#include <kolo/core/kernels/cpu/ask_for.h>
-#include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/softmax_loops.h>
+#include <kolo/core/kernels/cpu/loops/ask_for.h>
+#include <kolo/core/kernels/cpu/loops/softmax_loops.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 

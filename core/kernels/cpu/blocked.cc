@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/blocked_loops.h>
-#include <kolo/core/kernels/cpu/image_blocks.h>
+#include <kolo/core/kernels/cpu/conv/image_blocks.h>
+#include <kolo/core/kernels/cpu/loops/blocked_loops.h>
 #include <kolo/core/kernels/cpu/moving_averages.h>
-#include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 

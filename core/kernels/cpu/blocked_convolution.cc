@@ -5,11 +5,11 @@
 #include <memory>
 #include <type_traits>
 
-#include <kolo/core/kernels/cpu/block_point_convolution.h>
+#include <kolo/core/kernels/cpu/conv/block_point_convolution.h>
+#include <kolo/core/kernels/cpu/conv/winograd.h>
 #include <kolo/core/kernels/cpu/convolution.h>
-#include <kolo/core/kernels/cpu/gemm_parts.h>
-#include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/winograd.h>
+#include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/bf16.h>

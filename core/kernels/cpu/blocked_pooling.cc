@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include <kolo/core/kernels/cpu/pooling_loops.h>
+#include <kolo/core/kernels/cpu/loops/pooling_loops.h>
 #include <kolo/core/kernels/cpu/pooling_windows.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <kolo/core/kernels/cpu/element_loops.h>
+#include <kolo/core/kernels/cpu/loops/element_loops.h>
 #include <kolo/core/kernels/cpu/strided_index.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>

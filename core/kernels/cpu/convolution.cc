@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/convolution.h>
-#include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/point_convolution.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
+#include <kolo/core/kernels/cpu/onednn/point_convolution.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <kolo/core/kernels/cpu/element_loops.h>
+#include <kolo/core/kernels/cpu/loops/element_loops.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo::detail {

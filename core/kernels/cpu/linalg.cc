@@ -10,11 +10,11 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/column_sums.h>
-#include <kolo/core/kernels/cpu/gemm.h>
-#include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/packed_gemm.h>
-#include <kolo/core/kernels/cpu/streamed_gemm.h>
+#include <kolo/core/kernels/cpu/gemm/packed_gemm.h>
+#include <kolo/core/kernels/cpu/gemm/streamed_gemm.h>
+#include <kolo/core/kernels/cpu/loops/column_sums.h>
+#include <kolo/core/kernels/cpu/onednn/gemm.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/bf16.h>

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/normalization_loops.h>
-#include <kolo/core/kernels/cpu/softmax_loops.h>
+#include <kolo/core/kernels/cpu/loops/normalization_loops.h>
+#include <kolo/core/kernels/cpu/loops/softmax_loops.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 

@@ -13,9 +13,9 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/broadcast_kernel.h>
-#include <kolo/core/kernels/cpu/element_loops.h>
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cpu/elementwise_kernels.h>
+#include <kolo/core/kernels/cpu/loops/element_loops.h>
 #include <kolo/core/kernels/cpu/parallel_rows.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/elements/cast.h>

@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
-#include <kolo/core/kernels/cpu/ask_for.h>
+#include <kolo/core/kernels/cpu/loops/ask_for.h>
+#include <kolo/core/kernels/cpu/loops/normalization_loops.h>
 #include <kolo/core/kernels/cpu/moving_averages.h>
-#include <kolo/core/kernels/cpu/normalization_loops.h>
-#include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 

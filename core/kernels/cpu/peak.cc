@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/peak_loops.h>
+#include <kolo/core/kernels/cpu/loops/peak_loops.h>
 
 namespace kolo {
 namespace {

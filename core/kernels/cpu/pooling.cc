@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/onednn.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/cpu/pooling_windows.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>

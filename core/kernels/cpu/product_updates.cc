@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/product_update.h>
-#include <kolo/core/kernels/cpu/thin_gemm.h>
+#include <kolo/core/kernels/cpu/gemm/product_update.h>
+#include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/product_updates.h>

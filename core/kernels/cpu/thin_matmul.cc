@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <memory>
 
-#include <kolo/core/kernels/cpu/onednn.h>
-#include <kolo/core/kernels/cpu/thin_gemm.h>
+#include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
+#include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/bf16.h>

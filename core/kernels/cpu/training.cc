@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/kernels/cpu/loops/update_rules.h>
 #include <kolo/core/kernels/cpu/row_numbers.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
-#include <kolo/core/kernels/cpu/update_rules.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/training.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/update_rules.h>
+#include <kolo/core/kernels/cpu/loops/update_rules.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/training.h>
 

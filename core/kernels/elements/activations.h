@@ -1,4 +1,4 @@
-// Activations with a parameter, as functors; see binary.h. The formulas of cpu/activation_loops.cc, with the
+// Activations with a parameter, as functors; see binary.h. The formulas of cpu/loops/activation_loops.cc, with the
 // library's functions.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Ops of two elements, as functors: what a GPU's kernels compute, in the order of operations of the CPU's
-// (cpu/element_loops.h), whose vectors the host's compilers would not find in here.
+// (cpu/loops/element_loops.h), whose vectors the host's compilers would not find in here.
 #pragma once
 
 #include <cmath>

@@ -11,7 +11,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/kernels/cpu/native_bf16.h>
+#include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/linalg.h>

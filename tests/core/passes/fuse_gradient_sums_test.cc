@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/kernels/cpu/image_blocks.h>
+#include <kolo/core/kernels/cpu/conv/image_blocks.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/math.h>

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/kernels/cpu/image_blocks.h>
+#include <kolo/core/kernels/cpu/conv/image_blocks.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/kernels/cpu/native_bf16.h>
+#include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/linalg.h>

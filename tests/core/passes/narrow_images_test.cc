@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/kernels/cpu/native_bf16.h>
+#include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/math.h>

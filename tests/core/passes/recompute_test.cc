@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include <kolo/core/graph/gradients.h>
-#include <kolo/core/kernels/cpu/image_blocks.h>
-#include <kolo/core/kernels/cpu/native_bf16.h>
+#include <kolo/core/kernels/cpu/conv/image_blocks.h>
+#include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/math.h>

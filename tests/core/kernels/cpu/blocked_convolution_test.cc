@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/winograd.h>
+#include <kolo/core/kernels/cpu/conv/winograd.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>

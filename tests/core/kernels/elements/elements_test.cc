@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/activation_loops.h>
-#include <kolo/core/kernels/cpu/element_loops.h>
-#include <kolo/core/kernels/cpu/update_rules.h>
+#include <kolo/core/kernels/cpu/loops/activation_loops.h>
+#include <kolo/core/kernels/cpu/loops/element_loops.h>
+#include <kolo/core/kernels/cpu/loops/update_rules.h>
 #include <kolo/core/kernels/elements/activations.h>
 #include <kolo/core/kernels/elements/binary.h>
 #include <kolo/core/kernels/elements/cast.h>
