@@ -18,10 +18,7 @@
 #include <kolo/collectives/graph/shared_factors.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/process.h>
-#include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
-#include <kolo/core/kernels/cpu/gemm/product_update.h>
-#include <kolo/core/kernels/cpu/loops/update_rules.h>
-#include <kolo/core/kernels/cpu/update_kernel.h>
+#include <kolo/core/kernels/cpu/in_place_updates.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/training.h>
 #include <kolo/core/passes/pipeline.h>

@@ -8,9 +8,7 @@
 
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/core/base/process.h>
-#include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
-#include <kolo/core/kernels/cpu/gemm/product_sum.h>
-#include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
+#include <kolo/core/kernels/cpu/in_place_updates.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/training.h>

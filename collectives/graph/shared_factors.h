@@ -9,7 +9,7 @@
 
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/graph/node.h>
-#include <kolo/core/kernels/cpu/gemm/product_update.h>
+#include <kolo/core/kernels/cpu/in_place_updates.h>
 #include <kolo/core/passes/step_graph.h>
 
 namespace kolo::detail {

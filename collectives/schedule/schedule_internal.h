@@ -14,7 +14,7 @@
 #include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/collectives/schedule/step_end.h>
 #include <kolo/core/base/mutex.h>
-#include <kolo/core/kernels/cpu/loops/update_rules.h>
+#include <kolo/core/kernels/cpu/in_place_updates.h>
 
 namespace kolo {
 

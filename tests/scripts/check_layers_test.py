@@ -100,6 +100,46 @@ class CheckLayers(unittest.TestCase):
         self.write("collectives/ring.h", "#include <kolo/collectives/algorithms/ring.h>\n")
         self.expect_finding("collectives/ring.h:1")
 
+    def write_kernels(self, path, included):
+        self.write("core/kernels/kernel.h", "")
+        self.write("core/kernels/elements/binary.h", "")
+        for header in ("loops/update_rules.h", "onednn/onednn.h", "gemm/thin_gemm.h", "conv/winograd.h", "broadcast_kernel.h",
+                       "in_place_updates.h"):
+            self.write("core/kernels/cpu/" + header, "")
+        self.write(path, f"#include <kolo/{included}>\n")
+
+    def test_accepts_kernels_that_follow_the_arrows(self):
+        for path, included in (("core/kernels/cpu/linalg.h", "core/kernels/cpu/conv/winograd.h"),
+                               ("core/kernels/cpu/conv/block_tiles-inl.h", "core/kernels/cpu/gemm/thin_gemm.h"),
+                               ("core/kernels/cpu/gemm/product_sum.h", "core/kernels/cpu/onednn/onednn.h"),
+                               ("core/kernels/cpu/gemm/packed_gemm.h", "core/kernels/cpu/loops/update_rules.h"),
+                               ("core/kernels/cpu/loops/element_loops.h", "core/kernels/elements/binary.h"),
+                               ("core/kernels/cpu/loops/pooling_loops.h", "core/kernels/kernel.h"),
+                               ("collectives/graph/read.h", "core/kernels/cpu/in_place_updates.h"),
+                               ("optimizer/schedules.h", "core/kernels/kernel.h")):
+            self.write_kernels(path, included)
+        code, output = check(self.folder.name)
+        self.assertEqual(code, 0, output)
+
+    def test_finds_rooms_of_kernels_including_those_above_them(self):
+        for room, above in (("loops", "gemm/thin_gemm.h"), ("onednn", "gemm/thin_gemm.h"), ("onednn", "loops/update_rules.h"),
+                            ("gemm", "conv/winograd.h"), ("loops", "broadcast_kernel.h"), ("conv", "broadcast_kernel.h")):
+            with self.subTest(room=room, above=above):
+                self.write_kernels(f"core/kernels/cpu/{room}/other.h", "core/kernels/cpu/" + above)
+                self.expect_finding(f"core/kernels/cpu/{room}/other.h:1", f"<kolo/core/kernels/cpu/{above}>", "against the arrows")
+                self.write(f"core/kernels/cpu/{room}/other.h", "")
+
+    def test_finds_the_face_of_kernels_including_what_is_behind_it(self):
+        self.write_kernels("core/kernels/queue.h", "core/kernels/cpu/broadcast_kernel.h")
+        self.expect_finding("core/kernels/queue.h:1", "core/kernels/*.h")
+
+    def test_finds_who_includes_a_kernels_internal_header_from_above(self):
+        for path in ("core/training/saver.h", "collectives/graph/read.h", "optimizer/rules.h", "models/layers.h"):
+            with self.subTest(path=path):
+                self.write_kernels(path, "core/kernels/cpu/loops/update_rules.h")
+                self.expect_finding(path + ":1", "core/kernels/*.h")
+                self.write(path, "")
+
     def test_finds_a_library_file_including_the_header_that_brings_all(self):
         self.write("collectives/algorithms/ring.cc", "#include <kolo/kolo.h>\n")
         self.expect_finding("collectives/algorithms/ring.cc:1")
