@@ -30,8 +30,11 @@ constexpr std::size_t kForTheRest = 1024;     // descriptors of all else that th
 constexpr std::size_t kDescriptorsOfOne = 2;  // the transport's and ours
 constexpr std::size_t kMostConnections = 16384;
 constexpr int kAcceptedAtOnce = 64;
+constexpr int kSeenAfter = 16;  // newcomers, calls are counted once more
 constexpr int kEventsAtOnce = 64;
 constexpr int kPauseMs = 20;  // while not even the spare descriptor can be had
+constexpr int kLookMs = 5;    // at calls that are not seen yet
+constexpr int kMostLooks = 2000;
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 constexpr std::uint64_t kListener = std::uint64_t{1} << 63;  // and its number
 
@@ -102,15 +105,18 @@ std::size_t affordable_connections() {
 }
 
 Connections::Connections(Listening listening, const RpcLimits& limits, std::string task,
-                         std::function<void(int, int)> adopt)
+                         std::function<void(int, int)> adopt, std::function<std::int64_t()> unseen_calls)
     : listening_(std::move(listening)),
       most_(limits.connections),
       most_of_host_(limits.connections_of_peer),
       most_strangers_(std::min(limits.strangers, most_)),
       most_stranger_bytes_(limits.stranger_bytes),
       most_refused_(limits.refused_calls),
+      most_unseen_(limits.unseen_calls),
+      greeting_bytes_(limits.greeting_bytes),
       task_(std::move(task)),
       adopt_(std::move(adopt)),
+      unseen_calls_(std::move(unseen_calls)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       end_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       spare_(spare()) {
@@ -160,8 +166,24 @@ void Connections::serve() {
   }
 }
 
+// On a busy machine strangers send calls faster than the server refuses them, and the transport keeps some
+// 5 KiB for each until then. Meanwhile new connections wait in the kernel, for 10 s at most, and a stranger
+// that has sent more than a greeting is cut.
+void Connections::wait_until_calls_are_seen() {
+  for (int look = 0; look < kMostLooks && unseen_calls_() > most_unseen_; ++look) {
+    {
+      MutexLock lock(mutex_);
+      for (const Id id : std::set<Id>(strangers_))
+        if (received_bytes(connections_.at(id).second) > greeting_bytes_) cut(id);
+    }
+    pollfd end{.fd = end_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&end, 1, kLookMs) > 0) return;
+  }
+}
+
 void Connections::accept_some(const Descriptor& listener) {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    if (i % kSeenAfter == 0) wait_until_calls_are_seen();
     Descriptor connection(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection.get() < 0) {
       if (is_out_of_descriptors(errno)) drop_one(listener);

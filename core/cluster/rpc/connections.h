@@ -25,10 +25,11 @@ namespace kolo::detail {
 /// Any thread; connections come in on one of its own.
 class Connections {
  public:
-  /// adopt: owns the descriptor of a connection from then on. limits: resolved. Throws UnknownError where the
-  /// kernel refuses.
+  /// adopt: owns the descriptor of a connection from then on. unseen_calls: how many the transport has read
+  /// and not handed over. limits: resolved. Throws UnknownError where the kernel refuses.
   Connections(Listening listening, const RpcLimits& limits, std::string task,
-              std::function<void(int listener, int connection)> adopt);
+              std::function<void(int listener, int connection)> adopt,
+              std::function<std::int64_t()> unseen_calls);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -55,6 +56,7 @@ class Connections {
   };
 
   void serve();
+  void wait_until_calls_are_seen() KOLO_EXCLUDES(mutex_);
   void accept_some(const Descriptor& listener);
   void tell_no_descriptor();
   void drop_one(const Descriptor& listener);
@@ -70,8 +72,11 @@ class Connections {
   const std::size_t most_, most_of_host_, most_strangers_;
   const std::uint64_t most_stranger_bytes_;
   const int most_refused_;
+  const std::int64_t most_unseen_;
+  const std::uint64_t greeting_bytes_;
   const std::string task_;
   const std::function<void(int listener, int connection)> adopt_;
+  const std::function<std::int64_t()> unseen_calls_;
   Descriptor events_, end_, spare_;
   OncePer told_full_{std::chrono::seconds(60)}, told_no_descriptor_{std::chrono::seconds(60)};
 

@@ -5,11 +5,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <utility>
 
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+
+#include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -24,6 +29,8 @@
 namespace kolo::detail {
 namespace {
 
+using nlohmann::json;
+
 constexpr std::size_t kMostThreads = 4096;
 constexpr std::size_t kMostCalls = 65536;
 constexpr int kMostCallsOfOneConnection = 16384;
@@ -36,6 +43,33 @@ std::shared_ptr<grpc::ServerCredentials> transport_credentials(const LoadedCrede
   options.pem_root_certs = loaded.ca;
   options.pem_key_cert_pairs.push_back({loaded.key, loaded.certificate});
   return grpc::SslServerCredentials(options);
+}
+
+// By what the transport tells of itself ("channelz"): a number for each server of the process, later ones are
+// larger.
+std::intptr_t newest_server() {
+  std::intptr_t newest = 0;
+  for (bool is_end = false; !is_end;) {
+    const std::unique_ptr<char, decltype(&gpr_free)> text(grpc_channelz_get_servers(newest + 1), &gpr_free);
+    const json told = json::parse(text.get(), nullptr, false);
+    if (told.is_discarded()) break;
+    for (const json& server : told.value("server", json::array()))
+      newest =
+          std::max<std::intptr_t>(newest, std::stoll(server.at("ref").at("serverId").get<std::string>()));
+    is_end = told.value("end", true);
+  }
+  return newest;
+}
+
+// That have begun and not ended. Numbers are texts there.
+std::int64_t open_calls(std::intptr_t server) {
+  const std::unique_ptr<char, decltype(&gpr_free)> text(grpc_channelz_get_server(server), &gpr_free);
+  if (text == nullptr) return 0;
+  const json told = json::parse(text.get(), nullptr, false);
+  if (told.is_discarded()) return 0;
+  const json data = told.at("server").at("data");
+  const auto number = [&data](const char* name) { return std::stoll(data.value(name, std::string("0"))); };
+  return number("callsStarted") - number("callsSucceeded") - number("callsFailed");
 }
 
 std::string user_name() {
@@ -77,6 +111,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
   void tell_who_may_come(const Listening& listening) const;
   void adopt(int listener, int connection);
+  std::int64_t unseen_calls();
   void wait_for_calls(std::chrono::milliseconds grace);
   void end_calls();
   void wait_for_handlers();
@@ -85,6 +120,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
   std::unique_ptr<KeptThreads> threads_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  std::intptr_t number_ = 0;  // of server_, as the transport has it
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<StalledCalls> stalled_;
   Mutex stop_mutex_;
@@ -98,7 +134,8 @@ RpcServer::Impl::Impl(RpcServerOptions options)
   if (options.limits.connections_of_peer == 0)
     options.limits.connections_of_peer = (options.limits.connections + 1) / 2;
   // Without a token whoever speaks the protocol is no stranger, and callers do not greet.
-  if (options.credentials.token.empty()) options.limits.stranger_bytes = ~std::uint64_t{0};
+  if (options.credentials.token.empty())
+    options.limits.stranger_bytes = options.limits.greeting_bytes = ~std::uint64_t{0};
   Listening listening = listen_at(options.address, options.bind_address);
   shared_ = std::make_shared<ServerShared>(std::move(options));
   shared_->threads = threads_.get();
@@ -116,7 +153,14 @@ RpcServer::Impl::Impl(RpcServerOptions options)
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       transport_credentials(shared_->options.credentials));
-  server_ = builder.BuildAndStart();
+  {
+    static Mutex one_at_a_time;
+    MutexLock lock(one_at_a_time);
+    const std::intptr_t before = newest_server();
+    server_ = builder.BuildAndStart();
+    number_ = newest_server();
+    if (number_ == before) number_ = 0;
+  }
   auto& own = shared_->options.address;
   if (server_ == nullptr) throw UnknownError("Could not start gRPC server: {} could not be served", own);
   if (listening.path.empty()) {
@@ -126,9 +170,10 @@ RpcServer::Impl::Impl(RpcServerOptions options)
   }
   if (!shared_->options.credentials.any() && listening.path.empty()) tell_who_may_come(listening);
   stalled_ = std::make_unique<StalledCalls>(shared_);
-  connections_ =
-      std::make_unique<Connections>(std::move(listening), shared_->options.limits, shared_->options.task,
-                                    [this](int listener, int connection) { adopt(listener, connection); });
+  connections_ = std::make_unique<Connections>(
+      std::move(listening), shared_->options.limits, shared_->options.task,
+      [this](int listener, int connection) { adopt(listener, connection); },
+      [this] { return unseen_calls(); });
   connections_->start();
 }
 
@@ -147,6 +192,12 @@ void RpcServer::Impl::adopt(int listener, int connection) {
   parameters.listener_fd = listener;
   parameters.fd = connection;
   acceptor_->HandleNewConnection(&parameters);
+}
+
+std::int64_t RpcServer::Impl::unseen_calls() {
+  const std::int64_t open = open_calls(number_);
+  MutexLock lock(shared_->mutex);
+  return open - static_cast<std::int64_t>(shared_->calls.size());
 }
 
 grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
