@@ -73,6 +73,7 @@ class Step final : public WorkSource {
         frame_(frame),
         memory_(*frame.memory),
         streams_(plan.streams()),
+        fetches_(plan.fetches()),
         options_(options),
         outer_(step_of_thread),
         asks_streams_(!streams_.empty() || (outer_ != nullptr && outer_->asks_streams_)),
@@ -104,7 +105,7 @@ class Step final : public WorkSource {
       if (failed && !streams_.empty()) skip_what_streams_have();
       if (failed) end_asynchronous_nodes();
       wait_for_asynchronous_nodes();
-      if (!streams_.empty()) end_streams(failed), log_end(frame_, table_.size());
+      if (!streams_.empty()) end_streams(failed), log_end(frame_, table_.size(), fetches_);
     }
     if (failed_.load()) clean_up_and_throw();
   }
@@ -495,6 +496,7 @@ class Step final : public WorkSource {
   Frame& frame_;
   StepMemory& memory_;
   const std::vector<Stream*>& streams_;
+  const std::vector<int>& fetches_;
   const StepOptions& options_;
   Step* const outer_;                                // that it is part of; null: none
   const bool asks_streams_;                          // its own, or an outer step's

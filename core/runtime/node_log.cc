@@ -5,9 +5,12 @@
 #include <utility>
 
 #include <kolo/core/kernels/cancellable.h>
+#include <kolo/core/runtime/plan.h>
 
 namespace kolo {
 namespace {
+
+OrderLog::Range range_of(const Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
 
 class LoggedKernel final : public Kernel {
  public:
@@ -70,22 +73,25 @@ void log_begin(const Frame& frame) {
   if (OrderLog* const log = OrderLog::active()) log->record(OrderLog::this_thread(), node_token(frame, -1));
 }
 
-void log_end(const Frame& frame, int nodes) {
+void log_end(const Frame& frame, int nodes, const std::vector<int>& fetches) {
   OrderLog* const log = OrderLog::active();
   if (log == nullptr) return;
   std::string tokens;
   for (int i = -1; i < nodes; ++i) tokens.append(node_token(frame, i)).append(" ");
   log->wait(OrderLog::this_thread(), tokens);
+  std::vector<OrderLog::Range> read;
+  for (const int value : fetches)
+    if (value >= 0) read.push_back(range_of(frame.values[value]));
+  log->use(OrderLog::this_thread(), "the caller", read, {});
 }
 
 void NodeLog::use(const std::string& actor, const KernelContext& context) const {
   std::vector<OrderLog::Range> reads = controls, writes = {mark};
-  const auto range = [](const Tensor& tensor) { return OrderLog::Range{tensor.raw(), tensor.bytes()}; };
   for (std::size_t i = 0; i < context.inputs.size(); ++i) {
-    reads.push_back(range(*context.inputs[i]));
+    reads.push_back(range_of(*context.inputs[i]));
     if (node.schema->input_spec(static_cast<int>(i)).updated) writes.push_back(reads.back());
   }
-  for (const Tensor& output : context.outputs) writes.push_back(range(output));
+  for (const Tensor& output : context.outputs) writes.push_back(range_of(output));
   writes.push_back({context.scratch_memory, scratch_bytes});
   log.use(actor, node.name, reads, writes);
 }

@@ -195,6 +195,12 @@ struct Ends {
   }
 };
 
+// Of what a run has given a stream, for the order checker: the caller's wait at the run's end bears this
+// name, whether it looks for the end or sleeps until then.
+std::string step_token(const void* run, const Stream* stream) {
+  return fmt::format("step:{}:{}", fmt::ptr(run), fmt::ptr(stream));
+}
+
 bool wait_until_all_are_done(std::span<Stream* const> streams, const std::function<bool()>& gives_up) {
   constexpr auto kAskedEvery = std::chrono::milliseconds(20);
   const auto ends = std::make_shared<Ends>();
@@ -203,9 +209,7 @@ bool wait_until_all_are_done(std::span<Stream* const> streams, const std::functi
     ends->pending = streams.size();
   }
   OrderLog* const log = OrderLog::active();
-  const auto token_of = [&](Stream* stream) {
-    return fmt::format("step:{}:{}", fmt::ptr(ends.get()), fmt::ptr(stream));
-  };
+  const auto token_of = [&](Stream* stream) { return step_token(ends.get(), stream); };
   for (Stream* const stream : streams) {
     try {
       stream->when_done(
@@ -365,6 +369,8 @@ void StreamEnds::join() {
     if (is_joined_[i]) streams_[i]->record(*ends_[i]);
   streams_[0]->wait_for(others_);
   streams_[0]->record(*ends_[0]);
+  if (OrderLog* const log = OrderLog::active())
+    log->record(streams_[0]->name(), step_token(this, streams_[0]));
 }
 
 // About as long as it takes to go to sleep and be woken; soon it offers its core to others between two looks.
@@ -388,7 +394,11 @@ bool StreamEnds::wait(const std::function<bool()>& gives_up) {
   std::exception_ptr error;
   try {
     join();
-    if (const auto ended = look(gives_up)) return *ended;
+    if (const auto ended = look(gives_up)) {
+      OrderLog* const log = OrderLog::active();
+      if (*ended && log != nullptr) log->wait(OrderLog::this_thread(), step_token(this, streams_[0]));
+      return *ended;
+    }
   } catch (...) {  // the others may go on all the same
     error = std::current_exception();
     asked = streams_.size();
