@@ -105,7 +105,8 @@ class Step final : public WorkSource {
       if (failed && !streams_.empty()) skip_what_streams_have();
       if (failed) end_asynchronous_nodes();
       wait_for_asynchronous_nodes();
-      if (!streams_.empty()) end_streams(failed), log_end(frame_, table_.size(), fetches_);
+      if (!streams_.empty())
+        end_streams(failed), log_end(frame_, table_.size(), fetches_, frame_.values.data());
     }
     if (failed_.load()) clean_up_and_throw();
   }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <kolo/core/kernels/cancellable.h>
-#include <kolo/core/runtime/plan.h>
 
 namespace kolo {
 namespace {
@@ -73,7 +72,7 @@ void log_begin(const Frame& frame) {
   if (OrderLog* const log = OrderLog::active()) log->record(OrderLog::this_thread(), node_token(frame, -1));
 }
 
-void log_end(const Frame& frame, int nodes, const std::vector<int>& fetches) {
+void log_end(const Frame& frame, int nodes, const std::vector<int>& fetches, const Tensor* values) {
   OrderLog* const log = OrderLog::active();
   if (log == nullptr) return;
   std::string tokens;
@@ -81,7 +80,7 @@ void log_end(const Frame& frame, int nodes, const std::vector<int>& fetches) {
   log->wait(OrderLog::this_thread(), tokens);
   std::vector<OrderLog::Range> read;
   for (const int value : fetches)
-    if (value >= 0) read.push_back(range_of(frame.values[value]));
+    if (value >= 0) read.push_back(range_of(values[value]));
   log->use(OrderLog::this_thread(), "the caller", read, {});
 }
 

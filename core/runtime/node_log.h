@@ -37,9 +37,9 @@ struct NodeLog {
 /// The token of the node at `position`; of −1: of the start of the frame's run.
 std::string node_token(const Frame& frame, int position);
 /// The start of a run, which its nodes come behind, and its end: what the caller does comes behind theirs,
-/// and it reads what it has asked for. fetches: indices into the frame's values; −1 for an operation.
+/// and it reads what it has asked for. fetches: indices into the frame's `values`; −1 for an operation.
 void log_begin(const Frame& frame);
-void log_end(const Frame& frame, int nodes, const std::vector<int>& fetches);
+void log_end(const Frame& frame, int nodes, const std::vector<int>& fetches, const Tensor* values);
 
 /// Of a kernel that the host runs.
 std::unique_ptr<Kernel> logged(std::unique_ptr<Kernel> kernel, NodeLog log);
