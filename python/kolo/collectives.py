@@ -110,8 +110,9 @@ def grouped_broadcast_async(arrays: Arrays, root: int, *, name: Optional[str] = 
 def alltoall_async(array: np.ndarray, splits: Sequence[int] = (), *, name: Optional[str] = None,
                    process_set: ProcessSet = ALL) -> Handle:
     """splits[j] rows go to rank j of the set; without splits each gets as many. (the rows sent here, from whom)."""
-    memory, is_bytes = prepared("alltoall", name, process_set, lambda: bytes_of(array))
-    pending = _kolo.alltoall(memory, [int(rows) for rows in splits], name or "", process_set)
+    (memory, is_bytes), numbers = prepared("alltoall", name, process_set,
+                                           lambda: (bytes_of(array), [int(rows) for rows in splits]))
+    pending = _kolo.alltoall(memory, numbers, name or "", process_set)
 
     def result(received: Tuple[_kolo.Memory, List[int]]) -> Tuple[np.ndarray, List[int]]:
         return array_of(received[0], array.dtype, is_bytes), received[1]

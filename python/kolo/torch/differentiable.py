@@ -3,12 +3,24 @@
 import torch
 
 from kolo.torch.compression import Compression
-from kolo.torch.handles import synchronize
+from kolo.torch.handles import refusals_told, synchronize
 from kolo.torch.job import rank
+from kolo.torch.memory import check
 from kolo.torch.moves import allgather_async, alltoall_async, broadcast_async, grouped_allgather_async
 from kolo.torch.process_sets import global_process_set
 from kolo.torch.reductions import (Average, Sum, allreduce_async, chosen_op, grouped_allreduce_async,
                                    grouped_reducescatter_async, reducescatter_async)
+
+
+def _all_compressed(operation, prefix, compression, tensors, name, process_set):
+    """What is sent of each, and what decompress() needs to know."""
+    with refusals_told(operation, f"{prefix}.{name}" if name else "", process_set):
+        return zip(*[compression.compress(check(tensor)) for tensor in tensors])
+
+
+def _compressed(operation, prefix, compression, tensor, name, process_set):
+    sent, contexts = _all_compressed(operation, prefix, compression, [tensor], name, process_set)
+    return sent[0], contexts[0]
 
 
 class _Allreduce(torch.autograd.Function):
@@ -27,7 +39,7 @@ class _Allreduce(torch.autograd.Function):
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0, process_set=global_process_set):
     """The tensors of all ranks combined by `op` (Average), as a new tensor; × prescale before, × postscale after."""
-    sent, context = compression.compress(tensor)
+    sent, context = _compressed("allreduce", "allreduce", compression, tensor, name, process_set)
     how = (chosen_op(op, average), prescale_factor, postscale_factor, process_set)
     received = _Allreduce.apply(sent, name, *how) if sent.requires_grad else \
         synchronize(allreduce_async(sent, None, name, *how))
@@ -49,7 +61,7 @@ class _GroupedAllreduce(torch.autograd.Function):
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
                       postscale_factor=1.0, process_set=global_process_set):
     """allreduce of several tensors, begun when all are ready on every rank; all or none. A list."""
-    sent, contexts = zip(*[compression.compress(tensor) for tensor in tensors])
+    sent, contexts = _all_compressed("grouped_allreduce", "grouped_allreduce", compression, tensors, name, process_set)
     how = (chosen_op(op, average), prescale_factor, postscale_factor, process_set)
     received = _GroupedAllreduce.apply(name, how, *sent)
     return [compression.decompress(tensor, context) for tensor, context in zip(received, contexts)]
@@ -66,8 +78,9 @@ class _Allgather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, tensor, name, process_set):
+        gathered = synchronize(allgather_async(tensor, name, process_set))
         ctx.rows, ctx.process_set = tensor.shape[0], process_set
-        return synchronize(allgather_async(tensor, name, process_set))
+        return gathered
 
     @staticmethod
     def backward(ctx, gradient):
@@ -83,8 +96,9 @@ def allgather(tensor, name=None, process_set=global_process_set):
 class _GroupedAllgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, name, process_set, *tensors):
+        gathered = tuple(synchronize(grouped_allgather_async(tensors, name, process_set)))
         ctx.rows, ctx.process_set = [tensor.shape[0] for tensor in tensors], process_set
-        return tuple(synchronize(grouped_allgather_async(tensors, name, process_set)))
+        return gathered
 
     @staticmethod
     def backward(ctx, *gradients):
@@ -161,7 +175,7 @@ class _Reducescatter(torch.autograd.Function):
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
                   prescale_factor=1.0, postscale_factor=1.0):
     """This rank's rows of the tensors combined: of n rows the first n mod R ranks get one more than the others."""
-    sent, context = compression.compress(tensor)
+    sent, context = _compressed("reduce_scatter", "reducescatter", compression, tensor, name, process_set)
     received = _Reducescatter.apply(sent, name, op, process_set, prescale_factor, postscale_factor)
     return compression.decompress(received, context)
 
@@ -181,6 +195,7 @@ class _GroupedReducescatter(torch.autograd.Function):
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average,
                           process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0):
     """reducescatter of several tensors, all or none. A list."""
-    sent, contexts = zip(*[compression.compress(tensor) for tensor in tensors])
+    sent, contexts = _all_compressed("grouped_reduce_scatter", "grouped_reducescatter", compression, tensors, name,
+                                     process_set)
     received = _GroupedReducescatter.apply(name, op, process_set, prescale_factor, postscale_factor, *sent)
     return [compression.decompress(tensor, context) for tensor, context in zip(received, contexts)]

@@ -1,6 +1,8 @@
 """Collectives under way on tensors, and the waits of Horovod's API."""
 
 import contextlib
+import functools
+import inspect
 from typing import Any, Callable, Optional
 
 import kolo
@@ -29,6 +31,50 @@ def horovods_errors():
         raise
     except kolo.Error as error:
         raise HorovodInternalError(str(error)) from error
+
+
+def tell_refusal(operation: str, name: str, error: Exception, process_set: ProcessSet) -> None:
+    """Python has refused this rank's call: the ranks that would wait for it get `rank 1 refused <name>: <error>`.
+
+    operation, name: as the engine knows them; "": an unnamed call.
+    """
+    with contextlib.suppress(kolo.Error, ValueError):  # no init(), this rank has joined, no such set: nobody waits
+        _kolo.refuse_call(operation, str(error), name, native_of(process_set))
+
+
+@contextlib.contextmanager
+def refusals_told(operation: str, name: str, process_set: ProcessSet):
+    """tell_refusal() of what is raised within, unless the engine has raised it, which tells the others itself."""
+    try:
+        yield
+    except (kolo.Error, HorovodInternalError):
+        raise
+    except Exception as error:
+        tell_refusal(operation, name, error, process_set)
+        raise
+
+
+def tells_refusals(operation: str, prefix: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The same for a function that starts `operation`. prefix: of its argument `name`, for the engine."""
+    def decorated(start: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(start)
+
+        @functools.wraps(start)
+        def told(*arguments: Any, **options: Any) -> Any:
+            try:
+                return start(*arguments, **options)
+            except (kolo.Error, HorovodInternalError):
+                raise
+            except Exception as error:
+                given = signature.bind(*arguments, **options).arguments
+                name = given.get("name")
+                tell_refusal(operation, f"{prefix}{name}" if name else "", error,
+                             given.get("process_set", global_process_set))
+                raise
+
+        return told
+
+    return decorated
 
 
 def poll(handle: Handle) -> bool:

@@ -17,6 +17,8 @@ _MOVED_AS_BYTES = {torch.int16: 2}
 
 def check(tensor: torch.Tensor) -> torch.Tensor:
     """`tensor`, if the engine can work in its memory. Raises ValueError, in Horovod's words."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"a tensor is asked for, this is a {type(tensor).__name__}")
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")
     if tensor.device.type != "cpu":
@@ -26,19 +28,17 @@ def check(tensor: torch.Tensor) -> torch.Tensor:
 
 def memory_of(tensor: torch.Tensor) -> _kolo.Memory:
     """For operations that compute."""
-    dtype = DTYPES.get(tensor.dtype)
+    dtype = DTYPES.get(check(tensor).dtype)
     if dtype is None:
         raise ValueError(f"Tensor type {tensor.type()} is not supported.")
-    check(tensor)
     return _kolo.Memory(tensor.data_ptr(), dtype, tuple(tensor.shape), tensor)
 
 
 def bytes_of(tensor: torch.Tensor) -> _kolo.Memory:
     """For operations that only move elements."""
-    itemsize = _MOVED_AS_BYTES.get(tensor.dtype)
+    itemsize = _MOVED_AS_BYTES.get(check(tensor).dtype)
     if itemsize is None:
         return memory_of(tensor)
-    check(tensor)
     return _kolo.Memory(tensor.data_ptr(), "u8", (*tensor.shape, itemsize), tensor)
 
 

@@ -6,11 +6,12 @@ import torch
 
 from kolo import _kolo
 from kolo.torch.errors import HorovodInternalError
-from kolo.torch.handles import Handle, horovods_errors, synchronize
+from kolo.torch.handles import Handle, horovods_errors, synchronize, tells_refusals
 from kolo.torch.memory import bytes_of, check, tensor_of
 from kolo.torch.process_sets import global_process_set, native_of
 
 
+@tells_refusals("allgather", "rows.")
 def gathered_rows_async(tensor, name, process_set) -> Handle:
     """allgather_async, also while a rank has joined: it gives no rows."""
     with horovods_errors():
@@ -18,6 +19,7 @@ def gathered_rows_async(tensor, name, process_set) -> Handle:
     return Handle(pending, lambda rows: tensor_of(rows, tensor.dtype))
 
 
+@tells_refusals("grouped_allgather", "allgather.")
 def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle:
     """The rows of all ranks, in rank order; each rank may give another number of them.
 
@@ -40,6 +42,7 @@ def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle
     return Handle(pending, result)
 
 
+@tells_refusals("grouped_allgather", "grouped_allgather.")
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set) -> Handle:
     """allgather of several tensors, all or none. A list."""
     with horovods_errors():
@@ -48,8 +51,10 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set) 
     return Handle(pending, lambda results: [tensor_of(rows, tensor.dtype) for rows, tensor in zip(results, tensors)])
 
 
-def _start_broadcast(tensor: torch.Tensor, output: torch.Tensor, root_rank: int, name: Optional[str],
+@tells_refusals("broadcast", "broadcast.")
+def _start_broadcast(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional[str],
                      process_set) -> Handle:
+    output = tensor if in_place else check(tensor).detach().clone()
     memory = bytes_of(output)
     with horovods_errors():
         pending = _kolo.broadcast(memory, root_rank, "broadcast." + name if name else "", native_of(process_set))
@@ -58,12 +63,12 @@ def _start_broadcast(tensor: torch.Tensor, output: torch.Tensor, root_rank: int,
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set) -> Handle:
     """The root's tensor on every rank, as a new tensor. root_rank: among all ranks."""
-    return _start_broadcast(tensor, check(tensor).detach().clone(), root_rank, name, process_set)
+    return _start_broadcast(tensor, False, root_rank, name, process_set)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set) -> Handle:
     """The same, into the tensor's own memory."""
-    return _start_broadcast(tensor, tensor, root_rank, name, process_set)
+    return _start_broadcast(tensor, True, root_rank, name, process_set)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set) -> torch.Tensor:
@@ -82,6 +87,7 @@ def _numbers_of(splits: Optional[Union[torch.Tensor, Sequence[int]]]) -> Tuple[l
     return splits.tolist(), splits.dtype
 
 
+@tells_refusals("alltoall", "alltoall.")
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set) -> Handle:
     """splits[j] rows go to rank j; without splits each gets as many. (the rows sent here, how many from each rank)."""
     numbers, dtype = _numbers_of(splits)

@@ -1,6 +1,6 @@
 """Parameters, the state of optimizers and Python's objects, from one rank to all or from all to all."""
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import cloudpickle
 import torch
@@ -8,10 +8,20 @@ import torch
 import kolo
 from kolo import _kolo
 from kolo.errors import InvalidArgumentError
-from kolo.torch.handles import horovods_errors, synchronize
-from kolo.torch.memory import DTYPES
+from kolo.torch.handles import horovods_errors, synchronize, tell_refusal, tells_refusals
+from kolo.torch.memory import DTYPES, bytes_of
 from kolo.torch.moves import broadcast_async_
 from kolo.torch.process_sets import global_process_set, native_of
+
+
+def _whole(name: str, parameter: Any) -> Tuple[torch.Tensor, torch.Tensor]:
+    """A parameter's tensor, and the same in one piece, which travels. Raises ValueError for what cannot."""
+    tensor = parameter.data if isinstance(parameter, torch.nn.Parameter) else parameter
+    if not torch.is_tensor(tensor):
+        raise ValueError(f"broadcast_parameters: {name} is a {type(parameter).__name__}; a tensor would be right")
+    whole = tensor if tensor.is_contiguous() else tensor.contiguous()
+    bytes_of(whole)
+    return tensor, whole
 
 
 def broadcast_parameters(params, root_rank: int) -> None:
@@ -22,19 +32,20 @@ def broadcast_parameters(params, root_rank: int) -> None:
         pairs = [pair if isinstance(pair, tuple) else (None, pair) for pair in params]
     else:
         raise ValueError(f"invalid params of type: {type(params)}")
-    handles = []
-    for name, parameter in pairs:
-        tensor = parameter.data if isinstance(parameter, torch.nn.Parameter) else parameter
-        if not torch.is_tensor(tensor):
-            raise ValueError(f"broadcast_parameters: {name} is a {type(parameter).__name__}; a tensor would be right")
-        whole = tensor if tensor.is_contiguous() else tensor.contiguous()
-        handles.append((broadcast_async_(whole, root_rank, name), tensor, whole))
+    try:
+        checked = [(name, *_whole(name, parameter)) for name, parameter in pairs]
+    except Exception as error:
+        for name, _ in pairs:  # the other ranks start all before they wait for one
+            tell_refusal("broadcast", f"broadcast.{name}" if name else "", error, global_process_set)
+        raise
+    handles = [(broadcast_async_(whole, root_rank, name), tensor, whole) for name, tensor, whole in checked]
     for handle, tensor, whole in handles:
         synchronize(handle)
         if whole is not tensor:
             tensor.copy_(whole)
 
 
+@tells_refusals("broadcast_object")
 def broadcast_object(obj: Any, root_rank: int = 0, name: str = None, process_set=global_process_set) -> Any:
     """The root's object on every rank, pickled by cloudpickle on the way."""
     is_root = kolo.rank() == root_rank
@@ -45,6 +56,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: str = None, process_set
     return obj if is_root else cloudpickle.loads(received)
 
 
+@tells_refusals("allgather_object")
 def allgather_object(obj: Any, name: str = None, process_set=global_process_set) -> List[Any]:
     """Every rank's object, in rank order, pickled by cloudpickle on the way."""
     with horovods_errors():

@@ -7,7 +7,7 @@ import torch
 
 import kolo
 from kolo import _kolo
-from kolo.torch.handles import Handle, horovods_errors, synchronize
+from kolo.torch.handles import Handle, horovods_errors, synchronize, tell_refusal, tells_refusals
 from kolo.torch.memory import check, integer_scaled, memory_of, tensor_of
 from kolo.torch.moves import gathered_rows_async
 from kolo.torch.process_sets import ProcessSet, global_process_set, native_of
@@ -56,6 +56,7 @@ class _Plan:
         return integer_scaled(tensor, self.postscale) if self.postscale != 1 else tensor
 
 
+@tells_refusals("allreduce", "allreduce.")
 def _start(tensor: torch.Tensor, in_place: bool, name: Optional[str], op: str, prescale: float, postscale: float,
            process_set: ProcessSet) -> Handle:
     # The way of gradients, kept short.
@@ -96,6 +97,7 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
                               process_set))
 
 
+@tells_refusals("grouped_allreduce", "grouped_allreduce.")
 def _start_group(tensors: Sequence[torch.Tensor], in_place: bool, name: Optional[str], op: str, prescale: float,
                  postscale: float, process_set: ProcessSet) -> Handle:
     plan = _Plan(tensors, op, prescale, postscale, process_set)
@@ -131,8 +133,14 @@ def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_facto
 
 def sparse_allreduce_async(tensor, name, op, process_set=global_process_set) -> Callable[[], torch.Tensor]:
     """The sum, or average, of sparse tensors: the rows of all ranks, not yet added up. Call the result to wait."""
-    indices = gathered_rows_async(tensor._indices().t().contiguous(), f"{name}.indices", process_set)
-    values = gathered_rows_async(tensor._values(), f"{name}.values", process_set)
+    try:
+        sent = tensor._indices().t().contiguous(), tensor._values()
+    except Exception as error:
+        for part in ("indices", "values"):
+            tell_refusal("allgather", f"rows.{name}.{part}", error, process_set)
+        raise
+    indices = gathered_rows_async(sent[0], f"{name}.indices", process_set)
+    values = gathered_rows_async(sent[1], f"{name}.values", process_set)
 
     def wait() -> torch.Tensor:
         gathered = synchronize(values)
@@ -149,6 +157,7 @@ def _check_scatterable(op: str) -> None:
         raise NotImplementedError(f"reducescatter has no op {op}; Average, Sum, Min, Max and Product would be right")
 
 
+@tells_refusals("reduce_scatter", "reducescatter.")
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                         postscale_factor=1.0) -> Handle:
     """This rank's rows of the tensors combined: of n rows the first n mod R ranks get one more than the others."""
@@ -161,6 +170,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
     return Handle(pending, lambda rows: plan.after(tensor_of(rows, tensor.dtype)))
 
 
+@tells_refusals("grouped_reduce_scatter", "grouped_reducescatter.")
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0) -> Handle:
     """reducescatter of several tensors, all or none. A list."""

@@ -3,9 +3,10 @@
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from kolo.torch.handles import synchronize
+from kolo.torch.handles import refusals_told, synchronize
 from kolo.torch.job import size
 from kolo.torch.moves import allgather_async
+from kolo.torch.process_sets import global_process_set
 from kolo.torch.reductions import Sum, allreduce_async_
 
 
@@ -65,9 +66,11 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def forward(self, input):
-        self._check_input_dim(input)
         if size() == 1 or (not self.training and self.track_running_stats):
+            self._check_input_dim(input)
             return super().forward(input)
+        with refusals_told("grouped_allgather", "allgather.sync_batch_norm.statistics", global_process_set):
+            self._check_input_dim(input)
         y, mean, variance, count = _Normalise.apply(input, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
             self._track(mean, variance, count)
