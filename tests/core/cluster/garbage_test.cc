@@ -83,9 +83,9 @@ class Stranger {
   }
 
   void send_all(const std::string& address) {
-    send_raw(address, noise_);
-    send_raw(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    send_raw(address, std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").substr(0, 10));
+    EXPECT_TRUE(send_raw(address, noise_));
+    EXPECT_TRUE(send_raw(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    EXPECT_TRUE(send_raw(address, std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").substr(0, 10)));
     const std::string session = session_on(address);
     expect_refused(address, "RunStep", {feed_of(session), payload(huge_)},
                    grpc::StatusCode::RESOURCE_EXHAUSTED);

@@ -130,10 +130,10 @@ TEST_F(RpcSecurity, ServesOnBesideGarbage) {
   const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 5; ++i) {
-    send_raw(task.server.address(), noise);
-    send_raw(task.server.address(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    send_raw(task.server.address(), preface.substr(0, 10));
-    send_raw(task.server.address(), preface + noise.substr(0, 1000));
+    EXPECT_TRUE(send_raw(task.server.address(), noise));
+    EXPECT_TRUE(send_raw(task.server.address(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    EXPECT_TRUE(send_raw(task.server.address(), preface.substr(0, 10)));
+    EXPECT_TRUE(send_raw(task.server.address(), preface + noise.substr(0, 1000)));
     remote->status(soon());
   }
   const std::string log = ::testing::internal::GetCapturedStderr();

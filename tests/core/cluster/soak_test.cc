@@ -96,7 +96,7 @@ void send_garbage(const std::stop_token& stop, const std::string& address) {
   while (!stop.stop_requested()) {
     for (const std::string& bytes : {noise, std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), preface + noise,
                                      preface.substr(0, 10), std::string("\x16\x03\x01\x02\x00\x01", 6)})
-      detail::send_raw(address, bytes);
+      detail::send_raw(address, bytes);  // or not, while the server takes nobody
     pause(stop, 200ms);
   }
 }
