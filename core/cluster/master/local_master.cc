@@ -99,8 +99,11 @@ CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionC
   });
   const EitherStop either(deadline.stop(), stop_.get_token());
   Deadline until = deadline.with(either.token());
-  if (const std::int64_t own = options_.config.operation_timeout_in_ms; own > 0)
-    until = until.at_most(std::chrono::milliseconds(own));
+  // Of a session that says nothing. One that has a time of its own may have to wait for tasks that start,
+  // which is no reason to give its runs as long.
+  if (const std::int64_t servers = options_.config.operation_timeout_in_ms;
+      servers > 0 && config.operation_timeout_in_ms <= 0)
+    until = until.at_most(std::chrono::milliseconds(servers));
   const auto statuses = find_tasks(*peers_, tasks, options_.find, until);
   const auto session = std::make_shared<MasterSession>(environment_, std::move(session_options), statuses);
   const std::int64_t version = session->extend(0, graph);

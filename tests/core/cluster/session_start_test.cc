@@ -63,6 +63,24 @@ TEST_F(SessionStart, NamesTheTaskThatIsMissingWhenItsTimeIsOver) {
   }
 }
 
+// A server that gives runs little time leaves a session time to find its tasks.
+TEST_F(SessionStart, IsBoundedByItsOwnTimeWhereItHasOne) {
+  start("worker", 0, {.operation_timeout_in_ms = 200});
+  Graph graph;
+  sum_on(Scope(graph), "/job:worker/task:2");
+  const auto fails_after = [&](const SessionConfig& config) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THROW(Session(graph, target("worker0"), config), DeadlineExceededError);
+    return std::chrono::steady_clock::now() - begin;
+  };
+  for (SessionConfig config : {patient(), through_socket()}) {
+    config.operation_timeout_in_ms = 1500;
+    EXPECT_GE(fails_after(config), 1500ms);
+    config.operation_timeout_in_ms = 0;
+    EXPECT_LT(fails_after(config), 20s) << "the server's";
+  }
+}
+
 // Of CLUSTER.md §3: what a server has configured wins.
 TEST_F(SessionStart, TakesTheServersTimeoutWhereItHasOne) {
   start("worker", 2);
