@@ -52,13 +52,20 @@ thread_local Step* step_of_thread = nullptr;
 
 class WorksFor {
  public:
-  explicit WorksFor(Step& step) : before_(std::exchange(step_of_thread, &step)) {}
-  ~WorksFor() { step_of_thread = before_; }
+  /// busy: what counts the threads that do so; may be null.
+  WorksFor(Step& step, std::atomic<int>* busy) : before_(std::exchange(step_of_thread, &step)), busy_(busy) {
+    if (busy_ != nullptr) ++*busy_;
+  }
+  ~WorksFor() {
+    if (busy_ != nullptr) --*busy_;
+    step_of_thread = before_;
+  }
   WorksFor(const WorksFor&) = delete;
   WorksFor& operator=(const WorksFor&) = delete;
 
  private:
   Step* before_;
+  std::atomic<int>* busy_;
 };
 
 // The state of one run. A thread that takes part has a lane: the nodes it keeps for itself, without a lock.
@@ -116,7 +123,7 @@ class Step final : public WorkSource {
   }
 
   void take_part(int worker) override {
-    const WorksFor works(*this);
+    const WorksFor works(*this, options_.busy_threads);
     work(*memory_.lanes[worker + 1]);
   }
 
@@ -174,7 +181,7 @@ class Step final : public WorkSource {
   }
 
   void take_part_as_caller() {
-    const WorksFor works(*this);
+    const WorksFor works(*this, options_.busy_threads);
     while (true) {
       work(*memory_.lanes[0]);
       if (remaining_.load() == 0 || failed_.load()) return;
@@ -232,6 +239,7 @@ class Step final : public WorkSource {
     const auto asked_at = asks_streams_ ? std::optional(Clock::now() + kStreamsAskedEvery) : std::nullopt;
     const auto until = earlier(deadline_, asked_at);
     bool is_time = false;
+    if (options_.busy_threads != nullptr) --*options_.busy_threads;
     MutexLock lock(mutex_);
     while (!is_time) {
       caller_sleeps_.store(true);  // before it looks: whoever adds work later will see it
@@ -245,6 +253,7 @@ class Step final : public WorkSource {
       }
     }
     caller_sleeps_.store(false);
+    if (options_.busy_threads != nullptr) ++*options_.busy_threads;
     return !is_time;
   }
 

@@ -25,6 +25,8 @@ struct StepOptions {
   StepCancellation* cancellation = nullptr;
   /// Where it is given, counts the nodes that have not finished, for who looks at the step meanwhile.
   std::atomic<int>* nodes_left = nullptr;
+  /// Likewise the threads that run nodes, or look for some, rather than sleep until one is ready.
+  std::atomic<int>* busy_threads = nullptr;
   /// Of the ranks that share the step; the caller looks after what it waits for while it has nothing to run.
   const StepVotes* votes = nullptr;
   /// Called once after the first failure, on the caller's thread, when no synchronous kernel runs any more:

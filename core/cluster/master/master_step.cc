@@ -272,13 +272,14 @@ void MasterStep::tell_deadline() {
     const std::vector<Wait> waits = waits_on(task, until);
     const Wait* const wait = telling(waits);
     const auto tells = wait == nullptr          ? Telling::computes
-                       : wait->op == "_NetRecv" ? Telling::receives
-                                                : Telling::waits;
+                       : wait->op != "_NetRecv" ? Telling::waits
+                       : wait->computes         ? Telling::computes
+                                                : Telling::receives;
     if (tells <= told) continue;
     told = tells;
-    waiting_for = wait == nullptr ? task
-                                  : fmt::format("{} ({} nodes left, e.g. {} ({}))", task, wait->nodes_left,
-                                                wait->node, wait->op);
+    waiting_for = tells == Telling::computes ? task
+                                             : fmt::format("{} ({} nodes left, e.g. {} ({}))", task,
+                                                           wait->nodes_left, wait->node, wait->op);
   }
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(*options_.deadline - began_);
   cancel(std::make_exception_ptr(DeadlineExceededError(

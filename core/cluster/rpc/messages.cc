@@ -185,6 +185,7 @@ def::TaskStatusDef to_def(const TaskStatus& status) {
     entry.set_op(wait.op);
     entry.set_what(wait.what);
     entry.set_nodes_left(wait.nodes_left);
+    entry.set_computes(wait.computes);
   }
   return to;
 }
@@ -203,7 +204,8 @@ TaskStatus from_def(const def::TaskStatusDef& from) {
                             .node = checked_name(wait.node(), "node's name"),
                             .op = checked_name(wait.op(), "op"),
                             .what = checked_name(wait.what(), "reason"),
-                            .nodes_left = checked_int(wait.nodes_left(), "number of nodes")});
+                            .nodes_left = checked_int(wait.nodes_left(), "number of nodes"),
+                            .computes = wait.computes()});
   return status;
 }
 

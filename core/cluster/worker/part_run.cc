@@ -97,6 +97,7 @@ PartResult PartRun::run(const RunPartRequest& request, StepOptions options) {
   const bool traced = request.trace_level != TraceLevel::no_trace;
   options.trace = traced ? &result.metadata.step_stats : nullptr;
   options.nodes_left = &nodes_left_;
+  options.busy_threads = &busy_threads_;
   try {
     open_streams(request, frame, *options.cancellation);
     run_step(plan, frame, options);
@@ -193,6 +194,7 @@ void PartRun::append_waits(const std::vector<std::string>& workers, const TaskSt
     wait.node = nodes[p].name;
     wait.op = nodes[p].op;
     wait.nodes_left = nodes_left_.load();
+    wait.computes = busy_threads_.load() > 0;
     waits.push_back(std::move(wait));
   }
 }

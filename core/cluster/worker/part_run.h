@@ -50,7 +50,7 @@ class PartRun {
   const std::string receiver_;
   std::vector<std::shared_ptr<Incoming>> incoming_;
   std::vector<std::shared_ptr<Call>> calls_;
-  std::atomic<int> nodes_left_{0};
+  std::atomic<int> nodes_left_{0}, busy_threads_{0};
   Mutex mutex_;
   Frame* frame_ KOLO_GUARDED_BY(mutex_) = nullptr;  // while it runs
 };

@@ -34,8 +34,9 @@ struct TaskStatus {
     std::int64_t step = 0;
     std::string node;
     std::string op;
-    std::string what;    // `"w/grad_accum" has 1 of 2 gradients (missing from …)`, a key, a queue
-    int nodes_left = 0;  // of the part, that have not run
+    std::string what;       // `"w/grad_accum" has 1 of 2 gradients (missing from …)`, a key, a queue
+    int nodes_left = 0;     // of the part, that have not run
+    bool computes = false;  // other nodes of the part run meanwhile
   };
   std::vector<Wait> waits;
 };

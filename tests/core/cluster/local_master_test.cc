@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -214,6 +215,31 @@ TEST_F(LocalMasterTest, DeadlineNamesTheTaskThatComputes) {
   });
   EXPECT_THAT([&] { run(session, Clock::now() + 50ms); },
               ThrowsMessage<DeadlineExceededError>(HasSubstr(std::string("waiting for ") + kWorker0)));
+}
+
+// It waits for a value as well, for which nobody else can be to blame as long as the others wait for it.
+TEST_F(LocalMasterTest, DeadlineNamesTheTaskThatComputesAndReceives) {
+  ps().on_run = own().on_run = ScriptedWorker::never;
+  const std::string session = open();
+  const auto receives = [&](bool computes) {
+    return [&session, computes](TaskStatus& status) {
+      status.waits = {{.session = session,
+                       .step = status.waits.empty() ? 1 : 2,
+                       .node = "b/_recv",
+                       .op = "_NetRecv",
+                       .what = "",
+                       .nodes_left = 2,
+                       .computes = computes}};
+    };
+  };
+  own().change_status(receives(false));
+  ps().change_status(receives(true));
+  EXPECT_THAT([&] { run(session, Clock::now() + 50ms); },
+              ThrowsMessage<DeadlineExceededError>(EndsWith("waiting for /job:ps/replica:0/task:0")));
+  own().change_status(receives(true));
+  ps().change_status(receives(false));
+  EXPECT_THAT([&] { run(session, Clock::now() + 50ms); },
+              ThrowsMessage<DeadlineExceededError>(EndsWith(std::string("waiting for ") + kWorker0)));
 }
 
 TEST_F(LocalMasterTest, LosesATaskDuringAStep) {

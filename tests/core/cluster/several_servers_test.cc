@@ -11,8 +11,11 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/indexing.h>
+#include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/queues.h>
+#include <kolo/core/ops/random.h>
+#include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 
 #include "servers_in_process.h"
@@ -22,6 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -207,6 +211,22 @@ TEST_P(SeveralServers, StepThatTakesTooLongSaysWhatItWaitedFor) {
       ThrowsMessage<DeadlineExceededError>(AllOf(HasSubstr("Timed out waiting for notification after "),
                                                  HasSubstr("waiting for /job:ps/replica:0/task:0 ("),
                                                  HasSubstr("nodes left, e.g. take ("))));
+}
+
+// Each task waits for a value of the other one: the one that computes is to blame.
+TEST_P(SeveralServers, StepThatTakesTooLongNamesTheTaskThatComputes) {
+  const std::string tasks[] = {"/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"};
+  for (const int slow : {0, 1}) {
+    Graph graph;
+    const Scope s(graph), slow_one = s.device(tasks[slow]), other = s.device(tasks[1 - slow]);
+    Output product = random_uniform(slow_one, DType::f32, {1000, 1000});
+    for (int i = 0; i < 100; ++i) product = matmul(slow_one, product, product);
+    const Output there = add(other, reduce_sum(slow_one, product), constant(other, 1.0f));
+    const Output back = add(slow_one, there, constant(slow_one, 1.0f));
+    Session session(graph, target("worker0"), config());
+    EXPECT_THAT([&] { session.run(std::vector<Fetch>{back}, {}, RunOptions{.timeout_in_ms = 300}); },
+                ThrowsMessage<DeadlineExceededError>(EndsWith("waiting for " + tasks[slow])));
+  }
 }
 
 // What a task keeps of a run that has ended would hold up its server for ever.
