@@ -63,7 +63,7 @@ class MonitoredTrainingSession::Impl {
   }
 
   std::vector<Tensor> run(const SessionRunArgs& args, RunMetadata* metadata) {
-    if (closed_ || rendezvous_->is_over())
+    if (closed_ || never_began_ || rendezvous_->is_over())
       throw FailedPreconditionError("Run called even after should_stop requested.");
     for (;;) {
       try {
@@ -73,11 +73,13 @@ class MonitoredTrainingSession::Impl {
         if (!rendezvous_->end_of_data(message_of(std::current_exception()))) throw;
         return std::vector<Tensor>(args.fetches.size());
       } catch (const Error& error) {
+        if (is_stopped_wait(error)) return std::vector<Tensor>(args.fetches.size());
         if (group_.size() > 1 || !is_recoverable(error)) {
           report_failure(std::current_exception());
           throw;
         }
         recover(error);
+        if (never_began_) return std::vector<Tensor>(args.fetches.size());
       } catch (...) {
         report_failure(std::current_exception());
         throw;
@@ -86,7 +88,7 @@ class MonitoredTrainingSession::Impl {
   }
 
   bool should_stop() {
-    if (closed_) return true;
+    if (closed_ || never_began_) return true;
     const bool was_stopped = coordinator_->should_stop();  // before it is asked for the error that did so
     try {
       throw_error_of_thread();
@@ -95,13 +97,13 @@ class MonitoredTrainingSession::Impl {
     } catch (const Error& error) {
       if (group_.size() > 1 || !is_recoverable(error)) fail_and_rethrow();
       recover(error);
-      return rendezvous_->should_stop();
+      return never_began_ || rendezvous_->should_stop();
     } catch (...) {
       fail_and_rethrow();
     }
     return rendezvous_->should_stop() || (group_.size() == 1 && was_stopped);
   }
-  bool stopped_on_request() const { return rendezvous_->stopped_on_request(); }
+  bool stopped_on_request() const { return never_began_ || rendezvous_->stopped_on_request(); }
   std::int64_t global_step() const { return last_step_; }
   Session& session() { return *session_; }
 
@@ -109,7 +111,7 @@ class MonitoredTrainingSession::Impl {
     if (closed_) throw FailedPreconditionError("Session is already closed.");
     closed_ = true;
     try {
-      end_training();
+      if (!never_began_) end_training();
     } catch (...) {
       release();
       throw;
@@ -191,6 +193,11 @@ class MonitoredTrainingSession::Impl {
       try {
         return create_session();
       } catch (const Error& error) {
+        if (session_ && rendezvous_ && is_stopped_wait(error)) {
+          log_info("{}; this worker has nothing to save", error.what());
+          never_began_ = true;
+          return;
+        }
         if (!is_recoverable(error)) throw;
         log_warning("{} {}",
                     on_cluster() ? "An error was raised while a session was being created." : kMadeAgain,
@@ -340,6 +347,11 @@ class MonitoredTrainingSession::Impl {
     return options_.recovers && (error.code() == Code::aborted || error.code() == Code::unavailable);
   }
 
+  // A worker that waits for its chief ends in order when it is told to.
+  bool is_stopped_wait(const Error& error) const {
+    return error.code() == Code::cancelled && waits_for_chief() && stop_signal_received();
+  }
+
   bool on_cluster() const { return !options_.master.empty(); }
   bool waits_for_chief() const { return on_cluster() && !is_chief_; }
 
@@ -385,6 +397,8 @@ class MonitoredTrainingSession::Impl {
   std::unique_ptr<detail::Rendezvous> rendezvous_;  // of the session
   std::unique_ptr<Coordinator> coordinator_;        // of the session; its threads end before it
   bool closed_ = false;
+  bool never_began_ =
+      false;  // a stop was asked for while this session, or its successor, waited for the chief
 };
 
 MonitoredTrainingSession::MonitoredTrainingSession(Graph& graph, MonitoredTrainingSessionOptions options)

@@ -1,13 +1,16 @@
 // Trainings of several workers over real servers, and what is said while one waits. Rows are those of
 // CLUSTER.md's worked examples.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <future>
 #include <thread>
 
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/stop_signal.h>
 #include <kolo/core/ops/queues.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/loop_hooks.h>
@@ -188,6 +191,24 @@ TEST_F(MonitoredOnServers, WorkerStartsSoonAfterTheChiefHasInitialised) {
   RecordProperty("seconds_after_init", std::to_string(after));
   EXPECT_LT(after, 10) << "a worker must look again after recovery_wait_secs, not after its default";
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("Waiting for model to be ready."));
+}
+
+TEST_F(MonitoredOnServers, WorkerThatWaitsForItsChiefEndsInOrderWhenItIsToldTo) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/job:ps/task:0");
+  const Variable v(s.named("never_initialized"), constant(s, 1.0f));
+  install_stop_signals();
+  const std::jthread signal([] {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ::kill(::getpid(), SIGTERM);
+  });
+  MonitoredTrainingSession session(
+      graph, {.master = target("worker1"), .is_chief = false, .recovery_wait_secs = .2, .max_wait_secs = 30});
+  EXPECT_TRUE(session.should_stop());
+  EXPECT_TRUE(session.stopped_on_request());
+  EXPECT_THROW(session.run(v.read()), FailedPreconditionError);
+  EXPECT_NO_THROW(session.close());
+  clear_stop_signal();
 }
 
 TEST_F(MonitoredOnServers, WorkerThatIsToStartLateWaitsForTheChiefsStep) {
