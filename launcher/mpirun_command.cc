@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/process.h>
 #include <kolo/launcher/program_search.h>
 
@@ -111,7 +112,8 @@ void add_shared_memory_alone(std::vector<std::string>& command, const Options& o
                              const Surroundings& found) {
   const bool chosen = contains_any(options.mpi_args, {"btl", "pml"}) ||
                       contains(found.variables, "OMPI_MCA_btl") || contains(found.variables, "OMPI_MCA_pml");
-  if (!chosen) command.insert(command.end(), {"--mca", "pml", "ob1", "--mca", "btl", "^tcp,ofi"});
+  if (!chosen)
+    command.insert(command.end(), {"--mca", "pml", "ob1", "--mca", "btl", detail::kTransportsOfOneMachine});
 }
 
 void add_variables(std::vector<std::string>& command, const Options& options, const Surroundings& found,

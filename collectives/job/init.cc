@@ -125,7 +125,7 @@ void leave_shared_memory_of_mpi() {
   constexpr const char* kTransports = "OMPI_MCA_btl";
   const auto chosen =
       env_string(kTransports);  // by the user, if it is not what kolorun gives ranks of one machine
-  if (!chosen || *chosen == "^tcp,ofi") setenv(kTransports, "tcp,self", 1);
+  if (!chosen || *chosen == detail::kTransportsOfOneMachine) setenv(kTransports, "tcp,self", 1);
 }
 
 void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make_comm) {

@@ -19,6 +19,8 @@ std::optional<Launcher> find_launcher();
 void set_initialised(bool yes);
 /// The PID namespace of this process, as /proc names it; "" where /proc does not tell.
 std::string pid_namespace();
+/// The transports of Open MPI that kolorun chooses for ranks of one machine: neither listens on an address.
+inline constexpr const char* kTransportsOfOneMachine = "^tcp,ofi";
 /// kolorun leaves its own here for ranks of its machine.
 inline constexpr const char* kNamespaceOfLauncher = "KOLO_PID_NAMESPACE";
 
