@@ -1,5 +1,5 @@
-// Activations with a parameter, as functors; see binary.h. The formulas of cpu/loops/activation_loops.cc, with the
-// library's functions.
+// Activations with a parameter, as functors; see binary.h. The formulas of cpu/loops/activation_loops.cc,
+// with the library's functions.
 #pragma once
 
 #include <cmath>
