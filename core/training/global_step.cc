@@ -31,10 +31,9 @@ namespace detail {
 namespace {
 
 bool counts(const std::vector<Operation>& operations, const Variable& step) {
-  Outputs outputs;
-  for (const Operation& operation : operations) outputs.emplace_back(operation.node, 0);
-  const auto behind = nodes_behind(outputs, [](const Node& node) { return node.control_inputs(); });
-  return std::ranges::any_of(behind, [&step](const auto& entry) {
+  std::vector<const Node*> targets;
+  for (const Operation& operation : operations) targets.push_back(operation.node);
+  return std::ranges::any_of(nodes_of_run(targets), [&step](const auto& entry) {
     const Node& node = *entry.second;
     return &node != step.read().node && std::ranges::find(node.inputs(), step.ref()) != node.inputs().end();
   });

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/graph/nodes_behind.h>
 #include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/passes/update_guards.h>
@@ -170,25 +172,7 @@ bool is_fed(const Feeds& feeds, const Output& tensor) {
   return false;
 }
 
-struct OlderNode {
-  bool operator()(const Node* a, const Node* b) const { return a->id() < b->id(); }
-};
-using Nodes = std::set<const Node*, OlderNode>;
-
-// What `loss` is computed from, as far as it is not fed, oldest first: inputs come before what they are for.
-Nodes nodes_behind(const Output& loss, const Feeds& feeds) {
-  Nodes seen;
-  std::vector<const Node*> stack{loss.node};
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (!seen.insert(node).second) continue;
-    for (const Output& input : node->inputs())
-      if (!is_fed(feeds, input)) stack.push_back(input.node);
-    for (const Node* before : node->control_inputs()) stack.push_back(before);
-  }
-  return seen;
-}
+using Nodes = std::map<int, const Node*>;  // oldest first: inputs come before what they are for
 
 // What can be computed by this rank alone: the others do not come to an op that all make together, which is
 // stateful; and only what no branch of a `cond` skips can be asked for.
@@ -196,7 +180,7 @@ Outputs values_to_look_at(const Nodes& nodes, const Feeds& feeds) {
   const bool alone = world_group().size() == 1;
   Outputs values;
   std::set<const Node*> out_of_reach;
-  for (const Node* node : nodes) {
+  for (const auto& [id, node] : nodes) {
     const OpSchema& schema = node->schema();
     const bool draws_alone = schema.is_variable_storage() || node->attrs().count("seed") > 0;
     bool reachable = node->branch() == nullptr && (alone || !schema.is_stateful() || draws_alone);
@@ -213,7 +197,8 @@ Outputs values_to_look_at(const Nodes& nodes, const Feeds& feeds) {
 std::string in_variables(Session& session, const Nodes& nodes) {
   std::vector<Variable> variables = global_variables(session.graph());
   for (const Variable& variable : local_variables(session.graph())) variables.push_back(variable);
-  std::erase_if(variables, [&](const Variable& variable) { return nodes.count(variable.ref().node) == 0; });
+  std::erase_if(variables,
+                [&](const Variable& variable) { return nodes.count(variable.ref().node->id()) == 0; });
   std::string found;
   detail::read_values(session, variables, [&](std::size_t i, const Tensor& value) {
     if (!value || !found.empty()) return;
@@ -233,7 +218,8 @@ std::string origin(Session& session, const Output& loss, const Feeds& feeds) {
       return fmt::format("it comes from what was fed for \"{}\": {}",
                          target.node == nullptr ? target.tensor_name : target.name(), text);
   }
-  const Nodes nodes = nodes_behind(loss, feeds);
+  const Nodes nodes =
+      detail::nodes_of_run({loss.node}, [&feeds](const Output& value) { return is_fed(feeds, value); });
   if (std::string text = in_variables(session, nodes); !text.empty()) return text;
   const Outputs values = values_to_look_at(nodes, feeds);
   const auto results = session.run(std::vector<Fetch>(values.begin(), values.end()), feeds);

@@ -5,6 +5,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/graph/inference_form.h>
+#include <kolo/core/graph/nodes_behind.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
@@ -30,20 +31,6 @@ Output weighted_mean(const Scope& s, Output values, Output weights) {
   const Output zero = fill(s, DType::f32, {}, 0), one = fill(s, DType::f32, {}, 1);
   const Output counted = reduce_sum(s, cast(s, not_equal(s, weights, zero), DType::f32));
   return div(s, reduce_sum(s, mul(s, values, weights)), maximum(s, counted, one));
-}
-
-// All that it is computed from.
-std::set<const Node*> nodes_behind(const Operation& operation) {
-  std::set<const Node*> found;
-  std::vector<const Node*> left = {operation.node};
-  while (!left.empty()) {
-    const Node* const node = left.back();
-    left.pop_back();
-    if (!found.insert(node).second) continue;
-    for (const Output& input : node->inputs()) left.push_back(input.node);
-    for (const Node* before : node->control_inputs()) left.push_back(before);
-  }
-  return found;
 }
 
 }  // namespace
@@ -212,13 +199,13 @@ void Trainer::note_state(std::size_t variables_before) {
   };
   for (const auto& [name, variable] : options_.optimizer.impl().variables()) add(name, variable);
   // An optimizer that is compiled again has its slots from before.
-  const std::set<const Node*> used = nodes_behind(update_);
+  const auto used = kolo::detail::nodes_of_run({update_.node});
   std::set<const Node*> known;
   for (const Weight* weight : model_.weights()) known.insert(weight->variable.ref().node);
   for (const OptimizerState& state : state_) known.insert(state.variable.ref().node);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Node* const node = all[i].ref().node;
-    if (known.contains(node) || (i < variables_before && !used.contains(node))) continue;
+    if (known.contains(node) || (i < variables_before && !used.contains(node->id()))) continue;
     // "<variable>/<optimizer>[_k]": the numbers are the graph's, those of files count from the layer's name.
     std::string name = all[i].name(), file_name = name.substr(0, name.find_last_not_of("0123456789") + 1);
     if (file_name.size() == name.size() || file_name.back() != '_') file_name = name;
