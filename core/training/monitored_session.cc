@@ -303,7 +303,7 @@ class MonitoredTrainingSession::Impl {
     detail::MergedRun merged(args);
     for (const auto& hook : hooks_) merged.add(hook->before_run(context));
     const Output step_read = step_of_run_.behind(merged.args().fetches);
-    if (step_read.node != nullptr) merged.add({.fetches = {step_read}, .feeds = {}, .options = {}});
+    if (step_read) merged.add({.fetches = {step_read}, .feeds = {}, .options = {}});
     if (coordinator_->should_stop()) context.request_stop();
     rendezvous_->send_wishes(context);
 
@@ -328,7 +328,7 @@ class MonitoredTrainingSession::Impl {
       rendezvous_->decide(context);
       return std::vector<Tensor>(args.fetches.size());
     }
-    if (step_read.node != nullptr) note_step(step_of(merged.results_of_hook(hooks_.size(), results).front()));
+    if (step_read) note_step(step_of(merged.results_of_hook(hooks_.size(), results).front()));
     else note_step();
     if (global_step_) {
       context.set_global_step(last_step_);
@@ -397,8 +397,7 @@ class MonitoredTrainingSession::Impl {
   std::unique_ptr<detail::Rendezvous> rendezvous_;  // of the session
   std::unique_ptr<Coordinator> coordinator_;        // of the session; its threads end before it
   bool closed_ = false;
-  bool never_began_ =
-      false;  // a stop was asked for while this session, or its successor, waited for the chief
+  bool never_began_ = false;  // a stop came while this session, or its successor, waited for the chief
 };
 
 MonitoredTrainingSession::MonitoredTrainingSession(Graph& graph, MonitoredTrainingSessionOptions options)
