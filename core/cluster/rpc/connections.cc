@@ -161,7 +161,7 @@ void Connections::serve() {
       MutexLock lock(mutex_);
       const bool is_over = (events[static_cast<std::size_t>(i)].events & (EPOLLHUP | EPOLLERR)) != 0;
       if (is_over) forget(id);
-      else check_bytes(id);
+      else check_bytes(id, most_stranger_bytes_);
     }
   }
 }
@@ -173,8 +173,7 @@ void Connections::wait_until_calls_are_seen() {
   for (int look = 0; look < kMostLooks && unseen_calls_() > most_unseen_; ++look) {
     {
       MutexLock lock(mutex_);
-      for (const Id id : std::set<Id>(strangers_))
-        if (received_bytes(connections_.at(id).second) > greeting_bytes_) cut(id);
+      for (const Id id : std::set<Id>(strangers_)) check_bytes(id, greeting_bytes_);
     }
     pollfd end{.fd = end_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&end, 1, kLookMs) > 0) return;
@@ -268,8 +267,8 @@ bool Connections::cut_oldest_stranger(const std::string& host) {
 
 // The transport reads on while there is something to read, and hands over no call until then: bytes are all
 // that bounds what it makes of them.
-void Connections::check_bytes(Id id) {
-  if (strangers_.count(id) > 0 && received_bytes(connections_.at(id).second) > most_stranger_bytes_) cut(id);
+void Connections::check_bytes(Id id, std::uint64_t most) {
+  if (strangers_.count(id) > 0 && received_bytes(connections_.at(id).second) > most) cut(id);
 }
 
 // The transport finds it broken, and closes its own descriptor. To be disconnected drops what has come but is

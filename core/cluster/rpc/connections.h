@@ -63,7 +63,7 @@ class Connections {
   void admit(const Descriptor& listener, Descriptor connection) KOLO_EXCLUDES(mutex_);
   bool make_place(const std::string& host) KOLO_REQUIRES(mutex_);
   bool cut_oldest_stranger(const std::string& host) KOLO_REQUIRES(mutex_);
-  void check_bytes(Id id) KOLO_REQUIRES(mutex_);
+  void check_bytes(Id id, std::uint64_t most) KOLO_REQUIRES(mutex_);
   void cut(Id id) KOLO_REQUIRES(mutex_);
   void forget(Id id) KOLO_REQUIRES(mutex_);
   Connection* find(const std::string& peer) KOLO_REQUIRES(mutex_);

@@ -45,14 +45,18 @@ std::shared_ptr<grpc::ServerCredentials> transport_credentials(const LoadedCrede
   return grpc::SslServerCredentials(options);
 }
 
-// By what the transport tells of itself ("channelz"): a number for each server of the process, later ones are
-// larger.
+// What the transport tells of itself ("channelz"). text: its own, to be freed.
+json read_channelz(char* text) {
+  const std::unique_ptr<char, decltype(&gpr_free)> owned(text, &gpr_free);
+  json told = text == nullptr ? json() : json::parse(text, nullptr, false);
+  return told.is_object() ? told : json::object();
+}
+
+// The number of the server that was made last in this process, as channelz has it.
 std::intptr_t newest_server() {
   std::intptr_t newest = 0;
   for (bool is_end = false; !is_end;) {
-    const std::unique_ptr<char, decltype(&gpr_free)> text(grpc_channelz_get_servers(newest + 1), &gpr_free);
-    const json told = json::parse(text.get(), nullptr, false);
-    if (told.is_discarded()) break;
+    const json told = read_channelz(grpc_channelz_get_servers(newest + 1));
     for (const json& server : told.value("server", json::array()))
       newest =
           std::max<std::intptr_t>(newest, std::stoll(server.at("ref").at("serverId").get<std::string>()));
@@ -63,11 +67,8 @@ std::intptr_t newest_server() {
 
 // That have begun and not ended. Numbers are texts there.
 std::int64_t open_calls(std::intptr_t server) {
-  const std::unique_ptr<char, decltype(&gpr_free)> text(grpc_channelz_get_server(server), &gpr_free);
-  if (text == nullptr) return 0;
-  const json told = json::parse(text.get(), nullptr, false);
-  if (told.is_discarded()) return 0;
-  const json data = told.at("server").at("data");
+  const json told = read_channelz(grpc_channelz_get_server(server));
+  const json data = told.value(json::json_pointer("/server/data"), json::object());
   const auto number = [&data](const char* name) { return std::stoll(data.value(name, std::string("0"))); };
   return number("callsStarted") - number("callsSucceeded") - number("callsFailed");
 }
