@@ -36,19 +36,19 @@ def horovods_errors():
 def tell_refusal(operation: str, name: str, error: Exception, process_set: ProcessSet) -> None:
     """Python has refused this rank's call: the ranks that would wait for it get `rank 1 refused <name>: <error>`.
 
-    operation, name: as the engine knows them; "": an unnamed call.
+    operation, name: as the engine knows them; "": an unnamed call. The engine tells the others of its own errors.
     """
+    if isinstance(error, (kolo.Error, HorovodInternalError)):
+        return
     with contextlib.suppress(kolo.Error, ValueError):  # no init(), this rank has joined, no such set: nobody waits
         _kolo.refuse_call(operation, str(error), name, native_of(process_set))
 
 
 @contextlib.contextmanager
 def refusals_told(operation: str, name: str, process_set: ProcessSet):
-    """tell_refusal() of what is raised within, unless the engine has raised it, which tells the others itself."""
+    """tell_refusal() of what is raised within."""
     try:
         yield
-    except (kolo.Error, HorovodInternalError):
-        raise
     except Exception as error:
         tell_refusal(operation, name, error, process_set)
         raise
@@ -63,8 +63,6 @@ def tells_refusals(operation: str, prefix: str = "") -> Callable[[Callable[..., 
         def told(*arguments: Any, **options: Any) -> Any:
             try:
                 return start(*arguments, **options)
-            except (kolo.Error, HorovodInternalError):
-                raise
             except Exception as error:
                 given = signature.bind(*arguments, **options).arguments
                 name = given.get("name")
