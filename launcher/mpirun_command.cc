@@ -205,7 +205,7 @@ std::vector<std::string> listening_on_loopback(std::vector<std::string> mpirun) 
     if (!can_be_named || ::access(library.c_str(), R_OK) != 0) continue;
     const char* const before = std::getenv("LD_PRELOAD");
     const std::string others = before == nullptr || *before == '\0' ? "" : std::string(":") + before;
-    mpirun.insert(mpirun.begin(), {"env", "LD_PRELOAD=" + library + others});
+    mpirun.insert(mpirun.begin(), {"env", fmt::format("LD_PRELOAD={}{}", library, others)});
     break;
   }
   return mpirun;

@@ -277,7 +277,7 @@ void Connections::cut(Id id) {
   const int connection = connections_.at(id).second.get();
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
-  ::connect(connection, &nobody, sizeof(nobody));
+  static_cast<void>(::connect(connection, &nobody, sizeof(nobody)));
   ::shutdown(connection, SHUT_RDWR);
   forget(id);
 }
