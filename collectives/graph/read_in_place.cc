@@ -114,7 +114,7 @@ class UpdateOfRanksKernel final : public detail::UpdateKernel<T> {
   }
 
   const std::shared_ptr<GradientsOfRanks> gradients_;
-  std::vector<std::optional<detail::ProductUpdate>> updates_;  // of products that are made whole
+  std::vector<std::optional<detail::UpdateOfProduct>> updates_;  // of products that are made whole
   std::vector<detail::UpdatedRange<T>> ranges_;
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
-#include <kolo/core/ops/product_updates.h>
+#include <kolo/core/ops/update_of_product.h>
 #include <kolo/core/passes/gradient_product.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/variable_uses.h>
@@ -14,9 +14,9 @@
 namespace kolo {
 namespace {
 
-class ProductUpdates {
+class UpdatesOfProducts {
  public:
-  explicit ProductUpdates(StepGraph& graph)
+  explicit UpdatesOfProducts(StepGraph& graph)
       : graph_(graph),
         versions_(graph),
         skipped_(can_be_skipped(graph)),
@@ -71,7 +71,7 @@ class ProductUpdates {
 
   void take(int product, int update, const UpdateRuleOps& rule) {
     StepNode& node = graph_.nodes[update];
-    const auto schema = std::make_shared<OpSchema>(product_update_op(rule));  // the node owns it
+    const auto schema = std::make_shared<OpSchema>(update_of_product_op(rule));  // the node owns it
     schema->input("var").updates();
     for (const std::string& slot : rule.slots) schema->input(slot).updates();
     for (const std::string& scalar : rule.scalars) schema->input(scalar);
@@ -100,6 +100,6 @@ class ProductUpdates {
 
 }  // namespace
 
-void apply_products(StepGraph& graph) { ProductUpdates(graph).run(); }
+void apply_products(StepGraph& graph) { UpdatesOfProducts(graph).run(); }
 
 }  // namespace kolo

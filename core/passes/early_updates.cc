@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/ops/product_updates.h>
 #include <kolo/core/ops/training.h>
+#include <kolo/core/ops/update_of_product.h>
 #include <kolo/core/passes/pipeline.h>
 
 namespace kolo {
@@ -15,7 +15,7 @@ namespace {
 bool follows_its_gradient(const StepGraph& graph, int n) {
   const StepNode& node = graph.nodes[n];
   const std::string& op = node.schema->name();
-  return (find_update_rule(op) != nullptr || is_product_update(op)) &&
+  return (find_update_rule(op) != nullptr || is_update_of_product(op)) &&
          graph.placements.count(graph.memory_root(node.inputs.back())) == 0;
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <type_traits>
 
-#include <kolo/core/kernels/cpu/conv/block_point_convolution.h>
+#include <kolo/core/kernels/cpu/conv/blocked_pointwise.h>
 #include <kolo/core/kernels/cpu/conv/winograd.h>
 #include <kolo/core/kernels/cpu/convolution.h>
 #include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
@@ -18,7 +18,7 @@
 namespace kolo {
 namespace {
 
-using detail::BlockPointConvolution;
+using detail::BlockedPointwise;
 using detail::Convolution;
 using detail::WinogradConvolution;
 
@@ -68,16 +68,14 @@ bool moves_by_one(const WindowAxis& rows, const WindowAxis& cols) {
 // 150 → 178 / 184 → 188 / 163 → 172; 256 → 1024 at 14 × 14 173 → 175 / 156 → 174 / 152 → 152; 1024 → 256 161
 // → 175 / 173 → 179 / 141 → 154; 512 → 2048 at 7 × 7 133 → 155 / 133 → 155 / 127 → 149; 2048 → 512 141 → 160
 // / 123 → 158 / 96 → 159; every other pixel, 256 → 512 at 56 × 56 164 → 165 / 122 → 140 / 144 → 157.
-bool gains_by_points(const BlockPointConvolution& c) {
+bool gains_by_points(const BlockedPointwise& c) {
   constexpr std::int64_t kFewestPixels = 14;
   return c.rows.outputs * c.cols.outputs >= kFewestPixels;
 }
 bool is_point(const WindowAxis& axis) { return axis.window == 1 && axis.pad_before == 0; }
 
-BlockPointConvolution as_points(const Convolution& c) {
-  const auto axis = [](const WindowAxis& a) {
-    return BlockPointConvolution::Axis{a.size, a.outputs, a.stride};
-  };
+BlockedPointwise as_points(const Convolution& c) {
+  const auto axis = [](const WindowAxis& a) { return BlockedPointwise::Axis{a.size, a.outputs, a.stride}; };
   return {c.images.dim(0), c.images.dim(1), c.results.dim(1), axis(c.rows), axis(c.cols)};
 }
 
@@ -137,7 +135,7 @@ class OwnConvolution final : public Kernel {
     const float *const weights = context.input(0).data<float>(), *const dy =
                                                                      context.input(1).data<float>() + y;
     float* const dx = context.output(0).data<float>() + x;
-    if constexpr (std::is_same_v<Own, BlockPointConvolution>) {
+    if constexpr (std::is_same_v<Own, BlockedPointwise>) {
       const auto tail = [&](int i) {
         return i < context.num_inputs() ? context.input(i).data<float>() + x : nullptr;
       };
@@ -186,10 +184,10 @@ std::unique_ptr<Kernel> make_own(KernelInit& init) {
   if (!has_tail && moves_by_one(c.rows, c.cols) && winograd.fits() &&
       gains_by_winograd(piece_of(winograd, 0, threads)))
     return std::make_unique<OwnConvolution<WinogradConvolution, kPass>>(init, winograd);
-  const BlockPointConvolution points = as_points(c);
+  const BlockedPointwise points = as_points(c);
   if (is_point(c.rows) && is_point(c.cols) && points.fits() && gains_by_points(points) &&
       (!has_tail || points.takes_all_pixels()))
-    return std::make_unique<OwnConvolution<BlockPointConvolution, kPass>>(init, points);
+    return std::make_unique<OwnConvolution<BlockedPointwise, kPass>>(init, points);
   return init.decline(
       "the own convolutions are for windows of one pixel, and of 3 x 3 and 5 x 5 that move by one");
 }

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/gemm/product_update.h>
 #include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
+#include <kolo/core/kernels/cpu/gemm/update_of_product.h>
 #include <kolo/core/kernels/cpu/loops/update_rules.h>
 #include <kolo/core/tensor/tensor.h>
 
@@ -111,14 +111,14 @@ TEST(ProductSumTest, KeepsToItsScratchMemory) {
     }
 }
 
-TEST(ProductUpdateTest, AppliesTheAverageOfAllProducts) {
+TEST(UpdateOfProductTest, AppliesTheAverageOfAllProducts) {
   const Sizes sizes{2, 50, 1024, 3};  // of which 21 rows are made at a time
   const Operands operands(sizes);
   const ThinGemm shape{sizes.rows, sizes.inputs, sizes.outputs};
   const float rate = 0.25F;
   for (const int threads : {1, 2}) {
     const IntraOpThreads some(threads);
-    const ProductUpdate update(shape, sizes.factors, threads);
+    const UpdateOfProduct update(shape, sizes.factors, threads);
     const Tensor v = numbers({sizes.inputs * sizes.outputs}, 9);
     const Tensor before = v.clone();
     const Tensor scratch = Tensor::zeros(DType::u8, {static_cast<std::int64_t>(update.scratch_bytes())});

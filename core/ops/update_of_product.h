@@ -10,8 +10,10 @@ namespace kolo {
 
 /// The op of the rule: the inputs of Apply<rule> without the gradient, then x [rows, inputs] and dy [rows,
 /// outputs]. The variable is [inputs, outputs], its gradient xᵀ · dy.
-inline std::string product_update_op(const UpdateRuleOps& rule) { return "Apply" + rule.name + "OfProduct"; }
+inline std::string update_of_product_op(const UpdateRuleOps& rule) {
+  return "Apply" + rule.name + "OfProduct";
+}
 
-inline bool is_product_update(const std::string& op) { return op.ends_with("OfProduct"); }
+inline bool is_update_of_product(const std::string& op) { return op.ends_with("OfProduct"); }
 
 }  // namespace kolo

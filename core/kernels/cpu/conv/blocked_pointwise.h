@@ -9,7 +9,7 @@ namespace kolo::detail {
 
 /// Images [N,C,H,W] and results [N,O,H',W'], whose channels lie in blocks of block(); weights are [O,C],
 /// row-major. On one thread.
-struct BlockPointConvolution {
+struct BlockedPointwise {
   struct Axis {
     std::int64_t size;     // H or W
     std::int64_t outputs;  // H' or W': pixel `stride · n` makes result n

@@ -14,10 +14,10 @@ namespace kolo::detail {
 
 /// Of one variable [inputs, outputs], with the sum of one to three such products: to the bit what the update
 /// makes of these as its gradients.
-class ProductUpdate {
+class UpdateOfProduct {
  public:
   /// shape: of each product.
-  ProductUpdate(ThinGemm shape, int factors, int threads);
+  UpdateOfProduct(ThinGemm shape, int factors, int threads);
   std::size_t scratch_bytes() const;
   /// variable: all of it, with its slots and what the sum is divided by. scratch: aligned to 64 bytes.
   void run(const UpdateRule<float>& rule, const UpdatedRange<float>& variable,

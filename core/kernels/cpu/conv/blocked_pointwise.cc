@@ -1,4 +1,4 @@
-#include <kolo/core/kernels/cpu/conv/block_point_convolution.h>
+#include <kolo/core/kernels/cpu/conv/blocked_pointwise.h>
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 // As in element_loops.cc.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/conv/block_point_convolution.cc"
+#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/conv/blocked_pointwise.cc"
 #include <hwy/foreach_target.h>
 // Must follow foreach_target.h, which includes this file once for each instruction set.
 #include <hwy/highway.h>
@@ -20,7 +20,7 @@
 namespace kolo::detail {
 namespace {
 
-using Points = BlockPointConvolution;
+using Points = BlockedPointwise;
 
 std::int64_t pixels_of(const Points& c) { return c.rows.outputs * c.cols.outputs; }
 
@@ -261,9 +261,9 @@ HWY_EXPORT(results);
 HWY_EXPORT(image_gradient);
 HWY_EXPORT(weight_gradient);
 
-std::int64_t BlockPointConvolution::block() { return HWY_DYNAMIC_DISPATCH(block)(); }
+std::int64_t BlockedPointwise::block() { return HWY_DYNAMIC_DISPATCH(block)(); }
 
-bool BlockPointConvolution::fits() const {
+bool BlockedPointwise::fits() const {
   const auto inside = [](const Axis& a) {
     return a.outputs > 0 && a.stride > 0 && (a.outputs - 1) * a.stride < a.size &&
            (a.stride > 1 || a.outputs == a.size);
@@ -283,25 +283,25 @@ std::size_t panels_bytes(const Points& c) {
 }
 }  // namespace
 
-std::size_t BlockPointConvolution::results_scratch_bytes() const {
+std::size_t BlockedPointwise::results_scratch_bytes() const {
   return panels_bytes(*this) + taken_bytes(*this);
 }
-std::size_t BlockPointConvolution::image_gradient_scratch_bytes() const {
+std::size_t BlockedPointwise::image_gradient_scratch_bytes() const {
   return panels_bytes(*this) + taken_bytes(*this);
 }
-std::size_t BlockPointConvolution::weight_gradient_scratch_bytes() const { return taken_bytes(*this); }
+std::size_t BlockedPointwise::weight_gradient_scratch_bytes() const { return taken_bytes(*this); }
 
-void BlockPointConvolution::results(const float* x, const float* weights, float* y, float* scratch) const {
+void BlockedPointwise::results(const float* x, const float* weights, float* y, float* scratch) const {
   HWY_DYNAMIC_DISPATCH(results)(*this, x, weights, y, scratch);
 }
 
-void BlockPointConvolution::image_gradient(const float* weights, const float* dy, const Tail& tail, float* dx,
-                                           float* scratch) const {
+void BlockedPointwise::image_gradient(const float* weights, const float* dy, const Tail& tail, float* dx,
+                                      float* scratch) const {
   HWY_DYNAMIC_DISPATCH(image_gradient)(*this, weights, dy, tail, dx, scratch);
 }
 
-void BlockPointConvolution::weight_gradient(const float* x, const float* dy, float* dweights,
-                                            float* scratch) const {
+void BlockedPointwise::weight_gradient(const float* x, const float* dy, float* dweights,
+                                       float* scratch) const {
   HWY_DYNAMIC_DISPATCH(weight_gradient)(*this, x, dy, dweights, scratch);
 }
 

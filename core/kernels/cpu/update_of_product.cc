@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/gemm/product_update.h>
 #include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
+#include <kolo/core/kernels/cpu/gemm/update_of_product.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
 #include <kolo/core/kernels/parallel.h>
-#include <kolo/core/ops/product_updates.h>
+#include <kolo/core/ops/update_of_product.h>
 
 namespace kolo {
 namespace {
@@ -17,9 +17,9 @@ namespace {
 using detail::ThinGemm;
 
 // Behind the inputs of the rule: x [rows, inputs], dy [rows, outputs]; the gradient is xᵀ · dy.
-class ProductUpdateKernel final : public detail::UpdateKernel<float> {
+class UpdateOfProductKernel final : public detail::UpdateKernel<float> {
  public:
-  ProductUpdateKernel(const UpdateRuleOps& rule, const ThinGemm& shape, KernelInit& init)
+  UpdateOfProductKernel(const UpdateRuleOps& rule, const ThinGemm& shape, KernelInit& init)
       : UpdateKernel<float>(rule, 1), update_(shape, 1, intra_op_threads()) {
     init.request_scratch(update_.scratch_bytes());
   }
@@ -32,18 +32,18 @@ class ProductUpdateKernel final : public detail::UpdateKernel<float> {
   }
 
  private:
-  const detail::ProductUpdate update_;
+  const detail::UpdateOfProduct update_;
 };
 
 const std::vector<RegisterKernel> kernels = [] {
   std::vector<RegisterKernel> made;
   for (const UpdateRuleOps& rule : update_rules())
     made.emplace_back(
-        product_update_op(rule), "CPU", std::vector<DType>{DType::f32},
+        update_of_product_op(rule), "CPU", std::vector<DType>{DType::f32},
         KernelFactory([&rule](KernelInit& init) -> std::unique_ptr<Kernel> {
           const Shape &x = init.input_shape(init.num_inputs() - 2),
                       &dy = init.input_shape(init.num_inputs() - 1);
-          return std::make_unique<ProductUpdateKernel>(rule, ThinGemm{x.dim(0), x.dim(1), dy.dim(1)}, init);
+          return std::make_unique<UpdateOfProductKernel>(rule, ThinGemm{x.dim(0), x.dim(1), dy.dim(1)}, init);
         }));
   return made;
 }();

@@ -6,7 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
-#include <kolo/core/kernels/cuda/launch_norms.h>
+#include <kolo/core/kernels/cuda/launch_norm_ops.h>
 
 namespace kolo::cuda {
 namespace {

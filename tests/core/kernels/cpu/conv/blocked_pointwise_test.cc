@@ -1,4 +1,4 @@
-#include <kolo/core/kernels/cpu/conv/block_point_convolution.h>
+#include <kolo/core/kernels/cpu/conv/blocked_pointwise.h>
 
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@
 namespace kolo::detail {
 namespace {
 
-using Axis = BlockPointConvolution::Axis;
+using Axis = BlockedPointwise::Axis;
 
 struct Operands {
-  explicit Operands(const BlockPointConvolution& c)
+  explicit Operands(const BlockedPointwise& c)
       : shape(c),
         x(c.block(), c.images, c.channels, c.rows.size, c.cols.size, 1),
         dy(c.block(), c.images, c.outs, c.rows.outputs, c.cols.outputs, 2),
@@ -51,14 +51,14 @@ struct Operands {
     return sum;
   }
 
-  BlockPointConvolution shape;
+  BlockedPointwise shape;
   Planes x, dy;
   Tensor weights;
 };
 
 constexpr double kBound = 2e-6;
 
-class BlockPoints : public testing::TestWithParam<BlockPointConvolution> {};
+class BlockPoints : public testing::TestWithParam<BlockedPointwise> {};
 
 TEST_P(BlockPoints, MakeTheResultsOfTheConvolution) {
   ASSERT_TRUE(GetParam().fits());
@@ -68,7 +68,7 @@ TEST_P(BlockPoints, MakeTheResultsOfTheConvolution) {
 TEST_P(BlockPoints, MakeTheGradientOfTheImages) { expect_image_gradient(Operands(GetParam()), kBound); }
 
 TEST_P(BlockPoints, AddToTheGradientOfTheImagesWhereItLies) {
-  const BlockPointConvolution c = GetParam();
+  const BlockedPointwise c = GetParam();
   if (!c.takes_all_pixels()) GTEST_SKIP() << "a gradient of all pixels alone has a tail";
   const Operands in(c);
   const Planes added(c.block(), c.images, c.channels, c.rows.size, c.cols.size, 4),
@@ -93,7 +93,7 @@ TEST_P(BlockPoints, AddToTheGradientOfTheImagesWhereItLies) {
 }
 
 TEST_P(BlockPoints, MakeTheGradientOfTheWeights) {
-  const BlockPointConvolution c = GetParam();
+  const BlockedPointwise c = GetParam();
   const Operands in(c);
   Tensor dweights(DType::f32, in.weights.shape());
   c.weight_gradient(in.x.data(), in.dy.data(), dweights.data<float>(),
@@ -109,23 +109,23 @@ TEST_P(BlockPoints, MakeTheGradientOfTheWeights) {
 // A single pixel, several images and several pieces of one at a time, inputs in several parts, an odd number
 // of blocks, weights that do not stay in a cache, and strides that leave pixels behind the last window.
 INSTANTIATE_TEST_SUITE_P(Shapes, BlockPoints,
-                         testing::Values(BlockPointConvolution{2, 16, 16, {1, 1, 1}, {1, 1, 1}},
-                                         BlockPointConvolution{9, 48, 32, {7, 7, 1}, {9, 9, 1}},
-                                         BlockPointConvolution{2, 32, 48, {31, 31, 1}, {29, 29, 1}},
-                                         BlockPointConvolution{3, 528, 32, {5, 5, 1}, {5, 5, 1}},
-                                         BlockPointConvolution{2, 1024, 512, {4, 4, 1}, {4, 4, 1}},
-                                         BlockPointConvolution{3, 32, 80, {9, 5, 2}, {8, 3, 3}},
-                                         BlockPointConvolution{2, 16, 16, {7, 7, 1}, {9, 5, 2}}),
+                         testing::Values(BlockedPointwise{2, 16, 16, {1, 1, 1}, {1, 1, 1}},
+                                         BlockedPointwise{9, 48, 32, {7, 7, 1}, {9, 9, 1}},
+                                         BlockedPointwise{2, 32, 48, {31, 31, 1}, {29, 29, 1}},
+                                         BlockedPointwise{3, 528, 32, {5, 5, 1}, {5, 5, 1}},
+                                         BlockedPointwise{2, 1024, 512, {4, 4, 1}, {4, 4, 1}},
+                                         BlockedPointwise{3, 32, 80, {9, 5, 2}, {8, 3, 3}},
+                                         BlockedPointwise{2, 16, 16, {7, 7, 1}, {9, 5, 2}}),
                          [](const auto& info) {
-                           const BlockPointConvolution& c = info.param;
+                           const BlockedPointwise& c = info.param;
                            return "n" + std::to_string(c.images) + "x" + std::to_string(c.channels) + "to" +
                                   std::to_string(c.outs) + "at" + std::to_string(c.rows.size) + "x" +
                                   std::to_string(c.cols.size);
                          });
 
-TEST(BlockPointConvolutionTest, MasksAsARectifiersGradientDoes) {
-  const std::int64_t block = BlockPointConvolution::block();
-  const BlockPointConvolution c{1, block, block, {1, 1, 1}, {3, 3, 1}};
+TEST(BlockedPointwiseTest, MasksAsARectifiersGradientDoes) {
+  const std::int64_t block = BlockedPointwise::block();
+  const BlockedPointwise c{1, block, block, {1, 1, 1}, {3, 3, 1}};
   const Operands in(c);
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   Planes added(block, 1, block, 1, 3), y(block, 1, block, 1, 3);
@@ -139,15 +139,15 @@ TEST(BlockPointConvolutionTest, MasksAsARectifiersGradientDoes) {
   EXPECT_EQ(added(0, 0, 0, 2), 0);
 }
 
-TEST(BlockPointConvolutionTest, TakesWholeBlocksAndPixelsInsideAlone) {
-  const std::int64_t block = BlockPointConvolution::block();
+TEST(BlockedPointwiseTest, TakesWholeBlocksAndPixelsInsideAlone) {
+  const std::int64_t block = BlockedPointwise::block();
   const Axis all{8, 8, 1}, halves{8, 4, 2};
-  EXPECT_TRUE((BlockPointConvolution{1, block, block, all, halves}).fits());
-  EXPECT_FALSE((BlockPointConvolution{0, block, block, all, all}).fits());
-  EXPECT_FALSE((BlockPointConvolution{1, block, block, {8, 5, 2}, all}).fits()) << "the last is pixel 8";
-  EXPECT_FALSE((BlockPointConvolution{1, block, block, {8, 7, 1}, all}).fits());
+  EXPECT_TRUE((BlockedPointwise{1, block, block, all, halves}).fits());
+  EXPECT_FALSE((BlockedPointwise{0, block, block, all, all}).fits());
+  EXPECT_FALSE((BlockedPointwise{1, block, block, {8, 5, 2}, all}).fits()) << "the last is pixel 8";
+  EXPECT_FALSE((BlockedPointwise{1, block, block, {8, 7, 1}, all}).fits());
   if (block == 1) return;
-  EXPECT_FALSE((BlockPointConvolution{1, block + 1, block, all, all}).fits());
+  EXPECT_FALSE((BlockedPointwise{1, block + 1, block, all, all}).fits());
 }
 
 }  // namespace

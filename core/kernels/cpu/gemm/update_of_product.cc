@@ -1,4 +1,4 @@
-#include <kolo/core/kernels/cpu/gemm/product_update.h>
+#include <kolo/core/kernels/cpu/gemm/update_of_product.h>
 
 #include <algorithm>
 
@@ -12,23 +12,23 @@ constexpr std::int64_t kLine = 16;
 
 }  // namespace
 
-ProductUpdate::ProductUpdate(ThinGemm shape, int factors, int threads)
+UpdateOfProduct::UpdateOfProduct(ThinGemm shape, int factors, int threads)
     : shape_(shape), factors_(factors), threads_(threads) {
   const auto row_bytes = factors * shape.outputs * static_cast<std::int64_t>(sizeof(float));
   part_ = std::clamp(kPartBytes / row_bytes, std::int64_t{1}, shape.inputs);
 }
 
-std::size_t ProductUpdate::scratch_bytes() const {
+std::size_t UpdateOfProduct::scratch_bytes() const {
   return static_cast<std::size_t>(threads_ * floats_of_thread()) * sizeof(float);
 }
 
 // A part of each gradient, and of the x that it is made of.
-std::int64_t ProductUpdate::floats_of_thread() const {
+std::int64_t UpdateOfProduct::floats_of_thread() const {
   return (part_ * (factors_ * shape_.outputs + shape_.rows) + kLine - 1) / kLine * kLine;
 }
 
-void ProductUpdate::run(const UpdateRule<float>& rule, const UpdatedRange<float>& variable,
-                        std::span<const GradientFactors> factors, float* scratch) const {
+void UpdateOfProduct::run(const UpdateRule<float>& rule, const UpdatedRange<float>& variable,
+                          std::span<const GradientFactors> factors, float* scratch) const {
   parallel_for(threads_, 1, [&](std::int64_t first_thread, std::int64_t end_thread) {
     const std::int64_t end = shape_.inputs * end_thread / threads_;
     float* const gradients = scratch + first_thread * floats_of_thread();

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include <kolo/core/kernels/cuda/launch_norms.h>
+#include <kolo/core/kernels/cuda/launch_norm_ops.h>
 #include <kolo/core/kernels/elements/folds.h>
 #include <kolo/core/kernels/elements/small_float.h>
 #include <kolo/core/kernels/elements/unary.h>

@@ -1,3 +1,0 @@
-#include "../run.h"
-
-#include <kolo/core/kernels/cuda/norms.cu>
