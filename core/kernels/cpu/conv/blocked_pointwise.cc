@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <kolo/core/kernels/cpu/conv/blocked_pointwise_internal.h>
 #include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
 
 // As in element_loops.cc.
@@ -14,47 +15,11 @@
 
 #include <kolo/core/kernels/cpu/conv/block_tiles-inl.h>
 
-// What does not depend on the instruction set, once.
-#ifndef KOLO_BLOCK_POINT_PLAN
-#define KOLO_BLOCK_POINT_PLAN
-namespace kolo::detail {
-namespace {
-
-using Points = BlockedPointwise;
-
-std::int64_t pixels_of(const Points& c) { return c.rows.outputs * c.cols.outputs; }
-
-// Pixels of results that pass through the innermost loops together: a piece of each of some images.
-struct Group {
-  std::int64_t image, images;
-  std::int64_t pixel, pixels;  // of each image
-};
-// All pixels of the results, in groups of about `most`.
-class Groups {
- public:
-  Groups(const Points& c, std::int64_t most)
-      : images_(c.images),
-        pixels_(pixels_of(c)),
-        together_(std::clamp<std::int64_t>(most / pixels_, 1, images_)),
-        pieces_(parts_of(pixels_, most)) {}
-  std::int64_t count() const { return parts_of(images_, together_) * pieces_; }
-  Group at(std::int64_t n) const {
-    const std::int64_t image = n / pieces_ * together_, piece = n % pieces_,
-                       first = pixels_ * piece / pieces_;
-    return {image, std::min(together_, images_ - image), first, pixels_ * (piece + 1) / pieces_ - first};
-  }
-
- private:
-  std::int64_t images_, pixels_, together_, pieces_;
-};
-
-}  // namespace
-}  // namespace kolo::detail
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
 namespace {
+
+using Points = BlockedPointwise;
 
 // Planes [images, blocks, pixels, lanes].
 struct Planes {
@@ -114,7 +79,7 @@ void pack(const float* weights, std::int64_t inputs, std::int64_t input_stride, 
 // Some blocks of a group's pixels: runs of neighbours, one for each image and block.
 struct Runs {
   Planes planes = {};
-  Group group = {};
+  PixelGroup group = {};
   std::int64_t first = 0, blocks = 0;
   std::int64_t count() const { return group.images * blocks; }
   std::int64_t lines() const { return parts_of(group.pixels * kLanes, kLine); }
@@ -153,7 +118,7 @@ constexpr std::int64_t kDepth = 256 / kLanes;
 template <int kVectors>
 void multiply_runs(const Runs& in, const float* panel, const Planes& to, std::int64_t first,
                    const Points::Tail& tail, Later& later) {
-  const Group& group = in.group;
+  const PixelGroup& group = in.group;
   const std::int64_t bands = parts_of(group.pixels, tile_rows(kVectors));
   for (std::int64_t n = group.image; n < group.image + group.images; ++n)
     for (std::int64_t band = 0; band < bands; ++band) {
@@ -173,7 +138,7 @@ void multiply(const Points& c, const Planes& from, const float* panels, const Pl
   constexpr std::int64_t kPixels = 448;  // with kDepth blocks of them in the second nearest cache
   // What is added may stand where parts of sums would be kept.
   const std::int64_t depth = tail.added == nullptr ? kDepth : from.blocks;
-  const Groups groups(c, kPixels);
+  const PixelGroups groups(c, kPixels);
   const std::int64_t parts = parts_of(from.blocks, depth), all = groups.count() * parts;
   const auto runs = [&](std::int64_t n) {
     if (n >= all) return Runs{};
@@ -214,7 +179,7 @@ void image_gradient(const Points& c, const float* weights, const float* dy, cons
 
 // dweights [outs, channels] = or += dy's rows of this group times x's, for two blocks of channels or one.
 template <int kVectors>
-void sum_group(const Group& group, const Planes& dy, const Planes& x, std::int64_t first, bool add,
+void sum_group(const PixelGroup& group, const Planes& dy, const Planes& x, std::int64_t first, bool add,
                float* dweights, Later& later) {
   const std::int64_t channels = x.blocks * kLanes;
   for (std::int64_t row = 0; row < dy.blocks * kLanes; row += kSumRows)
@@ -232,12 +197,12 @@ void weight_gradient(const Points& c, const float* x, const float* dy, float* dw
   // group costs a pass over memory: 512 → 2048 channels at 7 × 7, 128 pixels → 400: 125 → 149 GFLOP/s; 64 →
   // 256 at 56 × 56: 154 → 141.
   const std::int64_t together = c.channels * c.outs >= 512 * 1024 ? 400 : 160;
-  const Groups groups(c, together);
+  const PixelGroups groups(c, together);
   const auto runs = [&](const Planes& planes, std::int64_t n) {
     return n < groups.count() ? Runs{planes, groups.at(n), 0, planes.blocks} : Runs{};
   };
   for (std::int64_t n = 0; n < groups.count(); ++n) {
-    const Group group = groups.at(n);
+    const PixelGroup group = groups.at(n);
     Later later(runs(results, n + 1), runs(images, n + 1), (images.blocks + 1) / 2 * (c.outs / kSumRows),
                 std::max<std::int64_t>(1, group.images * (group.pixels / 4)));
     for (std::int64_t b = 0; b < images.blocks; b += 2) {
@@ -273,12 +238,12 @@ bool BlockedPointwise::fits() const {
 }
 
 namespace {
-std::size_t taken_bytes(const Points& c) {
+std::size_t taken_bytes(const BlockedPointwise& c) {
   return c.takes_all_pixels()
              ? 0
              : static_cast<std::size_t>(c.images * c.channels * pixels_of(c)) * sizeof(float);
 }
-std::size_t panels_bytes(const Points& c) {
+std::size_t panels_bytes(const BlockedPointwise& c) {
   return static_cast<std::size_t>(c.channels * c.outs) * sizeof(float);
 }
 }  // namespace

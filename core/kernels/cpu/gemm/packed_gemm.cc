@@ -5,6 +5,7 @@
 #include <hwy/cache_control.h>
 
 #include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
+#include <kolo/core/kernels/cpu/gemm/packed_gemm_internal.h>
 
 // As in element_loops.cc.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
@@ -15,32 +16,6 @@
 #include <hwy/highway.h>
 
 #include <kolo/core/kernels/cpu/gemm/gemm_panels-inl.h>
-
-// What does not depend on the instruction set, once.
-#ifndef KOLO_PACKED_GEMM_BLOCKS
-#define KOLO_PACKED_GEMM_BLOCKS
-namespace kolo::detail {
-namespace {
-
-// Terms that a tile adds up before it goes to memory: its rows of a stay in the nearest cache.
-constexpr std::int64_t kDepth = 256;
-// Of b are packed at a time: at most so many columns, and in all 512 KiB, which stay in the second nearest
-// cache.
-constexpr std::int64_t kMostCols = 512, kPackedFloats = 128 * 1024;
-// Between rows of a, packed: no power of two, or they would displace one another from the cache.
-constexpr std::int64_t kRowStride = kDepth + 16;
-constexpr std::int64_t kMostTileRows = 14;
-constexpr std::int64_t kRowsFloats = (kMostTileRows * kRowStride + 15) / 16 * 16;
-
-// Rows of b, packed at a time.
-std::int64_t packed_depth(const PackedGemm& shape) {
-  const std::int64_t most = kPackedFloats / std::min(shape.cols, kMostCols);
-  return std::min(shape.inner, most / kDepth * kDepth);
-}
-
-}  // namespace
-}  // namespace kolo::detail
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {

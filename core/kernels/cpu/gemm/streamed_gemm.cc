@@ -1,10 +1,10 @@
 #include <kolo/core/kernels/cpu/gemm/streamed_gemm.h>
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
+#include <kolo/core/kernels/cpu/gemm/streamed_gemm_internal.h>
 
 // As in element_loops.cc.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
@@ -15,79 +15,6 @@
 #include <hwy/highway.h>
 
 #include <kolo/core/kernels/cpu/gemm/gemm_tile-inl.h>
-
-// What does not depend on the instruction set, once.
-#ifndef KOLO_STREAMED_GEMM_WAYS
-#define KOLO_STREAMED_GEMM_WAYS
-namespace kolo::detail {
-namespace {
-
-// What streams, and how the rest stays near:
-// panels   b. All of a [rows, kDepth] is packed; of b one panel [kDepth, two vectors], by the tile that needs
-//          it first, and all bands of a run over it while it is in the nearest cache.
-// bands    c. All of b is packed, by the first band; of a one band at a time.
-// columns  b, which is transposed. Its rows are the bands and aᵀ the panels: the result comes out transposed.
-// turned   a, which is transposed: cᵀ = bᵀ · a by panels of a, and then cᵀ, which is near, is transposed.
-enum class Way { none, panels, bands, columns, turned };
-
-// Terms that a tile adds up before it goes to memory. 192 and 128 are slower (64 × 3136 × 1024: 126, 122 and
-// 125 GFLOP/s for 256, 192 and 128; 128 × 784 × 1024: 150, 143, 140; aᵀ · b 256 × 2048 × 768: 163, 153, 148).
-constexpr std::int64_t kDepth = 256;
-// Of what stays near, at most: 512 KiB.
-constexpr std::int64_t kNearFloats = 128 * 1024;
-constexpr std::int64_t kMostTurned = 2 * kNearFloats;
-constexpr std::int64_t kPanelCols = 32;  // of the widest vectors
-constexpr std::int64_t kLeastTileRows = 6, kMostTileRows = 14;
-// Of a packed band: a line for each term, or, by rows, less.
-constexpr std::int64_t kBandFloats = kDepth * 16;
-// What was measured to be faster (linalg.cc): rows and terms. Fewer rows than 64 make bands of unequal
-// heights. a · bᵀ of 128 rows gains 3 to 7 % alone, and loses as much in a step of mlp; with 10 terms it
-// takes twice the time of oneDNN's. aᵀ · b of 128 terms is as fast as oneDNN's.
-struct Range {
-  std::int64_t least, most;
-  bool has(std::int64_t n) const { return n >= least && n <= most; }
-};
-constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
-constexpr Range kPanelRows{64, 255}, kPanelTerms{128, kAny};
-constexpr Range kPanelRowsOfTransposed{64, 256}, kPanelTermsOfTransposed{kDepth + 1, kAny};
-constexpr Range kBandRows{64, kAny}, kBandTerms{1, 64};
-constexpr Range kColumnRows{64, 127}, kColumnTerms{128, kAny}, kColumnCols{64, kAny};
-
-Way way_of(const StreamedGemm& shape) {
-  const auto fits = [&](const Range& rows, const Range& terms) {
-    return rows.has(shape.rows) && terms.has(shape.inner);
-  };
-  if (shape.transpose_b) {
-    const bool is_near = shape.rows % kPanelCols == 0 && shape.rows * shape.inner <= kNearFloats;
-    return !shape.transpose_a && is_near && fits(kColumnRows, kColumnTerms) && kColumnCols.has(shape.cols)
-               ? Way::columns
-               : Way::none;
-  }
-  if (shape.cols <= 0 || shape.cols % kPanelCols != 0) return Way::none;
-  if (!shape.transpose_a) return fits(kPanelRows, kPanelTerms) ? Way::panels : Way::none;
-  if (fits(kBandRows, kBandTerms)) return Way::bands;
-  if (fits(kPanelRowsOfTransposed, kPanelTermsOfTransposed)) return Way::panels;
-  const bool can_turn = shape.rows % kPanelCols == 0 && shape.rows * shape.cols <= kMostTurned &&
-                        kPanelRowsOfTransposed.has(shape.cols) && kPanelTermsOfTransposed.has(shape.inner);
-  return can_turn ? Way::turned : Way::none;
-}
-
-// cᵀ = bᵀ · a.
-StreamedGemm turned(const StreamedGemm& shape) { return {shape.cols, shape.inner, shape.rows, true, false}; }
-
-// Columns of b that are packed at a time, where bands go over them.
-std::int64_t near_cols(const StreamedGemm& shape, std::int64_t terms) {
-  return std::min(shape.cols, kNearFloats / terms / kPanelCols * kPanelCols);
-}
-
-std::int64_t floats_of_bands(const StreamedGemm& shape, int factors) {
-  const std::int64_t terms = factors * shape.inner;
-  return near_cols(shape, terms) * terms + terms * kBandFloats / kDepth;
-}
-
-}  // namespace
-}  // namespace kolo::detail
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
@@ -288,19 +215,19 @@ void transpose(const float* x, std::int64_t rows, std::int64_t cols, float* y) {
 void stream(const StreamedGemm& shape, const float* a, const float* b, float* c, float* scratch) {
   Streaming streaming(shape, a, b, c, scratch);
   switch (way_of(shape)) {
-    case Way::panels: return streaming.run_panels();
-    case Way::bands: {
+    case StreamedWay::panels: return streaming.run_panels();
+    case StreamedWay::bands: {
       const StreamedGemm::Factors factors{a, b};
       return streaming.run_bands(std::span(&factors, 1), shape.rows);
     }
-    case Way::columns: return streaming.run_columns();
-    case Way::turned: {
+    case StreamedWay::columns: return streaming.run_columns();
+    case StreamedWay::turned: {
       const StreamedGemm other = turned(shape);
       float* const product = scratch;
       Streaming(other, b, a, product, scratch + shape.rows * shape.cols).run_panels();
       return transpose(product, other.rows, other.cols, c);
     }
-    case Way::none: return;
+    case StreamedWay::none: return;
   }
 }
 
@@ -318,18 +245,18 @@ namespace kolo::detail {
 HWY_EXPORT(stream);
 HWY_EXPORT(stream_sum);
 
-bool StreamedGemm::fits() const { return way_of(*this) != Way::none; }
+bool StreamedGemm::fits() const { return way_of(*this) != StreamedWay::none; }
 
 std::size_t StreamedGemm::scratch_bytes() const {
   const auto floats = [&]() -> std::int64_t {
     switch (way_of(*this)) {
       // The lowest bands are the ones of narrow registers.
-      case Way::panels: return kDepth * kPanelCols + parts_of(rows, kLeastTileRows) * kBandFloats;
-      case Way::bands: return floats_of_bands(*this, 1);
-      case Way::columns: return rows * inner + kBandFloats + kMostTileRows * rows;
-      case Way::turned:
+      case StreamedWay::panels: return kDepth * kPanelCols + parts_of(rows, kLeastTileRows) * kBandFloats;
+      case StreamedWay::bands: return floats_of_bands(*this, 1);
+      case StreamedWay::columns: return rows * inner + kBandFloats + kMostTileRows * rows;
+      case StreamedWay::turned:
         return rows * cols + static_cast<std::int64_t>(turned(*this).scratch_bytes() / sizeof(float));
-      case Way::none: break;
+      case StreamedWay::none: break;
     }
     return 0;
   };
@@ -340,7 +267,7 @@ void StreamedGemm::run(const float* a, const float* b, float* c, float* scratch)
   HWY_DYNAMIC_DISPATCH(stream)(*this, a, b, c, scratch);
 }
 
-bool StreamedGemm::fits_sum() const { return way_of(*this) == Way::bands; }
+bool StreamedGemm::fits_sum() const { return way_of(*this) == StreamedWay::bands; }
 
 std::size_t StreamedGemm::scratch_bytes_of_sum(int factors) const {
   return static_cast<std::size_t>(floats_of_bands(*this, factors)) * sizeof(float);
