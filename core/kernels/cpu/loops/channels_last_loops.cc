@@ -6,13 +6,7 @@
 
 #include <kolo/core/kernels/cpu/loops/blocked_loops.h>
 
-// As in element_loops.cc.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/loops/channels_last_loops.cc"
-#include <hwy/foreach_target.h>
-// Must follow foreach_target.h, which includes this file once for each instruction set.
-#include <hwy/highway.h>
+#include <kolo/core/kernels/cpu/loops/each_target-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {

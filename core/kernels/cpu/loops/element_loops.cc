@@ -4,14 +4,9 @@
 #include <limits>
 #include <type_traits>
 
-// Four sets are enough: SSE2, SSE4, AVX2 and AVX-512; the others would add compile time and no speed.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/loops/element_loops.cc"
-#include <hwy/foreach_target.h>
-// Must follow foreach_target.h, which includes this file once for each instruction set.
+#include <kolo/core/kernels/cpu/loops/each_target-inl.h>
+
 #include <hwy/contrib/math/math-inl.h>
-#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {

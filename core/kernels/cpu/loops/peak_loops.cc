@@ -1,10 +1,6 @@
 #include <kolo/core/kernels/cpu/loops/peak_loops.h>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/loops/peak_loops.cc"
-#include <hwy/foreach_target.h>
-// Must follow foreach_target.h, which includes this file once for each instruction set.
-#include <hwy/highway.h>
+#include <kolo/core/kernels/cpu/loops/each_target-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {

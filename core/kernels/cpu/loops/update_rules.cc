@@ -5,13 +5,7 @@
 
 #include <kolo/core/kernels/parallel.h>
 
-// Four sets are enough: SSE2, SSE4, AVX2 and AVX-512; the others would add compile time and no speed.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kolo/core/kernels/cpu/loops/update_rules.cc"
-#include <hwy/foreach_target.h>
-// Must follow foreach_target.h, which includes this file once for each instruction set.
-#include <hwy/highway.h>
+#include <kolo/core/kernels/cpu/loops/each_target-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace kolo::detail::HWY_NAMESPACE {
