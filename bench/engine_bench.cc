@@ -23,7 +23,7 @@ namespace kolo::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kWarmUpSteps = 5;
+constexpr int kEngineWarmUp = 5;
 constexpr std::int64_t kPlain = -1;
 
 double us_since(Clock::time_point start) {
@@ -38,9 +38,9 @@ struct Kind {
   std::int64_t messages = 0;
 };
 
-class Step {
+class EngineStep {
  public:
-  explicit Step(const EngineBenchOptions& options) : values_(options.tensors), order_(options.tensors) {
+  explicit EngineStep(const EngineBenchOptions& options) : values_(options.tensors), order_(options.tensors) {
     for (int i = 0; i < options.tensors; ++i) {
       values_[i].resize(static_cast<std::size_t>(options.bytes / 4));
       names_.push_back(fmt::format("layer{}/weights/gradient", i));
@@ -129,8 +129,8 @@ void engine_bench(const EngineBenchOptions& options) {
     throw InvalidArgumentError(
         "kolo-bench engine needs two ranks or more; start it as: mpirun -n 2 kolo-bench engine");
   Kind kinds[] = {{"fused", runtime->options().fusion_bytes}, {"unfused", 0}, {"mpi", kPlain}};
-  Step step(options);
-  for (int round = -kWarmUpSteps; round < options.steps; ++round)
+  EngineStep step(options);
+  for (int round = -kEngineWarmUp; round < options.steps; ++round)
     for (Kind& kind : kinds) {
       if (kind.fusion_bytes != kPlain) set_fusion(*runtime, kind.fusion_bytes);
       step.fill();

@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::duration<double, std::nano>;
 
-constexpr int kWarmUpSteps = 120;  // after some 95 a trivial kernel counts as inexpensive
+constexpr int kExecutorWarmUp = 120;  // after some 95 a trivial kernel counts as inexpensive
 constexpr int kFewestSteps = 5;
 constexpr double kNodeMicroseconds = 20;
 
@@ -141,7 +141,7 @@ class Measurement {
                                                                .use_per_session_threads = true});
     callable_ = std::make_unique<Callable>(session_->make_callable({.fetches = {y}}));
     row_.compile_ms = step() * nodes / 1e6;
-    const int warm_up = node_us > 0 ? 2 : kWarmUpSteps;
+    const int warm_up = node_us > 0 ? 2 : kExecutorWarmUp;
     for (int i = 0; i < warm_up; ++i) step();
   }
 

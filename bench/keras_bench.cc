@@ -82,12 +82,12 @@ Shape batch_shape(const Shape& sample, std::int64_t rows) {
   return Shape(dims);
 }
 
-struct Row {
+struct WayRow {
   std::string way;
   std::vector<double> us;  // of a step, by turn
 };
 
-void print(const Case& of, const Row& row, double beside, std::int64_t steps, bool json) {
+void print(const Case& of, const WayRow& row, double beside, std::int64_t steps, bool json) {
   const double us = median(row.us), least = *std::min_element(row.us.begin(), row.us.end());
   const auto tenths = [](double value) { return std::round(value * 10) / 10; };
   if (json)
@@ -148,13 +148,13 @@ void measure(const Case& of, const KerasBenchOptions& options) {
   const std::int64_t steps =
       parse_int64(world_group().broadcast(std::to_string(std::clamp<std::int64_t>(wanted, 4, kMostSteps)), 0))
           .value();
-  std::vector<Row> rows;
+  std::vector<WayRow> rows;
   for (const auto& [name, turn] : ways) rows.push_back({.way = name, .us = {}});
   for (int i = 0; i < kTurns; ++i)
     for (std::size_t way = 0; way < ways.size(); ++way)
       rows[way].us.push_back(timed(ways[way].second, steps));
   if (process().rank != 0) return;
-  for (const Row& row : rows) print(of, row, median(rows[1].us), steps * kTurns, options.json);
+  for (const WayRow& row : rows) print(of, row, median(rows[1].us), steps * kTurns, options.json);
 }
 
 }  // namespace

@@ -33,13 +33,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
-constexpr int kWarmUpSteps = 3, kFewestSteps = 8;
+constexpr int kOpWarmUp = 3, kFewestRuns = 8;
 
 using Build = std::function<Output(Scope& s, const Outputs& x)>;
 
 // One op: its inputs' shapes, all of which get a gradient, and the multiplications and additions of its
 // definition.
-struct Case {
+struct OpCase {
   std::string op, where;
   std::vector<Shape> inputs;
   Build build;
@@ -47,7 +47,7 @@ struct Case {
   double backward_factor = 2;  // of that
 };
 
-Case product(const char* where, std::int64_t rows, std::int64_t inner, std::int64_t cols) {
+OpCase product(const char* where, std::int64_t rows, std::int64_t inner, std::int64_t cols) {
   return {"matmul",
           where,
           {{rows, inner}, {inner, cols}},
@@ -55,8 +55,8 @@ Case product(const char* where, std::int64_t rows, std::int64_t inner, std::int6
           2.0 * static_cast<double>(rows * inner * cols)};
 }
 
-Case convolution(const char* where, std::int64_t images, std::int64_t in, std::int64_t size, std::int64_t out,
-                 std::int64_t window, std::int64_t stride = 1) {
+OpCase convolution(const char* where, std::int64_t images, std::int64_t in, std::int64_t size,
+                   std::int64_t out, std::int64_t window, std::int64_t stride = 1) {
   const std::int64_t results = images * (size / stride) * (size / stride) * out;
   return {"conv2d",
           where,
@@ -67,15 +67,15 @@ Case convolution(const char* where, std::int64_t images, std::int64_t in, std::i
           2.0 * static_cast<double>(results * in * window * window)};
 }
 
-Case norm_of_channels(const char* where, const Shape& x) {
+OpCase norm_of_channels(const char* where, const Shape& x) {
   return {"batch_norm", where, {x, {x.dim(1)}, {x.dim(1)}}, [](Scope& s, const Outputs& in) {
             return batch_norm(s, in[0], in[1], in[2], zeros_like(s, in[1]), ones_like(s, in[1])).y;
           }};
 }
 
 // Scores and mixed values of T · T pairs of places; half of them where it is causal.
-Case attention(const char* where, std::int64_t batch, std::int64_t places, std::int64_t width,
-               std::int64_t heads) {
+OpCase attention(const char* where, std::int64_t batch, std::int64_t places, std::int64_t width,
+                 std::int64_t heads) {
   return {
       "self_attention",
       where,
@@ -85,7 +85,7 @@ Case attention(const char* where, std::int64_t batch, std::int64_t places, std::
       2.5};
 }
 
-std::vector<Case> cases() {
+std::vector<OpCase> cases() {
   return {
       product("mlp fc1", 128, 784, 1024),
       product("mlp fc2", 128, 1024, 1024),
@@ -131,7 +131,7 @@ struct Times {
 // gradients.
 class OpRun {
  public:
-  explicit OpRun(const Case& of, int threads) : session_(graph_, config(threads)) {
+  explicit OpRun(const OpCase& of, int threads) : session_(graph_, config(threads)) {
     Scope s(graph_);
     graph_.set_seed(1);
     Outputs inputs;
@@ -153,9 +153,9 @@ class OpRun {
 
   void run(double seconds) {
     RunOptions options{.trace_level = TraceLevel::full_trace};
-    for (int i = 0; i < kWarmUpSteps; ++i) session_.run(step_);
+    for (int i = 0; i < kOpWarmUp; ++i) session_.run(step_);
     const auto begin = Clock::now();
-    for (int i = 0; i < kFewestSteps || Milliseconds(Clock::now() - begin).count() < seconds * 1e3; ++i) {
+    for (int i = 0; i < kFewestRuns || Milliseconds(Clock::now() - begin).count() < seconds * 1e3; ++i) {
       RunMetadata metadata;
       session_.run(std::vector<Fetch>{step_}, {}, options, &metadata);
       double forward = 0, backward = 0;
@@ -193,7 +193,7 @@ class OpRun {
   Times forward_, backward_;
 };
 
-void print(const Case& of, const char* pass, Times times, double flops, const CorePeak& peak, bool json) {
+void print(const OpCase& of, const char* pass, Times times, double flops, const CorePeak& peak, bool json) {
   std::sort(times.ms.begin(), times.ms.end());
   const double median = times.ms[times.ms.size() / 2], rate = flops / median / 1e6,
                bytes = times.bytes / median / 1e6;
@@ -222,7 +222,7 @@ void print(const Case& of, const char* pass, Times times, double flops, const Co
 
 void ops_bench(const OpsBenchOptions& options) {
   const CorePeak peak = measure_peak(1);
-  for (const Case& of : cases()) {
+  for (const OpCase& of : cases()) {
     OpRun op(of, options.threads);
     op.run(options.seconds);
     print(of, "forward", op.forward(), of.flops, peak, options.json);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kUsage[] = "checkpoint PATH [--json]";
+constexpr char kCheckpointUsage[] = "checkpoint PATH [--json]";
 
 // The checkpoint that PATH means: the newest of a folder, the one that a file belongs to, or itself.
 std::string find_prefix(const std::string& path) {
@@ -91,8 +91,8 @@ void inspect_lone_file(const std::string& path, bool as_json) {
   else fmt::print("no index beside it: sums not verified\n");
 }
 
-void inspect(const std::vector<std::string>& words) {
-  const OnePath options = parse_one_path(words, {"json"}, kUsage);
+void inspect_checkpoint(const std::vector<std::string>& words) {
+  const OnePath options = parse_one_path(words, {"json"}, kCheckpointUsage);
   if (options.help)
     return fmt::print(
         "Usage: kolo-inspect {}\n\n"
@@ -102,15 +102,17 @@ void inspect(const std::vector<std::string>& words) {
         "of it changed.\n"
         "Any other safetensors file: its tensors, and their sums as they are.\n"
         "--json: one line of JSON.\n",
-        kUsage);
+        kCheckpointUsage);
   if (is_lone_file(options.path)) return inspect_lone_file(options.path, !options.flags.empty());
   const CheckpointIndex index = verified_index(find_prefix(options.path));
   if (!options.flags.empty()) return fmt::print("{}\n", checkpoint_summary_json(index));
   print_table(index);
 }
 
-const RegisterInspectCommand checkpoint_command(
-    "checkpoint", {kUsage, "tensors of a checkpoint, their types, shapes and sums", inspect});
+const RegisterInspectCommand checkpoint_command("checkpoint",
+                                                {kCheckpointUsage,
+                                                 "tensors of a checkpoint, their types, shapes and sums",
+                                                 inspect_checkpoint});
 
 }  // namespace
 }  // namespace kolo::launcher

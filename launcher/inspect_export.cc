@@ -16,7 +16,7 @@
 namespace kolo::launcher {
 namespace {
 
-constexpr char kUsage[] = "export DIR FILE.onnx";
+constexpr char kExportUsage[] = "export DIR FILE.onnx";
 
 std::string graph_file(const std::string& directory) {
   std::string file = directory + "/" + kInferenceGraphFile;
@@ -56,23 +56,23 @@ void export_model(const std::vector<std::string>& words) {
           "weights "
           "of the\n"
           "newest checkpoint. DIR: a folder in which beside checkpoints lies {}, as kolo-train writes it.\n",
-          kUsage, kInferenceGraphFile);
+          kExportUsage, kInferenceGraphFile);
     if (word.starts_with("--"))
-      throw CommandLineError(fmt::format("unknown option {}; usage: kolo-inspect {}", word, kUsage));
+      throw CommandLineError(fmt::format("unknown option {}; usage: kolo-inspect {}", word, kExportUsage));
     paths.push_back(word);
   }
   if (paths.size() != 2)
-    throw CommandLineError(fmt::format("{} paths given; usage: kolo-inspect {}", paths.size(), kUsage));
+    throw CommandLineError(fmt::format("{} paths given; usage: kolo-inspect {}", paths.size(), kExportUsage));
   if (!paths[1].ends_with(".onnx"))
     throw CommandLineError(
         fmt::format("\"{}\" does not end in .onnx, the only form there is; usage: "
                     "kolo-inspect {}",
-                    paths[1], kUsage));
+                    paths[1], kExportUsage));
   write_model(paths[0], paths[1]);
 }
 
 const RegisterInspectCommand export_command(
-    "export", {kUsage, "the network of a checkpoint folder for other programs, as ONNX", export_model});
+    "export", {kExportUsage, "the network of a checkpoint folder for other programs, as ONNX", export_model});
 
 }  // namespace
 }  // namespace kolo::launcher

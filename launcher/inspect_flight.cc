@@ -13,9 +13,9 @@
 namespace kolo::launcher {
 namespace {
 
-constexpr char kUsage[] = "flight FOLDER | FILE… [--json]";
+constexpr char kFlightUsage[] = "flight FOLDER | FILE… [--json]";
 
-void print_help() {
+void print_flight_help() {
   fmt::print(
       "Usage: kolo-inspect {}\n\n"
       "Lines up the ranks' last collectives, which kolo writes to kolo-flight.<rank>.json when a collective\n"
@@ -25,7 +25,7 @@ void print_help() {
       "FOLDER: where the records lie; the failed job has said so (\"flight record: …\").\n"
       "Where several jobs have left theirs, those of the last one.\n"
       "--json: one line of JSON. Exit code 0 whether they part or not.\n",
-      kUsage);
+      kFlightUsage);
 }
 
 void print(const nlohmann::ordered_json& summary) {
@@ -43,18 +43,19 @@ void print(const nlohmann::ordered_json& summary) {
   else fmt::print("first divergence: {}\n", summary["divergence"].get<std::string>());
 }
 
-void inspect(const std::vector<std::string>& words) {
+void inspect_flight(const std::vector<std::string>& words) {
   std::vector<std::string> paths;
   bool json = false;
   for (const auto& word : words) {
-    if (word == "--help") return print_help();
+    if (word == "--help") return print_flight_help();
     if (word == "--json") json = true;
     else if (word.starts_with("--"))
       throw CommandLineError(fmt::format("unknown option {}{}; usage: kolo-inspect {}", word,
-                                         did_you_mean(word, {"--json", "--help"}), kUsage));
+                                         did_you_mean(word, {"--json", "--help"}), kFlightUsage));
     else paths.push_back(word);
   }
-  if (paths.empty()) throw CommandLineError(fmt::format("no path given; usage: kolo-inspect {}", kUsage));
+  if (paths.empty())
+    throw CommandLineError(fmt::format("no path given; usage: kolo-inspect {}", kFlightUsage));
   const JobRecords found = read_flight_records(paths);
   auto summary = flight_summary(found.records);
   summary["left_out"] = found.left_out;
@@ -63,8 +64,8 @@ void inspect(const std::vector<std::string>& words) {
 }
 
 const RegisterInspectCommand flight_command("flight",
-                                            {kUsage, "where the collectives of a job's ranks parted",
-                                             inspect});
+                                            {kFlightUsage, "where the collectives of a job's ranks parted",
+                                             inspect_flight});
 
 }  // namespace
 }  // namespace kolo::launcher

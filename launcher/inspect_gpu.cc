@@ -8,19 +8,19 @@
 namespace kolo::launcher {
 namespace {
 
-constexpr char kUsage[] = "gpu";
+constexpr char kGpuUsage[] = "gpu";
 
-void inspect(const std::vector<std::string>& words) {
-  if (words.size() == 1 && words[0] == "--help") return fmt::print("Usage: kolo-inspect {}\n", kUsage);
+void inspect_gpu(const std::vector<std::string>& words) {
+  if (words.size() == 1 && words[0] == "--help") return fmt::print("Usage: kolo-inspect {}\n", kGpuUsage);
   if (!words.empty())
-    throw CommandLineError(fmt::format("unknown word \"{}\"; usage: kolo-inspect {}", words[0], kUsage));
+    throw CommandLineError(fmt::format("unknown word \"{}\"; usage: kolo-inspect {}", words[0], kGpuUsage));
   for (const BuildLine& line : plugin_build_lines()) fmt::print("{}: {}\n", line.name, line.text);
 }
 
-const RegisterInspectCommand gpu_command("gpu", {.usage = kUsage,
+const RegisterInspectCommand gpu_command("gpu", {.usage = kGpuUsage,
                                                  .summary = "driver, GPUs and NVIDIA's libraries here, and "
                                                             "those that kolo was built with",
-                                                 .run = inspect});
+                                                 .run = inspect_gpu});
 
 }  // namespace
 }  // namespace kolo::launcher

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kUsage[] = "graph FILE [--json | --dot | --text | --kernels | --device gpu]";
+constexpr char kGraphUsage[] = "graph FILE [--json | --dot | --text | --kernels | --device gpu]";
 
 // A text from a file may hold anything; JSON is UTF-8.
 std::string printable(const std::string& text) { return json_text(nlohmann::json(text)); }
@@ -238,14 +238,14 @@ std::vector<std::string> without_device(std::vector<std::string> words) {
   const auto value = std::next(device);
   if (value == words.end() || *value != "gpu")
     throw CommandLineError(fmt::format("--device \"{}\" is not valid; it must be gpu; usage: kolo-inspect {}",
-                                       value == words.end() ? "" : *value, kUsage));
+                                       value == words.end() ? "" : *value, kGraphUsage));
   words.erase(value);
   return words;
 }
 
-void inspect(const std::vector<std::string>& words) {
+void inspect_graph(const std::vector<std::string>& words) {
   const OnePath options =
-      parse_one_path(without_device(words), {"json", "dot", "text", "kernels", "device"}, kUsage);
+      parse_one_path(without_device(words), {"json", "dot", "text", "kernels", "device"}, kGraphUsage);
   if (options.help)
     return fmt::print(
         "Usage: kolo-inspect {}\n\n"
@@ -260,10 +260,10 @@ void inspect(const std::vector<std::string>& words) {
         "--device gpu: the nodes of such a step that would stay on the CPU on a machine with a GPU, and why. "
         "Asks for the\n"
         "plug-in (KOLO_CUDA), not for a GPU.\n",
-        kUsage);
+        kGraphUsage);
   if (options.flags.size() > 1)
     throw CommandLineError(fmt::format("--{} and --{} exclude each other; usage: kolo-inspect {}",
-                                       options.flags[0], options.flags[1], kUsage));
+                                       options.flags[0], options.flags[1], kGraphUsage));
   const std::string form = options.flags.empty() ? "list" : options.flags[0];
   const GraphDef graph = read_graph_def(options.path);
   if (form == "json") print_json(graph);
@@ -275,7 +275,8 @@ void inspect(const std::vector<std::string>& words) {
 }
 
 const RegisterInspectCommand graph_command(
-    "graph", {kUsage, "nodes of a saved graph, as list, JSON, drawing or text; their kernels", inspect});
+    "graph",
+    {kGraphUsage, "nodes of a saved graph, as list, JSON, drawing or text; their kernels", inspect_graph});
 
 }  // namespace
 }  // namespace kolo::launcher

@@ -13,9 +13,9 @@
 namespace kolo::launcher {
 namespace {
 
-constexpr char kUsage[] = "plot DIR… > plot.html";
+constexpr char kPlotUsage[] = "plot DIR… > plot.html";
 
-void print_help() {
+void print_plot_help() {
   fmt::print(
       "Usage: kolo-inspect {}\n\n"
       "Writes one HTML page with charts to stdout: loss, accuracy, learning rate, samples per second, and "
@@ -24,24 +24,25 @@ void print_help() {
       "DIR: a folder of kolo-train --log-dir, or a CSV file of Keras' CSVLogger (CSVs make all go by "
       "epochs).\n"
       "Several trainings are drawn over each other.\n",
-      kUsage);
+      kPlotUsage);
 }
 
 void plot(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
-    if (word == "--help") return print_help();
+    if (word == "--help") return print_plot_help();
     if (word.starts_with("--"))
       throw CommandLineError(fmt::format("unknown option {}{}; usage: kolo-inspect {}", word,
-                                         did_you_mean(word, {"--help"}), kUsage));
+                                         did_you_mean(word, {"--help"}), kPlotUsage));
   }
-  if (words.empty()) throw CommandLineError(fmt::format("no folder given; usage: kolo-inspect {}", kUsage));
+  if (words.empty())
+    throw CommandLineError(fmt::format("no folder given; usage: kolo-inspect {}", kPlotUsage));
   const bool by_epoch = std::any_of(words.begin(), words.end(), is_csv);
   std::vector<TrainingRun> runs;
   for (const std::string& path : words) runs.push_back(read_training(path, by_epoch));
   fmt::print("{}", plot_page(runs));
 }
 
-const RegisterInspectCommand plot_command("plot", {kUsage, "curves of trainings as a page", plot});
+const RegisterInspectCommand plot_command("plot", {kPlotUsage, "curves of trainings as a page", plot});
 
 }  // namespace
 }  // namespace kolo::launcher

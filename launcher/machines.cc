@@ -9,7 +9,7 @@
 namespace kolo::launcher {
 namespace {
 
-constexpr std::chrono::seconds kLongest{15};
+constexpr std::chrono::seconds kLongestProbe{15};
 
 // One application context for each host, so that rank h is host h; mpirun sorts a plain --host list in its
 // own way.
@@ -47,7 +47,7 @@ std::vector<int> number_machines(std::string_view tagged_lines, int hosts) {
 }
 
 std::vector<int> find_machines(const Options& options, const Surroundings& found, SignalQueue& signals) {
-  const CapturedRun run = run_captured(compose_probe(options, found), kLongest, signals);
+  const CapturedRun run = run_captured(compose_probe(options, found), kLongestProbe, signals);
   return run.good ? number_machines(run.out, static_cast<int>(options.hosts.size())) : std::vector<int>{};
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMostNumber = 1 << 20;
 constexpr double kLongestGrace_s = 86400;
 
 // Values are taken as text and parsed by kolo, so that "2x" and "nan" are refused by the same words
@@ -187,7 +187,7 @@ void read_cluster(Options& options, const po::variables_map& values) {
 
 void read_ranks(Options& options, const po::variables_map& values) {
   if (values.count("ranks"))
-    options.ranks = static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostRanks));
+    options.ranks = static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostNumber));
   else if (!options.cluster.empty()) options.ranks = total_tasks(options.cluster);
   else if (!options.hosts.empty()) options.ranks = total_slots(options.hosts);
   else if (const auto allotted = allotted_ranks()) options.ranks = *allotted;
@@ -260,7 +260,7 @@ Options parse_command_line(int argc, const char* const* argv) {
     options.stop_grace_s = seconds("--stop-grace", values["stop-grace"].as<std::string>());
   if (values.count("restarts"))
     options.restarts =
-        static_cast<int>(whole_number("--restarts", values["restarts"].as<std::string>(), 0, kMostRanks));
+        static_cast<int>(whole_number("--restarts", values["restarts"].as<std::string>(), 0, kMostNumber));
   read_network_check(options, values);
   read_lists(options, values);
   read_hosts(options, values);

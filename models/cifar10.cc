@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
+#include <kolo/models/paths.h>
 
 namespace kolo::models {
 namespace {
@@ -21,10 +22,7 @@ constexpr std::int64_t kRecord = 1 + kPixels;
 constexpr std::uint8_t kMaxLabel = 9;
 constexpr int kTrainFiles = 5;
 
-bool is_file(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
+using detail::is_file;
 
 fs::path train_file(const fs::path& folder, int number) {
   return folder / fmt::format("data_batch_{}.bin", number);

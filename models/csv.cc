@@ -21,7 +21,7 @@
 namespace kolo::models {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36;  // what is read whole
+constexpr std::uint64_t kMostCsvBytes = std::uint64_t{1} << 36;  // what is read whole
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t");
@@ -159,7 +159,7 @@ class Reader {
 
 CsvTable read_csv(const std::filesystem::path& path) {
   const std::string name = path.string();
-  const std::string text = InputFile(name).read_all(kMostBytes);
+  const std::string text = InputFile(name).read_all(kMostCsvBytes);
   Reader reader(name);
   std::string_view rest = text;
   if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // as spreadsheets begin UTF-8

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kContext = 128;
 
-GptOptions options_of(const ModelSize& size) {
+GptOptions gpt_options_of(const ModelSize& size) {
   GptOptions options{.vocabulary = size.classes};
   if (size.layers > 0) options.layers = size.layers;
   if (size.width > 0) options.width = size.width;
@@ -33,7 +33,7 @@ const RegisterModel gpt_model({.name = "gpt",
                                .classes = 65,
                                .builder =
                                    [](Scope& s, Output tokens, const ModelSize& size) {
-                                     return gpt(s, tokens, options_of(size));
+                                     return gpt(s, tokens, gpt_options_of(size));
                                    },
                                .input = DType::i32,
                                .sizes = {"layers", "width", "heads", "context"}});

@@ -12,7 +12,7 @@
 namespace kolo::models {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 29;
+constexpr std::uint64_t kMostImageBytes = std::uint64_t{1} << 29;
 
 // New pixel i is the sum over k of weights[i · taps + k] · old pixel first[i] + k.
 struct Resampling {
@@ -59,7 +59,7 @@ bool is_image_name(const std::filesystem::path& path) {
 
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width) {
   const std::string name = path.string();
-  const std::string bytes = InputFile(name).read_all(kMostBytes);
+  const std::string bytes = InputFile(name).read_all(kMostImageBytes);
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(bytes, name);
   if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, height, width);
   throw InvalidArgumentError("{}: neither a PNG nor a JPEG", name);

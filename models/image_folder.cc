@@ -10,16 +10,14 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/image_file.h>
+#include <kolo/models/paths.h>
 
 namespace kolo::models {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
+using detail::is_folder;
 
 // Names in `folder` for which `keep` is true, sorted by their bytes, so that they are alike on all machines.
 template <typename Keep>

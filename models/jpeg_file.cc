@@ -23,14 +23,14 @@ constexpr int kMostScans = 100;
 
 void limit_scans(j_common_ptr jpeg);
 
-struct Decoder {
-  Decoder() {
+struct JpegDecoder {
+  JpegDecoder() {
     jpeg.err = jpeg_std_error(&errors);
     progress.progress_monitor = limit_scans;
   }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
-  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+  ~JpegDecoder() { jpeg_destroy_decompress(&jpeg); }
 
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
@@ -39,17 +39,17 @@ struct Decoder {
   char error[JMSG_LENGTH_MAX] = "";
 };
 
-Decoder& of(j_common_ptr jpeg) { return *static_cast<Decoder*>(jpeg->client_data); }
+JpegDecoder& of(j_common_ptr jpeg) { return *static_cast<JpegDecoder*>(jpeg->client_data); }
 
 [[noreturn]] void leave(j_common_ptr jpeg) {
-  Decoder& decoder = of(jpeg);
+  JpegDecoder& decoder = of(jpeg);
   decoder.errors.format_message(jpeg, decoder.error);
   longjmp(decoder.left, 1);
 }
 
 void limit_scans(j_common_ptr jpeg) {
   if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kMostScans) return;
-  Decoder& decoder = of(jpeg);
+  JpegDecoder& decoder = of(jpeg);
   std::snprintf(decoder.error, sizeof decoder.error, "more than %d scans", kMostScans);
   longjmp(decoder.left, 1);
 }
@@ -64,7 +64,7 @@ void take_message(j_common_ptr jpeg, int level) {
 }
 
 // False where the library has found an error.
-bool read_header(Decoder& decoder, const std::string& bytes) {
+bool read_header(JpegDecoder& decoder, const std::string& bytes) {
   if (setjmp(decoder.left) != 0) return false;
   jpeg_create_decompress(&decoder.jpeg);
   decoder.jpeg.client_data = &decoder;
@@ -76,7 +76,7 @@ bool read_header(Decoder& decoder, const std::string& bytes) {
   return true;
 }
 
-bool start(Decoder& decoder) {
+bool start(JpegDecoder& decoder) {
   if (setjmp(decoder.left) != 0) return false;
   jpeg_start_decompress(&decoder.jpeg);
   return true;
@@ -90,7 +90,7 @@ void cmyk_to_rgb(const std::uint8_t* cmyk, std::size_t pixels, std::uint8_t* rgb
 }
 
 // cmyk: room for a row of four channels; empty where the library gives three.
-bool read_rows(Decoder& decoder, Picture& picture, std::vector<std::uint8_t>& cmyk) {
+bool read_rows(JpegDecoder& decoder, Picture& picture, std::vector<std::uint8_t>& cmyk) {
   if (setjmp(decoder.left) != 0) return false;
   jpeg_decompress_struct& jpeg = decoder.jpeg;
   while (jpeg.output_scanline < jpeg.output_height) {
@@ -140,7 +140,7 @@ void tell_orientation(const jpeg_decompress_struct& jpeg, const std::string& pat
 
 Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int64_t height,
                     std::int64_t width) {
-  Decoder decoder;
+  JpegDecoder decoder;
   decoder.jpeg.client_data = &decoder;
   decoder.errors.error_exit = leave;
   decoder.errors.emit_message = take_message;

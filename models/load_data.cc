@@ -16,6 +16,7 @@
 #include <kolo/models/image_folder.h>
 #include <kolo/models/mnist.h>
 #include <kolo/models/npy.h>
+#include <kolo/models/paths.h>
 #include <kolo/models/text.h>
 
 namespace kolo::models {
@@ -27,10 +28,7 @@ using Found = std::shared_ptr<const SampleSet>;
 constexpr std::int64_t kMostShift = 4;  // pixels, as is usual on CIFAR-10 (He et al., arXiv:1512.03385, 4.2)
 constexpr double kTrainingText = 0.9;   // share of a text; the rest is for testing
 
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
+using detail::is_file;
 
 std::string last_name(const fs::path& path) {
   const fs::path name = fs::absolute(path).lexically_normal();

@@ -16,7 +16,7 @@
 namespace kolo::models {
 namespace {
 
-LstmOptions options_of(const ModelSize& size) {
+LstmOptions lstm_options_of(const ModelSize& size) {
   LstmOptions options{.vocabulary = size.classes};
   if (size.layers > 0) options.layers = size.layers;
   if (size.width > 0) options.width = size.width;
@@ -28,7 +28,7 @@ const RegisterModel lstm_model({.name = "lstm",
                                 .classes = 65,
                                 .builder =
                                     [](Scope& s, Output tokens, const ModelSize& size) {
-                                      return lstm(s, tokens, options_of(size));
+                                      return lstm(s, tokens, lstm_options_of(size));
                                     },
                                 .input = DType::i32,
                                 .sizes = {"layers", "width", "context"}});

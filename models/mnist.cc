@@ -17,6 +17,7 @@
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
+#include <kolo/models/paths.h>
 
 namespace kolo::models {
 namespace {
@@ -162,13 +163,10 @@ Tensor read_idx(const fs::path& path, int dimensions) { return IdxFile(path, dim
 
 namespace {
 
-constexpr int kSide = 28;
-constexpr int kMaxLabel = 9;
+constexpr int kDigitSide = 28;
+constexpr int kMaxDigit = 9;
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;  // a path that cannot be examined is no folder to read from
-  return fs::is_directory(path, ignored);
-}
+using detail::is_folder;
 
 std::string images_name(Split split) {
   return split == Split::train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte";
@@ -199,9 +197,9 @@ void check_shapes(const IdxFile& images, const IdxFile& labels) {
                                images.path().string(), shape.dim(0), labels.path().string(),
                                labels.shape().dim(0));
   if (shape.dim(0) == 0) throw InvalidArgumentError("{}: holds no images", images.path().string());
-  if (shape.dim(1) != kSide || shape.dim(2) != kSide)
+  if (shape.dim(1) != kDigitSide || shape.dim(2) != kDigitSide)
     throw InvalidArgumentError("{}: images of {}×{}; expected {}×{}", images.path().string(), shape.dim(1),
-                               shape.dim(2), kSide, kSide);
+                               shape.dim(2), kDigitSide, kDigitSide);
 }
 
 }  // namespace
@@ -241,10 +239,10 @@ Dataset load_mnist(const fs::path& folder, Split split) {
   check_shapes(images, labels_file);
   Dataset dataset{images.read(), labels_file.read(), fs::weakly_canonical(folder).filename().string()};
   const auto labels = dataset.labels.span<std::uint8_t>();
-  const auto bad = std::find_if(labels.begin(), labels.end(), [](int label) { return label > kMaxLabel; });
+  const auto bad = std::find_if(labels.begin(), labels.end(), [](int label) { return label > kMaxDigit; });
   if (bad != labels.end())
     throw InvalidArgumentError("{}: label {} at index {}; labels are 0 to {}", labels_file.path().string(),
-                               int{*bad}, bad - labels.begin(), kMaxLabel);
+                               int{*bad}, bad - labels.begin(), kMaxDigit);
   return dataset;
 }
 

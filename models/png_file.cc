@@ -10,11 +10,11 @@ namespace kolo::models::detail {
 namespace {
 
 // What libpng's calls are given, and what they leave when they fail.
-struct Decoder {
-  Decoder() = default;
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
-  ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
+struct PngDecoder {
+  PngDecoder() = default;
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
+  ~PngDecoder() { png_destroy_read_struct(&png, &info, nullptr); }
 
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -26,7 +26,7 @@ struct Decoder {
 };
 
 void take_error(png_structp png, png_const_charp text) {
-  auto& decoder = *static_cast<Decoder*>(png_get_error_ptr(png));
+  auto& decoder = *static_cast<PngDecoder*>(png_get_error_ptr(png));
   std::strncpy(decoder.error, text, sizeof(decoder.error) - 1);
   longjmp(png_jmpbuf(png), 1);
 }
@@ -34,14 +34,14 @@ void take_error(png_structp png, png_const_charp text) {
 void ignore_warning(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep to, std::size_t count) {
-  auto& decoder = *static_cast<Decoder*>(png_get_io_ptr(png));
+  auto& decoder = *static_cast<PngDecoder*>(png_get_io_ptr(png));
   if (count > decoder.bytes->size() - decoder.at) png_error(png, "the file ends within it");
   std::memcpy(to, decoder.bytes->data() + decoder.at, count);
   decoder.at += count;
 }
 
 // False where libpng has found an error.
-bool read_header(Decoder& decoder) {
+bool read_header(PngDecoder& decoder) {
   if (setjmp(png_jmpbuf(decoder.png)) != 0) return false;
   png_set_read_fn(decoder.png, &decoder, read_bytes);
   png_read_info(decoder.png, decoder.info);
@@ -54,7 +54,7 @@ bool read_header(Decoder& decoder) {
   return true;
 }
 
-bool read_rows(Decoder& decoder) {
+bool read_rows(PngDecoder& decoder) {
   if (setjmp(png_jmpbuf(decoder.png)) != 0) return false;
   png_read_image(decoder.png, decoder.rows.data());
   png_read_end(decoder.png, nullptr);
@@ -64,7 +64,7 @@ bool read_rows(Decoder& decoder) {
 }  // namespace
 
 Picture decode_png(const std::string& bytes, const std::string& path) {
-  Decoder decoder;
+  PngDecoder decoder;
   decoder.bytes = &bytes;
   decoder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, take_error, ignore_warning);
   if (decoder.png != nullptr) decoder.info = png_create_info_struct(decoder.png);

@@ -21,7 +21,7 @@ Output convolution(const Scope& s, Output x, const Conv2dLayer& layer, const std
   return conv2d_norm(s, x, layer, name, {.momentum = 0.9, .epsilon = 1e-5});
 }
 
-Output block(const Scope& s, Output x, std::int64_t filters, std::int64_t stride) {
+Output residual_block(const Scope& s, Output x, std::int64_t filters, std::int64_t stride) {
   Output y = relu(s, convolution(s, x, {.filters = filters, .strides = {stride, stride}}, "conv1"));
   y = convolution(s, y, {.filters = filters}, "conv2");
   const bool same_shape = stride == 1 && x.shape().dim(1) == filters;
@@ -37,7 +37,7 @@ Output resnet20(Scope& s, Output x, std::int64_t classes) {
   for (int stage = 1; stage <= 3; ++stage, filters *= 2)
     for (int i = 1; i <= 3; ++i) {
       const Scope scope = s.name_scope("stage" + std::to_string(stage) + "/block" + std::to_string(i));
-      h = block(scope, h, filters, stage > 1 && i == 1 ? 2 : 1);
+      h = residual_block(scope, h, filters, stage > 1 && i == 1 ? 2 : 1);
     }
   return dense(s, global_avg_pool(s.named("mean"), h), classes, "fc");
 }

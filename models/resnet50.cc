@@ -33,7 +33,7 @@ Output convolution(const Scope& s, Output x, std::int64_t filters, std::int64_t 
   return conv2d_norm(s, x, layer, name, {.momentum = 0.9, .epsilon = 1e-5});
 }
 
-Output block(const Scope& s, Output x, std::int64_t width, std::int64_t stride) {
+Output bottleneck(const Scope& s, Output x, std::int64_t width, std::int64_t stride) {
   Output y = relu(s, convolution(s, x, width, 1, 1, "conv1"));
   y = relu(s, convolution(s, y, width, 3, stride, "conv2"));
   y = convolution(s, y, width * kExpansion, 1, 1, "conv3");
@@ -53,7 +53,7 @@ Output resnet50(Scope& s, Output x, std::int64_t classes) {
   for (const int blocks : {3, 4, 6, 3}) {
     for (int i = 1; i <= blocks; ++i) {
       const Scope scope = s.name_scope("stage" + std::to_string(stage) + "/block" + std::to_string(i));
-      h = block(scope, h, width, stage > 1 && i == 1 ? 2 : 1);
+      h = bottleneck(scope, h, width, stage > 1 && i == 1 ? 2 : 1);
     }
     width *= 2, ++stage;
   }

@@ -14,7 +14,7 @@ namespace kolo::models {
 namespace {
 
 constexpr int kBytes = 256;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 34;  // of a file, which is read whole
+constexpr std::uint64_t kMostTextBytes = std::uint64_t{1} << 34;  // of a file, which is read whole
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Text::Text(std::string_view characters) : number_(kBytes, -1) {
 }
 
 Text Text::read(const std::string& path) {
-  const std::string characters = InputFile(path).read_all(kMostBytes);
+  const std::string characters = InputFile(path).read_all(kMostTextBytes);
   if (characters.empty())
     throw InvalidArgumentError("{}: a text has at least one character; this file is empty", path);
   return Text(characters);

@@ -15,18 +15,18 @@
 namespace kolo {
 namespace {
 
-struct Report {
+struct MetricReport {
   double samples = 1;  // its weight
   Metrics metrics;
 };
 
 // Of all ranks, by rank. The samples go first, under no name.
-std::vector<Report> exchange_reports(Group& group, const Metrics& metrics, double samples) {
+std::vector<MetricReport> exchange_reports(Group& group, const Metrics& metrics, double samples) {
   detail::NamedNumbers own = {{"", {samples}}};
   for (const auto& [name, value] : metrics) own.push_back({name, {value}});
-  std::vector<Report> reports;
+  std::vector<MetricReport> reports;
   for (const detail::NamedNumbers& theirs : detail::allgather_named(group, own)) {
-    Report& report = reports.emplace_back();
+    MetricReport& report = reports.emplace_back();
     report.samples = theirs.at(0).second.at(0);
     for (std::size_t i = 1; i < theirs.size(); ++i) report.metrics[theirs[i].first] = theirs[i].second.at(0);
   }
@@ -69,11 +69,11 @@ double number(const Tensor& scalar) {
 Metrics average_metrics(const Metrics& metrics, std::optional<double> samples) {
   Group& group = world_group();
   check_alike(group, metrics, samples.has_value());
-  const std::vector<Report> reports = exchange_reports(group, metrics, samples.value_or(1));
+  const std::vector<MetricReport> reports = exchange_reports(group, metrics, samples.value_or(1));
   Metrics averages;
   for (const auto& [name, value] : metrics) {
     double sum = 0, weights = 0;
-    for (const Report& report : reports) {
+    for (const MetricReport& report : reports) {
       const double weight = report.samples;
       // A rank without samples has no value either: often NaN.
       if (weight != 0) sum += weight * report.metrics.at(name);

@@ -20,7 +20,7 @@ constexpr std::int64_t kMostPieces = 8;
 // Of a piece, between two nodes: enough that its way is longer than the start of the next.
 constexpr std::int64_t kLeastBytesPerMessage = std::int64_t{64} << 10;
 // Pieces that are reduced in the node before the first one is gathered: what the wire has in store.
-constexpr int kAhead = 2;
+constexpr int kScattersAhead = 2;
 
 /// Over the network, where nothing better is at hand.
 class LocalRing final : public LocalCollectives {
@@ -165,10 +165,10 @@ class Hierarchical final : public Collective {
 
   void order_local(const std::vector<std::shared_ptr<Collective>>& scatters,
                    const std::vector<std::shared_ptr<Collective>>& gathers) {
-    for (std::size_t k = 0; k < scatters.size() + kAhead; ++k) {
+    for (std::size_t k = 0; k < scatters.size() + kScattersAhead; ++k) {
       if (k < scatters.size()) local_.push_back({scatters[k], false, k});
-      if (k >= kAhead && k - kAhead < gathers.size())
-        local_.push_back({gathers[k - kAhead], true, k - kAhead});
+      if (k >= kScattersAhead && k - kScattersAhead < gathers.size())
+        local_.push_back({gathers[k - kScattersAhead], true, k - kScattersAhead});
     }
   }
 

@@ -42,7 +42,7 @@ namespace {
 constexpr std::int64_t kWindow = 4;  // chunks under way on each link
 
 /// Messages 0, 1, … of one link, of which up to kWindow are under way.
-class Stream {
+class MessageStream {
  public:
   std::int64_t posted() const { return posted_; }
   std::int64_t done() const { return done_; }
@@ -83,7 +83,7 @@ class Broadcast final : public Collective {
 
   void start() override {
     received_.reset();
-    for (Stream& stream : sent_) stream.reset();
+    for (MessageStream& stream : sent_) stream.reset();
   }
 
   Progress progress() override {
@@ -128,8 +128,8 @@ class Broadcast final : public Collective {
   std::int64_t chunks_ = 0;
   int parent_ = -1;
   std::vector<int> children_;
-  Stream received_;
-  std::vector<Stream> sent_;  // by child
+  MessageStream received_;
+  std::vector<MessageStream> sent_;  // by child
 };
 
 }  // namespace
@@ -141,7 +141,7 @@ std::shared_ptr<Collective> broadcast(PointToPoint& network, std::span<std::byte
 
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  // what one message may carry
+constexpr std::size_t kMostMessageBytes = std::size_t{1} << 30;  // what one message may carry
 
 class Exchange final : public Collective {
  public:
@@ -168,12 +168,12 @@ class Exchange final : public Collective {
 
  private:
   void receive(int from) {
-    for (auto rest = in_[from]; !rest.empty(); rest = rest.subspan(std::min(rest.size(), kPieceBytes)))
-      pending_.push_back(network_.receive(from, rest.first(std::min(rest.size(), kPieceBytes))));
+    for (auto rest = in_[from]; !rest.empty(); rest = rest.subspan(std::min(rest.size(), kMostMessageBytes)))
+      pending_.push_back(network_.receive(from, rest.first(std::min(rest.size(), kMostMessageBytes))));
   }
   void send(int to) {
-    for (auto rest = out_[to]; !rest.empty(); rest = rest.subspan(std::min(rest.size(), kPieceBytes)))
-      pending_.push_back(network_.send(to, rest.first(std::min(rest.size(), kPieceBytes))));
+    for (auto rest = out_[to]; !rest.empty(); rest = rest.subspan(std::min(rest.size(), kMostMessageBytes)))
+      pending_.push_back(network_.send(to, rest.first(std::min(rest.size(), kMostMessageBytes))));
   }
 
   PointToPoint& network_;

@@ -14,7 +14,7 @@ namespace kolo {
 namespace {
 
 // Chunks under way in each direction: enough to send one while the one before it is reduced.
-constexpr int kWindow = 4;
+constexpr int kRingWindow = 4;
 
 struct Segment {
   std::byte* begin;
@@ -45,7 +45,7 @@ class Ring final : public Collective {
     if (phases == Phases::allgather) first_ = (ranks_ - 1) * chunks_;
     if (ranks_ > 1) end_ = (phases == Phases::reduce_scatter ? 1 : 2) * (ranks_ - 1) * chunks_;
     if (phases != Phases::allgather)
-      scratch_.resize(static_cast<std::size_t>(kWindow * chunk_elements_ * element_bytes_));
+      scratch_.resize(static_cast<std::size_t>(kRingWindow * chunk_elements_ * element_bytes_));
   }
 
   void start() override { receives_posted_ = received_ = sends_posted_ = sent_ = first_; }
@@ -78,7 +78,7 @@ class Ring final : public Collective {
   Chunk incoming(std::int64_t message) const { return chunk(message, message / chunks_ + 2); }
   bool reduces(std::int64_t message) const { return message < (ranks_ - 1) * chunks_; }
   std::byte* scratch(std::int64_t message) {
-    return scratch_.data() + message % kWindow * chunk_elements_ * element_bytes_;
+    return scratch_.data() + message % kRingWindow * chunk_elements_ * element_bytes_;
   }
 
   // Each of the four things that can go on, once; false if none can.
@@ -92,21 +92,21 @@ class Ring final : public Collective {
 
   bool post_receive() {
     const std::int64_t m = receives_posted_;
-    if (m == end_ || m == received_ + kWindow) return false;
+    if (m == end_ || m == received_ + kRingWindow) return false;
     // A final chunk takes the place of a partial sum that must have left.
     if (!reduces(m) && first_ == 0 && sent_ <= m - (ranks_ - 1) * chunks_) return false;
     const Chunk in = incoming(m);
     std::byte* to = reduces(m) ? scratch(m) : in.begin;
-    receives_[m % kWindow] = in.elements == 0 ? kNothing : network_.receive(left(), bytes(to, in));
+    receives_[m % kRingWindow] = in.elements == 0 ? kNothing : network_.receive(left(), bytes(to, in));
     ++receives_posted_;
     return true;
   }
 
   bool post_send() {
     const std::int64_t m = sends_posted_;
-    if (m == end_ || m == sent_ + kWindow || m >= received_ + chunks_) return false;
+    if (m == end_ || m == sent_ + kRingWindow || m >= received_ + chunks_) return false;
     const Chunk out = outgoing(m);
-    sends_[m % kWindow] = out.elements == 0 ? kNothing : network_.send(right(), bytes(out.begin, out));
+    sends_[m % kRingWindow] = out.elements == 0 ? kNothing : network_.send(right(), bytes(out.begin, out));
     ++sends_posted_;
     return true;
   }
@@ -114,7 +114,7 @@ class Ring final : public Collective {
   bool finish_receive() {
     const std::int64_t m = received_;
     if (m == receives_posted_) return false;
-    const auto request = receives_[m % kWindow];
+    const auto request = receives_[m % kRingWindow];
     if (request != kNothing && !network_.test(request)) return false;
     if (reduces(m)) {
       const Chunk in = incoming(m);
@@ -128,7 +128,7 @@ class Ring final : public Collective {
 
   bool finish_send() {
     if (sent_ == sends_posted_) return false;
-    const auto request = sends_[sent_ % kWindow];
+    const auto request = sends_[sent_ % kRingWindow];
     if (request != kNothing && !network_.test(request)) return false;
     ++sent_;
     return true;
@@ -153,7 +153,7 @@ class Ring final : public Collective {
   std::vector<std::byte> scratch_;
   std::int64_t receives_posted_ = 0, received_ = 0;
   std::int64_t sends_posted_ = 0, sent_ = 0;
-  std::array<PointToPoint::Request, kWindow> receives_{}, sends_{};
+  std::array<PointToPoint::Request, kRingWindow> receives_{}, sends_{};
 };
 
 std::vector<Segment> consecutive(const TypedBuffer& buffer, std::span<const std::int64_t> counts) {

@@ -8,7 +8,6 @@ namespace {
 
 constexpr std::size_t kMostParts = 16;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-constexpr std::size_t kAlignment = 64;  // parts end between elements of any type
 
 }  // namespace
 

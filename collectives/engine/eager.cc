@@ -12,8 +12,8 @@ using detail::add_copy;
 using detail::buffer_of;
 using detail::call_options;
 using detail::check_rows;
+using detail::EngineOperation;
 using detail::flat;
-using detail::Operation;
 using detail::OperationPtr;
 using detail::OpKind;
 using detail::Request;
@@ -29,12 +29,13 @@ void add_reduction(Request& request, const Reduction& reduction) {
 OperationPtr start_in_place(OpKind kind, std::span<const TypedBuffer> buffers, std::span<const Shape> shapes,
                             std::span<const Tensor> tensors, const Reduction& reduction,
                             const EagerOptions& options) {
-  return start(kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine&) {
-    for (std::size_t i = 0; i < buffers.size(); ++i)
-      add(operation, request, buffers[i], shapes.empty() ? flat(buffers[i]) : shapes[i]);
-    add_reduction(request, reduction);
-    operation.tensors.assign(tensors.begin(), tensors.end());
-  });
+  return start(kind, call_options(options),
+               [&](EngineOperation& operation, Request& request, const SetEngine&) {
+                 for (std::size_t i = 0; i < buffers.size(); ++i)
+                   add(operation, request, buffers[i], shapes.empty() ? flat(buffers[i]) : shapes[i]);
+                 add_reduction(request, reduction);
+                 operation.tensors.assign(tensors.begin(), tensors.end());
+               });
 }
 
 // An allreduce in place that is the same as the last one of its name; nullptr where it is not.
@@ -57,13 +58,15 @@ OperationPtr start_again(const TypedBuffer& buffer, const Tensor* tensor, const 
 
 OperationPtr start_on_copies(OpKind kind, std::span<const TypedBuffer> buffers, std::span<const Shape> shapes,
                              const Reduction& reduction, const EagerOptions& options) {
-  return start(kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine&) {
-    check_scales(reduction);  // of no tensors, too
-    for (const auto& buffer : buffers) check_reducible(reduction, buffer.dtype);
-    request.reduction = reduction;
-    for (std::size_t i = 0; i < buffers.size(); ++i)
-      operation.results.push_back(add_copy(operation, request, buffers[i], shapes[i], *options.allocator));
-  });
+  return start(kind, call_options(options),
+               [&](EngineOperation& operation, Request& request, const SetEngine&) {
+                 check_scales(reduction);  // of no tensors, too
+                 for (const auto& buffer : buffers) check_reducible(reduction, buffer.dtype);
+                 request.reduction = reduction;
+                 for (std::size_t i = 0; i < buffers.size(); ++i)
+                   operation.results.push_back(
+                       add_copy(operation, request, buffers[i], shapes[i], *options.allocator));
+               });
 }
 
 // The whole tensors are reduced in copies, of which the own rows are the result: that has its memory from the
@@ -72,7 +75,7 @@ OperationPtr start_reduce_scatter_of(OpKind kind, std::span<const TypedBuffer> b
                                      std::span<const Shape> shapes, const Reduction& reduction,
                                      const EagerOptions& options) {
   return start(
-      kind, call_options(options), [&](Operation& operation, Request& request, const SetEngine& set) {
+      kind, call_options(options), [&](EngineOperation& operation, Request& request, const SetEngine& set) {
         check_scales(reduction);  // of no tensors, too
         for (const auto& buffer : buffers) check_reducible(reduction, buffer.dtype);
         if (reduction.op == ReduceOp::adasum)
@@ -90,8 +93,8 @@ OperationPtr start_reduce_scatter_of(OpKind kind, std::span<const TypedBuffer> b
       });
 }
 
-struct Group {
-  explicit Group(std::span<const Tensor> tensors) {
+struct TensorGroup {
+  explicit TensorGroup(std::span<const Tensor> tensors) {
     for (const auto& tensor : tensors) {
       buffers.push_back(buffer_of(tensor));
       shapes.push_back(tensor.shape());
@@ -103,7 +106,7 @@ struct Group {
 
 OperationPtr start_group(OpKind kind, std::span<const Tensor> tensors, const Reduction& reduction,
                          const EagerOptions& options) {
-  const Group group(tensors);
+  const TensorGroup group(tensors);
   const bool scatters = kind == OpKind::reduce_scatter || kind == OpKind::grouped_reduce_scatter;
   return scatters ? start_reduce_scatter_of(kind, group.buffers, group.shapes, reduction, options)
                   : start_on_copies(kind, group.buffers, group.shapes, reduction, options);
@@ -125,8 +128,8 @@ Handle<void> start_grouped_reduction(std::span<const TypedBuffer> members, const
   return Handle<void>(start_in_place(OpKind::grouped_allreduce, members, {}, {}, reduction, options));
 }
 
-std::shared_ptr<Operation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
-                                                const EagerOptions& options) {
+std::shared_ptr<EngineOperation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
+                                                      const EagerOptions& options) {
   const Shape shape = flat(elements);
   return start_reduce_scatter_of(OpKind::reduce_scatter, {&elements, 1}, {&shape, 1}, reduction, options);
 }
@@ -156,7 +159,7 @@ Handle<std::vector<Tensor>> grouped_allreduce_async(std::span<const Tensor> tens
 
 Handle<void> grouped_allreduce_in_place_async(std::span<const Tensor> tensors, const Reduction& reduction,
                                               const EagerOptions& options) {
-  const Group group(tensors);
+  const TensorGroup group(tensors);
   return Handle<void>(
       start_in_place(OpKind::grouped_allreduce, group.buffers, group.shapes, tensors, reduction, options));
 }
@@ -175,12 +178,12 @@ Handle<std::vector<Tensor>> grouped_reduce_scatter_async(std::span<const Tensor>
 
 Handle<void> barrier_async(const EagerOptions& options) {
   return Handle<void>(
-      start(OpKind::barrier, call_options(options), [](Operation&, Request&, const SetEngine&) {}));
+      start(OpKind::barrier, call_options(options), [](EngineOperation&, Request&, const SetEngine&) {}));
 }
 
 Handle<int> join_async(const EagerOptions& options) {
   return Handle<int>(
-      start(OpKind::join, call_options(options), [](Operation&, Request&, const SetEngine&) {}));
+      start(OpKind::join, call_options(options), [](EngineOperation&, Request&, const SetEngine&) {}));
 }
 
 EngineStatistics engine_statistics(const ProcessSet& set) {

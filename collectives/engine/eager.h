@@ -56,16 +56,17 @@ Handle<void> start_reduction(const TypedBuffer& elements, const Reduction& reduc
                              const EagerOptions& options);
 Handle<void> start_grouped_reduction(std::span<const TypedBuffer> members, const Reduction& reduction,
                                      const EagerOptions& options);
-std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerOptions& options);
-std::shared_ptr<Operation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
-                                                const EagerOptions& options);
+std::shared_ptr<EngineOperation> start_allgather(const TypedBuffer& rows, const EagerOptions& options);
+std::shared_ptr<EngineOperation> start_reduce_scatter(const TypedBuffer& elements, const Reduction& reduction,
+                                                      const EagerOptions& options);
 Handle<void> start_broadcast(const TypedBuffer& elements, int root, const EagerOptions& options);
 Handle<void> start_grouped_broadcast(std::span<const TypedBuffer> members, int root,
                                      const EagerOptions& options);
-std::shared_ptr<Operation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
-                                          const EagerOptions& options);
-std::shared_ptr<Operation> start_gather(const TypedBuffer& rows, int root, const EagerOptions& options);
-std::shared_ptr<Operation> start_scatter(const TypedBuffer& rows, int root, const EagerOptions& options);
+std::shared_ptr<EngineOperation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
+                                                const EagerOptions& options);
+std::shared_ptr<EngineOperation> start_gather(const TypedBuffer& rows, int root, const EagerOptions& options);
+std::shared_ptr<EngineOperation> start_scatter(const TypedBuffer& rows, int root,
+                                               const EagerOptions& options);
 // Input that is only read.
 template <typename T>
 using Element = std::remove_const_t<T>;

@@ -22,14 +22,14 @@ inline TypedBuffer buffer_of(const Tensor& tensor) {
   return {tensor.raw(), tensor.elements(), tensor.dtype()};
 }
 
-inline void add(Operation& operation, Request& request, const TypedBuffer& buffer, const Shape& shape) {
+inline void add(EngineOperation& operation, Request& request, const TypedBuffer& buffer, const Shape& shape) {
   operation.buffers.push_back(buffer);
   request.tensors.push_back({buffer.dtype, shape});
 }
 
 /// A copy that the engine may write to.
-inline Tensor add_copy(Operation& operation, Request& request, const TypedBuffer& buffer, const Shape& shape,
-                       Allocator& allocator) {
+inline Tensor add_copy(EngineOperation& operation, Request& request, const TypedBuffer& buffer,
+                       const Shape& shape, Allocator& allocator) {
   Tensor copy(buffer.dtype, shape, allocator);
   if (copy.bytes() > 0) std::memcpy(copy.raw(), buffer.bytes, copy.bytes());
   add(operation, request, buffer_of(copy), shape);

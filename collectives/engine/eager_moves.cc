@@ -15,9 +15,9 @@ using detail::add_copy;
 using detail::buffer_of;
 using detail::call_options;
 using detail::check_rows;
+using detail::EngineOperation;
 using detail::flat;
 using detail::name;
-using detail::Operation;
 using detail::OperationPtr;
 using detail::OpKind;
 using detail::Request;
@@ -48,7 +48,7 @@ struct Rows {
   Tensor owner;
 };
 
-void add_read_only(Operation& operation, Request& request, const Rows& rows) {
+void add_read_only(EngineOperation& operation, Request& request, const Rows& rows) {
   operation.writes = false;
   if (rows.owner) operation.tensors.push_back(rows.owner);
   add(operation, request, rows.buffer, rows.shape);
@@ -57,7 +57,7 @@ void add_read_only(Operation& operation, Request& request, const Rows& rows) {
 // all: one, or a group's members.
 OperationPtr start_rows_of(OpKind kind, std::span<const Rows> all, int root, const EagerOptions& options) {
   return start(kind, call_options(options),
-               [&](Operation& operation, Request& request, const SetEngine& set) {
+               [&](EngineOperation& operation, Request& request, const SetEngine& set) {
                  if (root >= 0 || kind == OpKind::gather) check_root(root, set);
                  request.root = root;
                  for (const Rows& own : all) {
@@ -75,7 +75,7 @@ OperationPtr start_rows_of(OpKind kind, const Rows& own, int root, const EagerOp
 OperationPtr start_broadcast_of(OpKind kind, std::span<const Rows> all, int root,
                                 const EagerOptions& options) {
   return start(kind, call_options(options),
-               [&](Operation& operation, Request& request, const SetEngine& set) {
+               [&](EngineOperation& operation, Request& request, const SetEngine& set) {
                  check_root(root, set);
                  request.root = root;
                  for (const Rows& own : all) {
@@ -90,7 +90,7 @@ OperationPtr start_broadcast_of(OpKind kind, std::span<const Rows> all, int root
 OperationPtr start_broadcast_of_copies(OpKind kind, std::span<const Tensor> tensors, int root,
                                        const EagerOptions& options) {
   return start(kind, call_options(options),
-               [&](Operation& operation, Request& request, const SetEngine& set) {
+               [&](EngineOperation& operation, Request& request, const SetEngine& set) {
                  check_root(root, set);
                  request.root = root;
                  for (const Tensor& own : tensors) {
@@ -118,7 +118,7 @@ OperationPtr start_alltoall_of(const Rows& own, std::span<const std::int64_t> sp
                                const EagerOptions& options) {
   return start(
       OpKind::alltoall, call_options(options),
-      [&](Operation& operation, Request& request, const SetEngine& set) {
+      [&](EngineOperation& operation, Request& request, const SetEngine& set) {
         check_plain(OpKind::alltoall, own.buffer.dtype);
         check_rows(OpKind::alltoall, own.shape);
         const std::int64_t rows = own.shape.dim(0), ranks = set.size();
@@ -140,7 +140,7 @@ OperationPtr start_alltoall_of(const Rows& own, std::span<const std::int64_t> sp
 
 OperationPtr start_scatter_of(const Rows& all, int root, const EagerOptions& options) {
   return start(OpKind::scatter, call_options(options),
-               [&](Operation& operation, Request& request, const SetEngine& set) {
+               [&](EngineOperation& operation, Request& request, const SetEngine& set) {
                  check_root(root, set);
                  request.root = root;
                  operation.writes = false;
@@ -156,7 +156,7 @@ OperationPtr start_scatter_of(const Rows& all, int root, const EagerOptions& opt
 
 OperationPtr start_bytes(OpKind kind, std::string_view bytes, int root, const EagerOptions& options) {
   return start(kind, call_options(options),
-               [&](Operation& operation, Request& request, const SetEngine& set) {
+               [&](EngineOperation& operation, Request& request, const SetEngine& set) {
                  if (kind == OpKind::broadcast_object) {
                    check_root(root, set);
                    request.root = root;
@@ -174,7 +174,7 @@ OperationPtr start_bytes(OpKind kind, std::string_view bytes, int root, const Ea
 
 namespace detail {
 
-std::shared_ptr<Operation> start_allgather(const TypedBuffer& rows, const EagerOptions& options) {
+std::shared_ptr<EngineOperation> start_allgather(const TypedBuffer& rows, const EagerOptions& options) {
   return start_rows_of(OpKind::allgather, Rows(rows), -1, options);
 }
 
@@ -189,16 +189,18 @@ Handle<void> start_grouped_broadcast(std::span<const TypedBuffer> members, int r
   return Handle<void>(start_broadcast_of(OpKind::grouped_broadcast, all, root, options));
 }
 
-std::shared_ptr<Operation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
-                                          const EagerOptions& options) {
+std::shared_ptr<EngineOperation> start_alltoall(const TypedBuffer& rows, std::span<const std::int64_t> splits,
+                                                const EagerOptions& options) {
   return start_alltoall_of(Rows(rows), splits, options);
 }
 
-std::shared_ptr<Operation> start_gather(const TypedBuffer& rows, int root, const EagerOptions& options) {
+std::shared_ptr<EngineOperation> start_gather(const TypedBuffer& rows, int root,
+                                              const EagerOptions& options) {
   return start_rows_of(OpKind::gather, Rows(rows), root, options);
 }
 
-std::shared_ptr<Operation> start_scatter(const TypedBuffer& rows, int root, const EagerOptions& options) {
+std::shared_ptr<EngineOperation> start_scatter(const TypedBuffer& rows, int root,
+                                               const EagerOptions& options) {
   return start_scatter_of(Rows(rows), root, options);
 }
 

@@ -205,28 +205,29 @@ void Engine::release() {
 
 namespace {
 
-struct Current {
+struct CurrentEngine {
   Mutex mutex;
   std::shared_ptr<Engine> engine KOLO_GUARDED_BY(mutex);
 };
 
 // Never destroyed: exit handlers still ask for it.
-Current& current() {
-  static auto* const instance = new Current;
+CurrentEngine& current_slot() {
+  static auto* const instance = new CurrentEngine;
   return *instance;
 }
 
 }  // namespace
 
 std::shared_ptr<Engine> current_engine() {
-  MutexLock lock(current().mutex);
-  if (!current().engine) throw FailedPreconditionError("kolo is not initialised; call kolo::init() first");
-  return current().engine;
+  MutexLock lock(current_slot().mutex);
+  if (!current_slot().engine)
+    throw FailedPreconditionError("kolo is not initialised; call kolo::init() first");
+  return current_slot().engine;
 }
 
 void set_current_engine(std::shared_ptr<Engine> engine) {
-  MutexLock lock(current().mutex);
-  current().engine = std::move(engine);
+  MutexLock lock(current_slot().mutex);
+  current_slot().engine = std::move(engine);
 }
 
 }  // namespace kolo::detail

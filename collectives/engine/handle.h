@@ -15,14 +15,14 @@
 namespace kolo {
 
 namespace detail {
-struct Operation;
+struct EngineOperation;
 }
 
 /// What all handles share. Any thread. Dropping a handle does not cancel the operation; memory that was given
 /// as a span must live until it has ended.
 class AnyHandle {
  public:
-  explicit AnyHandle(std::shared_ptr<detail::Operation> operation) : operation_(std::move(operation)) {}
+  explicit AnyHandle(std::shared_ptr<detail::EngineOperation> operation) : operation_(std::move(operation)) {}
 
   /// The operation has ended, well or not. Does not wait.
   bool poll() const;
@@ -47,7 +47,7 @@ class AnyHandle {
   const std::vector<std::int64_t>& numbers() const;
 
  private:
-  std::shared_ptr<detail::Operation> operation_;
+  std::shared_ptr<detail::EngineOperation> operation_;
 };
 
 /// The rows that an alltoall has brought, and how many of them from each rank.

@@ -11,22 +11,22 @@
 namespace kolo::detail {
 namespace {
 
-constexpr std::array<const char*, kOpKinds> kNames = {"allreduce",
-                                                      "grouped_allreduce",
-                                                      "reduce_scatter",
-                                                      "grouped_reduce_scatter",
-                                                      "allgather",
-                                                      "broadcast",
-                                                      "alltoall",
-                                                      "gather",
-                                                      "scatter",
-                                                      "barrier",
-                                                      "join",
-                                                      "process_set",
-                                                      "broadcast_object",
-                                                      "allgather_object",
-                                                      "grouped_allgather",
-                                                      "grouped_broadcast"};
+constexpr std::array<const char*, kOpKinds> kOpNames = {"allreduce",
+                                                        "grouped_allreduce",
+                                                        "reduce_scatter",
+                                                        "grouped_reduce_scatter",
+                                                        "allgather",
+                                                        "broadcast",
+                                                        "alltoall",
+                                                        "gather",
+                                                        "scatter",
+                                                        "barrier",
+                                                        "join",
+                                                        "process_set",
+                                                        "broadcast_object",
+                                                        "allgather_object",
+                                                        "grouped_allgather",
+                                                        "grouped_broadcast"};
 
 bool is_group(OpKind kind) {
   return kind == OpKind::grouped_allreduce || kind == OpKind::grouped_reduce_scatter ||
@@ -100,7 +100,7 @@ std::string tensors_disagreement(const Sides& s) {
 
 }  // namespace
 
-const char* name(OpKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+const char* name(OpKind kind) { return kOpNames[static_cast<std::size_t>(kind)]; }
 
 bool has_own_rows(OpKind kind) {
   return kind == OpKind::allgather || kind == OpKind::grouped_allgather || kind == OpKind::alltoall ||
@@ -271,14 +271,14 @@ Tally Tally::read(ByteReader& from) {
 
 namespace {
 
-void hurry(Completion& completion) {
+void hurry(EngineCompletion& completion) {
   MutexLock lock(completion.mutex);
   if (completion.hurry) completion.hurry();
 }
 
 }  // namespace
 
-bool Operation::wait_until(std::chrono::steady_clock::time_point deadline) {
+bool EngineOperation::wait_until(std::chrono::steady_clock::time_point deadline) {
   if (done) return true;
   if (!sent) hurry(*completion);
   MutexLock lock(completion->mutex);
@@ -289,14 +289,14 @@ bool Operation::wait_until(std::chrono::steady_clock::time_point deadline) {
   return true;
 }
 
-void Operation::wait() {
+void EngineOperation::wait() {
   if (done) return;
   if (!sent) hurry(*completion);
   MutexLock lock(completion->mutex);
   while (!done) completion->changed.wait(completion->mutex);
 }
 
-void Operation::then(std::function<void()> work) {
+void EngineOperation::then(std::function<void()> work) {
   {
     MutexLock lock(completion->mutex);
     if (!done) {
@@ -307,22 +307,22 @@ void Operation::then(std::function<void()> work) {
   work();
 }
 
-void Operation::get() {
+void EngineOperation::get() {
   wait();
   if (error) std::rethrow_exception(error);
 }
 
 OperationPtr make_operation() {
-  return std::allocate_shared<Operation>(boost::fast_pool_allocator<Operation>());
+  return std::allocate_shared<EngineOperation>(boost::fast_pool_allocator<EngineOperation>());
 }
 
-void finish(std::span<Operation* const> operations, const std::exception_ptr& error) {
+void finish(std::span<EngineOperation* const> operations, const std::exception_ptr& error) {
   if (operations.empty()) return;
-  Completion& completion = *operations.front()->completion;
+  EngineCompletion& completion = *operations.front()->completion;
   std::vector<std::function<void()>> afterwards;
   {
     MutexLock lock(completion.mutex);
-    for (Operation* const operation : operations) {
+    for (EngineOperation* const operation : operations) {
       operation->error = error;
       if (!operation->afterwards.empty())
         std::move(operation->afterwards.begin(), operation->afterwards.end(), std::back_inserter(afterwards));

@@ -120,7 +120,7 @@ struct Tally {
 };
 
 /// Where callers wait for the operations of one set. Any thread.
-struct Completion {
+struct EngineCompletion {
   Mutex mutex;
   CondVar changed;
   /// Ends the engine's wait for further submissions. Empty once the engine is gone.
@@ -130,7 +130,7 @@ struct Completion {
 struct NameEntry;
 
 /// Filled by the caller, then by the communication thread until it is done, then read by the caller.
-struct Operation {
+struct EngineOperation {
   RequestPtr request;
   // One for each of the request's tensors: read, and written where `writes`.
   boost::container::small_vector<TypedBuffer, 1> buffers;
@@ -141,7 +141,7 @@ struct Operation {
   std::vector<Tensor> results;
   std::vector<std::int64_t> numbers;  // alltoall: rows from each rank; join: the last rank; process_set: ids
 
-  std::shared_ptr<Completion> completion;
+  std::shared_ptr<EngineCompletion> completion;
   NameEntry* entry = nullptr;  // of its name in the queue, while it is pending
   std::chrono::steady_clock::time_point submitted;
   std::int64_t sequence = -1;                     // in the agreed order of the set
@@ -160,11 +160,11 @@ struct Operation {
   /// Waits; throws the operation's error.
   void get();
 };
-using OperationPtr = std::shared_ptr<Operation>;
+using OperationPtr = std::shared_ptr<EngineOperation>;
 
 /// From memory that is kept: operations come and go by the thousand.
 OperationPtr make_operation();
 /// Wakes who waits for them. error: of all of them.
-void finish(std::span<Operation* const> operations, const std::exception_ptr& error);
+void finish(std::span<EngineOperation* const> operations, const std::exception_ptr& error);
 
 }  // namespace kolo::detail

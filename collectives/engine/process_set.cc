@@ -14,7 +14,7 @@ namespace kolo {
 namespace {
 
 using detail::current_engine;
-using detail::Operation;
+using detail::EngineOperation;
 using detail::OpKind;
 using detail::Request;
 using detail::SetEngine;
@@ -35,7 +35,7 @@ namespace detail {
 
 std::vector<ProcessSet> ProcessSetAccess::make(const std::vector<std::vector<int>>& lists) {
   const auto operation =
-      detail::start(OpKind::process_set, {}, [&](Operation&, Request& request, const SetEngine& all) {
+      detail::start(OpKind::process_set, {}, [&](EngineOperation&, Request& request, const SetEngine& all) {
         for (const auto& list : lists) check_list(list, all.size());
         request.payload = detail::payload_to_make(lists);
       });
@@ -54,12 +54,12 @@ ProcessSet ProcessSet::create(std::span<const int> ranks) {
 ProcessSet ProcessSet::split(int color, int key) {
   if (color < 0) throw InvalidArgumentError("split: the color is {}; it must not be negative", color);
   int own[] = {color, key};
-  const auto gather =
-      detail::start(OpKind::allgather, {}, [&](Operation& operation, Request& request, const SetEngine&) {
-        operation.writes = false;
-        operation.buffers.push_back(TypedBuffer::of(std::span<int>(own)));
-        request.tensors.push_back({DType::i32, Shape{2}});
-      });
+  const auto gather = detail::start(OpKind::allgather, {},
+                                    [&](EngineOperation& operation, Request& request, const SetEngine&) {
+                                      operation.writes = false;
+                                      operation.buffers.push_back(TypedBuffer::of(std::span<int>(own)));
+                                      request.tensors.push_back({DType::i32, Shape{2}});
+                                    });
   gather->get();
   const auto all = gather->results[0].span<int>();
   std::map<int, std::vector<std::pair<int, int>>> by_color;  // (key, rank)
@@ -87,7 +87,7 @@ int ProcessSet::rank() const {
 void ProcessSet::remove() {
   if (rank() >= 0) current_engine()->set(id_)->wait_until_idle();
   const auto operation =
-      detail::start(OpKind::process_set, {}, [&](Operation&, Request& request, const SetEngine&) {
+      detail::start(OpKind::process_set, {}, [&](EngineOperation&, Request& request, const SetEngine&) {
         if (id_ == 0) throw InvalidArgumentError("process set 0, of all ranks, cannot be removed");
         request.payload = detail::payload_to_remove(id_);
       });

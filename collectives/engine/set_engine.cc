@@ -34,7 +34,7 @@ std::exception_ptr error_of(Code code, const std::string& text) {
   }
 }
 
-Code code_of(const std::exception_ptr& error) {
+Code code_behind(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& exception) {
@@ -44,11 +44,11 @@ Code code_of(const std::exception_ptr& error) {
   }
 }
 
-std::string label_of(const Operation& operation) {
+std::string label_of(const EngineOperation& operation) {
   return fmt::format("{} {}", name(operation.request->kind), operation.request->name);
 }
 
-std::exception_ptr shut_down_while(const Operation& operation) {
+std::exception_ptr shut_down_while(const EngineOperation& operation) {
   return std::make_exception_ptr(
       AbortedError("kolo was shut down while {} was pending", operation.request->name));
 }
@@ -111,7 +111,7 @@ void SetEngine::submit(const OperationPtr& operation) {
   if (operation->request->kind == OpKind::process_set)
     operation->numbers = setting_.make_sets(operation->request->payload);
   ++operations_;
-  Operation* const one = operation.get();
+  EngineOperation* const one = operation.get();
   trace_.finished({&one, 1}, nullptr);
   detail::finish({&one, 1}, nullptr);
 }
@@ -256,7 +256,7 @@ void SetEngine::begin(Decision& decision) {
   // The memory may be gone; the others see that this rank is, or have broken off at the same place.
   if (closing_ || broken_) return;
   if (tuner_) tune_by(request);
-  if (Operation* const operation = decision.operation.get()) {
+  if (EngineOperation* const operation = decision.operation.get()) {
     operation->sequence = sequence;
     trace_.negotiated(*operation);
   }
@@ -304,7 +304,7 @@ void SetEngine::reduce_agreed() {
   std::vector<WorkPtr> works;
   for (const auto& run : fuse(reductions, fusion_bytes_)) works.push_back(reduction_of(run, batch));
   reductions_ += static_cast<std::int64_t>(works.size());
-  std::vector<Operation*> empty;  // of elements
+  std::vector<EngineOperation*> empty;  // of elements
   for (const auto& agreed : *batch)
     if (agreed.operation && agreed.operation->parts == 0) empty.push_back(agreed.operation.get());
   for (const auto& work : works) send(work);
@@ -362,7 +362,8 @@ void SetEngine::send(const WorkPtr& work) {
 
 void SetEngine::finished(Work& work, const std::exception_ptr& error) {
   if (error && closing_) {
-    for (Operation* const operation : work.operations) finish({&operation, 1}, shut_down_while(*operation));
+    for (EngineOperation* const operation : work.operations)
+      finish({&operation, 1}, shut_down_while(*operation));
     return;
   }
   if (error) {  // of the communication: what follows cannot work either, and the others may wait for this
@@ -372,22 +373,22 @@ void SetEngine::finished(Work& work, const std::exception_ptr& error) {
     return;
   }
   auto& complete = work.operations;
-  std::erase_if(complete, [](Operation* operation) { return --operation->parts > 0; });
+  std::erase_if(complete, [](EngineOperation* operation) { return --operation->parts > 0; });
   operations_ += static_cast<std::int64_t>(complete.size());
   work.collective = nullptr;  // it may refer to the operations' memory
   // Once the caller knows of the end, the allocator of what it gave may be gone.
-  for (Operation* const operation : complete) operation->tensors.clear();
+  for (EngineOperation* const operation : complete) operation->tensors.clear();
   finish(complete, work.error);
 }
 
-void SetEngine::finish(std::span<Operation* const> operations, const std::exception_ptr& error) {
+void SetEngine::finish(std::span<EngineOperation* const> operations, const std::exception_ptr& error) {
   if (operations.empty()) return;
   trace_.finished(operations, error);
   queue_.finish(operations, error);
 }
 
 void SetEngine::finish(const OperationPtr& operation, const std::exception_ptr& error) {
-  Operation* const one = operation.get();
+  EngineOperation* const one = operation.get();
   finish({&one, 1}, error);
 }
 
@@ -405,7 +406,7 @@ void SetEngine::break_off(const std::exception_ptr& error) {
 
 void SetEngine::fail(const std::exception_ptr& error) {
   if (!broken_)
-    negotiator_.give_up(code_of(error), fmt::format("rank {}: {}", members()[rank()], message_of(error)));
+    negotiator_.give_up(code_behind(error), fmt::format("rank {}: {}", members()[rank()], message_of(error)));
   received_ = true;  // to be flushed
   break_off(error);
   setting_.thread->fail(id(), error);

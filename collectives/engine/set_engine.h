@@ -103,14 +103,14 @@ class SetEngine {
   WorkPtr reduction_of(const std::vector<Piece>& run, const AgreedBatch& batch);
   void send(const WorkPtr& work);
   void finished(Work& work, const std::exception_ptr& error);
-  void finish(std::span<Operation* const> operations, const std::exception_ptr& error);
+  void finish(std::span<EngineOperation* const> operations, const std::exception_ptr& error);
   void finish(const OperationPtr& operation, const std::exception_ptr& error);
   std::shared_ptr<Buffer> fusion_buffer();
   void look_for_stalls(Clock::time_point now);
   int root_of(const Request& request) const;
 
   const Setting setting_;
-  const std::shared_ptr<Completion> completion_ = std::make_shared<Completion>();
+  const std::shared_ptr<EngineCompletion> completion_ = std::make_shared<EngineCompletion>();
   TensorQueue queue_;
   EngineTrace trace_;
 

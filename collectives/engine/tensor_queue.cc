@@ -121,14 +121,14 @@ bool TensorQueue::take(Clock::time_point now, Clock::duration cycle, std::vector
   return false;
 }
 
-void TensorQueue::finish(std::span<Operation* const> operations, const std::exception_ptr& error) {
-  std::vector<Operation*> ended;
+void TensorQueue::finish(std::span<EngineOperation* const> operations, const std::exception_ptr& error) {
+  std::vector<EngineOperation*> ended;
   ended.reserve(operations.size());
   std::vector<OperationPtr> last;  // of whom nobody else may hold any more
   last.reserve(operations.size());
   {
     MutexLock lock(mutex_);
-    for (Operation* const operation : operations) {
+    for (EngineOperation* const operation : operations) {
       NameEntry* const entry = std::exchange(operation->entry, nullptr);
       if (entry == nullptr) continue;
       last.push_back(std::move(entry->pending));
@@ -168,7 +168,7 @@ std::exception_ptr TensorQueue::broken() {
 
 // Pending ranges may overlap among each other only where nobody writes, so looking back from the first one
 // behind needs no more than the ranges that begin before this one's end.
-void TensorQueue::check_memory(const Operation& operation) {
+void TensorQueue::check_memory(const EngineOperation& operation) {
   for (const auto& buffer : operation.buffers) {
     const std::byte* const begin = buffer.bytes;
     const std::byte* const end = begin + buffer.elements * static_cast<std::int64_t>(size_of(buffer.dtype));
@@ -189,7 +189,7 @@ void TensorQueue::check_memory(const Operation& operation) {
   }
 }
 
-void TensorQueue::forget(const Operation& operation) {
+void TensorQueue::forget(const EngineOperation& operation) {
   if (!check_overlap_) return;
   for (const auto& buffer : operation.buffers) {
     const auto [first, last] = memory_.equal_range(buffer.bytes);

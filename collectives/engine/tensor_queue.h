@@ -75,7 +75,8 @@ class TensorQueue {
   /// emptied first. True: there is more, which is to wait.
   bool take(Clock::time_point now, Clock::duration cycle, std::vector<Item>& items) KOLO_EXCLUDES(mutex_);
   /// Their names are free again. Those that are done already stay as they are.
-  void finish(std::span<Operation* const> operations, const std::exception_ptr& error) KOLO_EXCLUDES(mutex_);
+  void finish(std::span<EngineOperation* const> operations, const std::exception_ptr& error)
+      KOLO_EXCLUDES(mutex_);
   std::vector<OperationPtr> pending() KOLO_EXCLUDES(mutex_);
   bool empty() KOLO_EXCLUDES(mutex_);
   /// From now on add() throws this; the first one stays.
@@ -93,8 +94,8 @@ class TensorQueue {
   void check_not_joined(OpKind kind, const std::string& name) KOLO_REQUIRES(mutex_);
   bool add(const OperationPtr& operation, NameEntry& entry) KOLO_REQUIRES(mutex_);
   void forget_free_names() KOLO_REQUIRES(mutex_);
-  void check_memory(const Operation& operation) KOLO_REQUIRES(mutex_);
-  void forget(const Operation& operation) KOLO_REQUIRES(mutex_);
+  void check_memory(const EngineOperation& operation) KOLO_REQUIRES(mutex_);
+  void forget(const EngineOperation& operation) KOLO_REQUIRES(mutex_);
 
   const int rank_;
   const bool check_overlap_;
@@ -109,7 +110,7 @@ class TensorQueue {
   OperationPtr join_ KOLO_GUARDED_BY(mutex_);
   struct Range {
     const std::byte* end;
-    const Operation* operation;
+    const EngineOperation* operation;
   };
   std::multimap<const std::byte*, Range> memory_ KOLO_GUARDED_BY(mutex_);  // by first byte
   std::exception_ptr broken_ KOLO_GUARDED_BY(mutex_);

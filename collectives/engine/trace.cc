@@ -15,30 +15,30 @@ namespace {
 
 using Observers = std::vector<std::shared_ptr<EngineObserver>>;
 
-struct Registry {
+struct TraceRegistry {
   Mutex mutex;
   std::shared_ptr<const Observers> observers KOLO_GUARDED_BY(mutex);
   std::atomic<bool> any{false};  // so that nobody takes the lock while nobody observes
 };
 
 // Never destroyed: the communication thread looks at it until the process ends.
-Registry& registry() {
-  static auto* const instance = new Registry;
+TraceRegistry& trace_registry() {
+  static auto* const instance = new TraceRegistry;
   return *instance;
 }
 
 // nullptr where nobody observes.
 std::shared_ptr<const Observers> observers() {
-  if (!registry().any) return nullptr;
-  MutexLock lock(registry().mutex);
-  return registry().observers;
+  if (!trace_registry().any) return nullptr;
+  MutexLock lock(trace_registry().mutex);
+  return trace_registry().observers;
 }
 
-using detail::Operation;
+using detail::EngineOperation;
 
 // Calls `tell(observer, event)` of each observer.
 template <typename Tell>
-void observe(int process_set, const Operation& operation, const Tell& tell) {
+void observe(int process_set, const EngineOperation& operation, const Tell& tell) {
   const auto all = observers();
   if (!all) return;
   const detail::Request& request = *operation.request;
@@ -56,7 +56,7 @@ void observe(int process_set, const Operation& operation, const Tell& tell) {
 
 class Observed final : public Collective {
  public:
-  Observed(std::shared_ptr<Collective> collective, int process_set, std::vector<Operation*> operations)
+  Observed(std::shared_ptr<Collective> collective, int process_set, std::vector<EngineOperation*> operations)
       : collective_(std::move(collective)), process_set_(process_set), operations_(std::move(operations)) {}
 
   void start() override {
@@ -79,7 +79,7 @@ class Observed final : public Collective {
  private:
   const std::shared_ptr<Collective> collective_;
   const int process_set_;
-  const std::vector<Operation*> operations_;
+  const std::vector<EngineOperation*> operations_;
   const char* phase_ = nullptr;
 };
 
@@ -87,9 +87,9 @@ class Observed final : public Collective {
 
 namespace detail {
 
-bool EngineTrace::is_observed() { return registry().any; }
+bool EngineTrace::is_observed() { return trace_registry().any; }
 
-void EngineTrace::submitted(const Operation& operation) const {
+void EngineTrace::submitted(const EngineOperation& operation) const {
   observe(process_set_, operation, [](auto& observer, const auto& event) { observer.submitted(event); });
 }
 
@@ -111,7 +111,7 @@ void EngineTrace::taken(std::span<const TensorQueue::Item> items) const {
 }
 
 // By name alone: its place among the others is not known yet.
-void EngineTrace::record(Operation& operation) const {
+void EngineTrace::record(EngineOperation& operation) const {
   const Request& request = *operation.request;
   OperationDetails details{.name = request.name,
                            .kind = name(request.kind),
@@ -127,7 +127,7 @@ void EngineTrace::record(Operation& operation) const {
       thread_->recorder().submitted(details, std::chrono::steady_clock::now() - operation.submitted);
 }
 
-void EngineTrace::negotiated(const Operation& operation) {
+void EngineTrace::negotiated(const EngineOperation& operation) {
   observe(process_set_, operation, [](auto& observer, const auto& event) { observer.negotiated(event); });
   started_.push_back(operation.record);
   Timeline* const timeline = thread_->timeline();
@@ -147,33 +147,33 @@ void EngineTrace::started() {
 }
 
 std::shared_ptr<Collective> EngineTrace::phases_of(std::shared_ptr<Collective> collective,
-                                                   const std::vector<Operation*>& operations) const {
+                                                   const std::vector<EngineOperation*>& operations) const {
   if (!is_observed()) return collective;
   return std::make_shared<Observed>(std::move(collective), process_set_, operations);
 }
 
-void EngineTrace::finished(std::span<Operation* const> operations, const std::exception_ptr& error) {
-  for (const Operation* const operation : operations)
+void EngineTrace::finished(std::span<EngineOperation* const> operations, const std::exception_ptr& error) {
+  for (const EngineOperation* const operation : operations)
     observe(process_set_, *operation,
             [&](auto& observer, const auto& event) { observer.finished(event, error); });
   if (thread_ == nullptr) return;
   ended_.clear();
-  for (const Operation* const operation : operations) ended_.push_back(operation->record);
+  for (const EngineOperation* const operation : operations) ended_.push_back(operation->record);
   thread_->recorder().finished(ended_, error != nullptr);
 }
 
 }  // namespace detail
 
 void observe_engine(std::shared_ptr<EngineObserver> observer) {
-  MutexLock lock(registry().mutex);
+  MutexLock lock(trace_registry().mutex);
   std::shared_ptr<Observers> all;
   if (observer) {
-    all = registry().observers ? std::make_shared<Observers>(*registry().observers)
-                               : std::make_shared<Observers>();
+    all = trace_registry().observers ? std::make_shared<Observers>(*trace_registry().observers)
+                                     : std::make_shared<Observers>();
     all->push_back(std::move(observer));
   }
-  registry().observers = all;
-  registry().any = all != nullptr;
+  trace_registry().observers = all;
+  trace_registry().any = all != nullptr;
 }
 
 }  // namespace kolo

@@ -22,21 +22,21 @@ class EngineTrace {
   EngineTrace(int process_set, CommThread* thread) : process_set_(process_set), thread_(thread) {}
 
   static bool is_observed();
-  void submitted(const Operation& operation) const;
+  void submitted(const EngineOperation& operation) const;
   /// They get their places in the flight record; only what that will keep is written there.
   void taken(std::span<const TensorQueue::Item> items) const;
   /// All ranks are ready, and it has its place in the order.
-  void negotiated(const Operation& operation);
+  void negotiated(const EngineOperation& operation);
   /// What was negotiated since the last call begins.
   void started();
   /// `collective`, which carries out these operations, with its start and its phases told to the observers;
   /// the collective itself where nobody observes. `collective` keeps them alive.
   std::shared_ptr<Collective> phases_of(std::shared_ptr<Collective> collective,
-                                        const std::vector<Operation*>& operations) const;
-  void finished(std::span<Operation* const> operations, const std::exception_ptr& error);
+                                        const std::vector<EngineOperation*>& operations) const;
+  void finished(std::span<EngineOperation* const> operations, const std::exception_ptr& error);
 
  private:
-  void record(Operation& operation) const;
+  void record(EngineOperation& operation) const;
 
   const int process_set_;
   CommThread* const thread_;

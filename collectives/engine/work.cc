@@ -62,7 +62,7 @@ void fill_neutral(ReduceOp op, const TypedBuffer& buffer) {
   throw InternalError("{} has no neutral element", numpy_name(buffer.dtype));
 }
 
-void run_alone(Operation& operation) {
+void run_alone(EngineOperation& operation) {
   const Request& request = *operation.request;
   switch (request.kind) {
     case OpKind::allreduce:

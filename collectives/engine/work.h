@@ -27,7 +27,7 @@ struct Work {
   std::string label;  // for stall reports
   std::int64_t bytes = 0;
   AgreedBatch agreed;
-  std::vector<Operation*> operations;  // those of them that it is about
+  std::vector<EngineOperation*> operations;  // those of them that it is about
   std::shared_ptr<Collective> collective;
   // An error that all ranks of the set have agreed on, as opposed to one of the communication.
   std::exception_ptr error;
@@ -39,6 +39,6 @@ std::vector<std::int64_t> rows_by_rank(std::int64_t rows, int ranks);
 /// What does not change the others' result: zeros, ones, the largest, the smallest.
 void fill_neutral(ReduceOp op, const TypedBuffer& buffer);
 /// What is left of an operation over one rank.
-void run_alone(Operation& operation);
+void run_alone(EngineOperation& operation);
 
 }  // namespace kolo::detail

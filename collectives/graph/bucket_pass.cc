@@ -36,18 +36,18 @@ const RegisterOp bucket_op(OpSchema("BucketAllReduce")
                                .made_by_pass());
 
 // Outputs are this rank's parts, where they lie in the bucket.
-const RegisterOp scatter_op(OpSchema("BucketReduceScatter")
-                                .variadic("gradients")
-                                .required_attr("bucket", 0)
-                                .required_attr("counts", std::vector<std::int64_t>())
-                                .output_per_input()
-                                .shape([](ShapeContext& c) {
-                                  const auto counts = c.attr<std::vector<std::int64_t>>("counts");
-                                  for (int i = 0; i < c.num_inputs(); ++i)
-                                    c.set_output(i, {counts.at(static_cast<std::size_t>(i))});
-                                })
-                                .stateful()
-                                .made_by_pass());
+const RegisterOp bucket_scatter_op(OpSchema("BucketReduceScatter")
+                                       .variadic("gradients")
+                                       .required_attr("bucket", 0)
+                                       .required_attr("counts", std::vector<std::int64_t>())
+                                       .output_per_input()
+                                       .shape([](ShapeContext& c) {
+                                         const auto counts = c.attr<std::vector<std::int64_t>>("counts");
+                                         for (int i = 0; i < c.num_inputs(); ++i)
+                                           c.set_output(i, {counts.at(static_cast<std::size_t>(i))});
+                                       })
+                                       .stateful()
+                                       .made_by_pass());
 
 const RegisterOp rows_op(OpSchema("GatherRows")
                              .input("values")
@@ -132,7 +132,7 @@ const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
 };
 const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
 const RegisterKernel gpu_bucket_kernel("BucketAllReduce", "GPU", {}, kMakeBucketKernel);
-const RegisterKernel scatter_kernel("BucketReduceScatter", "CPU", {}, kMakeBucketKernel);
+const RegisterKernel bucket_scatter_kernel("BucketReduceScatter", "CPU", {}, kMakeBucketKernel);
 
 Reduction reduction_of(const Node& group, int ranks) {
   const ReduceOp op = reduce_op_from_name(group.attr<std::string>("reduction"));

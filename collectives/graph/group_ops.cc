@@ -130,7 +130,7 @@ OpSchema reduction(const char* op) {
 // silently wrong.
 const RegisterOp group_allreduce_op(reduction("GroupAllReduce"));
 
-const RegisterOp allreduce_op(
+const RegisterOp own_allreduce_op(
     reduction("AllReduce").gradient([](Scope& s, const Node& op, const Outputs& dy) {
       const ReduceOp reduced_by = reduce_op_from_name(op.attr<std::string>("reduction"));
       if (reduced_by != ReduceOp::sum && reduced_by != ReduceOp::average)

@@ -20,7 +20,7 @@ std::string options_of_environment() {
   return options;
 }
 
-NcclLibrary open() {
+NcclLibrary open_nccl() {
   const LibraryKind kind = nccl_kind();
   const FoundLibrary found =
       find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
@@ -46,7 +46,7 @@ NcclLibrary open() {
 }  // namespace
 
 const NcclLibrary& nccl_library() {
-  static const NcclLibrary library = open();
+  static const NcclLibrary library = open_nccl();
   return library;
 }
 

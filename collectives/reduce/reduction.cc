@@ -11,18 +11,18 @@
 namespace kolo {
 namespace {
 
-constexpr std::array<const char*, 6> kNames = {"sum", "average", "min", "max", "product", "adasum"};
+constexpr std::array<const char*, 6> kReduceOpNames = {"sum", "average", "min", "max", "product", "adasum"};
 
 }  // namespace
 
-const char* name(ReduceOp op) { return kNames[static_cast<std::size_t>(op)]; }
+const char* name(ReduceOp op) { return kReduceOpNames[static_cast<std::size_t>(op)]; }
 
 ReduceOp reduce_op_from_name(std::string_view text) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (text == kNames[i]) return static_cast<ReduceOp>(i);
+  for (std::size_t i = 0; i < kReduceOpNames.size(); ++i)
+    if (text == kReduceOpNames[i]) return static_cast<ReduceOp>(i);
   throw InvalidArgumentError(
       "\"{}\" is not a reduction; there are sum, average, min, max, product and adasum{}", text,
-      did_you_mean(text, std::vector<std::string>(kNames.begin(), kNames.end())));
+      did_you_mean(text, std::vector<std::string>(kReduceOpNames.begin(), kReduceOpNames.end())));
 }
 
 void check_reducible(ReduceOp op, DType dtype) {

@@ -8,7 +8,7 @@
 namespace kolo::detail {
 namespace {
 
-constexpr char kMissing[] = "missing";
+constexpr char kMissingSetting[] = "missing";
 
 bool is_quoted(const std::string& text) { return text[0] == '"'; }
 
@@ -67,7 +67,7 @@ std::string words_of(const RankDifference& difference, std::span<const int> rank
   const bool only_type = first && other && is_quoted(*first) && is_quoted(*other) &&
                          without_type(*first) == without_type(*other);
   const auto shown = [&](const std::optional<std::string>& text) {
-    if (!text) return std::string(kMissing);
+    if (!text) return std::string(kMissingSetting);
     return is_quoted(*text) && !only_type ? without_type(*text) : *text;
   };
   return fmt::format("{} is {} on rank {} but {} on rank {}", difference.name, shown(first), number(0),

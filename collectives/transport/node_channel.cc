@@ -9,12 +9,12 @@
 namespace kolo {
 namespace {
 
-constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kCounterLine = 64;
 // Large enough that a round's wait is little against its copies, small enough that the slots of two ranks
 // stay in the second cache.
 constexpr std::int64_t kPayloadBytes = std::int64_t{64} << 10;
 // A payload is cut into a piece for each rank.
-constexpr std::int64_t kPieceBytes = std::int64_t{16} << 10;
+constexpr std::int64_t kRankBytes = std::int64_t{16} << 10;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
 
@@ -22,7 +22,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between p
 
 NodeChannel::Layout NodeChannel::layout_for(int ranks, std::int64_t payload_bytes) {
   Layout layout{};
-  const std::int64_t row = ranks * kLine;
+  const std::int64_t row = ranks * kCounterLine;
   layout.departed = 0;
   layout.written = row;
   layout.read = 2 * row;
@@ -35,14 +35,14 @@ NodeChannel::Layout NodeChannel::layout_for(int ranks, std::int64_t payload_byte
 
 NodeChannel::NodeChannel(NodeView view)
     : view_(std::move(view)),
-      payload_bytes_(std::max(kPayloadBytes, view_.size() * kPieceBytes)),
+      payload_bytes_(std::max(kPayloadBytes, view_.size() * kRankBytes)),
       layout_(layout_for(view_.size(), payload_bytes_)),
       own_block_(view_.own().allocate_shared(static_cast<std::size_t>(layout_.bytes))) {
   if (own_block_ == nullptr)
     throw ResourceExhaustedError("node memory has no room for the {} bytes of a communicator of {} ranks",
                                  layout_.bytes, size());
   own_offset_ = *view_.own().offset_of(own_block_, layout_.bytes);
-  for (std::int64_t row = 0; row < layout_.slots; row += kLine) new (own_block_ + row) Counter;
+  for (std::int64_t row = 0; row < layout_.slots; row += kCounterLine) new (own_block_ + row) Counter;
   for (std::uint64_t slot = 0; slot < kSlots; ++slot)
     new (own_block_ + layout_.slots + static_cast<std::int64_t>(slot) * layout_.slot_bytes) Head;
 }

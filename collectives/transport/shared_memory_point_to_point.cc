@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::size_t kPipeBytes = NodeChannel::kPipeBytes;
 // After so many the other side is told, which then copies at the same time.
-constexpr std::size_t kPieceBytes = std::size_t{16} << 10;
-static_assert(kPipeBytes % kPieceBytes == 0);
+constexpr std::size_t kCopyBytes = std::size_t{16} << 10;
+static_assert(kPipeBytes % kCopyBytes == 0);
 
 // How many bytes may move at once: within the message, the room (or what is there), and the ring's end.
 std::size_t piece(std::size_t left, std::size_t room, std::uint64_t position) {
-  return std::min({left, room, kPieceBytes, kPipeBytes - static_cast<std::size_t>(position % kPipeBytes)});
+  return std::min({left, room, kCopyBytes, kPipeBytes - static_cast<std::size_t>(position % kPipeBytes)});
 }
 
 }  // namespace

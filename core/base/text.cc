@@ -58,6 +58,13 @@ std::vector<double> parse_exact(std::string_view text) {
   return numbers;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
 namespace {
 
 int change_cost(char a, char b) {

@@ -29,6 +29,9 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 /// `; did you mean "adam"?`, or "" without a near name: the ending of an error message.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
+/// With ASCII's capital letters as small ones.
+std::string lower_case(std::string_view text);
+
 /// what() of the exception, or a sentence that says that it has none. `error` is not null.
 std::string message_of(const std::exception_ptr& error);
 /// The same, behind its code for an Error: "NotFound: <what()>". An Error that nobody catches ends the

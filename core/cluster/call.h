@@ -49,6 +49,13 @@ class Call {
   virtual void cancel() = 0;
 };
 
+/// Nothing to cancel: a request that found nothing to be asked, or values that come on another call, which
+/// ends with the step.
+class NoCall final : public Call {
+ public:
+  void cancel() override {}
+};
+
 /// An error that another one of the same step has brought about (a part that was cancelled, a peer's value
 /// that will not come): it is never the one that the user is told. It crosses processes with its mark.
 class ConsequenceError final : public Error {

@@ -50,13 +50,6 @@ std::string canonical_v6(const std::string& host) {
   return inet_ntop(AF_INET6, &address, text, sizeof(text)) + host.substr(zone);
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 }  // namespace
 
 std::string TaskAddress::to_string() const {
@@ -82,7 +75,8 @@ std::optional<TaskAddress> parse_task_address(std::string_view text) {
     host = canonical_v6(host.substr(1, host.size() - 2));
     return host.empty() ? std::nullopt : std::optional(TaskAddress{.host = host, .port = *port});
   }
-  return is_host_name(host) ? std::optional(TaskAddress{.host = lower(host), .port = *port}) : std::nullopt;
+  return is_host_name(host) ? std::optional(TaskAddress{.host = lower_case(host), .port = *port})
+                            : std::nullopt;
 }
 
 TaskAddress task_address_of(std::string_view text) {

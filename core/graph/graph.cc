@@ -17,11 +17,6 @@ void check_node_name(const std::string& name) {
   if (!is_valid_node_name(name)) throw InvalidArgumentError("'{}' is not a valid node name", name);
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 // Fills in defaults; refuses unknown, missing and wrongly typed attributes.
 void complete_attrs(const OpSchema& schema, AttrMap& attrs, const std::string& node_name) {
   std::vector<std::string> known;
@@ -281,20 +276,21 @@ std::string Graph::unique_name(const std::string& wished) {
   check_node_name(wished);
   std::string name = wished;
   // The suffix is kept: a graph with thousands of nodes of one op would search quadratically.
-  int& suffix = taken_names_.emplace(lower(wished), 0).first->second;
-  while (suffix > 0 && taken_names_.count(lower(name)) > 0) name = fmt::format("{}_{}", wished, suffix++);
+  int& suffix = taken_names_.emplace(lower_case(wished), 0).first->second;
+  while (suffix > 0 && taken_names_.count(lower_case(name)) > 0)
+    name = fmt::format("{}_{}", wished, suffix++);
   if (suffix == 0) suffix = 1;
-  taken_names_.emplace(lower(name), 1);
+  taken_names_.emplace(lower_case(name), 1);
   return name;
 }
 
 // What unique_name() has just made of `wished`, for a node that did not come to be.
 void Graph::release_name(const std::string& wished, const std::string& name) {
-  taken_names_.erase(lower(name));
-  if (name != wished) --taken_names_.at(lower(wished));
+  taken_names_.erase(lower_case(name));
+  if (name != wished) --taken_names_.at(lower_case(wished));
 }
 
-bool Graph::is_taken(const std::string& name) const { return taken_names_.count(lower(name)) > 0; }
+bool Graph::is_taken(const std::string& name) const { return taken_names_.count(lower_case(name)) > 0; }
 
 void Graph::add_to_collection(const std::string& collection, const Node& node) {
   collections_[collection].push_back(&node);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <queue>
 #include <set>
@@ -27,11 +26,6 @@ struct Input {
 
 [[noreturn]] void refuse(const NodeDef& node, const std::string& why) {
   throw InvalidArgumentError("graph definition, {} node \"{}\": {}", node.op, node.name, why);
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 // What the definition says by itself, whatever graph it goes into.
@@ -67,7 +61,7 @@ class Definition {
       check_length(node.name);
       if (!is_valid_node_name(node.name))
         refuse(node, fmt::format("'{}' is not a valid node name", node.name));
-      if (!without_case.insert(lower(node.name)).second)
+      if (!without_case.insert(lower_case(node.name)).second)
         refuse(node, "another node has this name already (upper and lower case count as one)");
       position_[node.name] = static_cast<int>(i);
     }

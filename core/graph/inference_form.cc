@@ -13,7 +13,7 @@
 namespace kolo {
 namespace {
 
-Registry<InferenceForm>& registry() {
+Registry<InferenceForm>& forms() {
   static Registry<InferenceForm> forms("the inference form of");
   return forms;
 }
@@ -162,7 +162,7 @@ Replacements replacements_in(const Scope& s, const Part& part) {
   Replacements by;
   for (const auto& [id, node] : nodes_of(part)) {
     const NewPlace place = new_place(s, *node, by);
-    if (const InferenceForm* const form = registry().find(node->op())) {
+    if (const InferenceForm* const form = forms().find(node->op())) {
       by[node] = formed(*form, place, *node);
       continue;
     }
@@ -179,7 +179,7 @@ Replacements replacements_in(const Scope& s, const Part& part) {
 }  // namespace
 
 RegisterInferenceForm::RegisterInferenceForm(const std::string& op, InferenceForm form, SourceLine place) {
-  registry().add(op, std::move(form), place);
+  forms().add(op, std::move(form), place);
 }
 
 Output inference_form(const Scope& s, Output y) {

@@ -10,7 +10,7 @@
 namespace kolo {
 namespace {
 
-Registry<ContainedFactory>& registry() {
+Registry<ContainedFactory>& factories() {
   static Registry<ContainedFactory> factories("the state of");
   return factories;
 }
@@ -31,7 +31,7 @@ std::string given_or(const std::string& given, const std::string& fallback) {
 }  // namespace
 
 RegisterContained::RegisterContained(const std::string& op, ContainedFactory make, SourceLine place) {
-  registry().add(op, std::move(make), place);
+  factories().add(op, std::move(make), place);
   const RegisterKernel handle(op, "CPU", {}, make_kernel<Handle>, 0, place);
 }
 
@@ -43,7 +43,7 @@ std::shared_ptr<Contained> Containers::find_or_make(const Node& node) {
     found->second->check_shared_by(node);
     return found->second;
   }
-  auto made = registry().at(node.op())(node, name);  // may throw: what stands in all_ is whole
+  auto made = factories().at(node.op())(node, name);  // may throw: what stands in all_ is whole
   return all_.emplace(key, std::move(made)).first->second;
 }
 

@@ -85,7 +85,7 @@ void pass_on(KernelContext& context) { context.set_output(0, context.input(0)); 
 std::unique_ptr<Kernel> make_recv(KernelInit& init) { return std::make_unique<RecvKernel>(init); }
 std::unique_ptr<Kernel> make_fence(KernelInit& init) { return std::make_unique<FenceKernel>(init); }
 
-const RegisterKernel kernels[] = {
+const RegisterKernel transfer_kernels[] = {
     {"_Send", "CPU", {}, pass_on},
     {"_Send", "GPU", {}, pass_on},
     {"_HostRecv", "CPU", {}, pass_on},

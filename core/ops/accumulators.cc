@@ -111,7 +111,7 @@ const RegisterOp sparse_take_op(on({kSparse}, "SparseAccumulatorTakeGradient")
 
 const RegisterOp set_step_op(
     on({kDense, kSparse}, "AccumulatorSetGlobalStep").input("new_step", {DType::i64}).shape(check_step));
-const RegisterOp reset_op(
+const RegisterOp accumulator_reset_op(
     on({kDense, kSparse}, "AccumulatorReset").variadic("generation", {DType::i64}).shape([](ShapeContext& c) {
       check_generation(c, 1);
     }));

@@ -5,17 +5,16 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
+#include <kolo/core/ops/dtypes.h>
 #include <kolo/core/ops/shape_checks.h>
 
 namespace kolo {
 namespace {
 
-const std::vector<DType> kReal = {DType::f32, DType::f64};
-
 // All gradients are computed from x, in one pass, by the op NAMEGrad(dy, x).
 OpSchema activation(const char* name) {
   return OpSchema(name)
-      .input("x", kReal)
+      .input("x", detail::kReal)
       .attr("alpha", 1.0)
       .output("y")
       .in_place(0)
@@ -25,7 +24,7 @@ OpSchema activation(const char* name) {
 }
 OpSchema activation_grad(const char* name) {
   return OpSchema(name)
-      .input("dy", kReal)
+      .input("dy", detail::kReal)
       .input("x", "dy")
       .attr("alpha", 1.0)
       .output("dx")
@@ -34,7 +33,7 @@ OpSchema activation_grad(const char* name) {
       .in_place(1);
 }
 
-const RegisterOp ops[] = {
+const RegisterOp activation_ops[] = {
     activation("Gelu"),      activation_grad("GeluGrad"),      // with the normal distribution
     activation("GeluTanh"),  activation_grad("GeluTanhGrad"),  // the approximation
     activation("Swish"),     activation_grad("SwishGrad"),
@@ -145,7 +144,7 @@ const RegisterOp dropout_grad_op(OpSchema("DropoutGrad")
                                      })
                                      .in_place(0));
 
-const RegisterInferenceForm inference("Dropout", [](const Scope&, const Node&, const Outputs& in) {
+const RegisterInferenceForm dropout_form("Dropout", [](const Scope&, const Node&, const Outputs& in) {
   return Outputs{in[0], Output()};
 });
 

@@ -15,9 +15,6 @@ namespace {
 
 using detail::summed_to_input;
 
-const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
-const std::vector<DType> kReal = {DType::f32, DType::f64};
-
 void broadcast(ShapeContext& c) { c.set_output(0, broadcast_shapes(c.input(0), c.input(1))); }
 
 using BinaryGradient = Outputs (*)(Scope& s, const Node& op, Output dy);
@@ -68,13 +65,13 @@ Outputs pow_gradient(Scope& s, const Node& op, Output dy) {
 }
 
 const RegisterOp binary_ops[] = {
-    binary("Add", kArithmetic, add_gradient),
-    binary("Sub", kArithmetic, sub_gradient),
-    binary("Mul", kArithmetic, mul_gradient),
-    binary("Div", kArithmetic, div_gradient),
-    binary("Maximum", kArithmetic, maximum_gradient),
-    binary("Minimum", kArithmetic, minimum_gradient),
-    binary("Pow", kReal, pow_gradient),
+    binary("Add", detail::kArithmetic, add_gradient),
+    binary("Sub", detail::kArithmetic, sub_gradient),
+    binary("Mul", detail::kArithmetic, mul_gradient),
+    binary("Div", detail::kArithmetic, div_gradient),
+    binary("Maximum", detail::kArithmetic, maximum_gradient),
+    binary("Minimum", detail::kArithmetic, minimum_gradient),
+    binary("Pow", detail::kReal, pow_gradient),
 };
 
 OpSchema unary(const char* name, const std::vector<DType>& types) {
@@ -82,7 +79,12 @@ OpSchema unary(const char* name, const std::vector<DType>& types) {
 }
 // From (dy, y), in one pass.
 OpSchema unary_gradient(const char* name) {
-  return OpSchema(name).input("dy", kReal).input("y", "dy").output("dx").shape(detail::alike).in_place(0);
+  return OpSchema(name)
+      .input("dy", detail::kReal)
+      .input("y", "dy")
+      .output("dx")
+      .shape(detail::alike)
+      .in_place(0);
 }
 Outputs one(Output dx) { return {dx}; }
 Output times(const Scope& s, Output x, double factor) {
@@ -90,34 +92,36 @@ Output times(const Scope& s, Output x, double factor) {
 }
 
 const RegisterOp unary_ops[] = {
-    unary("Neg", kArithmetic).gradient([](Scope& s, const Node&, Output dy) { return one(neg(s, dy)); }),
-    unary("Abs", kArithmetic).gradient([](Scope& s, const Node& op, Output dy) {
+    unary("Neg", detail::kArithmetic).gradient([](Scope& s, const Node&, Output dy) {
+      return one(neg(s, dy));
+    }),
+    unary("Abs", detail::kArithmetic).gradient([](Scope& s, const Node& op, Output dy) {
       return one(mul(s, dy, sign(s, op.input(0))));
     }),
-    unary("Sign", kArithmetic).no_gradient(),
-    unary("Square", kArithmetic).gradient([](Scope& s, const Node& op, Output dy) {
+    unary("Sign", detail::kArithmetic).no_gradient(),
+    unary("Square", detail::kArithmetic).gradient([](Scope& s, const Node& op, Output dy) {
       return one(mul(s, dy, times(s, op.input(0), 2)));
     }),
-    unary("Sqrt", kReal).gradient([](Scope& s, const Node& op, Output dy) {
+    unary("Sqrt", detail::kReal).gradient([](Scope& s, const Node& op, Output dy) {
       return one(div(s, times(s, dy, 0.5), op.output()));
     }),
-    unary("Rsqrt", kReal).gradient([](Scope& s, const Node& op, Output dy) {
+    unary("Rsqrt", detail::kReal).gradient([](Scope& s, const Node& op, Output dy) {
       const Output y = op.output();
       return one(mul(s, times(s, dy, -0.5), mul(s, y, square(s, y))));
     }),
-    unary("Exp", kReal).gradient([](Scope& s, const Node& op, Output dy) {
+    unary("Exp", detail::kReal).gradient([](Scope& s, const Node& op, Output dy) {
       return one(mul(s, dy, op.output()));
     }),
-    unary("Log", kReal).gradient([](Scope& s, const Node& op, Output dy) {
+    unary("Log", detail::kReal).gradient([](Scope& s, const Node& op, Output dy) {
       return one(div(s, dy, op.input(0)));
     }),
-    unary("Tanh", kReal).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
+    unary("Tanh", detail::kReal).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
       return {s.add("TanhGrad", {dy, op.output()})};
     }),
-    unary("Sigmoid", kReal).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
+    unary("Sigmoid", detail::kReal).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
       return {s.add("SigmoidGrad", {dy, op.output()})};
     }),
-    unary("Relu", kArithmetic).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
+    unary("Relu", detail::kArithmetic).gradient([](Scope& s, const Node& op, Output dy) -> Outputs {
       return {s.add("ReluGrad", {dy, op.output()})};
     }),
     unary_gradient("TanhGrad"),
@@ -130,7 +134,7 @@ const RegisterOp unary_ops[] = {
 
 const RegisterOp add_n_op(
     OpSchema("AddN")
-        .variadic("xs", kArithmetic)
+        .variadic("xs", detail::kArithmetic)
         .output("sum")
         .in_place(0)
         .shape([](ShapeContext& c) {
@@ -169,7 +173,6 @@ namespace {
 
 const std::vector<DType> kComparable = {DType::f32,     DType::f64, DType::i32, DType::i64,
                                         DType::boolean, DType::u8,  DType::i8};
-const std::vector<DType> kLogical = {DType::boolean};
 
 OpSchema comparison(const char* name, const std::vector<DType>& types = kComparable) {
   return OpSchema(name)
@@ -191,9 +194,9 @@ const RegisterOp comparisons[] = {
     comparison("LessEqual"),
     comparison("Greater"),
     comparison("GreaterEqual"),
-    comparison("LogicalAnd", kLogical).in_place(0).in_place(1),
-    comparison("LogicalOr", kLogical).in_place(0).in_place(1),
-    OpSchema("LogicalNot").input("x", kLogical).output("y").in_place(0).no_gradient(),
+    comparison("LogicalAnd", detail::kLogical).in_place(0).in_place(1),
+    comparison("LogicalOr", detail::kLogical).in_place(0).in_place(1),
+    OpSchema("LogicalNot").input("x", detail::kLogical).output("y").in_place(0).no_gradient(),
     predicate("IsNan"),
     predicate("IsInf"),
     predicate("IsFinite"),
@@ -272,7 +275,7 @@ const RegisterOp functions[] = {
 };
 
 const RegisterOp squared_difference_op(OpSchema("SquaredDifference")
-                                           .input("a", kArithmetic)
+                                           .input("a", detail::kArithmetic)
                                            .input("b", "a")
                                            .output("y")
                                            .in_place(0)
@@ -325,7 +328,7 @@ OpSchema rounding(const char* name) {
 
 OpSchema division(const char* name) {
   return OpSchema(name)
-      .input("a", kArithmetic)
+      .input("a", detail::kArithmetic)
       .input("b", "a")
       .output("y")
       .in_place(0)
@@ -415,7 +418,7 @@ void sum_like_shape(ShapeContext& c) {
 }
 
 const RegisterOp sum_like_op(OpSchema("SumLike")
-                                 .input("dy", kArithmetic)
+                                 .input("dy", detail::kArithmetic)
                                  .input("like", "dy")
                                  .output("dx")
                                  .shape(sum_like_shape)

@@ -132,7 +132,8 @@ const RegisterOp batch_norm_inference_op(with_inputs("BatchNormInference", "mean
                                              })
                                              .gradient(inference_gradient));
 
-const RegisterInferenceForm inference("BatchNorm", [](const Scope& s, const Node& op, const Outputs& in) {
+const RegisterInferenceForm batch_norm_form("BatchNorm", [](const Scope& s, const Node& op,
+                                                            const Outputs& in) {
   const Output y = batch_norm_inference(s, in[0], in[1], in[2], in[3], in[4], op.attr<double>("epsilon"));
   return Outputs{y, in[3], in[4], in[3], in[4]};
 });

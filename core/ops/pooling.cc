@@ -39,7 +39,7 @@ void pool_grad_shape(ShapeContext& c) {
   c.set_output(0, c.input(0));
 }
 
-AttrMap window_attrs(const Node& op) {
+AttrMap pooled_window_attrs(const Node& op) {
   return {{"window", op.attr("window")}, {"strides", op.attr("strides")}, {"padding", op.attr("padding")}};
 }
 
@@ -67,7 +67,7 @@ OpSchema max_pool_schema() {
         c.set_output(1, shape);
       })
       .gradient([](Scope& s, const Node& op, const Outputs& dy) {
-        return Outputs{s.add("MaxPoolGrad", {op.input(0), op.output(1), dy[0]}, window_attrs(op))};
+        return Outputs{s.add("MaxPoolGrad", {op.input(0), op.output(1), dy[0]}, pooled_window_attrs(op))};
       });
 }
 
@@ -90,7 +90,7 @@ OpSchema avg_pool_schema() {
   return with_window(schema)
       .shape([](ShapeContext& c) { c.set_output(0, pooled_shape(c)); })
       .gradient([](Scope& s, const Node& op, Output dy) {
-        return Outputs{s.add("AvgPoolGrad", {op.input(0), dy}, window_attrs(op))};
+        return Outputs{s.add("AvgPoolGrad", {op.input(0), dy}, pooled_window_attrs(op))};
       });
 }
 

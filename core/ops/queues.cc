@@ -166,15 +166,15 @@ const RegisterOp dequeue_up_to_op(with_elements(on_queue("QueueDequeueUpTo"))
 
 const RegisterOp close_op(on_queue("QueueClose").attr("cancel_pending_enqueues", false));
 // generation: at most one.
-const RegisterOp reset_op(on_queue("QueueReset")
-                              .variadic("generation", {DType::i64})
-                              .required_attr("text", "")
-                              .shape([](ShapeContext& c) {
-                                check_scalars(c);
-                                if (c.num_inputs() > 2)
-                                  throw InvalidArgumentError("a queue is reset to {} generations",
-                                                             c.num_inputs() - 1);
-                              }));
+const RegisterOp queue_reset_op(on_queue("QueueReset")
+                                    .variadic("generation", {DType::i64})
+                                    .required_attr("text", "")
+                                    .shape([](ShapeContext& c) {
+                                      check_scalars(c);
+                                      if (c.num_inputs() > 2)
+                                        throw InvalidArgumentError("a queue is reset to {} generations",
+                                                                   c.num_inputs() - 1);
+                                    }));
 const RegisterOp generation_op(on_queue("QueueGeneration").output("generation", DType::i64));
 const RegisterOp size_op(on_queue("QueueSize").output("size", DType::i32));
 const RegisterOp is_closed_op(on_queue("QueueIsClosed").output("is_closed", DType::boolean));

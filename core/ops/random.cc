@@ -69,7 +69,7 @@ const RegisterOp gaussian_noise_op(OpSchema("GaussianNoise")
                                        .gradient([](Scope&, const Node&, Output dy) { return Outputs{dy}; })
                                        .stateful());
 
-const RegisterInferenceForm inference("GaussianNoise", [](const Scope&, const Node&, const Outputs& in) {
+const RegisterInferenceForm noise_form("GaussianNoise", [](const Scope&, const Node&, const Outputs& in) {
   return Outputs{in[0]};
 });
 

@@ -5,6 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/dtypes.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/shape_checks.h>
 #include <kolo/core/ops/shapes.h>
@@ -13,10 +14,6 @@ namespace kolo {
 namespace {
 
 using Axes = std::vector<std::int64_t>;
-
-const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
-const std::vector<DType> kReal = {DType::f32, DType::f64};
-const std::vector<DType> kLogical = {DType::boolean};
 
 // Which dimensions are folded. Throws for axes that do not fit.
 std::vector<bool> folded_axes(const Shape& x, const Axes& axes) {
@@ -82,15 +79,15 @@ void reduction_grad_shape(ShapeContext& c) {
 }
 
 const RegisterOp reductions[] = {
-    reduction("ReduceSum", kArithmetic).gradient(spread(false)),
-    reduction("ReduceMean", kReal).gradient(spread(true)),
-    reduction("ReduceMax", kArithmetic).gradient(extremum_gradient),
-    reduction("ReduceMin", kArithmetic).gradient(extremum_gradient),
-    reduction("ReduceProd", kArithmetic).gradient(product_gradient),
-    reduction("ReduceAny", kLogical).no_gradient(),
-    reduction("ReduceAll", kLogical).no_gradient(),
+    reduction("ReduceSum", detail::kArithmetic).gradient(spread(false)),
+    reduction("ReduceMean", detail::kReal).gradient(spread(true)),
+    reduction("ReduceMax", detail::kArithmetic).gradient(extremum_gradient),
+    reduction("ReduceMin", detail::kArithmetic).gradient(extremum_gradient),
+    reduction("ReduceProd", detail::kArithmetic).gradient(product_gradient),
+    reduction("ReduceAny", detail::kLogical).no_gradient(),
+    reduction("ReduceAll", detail::kLogical).no_gradient(),
     OpSchema("ReduceSumGrad")
-        .input("dy", kReal)
+        .input("dy", detail::kReal)
         .input("x", "dy")
         .attr("axes", Axes())
         .attr("keep_dims", false)
@@ -98,14 +95,14 @@ const RegisterOp reductions[] = {
         .output("dx")
         .shape(reduction_grad_shape),
     OpSchema("ReduceProdGrad")
-        .input("dy", kReal)
+        .input("dy", detail::kReal)
         .input("x", "dy")
         .attr("axes", Axes())
         .attr("keep_dims", false)
         .output("dx")
         .shape(reduction_grad_shape),
     OpSchema("ReduceExtremumGrad")
-        .input("dy", kReal)
+        .input("dy", detail::kReal)
         .input("y", "dy")
         .input("x", "dy")
         .attr("axes", Axes())
@@ -129,7 +126,7 @@ void position_shape(ShapeContext& c) {
 
 OpSchema position(const char* name) {
   return OpSchema(name)
-      .input("x", kArithmetic)
+      .input("x", detail::kArithmetic)
       .attr("axis", -1)
       .output("index", DType::i64)
       .no_gradient()

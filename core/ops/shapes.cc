@@ -413,7 +413,7 @@ void check_out_type(const ShapeContext& c) {
     throw InvalidArgumentError("the shape and the size of a tensor are i32 or i64; {} was asked for", type);
 }
 
-const RegisterOp ops[] = {
+const RegisterOp shape_ops[] = {
     OpSchema("Shape")
         .input("x")
         .attr("out_type", DType::i32)

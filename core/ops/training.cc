@@ -54,7 +54,7 @@ ShapeFunction sparse_shape(int slots, int scalars) {
   };
 }
 
-OpSchema apply_op(const UpdateRuleOps& rule, bool sparse) {
+OpSchema apply_schema(const UpdateRuleOps& rule, bool sparse) {
   OpSchema schema((sparse ? kSparseApply : kApply) + rule.name);
   schema.input("var", kTrained).updates();
   for (const std::string& slot : rule.slots) schema.input("slot_" + slot, "var").updates();
@@ -69,8 +69,8 @@ OpSchema apply_op(const UpdateRuleOps& rule, bool sparse) {
 const std::vector<RegisterOp> apply_ops = [] {
   std::vector<RegisterOp> ops;
   for (const UpdateRuleOps& rule : update_rules()) {
-    ops.emplace_back(apply_op(rule, false));
-    if (rule.has_sparse) ops.emplace_back(apply_op(rule, true));
+    ops.emplace_back(apply_schema(rule, false));
+    if (rule.has_sparse) ops.emplace_back(apply_schema(rule, true));
   }
   return ops;
 }();

@@ -11,7 +11,7 @@
 namespace kolo {
 namespace {
 
-void check_same_shape(ShapeContext& c) {
+void check_value_shape(ShapeContext& c) {
   if (!c.input(0).is_compatible_with(c.input(1)))
     throw InvalidArgumentError("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {}",
                                c.input(0), c.input(1));
@@ -39,7 +39,7 @@ const RegisterOp assign_op(OpSchema("Assign")
                                .initializes()
                                .input("value", "ref")
                                .output("new_value")
-                               .shape(check_same_shape)
+                               .shape(check_value_shape)
                                .gpu_types(kGpuVariables)
                                .no_gradient());
 const RegisterOp assign_add_op(OpSchema("AssignAdd")
@@ -47,7 +47,7 @@ const RegisterOp assign_add_op(OpSchema("AssignAdd")
                                    .updates()
                                    .input("value", "ref")
                                    .output("new_value")
-                                   .shape(check_same_shape)
+                                   .shape(check_value_shape)
                                    .gpu_types(kGpuVariables)
                                    .no_gradient());
 const RegisterOp assign_sub_op(OpSchema("AssignSub")
@@ -55,7 +55,7 @@ const RegisterOp assign_sub_op(OpSchema("AssignSub")
                                    .updates()
                                    .input("value", "ref")
                                    .output("new_value")
-                                   .shape(check_same_shape)
+                                   .shape(check_value_shape)
                                    .gpu_types(kGpuVariables)
                                    .no_gradient());
 
@@ -218,7 +218,6 @@ Variable whole_variable(const Variable& variable) {
 
 namespace {
 
-const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
 using detail::kNumeric;
 
 void scatter_shape(ShapeContext& c) {
@@ -248,8 +247,8 @@ OpSchema scatter(const char* name, const std::vector<DType>& types) {
 }
 
 const RegisterOp scatter_ops[] = {
-    scatter("ScatterAdd", kArithmetic),
-    scatter("ScatterSub", kArithmetic),
+    scatter("ScatterAdd", detail::kArithmetic),
+    scatter("ScatterSub", detail::kArithmetic),
     scatter("ScatterUpdate", kNumeric),
 };
 

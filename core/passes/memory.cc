@@ -19,8 +19,6 @@ constexpr std::size_t kSmallestReused = 4096;
 // GPUs' libraries take the fast way where memory begins at a multiple of this.
 constexpr std::size_t kGpuAlignment = 256;
 
-bool is_cpu(const std::string& device) { return device.find("/device:CPU:") != std::string::npos; }
-
 std::size_t aligned(std::size_t bytes, const std::string& device) {
   const std::size_t alignment = is_cpu(device) ? kAlignment : kGpuAlignment;
   return (bytes + alignment - 1) / alignment * alignment;

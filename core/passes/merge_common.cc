@@ -63,7 +63,7 @@ bool same_bits(const AttrValue& a, const AttrValue& b) {
 }
 
 // What makes a node's values: equal keys, equal values.
-struct Key {
+struct NodeKey {
   const StepNode* node = nullptr;
   std::vector<StepValue> inputs;
   std::vector<int> control_inputs;  // ascending
@@ -77,7 +77,7 @@ struct Key {
     for (const auto& [name, value] : node->attrs) mix(hash, hash_of(value));
     return hash;
   }
-  bool operator==(const Key& other) const {
+  bool operator==(const NodeKey& other) const {
     return node->schema == other.node->schema && node->device == other.node->device &&
            inputs == other.inputs && control_inputs == other.control_inputs && versions == other.versions &&
            std::equal(node->attrs.begin(), node->attrs.end(), other.node->attrs.begin(),
@@ -92,7 +92,7 @@ struct Key {
 void merge_common(StepGraph& graph, int) {
   const VariableVersions versions(graph);
   std::vector<int> merged(graph.nodes.size());  // into which node; itself where it stays
-  std::unordered_map<std::size_t, std::vector<Key>> seen;
+  std::unordered_map<std::size_t, std::vector<NodeKey>> seen;
   // In topological order inputs are merged before their readers; of equal nodes the first created stays.
   for (const int n : topological_order(graph)) {
     merged[n] = n;
@@ -103,7 +103,7 @@ void merge_common(StepGraph& graph, int) {
     node.control_inputs.erase(std::unique(node.control_inputs.begin(), node.control_inputs.end()),
                               node.control_inputs.end());
     if (node.schema->is_stateful() || node.resource || node.dtypes.empty()) continue;
-    Key key{.node = &node, .inputs = node.inputs, .control_inputs = node.control_inputs, .versions = {}};
+    NodeKey key{.node = &node, .inputs = node.inputs, .control_inputs = node.control_inputs, .versions = {}};
     for (const StepValue in : node.inputs) key.versions.push_back(versions.seen_by(graph, in, node.order));
     auto& candidates = seen[key.hash()];
     const auto found = std::find(candidates.begin(), candidates.end(), key);

@@ -47,7 +47,7 @@ void join_devices(StepGraph& graph, const DeviceSet& devices) {
           devices.find(node.attrs.at("send_device").get<std::string>()), devices.find(node.device)});
 }
 
-enum class Kind {
+enum class PassKind {
   always,
   optional,  // makes a step faster or smaller, no more: graph_options may disable it
   tidy,      // drops what those leave behind
@@ -56,7 +56,7 @@ enum class Kind {
 
 struct Entry {
   const char* name;
-  Kind kind;
+  PassKind kind;
   Pass run = nullptr;
 };
 
@@ -67,52 +67,52 @@ void on_threads(StepGraph& graph, PassContext& context) {
 
 // Behind these come loops' plans, kernels and memory (runtime/compile.cc), which change no node.
 constexpr Entry kPipeline[] = {
-    {"place", Kind::always, [](StepGraph& graph, PassContext& context) { context.place(graph); }},
+    {"place", PassKind::always, [](StepGraph& graph, PassContext& context) { context.place(graph); }},
     // From here on it does not matter through which views a node reads a variable.
-    {"keep_read_values", Kind::always, [](StepGraph& graph, PassContext&) { keep_read_values(graph); }},
-    {"lower_precision", Kind::always,
+    {"keep_read_values", PassKind::always, [](StepGraph& graph, PassContext&) { keep_read_values(graph); }},
+    {"lower_precision", PassKind::always,
      [](StepGraph& graph, PassContext& context) {
        lower_precision(graph, context.graph_options().precision);
      }},
     // Constants show what can be simplified, what is simplified is equal more often, what is left gets an
     // order of elements, and where that is the same it is fused.
-    {"fold_constants", Kind::optional, on_threads<fold_constants>},
-    {"simplify", Kind::optional, on_threads<simplify>},
-    {"merge_common", Kind::optional, on_threads<merge_common>},
+    {"fold_constants", PassKind::optional, on_threads<fold_constants>},
+    {"simplify", PassKind::optional, on_threads<simplify>},
+    {"merge_common", PassKind::optional, on_threads<merge_common>},
     // Or values would be reordered for readers that fell away, and not be fused with the one that is left.
-    {"drop_simplified", Kind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
-    {"layout", Kind::optional, on_threads<layout>},
-    {"pool_first", Kind::optional, on_threads<pool_first>},
+    {"drop_simplified", PassKind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
+    {"layout", PassKind::optional, on_threads<layout>},
+    {"pool_first", PassKind::optional, on_threads<pool_first>},
     // Before normalization takes the masks that convolutions do not.
-    {"fuse_gradient_sums", Kind::optional, on_threads<fuse_gradient_sums>},
-    {"fuse_norms", Kind::optional, on_threads<fuse_norms>},
-    {"narrow_images", Kind::optional, on_threads<narrow_images>},
-    {"fuse_elementwise", Kind::optional, on_threads<fuse_elementwise>},
-    {"recompute", Kind::optional, on_threads<recompute>},
-    {"drop_unneeded", Kind::tidy,
+    {"fuse_gradient_sums", PassKind::optional, on_threads<fuse_gradient_sums>},
+    {"fuse_norms", PassKind::optional, on_threads<fuse_norms>},
+    {"narrow_images", PassKind::optional, on_threads<narrow_images>},
+    {"fuse_elementwise", PassKind::optional, on_threads<fuse_elementwise>},
+    {"recompute", PassKind::optional, on_threads<recompute>},
+    {"drop_unneeded", PassKind::tidy,
      [](StepGraph& graph, PassContext&) {
        drop_unneeded(graph);
        graph.ends.clear();  // later passes take nodes apart
      }},
     // A plain session compares at the first run that reaches a schedule; where it was done before, this costs
     // nothing.
-    {"compare_ranks", Kind::always,
+    {"compare_ranks", PassKind::always,
      [](StepGraph& graph, PassContext& context) { context.compare_ranks(graph); }},
-    {"bucket", Kind::place},  // collectives: gradients into buckets
+    {"bucket", PassKind::place},  // collectives: gradients into buckets
     // Updates whose gradients lie in one bucket are fused with one another alone: only now it is known.
-    {"fuse_updates", Kind::always, [](StepGraph& graph, PassContext&) { fuse_updates(graph); }},
-    {"apply_products", Kind::always, [](StepGraph& graph, PassContext&) { apply_products(graph); }},
-    {"gather_shards", Kind::place},  // collectives: behind the updates of a bucket's shards
+    {"fuse_updates", PassKind::always, [](StepGraph& graph, PassContext&) { fuse_updates(graph); }},
+    {"apply_products", PassKind::always, [](StepGraph& graph, PassContext&) { apply_products(graph); }},
+    {"gather_shards", PassKind::place},  // collectives: behind the updates of a bucket's shards
     // What reads a variable for another device is the transfer: it is there before updates are ordered.
-    {"insert_transfers", Kind::always,
+    {"insert_transfers", PassKind::always,
      [](StepGraph& graph, PassContext& context) { join_devices(graph, context.devices()); }},
     // collectives: updates read the gradients of all ranks of a node. What writes them is known now, and
     // waits.
-    {"read_in_place", Kind::place},
-    {"order_updates", Kind::always, [](StepGraph& graph, PassContext&) { order_updates(graph); }},
-    {"guard_updates", Kind::always, [](StepGraph& graph, PassContext&) { guard_updates(graph); }},
-    {"update_early", Kind::always, [](StepGraph& graph, PassContext&) { update_early(graph); }},
-    {"insert_fences", Kind::always,
+    {"read_in_place", PassKind::place},
+    {"order_updates", PassKind::always, [](StepGraph& graph, PassContext&) { order_updates(graph); }},
+    {"guard_updates", PassKind::always, [](StepGraph& graph, PassContext&) { guard_updates(graph); }},
+    {"update_early", PassKind::always, [](StepGraph& graph, PassContext&) { update_early(graph); }},
+    {"insert_fences", PassKind::always,
      [](StepGraph& graph, PassContext& context) { insert_fences(graph, context.devices()); }},
 };
 
@@ -122,7 +122,7 @@ Registry<Pass>& registry() {
 }
 
 bool is_on(const Entry& entry, const GraphOptions& options) {
-  if (entry.kind != Kind::optional) return true;
+  if (entry.kind != PassKind::optional) return true;
   const auto& disabled = options.disabled_passes;
   return options.optimizer_level != OptimizerLevel::l0 &&
          std::find(disabled.begin(), disabled.end(), entry.name) == disabled.end();
@@ -132,7 +132,7 @@ bool is_on(const Entry& entry, const GraphOptions& options) {
 
 RegisterPass::RegisterPass(const std::string& place, Pass pass, SourceLine from) {
   const bool known = std::any_of(std::begin(kPipeline), std::end(kPipeline), [&](const Entry& entry) {
-    return entry.kind == Kind::place && entry.name == place;
+    return entry.kind == PassKind::place && entry.name == place;
   });
   if (!known)
     throw InternalError("the list of passes keeps no place \"{}\" for others; see core/passes/pipeline.cc",
@@ -144,7 +144,7 @@ void rewrite_step(StepGraph& graph, PassContext& context) {
   const GraphOptions options = context.graph_options();
   for (const Entry& entry : kPipeline) {
     if (!is_on(entry, options)) continue;
-    const Pass* const others = entry.kind == Kind::place ? registry().find(entry.name) : nullptr;
+    const Pass* const others = entry.kind == PassKind::place ? registry().find(entry.name) : nullptr;
     if (others != nullptr) (*others)(graph, context);
     else if (entry.run != nullptr) entry.run(graph, context);
   }
@@ -153,14 +153,14 @@ void rewrite_step(StepGraph& graph, PassContext& context) {
 void run_graph_passes(StepGraph& graph, PassContext& context) {
   const GraphOptions options = context.graph_options();
   for (const Entry& entry : kPipeline)
-    if ((entry.kind == Kind::optional && is_on(entry, options)) || entry.kind == Kind::tidy)
+    if ((entry.kind == PassKind::optional && is_on(entry, options)) || entry.kind == PassKind::tidy)
       entry.run(graph, context);
 }
 
 std::vector<std::string> graph_pass_names() {
   std::vector<std::string> names;
   for (const Entry& entry : kPipeline)
-    if (entry.kind == Kind::optional) names.push_back(entry.name);
+    if (entry.kind == PassKind::optional) names.push_back(entry.name);
   return names;
 }
 

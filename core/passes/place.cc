@@ -12,8 +12,6 @@
 namespace kolo {
 namespace {
 
-constexpr char kGroupPrefix[] = "loc:@";
-
 // A loop's node starts steps, on the host: of what was asked for, for the sake of the ops inside, it is
 // concerned with the task.
 std::string task_of(const std::string& device) {

@@ -13,8 +13,6 @@
 namespace kolo::detail {
 namespace {
 
-constexpr char kGroupPrefix[] = "loc:@";
-
 bool has_own_priorities(const SupportedTypes& types) {
   return std::any_of(types.begin(), types.end(),
                      [&](const SupportedType& t) { return t.priority != types.front().priority; });

@@ -13,6 +13,9 @@
 
 namespace kolo {
 
+/// In front of the name of a node with which others want to be.
+inline constexpr char kGroupPrefix[] = "loc:@";
+
 struct PlacerDevice {
   std::string name;  // full
   DeviceSpec spec;   // the same, parsed

@@ -27,8 +27,6 @@ const RegisterOp send_op(transfer_schema(kSendOp).input("tensor").view());
 const RegisterOp recv_op(transfer_schema(kRecvOp).input("sent").stateful());
 const RegisterOp host_recv_op(transfer_schema(kHostRecvOp).input("sent").view());
 
-bool is_cpu(const std::string& device) { return device.find("/device:CPU:") != std::string::npos; }
-
 std::string local(const std::string& device) {
   const auto at = device.rfind("device:");
   return at == std::string::npos ? device : device.substr(at + 7);

@@ -15,6 +15,8 @@ inline constexpr char kRecvOp[] = "_Recv";
 /// Receives where sender and receiver see the same memory: no copy.
 inline constexpr char kHostRecvOp[] = "_HostRecv";
 
+/// Whether the device of that full name is a CPU.
+inline bool is_cpu(const std::string& device) { return device.find("/device:CPU:") != std::string::npos; }
 /// The name of the host's CPU; of a step's first node where a session has none.
 std::string host_of(const StepGraph& graph, const DeviceSet& devices);
 /// Whether the value lies in the host's memory: that of CPUs, what ops of a GPU keep there, and what a pass

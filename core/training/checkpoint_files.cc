@@ -36,8 +36,6 @@ std::string join(const std::string& directory, const std::string& filename) {
   return (fs::path(directory) / filename).string();
 }
 
-std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
-
 // N of "<basename>-N"; nothing for other names.
 std::optional<std::int64_t> step_of(const std::string& name) {
   const std::size_t dash = name.rfind('-');
@@ -112,7 +110,7 @@ std::string checkpoint_of_file(const std::string& path) {
 }
 
 std::vector<std::string> checkpoint_tensor_files(const std::string& prefix) {
-  const std::string name = base_name(prefix), index = checkpoint_index_path(name);
+  const std::string name = detail::base_name(prefix), index = checkpoint_index_path(name);
   std::vector<std::string> paths;
   for (const std::string& file : files_of(folder_of(prefix)))
     if (file != index && checkpoint_of_file(file) == name) paths.push_back(join(folder_of(prefix), file));
@@ -164,8 +162,9 @@ std::vector<std::string> list_checkpoints(const std::string& directory) {
   std::vector<std::string> names;
   for (const std::string& file : files_of(directory)) names.push_back(checkpoint_listed_by(file));
   if (const auto state = read_checkpoint_state(directory)) {
-    names.push_back(base_name(state->model_checkpoint_path));
-    for (const std::string& path : state->all_model_checkpoint_paths) names.push_back(base_name(path));
+    names.push_back(detail::base_name(state->model_checkpoint_path));
+    for (const std::string& path : state->all_model_checkpoint_paths)
+      names.push_back(detail::base_name(path));
   }
   std::vector<std::pair<std::int64_t, std::string>> by_step;
   for (const std::string& name : names)
@@ -226,7 +225,7 @@ namespace {
 bool has_all_shards(const std::string& prefix) {
   std::map<int, int> there;  // files, by how many there should be
   for (const std::string& path : checkpoint_tensor_files(prefix)) {
-    const std::string name = base_name(path);
+    const std::string name = detail::base_name(path);
     const std::size_t ending = checkpoint_tensors_path("").size();
     if (const auto shard = shard_of(name.substr(0, name.size() - ending))) ++there[shard->second];
   }

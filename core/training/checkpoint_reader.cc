@@ -16,11 +16,9 @@ namespace {
 constexpr std::int64_t kBytesOfLength = 8;  // of a string, in encode_strings
 constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{1} << 28;
 
-std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
-
 SafetensorsReader open_tensors(const std::string& path) {
   try {
-    return SafetensorsReader(path, base_name(path));
+    return SafetensorsReader(path, detail::base_name(path));
   } catch (const NotFoundError& missing) {
     throw DataLossError("{}", missing.what());
   }
@@ -29,7 +27,7 @@ SafetensorsReader open_tensors(const std::string& path) {
 }  // namespace
 
 CheckpointIndex detail::read_checkpoint_index(const std::string& path) {
-  const std::string file = base_name(path);
+  const std::string file = detail::base_name(path);
   std::string text;
   try {
     text = InputFile(path, file).read_all(kMaxIndexBytes);
@@ -55,7 +53,7 @@ CheckpointReader::CheckpointReader(const std::string& prefix)
 }
 
 void CheckpointReader::open(const std::string& path, std::uint64_t bytes, std::uint32_t header_crc32c) {
-  File file{base_name(path), open_tensors(path)};
+  File file{detail::base_name(path), open_tensors(path)};
   if (file.tensors.file_bytes() != bytes)
     throw DataLossError("{}: {} bytes, but the index says {}", file.name, file.tensors.file_bytes(), bytes);
   if (file.tensors.header_crc32c() != header_crc32c)

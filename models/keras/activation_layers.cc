@@ -83,11 +83,13 @@ class PReLUImpl final : public LayerImpl {
   Variable alpha_;
 };
 
-LayerOptions plain(const Json& config) { return detail::with_common(config, LayerOptions{}); }
-
-const RegisterLayer layers[] = {
-    {"Activation", [](const Json& c) -> Layer { return Activation(c.at("activation"), plain(c)); }},
-    {"Softmax", [](const Json& c) -> Layer { return Softmax(detail::value_from(c, "axis", -1), plain(c)); }},
+const RegisterLayer activation_layers[] = {
+    {"Activation",
+     [](const Json& c) -> Layer { return Activation(c.at("activation"), detail::common_options(c)); }},
+    {"Softmax",
+     [](const Json& c) -> Layer {
+       return Softmax(detail::value_from(c, "axis", -1), detail::common_options(c));
+     }},
     {"ReLU",
      [](const Json& c) -> Layer {
        auto options = detail::with_common(c, ReLUOptions{});
@@ -97,12 +99,19 @@ const RegisterLayer layers[] = {
        return ReLU(options);
      }},
     {"LeakyReLU",
-     [](const Json& c) -> Layer { return LeakyReLU(detail::value_from(c, "alpha", 0.3), plain(c)); }},
-    {"ELU", [](const Json& c) -> Layer { return ELU(detail::value_from(c, "alpha", 1.0), plain(c)); }},
-    {"PReLU", [](const Json& c) -> Layer { return PReLU(plain(c)); }},
-    {"GaussianNoise", [](const Json& c) -> Layer { return GaussianNoise(c.at("stddev"), plain(c)); }},
-    {"GaussianDropout", [](const Json& c) -> Layer { return GaussianDropout(c.at("rate"), plain(c)); }},
-    {"Dropout", [](const Json& c) -> Layer { return Dropout(c.at("rate"), plain(c)); }}};
+     [](const Json& c) -> Layer {
+       return LeakyReLU(detail::value_from(c, "alpha", 0.3), detail::common_options(c));
+     }},
+    {"ELU",
+     [](const Json& c) -> Layer {
+       return ELU(detail::value_from(c, "alpha", 1.0), detail::common_options(c));
+     }},
+    {"PReLU", [](const Json& c) -> Layer { return PReLU(detail::common_options(c)); }},
+    {"GaussianNoise",
+     [](const Json& c) -> Layer { return GaussianNoise(c.at("stddev"), detail::common_options(c)); }},
+    {"GaussianDropout",
+     [](const Json& c) -> Layer { return GaussianDropout(c.at("rate"), detail::common_options(c)); }},
+    {"Dropout", [](const Json& c) -> Layer { return Dropout(c.at("rate"), detail::common_options(c)); }}};
 
 }  // namespace
 

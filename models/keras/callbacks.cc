@@ -16,15 +16,14 @@
 #include <kolo/core/base/text.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/model.h>
+#include <kolo/models/keras/progress_internal.h>
 
 namespace kolo::keras {
 namespace {
 
-bool is_first_rank() { return world_group().rank() == 0; }
-
 template <typename... Args>
 void say(fmt::format_string<Args...> text, Args&&... args) {
-  if (!is_first_rank()) return;
+  if (!detail::is_first_rank()) return;
   fmt::print("{}\n", fmt::format(text, std::forward<Args>(args)...));
   std::fflush(stdout);
 }
@@ -156,7 +155,7 @@ void ModelCheckpoint::set_state(const std::string& state) {
 }
 
 void ModelCheckpoint::save(const std::string& path) const {
-  if (!is_first_rank()) return;
+  if (!detail::is_first_rank()) return;
   if (options_.save_weights_only) model().save_weights(path);
   else model().save(path);
 }
@@ -277,7 +276,7 @@ std::string quoted(const std::string& name, const std::string& separator) {
 }  // namespace
 
 void CSVLogger::on_train_begin(Logs&) {
-  if (!is_first_rank()) return;
+  if (!detail::is_first_rank()) return;
   std::error_code none;
   needs_header_ = !append_ || std::filesystem::file_size(path_, none) == 0 || none;
   keys_.clear();

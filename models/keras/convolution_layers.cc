@@ -159,7 +159,7 @@ Options options_from(const Json& config, const char* kernel = "kernel") {
   return options;
 }
 
-const RegisterLayer layers[] = {
+const RegisterLayer convolution_layers[] = {
     {"Conv2D",
      [](const Json& c) -> Layer {
        return Conv2D(c.at("filters"), detail::pair_from(c, "kernel_size", 1), options_from<Conv2DOptions>(c));

@@ -206,20 +206,20 @@ class LambdaImpl final : public LayerImpl {
   std::string function_name_;
 };
 
-LayerOptions plain(const Json& config) { return detail::with_common(config, LayerOptions{}); }
-
-const RegisterLayer layers[] = {
+const RegisterLayer core_layers[] = {
     {"Dense",
      [](const Json& c) -> Layer {
        return Dense(c.at("units"), detail::kernel_options_from(c, detail::with_common(c, DenseOptions{})));
      }},
-    {"Flatten", [](const Json& c) -> Layer { return Flatten(plain(c)); }},
+    {"Flatten", [](const Json& c) -> Layer { return Flatten(detail::common_options(c)); }},
     {"Reshape",
      [](const Json& c) -> Layer {
-       return Reshape(Shape(c.at("target_shape").get<std::vector<std::int64_t>>()), plain(c));
+       return Reshape(Shape(c.at("target_shape").get<std::vector<std::int64_t>>()),
+                      detail::common_options(c));
      }},
-    {"Permute", [](const Json& c) -> Layer { return Permute(c.at("dims"), plain(c)); }},
-    {"RepeatVector", [](const Json& c) -> Layer { return RepeatVector(c.at("n"), plain(c)); }},
+    {"Permute", [](const Json& c) -> Layer { return Permute(c.at("dims"), detail::common_options(c)); }},
+    {"RepeatVector",
+     [](const Json& c) -> Layer { return RepeatVector(c.at("n"), detail::common_options(c)); }},
     {"Embedding", [](const Json& c) -> Layer {
        auto options = detail::with_common(c, EmbeddingOptions{});
        options.embeddings_initializer = detail::initializer_from(c, "embeddings_initializer", "uniform");

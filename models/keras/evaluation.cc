@@ -61,8 +61,6 @@ std::vector<double> evaluated(Trainer& trainer, Source& source, std::optional<st
 
 namespace {
 
-bool is_first_rank() { return world_group().rank() == 0; }
-
 // Rows of batches, put behind one another.
 class Joined {
  public:
@@ -97,7 +95,7 @@ std::vector<double> Model::evaluate(const Arrays& x, const Arrays& y, const Eval
   detail::Trainer& trainer = model().trainer();
   const Group& group = world_group();
   return detail::evaluated(trainer, trainer.checked(x, y, options.sample_weight), options.batch_size,
-                           is_first_rank() ? options.verbose : 0, options.shard ? group.rank() : 0,
+                           detail::is_first_rank() ? options.verbose : 0, options.shard ? group.rank() : 0,
                            options.shard ? group.size() : 1);
 }
 
@@ -110,7 +108,8 @@ std::vector<double> Model::evaluate(const Samples& samples, const EvaluateOption
 std::vector<double> Model::evaluate(Source& source, const EvaluateOptions& options) const {
   if (options.shard || !options.sample_weight.empty())
     throw InvalidArgumentError("shard and sample_weight do not go with a source; its batches have weights");
-  return detail::evaluated(model().trainer(), source, options.steps, is_first_rank() ? options.verbose : 0);
+  return detail::evaluated(model().trainer(), source, options.steps,
+                           detail::is_first_rank() ? options.verbose : 0);
 }
 
 std::vector<Tensor> Model::predict(const Arrays& x, const PredictOptions& options) const {
@@ -119,7 +118,7 @@ std::vector<Tensor> Model::predict(const Arrays& x, const PredictOptions& option
   detail::Predictor& predictor = model().predictor();
   const std::vector<Tensor> inputs = detail::standardized(x, predictor.inputs(), "input");
   const std::int64_t samples = detail::samples_of(inputs, "input arrays (x)");
-  const int verbose = is_first_rank() ? options.verbose : 0;
+  const int verbose = detail::is_first_rank() ? options.verbose : 0;
   detail::ProgressLine line(samples, verbose);
   Joined all;
   for (std::int64_t first = 0; first < samples; first += options.batch_size) {
@@ -134,7 +133,7 @@ std::vector<Tensor> Model::predict(const Arrays& x, const PredictOptions& option
 }
 
 std::vector<Tensor> Model::predict(Source& source, const PredictOptions& options) const {
-  const int verbose = is_first_rank() ? options.verbose : 0;
+  const int verbose = detail::is_first_rank() ? options.verbose : 0;
   detail::ProgressLine line(options.steps.value_or(-1), verbose, "step");
   Joined all;
   Samples batch;

@@ -218,5 +218,6 @@ Options with_common(const Json& config, Options options) {
   }
   return options;
 }
+inline LayerOptions common_options(const Json& config) { return with_common(config, LayerOptions{}); }
 
 }  // namespace kolo::keras::detail

@@ -131,19 +131,20 @@ Output dotted(const Scope& s, const Outputs& inputs, const Pair& axes, bool norm
   return reshape(s, batch_matmul(s, left, right), Shape(dims));
 }
 
-LayerOptions plain(const Json& config) { return detail::with_common(config, LayerOptions{}); }
-
-const RegisterLayer layers[] = {
-    {"Add", [](const Json& c) -> Layer { return Add(plain(c)); }},
-    {"Subtract", [](const Json& c) -> Layer { return Subtract(plain(c)); }},
-    {"Multiply", [](const Json& c) -> Layer { return Multiply(plain(c)); }},
-    {"Average", [](const Json& c) -> Layer { return Average(plain(c)); }},
-    {"Maximum", [](const Json& c) -> Layer { return Maximum(plain(c)); }},
-    {"Minimum", [](const Json& c) -> Layer { return Minimum(plain(c)); }},
+const RegisterLayer merge_layers[] = {
+    {"Add", [](const Json& c) -> Layer { return Add(detail::common_options(c)); }},
+    {"Subtract", [](const Json& c) -> Layer { return Subtract(detail::common_options(c)); }},
+    {"Multiply", [](const Json& c) -> Layer { return Multiply(detail::common_options(c)); }},
+    {"Average", [](const Json& c) -> Layer { return Average(detail::common_options(c)); }},
+    {"Maximum", [](const Json& c) -> Layer { return Maximum(detail::common_options(c)); }},
+    {"Minimum", [](const Json& c) -> Layer { return Minimum(detail::common_options(c)); }},
     {"Concatenate",
-     [](const Json& c) -> Layer { return Concatenate(detail::value_from(c, "axis", -1), plain(c)); }},
+     [](const Json& c) -> Layer {
+       return Concatenate(detail::value_from(c, "axis", -1), detail::common_options(c));
+     }},
     {"Dot", [](const Json& c) -> Layer {
-       return Dot(detail::pair_from(c, "axes", -1), detail::value_from(c, "normalize", false), plain(c));
+       return Dot(detail::pair_from(c, "axes", -1), detail::value_from(c, "normalize", false),
+                  detail::common_options(c));
      }}};
 
 }  // namespace

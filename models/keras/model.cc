@@ -12,14 +12,14 @@ namespace detail {
 namespace {
 
 // Results of calls by where they come from.
-using Source = std::tuple<const LayerImpl*, int, int>;
-Source source_of(const KerasTensor& tensor) { return {tensor.layer(), tensor.call(), tensor.index()}; }
+using TensorSource = std::tuple<const LayerImpl*, int, int>;
+TensorSource source_of(const KerasTensor& tensor) { return {tensor.layer(), tensor.call(), tensor.index()}; }
 
 void check_inputs(const std::vector<KerasTensor>& inputs, const std::vector<KerasTensor>& outputs) {
   if (inputs.empty() || outputs.empty())
     throw InvalidArgumentError("a model has at least one input and one output; it got {} and {}",
                                inputs.size(), outputs.size());
-  std::set<Source> seen;
+  std::set<TensorSource> seen;
   for (const KerasTensor& input : inputs) {
     if (dynamic_cast<const InputLayer*>(input.layer()) == nullptr)
       throw InvalidArgumentError("Input tensors to a Model must come from `keras::Input`. Received: {}",
@@ -58,7 +58,7 @@ void ModelImpl::connect(const std::vector<KerasTensor>& inputs, const std::vecto
 void ModelImpl::order_calls() {
   calls_in_order_.clear();
   std::set<std::pair<const LayerImpl*, int>> done;
-  std::set<Source> fed;
+  std::set<TensorSource> fed;
   for (const KerasTensor& input : inputs_) fed.insert(source_of(input));
   const auto visit = [&](const auto& again, const KerasTensor& tensor, const LayerImpl& user) -> void {
     if (!done.insert({tensor.layer(), tensor.call()}).second) return;
@@ -214,7 +214,7 @@ Outputs ModelImpl::run_calls(const CallContext& c, const Outputs& inputs, bool a
   if (inputs.size() != inputs_.size())
     throw InvalidArgumentError("the model \"{}\" has {} inputs; it is called with {}", name(), inputs_.size(),
                                inputs.size());
-  std::map<Source, Output> values;
+  std::map<TensorSource, Output> values;
   for (std::size_t i = 0; i < inputs.size(); ++i) values[source_of(inputs_[i])] = inputs[i];
   for (const ModelCall& call : calls_in_order_) {
     const CallRecord& record = call.layer->calls()[static_cast<std::size_t>(call.call)];

@@ -150,8 +150,8 @@ Layer layer_normalization_from(const Json& config) {
   return LayerNormalization(options);
 }
 
-const RegisterLayer layers[] = {{"BatchNormalization", batch_normalization_from},
-                                {"LayerNormalization", layer_normalization_from}};
+const RegisterLayer normalization_layers[] = {{"BatchNormalization", batch_normalization_from},
+                                              {"LayerNormalization", layer_normalization_from}};
 
 }  // namespace
 

@@ -98,9 +98,8 @@ PoolingOptions pooling_from(const Json& config) {
   options.padding = detail::value_from<std::string>(config, "padding", "valid");
   return options;
 }
-LayerOptions plain(const Json& config) { return detail::with_common(config, LayerOptions{}); }
 
-const RegisterLayer layers[] = {
+const RegisterLayer pooling_layers[] = {
     {"MaxPooling2D",
      [](const Json& c) -> Layer {
        return MaxPooling2D(detail::pair_from(c, "pool_size", 2), pooling_from(c));
@@ -109,8 +108,10 @@ const RegisterLayer layers[] = {
      [](const Json& c) -> Layer {
        return AveragePooling2D(detail::pair_from(c, "pool_size", 2), pooling_from(c));
      }},
-    {"GlobalMaxPooling2D", [](const Json& c) -> Layer { return GlobalMaxPooling2D(plain(c)); }},
-    {"GlobalAveragePooling2D", [](const Json& c) -> Layer { return GlobalAveragePooling2D(plain(c)); }},
+    {"GlobalMaxPooling2D",
+     [](const Json& c) -> Layer { return GlobalMaxPooling2D(detail::common_options(c)); }},
+    {"GlobalAveragePooling2D",
+     [](const Json& c) -> Layer { return GlobalAveragePooling2D(detail::common_options(c)); }},
     {"UpSampling2D",
      [](const Json& c) -> Layer {
        auto options = detail::with_common(c, UpSampling2DOptions{});
@@ -118,8 +119,12 @@ const RegisterLayer layers[] = {
        return UpSampling2D(detail::pair_from(c, "size", 2), options);
      }},
     {"ZeroPadding2D",
-     [](const Json& c) -> Layer { return ZeroPadding2D(borders_from(c, "padding"), plain(c)); }},
-    {"Cropping2D", [](const Json& c) -> Layer { return Cropping2D(borders_from(c, "cropping"), plain(c)); }}};
+     [](const Json& c) -> Layer {
+       return ZeroPadding2D(borders_from(c, "padding"), detail::common_options(c));
+     }},
+    {"Cropping2D", [](const Json& c) -> Layer {
+       return Cropping2D(borders_from(c, "cropping"), detail::common_options(c));
+     }}};
 
 }  // namespace
 

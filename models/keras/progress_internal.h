@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/fit.h>
 
 namespace kolo::keras::detail {
+
+/// Who prints, and writes files.
+inline bool is_first_rank() { return world_group().rank() == 0; }
 
 /// " 40/160 [======>.......................]".
 std::string bar_text(std::int64_t seen, std::int64_t target);

@@ -21,7 +21,7 @@ namespace {
 // The standard deviation that is left of 1 when a normal distribution is cut off at ±2.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
-Initializer plain(const std::string& class_name, double first = 0, double second = 0) {
+Initializer initializer_of(const std::string& class_name, double first = 0, double second = 0) {
   Initializer made("zeros");
   made.class_name = class_name;
   made.first = first;
@@ -32,7 +32,7 @@ Initializer plain(const std::string& class_name, double first = 0, double second
 const std::map<std::string, std::function<Initializer()>>& known_initializers() {
   using namespace initializers;
   static const std::map<std::string, std::function<Initializer()>> known = {
-      {"ones", [] { return plain("Ones"); }},
+      {"ones", [] { return initializer_of("Ones"); }},
       {"constant", [] { return constant(0); }},
       {"identity", [] { return identity(); }},
       {"orthogonal", [] { return orthogonal(); }},
@@ -116,14 +116,16 @@ Output Initializer::values(const Scope& s, DType dtype, const Shape& shape, cons
 }
 
 namespace initializers {
-Initializer constant(double value) { return plain("Constant", value); }
-Initializer random_uniform(double low, double high) { return plain("RandomUniform", low, high); }
-Initializer random_normal(double mean, double stddev) { return plain("RandomNormal", mean, stddev); }
-Initializer truncated_normal(double mean, double stddev) { return plain("TruncatedNormal", mean, stddev); }
-Initializer orthogonal(double gain) { return plain("Orthogonal", gain); }
-Initializer identity(double gain) { return plain("Identity", gain); }
+Initializer constant(double value) { return initializer_of("Constant", value); }
+Initializer random_uniform(double low, double high) { return initializer_of("RandomUniform", low, high); }
+Initializer random_normal(double mean, double stddev) { return initializer_of("RandomNormal", mean, stddev); }
+Initializer truncated_normal(double mean, double stddev) {
+  return initializer_of("TruncatedNormal", mean, stddev);
+}
+Initializer orthogonal(double gain) { return initializer_of("Orthogonal", gain); }
+Initializer identity(double gain) { return initializer_of("Identity", gain); }
 Initializer variance_scaling(double scale, const std::string& mode, const std::string& distribution) {
-  Initializer made = plain("VarianceScaling", scale);
+  Initializer made = initializer_of("VarianceScaling", scale);
   made.mode = mode;
   made.distribution = distribution;
   return made;

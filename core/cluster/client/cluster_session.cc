@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{10};  // with a master whose client goes
+constexpr std::chrono::seconds kMasterPatience{10};  // with a master whose client goes
 
 const RegisterRemoteSessions grpc_sessions(
     "grpc://",
@@ -192,7 +192,7 @@ ClusterSession::ClusterSession(Graph& graph, std::string target, SessionConfig c
   }
   try {
     keep_watch();
-    devices_ = connected_.master->list_devices(handle_, Clock::now() + kPatience);
+    devices_ = connected_.master->list_devices(handle_, Clock::now() + kMasterPatience);
   } catch (...) {
     close();
     throw;
@@ -348,7 +348,7 @@ void ClusterSession::close() {
   }
   // What cannot be closed is closed by its master, which misses the watch.
   try {
-    connected_.master->close_session(handle_, Clock::now() + kPatience);
+    connected_.master->close_session(handle_, Clock::now() + kMasterPatience);
   } catch (const std::exception& error) {
     log_warning("Closing the session on {}: {}", target_, error.what());
   }

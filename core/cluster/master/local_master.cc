@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr double kYear = 366.0 * 86400;
-constexpr std::chrono::seconds kPatience{5};  // with a task that may be away
+constexpr std::chrono::seconds kTaskPatience{5};  // with a task that may be away
 
 std::chrono::milliseconds stall_warning() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -184,7 +184,7 @@ void LocalMaster::reset(const std::vector<std::string>& containers, const Sessio
   close_all(deadline);
   for (const std::string& task : tasks) {
     try {
-      peers_->worker(task)->cleanup_containers(containers, deadline.at_most(kPatience));
+      peers_->worker(task)->cleanup_containers(containers, deadline.at_most(kTaskPatience));
     } catch (const UnavailableError& error) {
       log_warning("Reset skips {}: {}", task, error.what());
     } catch (const DeadlineExceededError& error) {
@@ -263,7 +263,7 @@ void LocalMaster::collect(const std::stop_token& stop) {
       const auto idle = std::chrono::duration_cast<std::chrono::seconds>(session->idle());
       log_warning("Closing session {}: its client {} has been gone for {} s", handle,
                   session->options().client, idle.count());
-      session->close(Clock::now() + kPatience);
+      session->close(Clock::now() + kTaskPatience);
       MutexLock lock(mutex_);
       sessions_.erase(handle);
     }

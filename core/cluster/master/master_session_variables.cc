@@ -31,7 +31,8 @@ std::size_t end_of_task(const std::vector<Located>& variables, std::size_t begin
 }
 
 template <typename Located>
-std::vector<VariableKey> keys_of(const std::vector<Located>& variables, std::size_t begin, std::size_t end) {
+std::vector<VariableKey> keys_between(const std::vector<Located>& variables, std::size_t begin,
+                                      std::size_t end) {
   std::vector<VariableKey> keys;
   for (std::size_t i = begin; i < end; ++i) keys.push_back(variables[i].key);
   return keys;
@@ -71,7 +72,8 @@ void MasterSession::for_each_task(
   for (std::size_t begin = 0; begin < variables.size();) {
     const std::size_t end = end_of_task(variables, begin);
     const std::string& task = variables[begin].task;
-    of_task(task, [&] { call(*environment_.peers->worker(task), keys_of(variables, begin, end), begin); });
+    of_task(task,
+            [&] { call(*environment_.peers->worker(task), keys_between(variables, begin, end), begin); });
     begin = end;
   }
 }

@@ -18,7 +18,7 @@ using Clock = MasterStep::Clock;
 
 // A task that only suffers from another's error is the first to tell sometimes; the error itself is then on
 // its way, or the loss of its task is about to be noticed.
-constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::seconds kStepPatience{3};
 // Below it lies the master's own deadline, which knows better what the step was waiting for.
 constexpr std::chrono::seconds kSlack{2};
 constexpr std::chrono::milliseconds kAskForDeadline{250}, kAskForStall{2000};
@@ -164,7 +164,7 @@ void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult
     MutexLock lock(mutex_);
     if (consequence && !error_ && !consequence_) {
       consequence_ = from_task(task, error);
-      patience_ = Clock::now() + kPatience;
+      patience_ = Clock::now() + kStepPatience;
     } else if (error && !consequence) {
       calls = fail(from_task(task, error));
     }

@@ -32,7 +32,7 @@ void run_step(const CallHandle& call, RunStep::Upload& upload) {
   answer_run(call, result.fetches, wanted ? &result.metadata : nullptr, result.placement_lines);
 }
 
-void create_session(const CallHandle& call, CreateSession::Upload& upload) {
+void create_master_session(const CallHandle& call, CreateSession::Upload& upload) {
   const CreatedSession created =
       call->served().master.create_session(uploaded_graph(*call, std::exchange(upload.graph, "")),
                                            from_def(upload.request.config()), call->deadline());
@@ -73,7 +73,7 @@ class MasterWatch final : public Method {
   bool waits_for_ever() const override { return true; }
 };
 
-const std::map<std::string, MakeMethod, std::less<>>& methods() {
+const std::map<std::string, MakeMethod, std::less<>>& master_methods() {
   static const VariableCalls variables{
       .get =
           [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& on_value) {
@@ -91,7 +91,7 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
                                                          call->deadline());
           }};
   static const std::map<std::string, MakeMethod, std::less<>> all{
-      {"CreateSession", [] { return std::make_unique<CreateSession>(nullptr, create_session); }},
+      {"CreateSession", [] { return std::make_unique<CreateSession>(nullptr, create_master_session); }},
       {"ExtendSession",
        [] {
          return std::make_unique<ExtendSession>(
@@ -158,8 +158,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
 }  // namespace
 
 std::unique_ptr<Method> master_method(std::string_view name) {
-  const auto found = methods().find(name);
-  return found == methods().end() ? nullptr : found->second();
+  const auto found = master_methods().find(name);
+  return found == master_methods().end() ? nullptr : found->second();
 }
 
 }  // namespace kolo::detail

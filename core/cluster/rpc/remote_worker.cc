@@ -21,12 +21,6 @@ BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::strin
       .channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
 }
 
-// Of values that come on a call of another's: who ends the step ends that.
-class NoCall final : public Call {
- public:
-  void cancel() override {}
-};
-
 class WatchCall final : public ClientCall {
  public:
   WatchCall(const BlockingCall::To& to, OnChange on_change)

@@ -31,11 +31,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostThreads = 4096;
+constexpr std::size_t kMostCallThreads = 4096;
 constexpr std::size_t kMostCalls = 65536;
 constexpr int kMostCallsOfOneConnection = 16384;
 constexpr std::chrono::seconds kLastCalls{5};
-constexpr std::chrono::seconds kStillWaiting{10};  // between two lines that say so
+constexpr std::chrono::seconds kStillWaitingForCalls{10};  // between two lines that say so
 
 std::shared_ptr<grpc::ServerCredentials> transport_credentials(const LoadedCredentials& loaded) {
   if (!loaded.tls()) return grpc::InsecureServerCredentials();
@@ -129,7 +129,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
 };
 
 RpcServer::Impl::Impl(RpcServerOptions options)
-    : threads_(std::make_unique<KeptThreads>("kolo rpc", kMostThreads)) {
+    : threads_(std::make_unique<KeptThreads>("kolo rpc", kMostCallThreads)) {
   options.limits = resolved(options.limits);
   if (options.limits.connections == 0) options.limits.connections = affordable_connections();
   if (options.limits.connections_of_peer == 0)
@@ -255,7 +255,7 @@ void RpcServer::Impl::wait_for_calls(std::chrono::milliseconds grace) {
 // for it in silence.
 void RpcServer::Impl::wait_for_handlers() {
   const auto begin = std::chrono::steady_clock::now();
-  for (auto told = kStillWaiting;; told += kStillWaiting) {
+  for (auto told = kStillWaitingForCalls;; told += kStillWaitingForCalls) {
     const std::size_t left = threads_->wait_until_idle(begin + told);
     if (left == 0) return;
     log_warning("{} cannot stop for {} s: {} calls heed no cancelling", shared_->options.task, told.count(),

@@ -34,7 +34,7 @@ class WorkerWatch final : public Method {
   bool told_end_ = false;
 };
 
-const std::map<std::string, MakeMethod, std::less<>>& methods() {
+const std::map<std::string, MakeMethod, std::less<>>& worker_methods() {
   static const VariableCalls variables{
       .get =
           [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& on_value) {
@@ -136,8 +136,8 @@ const std::map<std::string, MakeMethod, std::less<>>& methods() {
 }  // namespace
 
 std::unique_ptr<Method> worker_method(std::string_view name) {
-  const auto found = methods().find(name);
-  return found == methods().end() ? nullptr : found->second();
+  const auto found = worker_methods().find(name);
+  return found == worker_methods().end() ? nullptr : found->second();
 }
 
 }  // namespace kolo::detail

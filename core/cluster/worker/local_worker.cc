@@ -20,12 +20,6 @@ class RunningPart final : public Call {
   StepCancellation cancellation;
 };
 
-// Of a request that found nothing to be asked.
-class NoCall final : public Call {
- public:
-  void cancel() override {}
-};
-
 }  // namespace
 
 LocalWorker::LocalWorker(const LocalWorkerOptions& options) : impl_(std::make_shared<Impl>(options)) {}

@@ -13,24 +13,24 @@
 namespace kolo {
 namespace {
 
-struct Opened {
+struct OpenedBlas {
   BlasApi api = {};
   std::string why = {};  // not; "" where it serves
 };
 
 // Said once a process, whatever the reason.
-void warn(const std::string& why) {
+void warn_without_blas(const std::string& why) {
   [[maybe_unused]] static const bool told =
       (log_warning("matrix products run on kolo's own kernel, which is many times slower than cuBLASLt: {}",
                    why),
        true);
 }
 
-Opened open() {
+OpenedBlas open_blas() {
   const LibraryKind kind = cublas_lt_kind(CUDART_VERSION / 1000);
   const FoundLibrary found =
       find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
-  Opened opened;
+  OpenedBlas opened;
   std::string missing;
   const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
   BlasApi& api = opened.api;
@@ -47,7 +47,7 @@ Opened open() {
   take("cublasLtMatmulAlgoGetHeuristic", api.matmul_algo_get_heuristic);
   take("cublasLtMatmul", api.matmul);
   opened.why = why_not(found, kind, missing);
-  if (!opened.why.empty()) warn(opened.why);
+  if (!opened.why.empty()) warn_without_blas(opened.why);
   return opened;
 }
 
@@ -67,7 +67,7 @@ const char* name_of(cublasStatus_t code) {
 }  // namespace
 
 const BlasApi* blas_api(std::string* why) {
-  static const Opened opened = open();
+  static const OpenedBlas opened = open_blas();
   if (why != nullptr) *why = opened.why;
   return opened.why.empty() ? &opened.api : nullptr;
 }
@@ -90,7 +90,7 @@ BlasHandle* GpuLibraries::blas(std::string& why) {
     check_blas(table->create(&handle), "cublasLtCreate");
     blas_ = std::make_shared<BlasHandle>(BlasHandle{*table, handle});
   } catch (const Error& error) {
-    warn(why = error.what());
+    warn_without_blas(why = error.what());
   }
   return blas_.get();
 }

@@ -16,23 +16,23 @@
 namespace kolo {
 namespace {
 
-struct Opened {
+struct OpenedDnn {
   DnnApi api = {};
   std::string why = {};  // not; "" where it serves
 };
 
 // Said once a process, whatever the reason.
-void warn(const std::string& why) {
+void warn_without_dnn(const std::string& why) {
   [[maybe_unused]] static const bool told =
       (log_warning("convolutions run on kolo's own kernels, which are many times slower than cuDNN: {}", why),
        true);
 }
 
-Opened open() {
+OpenedDnn open_dnn() {
   const LibraryKind kind = cudnn_kind();
   const FoundLibrary found =
       find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
-  Opened opened;
+  OpenedDnn opened;
   std::string missing;
   const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
   DnnApi& api = opened.api;
@@ -46,14 +46,14 @@ Opened open() {
   take("cudnnBackendFinalize", api.backend_finalize);
   take("cudnnBackendExecute", api.backend_execute);
   opened.why = why_not(found, kind, missing);
-  if (!opened.why.empty()) warn(opened.why);
+  if (!opened.why.empty()) warn_without_dnn(opened.why);
   return opened;
 }
 
 }  // namespace
 
 const DnnApi* dnn_api(std::string* why) {
-  static const Opened opened = open();
+  static const OpenedDnn opened = open_dnn();
   if (why != nullptr) *why = opened.why;
   return opened.why.empty() ? &opened.api : nullptr;
 }
@@ -81,7 +81,7 @@ DnnHandle* GpuLibraries::dnn(std::string& why) {
     check_dnn(*table, table->create(&handle), "cudnnCreate");
     dnn_ = std::make_shared<DnnHandle>(*table, handle);
   } catch (const Error& error) {
-    warn(why = error.what());
+    warn_without_dnn(why = error.what());
   }
   return dnn_.get();
 }

@@ -222,7 +222,7 @@ RegisterKernel plain(const char* op, DType type, typename K<T>::Line line) {
   });
 }
 
-const RegisterKernel kernels[] = {
+const RegisterKernel activation_kernels[] = {
     {"Softmax", "CPU", {DType::f32}, make_onednn<dnnl::softmax_forward>, 1},
     plain<ForwardKernel, float>("Softmax", DType::f32, softmax_line<float>),
     plain<ForwardKernel, double>("Softmax", DType::f64, softmax_line<double>),

@@ -81,7 +81,7 @@ struct Matrix {
   std::int64_t stride;
   bool transposed = false;
 };
-struct Product {
+struct SliceProduct {
   float* at;
   std::int64_t stride;
   std::int64_t rows, cols, inner;
@@ -116,7 +116,7 @@ class BlockedKernel : public Kernel {
   }
 
   // c = alpha · a · b + beta · c. In a loop of several threads, which no exception may leave.
-  void multiply(const Product& c, const Matrix& a, const Matrix& b, float alpha, float beta) {
+  void multiply(const SliceProduct& c, const Matrix& a, const Matrix& b, float alpha, float beta) {
     const dnnl_status_t status =
         dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', c.rows, c.cols, c.inner, alpha, a.at,
                    a.stride, b.at, b.stride, beta, c.at, c.stride);

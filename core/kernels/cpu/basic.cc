@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/nothing.h>
 
 namespace kolo {
 namespace {
@@ -58,10 +59,7 @@ void zeros_like(KernelContext& context) {
   std::fill_n(context.output(0).raw(), context.output(0).bytes(), std::byte{0});
 }
 void ones_like(KernelContext& context) { fill(context.output(0), 1); }
-// Of views output 0 is input 0's memory already; NoOp is there for its control edges.
-void nothing(KernelContext&) {}
-
-const RegisterKernel kernels[] = {
+const RegisterKernel basic_kernels[] = {
     {"Placeholder", "CPU", {}, make_kernel<PlaceholderKernel>},
     {"Const",
      "CPU",

@@ -163,9 +163,9 @@ class OneDnnConvolution {
 };
 
 // oneDNN's kernels compute with numbers of 32 bits.
-constexpr std::int64_t kMaxOneDnnWindow = 1 << 12;
+constexpr std::int64_t kMaxOneDnnKernel = 1 << 12;
 bool is_small(const Convolution& c) {
-  return std::max({c.rows.window, c.rows.stride, c.cols.window, c.cols.stride}) <= kMaxOneDnnWindow;
+  return std::max({c.rows.window, c.rows.stride, c.cols.window, c.cols.stride}) <= kMaxOneDnnKernel;
 }
 
 // One of the three passes. Where oneDNN has no code for it in bf16 it is computed in f32.
@@ -180,7 +180,7 @@ std::optional<detail::OneDnnCall> plan(Convolution conv, const Blocks& blocks = 
   return (in_f32.*kPass)();
 }
 
-std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
+std::unique_ptr<Kernel> make_onednn_convolution(KernelInit& init) {
   return detail::make_onednn_kernel(init, {0, 1}, [](const KernelInit& in) {
     return plan<&OneDnnConvolution::forward>(Convolution::of(in, in.input_shape(0), in.output_shape(0)));
   });
@@ -220,7 +220,7 @@ std::unique_ptr<Kernel> make_blocked(KernelInit& init, const Shape& images, DTyp
       });
 }
 
-std::unique_ptr<Kernel> make_blocked_forward(KernelInit& init) {
+std::unique_ptr<Kernel> make_blocked_convolution(KernelInit& init) {
   return make_blocked<&OneDnnConvolution::forward>(init, init.input_shape(0), init.input_dtype(0),
                                                    init.input_shape(1), init.output_shape(0),
                                                    init.output_dtype(0));
@@ -253,10 +253,10 @@ void for_each_tap(const Convolution& c, const Visit& visit) {
     }
 }
 
-enum class Pass { forward, images, weights };
+enum class PlainPass { forward, images, weights };
 
 // The plain loops, of any type and size: for gradient checks in f64 and for what oneDNN declines.
-template <typename T, Pass kPass>
+template <typename T, PlainPass kPass>
 class PlainConvolution final : public Kernel {
  public:
   PlainConvolution(const Convolution& conv, int dy)
@@ -274,13 +274,13 @@ class PlainConvolution final : public Kernel {
     T* result = context.output(0).data<T>();
     std::fill_n(result, context.output(0).elements(), T(0));
     // Each piece owns whole planes of the result, so that no two threads add to one element.
-    const std::int64_t outer = kPass == Pass::weights ? outs : batch;
+    const std::int64_t outer = kPass == PlainPass::weights ? outs : batch;
     parallel_for(outer, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t piece = begin; piece < end; ++piece)
-        for (std::int64_t n = kPass == Pass::weights ? 0 : piece;
-             n < (kPass == Pass::weights ? batch : piece + 1); ++n)
-          for (std::int64_t o = kPass == Pass::weights ? piece : 0;
-               o < (kPass == Pass::weights ? piece + 1 : outs); ++o)
+        for (std::int64_t n = kPass == PlainPass::weights ? 0 : piece;
+             n < (kPass == PlainPass::weights ? batch : piece + 1); ++n)
+          for (std::int64_t o = kPass == PlainPass::weights ? piece : 0;
+               o < (kPass == PlainPass::weights ? piece + 1 : outs); ++o)
             for (std::int64_t c = 0; c < channels; ++c)
               planes(context, (n * all_channels + first_channel(o) + c) * image_plane_,
                      (o * channels + c) * weight_plane_, (n * outs + o) * result_plane_);
@@ -294,7 +294,7 @@ class PlainConvolution final : public Kernel {
     const T* weights = context.input(1).data<T>() + weight_at;
     T* out = context.output(0).data<T>();
     const std::int64_t stride = conv_.cols.stride;
-    if constexpr (kPass == Pass::forward) {
+    if constexpr (kPass == PlainPass::forward) {
       for_each_tap(conv_, [&](std::int64_t w, std::int64_t i, std::int64_t r, std::int64_t count) {
         for (std::int64_t x = 0; x < count; ++x)
           out[result_at + r + x] += weights[w] * images[i + x * stride];
@@ -303,7 +303,7 @@ class PlainConvolution final : public Kernel {
       const T* dy = context.input(dy_).data<T>() + result_at;
       for_each_tap(conv_, [&](std::int64_t w, std::int64_t i, std::int64_t r, std::int64_t count) {
         for (std::int64_t x = 0; x < count; ++x) {
-          if constexpr (kPass == Pass::images) out[image_at + i + x * stride] += weights[w] * dy[r + x];
+          if constexpr (kPass == PlainPass::images) out[image_at + i + x * stride] += weights[w] * dy[r + x];
           else out[weight_at + w] += images[i + x * stride] * dy[r + x];
         }
       });
@@ -317,26 +317,26 @@ class PlainConvolution final : public Kernel {
   std::int64_t result_plane_;
 };
 
-template <typename T, Pass kPass>
+template <typename T, PlainPass kPass>
 std::unique_ptr<Kernel> make_plain(KernelInit& init) {
-  const Shape& results = kPass == Pass::forward ? init.output_shape(0) : init.input_shape(2);
+  const Shape& results = kPass == PlainPass::forward ? init.output_shape(0) : init.input_shape(2);
   return std::make_unique<PlainConvolution<T, kPass>>(Convolution::of(init, init.input_shape(0), results), 2);
 }
 template <typename T>
 std::unique_ptr<Kernel> make_plain_transpose(KernelInit& init) {
   const auto conv = Convolution::of(init, init.output_shape(0), init.input_shape(0));
-  return std::make_unique<PlainConvolution<T, Pass::images>>(conv, 0);
+  return std::make_unique<PlainConvolution<T, PlainPass::images>>(conv, 0);
 }
 
-const RegisterKernel onednn_forward("Conv2D", "CPU", {DType::f32}, make_onednn_forward, 1);
-const RegisterKernel plain_forward_f32("Conv2D", "CPU", {DType::f32}, make_plain<float, Pass::forward>);
-const RegisterKernel plain_forward_f64("Conv2D", "CPU", {DType::f64}, make_plain<double, Pass::forward>);
+const RegisterKernel onednn_forward("Conv2D", "CPU", {DType::f32}, make_onednn_convolution, 1);
+const RegisterKernel plain_forward_f32("Conv2D", "CPU", {DType::f32}, make_plain<float, PlainPass::forward>);
+const RegisterKernel plain_forward_f64("Conv2D", "CPU", {DType::f64}, make_plain<double, PlainPass::forward>);
 const RegisterKernel onednn_images("Conv2DBackpropInput", "CPU", {DType::f32}, make_onednn_backward_images,
                                    1);
 const RegisterKernel plain_images_f32("Conv2DBackpropInput", "CPU", {DType::f32},
-                                      make_plain<float, Pass::images>);
+                                      make_plain<float, PlainPass::images>);
 const RegisterKernel plain_images_f64("Conv2DBackpropInput", "CPU", {DType::f64},
-                                      make_plain<double, Pass::images>);
+                                      make_plain<double, PlainPass::images>);
 const RegisterKernel onednn_transpose("Conv2DTranspose", "CPU", {DType::f32}, make_onednn_transpose, 1);
 const RegisterKernel plain_transpose_f32("Conv2DTranspose", "CPU", {DType::f32}, make_plain_transpose<float>);
 const RegisterKernel plain_transpose_f64("Conv2DTranspose", "CPU", {DType::f64},
@@ -344,11 +344,11 @@ const RegisterKernel plain_transpose_f64("Conv2DTranspose", "CPU", {DType::f64},
 const RegisterKernel onednn_weights("Conv2DBackpropFilter", "CPU", {DType::f32}, make_onednn_backward_weights,
                                     1);
 const RegisterKernel plain_weights_f32("Conv2DBackpropFilter", "CPU", {DType::f32},
-                                       make_plain<float, Pass::weights>);
+                                       make_plain<float, PlainPass::weights>);
 const RegisterKernel plain_weights_f64("Conv2DBackpropFilter", "CPU", {DType::f64},
-                                       make_plain<double, Pass::weights>);
+                                       make_plain<double, PlainPass::weights>);
 const RegisterKernel blocked_forward(kBlockedConv2dOp, "CPU", {DType::f32, DType::bf16},
-                                     make_blocked_forward);
+                                     make_blocked_convolution);
 const RegisterKernel blocked_images(kBlockedConv2dImagesOp, "CPU", {DType::f32},
                                     make_blocked_backward_images);
 const RegisterKernel blocked_weights(kBlockedConv2dWeightsOp, "CPU", {DType::f32, DType::bf16},

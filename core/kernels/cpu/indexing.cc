@@ -15,9 +15,9 @@ namespace kolo {
 namespace {
 
 // params as [outer, rows, inner] around the axis.
-struct Blocks {
+struct RowBlocks {
   std::int64_t outer = 1, rows = 1, inner = 1;
-  Blocks(const Shape& params, int wished) {
+  RowBlocks(const Shape& params, int wished) {
     const int axis = wished < 0 ? wished + params.rank() : wished;
     for (int i = 0; i < params.rank(); ++i) (i < axis ? outer : i == axis ? rows : inner) *= params.dims()[i];
   }
@@ -28,7 +28,7 @@ class GatherKernel final : public Kernel {
   explicit GatherKernel(KernelInit& init) : axis_(init.attr<int>("axis")) {}
   void compute(KernelContext& context) override {
     const Tensor &params = context.input(0), &indices = context.input(1);
-    const Blocks blocks(params.shape(), axis_);
+    const RowBlocks blocks(params.shape(), axis_);
     const auto bytes = blocks.inner * static_cast<std::int64_t>(size_of(params.dtype()));
     const std::int64_t count = indices.elements();
     std::byte* y = context.output(0).raw();
@@ -59,7 +59,7 @@ class GatherGradKernel final : public Kernel {
   template <typename T>
   void add_up(const KernelContext& context) const {
     const Tensor &indices = context.input(1), &dx = context.output(0);
-    const Blocks blocks(dx.shape(), axis_);
+    const RowBlocks blocks(dx.shape(), axis_);
     const std::int64_t count = indices.elements();
     detail::with_row_numbers(indices, blocks.rows, [&](const auto* numbers) {
       const std::int64_t block = blocks.rows * blocks.inner;

@@ -22,6 +22,7 @@
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
+#include <kolo/core/ops/dtypes.h>
 
 namespace kolo {
 namespace {
@@ -31,32 +32,31 @@ using detail::BinaryOp;
 using detail::unary_kernel;
 using detail::UnaryOp;
 
-const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64};
 const std::vector<DType> kReal = {DType::f32, DType::f64};
 
 const RegisterKernel arithmetic_kernels[] = {
-    binary_kernel("Add", kArithmetic, BinaryOp::add),
-    binary_kernel("Sub", kArithmetic, BinaryOp::sub),
-    binary_kernel("Mul", kArithmetic, BinaryOp::mul),
+    binary_kernel("Add", detail::kArithmetic, BinaryOp::add),
+    binary_kernel("Sub", detail::kArithmetic, BinaryOp::sub),
+    binary_kernel("Mul", detail::kArithmetic, BinaryOp::mul),
     binary_kernel("Div", kReal, BinaryOp::div),
     detail::integer_division_kernel("Div", BinaryOp::div),
-    binary_kernel("Maximum", kArithmetic, BinaryOp::maximum),
-    binary_kernel("Minimum", kArithmetic, BinaryOp::minimum),
+    binary_kernel("Maximum", detail::kArithmetic, BinaryOp::maximum),
+    binary_kernel("Minimum", detail::kArithmetic, BinaryOp::minimum),
     binary_kernel("Pow", kReal, BinaryOp::pow),
     binary_kernel("TanhGrad", kReal, BinaryOp::tanh_grad),
     binary_kernel("SigmoidGrad", kReal, BinaryOp::sigmoid_grad),
     binary_kernel("ReluGrad", kReal, BinaryOp::relu_grad),
-    unary_kernel("Neg", kArithmetic, UnaryOp::neg),
-    unary_kernel("Abs", kArithmetic, UnaryOp::abs),
-    unary_kernel("Sign", kArithmetic, UnaryOp::sign),
-    unary_kernel("Square", kArithmetic, UnaryOp::square),
+    unary_kernel("Neg", detail::kArithmetic, UnaryOp::neg),
+    unary_kernel("Abs", detail::kArithmetic, UnaryOp::abs),
+    unary_kernel("Sign", detail::kArithmetic, UnaryOp::sign),
+    unary_kernel("Square", detail::kArithmetic, UnaryOp::square),
     unary_kernel("Sqrt", kReal, UnaryOp::sqrt),
     unary_kernel("Rsqrt", kReal, UnaryOp::rsqrt),
     unary_kernel("Exp", kReal, UnaryOp::exp),
     unary_kernel("Log", kReal, UnaryOp::log),
     unary_kernel("Tanh", kReal, UnaryOp::tanh),
     unary_kernel("Sigmoid", kReal, UnaryOp::sigmoid),
-    unary_kernel("Relu", kArithmetic, UnaryOp::relu),
+    unary_kernel("Relu", detail::kArithmetic, UnaryOp::relu),
 };
 
 // Sums two inputs at a time into the output, piece by piece, so that the output's piece stays in the cache
@@ -91,9 +91,10 @@ class AddNKernel final : public Kernel {
   detail::BinaryLoop add_;
 };
 
-const RegisterKernel add_n("AddN", "CPU", kArithmetic, [](KernelInit& init) -> std::unique_ptr<Kernel> {
-  return std::make_unique<AddNKernel>(init.input_dtype(0));
-});
+const RegisterKernel add_n("AddN", "CPU", detail::kArithmetic,
+                           [](KernelInit& init) -> std::unique_ptr<Kernel> {
+                             return std::make_unique<AddNKernel>(init.input_dtype(0));
+                           });
 
 using detail::Comparison;
 

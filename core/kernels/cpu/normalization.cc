@@ -16,22 +16,22 @@ namespace kolo {
 namespace {
 
 // x seen as [batch, channels, inner].
-struct View {
+struct ChannelView {
   std::int64_t batch;
   std::int64_t channels;
   std::int64_t inner;
   std::int64_t per_channel() const { return batch * inner; }
 };
 
-View view_of(const Shape& x) {
-  View view{x.dim(0), x.dim(1), 1};
+ChannelView channel_view_of(const Shape& x) {
+  ChannelView view{x.dim(0), x.dim(1), 1};
   for (int axis = 2; axis < x.rank(); ++axis) view.inner *= x.dim(axis);
   return view;
 }
 
 // A channel at a time while its planes are in the cache.
 template <typename Visit>
-void for_planes(const View& view, std::int64_t c, const Visit& visit) {
+void for_planes(const ChannelView& view, std::int64_t c, const Visit& visit) {
   for (std::int64_t n = 0; n < view.batch; ++n) visit((n * view.channels + c) * view.inner);
 }
 
@@ -42,7 +42,7 @@ class PlaneBatchNorm final : public Kernel {
       : epsilon_(init.attr<double>("epsilon")), momentum_(init.attr<double>("momentum")) {}
 
   void compute(KernelContext& context) override {
-    const View view = view_of(context.input(0).shape());
+    const ChannelView view = channel_view_of(context.input(0).shape());
     const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
             *offset = context.input(2).data<T>();
     T *y = context.output(0).data<T>(), *mean = context.output(1).data<T>(),
@@ -78,7 +78,7 @@ class PlaneBatchNormGrad final : public Kernel {
   explicit PlaneBatchNormGrad(const KernelInit& init) : epsilon_(init.attr<double>("epsilon")) {}
 
   void compute(KernelContext& context) override {
-    const View view = view_of(context.input(0).shape());
+    const ChannelView view = channel_view_of(context.input(0).shape());
     const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
             *mean = context.input(2).data<T>(), *variance = context.input(3).data<T>(),
             *dy = context.input(4).data<T>();
@@ -114,7 +114,7 @@ class BatchNormInference final : public Kernel {
   explicit BatchNormInference(const KernelInit& init) : epsilon_(init.attr<double>("epsilon")) {}
 
   void compute(KernelContext& context) override {
-    const View view = view_of(context.input(0).shape());
+    const ChannelView view = channel_view_of(context.input(0).shape());
     const T *x = context.input(0).data<T>(), *scale = context.input(1).data<T>(),
             *offset = context.input(2).data<T>(), *mean = context.input(3).data<T>(),
             *variance = context.input(4).data<T>();
@@ -144,13 +144,13 @@ std::unique_ptr<Kernel> decline_planes(KernelInit& init) {
 }
 bool has_large_planes(const KernelInit& init) {
   const Shape& x = init.input_shape(0);
-  return x.is_fully_known() && view_of(x).inner >= kSmallPlane;
+  return x.is_fully_known() && channel_view_of(x).inner >= kSmallPlane;
 }
 
 // oneDNN's view: four dimensions, for which it has most implementations.
-struct OneDnnView {
-  explicit OneDnnView(const Shape& x) {
-    const View view = view_of(x);
+struct OneDnnChannels {
+  explicit OneDnnChannels(const Shape& x) {
+    const ChannelView view = channel_view_of(x);
     data = detail::row_major(DType::f32, {view.batch, view.channels, view.inner, 1});
     channels = detail::row_major(DType::f32, {view.channels});
   }
@@ -163,7 +163,7 @@ const auto kScaleAndShift = dnnl::normalization_flags::use_scale | dnnl::normali
 using Forward = dnnl::batch_normalization_forward;
 using Backward = dnnl::batch_normalization_backward;
 
-Forward::desc forward_pass(const OneDnnView& view, const KernelInit& init) {
+Forward::desc forward_pass(const OneDnnChannels& view, const KernelInit& init) {
   return {dnnl::prop_kind::forward_training, view.data, static_cast<float>(init.attr<double>("epsilon")),
           kScaleAndShift};
 }
@@ -176,7 +176,7 @@ class OneDnnBatchNorm final : public Kernel {
     call_.run({context.input(0).raw(), context.input(1).raw(), context.input(2).raw(),
                context.output(0).raw(), context.output(1).raw(), context.output(2).raw()},
               context.scratch());
-    detail::move_averages<float>(context, view_of(context.input(0).shape()).per_channel(), momentum_);
+    detail::move_averages<float>(context, channel_view_of(context.input(0).shape()).per_channel(), momentum_);
   }
 
  private:
@@ -184,8 +184,8 @@ class OneDnnBatchNorm final : public Kernel {
   double momentum_;
 };
 
-std::optional<detail::OneDnnCall> plan_forward(const KernelInit& init) {
-  const OneDnnView view(init.input_shape(0));
+std::optional<detail::OneDnnCall> plan_norm(const KernelInit& init) {
+  const OneDnnChannels view(init.input_shape(0));
   const auto chosen = detail::fast_description<Forward::primitive_desc>(forward_pass(view, init));
   if (!chosen) return std::nullopt;
   return detail::OneDnnCall(Forward(chosen), chosen.scratchpad_desc(),
@@ -197,15 +197,15 @@ std::optional<detail::OneDnnCall> plan_forward(const KernelInit& init) {
                              {DNNL_ARG_VARIANCE, view.channels, view.channels}});
 }
 
-std::unique_ptr<Kernel> make_onednn_forward(KernelInit& init) {
+std::unique_ptr<Kernel> make_onednn_norm(KernelInit& init) {
   if (has_large_planes(init)) return decline_planes(init);
-  return detail::make_kernel_around(init, plan_forward, [&](detail::OneDnnCall call) {
+  return detail::make_kernel_around(init, plan_norm, [&](detail::OneDnnCall call) {
     return std::make_unique<OneDnnBatchNorm>(std::move(call), init.attr<double>("momentum"));
   });
 }
 
-std::optional<detail::OneDnnCall> plan_backward(const KernelInit& init) {
-  const OneDnnView view(init.input_shape(0));
+std::optional<detail::OneDnnCall> plan_norm_gradient(const KernelInit& init) {
+  const OneDnnChannels view(init.input_shape(0));
   const Backward::desc pass(dnnl::prop_kind::backward, view.data, view.data,
                             static_cast<float>(init.attr<double>("epsilon")), kScaleAndShift);
   const Forward::primitive_desc hint(forward_pass(view, init), detail::own_scratch(), detail::onednn_engine(),
@@ -224,16 +224,16 @@ std::optional<detail::OneDnnCall> plan_backward(const KernelInit& init) {
                              {DNNL_ARG_DIFF_SHIFT, view.channels, view.channels}});
 }
 
-std::unique_ptr<Kernel> make_onednn_backward(KernelInit& init) {
+std::unique_ptr<Kernel> make_onednn_norm_gradient(KernelInit& init) {
   if (has_large_planes(init)) return decline_planes(init);
   // This oneDNN wants an offset though the gradients do not depend on it: it is given the scale again.
-  return detail::make_onednn_kernel(init, {0, 1, 1, 2, 3, 4}, plan_backward);
+  return detail::make_onednn_kernel(init, {0, 1, 1, 2, 3, 4}, plan_norm_gradient);
 }
 
-const RegisterKernel onednn("BatchNorm", "CPU", {DType::f32}, make_onednn_forward, 1);
+const RegisterKernel onednn("BatchNorm", "CPU", {DType::f32}, make_onednn_norm, 1);
 const RegisterKernel planes_f32("BatchNorm", "CPU", {DType::f32}, make_kernel<PlaneBatchNorm<float>>);
 const RegisterKernel planes_f64("BatchNorm", "CPU", {DType::f64}, make_kernel<PlaneBatchNorm<double>>);
-const RegisterKernel onednn_grad("BatchNormGrad", "CPU", {DType::f32}, make_onednn_backward, 1);
+const RegisterKernel onednn_grad("BatchNormGrad", "CPU", {DType::f32}, make_onednn_norm_gradient, 1);
 const RegisterKernel planes_grad_f32("BatchNormGrad", "CPU", {DType::f32},
                                      make_kernel<PlaneBatchNormGrad<float>>);
 const RegisterKernel planes_grad_f64("BatchNormGrad", "CPU", {DType::f64},

@@ -54,13 +54,13 @@ void dynamic_partition(KernelContext& context) {
   });
 }
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 48;  // of elements that any shape may have
+constexpr std::int64_t kMostStitchedRows = std::int64_t{1} << 48;  // of elements that any shape may have
 
 std::int64_t rows_named(const KernelContext& context, int parts) {
   std::int64_t rows = 0;
   for (int k = 0; k < parts; ++k) {
     const std::int64_t count = context.input(parts + k).elements();
-    detail::with_row_numbers(context.input(parts + k), kMostRows, [&](const auto* numbers) {
+    detail::with_row_numbers(context.input(parts + k), kMostStitchedRows, [&](const auto* numbers) {
       for (std::int64_t i = 0; i < count; ++i)
         rows = std::max<std::int64_t>(rows, numbers[i] + std::int64_t{1});
     });
@@ -99,7 +99,7 @@ void dynamic_stitch_grad(KernelContext& context) {
     });
 }
 
-const RegisterKernel kernels[] = {
+const RegisterKernel partition_kernels[] = {
     {"DynamicPartition", "CPU", {}, dynamic_partition},
     {"DynamicStitch", "CPU", {}, dynamic_stitch},
     {"DynamicStitchGrad", "CPU", {}, dynamic_stitch_grad},

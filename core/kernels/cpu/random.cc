@@ -84,7 +84,7 @@ RegisterKernel kernel(const char* op, Distribution (*distribution)(const KernelI
                         });
 }
 
-const RegisterKernel kernels[] = {
+const RegisterKernel random_kernels[] = {
     kernel("RandomUniform", uniform),
     kernel("RandomNormal", normal<elements::Normal>),
     kernel("TruncatedNormal", normal<elements::TruncatedNormal>),

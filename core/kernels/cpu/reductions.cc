@@ -325,12 +325,12 @@ class CumsumKernel final : public Kernel {
 };
 
 template <typename T>
-RegisterKernel kernel() {
+RegisterKernel cumsum_kernel() {
   return RegisterKernel("Cumsum", "CPU", {dtype_of<T>()}, make_kernel<CumsumKernel<T>>);
 }
 
-const RegisterKernel cumsum_kernels[] = {kernel<float>(), kernel<double>(), kernel<std::int32_t>(),
-                                         kernel<std::int64_t>()};
+const RegisterKernel cumsum_kernels[] = {cumsum_kernel<float>(), cumsum_kernel<double>(),
+                                         cumsum_kernel<std::int32_t>(), cumsum_kernel<std::int64_t>()};
 
 // Elements that one thread sums at a time: what is summed with what follows from the sizes alone.
 constexpr std::int64_t kBlock = 4096;

@@ -9,13 +9,12 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/strided_index.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/nothing.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/ops/dtypes.h>
 
 namespace kolo {
 namespace {
-
-// Output 0 is input 0's memory already.
-void nothing(KernelContext&) {}
 
 const RegisterKernel views[] = {
     {"Reshape", "CPU", {}, nothing},
@@ -23,9 +22,6 @@ const RegisterKernel views[] = {
     {"ExpandDims", "CPU", {}, nothing},
     {"Squeeze", "CPU", {}, nothing},
 };
-
-const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
-                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
 
 // A tensor as `outer` runs of the bytes that lie inside dimension `axis`.
 struct Runs {
@@ -161,7 +157,7 @@ class SliceGradKernel final : public BlockKernel {
 
 template <typename K>
 RegisterKernel kernel(const char* op) {
-  return RegisterKernel(op, "CPU", kNumeric, make_kernel<K>);
+  return RegisterKernel(op, "CPU", detail::kNumeric, make_kernel<K>);
 }
 
 const RegisterKernel concat_kernels[] = {

@@ -9,13 +9,11 @@
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
+#include <kolo/core/ops/dtypes.h>
 #include <kolo/core/ops/slicing_internal.h>
 
 namespace kolo {
 namespace {
-
-const std::vector<DType> kNumeric = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean,
-                                     DType::u8,  DType::i8,  DType::f16, DType::bf16};
 
 // Elements between a dense tensor and places that strides describe.
 // to[i] = from[offset of i], i in row-major order of the index's dimensions; elements of `size` bytes.
@@ -54,11 +52,11 @@ void scatter_strided(const detail::StridedIndex<1>& index, std::size_t size, con
 }
 
 // Where the elements of a slice lie in the whole tensor.
-struct Places {
+struct SlicePlaces {
   detail::StridedIndex<1> index;
   std::int64_t start_bytes = 0;
 
-  Places(const detail::SliceSpec& spec, const Tensor& whole) {
+  SlicePlaces(const detail::SliceSpec& spec, const Tensor& whole) {
     const detail::ResolvedSlice slice = detail::resolve_slice(spec, whole.shape());
     const auto& dims = whole.shape().dims();
     std::int64_t stride = whole.elements(), start = 0;
@@ -76,7 +74,7 @@ class StridedSliceKernel final : public Kernel {
   explicit StridedSliceKernel(KernelInit& init) : spec_(detail::slice_spec(init)) {}
   void compute(KernelContext& context) override {
     const Tensor& x = context.input(0);
-    const Places places(spec_, x);
+    const SlicePlaces places(spec_, x);
     gather_strided(places.index, size_of(x.dtype()), x.raw() + places.start_bytes, context.output(0).raw());
   }
 
@@ -90,7 +88,7 @@ class StridedSliceGradKernel final : public Kernel {
   void compute(KernelContext& context) override {
     const Tensor& dx = context.output(0);
     std::fill_n(dx.raw(), dx.bytes(), std::byte{0});
-    const Places places(spec_, dx);
+    const SlicePlaces places(spec_, dx);
     scatter_strided(places.index, size_of(dx.dtype()), context.input(0).raw(), dx.raw() + places.start_bytes);
   }
 
@@ -161,17 +159,19 @@ class ReverseKernel final : public Kernel {
 };
 
 template <typename K>
-RegisterKernel kernel(const char* op) {
-  return RegisterKernel(op, "CPU", kNumeric, make_kernel<K>);
+RegisterKernel slicing_kernel(const char* op) {
+  return RegisterKernel(op, "CPU", detail::kNumeric, make_kernel<K>);
 }
 
 const RegisterKernel slice_kernels[] = {
-    kernel<StridedSliceKernel>("StridedSlice"), kernel<StridedSliceGradKernel>("StridedSliceGrad"),
-    kernel<BatchSliceKernel>("BatchSlice"),     kernel<BatchSliceGradKernel>("BatchSliceGrad"),
-    kernel<ReverseKernel>("Reverse"),
+    slicing_kernel<StridedSliceKernel>("StridedSlice"),
+    slicing_kernel<StridedSliceGradKernel>("StridedSliceGrad"),
+    slicing_kernel<BatchSliceKernel>("BatchSlice"),
+    slicing_kernel<BatchSliceGradKernel>("BatchSliceGrad"),
+    slicing_kernel<ReverseKernel>("Reverse"),
 };
 
-void fill(const Tensor& tensor, double value) {
+void fill_bits(const Tensor& tensor, double value) {
   detail::with_bits(size_of(tensor.dtype()), [&](auto tag) {
     using Bits = typename decltype(tag)::type;
     const Bits bits = detail::bits_of<Bits>(value, tensor.dtype());
@@ -189,7 +189,7 @@ class PadKernel final : public Kernel {
   void compute(KernelContext& context) override {
     const Tensor& x = context.input(0);
     const Tensor& y = context.output(0);
-    fill(y, value_);
+    fill_bits(y, value_);
     const auto &from = x.shape().dims(), &to = y.shape().dims();
     std::int64_t stride = y.elements(), start = 0;
     detail::StridedIndex<1> inside;
@@ -349,15 +349,15 @@ void broadcast_to(KernelContext& context) {
 }
 
 template <typename K>
-RegisterKernel kernel(const char* op, const std::vector<DType>& types) {
+RegisterKernel slicing_kernel(const char* op, const std::vector<DType>& types) {
   return RegisterKernel(op, "CPU", types, make_kernel<K>);
 }
 
 const RegisterKernel tile_kernels[] = {
-    kernel<TileKernel>("Tile", kNumeric),
-    kernel<TileGradKernel<float>>("TileGrad", {DType::f32}),
-    kernel<TileGradKernel<double>>("TileGrad", {DType::f64}),
-    RegisterKernel("BroadcastTo", "CPU", kNumeric, broadcast_to),
+    slicing_kernel<TileKernel>("Tile", detail::kNumeric),
+    slicing_kernel<TileGradKernel<float>>("TileGrad", {DType::f32}),
+    slicing_kernel<TileGradKernel<double>>("TileGrad", {DType::f64}),
+    RegisterKernel("BroadcastTo", "CPU", detail::kNumeric, broadcast_to),
 };
 
 }  // namespace

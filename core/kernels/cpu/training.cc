@@ -105,7 +105,7 @@ void add_kernels(const UpdateRuleOps& rule, std::vector<RegisterKernel>& kernels
   if (rule.has_sparse) kernels.emplace_back("SparseApply" + rule.name, "CPU", types, sparse);
 }
 
-const std::vector<RegisterKernel> kernels = [] {
+const std::vector<RegisterKernel> update_kernels = [] {
   std::vector<RegisterKernel> made;
   for (const UpdateRuleOps& rule : update_rules()) {
     add_kernels<float>(rule, made);

@@ -35,7 +35,7 @@ class UpdateOfProductKernel final : public detail::UpdateKernel<float> {
   const detail::UpdateOfProduct update_;
 };
 
-const std::vector<RegisterKernel> kernels = [] {
+const std::vector<RegisterKernel> product_update_kernels = [] {
   std::vector<RegisterKernel> made;
   for (const UpdateRuleOps& rule : update_rules())
     made.emplace_back(

@@ -6,16 +6,14 @@
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cpu/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/nothing.h>
 #include <kolo/core/kernels/parallel.h>
 
 namespace kolo {
 namespace {
 
-const std::vector<DType> kArithmetic = {DType::f32, DType::f64, DType::i32, DType::i64,
+const std::vector<DType> kAssignable = {DType::f32, DType::f64, DType::i32, DType::i64,
                                         DType::u8,  DType::i8,  DType::f16, DType::bf16};
-
-// The session holds the memory and the plan refers to it.
-void nothing(KernelContext&) {}
 
 // Input 0 is the variable, input 1 the value.
 void check_shapes(const KernelContext& context) {
@@ -56,8 +54,8 @@ const RegisterKernel variable_kernels[] = {
     {"Variable", "CPU", {}, nothing},
     {"VariablePart", "CPU", {}, nothing},
     {"Assign", "CPU", {}, assign},
-    {"AssignAdd", "CPU", kArithmetic, assign_update<true>},
-    {"AssignSub", "CPU", kArithmetic, assign_update<false>},
+    {"AssignAdd", "CPU", kAssignable, assign_update<true>},
+    {"AssignSub", "CPU", kAssignable, assign_update<false>},
 };
 
 // Each thread goes through all indices and takes those of its own rows, so that updates of one row come in

@@ -52,7 +52,7 @@ class AttentionGradKernel final : public Kernel {
   AttentionShape of_;
 };
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel attention_kernels[] = {
     {"SelfAttention", {DType::f32}, planned<AttentionKernel>()},
     {"SelfAttentionGrad", {DType::f32}, planned<AttentionGradKernel>()},
 };

@@ -10,6 +10,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
+#include <kolo/core/kernels/nothing.h>
 
 namespace kolo::cuda {
 namespace {
@@ -120,9 +121,6 @@ class TakenOrZerosKernel final : public JoinKernel {
   }
 };
 
-// Of views output 0 is input 0's memory already; NoOp is there for its control edges.
-void nothing(KernelContext&) {}
-
 // What tells of shapes lies on the host.
 void put(const Tensor& to, std::int64_t at, std::int64_t number) {
   if (to.dtype() == DType::i64) {
@@ -145,7 +143,7 @@ std::unique_ptr<Kernel> make_like(KernelInit& init) {
   return std::make_unique<FillKernel>(init.output_dtype(0), kValue);
 }
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel basic_kernels[] = {
     {"Placeholder", kAllButStrings, make_kernel<PlaceholderKernel>},
     {"Const", kAllButStrings, nothing},  // the plan has copied it
     {"Fill", kAllButStrings,

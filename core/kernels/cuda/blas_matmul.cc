@@ -176,7 +176,7 @@ std::unique_ptr<Kernel> make_blas_matmul(KernelInit& init) {
   return kernel;
 }
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel blas_kernels[] = {
     {"MatMul", {DType::f32}, make_blas_matmul, 1},
     {"BatchMatMul", {DType::f32}, make_blas_matmul, 1},
 };

@@ -56,7 +56,7 @@ class WeightsKernel final : public Kernel {
   Convolution shape_;
 };
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel convolution_kernels[] = {
     {"Conv2D", {DType::f32}, planned<ForwardKernel>()},
     {"Conv2DBackpropInput", {DType::f32}, planned<ImagesKernel>(2)},
     {"Conv2DTranspose", {DType::f32}, planned<ImagesKernel>(0)},

@@ -36,6 +36,9 @@ struct RegisterWithKernels {
 /// Of all files of the plug-in.
 const std::vector<std::function<void()>>& registered_kernels();
 
+/// The types that kernels compute in.
+inline const std::vector<DType> kReal = {DType::f32};
+
 /// compute() is called under the GPU's lock, with the GPU current, and enqueues on this stream alone.
 inline cudaStream_t stream_of(const KernelContext& context) {
   return static_cast<cudaStream_t>(context.native_stream);

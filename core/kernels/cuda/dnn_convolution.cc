@@ -261,7 +261,7 @@ std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
   return std::make_unique<DnnConvolution>(init, kRoles, *dnn, std::move(*plan));
 }
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel dnn_kernels[] = {
     {"Conv2D", {DType::f32}, make_dnn_convolution<kForward>, 1},
     {"Conv2DBackpropInput", {DType::f32}, make_dnn_convolution<kImagesGradient>, 1},
     {"Conv2DTranspose", {DType::f32}, make_dnn_convolution<kTranspose>, 1},

@@ -225,7 +225,6 @@ class AddNKernel final : public Kernel {
 };
 
 const std::vector<DType> kArithmetic = {DType::f32, DType::i64};
-const std::vector<DType> kReal = {DType::f32};
 const std::vector<DType> kComparable = {DType::f32, DType::i32, DType::i64};
 const std::vector<DType> kLogical = {DType::boolean};
 
@@ -246,7 +245,7 @@ RegisterGpuKernel activation_grad(const char* op, Activation kernel) {
   return {op, kReal, planned<ActivationGradKernel>(kernel)};
 }
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel elementwise_kernels[] = {
     unary("Neg", kArithmetic, UnaryOp::neg),
     unary("Abs", kArithmetic, UnaryOp::abs),
     unary("Sign", kArithmetic, UnaryOp::sign),

@@ -12,7 +12,7 @@ namespace {
 using namespace elements;
 
 template <typename T>
-struct Tag {
+struct FunctorTag {
   using type = T;
 };
 
@@ -168,14 +168,14 @@ cudaError_t compare_booleans(cudaStream_t stream, const CompareArguments& argume
 template <typename Run>
 cudaError_t with_function(Activation activation, const Run& run) {
   switch (activation) {
-    case Activation::gelu: return run(Tag<Gelu>());
-    case Activation::gelu_tanh: return run(Tag<GeluTanh>());
-    case Activation::swish: return run(Tag<Swish>());
-    case Activation::elu: return run(Tag<Elu>());
-    case Activation::selu: return run(Tag<Selu>());
-    case Activation::leaky_relu: return run(Tag<LeakyRelu>());
-    case Activation::softplus: return run(Tag<Softplus>());
-    case Activation::relu6: return run(Tag<Relu6>());
+    case Activation::gelu: return run(FunctorTag<Gelu>());
+    case Activation::gelu_tanh: return run(FunctorTag<GeluTanh>());
+    case Activation::swish: return run(FunctorTag<Swish>());
+    case Activation::elu: return run(FunctorTag<Elu>());
+    case Activation::selu: return run(FunctorTag<Selu>());
+    case Activation::leaky_relu: return run(FunctorTag<LeakyRelu>());
+    case Activation::softplus: return run(FunctorTag<Softplus>());
+    case Activation::relu6: return run(FunctorTag<Relu6>());
   }
   return cudaErrorInvalidValue;
 }

@@ -84,7 +84,7 @@ class CrossEntropyKernel final : public Kernel, public DeferredCheck {
   BadValueWord bad_label_;
 };
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel loss_kernels[] = {
     {"Softmax", {DType::f32}, planned<SoftmaxKernel>(false)},
     {"LogSoftmax", {DType::f32}, planned<SoftmaxKernel>(true)},
     {"SoftmaxGrad", {DType::f32}, planned<SoftmaxGradKernel>(false)},

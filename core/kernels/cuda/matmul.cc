@@ -26,7 +26,7 @@ class MatmulKernel final : public Kernel {
   Product product_;
 };
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel matmul_kernels[] = {
     {"MatMul", {DType::f32}, planned<MatmulKernel>()},
     {"BatchMatMul", {DType::f32}, planned<MatmulKernel>()},
 };

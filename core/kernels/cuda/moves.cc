@@ -336,7 +336,7 @@ RegisterGpuKernel block(const char* op, BlockKernel::Make make) {
   return {op, kAllButStrings, planned<BlockKernel>(make)};
 }
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel move_kernels[] = {
     block("Slice", slice),
     block("SliceGrad", slice_grad),
     block("StridedSlice", strided_slice<true>),

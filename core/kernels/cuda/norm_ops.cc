@@ -12,14 +12,14 @@ namespace kolo::cuda {
 namespace {
 
 // Parts shorter than this cost more than they save, and so many keep today's GPUs busy.
-constexpr std::int64_t kShortestPart = 1024, kMostParts = 4096;
+constexpr std::int64_t kShortestNormPart = 1024, kMostParts = 4096;
 
 class TotalKernel final : public Kernel {
  public:
   TotalKernel(KernelInit& init, Term term, Total total) : term_(term), total_(total) {
     for (int i = 0; i < init.num_inputs(); ++i) {
       const std::int64_t elements = init.input_shape(i).elements();
-      parts_.push_back(std::clamp<std::int64_t>(elements / kShortestPart, 1, kMostParts));
+      parts_.push_back(std::clamp<std::int64_t>(elements / kShortestNormPart, 1, kMostParts));
       all_parts_ += parts_.back();
     }
     init.request_scratch(static_cast<std::size_t>(all_parts_) * sizeof(double));
@@ -86,7 +86,7 @@ class CheckNumericsKernel final : public Kernel, public DeferredCheck {
   BadValueWord infinity_;
 };
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel norm_kernels[] = {
     {"GlobalNorm", {DType::f32}, planned<TotalKernel>(Term::square, Total::root)},
     {"L2Loss", {DType::f32}, planned<TotalKernel>(Term::square, Total::half)},
     {"AllFinite", {DType::f32, DType::f16, DType::bf16}, make_all_finite},

@@ -168,9 +168,7 @@ class LayerNormGradKernel final : public Kernel {
   std::int64_t parts_;  // runs of rows that are summed apart
 };
 
-const std::vector<DType> kReal = {DType::f32};
-
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel normalization_kernels[] = {
     {"BatchNorm", kReal, planned<BatchNormKernel>()},
     {"BatchNormGrad", kReal, planned<BatchNormGradKernel>()},
     {"BatchNormInference", kReal, planned<BatchNormInferenceKernel>()},

@@ -77,7 +77,7 @@ class AvgPoolGradKernel final : public Kernel {
   Windows windows_;
 };
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel pooling_kernels[] = {
     {"MaxPool", {DType::f32}, planned<MaxPoolKernel>()},
     {"MaxPoolGrad", {DType::f32}, planned<MaxPoolGradKernel>()},
     {"AvgPool", {DType::f32}, planned<AvgPoolKernel>()},

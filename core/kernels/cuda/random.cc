@@ -91,9 +91,7 @@ class DropoutGradKernel final : public Kernel {
   float scale_;
 };
 
-const std::vector<DType> kReal = {DType::f32};
-
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel random_kernels[] = {
     {"RandomUniform", kReal, planned<RandomKernel>(Distribution::uniform, "low", "high")},
     {"RandomNormal", kReal, planned<RandomKernel>(Distribution::normal, "mean", "stddev")},
     {"TruncatedNormal", kReal, planned<RandomKernel>(Distribution::truncated_normal, "mean", "stddev")},

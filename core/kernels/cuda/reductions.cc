@@ -72,17 +72,18 @@ FoldIndex broadcast_axes(const KernelInit& init) {
 }
 
 // So many warps keep today's GPUs busy; parts shorter than this cost more than they save.
-constexpr std::int64_t kWarps = 4096;
-constexpr std::int64_t kShortestPart = 1024;
+constexpr std::int64_t kReduceWarps = 4096;
+constexpr std::int64_t kShortestReducePart = 1024;
 constexpr std::int64_t kColumnsOfBlock = 32, kWarpsOfBlock = 8;
 
 int parts_for(const ReduceArguments& arguments) {
   const std::int64_t warps = arguments.by_columns
                                  ? (arguments.results + kColumnsOfBlock - 1) / kColumnsOfBlock * kWarpsOfBlock
                                  : arguments.results;
-  const std::int64_t shortest = arguments.by_columns ? kShortestPart / kColumnsOfBlock * 2 : kShortestPart;
+  const std::int64_t shortest =
+      arguments.by_columns ? kShortestReducePart / kColumnsOfBlock * 2 : kShortestReducePart;
   const std::int64_t most = std::max<std::int64_t>(1, arguments.count / shortest);
-  return static_cast<int>(std::clamp<std::int64_t>(kWarps / std::max<std::int64_t>(1, warps), 1, most));
+  return static_cast<int>(std::clamp<std::int64_t>(kReduceWarps / std::max<std::int64_t>(1, warps), 1, most));
 }
 
 class ReduceKernel final : public Kernel {
@@ -207,7 +208,7 @@ class PositionKernel final : public Kernel {
 
 const std::vector<DType> kNumbers = {DType::f32, DType::i64};
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel reduction_kernels[] = {
     {"ReduceSum", kNumbers, planned<ReduceKernel>(Fold::sum, by_axes)},
     {"ReduceProd", kNumbers, planned<ReduceKernel>(Fold::product, by_axes)},
     {"ReduceMax", kNumbers, planned<ReduceKernel>(Fold::maximum, by_axes)},

@@ -115,7 +115,7 @@ class RowApplyKernel final : public Kernel, public DeferredCheck {
   BadValueWord bad_;
 };
 
-const std::vector<RegisterGpuKernel> kernels = [] {
+const std::vector<RegisterGpuKernel> update_kernels = [] {
   std::vector<RegisterGpuKernel> made;
   for (const UpdateRuleOps& rule : update_rules()) {
     if (kRules.count(rule.name) == 0) continue;

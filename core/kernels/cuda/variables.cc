@@ -1,12 +1,10 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_elementwise.h>
+#include <kolo/core/kernels/nothing.h>
 
 namespace kolo::cuda {
 namespace {
-
-// The session holds the memory and the plan refers to it.
-void nothing(KernelContext&) {}
 
 // Input 0 is the variable, input 1 the value.
 void check_shapes(const KernelContext& context) {
@@ -54,7 +52,7 @@ void assign_update(KernelContext& context) {
 
 const std::vector<DType> kAdded = {DType::f32, DType::i64};
 
-const RegisterGpuKernel kernels[] = {
+const RegisterGpuKernel variable_kernels[] = {
     // As TensorFlow 1 registers them: a whole number of 32 bits is a counter, which the host reads.
     {"Variable", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, nothing},
     {"VariablePart", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, nothing},

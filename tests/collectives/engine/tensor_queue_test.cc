@@ -19,7 +19,7 @@ using testing::ThrowsMessage;
 class TensorQueueTest : public testing::Test {
  protected:
   OperationPtr operation(const std::string& name, std::span<float> memory = {}, bool writes = true) {
-    const auto made = std::make_shared<Operation>();
+    const auto made = std::make_shared<EngineOperation>();
     made->request = allreduce_request(name);
     made->completion = completion_;
     made->submitted = now_;
@@ -28,12 +28,12 @@ class TensorQueueTest : public testing::Test {
     return made;
   }
   void finish(const OperationPtr& operation, const std::exception_ptr& error = nullptr) {
-    Operation* const one = operation.get();
+    EngineOperation* const one = operation.get();
     queue_.finish({&one, 1}, error);
   }
   // As operation(name, memory) is, but for its request.
   std::optional<bool> add_again(const std::string& name, std::span<float> memory = {}) {
-    const auto made = std::make_shared<Operation>();
+    const auto made = std::make_shared<EngineOperation>();
     made->submitted = now_;
     made->completion = completion_;
     made->buffers = {TypedBuffer::of(memory)};
@@ -44,7 +44,7 @@ class TensorQueueTest : public testing::Test {
   }
   std::vector<OperationPtr> again_;
   TensorQueue::Clock::time_point now_{1h};
-  std::shared_ptr<Completion> completion_ = std::make_shared<Completion>();
+  std::shared_ptr<EngineCompletion> completion_ = std::make_shared<EngineCompletion>();
   TensorQueue queue_{3, /*check_overlap=*/true};
   std::vector<TensorQueue::Item> items_;
 };
