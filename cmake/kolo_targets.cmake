@@ -14,6 +14,19 @@ ${includes}
 ")
 endfunction()
 
+# In a unity build (the preset `unity`) one compilation reads eight sources of a target, unless a source has options of
+# its own. Highway's foreach_target.h reads a source again for each instruction set, so such a source stays alone.
+function(kolo_keep_out_of_unity)
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "\\.cc$" AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/${source} alone LIMIT_COUNT 1 REGEX "^#define HWY_TARGET_INCLUDE")
+      if(alone)
+        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
 # kolo_library(graph SOURCES graph.cc … PUBLIC graph.h … DEPENDS kolo_device PRIVATE fmt::fmt)
 # PUBLIC: the headers that are installed, all of them brought by kolo.h. APART: installed, too, but who needs one names
 # it, since it asks for more than a compiler. A header in neither list is internal.
@@ -23,6 +36,7 @@ function(kolo_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;APART;DEPENDS;PRIVATE" ${ARGN})
   set(target kolo_${name})
   add_library(${target} OBJECT ${ARG_SOURCES})
+  kolo_keep_out_of_unity(${ARG_SOURCES})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   list(TRANSFORM ARG_PUBLIC PREPEND ${folder}/)
   list(TRANSFORM ARG_APART PREPEND ${folder}/)
@@ -58,6 +72,7 @@ function(kolo_proto name)
   endforeach()
   add_library(${target} OBJECT ${sources})
   target_compile_options(${target} PRIVATE -w)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_include_directories(${target} SYSTEM PUBLIC ${generated})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
   set_property(GLOBAL APPEND PROPERTY KOLO_LIBRARIES ${target})
