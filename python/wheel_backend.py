@@ -29,7 +29,8 @@ def _run(*command):
 
 def _installed(prefix):
     """Builds for this Python; path in the wheel → file: the package, and libkolo beside its module."""
-    _run("cmake", "--preset", "release", f"-DKOLO_PYTHON={sys.executable}")
+    configured = os.path.exists(os.path.join(ROOT, "build", "release", "CMakeCache.txt"))
+    _run("cmake", *(["build/release"] if configured else ["--preset", "unity"]), f"-DKOLO_PYTHON={sys.executable}")
     _run("cmake", "--build", "--preset", "release", "--target", "kolo_python")
     _run("cmake", "--install", os.path.join("build", "release"), "--prefix", prefix, "--component", "python")
     found = {}
