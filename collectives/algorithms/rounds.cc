@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <kolo/core/tensor/allocator.h>
+
 namespace kolo {
 namespace {
 

@@ -11,6 +11,7 @@
 
 #include <kolo/core/base/source_line.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/models/keras/core_layers.h>
 #include <kolo/models/keras/layer.h>
 #include <kolo/models/keras/names_internal.h>
 
