@@ -85,10 +85,12 @@ class PReLUImpl final : public LayerImpl {
 
 const RegisterLayer activation_layers[] = {
     {"Activation",
-     [](const Json& c) -> Layer { return Activation(c.at("activation"), detail::common_options(c)); }},
+     [](const Json& c) -> Layer {
+       return Activation(c.at("activation"), detail::with_common(c, LayerOptions{}));
+     }},
     {"Softmax",
      [](const Json& c) -> Layer {
-       return Softmax(detail::value_from(c, "axis", -1), detail::common_options(c));
+       return Softmax(detail::value_from(c, "axis", -1), detail::with_common(c, LayerOptions{}));
      }},
     {"ReLU",
      [](const Json& c) -> Layer {
@@ -100,18 +102,23 @@ const RegisterLayer activation_layers[] = {
      }},
     {"LeakyReLU",
      [](const Json& c) -> Layer {
-       return LeakyReLU(detail::value_from(c, "alpha", 0.3), detail::common_options(c));
+       return LeakyReLU(detail::value_from(c, "alpha", 0.3), detail::with_common(c, LayerOptions{}));
      }},
     {"ELU",
      [](const Json& c) -> Layer {
-       return ELU(detail::value_from(c, "alpha", 1.0), detail::common_options(c));
+       return ELU(detail::value_from(c, "alpha", 1.0), detail::with_common(c, LayerOptions{}));
      }},
-    {"PReLU", [](const Json& c) -> Layer { return PReLU(detail::common_options(c)); }},
+    {"PReLU", [](const Json& c) -> Layer { return PReLU(detail::with_common(c, LayerOptions{})); }},
     {"GaussianNoise",
-     [](const Json& c) -> Layer { return GaussianNoise(c.at("stddev"), detail::common_options(c)); }},
+     [](const Json& c) -> Layer {
+       return GaussianNoise(c.at("stddev"), detail::with_common(c, LayerOptions{}));
+     }},
     {"GaussianDropout",
-     [](const Json& c) -> Layer { return GaussianDropout(c.at("rate"), detail::common_options(c)); }},
-    {"Dropout", [](const Json& c) -> Layer { return Dropout(c.at("rate"), detail::common_options(c)); }}};
+     [](const Json& c) -> Layer {
+       return GaussianDropout(c.at("rate"), detail::with_common(c, LayerOptions{}));
+     }},
+    {"Dropout",
+     [](const Json& c) -> Layer { return Dropout(c.at("rate"), detail::with_common(c, LayerOptions{})); }}};
 
 }  // namespace
 

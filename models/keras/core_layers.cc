@@ -211,15 +211,16 @@ const RegisterLayer core_layers[] = {
      [](const Json& c) -> Layer {
        return Dense(c.at("units"), detail::kernel_options_from(c, detail::with_common(c, DenseOptions{})));
      }},
-    {"Flatten", [](const Json& c) -> Layer { return Flatten(detail::common_options(c)); }},
+    {"Flatten", [](const Json& c) -> Layer { return Flatten(detail::with_common(c, LayerOptions{})); }},
     {"Reshape",
      [](const Json& c) -> Layer {
        return Reshape(Shape(c.at("target_shape").get<std::vector<std::int64_t>>()),
-                      detail::common_options(c));
+                      detail::with_common(c, LayerOptions{}));
      }},
-    {"Permute", [](const Json& c) -> Layer { return Permute(c.at("dims"), detail::common_options(c)); }},
+    {"Permute",
+     [](const Json& c) -> Layer { return Permute(c.at("dims"), detail::with_common(c, LayerOptions{})); }},
     {"RepeatVector",
-     [](const Json& c) -> Layer { return RepeatVector(c.at("n"), detail::common_options(c)); }},
+     [](const Json& c) -> Layer { return RepeatVector(c.at("n"), detail::with_common(c, LayerOptions{})); }},
     {"Embedding", [](const Json& c) -> Layer {
        auto options = detail::with_common(c, EmbeddingOptions{});
        options.embeddings_initializer = detail::initializer_from(c, "embeddings_initializer", "uniform");

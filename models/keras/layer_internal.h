@@ -11,7 +11,6 @@
 
 #include <kolo/core/base/source_line.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/models/keras/core_layers.h>
 #include <kolo/models/keras/layer.h>
 #include <kolo/models/keras/names_internal.h>
 
@@ -219,6 +218,5 @@ Options with_common(const Json& config, Options options) {
   }
   return options;
 }
-inline LayerOptions common_options(const Json& config) { return with_common(config, LayerOptions{}); }
 
 }  // namespace kolo::keras::detail

@@ -132,19 +132,19 @@ Output dotted(const Scope& s, const Outputs& inputs, const Pair& axes, bool norm
 }
 
 const RegisterLayer merge_layers[] = {
-    {"Add", [](const Json& c) -> Layer { return Add(detail::common_options(c)); }},
-    {"Subtract", [](const Json& c) -> Layer { return Subtract(detail::common_options(c)); }},
-    {"Multiply", [](const Json& c) -> Layer { return Multiply(detail::common_options(c)); }},
-    {"Average", [](const Json& c) -> Layer { return Average(detail::common_options(c)); }},
-    {"Maximum", [](const Json& c) -> Layer { return Maximum(detail::common_options(c)); }},
-    {"Minimum", [](const Json& c) -> Layer { return Minimum(detail::common_options(c)); }},
+    {"Add", [](const Json& c) -> Layer { return Add(detail::with_common(c, LayerOptions{})); }},
+    {"Subtract", [](const Json& c) -> Layer { return Subtract(detail::with_common(c, LayerOptions{})); }},
+    {"Multiply", [](const Json& c) -> Layer { return Multiply(detail::with_common(c, LayerOptions{})); }},
+    {"Average", [](const Json& c) -> Layer { return Average(detail::with_common(c, LayerOptions{})); }},
+    {"Maximum", [](const Json& c) -> Layer { return Maximum(detail::with_common(c, LayerOptions{})); }},
+    {"Minimum", [](const Json& c) -> Layer { return Minimum(detail::with_common(c, LayerOptions{})); }},
     {"Concatenate",
      [](const Json& c) -> Layer {
-       return Concatenate(detail::value_from(c, "axis", -1), detail::common_options(c));
+       return Concatenate(detail::value_from(c, "axis", -1), detail::with_common(c, LayerOptions{}));
      }},
     {"Dot", [](const Json& c) -> Layer {
        return Dot(detail::pair_from(c, "axes", -1), detail::value_from(c, "normalize", false),
-                  detail::common_options(c));
+                  detail::with_common(c, LayerOptions{}));
      }}};
 
 }  // namespace

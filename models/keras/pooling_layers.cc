@@ -109,9 +109,9 @@ const RegisterLayer pooling_layers[] = {
        return AveragePooling2D(detail::pair_from(c, "pool_size", 2), pooling_from(c));
      }},
     {"GlobalMaxPooling2D",
-     [](const Json& c) -> Layer { return GlobalMaxPooling2D(detail::common_options(c)); }},
+     [](const Json& c) -> Layer { return GlobalMaxPooling2D(detail::with_common(c, LayerOptions{})); }},
     {"GlobalAveragePooling2D",
-     [](const Json& c) -> Layer { return GlobalAveragePooling2D(detail::common_options(c)); }},
+     [](const Json& c) -> Layer { return GlobalAveragePooling2D(detail::with_common(c, LayerOptions{})); }},
     {"UpSampling2D",
      [](const Json& c) -> Layer {
        auto options = detail::with_common(c, UpSampling2DOptions{});
@@ -120,10 +120,10 @@ const RegisterLayer pooling_layers[] = {
      }},
     {"ZeroPadding2D",
      [](const Json& c) -> Layer {
-       return ZeroPadding2D(borders_from(c, "padding"), detail::common_options(c));
+       return ZeroPadding2D(borders_from(c, "padding"), detail::with_common(c, LayerOptions{}));
      }},
     {"Cropping2D", [](const Json& c) -> Layer {
-       return Cropping2D(borders_from(c, "cropping"), detail::common_options(c));
+       return Cropping2D(borders_from(c, "cropping"), detail::with_common(c, LayerOptions{}));
      }}};
 
 }  // namespace
