@@ -271,7 +271,7 @@ TEST(NodeChannels, ComeAndGoWhileOthersFinish) {
       NodeRanks::finish(*shared_memory_allreduce(*channels[rank], TypedBuffer::of(std::span<float>(values)),
                                                  ReduceOp::sum, 3));
       channels[rank].reset();
-      EXPECT_THAT(values, Each(3.0f));
+      EXPECT_THAT(values, testing::Each(3.0f));
     }
   });
 }
