@@ -1,8 +1,9 @@
 // kolo-inspect checkpoint: what a checkpoint holds, after every sum has been computed again.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -91,6 +92,37 @@ void inspect_lone_file(const std::string& path, bool as_json) {
   else fmt::print("no index beside it: sums not verified\n");
 }
 
+// What kolo-train says of the folder; null where it does not.
+nlohmann::ordered_json config_beside(const std::string& prefix) {
+  const fs::path path = fs::path(prefix).parent_path() / "config.json";
+  std::ifstream file(path);
+  return file ? nlohmann::ordered_json::parse(file, nullptr, false) : nlohmann::ordered_json();
+}
+
+std::string with_config(const std::string& summary, const nlohmann::ordered_json& config) {
+  if (!config.is_object()) return summary;
+  auto json = nlohmann::ordered_json::parse(summary);
+  json["config"] = config;
+  json["config"].erase("command");  // equal states in two folders are told alike
+  return json_text(json);
+}
+
+void print_config(const nlohmann::ordered_json& config) {
+  if (!config.is_object()) return;
+  try {
+    const auto &model = config.at("model"), &data = config.at("data"), &kolo = config.at("kolo");
+    fmt::print("model {}, {} of {} classes, optimizer {}, kolo {} {}\n", model.at("name").get<std::string>(),
+               data.at("name").get<std::string>(), data.at("classes").get<std::int64_t>(),
+               config.at("optimizer").get<std::string>(), kolo.at("version").get<std::string>(),
+               kolo.at("commit").get<std::string>());
+    if (data.contains("class_names"))
+      fmt::print("classes {}\n", fmt::join(data["class_names"].get<std::vector<std::string>>(), ", "));
+    fmt::print("command {}\n", config.at("command").get<std::string>());
+  } catch (const nlohmann::json::exception& error) {
+    fmt::print("config.json is not what kolo-train wrote: {}\n", error.what());
+  }
+}
+
 void inspect_checkpoint(const std::vector<std::string>& words) {
   const OnePath options = parse_one_path(words, {"json"}, kCheckpointUsage);
   if (options.help)
@@ -104,8 +136,11 @@ void inspect_checkpoint(const std::vector<std::string>& words) {
         "--json: one line of JSON.\n",
         kCheckpointUsage);
   if (is_lone_file(options.path)) return inspect_lone_file(options.path, !options.flags.empty());
-  const CheckpointIndex index = verified_index(find_prefix(options.path));
-  if (!options.flags.empty()) return fmt::print("{}\n", checkpoint_summary_json(index));
+  const std::string prefix = find_prefix(options.path);
+  const CheckpointIndex index = verified_index(prefix);
+  const nlohmann::ordered_json config = config_beside(prefix);
+  if (!options.flags.empty()) return fmt::print("{}\n", with_config(checkpoint_summary_json(index), config));
+  print_config(config);
   print_table(index);
 }
 

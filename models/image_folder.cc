@@ -89,7 +89,8 @@ class FolderSamples final : public SampleSet {
                    .shape = shape,
                    .classes = static_cast<std::int64_t>(folder.classes.size()),
                    .decoded = true,
-                   .note = folder.left_out}),
+                   .note = folder.left_out,
+                   .class_names = folder.classes}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}
 

@@ -28,6 +28,7 @@ struct SampleKind {
   std::int64_t labels = 1;   // of one sample; of T tokens T
   bool decoded = false;      // files are decoded for each sample: worth several threads
   std::string note = {};     // what of the files was taken for what, and what was left out; for outputs
+  std::vector<std::string> class_names = {};  // empty: they are numbers
 };
 
 /// Any number of threads read at the same time.

@@ -9,7 +9,10 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/gpt.h>
+#include <kolo/models/lstm.h>
 #include <kolo/models/models.h>
+#include <kolo/models/programs/kept_switches.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo::models {
@@ -53,7 +56,7 @@ po::options_description described_options() {
       "normalize", po::bool_switch(),
       "subtract from each channel (each column of a table) its mean and divide by its deviation, as found in "
       "the "
-      "training samples; kept in checkpoints, so --evaluate takes the switch, too")(
+      "training samples; kept in checkpoints")(
       "optimizer", text()->value_name("NAME"),
       fmt::format("{} (default adam)", joined(registered_optimizers())).c_str())(
       "learning-rate", text()->value_name("X"), default_rates().c_str())(
@@ -67,8 +70,7 @@ po::options_description described_options() {
       "clip-norm", text()->value_name("X"), "gradients together are no longer than this")(
       "average-decay", text()->value_name("X"),
       "evaluate with moving averages of the variables, which keep X of their old value in a step; they are "
-      "kept in "
-      "checkpoints, so --evaluate takes it, too")(
+      "kept in checkpoints")(
       "backward-passes", text()->value_name("N"),
       "batches whose gradients are averaged on a rank before they are reduced: one step (default 1)")(
       "compression", text()->value_name("NAME"),
@@ -82,8 +84,10 @@ po::options_description described_options() {
       "steps in all, counted from step 0: a restarted run does what is missing")(
       "epochs", text()->value_name("N"), "the same in passes over the training samples (default 10)")(
       "checkpoint-dir", text()->value_name("DIR"),
-      "restore from and save to this folder (rank 0 alone uses it)")(
-      "save-steps", text()->value_name("N"), "save every N steps (default: every 600 s); always at the end")(
+      "restore from and save to this folder (rank 0 alone uses it); what it was trained with, its "
+      "config.json "
+      "adds to the command line")("save-steps", text()->value_name("N"),
+                                  "save every N steps (default: every 600 s); always at the end")(
       "init-from", text()->value_name("PATH"),
       "where there is no checkpoint yet: take the first weights, and nothing else, from a folder of "
       "checkpoints, a checkpoint .../model.ckpt-N or a safetensors file")(
@@ -277,12 +281,7 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--init-names needs --init-from, the file whose names it tells");
   if (options.evaluate && !options.init_from.empty())
     throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
-  for (const char* name : {"optimizer",   "learning-rate",  "momentum",   "weight-decay",
-                           "schedule",    "warmup",         "clip-norm",  "backward-passes",
-                           "compression", "steps",          "epochs",     "save-steps",
-                           "keep",        "validate-every", "log-steps",  "trace",
-                           "profile",     "sharded",        "keep-going", "seed",
-                           "check-drift"})
+  for (const char* name : kTrainingSwitches)
     if (options.evaluate && values.count(name) > 0 && !values[name].defaulted())
       throw UsageError(
           fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));
@@ -307,16 +306,12 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
                     options.optimizer));
 }
 
-}  // namespace
-
-TrainOptions parse_train_options(int argc, const char* const* argv) {
-  const po::options_description described = described_options();
-  po::variables_map values;
+void store_words(const std::vector<std::string>& words, const po::options_description& described,
+                 po::variables_map& values) {
   try {
     // No abbreviations: an option added later would change what they mean.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(argc, argv).options(described).positional({}).style(style).run(),
-              values);
+    po::store(po::command_line_parser(words).options(described).positional({}).style(style).run(), values);
   } catch (const po::unknown_option& error) {
     throw UsageError(fmt::format("there is no option {}{}", error.get_option_name(),
                                  did_you_mean(error.get_option_name(), option_names(described))));
@@ -325,11 +320,65 @@ TrainOptions parse_train_options(int argc, const char* const* argv) {
   } catch (const po::error& error) {
     throw UsageError(fmt::format("{}; see kolo-train --help", error.what()));
   }
+}
+
+Switches switches_in(const po::variables_map& values) {
+  Switches switches;
+  for (const auto& [name, value] : values) {
+    if (const auto* text = boost::any_cast<std::string>(&value.value())) switches[name] = *text;
+    else if (value.as<bool>()) switches[name] = "";
+  }
+  return switches;
+}
+
+// In the place of what is there. Names that this version does not know a later one has written.
+void add_to(po::variables_map& values, const Switches& added, const po::options_description& described) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : added) {
+    const auto* const option = described.find_nothrow(name, false);
+    if (option == nullptr) continue;
+    values.erase(name);
+    words.push_back("--" + name);
+    if (option->semantic()->max_tokens() > 0) words.back() += "=" + value;
+  }
+  store_words(words, described, values);
+}
+
+}  // namespace
+
+TrainOptions parse_train_options(
+    int argc, const char* const* argv,
+    const std::function<std::optional<FolderConfig>(const std::string& folder)>& in_folder) {
+  const po::options_description described = described_options();
+  po::variables_map values;
+  store_words({argv + 1, argv + argc}, described, values);
+  std::optional<FolderConfig> found;
+  const auto folder = given(values, "checkpoint-dir");
+  if (folder && !folder->empty() && !values["help"].as<bool>() && !values["version"].as<bool>())
+    found = in_folder(*folder);
+  if (found) add_to(values, added_switches(*found, switches_in(values)), described);
   TrainOptions options = read_values(values);
   if (options.help || options.version) return options;
   check_combination(options, values);
   if (!options.learning_rate) options.learning_rate = optimizer_traits(options.optimizer).learning_rate;
+  options.command = fmt::format("kolo-train {}", fmt::join(argv + 1, argv + argc, " "));
+  options.switches = kept_switches(switches_in(values));
+  options.found = std::move(found);
   return options;
+}
+
+std::map<std::string, std::int64_t> sizes_of(const TrainOptions& options) {
+  const Model& model = find_model(options.model);
+  const GptOptions gpt;
+  const LstmOptions lstm;
+  const bool is_gpt = options.model == "gpt";
+  const auto chosen = [](std::int64_t size, std::int64_t otherwise) { return size > 0 ? size : otherwise; };
+  std::map<std::string, std::int64_t> sizes;
+  if (model.takes("layers")) sizes["layers"] = chosen(options.size.layers, is_gpt ? gpt.layers : lstm.layers);
+  if (model.takes("width")) sizes["width"] = chosen(options.size.width, is_gpt ? gpt.width : lstm.width);
+  if (model.takes("heads")) sizes["heads"] = chosen(options.size.heads, gpt.heads);
+  if (model.takes("context")) sizes["context"] = options.context.value_or(model.sample.dim(0));
+  return sizes;
 }
 
 std::string train_help() {
@@ -337,7 +386,7 @@ std::string train_help() {
   text << "kolo-train trains a model of the zoo on every rank of the job, in step, or evaluates one.\n"
           "  kolo-train --model lenet --checkpoint-dir ck\n"
           "  kolorun -n 2 -- kolo-train --model lenet --checkpoint-dir ck --epochs 10\n"
-          "  kolo-train --model lenet --checkpoint-dir ck --evaluate\n\n"
+          "  kolo-train --checkpoint-dir ck --evaluate\n\n"
        << described_options()
        << "\nSIGTERM, SIGINT or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done, or "
           "saved and stopped on request;\n"

@@ -2,20 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include <kolo/core/passes/graph_options.h>
 #include <kolo/models/models.h>
+#include <kolo/models/programs/kept_switches.h>
 
 namespace kolo::models {
-
-/// A command line that cannot be obeyed: exit code 2.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 enum class DeviceChoice { automatic, cpu, gpu };
 enum class Schedule { constant, linear, cosine, step };
@@ -67,12 +63,22 @@ struct TrainOptions {
   bool evaluate = false;
   bool json = false;
 
+  std::string command;                // as it was given
+  Switches switches;                  // what a folder keeps of it, with what it has kept before
+  std::optional<FolderConfig> found;  // of checkpoint_dir
+
   bool help = false;
   bool version = false;
 };
 
-/// Throws UsageError with one line that names the option, what was found and what would be right.
-TrainOptions parse_train_options(int argc, const char* const* argv);
+/// Switches that are not given come from the checkpoint folder, as far as it has them: `in_folder` reads it,
+/// and throws what it finds wrong. Throws UsageError with one line that names the option, what was found and
+/// what would be right.
+TrainOptions parse_train_options(
+    int argc, const char* const* argv,
+    const std::function<std::optional<FolderConfig>(const std::string& folder)>& in_folder);
+/// Layers, width, heads and context of the model, as far as they can be chosen: what was chosen or is usual.
+std::map<std::string, std::int64_t> sizes_of(const TrainOptions& options);
 /// What --help prints.
 std::string train_help();
 

@@ -34,6 +34,7 @@
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
+#include <kolo/models/programs/folder_config.h>
 #include <kolo/models/programs/profile_hook.h>
 #include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/trace_hook.h>
@@ -240,6 +241,7 @@ void train(const TrainOptions& options) {
       first_weights.names = names_from(options.init_names);
     if (process().rank == 0) check_normalization_so_far(options);
     TrainingData loaded = load_training_data(options, true);
+    check_samples(options, loaded.kind());
     own_batches = std::make_unique<Batches>(loaded.train, batch_options(options));
     return loaded;
   });
@@ -289,12 +291,17 @@ void train(const TrainOptions& options) {
     session_settings.hooks.push_back(communication);
   }
   shared_errors([&] { open_session.emplace(net.graph, session_settings); });
+  const bool writes_config = process().rank == 0 && !options.checkpoint_dir.empty();
   shared_errors([&] {
-    if (process().rank == 0 && !options.checkpoint_dir.empty())
-      write_inference_graph(options.checkpoint_dir, {net.inferred});
+    if (writes_config) write_inference_graph(options.checkpoint_dir, {net.inferred});
+    if (writes_config && !options.found) write_folder_config(options, data.kind(), global_batch);
   });
   MonitoredTrainingSession& session = *open_session;
   const auto current_step = [&] { return session.global_step(); };
+  if (writes_config && current_step() >= last_step)
+    log_info("nothing left to do: {} is at step {} of {}", options.checkpoint_dir, current_step(),
+             options.steps ? fmt::format("--steps {}", last_step)
+                           : fmt::format("{}, which --epochs {} are", last_step, options.epochs));
   progress.start(current_step());
   const auto fixed_rate = net.recipe->learning_rate.number();
   std::vector<Fetch> fetches = {net.loss, net.recipe->train_op};
@@ -324,6 +331,8 @@ void train(const TrainOptions& options) {
   result.stopped_on_request = session.stopped_on_request();
   evaluation->skip(result.stopped_on_request);
   session.close();  // saves, then evaluates: a kill during the evaluation loses nothing
+  // What this start has changed is true of the folder now that its last step is saved.
+  if (writes_config) write_folder_config(options, data.kind(), global_batch);
   result.test = evaluation->result();
   progress.done(result);
 }
@@ -334,7 +343,9 @@ void evaluate(const TrainOptions& options) {
   const TrainingData data = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     metrics_file = log_file(options);
-    return load_training_data(options, false);
+    TrainingData loaded = load_training_data(options, false);
+    check_samples(options, loaded.kind());
+    return loaded;
   });
   Graph graph;
   Scope s(graph);

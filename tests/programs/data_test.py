@@ -107,8 +107,6 @@ class Data(ProgramTest):
         self.assert_learns(result, 0.85)
         again = self.assert_ok(self.train("mlp", folder, "--evaluate", "--normalize", *saved))
         self.assertEqual(again.done["test_accuracy"], result.done["test_accuracy"])
-        self.assert_one_line(self.train("mlp", folder, "--evaluate", *saved), 1, "was trained with --normalize; evaluate it")
-        self.assert_one_line(self.train("mlp", folder, "--epochs", 7, *saved), 1, "was trained with --normalize; go on")
 
     def test_tables_resume(self):
         self.assert_resumes("mlp", self.table(), "--normalize")
@@ -138,6 +136,9 @@ class Data(ProgramTest):
         self.assert_learns(result, 0.95)
         again = self.assert_ok(self.train("mlp", folder, "--evaluate", *saved))
         self.assertEqual(again.done["test_loss"], result.done["test_loss"])
+        without = self.assert_ok(self.train("mlp", folder, "--evaluate", *saved[:2]))
+        self.assertEqual(without.done["test_loss"], result.done["test_loss"], "the folder knows its switches")
+        (self.folder / "ck" / "config.json").unlink()
         last = self.assert_ok(self.train("mlp", folder, "--evaluate", *saved[:2]))
         self.assertNotEqual(last.done["test_loss"], result.done["test_loss"], "the variables themselves are further on")
 

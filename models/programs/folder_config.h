@@ -1,0 +1,29 @@
+// config.json of a checkpoint folder: which model was trained there, on what and how, so that who evaluates
+// it or goes on need not repeat the switches.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <kolo/models/programs/train_options.h>
+#include <kolo/models/samples.h>
+
+namespace kolo::models {
+
+inline constexpr char kFolderConfigFile[] = "config.json";
+
+/// What is there of rank 0's folder, the same on all ranks. Nothing where the folder holds no checkpoint, or
+/// is of a version that wrote no such file. All ranks call it together. Throws DataLossError for a file that
+/// is damaged, on every rank.
+std::optional<FolderConfig> read_folder_config(const std::string& folder);
+
+/// Throws InvalidArgumentError where the samples have not the shape, type or classes of those the folder's
+/// model was trained on. Nothing to compare with: does nothing.
+void check_samples(const TrainOptions& options, const SampleKind& kind);
+
+/// Writes the file, whole or not at all, unless it says the same already. Rank 0 alone, which owns the
+/// folder. Throws as DurableFile does.
+void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch);
+
+}  // namespace kolo::models

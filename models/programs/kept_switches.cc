@@ -1,0 +1,95 @@
+#include <kolo/models/programs/kept_switches.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/base/text.h>
+
+namespace kolo::models {
+namespace {
+
+constexpr std::array kNotKept = {"check-drift", "checkpoint-dir", "device",  "evaluate",   "help",
+                                 "init-from",   "init-names",     "json",    "keep-going", "log-dir",
+                                 "log-steps",   "profile",        "threads", "trace",      "version"};
+
+template <typename Names>
+bool is_among(const Names& names, const std::string& name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// "08" is 8, and 1e-3 is 0.001.
+bool is_same(const std::string& a, const std::string& b) {
+  const auto x = parse_double(a), y = parse_double(b);
+  return a == b || (x && y && *x == *y);
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& value, const FolderConfig& folder,
+                         const std::string& trained) {
+  throw UsageError(fmt::format("--{}{}{}: the model in {} {}; leave the switch out, or take another folder",
+                               name, value.empty() ? "" : " ", value, folder.folder, trained));
+}
+
+void check_given(const FolderConfig& folder, const Switches& given) {
+  if (const auto model = given.find("model"); model != given.end() && model->second != folder.model)
+    refuse("model", model->second, folder, "is " + folder.model);
+  for (const auto& [name, size] : folder.sizes)
+    if (const auto other = given.find(name); other != given.end() && parse_int64(other->second) != size)
+      refuse(name, other->second, folder, fmt::format("has {}", size));
+  if (given.contains("normalize") && !folder.normalize)
+    refuse("normalize", "", folder, "was trained without it");
+}
+
+void say(const std::string& line) {
+  if (process().rank == 0) log_warning("{}", line);
+}
+
+}  // namespace
+
+Switches kept_switches(const Switches& given) {
+  Switches kept;
+  for (const auto& [name, value] : given)
+    if (!is_among(kNotKept, name)) kept.emplace(name, value);
+  if (const auto data = kept.find("data"); data != kept.end() && data->second != "generated")
+    data->second = std::filesystem::absolute(data->second).lexically_normal().string();
+  return kept;
+}
+
+Switches added_switches(const FolderConfig& folder, const Switches& given) {
+  check_given(folder, given);
+  const Switches own = kept_switches(given);
+  const bool evaluates = given.contains("evaluate");
+  Switches added;
+  for (const auto& [name, size] : folder.sizes)
+    if (!own.contains(name)) added[name] = std::to_string(size);
+  bool other_optimizer = false;
+  for (const auto& [name, value] : folder.switches) {
+    if (is_among(kNotKept, name) || (evaluates && is_among(kTrainingSwitches, name)) || name == "seed")
+      continue;
+    const auto now = own.find(name);
+    if (now == own.end()) {
+      added.emplace(name, value);
+    } else if (!is_same(now->second, value)) {
+      say(fmt::format("--{} {} takes the place of {}, with which {} was trained", name, given.at(name), value,
+                      folder.folder));
+      other_optimizer |= name == "optimizer";
+    }
+  }
+  if (own.contains("steps") || own.contains("epochs")) added.erase("steps"), added.erase("epochs");
+  if (other_optimizer)  // another one's rate would be none for this one
+    for (const char* name : {"learning-rate", "momentum", "weight-decay"}) added.erase(name);
+  if (evaluates) return added;
+  const auto seed = own.find("seed");
+  if (seed != own.end() && parse_int64(seed->second) != folder.seed)
+    say(fmt::format("--seed {} takes no effect: {} goes on with the seed {}", seed->second, folder.folder,
+                    folder.seed));
+  added["seed"] = std::to_string(folder.seed);
+  return added;
+}
+
+}  // namespace kolo::models

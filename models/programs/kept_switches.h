@@ -1,0 +1,52 @@
+// Which switches of kolo-train a checkpoint folder keeps, and what a later command line takes of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <kolo/core/tensor/shape.h>
+
+namespace kolo::models {
+
+/// A command line that cannot be obeyed: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// By name, without dashes; "" for a switch that takes no value.
+using Switches = std::map<std::string, std::string>;
+
+/// What a checkpoint folder says of itself, see folder_config.h.
+struct FolderConfig {
+  std::string folder;
+  Switches switches;  // of the training, as it was last started
+  std::string model;
+  std::map<std::string, std::int64_t> sizes;  // of the model, those that can be chosen
+  bool normalize = false;
+  std::int64_t seed = 1;
+  Shape sample;
+  std::string dtype;  // of a sample
+  std::int64_t classes = 0;
+  std::vector<std::string> class_names;  // empty: numbers
+};
+
+/// Those of a training alone: --evaluate refuses them on its command line, and takes none from a folder.
+inline constexpr const char* kTrainingSwitches[] = {
+    "optimizer",       "learning-rate", "momentum", "weight-decay", "schedule",   "warmup", "clip-norm",
+    "backward-passes", "compression",   "steps",    "epochs",       "save-steps", "keep",   "validate-every",
+    "log-steps",       "trace",         "profile",  "sharded",      "keep-going", "seed",   "check-drift"};
+
+/// Those of `given` that describe the model and its training: not what is said, written or computed where.
+/// The path behind --data is made absolute.
+Switches kept_switches(const Switches& given);
+
+/// What the folder adds to the switches of a command line. One that is given takes the place of the folder's,
+/// which rank 0 says; a seed does not, which it says, too. Throws UsageError for another model, another size,
+/// or a normalisation that the folder's weights do not know.
+Switches added_switches(const FolderConfig& folder, const Switches& given);
+
+}  // namespace kolo::models

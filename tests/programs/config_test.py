@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""config.json: a checkpoint folder knows its model, data and switches, so that nobody needs to repeat them."""
+import json
+import random
+import unittest
+
+from data_test import png
+from programs import ProgramTest, run
+
+SMALL = ("--data", "generated", "--threads", 1)
+TEXT = "".join(random.Random(1).choices("abcde", k=4000))
+
+
+class Config(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.ck = self.folder / "ck"
+
+    def train(self, *args, **options):
+        return run("kolo-train", "--checkpoint-dir", self.ck, "--json", *args, **options)
+
+    def config(self):
+        return json.loads((self.ck / "config.json").read_text())
+
+    def table(self, name, columns=2, classes=2):
+        folder = self.folder / name
+        folder.mkdir()
+        rows = [",".join([str(i % 7)] * columns + [str(i % classes)]) for i in range(80)]
+        header = ",".join([*(f"x{i}" for i in range(columns)), "label"])
+        for split in ("train", "test"):
+            (folder / f"{split}.csv").write_text("\n".join([header, *rows]) + "\n")
+        return folder
+
+
+class Written(Config):
+    def test_it_says_what_was_trained_and_with_what(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 3, "--optimizer", "momentum", "--batch-size", 8, "--seed", 5, ranks=2))
+        config = self.config()
+        self.assertEqual(config["model"], {"name": "mlp"})
+        self.assertEqual(config["data"], {"name": "generated digits", "sample": [1, 28, 28], "dtype": "f32", "classes": 10})
+        self.assertEqual(config["preprocessing"], {"normalize": False, "augment": False})
+        self.assertEqual((config["optimizer"], config["learning_rate"], config["precision"]), ("momentum", 0.02, "f32"))
+        self.assertEqual((config["global_batch"], config["seed"]), (16, 5))
+        self.assertIn("--optimizer momentum", config["command"])
+        self.assertRegex(config["kolo"]["version"], r"^\d+\.\d+")
+        self.assertIn("commit", config["kolo"])
+        self.assertEqual(config["switches"]["batch-size"], "8")
+        self.assertNotIn("threads", config["switches"])
+        self.assertEqual([p.name for p in self.ck.glob("*.tmp")], [])
+
+    def test_sizes_that_nobody_chose_are_there(self):
+        text = self.folder / "letters.txt"
+        text.write_text(TEXT)
+        self.assert_ok(self.train("--model", "lstm", "--width", 16, "--data", text, "--batch-size", 8, "--steps", 2))
+        self.assertEqual(self.config()["model"], {"name": "lstm", "layers": 2, "width": 16, "context": 64})
+        self.assertEqual(self.config()["data"]["classes"], 5)
+
+    def test_kolo_inspect_tells_it(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))
+        self.assertIn("model mlp, generated digits of 10 classes", self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out)
+        told = json.loads(self.assert_ok(run("kolo-inspect", "checkpoint", self.ck, "--json")).out)
+        self.assertEqual(told["config"], {k: v for k, v in self.config().items() if k != "command"})
+
+
+class Read(Config):
+    def test_evaluation_needs_the_folder_alone(self):
+        text = self.folder / "letters.txt"
+        text.write_text(TEXT)
+        done = self.assert_ok(self.train("--model", "lstm", "--width", 16, "--context", 8, "--data", text, "--steps", 6, "--average-decay", 0.5, "--learning-rate", 0.05)).done
+        for ranks in (1, 2):
+            again = self.assert_ok(self.train("--evaluate", ranks=ranks)).done
+            self.assertEqual(again["global_step"], 6)
+            self.assertAlmostEqual(again["test_accuracy"], done["test_accuracy"])
+            self.assertAlmostEqual(again["test_loss"], done["test_loss"], places=5)
+
+    def test_a_training_goes_on_with_its_switches(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 3, "--optimizer", "momentum", "--learning-rate", 0.02))
+        progress = [e for e in self.assert_ok(self.train("--steps", 5, "--log-steps", 1)).events if e["event"] == "progress"]
+        self.assertEqual({e["learning_rate"] for e in progress}, {0.02})
+        self.assertEqual(self.config()["optimizer"], "momentum")
+        self.assertEqual(self.config()["switches"]["steps"], "5")
+
+    def test_a_folder_that_is_done_says_so(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 4))
+        result = self.assert_ok(self.train())
+        self.assertIn(f"nothing left to do: {self.ck} is at step 4 of --steps 4", result.err)
+
+    def test_a_folder_of_an_earlier_version_works(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2, "--normalize"))
+        (self.ck / "config.json").unlink()
+        self.assert_one_line(self.train("--evaluate"), 2, "--model is missing")
+        self.assert_one_line(self.train("--model", "mlp", *SMALL, "--evaluate"), 1, "was trained with --normalize; evaluate it")
+        self.assert_one_line(self.train("--model", "mlp", *SMALL, "--steps", 3), 1, "was trained with --normalize; go on")
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--normalize", "--evaluate"))
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--normalize", "--steps", 3))
+        self.assertEqual(self.config()["model"], {"name": "mlp"})
+
+    def test_a_file_that_is_damaged_is_named(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))
+        for damaged in ("{", "[]", '{"switches": 3}', '{"switches": {"width": 7}}'):
+            (self.ck / "config.json").write_text(damaged)
+            for ranks in (1, 2):
+                self.assert_one_line(self.train("--evaluate", ranks=ranks), 1, "config.json")
+
+
+class Differs(Config):
+    def setUp(self):
+        super().setUp()
+        self.own = self.table("own")
+        self.assert_ok(self.train("--model", "mlp", "--data", self.own, "--steps", 3, "--learning-rate", 0.001, "--batch-size", 8))
+
+    def test_another_model_is_refused(self):
+        for mode in (("--evaluate",), ("--steps", 5)):
+            self.assert_one_line(self.train("--model", "lenet", *mode), 2, "--model lenet", "mlp", str(self.ck))
+
+    def test_another_size_is_refused(self):
+        text = self.folder / "letters.txt"
+        text.write_text(TEXT)
+        own = ("--checkpoint-dir", self.folder / "lstm", "--json")
+        self.assert_ok(run("kolo-train", "--model", "lstm", "--width", 16, "--context", 8, "--data", text, "--batch-size", 8, "--steps", 2, *own))
+        self.assert_one_line(run("kolo-train", "--width", 32, "--evaluate", *own), 2, "--width 32", "16")
+        self.assert_one_line(run("kolo-train", "--layers", 3, "--steps", 4, *own), 2, "--layers 3", "2")
+        self.assert_ok(run("kolo-train", "--layers", 2, "--evaluate", *own))
+
+    def test_other_classes_or_columns_are_refused(self):
+        three, wide = self.table("three", classes=3), self.table("wide", columns=3)
+        for mode in (("--evaluate",), ("--steps", 5)):
+            self.assert_one_line(self.train("--data", three, *mode), 1, "3 classes", "2 classes")
+            self.assert_one_line(self.train("--data", wide, *mode), 1, "[3]", "[2]")
+
+    def test_other_data_of_the_same_kind_are_told(self):
+        other = self.table("other")
+        result = self.assert_ok(self.train("--data", other, "--steps", 5))
+        self.assertIn(f"--data {other} takes the place of {self.own}", result.err)
+
+    def test_normalisation_that_the_weights_do_not_know_is_refused(self):
+        self.assert_one_line(self.train("--normalize", "--steps", 5), 2, "--normalize", "without")
+
+    def test_rate_and_batch_are_taken_and_told(self):
+        result = self.assert_ok(self.train("--learning-rate", 0.002, "--batch-size", "08", "--steps", 5))
+        self.assertIn("--learning-rate 0.002 takes the place of 0.001", result.err)
+        self.assertNotIn("--batch-size", result.err)
+        self.assertEqual(self.config()["learning_rate"], 0.002)
+
+    def test_a_seed_that_takes_no_effect_is_told(self):
+        self.assertIn("--seed 9 takes no effect", self.assert_ok(self.train("--seed", 9, "--steps", 5)).err)
+        self.assertEqual(self.config()["seed"], 1)
+
+
+class Classes(Config):
+    def photographs(self, name, classes):
+        for split in ("train", "val"):
+            for number, label in enumerate(classes):
+                folder = self.folder / name / split / label
+                folder.mkdir(parents=True)
+                for i in range(4):
+                    (folder / f"{i}.png").write_bytes(png([[60 * number + 20 * i] * 28] * 28))
+        return self.folder / name
+
+    def test_are_kept_by_name_and_others_are_refused(self):
+        pets, cars = self.photographs("pets", ("cat", "dog")), self.photographs("cars", ("bus", "van"))
+        self.assert_ok(self.train("--model", "lenet", "--data", pets, "--steps", 1, "--batch-size", 4))
+        self.assertEqual(self.config()["data"]["class_names"], ["cat", "dog"])
+        self.assert_one_line(self.train("--data", cars, "--evaluate"), 1, "bus, van", "cat, dog")
+
+
+if __name__ == "__main__":
+    unittest.main()
