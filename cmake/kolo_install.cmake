@@ -16,6 +16,19 @@ if(programs)
   install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# Man pages and bash completion, written from --help as the programs are installed.
+find_program(KOLO_PYTHON_OF_SCRIPTS python3)
+mark_as_advanced(KOLO_PYTHON_OF_SCRIPTS)
+if(programs AND KOLO_PYTHON_OF_SCRIPTS AND NOT KOLO_SANITIZE)
+  set(written ${CMAKE_BINARY_DIR}/from_help)
+  list(REMOVE_ITEM programs kolo-network-probe)  # kolorun alone starts it
+  list(JOIN programs " " program_words)
+  install(CODE "execute_process(COMMAND \"${KOLO_PYTHON_OF_SCRIPTS}\" \"${PROJECT_SOURCE_DIR}/scripts/make_man_pages\"
+                \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\" \"${written}\" ${program_words} COMMAND_ERROR_IS_FATAL ANY)")
+  install(DIRECTORY ${written}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(DIRECTORY ${written}/completions DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion)
+endif()
+
 # The lists PUBLIC and APART of the folders, and the generated headers that bring them.
 get_property(public GLOBAL PROPERTY KOLO_PUBLIC_HEADERS)
 get_property(apart GLOBAL PROPERTY KOLO_APART_HEADERS)

@@ -45,6 +45,15 @@ output=$(cd "$work" && "$work/readme_build/outside" 3 generated)
 echo "$output"
 expect "trained up to step 3"
 
+# Where the programs are installed and a Python is here, each has a man page and completion.
+if command -v python3 >/dev/null; then
+  for program in kolorun kolo-train; do
+    for file in "man/man1/$program.1" "bash-completion/completions/$program"; do
+      [ -s "$work/kolo/share/$file" ] || { echo "expected share/$file in the installed folder" >&2; exit 1; }
+    done
+  done
+fi
+
 # Programs find libkolo beside them.
 for program in "$work"/kolo/bin/*; do
   [ -x "$program" ] || continue
