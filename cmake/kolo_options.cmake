@@ -45,15 +45,15 @@ endif()
 set(KOLO_TEST_ENVIRONMENT OMP_NUM_THREADS=1 TEST_SLOWDOWN=${KOLO_TEST_SLOWDOWN})
 get_filename_component(kolo_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(suppressions ${kolo_root}/tests/suppressions)
+# An allocation that is larger than any memory is refused, as it is without a sanitizer: tests ask for such.
 if(KOLO_SANITIZE MATCHES address)
-  # An allocation that is larger than any memory is refused, as it is without the sanitizer: tests ask for such.
   list(APPEND KOLO_TEST_ENVIRONMENT
        ASAN_OPTIONS=fast_unwind_on_malloc=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
        LSAN_OPTIONS=suppressions=${suppressions}/lsan.txt:print_suppressions=0)
 elseif(KOLO_SANITIZE MATCHES thread)
   # Open MPI is not instrumented: what one thread receives for another in it would look like a race of theirs.
   list(APPEND KOLO_TEST_ENVIRONMENT
-       TSAN_OPTIONS=suppressions=${suppressions}/tsan.txt:second_deadlock_stack=1:ignore_noninstrumented_modules=1)
+       TSAN_OPTIONS=suppressions=${suppressions}/tsan.txt:second_deadlock_stack=1:ignore_noninstrumented_modules=1:allocator_may_return_null=1)
 endif()
 
 # <kolo/core/graph/graph.h> is core/graph/graph.h: one link makes the source tree look as it is installed.

@@ -12,7 +12,10 @@ namespace kolo::detail {
 class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   explicit Reactor(ClientCall& call) : call_(call) {}
-  void OnReadInitialMetadataDone(bool /*ok*/) override { call_.greeted(); }
+  void OnReadInitialMetadataDone(bool /*ok*/) override {
+    take_over(this);
+    call_.greeted();
+  }
   void OnReadDone(bool ok) override {
     take_over(this);
     call_.read_done(ok);

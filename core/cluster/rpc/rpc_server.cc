@@ -88,10 +88,14 @@ class RefusedCall final : public grpc::ServerGenericBidiReactor {
   static grpc::ServerGenericBidiReactor* make(const std::exception_ptr& error) {
     const auto call = std::make_shared<RefusedCall>();
     call->self_ = call;
+    hand_over(call.get());
     call->Finish(to_status(error));
     return call.get();
   }
-  void OnDone() override { const auto self = std::move(self_); }
+  void OnDone() override {
+    take_over(this);
+    const auto self = std::move(self_);
+  }
 
  private:
   bool InternalInlineable() override { return true; }
@@ -110,6 +114,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
 
  private:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+  grpc::ServerGenericBidiReactor* reactor_for(grpc::GenericCallbackServerContext& context);
   void tell_who_may_come(const Listening& listening) const;
   void adopt(int listener, int connection);
   std::int64_t unseen_calls();
@@ -203,14 +208,20 @@ std::int64_t RpcServer::Impl::unseen_calls() {
 
 grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
   take_over(this);
+  auto* const reactor = reactor_for(*context);
+  hand_over(this);
+  return reactor;
+}
+
+grpc::ServerGenericBidiReactor* RpcServer::Impl::reactor_for(grpc::GenericCallbackServerContext& context) {
   // Before anything is kept or counted: what a stranger may do costs those who are known nothing.
-  if (const auto refusal = refusal_of(*context, *shared_)) {
-    connections_->call_refused(context->peer());
+  if (const auto refusal = refusal_of(context, *shared_)) {
+    connections_->call_refused(context.peer());
     return RefusedCall::make(refusal);
   }
-  connections_->call_accepted(context->peer());
-  const auto call = std::make_shared<ServerCall>(shared_, *context);
-  if (!header(*context, kGreetKey).empty()) call->StartSendInitialMetadata();
+  connections_->call_accepted(context.peer());
+  const auto call = std::make_shared<ServerCall>(shared_, context);
+  if (!header(context, kGreetKey).empty()) call->StartSendInitialMetadata();
   std::exception_ptr refused;
   {
     MutexLock lock(shared_->mutex);
@@ -298,6 +309,7 @@ void RpcServer::Impl::stop(std::chrono::milliseconds grace) {
   connections_->stop();
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
+  take_over(this);
   {
     // Their memory is still in use.
     MutexLock lock(shared_->mutex);
