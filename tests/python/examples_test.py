@@ -41,3 +41,16 @@ def test_the_benchmark_tells_images_per_second_of_both_engines():
         each, together = map(float, re.search(engine + r": ([\d.]+) images/s on each of 2 ranks, ([\d.]+) in all",
                                               output).groups())
         assert each > 0 and abs(together - 2 * each) < 0.2
+
+
+def test_a_program_for_horovod_runs_unchanged():
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
+    program = os.path.join(ROOT, "python", "examples", "horovod_line.py")
+    output = subprocess.run([os.path.join(ROOT, "scripts", "mpirun_test"), "2", sys.executable, "-m", "kolo.horovod", program],
+                            capture_output=True, text=True, check=True, env=environment).stdout
+    assert "2 ranks: y = 3.000 x + 1.000, loss 0.0000" in output
+
+
+def test_ddp_and_kolo_train_the_same_weights():
+    difference = re.search(r"2 ranks: the weights of DDP and kolo differ by (\S+) at most", example("from_ddp.py")).group(1)
+    assert float(difference) < 1e-5

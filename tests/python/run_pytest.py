@@ -7,7 +7,8 @@ import sys
 
 for module in ["pytest", *sys.argv[2:]]:
     if importlib.util.find_spec(module) is None:
-        print(f"skipped: {sys.executable} has no {module}; scripts/install_deps.sh --python installs it")
+        option = "--docs" if module in ("nbclient", "ipykernel") else "--python"
+        print(f"skipped: {sys.executable} has no {module}; scripts/install_deps.sh {option} installs it")
         sys.exit(77)
 
 import pytest  # noqa: E402

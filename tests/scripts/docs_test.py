@@ -68,7 +68,7 @@ class Pages(unittest.TestCase):
             helps[name] = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", shown.stdout))
         checked = 0
         for page in pages():
-            for block in blocks(page, ""):
+            for block in blocks(page, "(?:sh)?"):
                 for line in block.splitlines():
                     command = line.split("#")[0]
                     # The options behind a program's name, up to the next program's.

@@ -10,6 +10,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs
 # At most so many in 100 sentences of a page, rounded down.
 SEMICOLONS, LONG, CLEFT = 3, 1, 2
 LONGEST = 40  # words
+PIECE = 900   # words between two headings
 NOT_PROSE = [r"^```.*?^```", r"^\|.*$", r"^#.*$", r"^    .*$"]  # code, tables, headings
 
 
@@ -43,6 +44,12 @@ class Prose(unittest.TestCase):
             with open(path, encoding="utf-8") as file, self.subTest(page=os.path.relpath(path, ROOT)):
                 for rule, bad in faults(file.read()):
                     self.fail(f"{len(bad)} × {rule}:\n" + "\n".join(dict.fromkeys(bad)))
+
+    def test_headings_cut_pages_into_pieces(self):
+        for path in [path for pattern in PAGES for path in glob.glob(os.path.join(ROOT, pattern), recursive=True)]:
+            with open(path, encoding="utf-8") as file, self.subTest(page=os.path.relpath(path, ROOT)):
+                for piece in re.split(r"^#+ ", file.read(), flags=re.MULTILINE):
+                    self.assertLessEqual(len(piece.split()), PIECE, piece[:80])
 
     def test_each_rule_finds_its_fault(self):
         self.assertEqual([], faults("The ring adds. `a; b` stays.\n```\nWhat; is\n```\n| What; is | x |\n"))
