@@ -29,6 +29,16 @@ if(programs AND KOLO_PYTHON_OF_SCRIPTS AND NOT KOLO_SANITIZE)
   install(DIRECTORY ${written}/completions DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion)
 endif()
 
+# The examples as source, with a project of their own.
+set(examples ${CMAKE_INSTALL_DATADIR}/kolo/examples)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/examples/ DESTINATION ${examples}/cpp FILES_MATCHING PATTERN "*.cc"
+        PATTERN libtorch_mnist EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/models/examples/outside.cmake DESTINATION ${examples}/cpp RENAME CMakeLists.txt)
+if(KOLO_HAS_PYTHON)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/examples/ DESTINATION ${examples}/python
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.ipynb" PATTERN ".*" EXCLUDE PATTERN __pycache__ EXCLUDE)
+endif()
+
 # The lists PUBLIC and APART of the folders, and the generated headers that bring them.
 get_property(public GLOBAL PROPERTY KOLO_PUBLIC_HEADERS)
 get_property(apart GLOBAL PROPERTY KOLO_APART_HEADERS)

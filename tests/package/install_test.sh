@@ -12,9 +12,9 @@ cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 # What still points into the first place does not survive the move.
 mv "$work/first" "$work/kolo"
 
-build_outside() {  # SOURCES BUILD
+build_outside() {  # SOURCES BUILD [TARGET]
   env -u CXXFLAGS cmake -S "$1" -B "$2" -G Ninja -DCMAKE_PREFIX_PATH="$work/kolo"
-  cmake --build "$2"
+  cmake --build "$2" --target "${3:-all}"
 }
 build_outside "$source_folder" "$work/outside"
 output=$("$work/outside/outside")
@@ -28,6 +28,8 @@ for op in Const Variable MatMul Conv2D SparseSoftmaxCrossEntropyWithLogits Apply
 
 output=$("$work/outside/clustered")
 expect "ClusterSpec({'ps': ['p:1']})"
+output=$("$work/outside/own_op")
+expect "softsign 0.7500, slope 0.0625"
 if ldd "$work/outside/outside" | grep kolo_cluster; then echo "outside loads what it does not use" >&2; exit 1; fi
 
 # The longest C++ block is the program.
@@ -44,6 +46,18 @@ build_outside "$work/readme" "$work/readme_build"
 output=$(cd "$work" && "$work/readme_build/outside" 3 generated)
 echo "$output"
 expect "trained up to step 3"
+
+# The installed examples are a project: it lists each, and one of them stands for all.
+build_outside "$work/kolo/share/kolo/examples/cpp" "$work/examples" your_own
+for example in "$source_folder"/../../models/examples/*.cc; do
+  name=$(basename "$example" .cc)
+  [ -d "$work/examples/CMakeFiles/$name.dir" ] || case $name in
+    between_graph_mnist | remote_session | sharded_embedding) [ ! -e "$work"/kolo/lib*/libkolo_cluster.so ] ;;
+    *) false ;;
+  esac || { echo "expected $name among the installed examples" >&2; exit 1; }
+done
+output=$(cd "$work" && "$work/examples/your_own")
+expect "step 600: 100.0 % of 1000 samples"
 
 # Where the programs are installed and a Python is here, each has a man page and completion.
 if command -v python3 >/dev/null; then
