@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import unittest
+import xml.etree.ElementTree
 
 PROGRAMS = sys.argv[1]
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -86,6 +87,16 @@ class Pages(unittest.TestCase):
                     found += 1
                     self.assertIn("--data generated", block, os.path.relpath(page, ROOT))
         self.assertGreater(found, 0)
+
+    def test_drawings_are_readable_in_the_dark_and_stand_in_a_page(self):
+        texts = "".join(read(page) for page in pages())
+        for path in files_below("docs", ending="*.svg"):
+            with self.subTest(drawing=os.path.basename(path)):
+                drawing = read(path)
+                xml.etree.ElementTree.fromstring(drawing)
+                self.assertIn("prefers-color-scheme: dark", drawing)
+                self.assertIn("<title>", drawing)
+                self.assertIn(os.path.basename(path) + ")", texts)
 
     def test_links_lead_to_files(self):
         checked = 0
