@@ -51,6 +51,13 @@ class Made(unittest.TestCase):
         self.assertEqual(dead, [f"b/c.html: {link}" for link in ("../a.html#gone", "../gone.html", "gone.png")] +
                          ["style.css: /from/the/root.css"])
 
+    def test_an_example_of_what_a_header_does_not_declare_is_refused(self):
+        text = "/// Adds.\nint add(int a);\n"
+        self.assertEqual("/// Adds.\n///\n/// @par Example\n/// @code{.cpp}\n/// add(1);\n/// @endcode\nint add(int a);\n",
+                         make_site.with_examples(text, [("add", "  add(1);\n")]))
+        with self.assertRaisesRegex(SystemExit, "an example of sub, which its header does not declare"):
+            make_site.with_examples(text, [("sub", "sub(1);")])
+
     def test_doxygen_sees_every_comment_of_a_header(self):
         header = """// Head.
 #pragma once
@@ -58,6 +65,8 @@ namespace kolo {
 /// Both.
 int add(int a);
 int sub(int a);
+template <typename T>
+T sub(T a);
 
 // A heading.
 
@@ -80,6 +89,9 @@ namespace kolo {
 int add(int a);
 /// Both.
 int sub(int a);
+/// Both.
+template <typename T>
+T sub(T a);
 
 
 struct Options {
@@ -132,6 +144,17 @@ class Site(unittest.TestCase):
         self.assertIn(">DistributedOptimizer<", api)
         page = make_site.read(os.path.join(self.folder, "api", "structkolo_1_1DistributedOptimizerOptions.html"))
         self.assertIn("upper bound of the first bucket", page)
+
+    def test_the_most_used_names_have_an_example_in_the_api(self):
+        self.assertEqual(20, sum(len(examples) for examples in make_site.api_examples().values()))
+        page = make_site.read(os.path.join(self.folder, "api", "classkolo_1_1Session.html"))
+        self.assertIn("Example", page)
+        self.assertRegex(re.sub(r"<[^>]*>", "", page), r"session\.run\(global_variables_initializer\(s\)\);")
+
+    def test_a_notebook_is_a_page_with_what_it_drew(self):
+        page = make_site.read(os.path.join(self.folder, "source_python_examples_numpy_ipynb.html"))
+        self.assertIn("<polyline", page)
+        self.assertNotIn("execution_count", page)
 
     def test_the_theme_works_without_a_server(self):
         script = make_site.read(os.path.join(self.folder, "_static", "scripts", "furo.js"))
