@@ -43,6 +43,7 @@ class BatchSource {
   virtual void seek(const BatchPosition& position) = 0;
 };
 
+/// The size and order of batches, and this rank's part of them.
 struct BatchOptions {
   std::int64_t batch_size = 64;  // samples per rank and step, ≥ 1
   int rank = 0;                  // 0 … ranks − 1

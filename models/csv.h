@@ -8,6 +8,7 @@
 
 namespace kolo::models {
 
+/// A table as samples and labels.
 struct CsvTable {
   Tensor x;          // f32 [N, other columns]
   Tensor y;          // i32 [N]

@@ -9,6 +9,7 @@
 
 namespace kolo::models {
 
+/// Sizes of gpt.
 struct GptOptions {
   std::int64_t vocabulary = 65;  // characters of Shakespeare's works
   std::int64_t layers = 4;

@@ -17,11 +17,13 @@ namespace kolo::models {
 /// Throws InvalidArgumentError unless x is a matrix whose number of columns is known.
 Output dense(const Scope& s, Output x, std::int64_t units, const std::string& name, bool bias = true);
 
+/// Numbers of batch_norm as a layer.
 struct BatchNormLayer {
   double momentum = 0.99;  // share of its old value that a moving average keeps in a step
   double epsilon = 1e-3;   // added to the variance
 };
 
+/// Sizes of conv2d as a layer, in pixels.
 struct Conv2dLayer {
   std::int64_t filters;  // channels of the result
   RowsCols kernel{3, 3};
@@ -34,6 +36,7 @@ struct Conv2dLayer {
 /// Throws InvalidArgumentError unless x has four dimensions and its number of channels is known.
 Output conv2d(const Scope& s, Output x, const Conv2dLayer& layer, const std::string& name);
 
+/// Sizes of depthwise_conv2d as a layer, in pixels.
 struct DepthwiseConv2dLayer {
   std::int64_t multiplier = 1;  // filters of each channel
   RowsCols kernel{3, 3};
@@ -70,6 +73,7 @@ Output sync_batch_norm(const Scope& s, Output x, const std::string& name, const 
 /// starts at 1, and shifted by beta [D], from 0. Throws InvalidArgumentError unless D is known.
 Output layer_norm(const Scope& s, Output x, const std::string& name, double epsilon = 1e-5);
 
+/// Numbers of local_response_norm.
 struct LocalResponseNormLayer {
   std::int64_t radius = 5;  // channels on each side that count, ≥ 0
   double bias = 1;          // > 0

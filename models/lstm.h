@@ -20,6 +20,7 @@ namespace kolo::models {
 /// known.
 Output lstm_layer(const Scope& s, Output x, std::int64_t steps, std::int64_t units, const std::string& name);
 
+/// Sizes of lstm.
 struct LstmOptions {
   std::int64_t vocabulary = 65;  // characters of Shakespeare's works
   std::int64_t layers = 2;

@@ -9,6 +9,7 @@
 
 namespace kolo::models {
 
+/// Sizes of matrix_factorization.
 struct MatrixFactorizationOptions {
   std::int64_t users = 0, items = 0;  // how many there are, ≥ 1
   std::int64_t width = 32;            // of a vector, ≥ 1

@@ -20,6 +20,7 @@ struct ModelSize {
   std::int64_t heads = 0;
 };
 
+/// A registered model: what kolo-train needs to build it.
 struct Model {
   std::string name;
   Shape sample;          // of one input: a batch is [N, sample…]

@@ -38,6 +38,7 @@ struct TextBatch {
   Tensor next;    // i32 [B·T]: the token behind each
 };
 
+/// Which pieces of a text a rank reads. Lengths are tokens.
 struct TextPiecesOptions {
   std::int64_t batch_size = 16;  // pieces per rank and step, ≥ 1
   std::int64_t length = 128;     // tokens of a piece, ≥ 1

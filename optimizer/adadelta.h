@@ -5,6 +5,7 @@
 
 namespace kolo {
 
+/// Numbers of AdadeltaOptimizer.
 struct AdadeltaOptions {
   Hyperparameter learning_rate = 0.001;
   Hyperparameter rho = 0.95;  // of the means, in [0, 1)

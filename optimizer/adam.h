@@ -7,6 +7,7 @@
 
 namespace kolo {
 
+/// Numbers of AdamOptimizer.
 struct AdamOptions {
   Hyperparameter learning_rate = 0.001;
   Hyperparameter beta1 = 0.9;     // of the mean of gradients, in [0, 1)
@@ -46,6 +47,7 @@ class AdamOptimizer : public RuleOptimizer {
   Variable beta2_power_;
 };
 
+/// Numbers of AdamWOptimizer.
 struct AdamWOptions {
   Hyperparameter learning_rate = 0.001;
   Hyperparameter beta1 = 0.9;

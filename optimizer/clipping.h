@@ -18,6 +18,7 @@ namespace kolo {
 /// gradient · c / max(norm, c), with c = clip_norm: of length c at most.
 Output clip_by_norm(const Scope& s, Output gradient, Hyperparameter clip_norm);
 
+/// What clip_by_global_norm makes of a list: the clipped gradients, and their norm before.
 struct ClippedGradients {
   Outputs gradients;  // in the order given, empty where none was given
   Output norm;        // before clipping

@@ -5,6 +5,7 @@
 
 namespace kolo {
 
+/// Numbers of FtrlOptimizer.
 struct FtrlOptions {
   Hyperparameter learning_rate = 0.001;
   Hyperparameter learning_rate_power = -0.5;  // at most 0

@@ -32,6 +32,7 @@ class WaitingParts {
 };
 }  // namespace detail
 
+/// Numbers of LARSOptimizer.
 struct LARSOptions {
   Hyperparameter learning_rate = 0.001;
   Hyperparameter momentum = 0.9;
@@ -67,6 +68,7 @@ class LARSOptimizer : public RuleOptimizer {
   detail::WaitingParts waiting_;
 };
 
+/// Numbers of LAMBOptimizer.
 struct LAMBOptions {
   Hyperparameter learning_rate = 0.001;
   Hyperparameter beta1 = 0.9;

@@ -5,6 +5,7 @@
 
 namespace kolo {
 
+/// Numbers of LionOptimizer.
 struct LionOptions {
   Hyperparameter learning_rate = 0.0001;  // steps have this size: 3 to 10 times less than Adam's
   Hyperparameter beta1 = 0.9;             // of what gives the direction, in [0, 1)

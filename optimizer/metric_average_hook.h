@@ -19,6 +19,7 @@ using Metrics = std::map<std::string, double>;
 /// ranks' names differ, or some give their samples and others do not. NaN where all ranks have 0 samples.
 Metrics average_metrics(const Metrics& metrics, std::optional<double> samples = {});
 
+/// When MetricAverageHook averages.
 struct MetricAverageOptions {
   std::map<std::string, Output> metrics;  // scalars, f32 or f64; evaluated in every run
   Output samples = {};  // how many samples a run's metrics are of, a scalar; none: as many in each

@@ -23,17 +23,20 @@ struct GradientPair {
 /// way. `graph`: for the gradients of all variables.
 enum class Gate { none, op, graph };
 
+/// Of Optimizer::compute_gradients.
 struct ComputeGradientsOptions {
   Gate gate = Gate::op;
   bool colocate_gradients_with_ops = false;  // each gradient is placed with the node that it differentiates
   Output grad_loss = {};                     // of the loss's shape, where that is not summed; none: ones
 };
 
+/// Of Optimizer::apply_gradients.
 struct ApplyOptions {
   Variable global_step = {};  // incremented by 1 after all updates; none: nothing is counted
   std::string name = {};      // of the nodes that update; "": the optimizer's name
 };
 
+/// Of Optimizer::minimize.
 struct MinimizeOptions {
   // Counts the updates; none: get_or_create_global_step. Each of two optimizers that minimize in one step
   // counts it: let the second one compute and apply gradients instead, without a global step.

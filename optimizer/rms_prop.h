@@ -6,6 +6,7 @@
 
 namespace kolo {
 
+/// Numbers of RMSPropOptimizer.
 struct RMSPropOptions {
   Hyperparameter learning_rate = 0.001;
   Hyperparameter decay = 0.9;  // of the means, in [0, 1)

@@ -13,6 +13,7 @@ namespace kolo {
 // number type: get_or_create_global_step(scope).read(), which minimize increments. Throw InvalidArgumentError
 // `global_step is required for <schedule>.` if it is empty, and for a number out of its range.
 
+/// Of the decays by a rate. Steps are global steps.
 struct DecayOptions {
   double decay_steps = 0;  // n, positive
   double decay_rate = 0;   // rate
@@ -34,6 +35,7 @@ Output inverse_time_decay(const Scope& s, Hyperparameter learning_rate, Output g
 Output piecewise_constant(const Scope& s, Output global_step, std::span<const double> boundaries,
                           std::span<const double> values);
 
+/// Of polynomial_decay.
 struct PolynomialDecayOptions {
   double decay_steps = 0;           // n, positive
   double end_learning_rate = 1e-4;  // end
@@ -44,6 +46,7 @@ struct PolynomialDecayOptions {
 Output polynomial_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
                         const PolynomialDecayOptions& options);
 
+/// Of cosine_decay.
 struct CosineDecayOptions {
   double decay_steps = 0;  // n, positive
   double alpha = 0;        // what is left in the end, as a part of learning_rate
@@ -53,6 +56,7 @@ struct CosineDecayOptions {
 Output cosine_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
                     const CosineDecayOptions& options);
 
+/// Of cosine_decay_restarts.
 struct CosineRestartsOptions {
   double first_decay_steps = 0;  // n, positive
   double t_mul = 2;              // each period is so much longer than the one before; at least 1
@@ -64,6 +68,7 @@ struct CosineRestartsOptions {
 Output cosine_decay_restarts(const Scope& s, Hyperparameter learning_rate, Output global_step,
                              const CosineRestartsOptions& options);
 
+/// Of linear_cosine_decay.
 struct LinearCosineDecayOptions {
   double decay_steps = 0;    // n, positive
   double num_periods = 0.5;  // of the cosine
@@ -75,6 +80,7 @@ struct LinearCosineDecayOptions {
 Output linear_cosine_decay(const Scope& s, Hyperparameter learning_rate, Output global_step,
                            const LinearCosineDecayOptions& options);
 
+/// Of learning_rate_warmup.
 struct LearningRateWarmup {
   double epochs = 0;             // of the warm-up
   double batches_per_epoch = 0;  // B = epochs · batches_per_epoch, positive

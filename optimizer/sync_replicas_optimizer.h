@@ -15,6 +15,7 @@
 
 namespace kolo {
 
+/// Of SyncReplicasOptimizer.
 struct SyncReplicasOptions {
   /// The mean's bits do not depend on which worker came first; all gradients of an update are kept until
   /// then.

@@ -36,6 +36,7 @@ namespace kolo {
 /// What an average is divided by while ranks have joined: the number of those that have not, or all.
 enum class JoinAverage : std::uint8_t { active, all };
 
+/// How one call is matched with those of the other ranks.
 struct EagerOptions {
   // The same on all ranks for calls that belong together, free again when the operation has ended on this
   // rank. "": `<operation>.noname.<k>`, k counted for each operation and process set, so that unnamed calls

@@ -55,6 +55,7 @@ struct AlltoallResult {
   Tensor tensor;
   std::vector<std::int64_t> splits;
 };
+/// What alltoall gives a rank: rows, and how many came from each rank.
 template <typename T>
 struct AlltoallRows {
   std::vector<T> elements;
@@ -63,7 +64,7 @@ struct AlltoallRows {
 
 /// wait() waits, throws the operation's error, and hands out the result, which can be taken once. Result is
 /// void where the memory that was given holds it; else a Tensor, several, their elements, the last rank that
-/// joined, or bytes.
+/// joined, or bytes. Any thread.
 template <typename Result>
 class Handle : public AnyHandle {
  public:

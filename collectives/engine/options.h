@@ -13,6 +13,7 @@
 
 namespace kolo {
 
+/// What kolo reads from the environment at init, for programs that set it in code. One comment a field.
 struct EngineOptions {
   std::int64_t bucket_bytes = std::int64_t{25} << 20;       // KOLO_BUCKET_BYTES: upper bound of a bucket
   std::int64_t first_bucket_bytes = std::int64_t{1} << 20;  // KOLO_FIRST_BUCKET_BYTES: of the first one

@@ -32,6 +32,7 @@ Output reduce_scatter(const Scope& s, Output x, const Reduction& reduction = Red
 /// root, zero elsewhere.
 Output broadcast(const Scope& s, Output x, int root, const ProcessSet& set = {});
 
+/// What alltoall makes in a graph: rows, and how many came from each rank.
 struct AlltoallOutputs {
   Output rows;
   Output splits;  // i64 [R]: rows from each rank

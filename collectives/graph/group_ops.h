@@ -13,6 +13,7 @@
 
 namespace kolo {
 
+/// How a group of gradients is reduced. All ranks give the same.
 struct GroupAllReduceOptions {
   ReduceOp op = ReduceOp::average;
   std::int64_t first_bucket_bytes = 0;  // upper bound of the first bucket; 0: KOLO_FIRST_BUCKET_BYTES
@@ -45,6 +46,7 @@ struct GroupReduceInputs {
   std::vector<IndexedSlices> slices = {};
   std::vector<std::string> slice_names = {};
 };
+/// The reduced gradients and slices, in the order in which they were given.
 struct GroupReduced {
   Outputs gradients;
   std::vector<IndexedSlices> slices;

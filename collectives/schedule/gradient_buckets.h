@@ -28,6 +28,7 @@ enum class GradientOrder {
   listed,
 };
 
+/// How GradientBuckets reduces. All ranks give the same.
 struct GradientBucketsOptions {
   ReduceOp op = ReduceOp::average;  // or sum
   GradientOrder order = GradientOrder::reversed;

@@ -7,6 +7,7 @@
 
 namespace kolo {
 
+/// How much of a step's reductions ran while kernels computed.
 struct ReductionOverlap {
   std::chrono::duration<double> reducing{};  // the sum of the reductions, each from its start to its end
   std::chrono::duration<double> waiting{};   // buckets were under way and no kernel ran

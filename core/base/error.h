@@ -41,7 +41,7 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
-/// The class that belongs to one code.
+/// The class that belongs to one code. A value.
 /// Its constructor formats: InvalidArgumentError("{} is not in {}", a, b).
 template <Code kCode>
 class CodedError : public Error {

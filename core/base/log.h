@@ -19,6 +19,7 @@ void set_log_prefix(std::string prefix);
 /// One whole line, never mixed with another thread's. Any thread.
 void log(LogLevel level, std::string_view line);
 
+/// A line of that level: fmt's text with its arguments. Any thread.
 template <typename... Args>
 void log_debug(fmt::format_string<Args...> text, Args&&... args) {
   log(LogLevel::debug, fmt::format(text, std::forward<Args>(args)...));

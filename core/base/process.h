@@ -5,6 +5,7 @@
 
 namespace kolo {
 
+/// This process's place among the ranks, which init finds. Numbers count from 0.
 struct ProcessInfo {
   int rank = 0;
   int size = 1;

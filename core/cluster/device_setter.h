@@ -39,6 +39,7 @@ class GreedyLoadBalancing {
   PsLoad load_;
 };
 
+/// Where replica_device_setter puts variables and all other ops.
 struct ReplicaDeviceSetterOptions {
   int ps_tasks = 0;                           // of `ps_device`'s job; with a cluster, as many as that says
   std::string ps_device = "/job:ps";          // of ps_ops; "": as all others

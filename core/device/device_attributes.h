@@ -6,6 +6,7 @@
 
 namespace kolo {
 
+/// A device of a session, as Session::list_devices gives it.
 struct DeviceAttributes {
   std::string name;               // full: /job:ps/replica:0/task:1/device:CPU:0
   std::string type;               // CPU, GPU

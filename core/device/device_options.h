@@ -18,6 +18,7 @@ struct VirtualGpu {
   std::uint64_t delay_seed = 0;  // other than 0: its streams fall behind one another at random, as it has it
 };
 
+/// Which GPUs a session uses, and how much of their memory. Bytes and shares are of one GPU.
 struct GpuOptions {
   /// Of a GPU's total memory, reserved when the device is first used. 0: all that is free, less a reserve.
   double per_process_gpu_memory_fraction = 0;
@@ -27,6 +28,7 @@ struct GpuOptions {
   bool allow_tf32 = false;  // matrix products and convolutions of f32 may round what they multiply to 10 bits
 };
 
+/// The devices of a session.
 struct DeviceOptions {
   std::map<std::string, int> device_count = {};  // type → at most so many; missing: 1 CPU, all GPUs
   /// Instead of the process's GPUs; empty: those of KOLO_VIRTUAL_GPUS, else the real ones.

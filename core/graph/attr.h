@@ -13,7 +13,8 @@
 
 namespace kolo {
 
-/// One of bool, whole number, real number, text, DType, Shape, Tensor, or a list of numbers or texts.
+/// A value: one of bool, whole number, real number, text, DType, Shape, Tensor, or a list of numbers or
+/// texts.
 class AttrValue {
  public:
   using Value = std::variant<bool, std::int64_t, double, std::string, DType, Shape, Tensor,

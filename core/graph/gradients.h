@@ -6,6 +6,7 @@
 
 namespace kolo {
 
+/// How gradients() walks the graph.
 struct GradientsOptions {
   Outputs stop_gradients = {};         // taken as constants: nothing flows back beyond them
   bool zeros_where_unreached = false;  // zeros of x's shape instead of an empty output

@@ -16,6 +16,7 @@ namespace kolo {
 /// The version of what is written here; a file may ask for a newer reader.
 inline constexpr int kGraphDefVersion = 1;
 
+/// A node of a GraphDef.
 struct NodeDef {
   std::string name;
   std::string op;
@@ -28,6 +29,7 @@ struct NodeDef {
   bool operator==(const NodeDef&) const = default;
 };
 
+/// A graph as plain values, in the order in which its nodes were created.
 struct GraphDef {
   int producer = kGraphDefVersion;      // the version that wrote it
   int min_consumer = kGraphDefVersion;  // the oldest version that can read it
@@ -38,6 +40,7 @@ struct GraphDef {
   bool operator==(const GraphDef&) const = default;
 };
 
+/// Of to_graph_def.
 struct GraphDefOptions {
   bool output_shapes = false;  // writes down what is known of them; readers compare it with what they infer
 };
@@ -46,6 +49,7 @@ struct GraphDefOptions {
 /// written down. Tensors in attributes are shared, not copied.
 GraphDef to_graph_def(const Graph& graph, const GraphDefOptions& options = {});
 
+/// Where import_graph_def puts the nodes, and what replaces some of their inputs.
 struct ImportOptions {
   /// The nodes go into this name scope, made unique with _1, _2, …; "": straight into the scope given.
   std::string prefix = {};

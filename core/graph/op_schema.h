@@ -19,6 +19,7 @@ namespace kolo {
 class Scope;
 
 /// What a shape function sees: the shapes of the inputs, as far as they are known, and the attributes.
+/// Lives for one call, on the thread that makes it.
 class ShapeContext {
  public:
   ShapeContext(std::vector<Shape> inputs, std::vector<DType> dtypes, const AttrMap& attrs, int outputs)
@@ -49,7 +50,7 @@ using ShapeFunction = std::function<void(ShapeContext&)>;
 /// where nothing depends on it.
 using GradientFunction = std::function<Outputs(Scope&, const Node& op, const Outputs& dy)>;
 
-/// Built once by the file that registers the op, by chained calls; then read only.
+/// Built once by the file that registers the op, by chained calls; then read only, by any thread.
 class OpSchema {
  public:
   explicit OpSchema(std::string name) : name_(std::move(name)) {}

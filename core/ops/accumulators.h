@@ -9,6 +9,7 @@
 
 namespace kolo {
 
+/// Order and name of an accumulator.
 struct AccumulatorOptions {
   /// Keep the gradients and add them when they are taken: by sender (job, then task), and of one sender as
   /// they came. The bits of the mean then do not depend on which of them came first.
@@ -36,6 +37,7 @@ class Accumulator {
   Shape shape_;
 };
 
+/// Adds whole tensors of one type and shape.
 class ConditionalAccumulator : public Accumulator {
  public:
   /// The node is named s.named(…), "ConditionalAccumulator" without. Throws InvalidArgumentError for a shape

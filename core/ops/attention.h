@@ -7,6 +7,7 @@
 
 namespace kolo {
 
+/// Heads and mask of self_attention.
 struct SelfAttentionOptions {
   std::int64_t heads = 1;  // ≥ 1; the width is a multiple of it
   bool causal = false;     // a place looks at itself and at those before it only

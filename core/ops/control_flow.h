@@ -39,6 +39,7 @@ Output with_dependencies(const Scope& s, const std::vector<Operation>& before, O
 
 // Repetition as long as a value of the step says so.
 
+/// Limits of a while_loop.
 struct WhileOptions {
   std::int64_t max_iterations =
       -1;  // the loop ends after this many whatever the condition says; −1: no limit

@@ -57,6 +57,7 @@ RowsCols rows_cols(const std::vector<std::int64_t>& numbers, const char* what);
 
 // Convolutions.
 
+/// Strides in pixels, padding and groups of a convolution.
 struct Conv2dOptions {
   RowsCols strides{1, 1};
   Padding padding = Padding::same;
@@ -73,6 +74,7 @@ Output conv2d(const Scope& s, Output images, Output weights, Conv2dOptions optio
 /// has no meaning here. Throws as conv2d.
 Output depthwise_conv2d(const Scope& s, Output images, Output weights, Conv2dOptions options = {});
 
+/// Strides and padding of a transposed convolution, in pixels.
 struct Conv2dTransposeOptions {
   RowsCols strides{1, 1};
   Padding padding = Padding::same;

@@ -8,6 +8,7 @@
 
 namespace kolo {
 
+/// How much `print` writes, and when.
 struct PrintOptions {
   std::string message = {};    // in front of the values
   std::int64_t first_n = -1;   // prints this many times at most; −1: always

@@ -37,6 +37,7 @@ Output one_hot(const Scope& s, Output indices, std::int64_t depth, OneHotOptions
 
 // The largest of many.
 
+/// What top_k makes.
 struct TopK {
   Output values;   // […, k], largest first
   Output indices;  // i32, where they stand along the last dimension

@@ -9,7 +9,7 @@
 namespace kolo {
 
 /// A sequence of elements, each of several tensors, such as images and labels. Implemented by the user: a
-/// data set, a reader, a Prefetcher around either. One call at a time.
+/// data set, a reader, a Prefetcher around either. One call at a time, from any thread.
 class ElementSource {
  public:
   struct Component {

@@ -7,6 +7,7 @@ namespace kolo {
 
 // Matrix products.
 
+/// Which factors of matmul are transposed.
 struct MatmulOptions {
   bool transpose_a = false;  // a is stored [inner, rows]
   bool transpose_b = false;  // b is stored [cols, inner]

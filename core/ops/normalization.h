@@ -8,6 +8,7 @@ namespace kolo {
 // Batch normalization: each channel is shifted and scaled to mean 0 and variance 1, then to its own offset
 // and scale. Ioffe, Szegedy, "Batch normalization", ICML 2015.
 
+/// Numbers of batch_norm.
 struct BatchNormOptions {
   double epsilon = 1e-3;   // added to the variance, ≥ 0
   double momentum = 0.99;  // share of its old value that a moving average keeps in a step, 0 … 1

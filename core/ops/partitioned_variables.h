@@ -31,6 +31,7 @@ Partitioner min_max(std::int64_t max_parts, int axis = 0, std::int64_t min_slice
 /// DType::f32, part); }.
 using PartInitializer = std::function<Output(const Scope& s, const Shape& part)>;
 
+/// Of all parts of a partitioned_variable.
 struct PartitionedVariableOptions {
   DType dtype = DType::f32;  // of what the initializer returns
   bool trainable = true;     // as VariableOptions

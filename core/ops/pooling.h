@@ -8,6 +8,7 @@ namespace kolo {
 
 // The largest or the mean value under a window that slides over images.
 
+/// Window, strides and padding of a pooling, in pixels.
 struct PoolOptions {
   RowsCols window{2, 2};
   RowsCols strides{2, 2};

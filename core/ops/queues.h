@@ -9,6 +9,7 @@
 
 namespace kolo {
 
+/// Capacity, shapes and name of a queue.
 struct FIFOQueueOptions {
   std::int64_t capacity = -1;  // elements, at least 1; −1: any number
   /// Of the components, fully known; none: any shapes, and elements can only be taken one by one.

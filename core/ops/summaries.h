@@ -18,6 +18,7 @@ inline constexpr char kSummaries[] = "summaries";
 /// a name may not have becomes _, with a log line `Summary name <n> is illegal; using <m> instead.`
 namespace summary {
 
+/// Where a summary goes, and its tag.
 struct Options {
   std::vector<std::string> collections = {kSummaries};  // that the op is added to
   std::string family = {};                              // groups tags: "<family>/<name of the op>"

@@ -44,6 +44,7 @@ int variables_updated(const UpdateRuleOps& rule, int inputs);
 /// all gradients. For nodes that passes make, which own it: it fits this many variables alone.
 std::shared_ptr<OpSchema> schema_of_updates(const std::string& op, const UpdateRuleOps& rule, int variables);
 
+/// What apply_update changes, and by which rule.
 struct VariableUpdate {
   std::string rule;  // a name of update_rules()
   Variable variable;

@@ -11,6 +11,7 @@ namespace kolo {
 
 // Variables.
 
+/// Of one variable.
 struct VariableOptions {
   bool trainable = true;  // in the collection trainable_variables: optimizers update it
   bool local = false;     // in local_variables instead of variables: never saved, never broadcast
@@ -56,6 +57,8 @@ Output assign(const Scope& s, const Variable& v, Output value);
 Output assign_add(const Scope& s, const Variable& v, Output value);
 Output assign_sub(const Scope& s, const Variable& v, Output value);
 
+/// The variables of a graph's collection, in the order in which they were made: those that checkpoints hold,
+/// those that optimizers update, and those of this process alone.
 std::vector<Variable> global_variables(const Graph& graph);
 std::vector<Variable> trainable_variables(const Graph& graph);
 std::vector<Variable> local_variables(const Graph& graph);

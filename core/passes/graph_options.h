@@ -26,6 +26,7 @@ enum class Precision {
 std::optional<Precision> precision_named(std::string_view name);
 std::string_view precision_name(Precision precision);
 
+/// Which passes rewrite a step, and in which precision it computes.
 struct GraphOptions {
   OptimizerLevel optimizer_level = OptimizerLevel::l1;
   std::vector<std::string> disabled_passes = {};  // names out of graph_pass_names()

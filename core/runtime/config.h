@@ -18,12 +18,14 @@ struct ThreadPoolOptions {
   std::string global_name = {};  // sessions that give the same name share the pool; "": this session's own
 };
 
+/// How a session reaches its server.
 struct RpcOptions {
   /// A session on a server of its own process goes through a socket, as a client of another process does.
   /// Local sessions ignore it.
   bool use_rpc_for_inprocess_master = false;
 };
 
+/// Threads, devices and limits of a session. Read once, when the session is made.
 struct SessionConfig {
   /// Threads one kernel may use; 0: OMP_NUM_THREADS, else cores. The process's first session fixes it for
   /// all.
@@ -55,6 +57,7 @@ struct SessionConfig {
 /// How much a run notes down in its RunMetadata: nothing of its nodes, or when each ran.
 enum class TraceLevel { no_trace = 0, software_trace = 1, hardware_trace = 2, full_trace = 3 };
 
+/// Of one run.
 struct RunOptions {
   TraceLevel trace_level = TraceLevel::no_trace;
   std::int64_t timeout_in_ms = 0;  // 0: the session's. When it passes, the run is cancelled and throws

@@ -157,6 +157,7 @@ std::vector<std::string> report_uninitialized_variables(Session& session,
                                                         const std::vector<Variable>& variables);
 std::vector<std::string> report_uninitialized_variables(Session& session);
 
+/// What a Callable is fed, and what it fetches and runs, in this order.
 struct CallableSignature {
   std::vector<FeedTarget> feeds = {};  // in the order in which a call gives their values
   std::vector<Fetch> fetches = {};     // tensors: in the order in which a call gets their values

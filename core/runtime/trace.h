@@ -8,6 +8,7 @@
 
 namespace kolo {
 
+/// When one node ran, or one piece of communication.
 struct TraceEvent {
   std::string name;      // the node's, or what a communication thread did
   std::string category;  // the op, or "reduce"
@@ -18,6 +19,7 @@ struct TraceEvent {
   int process = 0;  // 0: the one that began the step; others: tasks of its cluster that ran parts of it
 };
 
+/// What a run with a trace level has recorded.
 struct StepTrace {
   std::vector<TraceEvent> events;   // in the order of their ends, those of other threads than the pool's last
   std::size_t arena_bytes = 0;      // planned memory of activations and temporaries

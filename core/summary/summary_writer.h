@@ -15,6 +15,7 @@
 
 namespace kolo {
 
+/// When a SummaryWriter writes, and the end of its file's name.
 struct SummaryWriterOptions {
   std::size_t max_queue = 10;  // events that wait in memory; one more writes them
   double flush_secs = 120;     // an event that comes so long after the last flush writes them, too

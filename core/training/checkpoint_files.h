@@ -14,6 +14,7 @@
 
 namespace kolo {
 
+/// "<prefix>.safetensors", the tensors of a checkpoint, and "<prefix>.index.json", its index.
 std::string checkpoint_tensors_path(const std::string& prefix);
 std::string checkpoint_index_path(const std::string& prefix);
 /// "<prefix>-00000-of-00002.safetensors": of a checkpoint whose tensors the tasks of a cluster wrote.

@@ -15,6 +15,7 @@ namespace kolo {
 
 inline constexpr char kCheckpointBasename[] = "model.ckpt";
 
+/// What `<prefix>.index.json` holds: step, places and sums of the tensors, and saved states.
 struct CheckpointIndex {
   /// A tensor of a shard that is one of this checkpoint, or so many slices of it along one axis.
   struct Slice {

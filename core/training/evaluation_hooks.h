@@ -16,6 +16,7 @@
 
 namespace kolo {
 
+/// When an EvaluationHook evaluates.
 struct EvaluationOptions {
   /// Metrics by name, from the session as it is between two steps. With several ranks all call it at the same
   /// steps, so it may use collectives; for a hook of the chief alone it may not.
@@ -55,12 +56,13 @@ class EvaluationHook : public SessionRunHook {
   std::optional<Result> last_;
 };
 
+/// Which result counts, and in which direction it improves.
 struct MetricOptions {
   std::string metric = "loss";
   bool larger_is_better = false;
 };
 
-/// The best value of one metric of an EvaluationHook so far.
+/// The best value of one metric of an EvaluationHook so far. Threads as SessionRunHook.
 class BestMetric {
  public:
   BestMetric(std::shared_ptr<const EvaluationHook> evaluation, MetricOptions options);
@@ -80,6 +82,7 @@ class BestMetric {
   double best_ = 0;
 };
 
+/// When EarlyStoppingHook ends a training.
 struct EarlyStoppingHookOptions {
   MetricOptions metric = {};
   std::int64_t max_steps_without_improvement = 0;
@@ -96,6 +99,7 @@ class EarlyStoppingHook : public SessionRunHook {
   std::int64_t most_steps_;
 };
 
+/// What BestCheckpointHook keeps, and where.
 struct BestCheckpointOptions {
   std::string checkpoint_dir = {};  // made where it is missing; not the training's own
   MetricOptions metric = {};

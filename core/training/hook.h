@@ -30,7 +30,8 @@ struct RunValues {
   const GatheredState* gathered = nullptr;
 };
 
-/// The run that is about to be made, or has just been made. Lives as long as that run.
+/// The run that is about to be made, or has just been made. Lives as long as that run,
+/// for the thread that calls the hooks.
 class RunContext {
  public:
   RunContext(Session& session, const SessionRunArgs& original_args,

@@ -18,7 +18,7 @@
 namespace kolo {
 
 /// Due at the first question, then `every_steps` steps or `every_secs` seconds after it last fired; never
-/// twice for one step.
+/// twice for one step. One thread at a time.
 class StepTimer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -45,7 +45,7 @@ struct SavedState {
   std::function<void(const std::string&)> restore;  // takes that value back, as compact JSON
 };
 
-/// Told of the checkpoints of a CheckpointSaverHook, in the order of its list.
+/// Told of the checkpoints of a CheckpointSaverHook, in the order of its list. Threads as SessionRunHook.
 class CheckpointSaverListener {
  public:
   virtual ~CheckpointSaverListener() = default;
@@ -56,6 +56,7 @@ class CheckpointSaverListener {
   virtual void end(Session& /*session*/, std::int64_t /*step*/) {}
 };
 
+/// When and where a CheckpointSaverHook saves.
 struct CheckpointSaverOptions {
   std::string checkpoint_dir;                   // made where it is missing
   std::optional<double> save_secs = {};         // seconds between checkpoints, or
@@ -112,6 +113,7 @@ class CheckpointSaverHook : public SessionRunHook {
   bool needs_all_ranks_ = false;
 };
 
+/// The step after which StopAtStepHook stops.
 struct StopAtStepOptions {
   std::optional<std::int64_t> num_steps = {};  // steps from the one at which the session is created
   std::optional<std::int64_t> last_step = {};  // the global step after which no other is run
@@ -137,6 +139,7 @@ class StopAtStepHook : public SessionRunHook {
   Variable global_step_;
 };
 
+/// What NanTensorHook does about a loss that is not finite.
 struct NanTensorOptions {
   bool fail_on_nan_loss = true;  // false: asks for the stop instead, after the step
 };

@@ -22,6 +22,7 @@ struct LoggedTensor {
   Output tensor;
 };
 
+/// When LoggingTensorHook logs, and how.
 struct LoggingTensorOptions {
   std::optional<std::int64_t> every_n_iter = {};  // runs of this hook's session, whatever the global step
   std::optional<double> every_n_secs = {};        // instead
@@ -62,6 +63,7 @@ class LoggingTensorHook : public SessionRunHook {
 /// after the first 100 elements.
 std::string logged_text(const Tensor& value);
 
+/// When StepCounterHook reports steps per second, and where.
 struct StepCounterOptions {
   std::optional<std::int64_t> every_n_steps = {};  // default 100, unless seconds are given
   std::optional<double> every_n_secs = {};

@@ -15,6 +15,7 @@
 
 namespace kolo {
 
+/// How a monitored session starts, saves and stops. Steps are global steps.
 struct MonitoredTrainingSessionOptions {
   std::string checkpoint_dir = {};                         // rank 0's; "" restores and saves nothing
   std::optional<double> save_checkpoint_secs = {};         // default 600, unless steps are given; 0: never

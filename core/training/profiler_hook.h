@@ -10,6 +10,7 @@
 
 namespace kolo {
 
+/// When ProfilerHook traces a step, and where it writes.
 struct ProfilerOptions {
   std::optional<std::int64_t> save_steps = {};  // steps between two traces, or
   std::optional<double> save_secs = {};         // seconds

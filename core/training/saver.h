@@ -23,6 +23,7 @@ class RankStates;
 class RemoteSession;
 }  // namespace detail
 
+/// What a Saver keeps, and how it writes.
 struct SaverOptions {
   int max_to_keep =
       5;  // older checkpoints are removed; 0: all stay, and the state file lists the newest alone
@@ -35,6 +36,7 @@ struct SaverOptions {
       false;  // of a session on servers: each task writes its own variables, into the folder that all have
 };
 
+/// The state file of a save, and tensors that are saved next to the variables.
 struct CheckpointStateOptions {
   std::string latest_filename = "checkpoint";  // the folder's state file
   bool write_state = true;                     // else it stays as it is

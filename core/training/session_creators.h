@@ -30,6 +30,7 @@ struct WorkerSessionCreator {
 
 using SessionRunHooks = std::vector<std::shared_ptr<SessionRunHook>>;
 
+/// TensorFlow's session of a chief or a worker. Threads as MonitoredTrainingSession.
 class MonitoredSession : public MonitoredTrainingSession {
  public:
   /// Throws as MonitoredTrainingSession's constructor.

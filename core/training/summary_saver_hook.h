@@ -11,6 +11,7 @@
 
 namespace kolo {
 
+/// When SummarySaverHook saves, and through which writer.
 struct SummarySaverOptions {
   std::shared_ptr<SummaryWriter> summary_writer = nullptr;
   std::optional<std::int64_t> save_steps = {};  // steps between summaries, or

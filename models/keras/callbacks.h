@@ -15,6 +15,7 @@
 
 namespace kolo::keras {
 
+/// As Keras' EarlyStopping takes them. patience: epochs.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0;  // a smaller change is no improvement
@@ -45,6 +46,7 @@ class EarlyStopping : public Callback {
   std::vector<Tensor> best_weights_;
 };
 
+/// As Keras' ModelCheckpoint takes them.
 struct ModelCheckpointOptions {
   std::string monitor = "val_loss";
   int verbose = 0;
@@ -73,6 +75,7 @@ class ModelCheckpoint : public Callback {
   std::int64_t epochs_since_ = 0;
 };
 
+/// As Keras' ReduceLROnPlateau takes them. patience and cooldown: epochs.
 struct ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";
   double factor = 0.1;
@@ -132,6 +135,7 @@ class CSVLogger : public Callback {
   std::shared_ptr<std::FILE> file_;
 };
 
+/// As Keras' TensorBoard takes them.
 struct TensorBoardOptions {
   /// "epoch", "batch", or the samples between two points of the curves.
   struct UpdateFreq {
@@ -168,6 +172,7 @@ class TerminateOnNaN : public Callback {
   void on_batch_end(std::int64_t batch, Logs& logs) override;
 };
 
+/// A function for each event of a Callback; those left out do nothing.
 struct LambdaCallbackOptions {
   std::function<void(std::int64_t epoch, Logs& logs)> on_epoch_begin = {};
   std::function<void(std::int64_t epoch, Logs& logs)> on_epoch_end = {};
@@ -176,6 +181,7 @@ struct LambdaCallbackOptions {
   std::function<void(Logs& logs)> on_train_begin = {};
   std::function<void(Logs& logs)> on_train_end = {};
 };
+/// Calls functions, on the thread that calls fit.
 class LambdaCallback : public Callback {
  public:
   explicit LambdaCallback(LambdaCallbackOptions options) : options_(std::move(options)) {}

@@ -11,6 +11,7 @@
 
 namespace kolo::keras {
 
+/// When CheckpointCallback saves, and whether fit continues from the folder.
 struct CheckpointCallbackOptions {
   std::optional<std::int64_t> save_steps = {};   // batches between checkpoints, or
   std::optional<std::int64_t> save_epochs = {};  // epochs
@@ -23,7 +24,7 @@ struct CheckpointCallbackOptions {
 /// callbacks, on all ranks; rank 0 writes and reads. A program that builds the same model and compiles it
 /// alike, and fits with .resume on the same data, goes on from the newest intact one; a Source is drawn up to
 /// its place. A folder is one training's: what another one has left there with more updates would be taken
-/// for newer.
+/// for newer. On the thread that calls fit.
 class CheckpointCallback : public Callback {
  public:
   /// Throws InvalidArgumentError unless exactly one of save_steps and save_epochs is given, above 0.

@@ -26,6 +26,7 @@ struct Context {
 inline Context gpu(int id = 0) { return {true, id}; }
 inline Context cpu(int id = 0) { return {false, id}; }
 
+/// What Model::compile takes, as Keras' compile.
 struct CompileOptions {
   Optimizer optimizer = "rmsprop";
   Losses loss = {};

@@ -19,6 +19,7 @@ struct LayerOptions {
   std::string dtype = {};                     // of its input: "float32"
 };
 
+/// As Keras' Dense takes them, in this order.
 struct DenseOptions {
   std::string activation = {};
   bool use_bias = true;
@@ -71,11 +72,13 @@ class Activation : public Layer {
   explicit Activation(const std::string& activation, const LayerOptions& options = {});
 };
 
+/// The softmax along one axis.
 class Softmax : public Layer {
  public:
   explicit Softmax(int axis = -1, const LayerOptions& options = {});
 };
 
+/// As Keras' ReLU takes them.
 struct ReLUOptions {
   double max_value = -1;  // none where negative
   double negative_slope = 0;
@@ -127,6 +130,7 @@ class GaussianDropout : public Layer {
   explicit GaussianDropout(double rate, const LayerOptions& options = {});
 };
 
+/// As Keras' Embedding takes them.
 struct EmbeddingOptions {
   Initializer embeddings_initializer = "uniform";
   Regularizer embeddings_regularizer = {};

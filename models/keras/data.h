@@ -29,6 +29,7 @@ struct Arrays {
   std::map<std::string, Tensor> by_name;
 };
 
+/// Samples with targets and weights; the first dimension of each array is N.
 struct Samples {
   Arrays x = {};
   Arrays y = {};

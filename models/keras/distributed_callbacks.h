@@ -43,6 +43,7 @@ struct Multiplier {
   std::function<double(double epoch)> function = {};
 };
 
+/// As Horovod's LearningRateScheduleCallback takes them. Epochs count from 0.
 struct LearningRateScheduleOptions {
   std::optional<double> initial_lr = {};  // must be given
   Multiplier multiplier = 1.0;
@@ -72,6 +73,7 @@ class LearningRateScheduleCallback : public Callback {
   std::optional<double> momentum_;  // to be restored
 };
 
+/// As Horovod's LearningRateWarmupCallback takes them.
 struct LearningRateWarmupOptions {
   std::optional<double> initial_lr = {};  // that is reached, scaled by the ranks already
   std::int64_t warmup_epochs = 5;

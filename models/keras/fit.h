@@ -16,7 +16,7 @@ namespace kolo::keras {
 
 class Model;
 
-/// Names and numbers in order: what callbacks are told, and may add to.
+/// Names and numbers in order: what callbacks are told, and may add to. A value.
 class Logs {
  public:
   using Entries = std::vector<std::pair<std::string, double>>;
@@ -34,6 +34,7 @@ class Logs {
   Entries entries_;
 };
 
+/// What a callback knows of the fit that calls it.
 struct CallbackParams {
   std::int64_t batch_size = 0, epochs = 0, steps = 0, samples = 0, validation_samples = 0;
   int verbose = 1;
@@ -89,7 +90,8 @@ class History : public Callback {
   void on_epoch_end(std::int64_t epoch, Logs& logs) override;
 };
 
-/// A callback in a list: one of <kolo/models/keras/callbacks.h> by value, or a shared pointer to one's own.
+/// A value: a callback in a list, one of <kolo/models/keras/callbacks.h> by value, or a shared pointer to
+/// one's own.
 class AnyCallback {
  public:
   template <typename T>
@@ -114,6 +116,7 @@ struct Shuffle {
   bool of_batches = false;
 };
 
+/// What Model::fit takes, as Keras' fit.
 struct FitOptions {
   std::int64_t batch_size = 32;  // the last one of an epoch may be smaller; a source has its own
   std::int64_t epochs = 1;       // the index at which training ends
@@ -141,6 +144,7 @@ struct FitOptions {
   bool resume = false;
 };
 
+/// What Model::evaluate takes.
 struct EvaluateOptions {
   std::int64_t batch_size = 32;
   int verbose = 1;
@@ -149,6 +153,7 @@ struct EvaluateOptions {
   bool shard = false;  // ranks that are given the same samples take a part each; all get the same numbers
 };
 
+/// What Model::predict takes.
 struct PredictOptions {
   std::int64_t batch_size = 32;
   int verbose = 0;

@@ -9,6 +9,7 @@
 
 namespace kolo::keras {
 
+/// As Keras' Conv2D takes them. Sizes and strides are pixels.
 struct Conv2DOptions {
   Pair strides = 1;
   std::string padding = "valid";
@@ -38,6 +39,7 @@ class Conv2DTranspose : public Layer {
   Conv2DTranspose(std::int64_t filters, Pair kernel_size, Conv2DOptions options = {});
 };
 
+/// As Keras' DepthwiseConv2D takes them.
 struct DepthwiseConv2DOptions {
   Pair strides = 1;
   std::string padding = "valid";
@@ -62,6 +64,7 @@ class DepthwiseConv2D : public Layer {
   explicit DepthwiseConv2D(Pair kernel_size, DepthwiseConv2DOptions options = {});
 };
 
+/// Of all poolings over a window. Sizes and strides are pixels.
 struct PoolingOptions {
   Pair strides = 0;  // 0: as pool_size
   std::string padding = "valid";
@@ -70,6 +73,7 @@ struct PoolingOptions {
   Shape input_shape = Shape::unknown_rank();
   std::string dtype = {};
 };
+/// The largest value under a window, by channel.
 class MaxPooling2D : public Layer {
  public:
   explicit MaxPooling2D(Pair pool_size = 2, const PoolingOptions& options = {});
@@ -84,11 +88,13 @@ class GlobalMaxPooling2D : public Layer {
  public:
   explicit GlobalMaxPooling2D(const LayerOptions& options = {});
 };
+/// The mean of each channel: [N, C].
 class GlobalAveragePooling2D : public Layer {
  public:
   explicit GlobalAveragePooling2D(const LayerOptions& options = {});
 };
 
+/// As Keras' UpSampling2D takes them.
 struct UpSampling2DOptions {
   std::string interpolation = "nearest";  // or "bilinear"
   std::string name = {};
@@ -110,10 +116,12 @@ struct Borders {
       : top(of_top), bottom(of_bottom), left(of_left), right(of_right) {}
   std::int64_t top, bottom, left, right;
 };
+/// Zeros around each image; padding in pixels.
 class ZeroPadding2D : public Layer {
  public:
   explicit ZeroPadding2D(Borders padding = 1, const LayerOptions& options = {});
 };
+/// Images without their edges; cropping in pixels.
 class Cropping2D : public Layer {
  public:
   explicit Cropping2D(Borders cropping = 0, const LayerOptions& options = {});

@@ -93,6 +93,7 @@ class Layer {
   std::shared_ptr<detail::LayerImpl> impl_;
 };
 
+/// Name and type of an Input.
 struct InputOptions {
   std::string name = {};
   DType dtype = DType::f32;

@@ -14,7 +14,7 @@ class ProgressLine;
 }
 
 /// Keeps the means of loss and metrics over an epoch, weighted by the batches' sizes, and puts them in front
-/// of the epoch's logs. fit calls one before all other callbacks.
+/// of the epoch's logs. fit calls one before all other callbacks, on its thread.
 class BaseLogger : public Callback {
  public:
   void on_train_begin(Logs& logs) override;

@@ -19,13 +19,14 @@ using LossFunction = std::function<Output(const Scope& s, Output t, Output p)>;
 
 /// Formulas of Keras 2.2; ε = 1e-7. Means are over the last axis.
 namespace losses {
+/// The mean of (t − p)², and of |t − p|.
 Output mean_squared_error(const Scope& s, Output t, Output p);
 Output mean_absolute_error(const Scope& s, Output t, Output p);
 /// 100 · |t − p| / max(|t|, ε).
 Output mean_absolute_percentage_error(const Scope& s, Output t, Output p);
 /// Of log(max(·, ε) + 1).
 Output mean_squared_logarithmic_error(const Scope& s, Output t, Output p);
-/// max(1 − t · p, 0).
+/// max(1 − t · p, 0), and its square.
 Output hinge(const Scope& s, Output t, Output p);
 Output squared_hinge(const Scope& s, Output t, Output p);
 /// max(0, max((1 − t) p) − Σ t p + 1).
@@ -46,6 +47,7 @@ Output categorical_crossentropy(const Scope& s, Output t, Output p);
 Output sparse_categorical_crossentropy(const Scope& s, Output t, Output p);
 }  // namespace losses
 
+/// Of a loss that has a choice.
 struct LossOptions {
   bool from_logits = false;  // of the three crossentropies: p are logits; core's stable ops, no clipping
 };

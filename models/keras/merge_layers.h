@@ -18,18 +18,22 @@ class Subtract : public Layer {
  public:
   explicit Subtract(const LayerOptions& options = {});
 };
+/// The product of its inputs, element by element.
 class Multiply : public Layer {
  public:
   explicit Multiply(const LayerOptions& options = {});
 };
+/// The mean of its inputs, element by element.
 class Average : public Layer {
  public:
   explicit Average(const LayerOptions& options = {});
 };
+/// The larger of its inputs, element by element.
 class Maximum : public Layer {
  public:
   explicit Maximum(const LayerOptions& options = {});
 };
+/// The smaller of its inputs, element by element.
 class Minimum : public Layer {
  public:
   explicit Minimum(const LayerOptions& options = {});

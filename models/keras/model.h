@@ -18,15 +18,18 @@ namespace detail {
 class ModelImpl;
 }
 
+/// Of a Model or Sequential.
 struct ModelOptions {
   std::string name = {};
   bool trainable = true;
 };
 
+/// What Model::save writes.
 struct SaveOptions {
   bool include_optimizer = true;  // what it is trained by, and the optimizer's state
 };
 
+/// How load_weights finds a layer's weights.
 struct LoadWeightsOptions {
   bool by_name = false;        // of layers that the file has under their names; others stay
   bool skip_mismatch = false;  // by_name: layers of other shapes stay, with a warning

@@ -20,6 +20,7 @@ struct Gpus {
   std::optional<std::vector<int>> ids = {};
 };
 
+/// Where the weights of a multi_gpu_model are, and how its results are joined.
 struct MultiGpuOptions {
   bool cpu_merge = true;  // results are joined on CPU:0, else on the first GPU
   // The layers get new variables on CPU:0, with the values that they have; models of these layers are then to

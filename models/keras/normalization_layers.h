@@ -8,6 +8,7 @@
 
 namespace kolo::keras {
 
+/// As Keras' BatchNormalization takes them.
 struct BatchNormalizationOptions {
   std::optional<int> axis = {};  // none: the channels'
   double momentum = 0.99;        // share of its old value that a moving average keeps
@@ -35,6 +36,7 @@ class BatchNormalization : public Layer {
   explicit BatchNormalization(BatchNormalizationOptions options = {});
 };
 
+/// As Keras' LayerNormalization takes them.
 struct LayerNormalizationOptions {
   double epsilon = 1e-5;
   std::string name = {};

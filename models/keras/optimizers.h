@@ -71,6 +71,7 @@ Optimizer distributed(Optimizer optimizer, DistributedOptimizerOptions options =
 // each gradient to this length, then clipvalue cuts its elements; global_clipnorm instead shortens all by one
 // factor. 0: none. InvalidArgumentError for numbers out of range.
 
+/// As Keras' SGD takes them.
 struct SGDOptions {
   double lr = 0.01;
   double momentum = 0;  // 0 stays 0: there is no variable for it then
@@ -84,6 +85,7 @@ class SGD : public Optimizer {
   explicit SGD(const SGDOptions& options = {});
 };
 
+/// As Keras' RMSprop takes them.
 struct RMSpropOptions {
   double lr = 0.001;
   double rho = 0.9;
@@ -97,6 +99,7 @@ class RMSprop : public Optimizer {
   explicit RMSprop(const RMSpropOptions& options = {});
 };
 
+/// As Keras' Adagrad takes them.
 struct AdagradOptions {
   double lr = 0.01;
   double epsilon = 1e-7;
@@ -109,6 +112,7 @@ class Adagrad : public Optimizer {
   explicit Adagrad(const AdagradOptions& options = {});
 };
 
+/// As Keras' Adadelta takes them.
 struct AdadeltaOptions {
   double lr = 1;
   double rho = 0.95;
@@ -122,6 +126,7 @@ class Adadelta : public Optimizer {
   explicit Adadelta(const AdadeltaOptions& options = {});
 };
 
+/// As Keras' Adam takes them.
 struct AdamOptions {
   double lr = 0.001;
   double beta_1 = 0.9;
@@ -137,6 +142,7 @@ class Adam : public Optimizer {
   explicit Adam(const AdamOptions& options = {});
 };
 
+/// As Keras' Adamax takes them.
 struct AdamaxOptions {
   double lr = 0.002;
   double beta_1 = 0.9;
@@ -151,6 +157,7 @@ class Adamax : public Optimizer {
   explicit Adamax(const AdamaxOptions& options = {});
 };
 
+/// As Keras' Nadam takes them.
 struct NadamOptions {
   double lr = 0.002;
   double beta_1 = 0.9;

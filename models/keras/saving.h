@@ -8,6 +8,7 @@
 
 namespace kolo::keras {
 
+/// What load_model cannot find in a file: functions and optimizers of your own.
 struct LoadModelOptions {
   CustomObjects custom = {};
   std::optional<Optimizer> optimizer = {};  // of one that the file cannot name: a kolo::Optimizer

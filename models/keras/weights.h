@@ -33,6 +33,8 @@ class Initializer {
 };
 
 namespace initializers {
+/// Keras' initializers of these names: one value; numbers of a distribution; an orthonormal basis, or the
+/// unit matrix, times `gain`.
 Initializer constant(double value);
 Initializer random_uniform(double low = -0.05, double high = 0.05);
 Initializer random_normal(double mean = 0, double stddev = 0.05);
@@ -56,6 +58,7 @@ struct Regularizer {
   double l1 = 0;
   double l2 = 0;
 };
+/// With one of the two factors, or with both.
 Regularizer l1(double c = 0.01);
 Regularizer l2(double c = 0.01);
 Regularizer l1_l2(double l1 = 0.01, double l2 = 0.01);

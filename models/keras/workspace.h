@@ -17,6 +17,7 @@ class LayerImpl;
 class ReplicaPlace;
 }  // namespace detail
 
+/// The session, the data format and the seed of a Workspace.
 struct WorkspaceOptions {
   SessionConfig config = SessionConfig();  // in full: with {} g++ 12 warns of an uninitialised string
   std::uint64_t seed = 1;  // of first weights, dropout (with the rank) and the order of samples
