@@ -70,6 +70,10 @@ T sub(T a);
 
 // A heading.
 
+namespace detail {
+int mul(int a);
+}  // namespace detail
+
 struct Options {
   int a = 1;  // of a
   // Of b.
@@ -93,6 +97,10 @@ int sub(int a);
 template <typename T>
 T sub(T a);
 
+
+namespace detail {
+int mul(int a);
+}  // namespace detail
 
 struct Options {
   int a = 1;  ///< of a
