@@ -159,6 +159,12 @@ class Site(unittest.TestCase):
         self.assertIn("Example", page)
         self.assertRegex(re.sub(r"<[^>]*>", "", page), r"session\.run\(global_variables_initializer\(s\)\);")
 
+    def test_python_has_a_page_with_signatures(self):
+        page = re.sub(r"<[^>]*>", "", make_site.read(os.path.join(self.folder, "python_api.html")))
+        self.assertIn("allreduce(array: np.ndarray, op: str=&#39;average&#39;", page.replace("'", "&#39;"))
+        self.assertIn("kolo.torch.DistributedOptimizer", page)
+        self.assertIn("kolo.errors.UnavailableError", page)
+
     def test_a_notebook_is_a_page_with_what_it_drew(self):
         page = make_site.read(os.path.join(self.folder, "source_python_examples_numpy_ipynb.html"))
         self.assertIn("<polyline", page)
