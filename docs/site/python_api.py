@@ -3,6 +3,7 @@
 Read from the sources, so that neither the package nor PyTorch must be there.
 """
 import ast
+import glob
 import inspect
 import os
 import re
@@ -59,10 +60,20 @@ class Module:
             if isinstance(of, ast.FunctionDef):
                 return signature(of, name, returns=False), f"Waits for `{of.name}` and returns its result."
             return f"{name}()", text[0] if text else None
+        return self.bound(name) if node is None else None
+
+    def bound(self, name):
+        """Of a function that the module in C++ defines under its own name."""
+        for path in sorted(glob.glob(os.path.join(self.root, "python", "binding", "*.cc"))):
+            with open(path, encoding="utf-8") as file:
+                found = re.search(rf'module\.def\("{name}", &(\w+)(.*?)\);', file.read(), re.DOTALL)
+            if found:
+                arguments = ", ".join(re.findall(r'py::arg\("(\w+)"\)', found.group(2)))
+                return f"{name}({arguments})", f"As `kolo::{found.group(1)}` in C++."
         return None
 
     def methods(self, name):
-        node = self.defined[name]
+        node = self.defined.get(name)
         for part in node.body if isinstance(node, ast.ClassDef) else []:
             if isinstance(part, ast.FunctionDef) and not part.name.startswith("_"):
                 skip = 0 if any(ast.unparse(d) == "staticmethod" for d in part.decorator_list) else 1
