@@ -27,7 +27,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Tests that run the examples name them.
 RUNNERS = ["tests/models/quiet_examples_test.py", "tests/models/libtorch_test.py", "tests/python/examples_test.py",
            "tests/python/CMakeLists.txt", "tests/package/install_test.sh"]
-SECONDS = 100 * int(os.environ.get("TEST_SLOWDOWN", "1"))  # of a build with sanitizers
+SECONDS = 100
 
 
 def read(path):
