@@ -155,7 +155,6 @@ RpcServer::Impl::Impl(RpcServerOptions options)
       static_cast<int>(std::chrono::milliseconds(shared_->options.limits.handshake).count()));
   builder.SetMaxReceiveMessageSize((16 << 20) + (64 << 10));
   builder.RegisterCallbackGenericService(this);
-  hand_over(this);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       transport_credentials(shared_->options.credentials));
@@ -180,6 +179,7 @@ RpcServer::Impl::Impl(RpcServerOptions options)
       std::move(listening), shared_->options.limits, shared_->options.task,
       [this](int listener, int connection) { adopt(listener, connection); },
       [this] { return unseen_calls(); });
+  hand_over(this);
   connections_->start();
 }
 

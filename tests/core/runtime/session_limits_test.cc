@@ -61,11 +61,11 @@ TEST_F(SessionLimits, LeaveNoTraceOfAVariableThatDoesNotFit) {
 }
 
 TEST_F(SessionLimits, TakesTheSessionsTimeUnlessTheRunHasItsOwn) {
-  Session session(graph, {.operation_timeout_in_ms = 20});
+  Session session(graph, {.operation_timeout_in_ms = 200});  // also to be opened in, on a cluster
   EXPECT_THROW(session.run(endless), DeadlineExceededError);
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_THROW(session.run({endless}, {}, {.timeout_in_ms = 60}), DeadlineExceededError);
-  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(60));
+  EXPECT_THROW(session.run({endless}, {}, {.timeout_in_ms = 300}), DeadlineExceededError);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(300));
 }
 
 TEST_F(SessionLimits, EndsARunBetweenTwoKernelsWhenItsTimeIsOver) {
