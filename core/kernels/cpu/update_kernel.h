@@ -1,10 +1,10 @@
 // What the kernels have in common that apply an optimizer's rule to variables.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/loops/update_rules.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/training.h>
@@ -14,28 +14,16 @@ namespace kolo::detail {
 template <typename T>
 using MakeRule = UpdateRule<T> (*)(const T* scalars);
 
-template <typename Rule, typename T>
-UpdateRule<T> rule_of(const T* scalars) {
-  return Rule::of(scalars);
-}
-
+/// name: of a rule in elements::UpdateRules.
 template <typename T>
 MakeRule<T> rule_maker(const std::string& name) {
-  using namespace elements;
-  static const std::map<std::string, MakeRule<T>> makers = {
-      {"Adadelta", rule_of<AdadeltaRule<T>>},
-      {"Adagrad", rule_of<AdagradRule<T>>},
-      {"Adam", rule_of<AdamRule<T>>},
-      {"AdamW", [](const T* scalars) -> UpdateRule<T> { return AdamRule<T>::with_decay(scalars); }},
-      {"CenteredRMSProp", rule_of<CenteredRmsPropRule<T>>},
-      {"Ftrl", rule_of<FtrlRule<T>>},
-      {"GradientDescent", rule_of<GradientDescentRule<T>>},
-      {"Lion", rule_of<LionRule<T>>},
-      {"Momentum", rule_of<MomentumRule<T>>},
-      {"Nesterov", rule_of<NesterovRule<T>>},
-      {"RMSProp", rule_of<RmsPropRule<T>>},
-  };
-  return makers.at(name);
+  using Rules = elements::UpdateRules<T>;
+  MakeRule<T> maker = nullptr;
+  Rules::at(Rules::index(name), [&](auto row) {
+    maker = [](const T* scalars) -> UpdateRule<T> { return decltype(row)::type::of(scalars); };
+  });
+  if (maker == nullptr) throw InternalError("update rule {} has no formula", name);
+  return maker;
 }
 
 // The inputs of `variables` updates by one rule: all variables each with its slots, the scalars, and what the

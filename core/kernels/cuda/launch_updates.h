@@ -6,21 +6,6 @@
 
 namespace kolo::cuda {
 
-/// The functors of elements/update_rules.h; names, slots and scalars as in ops/training.h.
-enum class UpdateRule {
-  adadelta,
-  adagrad,
-  adam,
-  adam_w,
-  centered_rms_prop,
-  ftrl,
-  gradient_descent,
-  lion,
-  momentum,
-  nesterov,
-  rms_prop,
-};
-
 inline constexpr int kMaxUpdateSlots = 3;
 inline constexpr int kMaxUpdateScalars = 7;
 /// So many make the arguments of a kernel, which CUDA limits to 4 KiB.
@@ -36,7 +21,7 @@ struct UpdateRange {
 
 /// Applies the rule to all ranges, which do not overlap.
 struct UpdateArguments {
-  UpdateRule rule;
+  int rule;                                 // its number in elements::UpdateRules
   const float* scalars[kMaxUpdateScalars];  // a number each, in device memory; the rule's, in its order
   int ranges;                               // 1 … kMaxUpdateRanges
   UpdateRange range[kMaxUpdateRanges];
@@ -47,7 +32,7 @@ cudaError_t launch_update(cudaStream_t stream, const UpdateArguments& arguments)
 /// [count, width] of a row that is named twice are added in the order in which they stand. An index that
 /// names no row is noted in `bad`, and left out.
 struct RowUpdateArguments {
-  UpdateRule rule;
+  int rule;  // its number in elements::UpdateRules
   const float* scalars[kMaxUpdateScalars];
   float* variable;
   float* slots[kMaxUpdateSlots];

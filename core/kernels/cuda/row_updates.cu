@@ -6,10 +6,6 @@
 namespace kolo::cuda {
 namespace {
 
-struct AdamWRowRule : elements::AdamRule<float> {
-  KOLO_HOST_DEVICE static AdamRule of(const float* scalars) { return with_decay(scalars); }
-};
-
 // A team for each row of the variable goes through all indices, once for so many columns a thread: gradients
 // are added in their order, and no two threads write to one place.
 template <typename Rule, typename Index>
@@ -59,7 +55,7 @@ struct RowUpdateWork {
     for (int s = 0; s < Rule::kSlots; ++s) of_element[s] = slots[s][i];
     float value = variable[i];
     const auto rule = Rule::of(given);
-    rule(value, of_element, gradient);
+    elements::update(rule, value, of_element, gradient);
     variable[i] = value;
     for (int s = 0; s < Rule::kSlots; ++s) slots[s][i] = of_element[s];
   }
@@ -102,21 +98,10 @@ cudaError_t update(cudaStream_t stream, const RowUpdateArguments& of) {
 }  // namespace
 
 cudaError_t launch_row_update(cudaStream_t stream, const RowUpdateArguments& arguments) {
-  using namespace elements;
-  switch (arguments.rule) {
-    case UpdateRule::adadelta: return update<AdadeltaRule<float>>(stream, arguments);
-    case UpdateRule::adagrad: return update<AdagradRule<float>>(stream, arguments);
-    case UpdateRule::adam: return update<AdamRule<float>>(stream, arguments);
-    case UpdateRule::adam_w: return update<AdamWRowRule>(stream, arguments);
-    case UpdateRule::centered_rms_prop: return update<CenteredRmsPropRule<float>>(stream, arguments);
-    case UpdateRule::ftrl: return update<FtrlRule<float>>(stream, arguments);
-    case UpdateRule::gradient_descent: return update<GradientDescentRule<float>>(stream, arguments);
-    case UpdateRule::lion: return update<LionRule<float>>(stream, arguments);
-    case UpdateRule::momentum: return update<MomentumRule<float>>(stream, arguments);
-    case UpdateRule::nesterov: return update<NesterovRule<float>>(stream, arguments);
-    case UpdateRule::rms_prop: return update<RmsPropRule<float>>(stream, arguments);
-  }
-  return cudaErrorInvalidValue;
+  cudaError_t result = cudaErrorInvalidValue;
+  elements::UpdateRules<float>::at(
+      arguments.rule, [&](auto rule) { result = update<typename decltype(rule)::type>(stream, arguments); });
+  return result;
 }
 
 }  // namespace kolo::cuda

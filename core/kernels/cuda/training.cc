@@ -1,6 +1,5 @@
 // The optimizers' updates: one launch for all variables of a node.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,31 +7,20 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_updates.h>
+#include <kolo/core/kernels/elements/update_rules.h>
 #include <kolo/core/ops/training.h>
 
 namespace kolo::cuda {
 namespace {
 
-const std::map<std::string, UpdateRule> kRules = {
-    {"Adadelta", UpdateRule::adadelta},
-    {"Adagrad", UpdateRule::adagrad},
-    {"Adam", UpdateRule::adam},
-    {"AdamW", UpdateRule::adam_w},
-    {"CenteredRMSProp", UpdateRule::centered_rms_prop},
-    {"Ftrl", UpdateRule::ftrl},
-    {"GradientDescent", UpdateRule::gradient_descent},
-    {"Lion", UpdateRule::lion},
-    {"Momentum", UpdateRule::momentum},
-    {"Nesterov", UpdateRule::nesterov},
-    {"RMSProp", UpdateRule::rms_prop},
-};
+using elements::UpdateRules;
 
 // The inputs: all variables each with its slots, the scalars, all gradients. Apply ops have one variable, the
 // ops that fuse_updates makes of them have more.
 class ApplyKernel final : public Kernel {
  public:
   ApplyKernel(const KernelInit& init, const UpdateRuleOps& rule)
-      : rule_(kRules.at(rule.name)),
+      : rule_(UpdateRules<float>::index(rule.name)),
         slots_(static_cast<int>(rule.slots.size())),
         scalars_(static_cast<int>(rule.scalars.size())),
         variables_(variables_updated(rule, init.num_inputs())) {
@@ -64,7 +52,7 @@ class ApplyKernel final : public Kernel {
     check_cuda(launch_update(stream_of(context), arguments), "an update");
   }
 
-  UpdateRule rule_;
+  int rule_;  // its number in UpdateRules
   int slots_;
   int scalars_;
   int variables_;
@@ -74,7 +62,7 @@ class ApplyKernel final : public Kernel {
 class RowApplyKernel final : public Kernel, public DeferredCheck {
  public:
   RowApplyKernel(const KernelInit& init, const UpdateRuleOps& rule)
-      : rule_(kRules.at(rule.name)),
+      : rule_(UpdateRules<float>::index(rule.name)),
         slots_(static_cast<int>(rule.slots.size())),
         scalars_(static_cast<int>(rule.scalars.size())),
         rows_(init.input_shape(0).dim(0)),
@@ -108,7 +96,7 @@ class RowApplyKernel final : public Kernel, public DeferredCheck {
   }
 
  private:
-  UpdateRule rule_;
+  int rule_;  // its number in UpdateRules
   int slots_;
   int scalars_;
   std::int64_t rows_;
@@ -118,7 +106,7 @@ class RowApplyKernel final : public Kernel, public DeferredCheck {
 const std::vector<RegisterGpuKernel> update_kernels = [] {
   std::vector<RegisterGpuKernel> made;
   for (const UpdateRuleOps& rule : update_rules()) {
-    if (kRules.count(rule.name) == 0) continue;
+    if (UpdateRules<float>::index(rule.name) < 0) continue;
     const KernelFactory make = [&rule](KernelInit& init) -> std::unique_ptr<Kernel> {
       return std::make_unique<ApplyKernel>(init, rule);
     };

@@ -12,10 +12,6 @@ struct Blocks {
   std::int64_t first[kMaxUpdateRanges + 1];  // of each range, and behind the last
 };
 
-struct AdamWRule : elements::AdamRule<float> {
-  KOLO_HOST_DEVICE static AdamRule of(const float* scalars) { return with_decay(scalars); }
-};
-
 template <typename Rule>
 __global__ __launch_bounds__(kThreads) void update_kernel(const __grid_constant__ UpdateArguments arguments,
                                                           const __grid_constant__ Blocks blocks) {
@@ -36,7 +32,7 @@ __global__ __launch_bounds__(kThreads) void update_kernel(const __grid_constant_
     float variable = range.variable[i];
     float slots[kMaxUpdateSlots];
     for (int s = 0; s < Rule::kSlots; ++s) slots[s] = range.slots[s][i];
-    rule(variable, slots, range.gradient[i]);
+    elements::update(rule, variable, slots, range.gradient[i]);
     range.variable[i] = variable;
     for (int s = 0; s < Rule::kSlots; ++s) range.slots[s][i] = slots[s];
   }
@@ -57,22 +53,11 @@ cudaError_t update(cudaStream_t stream, const UpdateArguments& arguments) {
 }  // namespace
 
 cudaError_t launch_update(cudaStream_t stream, const UpdateArguments& arguments) {
-  using namespace elements;
   if (arguments.ranges < 1 || arguments.ranges > kMaxUpdateRanges) return cudaErrorInvalidValue;
-  switch (arguments.rule) {
-    case UpdateRule::adadelta: return update<AdadeltaRule<float>>(stream, arguments);
-    case UpdateRule::adagrad: return update<AdagradRule<float>>(stream, arguments);
-    case UpdateRule::adam: return update<AdamRule<float>>(stream, arguments);
-    case UpdateRule::adam_w: return update<AdamWRule>(stream, arguments);
-    case UpdateRule::centered_rms_prop: return update<CenteredRmsPropRule<float>>(stream, arguments);
-    case UpdateRule::ftrl: return update<FtrlRule<float>>(stream, arguments);
-    case UpdateRule::gradient_descent: return update<GradientDescentRule<float>>(stream, arguments);
-    case UpdateRule::lion: return update<LionRule<float>>(stream, arguments);
-    case UpdateRule::momentum: return update<MomentumRule<float>>(stream, arguments);
-    case UpdateRule::nesterov: return update<NesterovRule<float>>(stream, arguments);
-    case UpdateRule::rms_prop: return update<RmsPropRule<float>>(stream, arguments);
-  }
-  return cudaErrorInvalidValue;
+  cudaError_t result = cudaErrorInvalidValue;
+  elements::UpdateRules<float>::at(
+      arguments.rule, [&](auto rule) { result = update<typename decltype(rule)::type>(stream, arguments); });
+  return result;
 }
 
 }  // namespace kolo::cuda

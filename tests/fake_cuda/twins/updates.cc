@@ -13,10 +13,6 @@ namespace {
 using fake_cuda::device_read;
 using fake_cuda::device_write;
 
-struct AdamWRule : elements::AdamRule<float> {
-  static AdamRule of(const float* scalars) { return with_decay(scalars); }
-};
-
 template <typename Rule>
 cudaError_t update(cudaStream_t stream, const UpdateArguments& arguments) {
   UpdateArguments found = arguments;  // with the host's addresses
@@ -42,7 +38,7 @@ cudaError_t update(cudaStream_t stream, const UpdateArguments& arguments) {
       for (std::int64_t i = 0; i < range.elements; ++i) {
         float slots[kMaxUpdateSlots] = {};
         for (int s = 0; s < Rule::kSlots; ++s) slots[s] = range.slots[s][i];
-        rule(range.variable[i], slots, range.gradient[i]);
+        elements::update(rule, range.variable[i], slots, range.gradient[i]);
         for (int s = 0; s < Rule::kSlots; ++s) range.slots[s][i] = slots[s];
       }
     }
@@ -52,22 +48,11 @@ cudaError_t update(cudaStream_t stream, const UpdateArguments& arguments) {
 }  // namespace
 
 cudaError_t launch_update(cudaStream_t stream, const UpdateArguments& arguments) {
-  using namespace elements;
   if (arguments.ranges < 1 || arguments.ranges > kMaxUpdateRanges) return cudaErrorInvalidValue;
-  switch (arguments.rule) {
-    case UpdateRule::adadelta: return update<AdadeltaRule<float>>(stream, arguments);
-    case UpdateRule::adagrad: return update<AdagradRule<float>>(stream, arguments);
-    case UpdateRule::adam: return update<AdamRule<float>>(stream, arguments);
-    case UpdateRule::adam_w: return update<AdamWRule>(stream, arguments);
-    case UpdateRule::centered_rms_prop: return update<CenteredRmsPropRule<float>>(stream, arguments);
-    case UpdateRule::ftrl: return update<FtrlRule<float>>(stream, arguments);
-    case UpdateRule::gradient_descent: return update<GradientDescentRule<float>>(stream, arguments);
-    case UpdateRule::lion: return update<LionRule<float>>(stream, arguments);
-    case UpdateRule::momentum: return update<MomentumRule<float>>(stream, arguments);
-    case UpdateRule::nesterov: return update<NesterovRule<float>>(stream, arguments);
-    case UpdateRule::rms_prop: return update<RmsPropRule<float>>(stream, arguments);
-  }
-  return cudaErrorInvalidValue;
+  cudaError_t result = cudaErrorInvalidValue;
+  elements::UpdateRules<float>::at(
+      arguments.rule, [&](auto rule) { result = update<typename decltype(rule)::type>(stream, arguments); });
+  return result;
 }
 
 }  // namespace kolo::cuda

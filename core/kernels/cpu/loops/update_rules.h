@@ -12,10 +12,7 @@
 namespace kolo::detail {
 
 template <typename T>
-using UpdateRule = std::variant<elements::GradientDescentRule<T>, elements::MomentumRule<T>,
-                                elements::NesterovRule<T>, elements::AdagradRule<T>, elements::RmsPropRule<T>,
-                                elements::CenteredRmsPropRule<T>, elements::AdamRule<T>,
-                                elements::AdadeltaRule<T>, elements::FtrlRule<T>, elements::LionRule<T>>;
+using UpdateRule = typename elements::UpdateRules<T>::template As<std::variant>;
 
 inline constexpr int kMaxSlots = 3;
 inline constexpr int kMaxGradients = 3;

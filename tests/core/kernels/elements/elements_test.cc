@@ -12,82 +12,21 @@
 
 #include <kolo/core/kernels/cpu/loops/activation_loops.h>
 #include <kolo/core/kernels/cpu/loops/element_loops.h>
-#include <kolo/core/kernels/cpu/loops/update_rules.h>
 #include <kolo/core/kernels/elements/activations.h>
 #include <kolo/core/kernels/elements/binary.h>
 #include <kolo/core/kernels/elements/cast.h>
 #include <kolo/core/kernels/elements/folds.h>
 #include <kolo/core/kernels/elements/small_float.h>
 #include <kolo/core/kernels/elements/unary.h>
-#include <kolo/core/kernels/elements/update_rules.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/tensor/tensor.h>
 
+#include "tests/core/kernels/elements/numbers.h"
+
 namespace kolo::detail {
 namespace {
-
-constexpr std::size_t kRandom = 1 << 20;
-
-template <typename T>
-using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-
-template <typename T>
-std::vector<T> special_values() {
-  using Limits = std::numeric_limits<T>;
-  if constexpr (std::is_integral_v<T>) return {0, 1, 2, 7, -1, -2, -7, Limits::max(), Limits::min()};
-  else
-    return {0,
-            -T(0),
-            1,
-            -1,
-            T(0.5),
-            T(-0.5),
-            T(1.5),
-            T(2.5),
-            T(-2.5),
-            Limits::quiet_NaN(),
-            Limits::infinity(),
-            -Limits::infinity(),
-            Limits::denorm_min(),
-            -Limits::denorm_min(),
-            Limits::min(),
-            Limits::max(),
-            Limits::lowest(),
-            T(88.8),
-            T(-104),
-            T(1e-30)};
-}
-
-// Any bits half of the time, numbers of everyday size else; behind them each special value with each other.
-template <typename T>
-std::pair<std::vector<T>, std::vector<T>> pairs() {
-  std::mt19937_64 random(20221122);
-  std::normal_distribution<double> everyday(0, 3);
-  const auto number = [&](std::size_t i) {
-    if (i % 2 == 0 || std::is_integral_v<T>) return std::bit_cast<T>(static_cast<BitsOf<T>>(random()));
-    return static_cast<T>(everyday(random));
-  };
-  std::pair<std::vector<T>, std::vector<T>> made;
-  for (std::size_t i = 0; i < kRandom; ++i) {
-    made.first.push_back(number(i));
-    made.second.push_back(number(i));
-  }
-  for (const T a : special_values<T>())
-    for (const T b : special_values<T>()) {
-      made.first.push_back(a);
-      made.second.push_back(b);
-    }
-  return made;
-}
-
-template <typename T>
-bool same_bits(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>)
-    return (std::isnan(a) && std::isnan(b)) || std::bit_cast<BitsOf<T>>(a) == std::bit_cast<BitsOf<T>>(b);
-  else return a == b;
-}
 
 // How many numbers of the type lie between the two.
 template <typename T>
@@ -237,83 +176,6 @@ TYPED_TEST(RealFunctors, OfGradientsGiveTheBitsOfTheCpuWhereNothingIsContracted)
     EXPECT_NEAR(elements::TanhGrad()(dy, y), tanh_grad, unit);
     EXPECT_NEAR(elements::SigmoidGrad()(dy, y), sigmoid_grad, unit);
   }
-}
-
-// One rule, in the order of update_rules(); its scalars.
-template <typename Rule, typename T>
-void expect_updates_like(const Rule& rule, const char* name) {
-  std::vector<T> v = pairs<T>().first, g = pairs<T>().second;
-  std::vector<T> slots[kMaxSlots];
-  std::mt19937_64 random(7);
-  std::uniform_real_distribution<double> positive(0, 2);
-  for (std::vector<T>& slot : slots)
-    for (std::size_t i = 0; i < v.size(); ++i) slot.push_back(static_cast<T>(positive(random)));
-  std::vector<T> cpu_v = v, cpu_slots[kMaxSlots] = {slots[0], slots[1], slots[2]};
-  UpdatedRange<T> range{.v = cpu_v.data(),
-                        .slots = {cpu_slots[0].data(), cpu_slots[1].data(), cpu_slots[2].data()},
-                        .gradients = {g.data()},
-                        .count = static_cast<std::int64_t>(v.size())};
-  apply_rule(UpdateRule<T>(rule), std::span<const UpdatedRange<T>>(&range, 1));
-  for (std::size_t i = 0; i < v.size(); ++i) {
-    T own[kMaxSlots] = {slots[0][i], slots[1][i], slots[2][i]};
-    const T before = v[i];
-    rule(v[i], own, g[i]);
-    bool same = same_bits(v[i], cpu_v[i]);
-    for (int k = 0; k < Rule::kSlots; ++k) same &= same_bits(own[k], cpu_slots[k][i]);
-    ASSERT_TRUE(same) << name << ": v " << before << ", g " << g[i] << " gives " << v[i] << ", on the CPU "
-                      << cpu_v[i];
-  }
-}
-
-// Of one gradient and of several, whole or divided.
-TYPED_TEST(RealFunctors, OfTheOptimizersAddUpGradients) {
-  using T = TypeParam;
-  const T scalars[] = {T(0.05), T(0.9)};
-  const auto rule = UpdateRule<T>(elements::MomentumRule<T>::of(scalars));
-  const std::vector<T> v = pairs<T>().first, g = pairs<T>().second;
-  const auto count = static_cast<std::int64_t>(v.size());
-  const auto updated = [&](std::array<const T*, kMaxGradients> gradients, int number, T divisor) {
-    std::vector<T> updated_v = v, slot = g;
-    const UpdatedRange<T> range{.v = updated_v.data(),
-                                .slots = {slot.data()},
-                                .gradients = gradients,
-                                .num_gradients = number,
-                                .divisor = divisor,
-                                .count = count};
-    apply_rule(rule, std::span<const UpdatedRange<T>>(&range, 1));
-    return updated_v;
-  };
-  for (const int number : {1, 2, 3})
-    for (const bool divides : {false, true}) {
-      const T divisor = divides ? std::array<T, 3>{3, 2, 3}[static_cast<std::size_t>(number - 1)] : T(1);
-      std::vector<T> sums;
-      for (std::size_t i = 0; i < v.size(); ++i) {
-        const T one = g[i], two = one + v[i];
-        sums.push_back((number == 1 ? one : number == 2 ? two : two + g[i]) / divisor);
-      }
-      const auto expected = updated({sums.data()}, 1, 1),
-                 found = updated({g.data(), v.data(), g.data()}, number, divisor);
-      for (std::size_t i = 0; i < v.size(); ++i)
-        ASSERT_TRUE(same_bits(expected[i], found[i])) << number << " of " << g[i] << ", " << v[i];
-    }
-}
-
-TYPED_TEST(RealFunctors, OfTheOptimizersGiveTheBitsOfTheCpu) {
-  using T = TypeParam;
-  const T s[] = {T(0.05), T(0.9), T(0.3), T(0.01), T(-0.5)};
-  const T adam[] = {T(0.9), T(0.999), T(0.01), T(0.9), T(0.999), T(1e-8), T(0.1)};
-  expect_updates_like<elements::GradientDescentRule<T>, T>(elements::GradientDescentRule<T>::of(s), "sgd");
-  expect_updates_like<elements::MomentumRule<T>, T>(elements::MomentumRule<T>::of(s), "momentum");
-  expect_updates_like<elements::NesterovRule<T>, T>(elements::NesterovRule<T>::of(s), "nesterov");
-  expect_updates_like<elements::AdagradRule<T>, T>(elements::AdagradRule<T>::of(s), "adagrad");
-  expect_updates_like<elements::RmsPropRule<T>, T>(elements::RmsPropRule<T>::of(s), "rmsprop");
-  expect_updates_like<elements::CenteredRmsPropRule<T>, T>(elements::CenteredRmsPropRule<T>::of(s),
-                                                           "centered");
-  expect_updates_like<elements::AdamRule<T>, T>(elements::AdamRule<T>::of(adam), "adam");
-  expect_updates_like<elements::AdamRule<T>, T>(elements::AdamRule<T>::with_decay(adam), "adamw");
-  expect_updates_like<elements::AdadeltaRule<T>, T>(elements::AdadeltaRule<T>::of(s), "adadelta");
-  expect_updates_like<elements::FtrlRule<T>, T>(elements::FtrlRule<T>::of(s), "ftrl");
-  expect_updates_like<elements::LionRule<T>, T>(elements::LionRule<T>::of(s), "lion");
 }
 
 template <typename To, typename From>
