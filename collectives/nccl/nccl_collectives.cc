@@ -49,7 +49,7 @@ std::shared_ptr<Buffer> memory_on(const std::shared_ptr<PhysicalGpu>& gpu, std::
 
 // A division, as the CPU's: ncclAvg multiplies by 1/R, which gives other bits for most R.
 void divide(cudaStream_t stream, void* values, std::int64_t count, const void* divisor) {
-  check_cuda(cuda::launch_binary(stream, {.op = cuda::BinaryOp::div,
+  check_cuda(cuda::launch_binary(stream, {.op = cuda::BinaryOps::index("Div"),
                                           .type = cuda::ElementType::f32,
                                           .a = values,
                                           .b = divisor,

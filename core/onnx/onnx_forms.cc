@@ -9,6 +9,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/kernels/elements/table.h>
 #include <kolo/core/onnx/onnx_model.h>
 
 #include "onnx_forms_internal.h"
@@ -199,83 +200,66 @@ Names filled(OnnxGraph& g, const Node& node) {
   return {g.add("Expand", {value, g.numbers(node.attr<Shape>("shape").dims())})};
 }
 
-const std::map<std::string, Form>& forms() {
-  static const std::map<std::string, Form> all = {
-      {"Abs", same_as("Abs")},
-      {"Add", same_as("Add")},
+std::map<std::string, Form> make_forms() {
+  std::map<std::string, Form> made = {
       {"AvgPool", pool},
       {"BatchMatMul", matmul},
       {"BatchNormInference", batch_norm},
       {"BiasAdd", bias_add},
       {"Cast", cast},
-      {"Ceil", same_as("Ceil")},
       {"Concat", same_with_attributes("Concat")},
       {"Const", constant},
       {"Conv2D", conv2d},
       {"Conv2DTranspose", conv2d_transpose},
-      {"Cos", same_as("Cos")},
-      {"Div", same_as("Div")},
       {"Elu", same_with_attributes("Elu")},
-      {"Equal", same_as("Equal")},
-      {"Erf", same_as("Erf")},
-      {"Exp", same_as("Exp")},
       {"ExpandDims", expand_dims},
       {"Fill", filled},
-      {"Floor", same_as("Floor")},
       {"Gather", same_with_attributes("Gather")},
       {"Gelu", gelu},
       {"GeluTanh", gelu_tanh},
-      {"Greater", same_as("Greater")},
-      {"GreaterEqual", same_as("GreaterOrEqual")},
       {"Identity", pass},
       {"LayerNorm", layer_norm},
       {"LeakyRelu", same_with_attributes("LeakyRelu")},
-      {"Less", same_as("Less")},
-      {"LessEqual", same_as("LessOrEqual")},
-      {"Log", same_as("Log")},
       {"LogSoftmax", same_with_attributes("LogSoftmax")},
       {"MatMul", matmul},
       {"MaxPool", pool},
-      {"Maximum", same_as("Max")},
-      {"Minimum", same_as("Min")},
-      {"Mul", same_as("Mul")},
-      {"Neg", same_as("Neg")},
       {"Pad", pad},
-      {"Pow", same_as("Pow")},
-      {"Reciprocal", same_as("Reciprocal")},
       {"ReduceMax", reduction},
       {"ReduceMean", reduction},
       {"ReduceMin", reduction},
       {"ReduceProd", reduction},
       {"ReduceSum", reduction},
-      {"Relu", same_as("Relu")},
       {"Relu6", relu6},
       {"Reshape", reshape},
       {"ReshapeLike", reshape_like},
       {"Resize", resize},
-      {"Round", same_as("Round")},
       {"Rsqrt", rsqrt},
       {"Select", select},
       {"SelfAttention", self_attention},
       {"Selu", same_as("Selu")},
-      {"Sigmoid", same_as("Sigmoid")},
-      {"Sign", same_as("Sign")},
-      {"Sin", same_as("Sin")},
       {"Slice", slice},
       {"Softmax", same_with_attributes("Softmax")},
       {"Softplus", same_as("Softplus")},
       {"Split", split},
-      {"Sqrt", same_as("Sqrt")},
       {"Square", square},
       {"Squeeze", squeeze},
       {"StopGradient", pass},
       {"StridedSlice", strided_slice},
-      {"Sub", same_as("Sub")},
       {"Swish", swish},
-      {"Tanh", same_as("Tanh")},
       {"Tile", tile},
       {"Transpose", same_with_attributes("Transpose")},
   };
+  const auto add_row = [&](auto row) {
+    using Op = typename decltype(row)::type;
+    if constexpr (Op::kOnnx != nullptr) made.emplace(Op::kName, same_as(Op::kOnnx));
+  };
+  elements::UnaryOps::each(add_row);
+  elements::BinaryOps::each(add_row);
+  return made;
+}
+
+const std::map<std::string, Form>& forms() {
+  static const std::map<std::string, Form> all = make_forms();
   return all;
 }
 

@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <kolo/core/kernels/cpu/dropout.h>
 #include <kolo/core/kernels/cpu/loops/activation_loops.h>
 #include <kolo/core/kernels/cpu/onednn/onednn.h>
+#include <kolo/core/kernels/elements/activations.h>
 #include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
@@ -15,14 +17,12 @@
 namespace kolo {
 namespace {
 
-using detail::Activation;
-
 // Below the grain of cheap element-wise loops: an exponential each.
 constexpr std::int64_t kActivationGrain = 4096;
 
 class ActivationKernel final : public Kernel {
  public:
-  ActivationKernel(Activation activation, const KernelInit& init)
+  ActivationKernel(const char* activation, const KernelInit& init)
       : loop_(detail::activation_loop(activation, init.input_dtype(0))), alpha_(init.attr<double>("alpha")) {}
 
   void compute(KernelContext& context) override {
@@ -40,7 +40,7 @@ class ActivationKernel final : public Kernel {
 
 class ActivationGradKernel final : public Kernel {
  public:
-  ActivationGradKernel(Activation activation, const KernelInit& init)
+  ActivationGradKernel(const char* activation, const KernelInit& init)
       : loop_(detail::activation_grad_loop(activation, init.input_dtype(0))),
         alpha_(init.attr<double>("alpha")) {}
 
@@ -57,30 +57,24 @@ class ActivationGradKernel final : public Kernel {
   double alpha_;
 };
 
-// The op and its gradient.
-class RegisterActivation {
- public:
-  RegisterActivation(const std::string& op, Activation activation)
-      : value_(op, "CPU", {DType::f32, DType::f64}, factory<ActivationKernel>(activation)),
-        gradient_(op + "Grad", "CPU", {DType::f32, DType::f64}, factory<ActivationGradKernel>(activation)) {}
+template <typename K>
+KernelFactory for_activation(const char* activation) {
+  return [activation](KernelInit& init) -> std::unique_ptr<Kernel> {
+    return std::make_unique<K>(activation, init);
+  };
+}
 
- private:
-  template <typename K>
-  static KernelFactory factory(Activation activation) {
-    return [activation](KernelInit& init) -> std::unique_ptr<Kernel> {
-      return std::make_unique<K>(activation, init);
-    };
-  }
-  RegisterKernel value_;
-  RegisterKernel gradient_;
-};
-
-const RegisterActivation activations[] = {
-    {"Gelu", Activation::gelu},         {"GeluTanh", Activation::gelu_tanh},
-    {"Swish", Activation::swish},       {"Elu", Activation::elu},
-    {"Selu", Activation::selu},         {"LeakyRelu", Activation::leaky_relu},
-    {"Softplus", Activation::softplus}, {"Relu6", Activation::relu6},
-};
+// Each op and its gradient.
+const std::vector<RegisterKernel> activations = [] {
+  const std::vector<DType> types = {DType::f32, DType::f64};
+  std::vector<RegisterKernel> made;
+  elements::Activations::each([&](auto row) {
+    const char* const name = decltype(row)::type::kName;
+    made.emplace_back(name, "CPU", types, for_activation<ActivationKernel>(name));
+    made.emplace_back(std::string(name) + "Grad", "CPU", types, for_activation<ActivationGradKernel>(name));
+  });
+  return made;
+}();
 
 // A tensor seen as [outer, count, inner]: each result belongs to `count` elements that are `inner` apart.
 struct View {

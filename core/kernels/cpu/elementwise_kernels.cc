@@ -1,13 +1,24 @@
-#include <kolo/core/kernels/cpu/elementwise_kernels.h>
-
+// The kernels that are one loop over elements: those of elements/table.h.
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/broadcast_kernel.h>
+#include <kolo/core/kernels/cpu/loops/element_loops.h>
+#include <kolo/core/kernels/elements/table.h>
+#include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 
-namespace kolo::detail {
+namespace kolo {
 namespace {
+
+using detail::binary_loop;
+using detail::BinaryLoop;
+using detail::BroadcastKernel;
+using detail::unary_loop;
+using detail::UnaryLoop;
+using elements::Numbers;
 
 class UnaryKernel final : public Kernel {
  public:
@@ -47,25 +58,46 @@ class IntegerDivisionKernel final : public Kernel {
   BroadcastKernel divide_;
 };
 
+template <typename T>
+void add_type(Numbers numbers, std::vector<DType>& types) {
+  if (elements::cpu_takes<T>(numbers)) types.push_back(dtype_of<T>());
+}
+std::vector<DType> types_of(Numbers numbers) {
+  std::vector<DType> types;
+  add_type<float>(numbers, types);
+  add_type<double>(numbers, types);
+  add_type<std::int32_t>(numbers, types);
+  add_type<std::int64_t>(numbers, types);
+  add_type<bool>(numbers, types);
+  add_type<std::uint8_t>(numbers, types);
+  add_type<std::int8_t>(numbers, types);
+  return types;
+}
+
+std::unique_ptr<Kernel> make_binary(const char* op, Numbers numbers, DType type) {
+  const BinaryLoop loop = binary_loop(op, type);
+  if (numbers == Numbers::divided && is_integer(type)) return std::make_unique<IntegerDivisionKernel>(loop);
+  return std::make_unique<BroadcastKernel>(loop);
+}
+
+const std::vector<RegisterKernel> element_kernels = [] {
+  std::vector<RegisterKernel> made;
+  elements::UnaryOps::each([&](auto row) {
+    using Op = typename decltype(row)::type;
+    made.emplace_back(Op::kName, "CPU", types_of(Op::kNumbers),
+                      [](KernelInit& init) -> std::unique_ptr<Kernel> {
+                        return std::make_unique<UnaryKernel>(unary_loop(Op::kName, init.input_dtype(0)));
+                      });
+  });
+  elements::BinaryOps::each([&](auto row) {
+    using Op = typename decltype(row)::type;
+    made.emplace_back(Op::kName, "CPU", types_of(Op::kNumbers),
+                      [](KernelInit& init) -> std::unique_ptr<Kernel> {
+                        return make_binary(Op::kName, Op::kNumbers, init.input_dtype(0));
+                      });
+  });
+  return made;
+}();
+
 }  // namespace
-
-RegisterKernel binary_kernel(const char* op, const std::vector<DType>& types, BinaryOp loop) {
-  return RegisterKernel(op, "CPU", types, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<BroadcastKernel>(binary_loop(loop, init.input_dtype(0)));
-  });
-}
-
-RegisterKernel integer_division_kernel(const char* op, BinaryOp loop) {
-  return RegisterKernel(
-      op, "CPU", {DType::i32, DType::i64}, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
-        return std::make_unique<IntegerDivisionKernel>(binary_loop(loop, init.input_dtype(0)));
-      });
-}
-
-RegisterKernel unary_kernel(const char* op, const std::vector<DType>& types, UnaryOp loop) {
-  return RegisterKernel(op, "CPU", types, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<UnaryKernel>(unary_loop(loop, init.input_dtype(0)));
-  });
-}
-
-}  // namespace kolo::detail
+}  // namespace kolo

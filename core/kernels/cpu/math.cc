@@ -1,24 +1,19 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/cpu/broadcast_kernel.h>
 #include <kolo/core/kernels/cpu/element_types.h>
-#include <kolo/core/kernels/cpu/elementwise_kernels.h>
 #include <kolo/core/kernels/cpu/loops/element_loops.h>
 #include <kolo/core/kernels/cpu/parallel_rows.h>
 #include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/elements/cast.h>
+#include <kolo/core/kernels/elements/table.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/blocked.h>
@@ -27,43 +22,11 @@
 namespace kolo {
 namespace {
 
-using detail::binary_kernel;
-using detail::BinaryOp;
-using detail::unary_kernel;
-using detail::UnaryOp;
-
-const std::vector<DType> kReal = {DType::f32, DType::f64};
-
-const RegisterKernel arithmetic_kernels[] = {
-    binary_kernel("Add", detail::kArithmetic, BinaryOp::add),
-    binary_kernel("Sub", detail::kArithmetic, BinaryOp::sub),
-    binary_kernel("Mul", detail::kArithmetic, BinaryOp::mul),
-    binary_kernel("Div", kReal, BinaryOp::div),
-    detail::integer_division_kernel("Div", BinaryOp::div),
-    binary_kernel("Maximum", detail::kArithmetic, BinaryOp::maximum),
-    binary_kernel("Minimum", detail::kArithmetic, BinaryOp::minimum),
-    binary_kernel("Pow", kReal, BinaryOp::pow),
-    binary_kernel("TanhGrad", kReal, BinaryOp::tanh_grad),
-    binary_kernel("SigmoidGrad", kReal, BinaryOp::sigmoid_grad),
-    binary_kernel("ReluGrad", kReal, BinaryOp::relu_grad),
-    unary_kernel("Neg", detail::kArithmetic, UnaryOp::neg),
-    unary_kernel("Abs", detail::kArithmetic, UnaryOp::abs),
-    unary_kernel("Sign", detail::kArithmetic, UnaryOp::sign),
-    unary_kernel("Square", detail::kArithmetic, UnaryOp::square),
-    unary_kernel("Sqrt", kReal, UnaryOp::sqrt),
-    unary_kernel("Rsqrt", kReal, UnaryOp::rsqrt),
-    unary_kernel("Exp", kReal, UnaryOp::exp),
-    unary_kernel("Log", kReal, UnaryOp::log),
-    unary_kernel("Tanh", kReal, UnaryOp::tanh),
-    unary_kernel("Sigmoid", kReal, UnaryOp::sigmoid),
-    unary_kernel("Relu", detail::kArithmetic, UnaryOp::relu),
-};
-
 // Sums two inputs at a time into the output, piece by piece, so that the output's piece stays in the cache
 // meanwhile.
 class AddNKernel final : public Kernel {
  public:
-  explicit AddNKernel(DType type) : add_(detail::binary_loop(BinaryOp::add, type)) {}
+  explicit AddNKernel(DType type) : add_(detail::binary_loop("Add", type)) {}
   void compute(KernelContext& context) override {
     const Tensor& y = context.output(0);
     for (int i = 1; i < context.num_inputs(); ++i)
@@ -95,43 +58,6 @@ const RegisterKernel add_n("AddN", "CPU", detail::kArithmetic,
                            [](KernelInit& init) -> std::unique_ptr<Kernel> {
                              return std::make_unique<AddNKernel>(init.input_dtype(0));
                            });
-
-using detail::Comparison;
-
-const std::vector<DType> kComparable = {DType::f32,     DType::f64, DType::i32, DType::i64,
-                                        DType::boolean, DType::u8,  DType::i8};
-const std::vector<DType> kLogical = {DType::boolean};
-
-RegisterKernel comparison(const char* op, Comparison loop) {
-  return RegisterKernel(op, "CPU", kComparable, [loop](KernelInit& init) -> std::unique_ptr<Kernel> {
-    return std::make_unique<detail::BroadcastKernel>(detail::comparison_loop(loop, init.input_dtype(0)));
-  });
-}
-
-// Booleans are bytes of 0 or 1, so that logic is the arithmetic of bits.
-template <bool kAnd>
-void logic(const void* a_memory, std::int64_t a_step, const void* b_memory, std::int64_t b_step,
-           void* out_memory, std::int64_t count) {
-  const auto* a = static_cast<const std::uint8_t*>(a_memory);
-  const auto* b = static_cast<const std::uint8_t*>(b_memory);
-  auto* out = static_cast<std::uint8_t*>(out_memory);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint8_t left = a[i * a_step], right = b[i * b_step];
-    out[i] = static_cast<std::uint8_t>(kAnd ? left & right : left | right);
-  }
-}
-
-RegisterKernel logical(const char* op, detail::BinaryLoop loop) {
-  return RegisterKernel(op, "CPU", kLogical, [loop](KernelInit&) -> std::unique_ptr<Kernel> {
-    return std::make_unique<detail::BroadcastKernel>(loop);
-  });
-}
-
-void logical_not(KernelContext& context) {
-  const auto x = context.input(0).span<bool>();
-  const auto y = context.output(0).span<bool>();
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = !x[i];
-}
 
 // One of the two operands, as bits: the element type does not matter, only its size.
 template <typename Bits>
@@ -167,47 +93,7 @@ void select(KernelContext& context) {
   }
 }
 
-const RegisterKernel comparisons[] = {
-    comparison("Equal", Comparison::equal),
-    comparison("NotEqual", Comparison::not_equal),
-    comparison("Less", Comparison::less),
-    comparison("LessEqual", Comparison::less_equal),
-    comparison("Greater", Comparison::greater),
-    comparison("GreaterEqual", Comparison::greater_equal),
-    logical("LogicalAnd", logic<true>),
-    logical("LogicalOr", logic<false>),
-    RegisterKernel("LogicalNot", "CPU", kLogical, logical_not),
-    RegisterKernel("Select", "CPU", {}, select),
-    detail::unary_kernel("IsNan", kReal, detail::UnaryOp::is_nan),
-    detail::unary_kernel("IsInf", kReal, detail::UnaryOp::is_inf),
-    detail::unary_kernel("IsFinite", kReal, detail::UnaryOp::is_finite),
-};
-
-using detail::UnaryOp;
-
-const RegisterKernel functions[] = {
-    detail::unary_kernel("Reciprocal", kReal, UnaryOp::reciprocal),
-    detail::unary_kernel("Log1p", kReal, UnaryOp::log1p),
-    detail::unary_kernel("Expm1", kReal, UnaryOp::expm1),
-    detail::unary_kernel("Sin", kReal, UnaryOp::sin),
-    detail::unary_kernel("Cos", kReal, UnaryOp::cos),
-    detail::unary_kernel("Erf", kReal, UnaryOp::erf),
-    detail::binary_kernel("SquaredDifference", {DType::f32, DType::f64, DType::i32, DType::i64},
-                          detail::BinaryOp::squared_difference),
-};
-
-using detail::BinaryOp;
-using detail::UnaryOp;
-
-const RegisterKernel rounding_kernels[] = {
-    detail::unary_kernel("Floor", kReal, UnaryOp::floor),
-    detail::unary_kernel("Ceil", kReal, UnaryOp::ceil),
-    detail::unary_kernel("Round", kReal, UnaryOp::round),
-    detail::binary_kernel("FloorDiv", kReal, BinaryOp::floor_div),
-    detail::integer_division_kernel("FloorDiv", BinaryOp::floor_div),
-    detail::binary_kernel("FloorMod", kReal, BinaryOp::floor_mod),
-    detail::integer_division_kernel("FloorMod", BinaryOp::floor_mod),
-};
+const RegisterKernel select_kernel("Select", "CPU", {}, select);
 
 void cast(KernelContext& context) {
   const Tensor& x = context.input(0);
@@ -227,39 +113,22 @@ void cast(KernelContext& context) {
 
 const RegisterKernel cast_kernel("Cast", "CPU", {}, cast);
 
-using detail::BinaryOp;
-using detail::UnaryOp;
+// Whether the table lets the op of this name be fused.
+template <typename Ops>
+bool may_fuse(const std::string& op) {
+  bool may = false;
+  Ops::at(Ops::index(op), [&](auto row) { may = decltype(row)::type::kMayFuse; });
+  return may;
+}
 
 // The very loops of the ops' own kernels: fused or not, an element has the same bits.
 detail::UnaryLoop unary_loop(const std::string& op, DType type) {
-  static const std::map<std::string, UnaryOp> ops = {
-      {"Neg", UnaryOp::neg},         {"Abs", UnaryOp::abs},   {"Sign", UnaryOp::sign},
-      {"Square", UnaryOp::square},   {"Sqrt", UnaryOp::sqrt}, {"Rsqrt", UnaryOp::rsqrt},
-      {"Exp", UnaryOp::exp},         {"Log", UnaryOp::log},   {"Tanh", UnaryOp::tanh},
-      {"Sigmoid", UnaryOp::sigmoid}, {"Relu", UnaryOp::relu}, {"Floor", UnaryOp::floor},
-  };
-  const auto found = ops.find(op);
-  return found == ops.end() ? nullptr : detail::unary_loop(found->second, type);
+  return may_fuse<elements::UnaryOps>(op) ? detail::unary_loop(op, type) : nullptr;
 }
-
 detail::BinaryLoop binary_loop(const std::string& op, DType type) {
-  static const std::map<std::string, BinaryOp> ops = {
-      {"Add", BinaryOp::add},
-      {"AddN", BinaryOp::add},
-      {"BiasAdd", BinaryOp::add},
-      {kBlockedBiasAddOp, BinaryOp::add},
-      {"Sub", BinaryOp::sub},
-      {"Mul", BinaryOp::mul},
-      {"Div", BinaryOp::div},
-      {"Maximum", BinaryOp::maximum},
-      {"Minimum", BinaryOp::minimum},
-      {"Pow", BinaryOp::pow},
-      {"TanhGrad", BinaryOp::tanh_grad},
-      {"SigmoidGrad", BinaryOp::sigmoid_grad},
-      {"ReluGrad", BinaryOp::relu_grad},
-  };
-  const auto found = ops.find(op);
-  return found == ops.end() ? nullptr : detail::binary_loop(found->second, type);
+  const bool adds = op == "AddN" || op == "BiasAdd" || op == kBlockedBiasAddOp;
+  const std::string name = adds ? "Add" : op;
+  return may_fuse<elements::BinaryOps>(name) ? detail::binary_loop(name, type) : nullptr;
 }
 
 constexpr std::int64_t kPiece =

@@ -8,13 +8,14 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_elementwise.h>
+#include <kolo/core/kernels/elements/activations.h>
 
 namespace kolo::cuda {
 namespace {
 
 class UnaryKernel final : public Kernel {
  public:
-  UnaryKernel(KernelInit& init, UnaryOp op) : op_(op), type_(element_type(init.input_dtype(0))) {}
+  UnaryKernel(KernelInit& init, int op) : op_(op), type_(element_type(init.input_dtype(0))) {}
   void compute(KernelContext& context) override {
     check_cuda(launch_unary(stream_of(context), {.op = op_,
                                                  .type = type_,
@@ -25,7 +26,7 @@ class UnaryKernel final : public Kernel {
   }
 
  private:
-  UnaryOp op_;
+  int op_;  // its number in UnaryOps
   ElementType type_;
 };
 
@@ -59,7 +60,7 @@ detail::StridedIndex<2> by_channels(const KernelInit& init) {
 class BinaryKernel final : public Kernel {
  public:
   using Index = detail::StridedIndex<2> (*)(const KernelInit& init);
-  BinaryKernel(KernelInit& init, BinaryOp op, Index index)
+  BinaryKernel(KernelInit& init, int op, Index index)
       : op_(op), type_(element_type(init.input_dtype(0))), walk_(walk_of(index(init))) {}
   void compute(KernelContext& context) override {
     check_cuda(launch_binary(stream_of(context), {.op = op_,
@@ -73,28 +74,7 @@ class BinaryKernel final : public Kernel {
   }
 
  private:
-  BinaryOp op_;
-  ElementType type_;
-  Walk<2> walk_;
-};
-
-class CompareKernel final : public Kernel {
- public:
-  CompareKernel(KernelInit& init, CompareOp op)
-      : op_(op), type_(element_type(init.input_dtype(0))), walk_(walk_of(broadcast(init))) {}
-  void compute(KernelContext& context) override {
-    check_cuda(launch_compare(stream_of(context), {.op = op_,
-                                                   .type = type_,
-                                                   .a = context.input(0).raw(),
-                                                   .b = context.input(1).raw(),
-                                                   .y = context.output(0).data<bool>(),
-                                                   .walk = walk_,
-                                                   .elements = context.output(0).elements()}),
-               "a comparison");
-  }
-
- private:
-  CompareOp op_;
+  int op_;  // its number in BinaryOps
   ElementType type_;
   Walk<2> walk_;
 };
@@ -149,7 +129,7 @@ std::unique_ptr<Kernel> make_select(KernelInit& init) {
 
 class ActivationKernel final : public Kernel {
  public:
-  ActivationKernel(KernelInit& init, Activation activation)
+  ActivationKernel(KernelInit& init, int activation)
       : activation_(activation), alpha_(static_cast<float>(init.attr<double>("alpha"))) {}
   void compute(KernelContext& context) override {
     check_cuda(launch_activation(stream_of(context), {.activation = activation_,
@@ -161,13 +141,13 @@ class ActivationKernel final : public Kernel {
   }
 
  private:
-  Activation activation_;
+  int activation_;  // its number in elements::Activations
   float alpha_;
 };
 
 class ActivationGradKernel final : public Kernel {
  public:
-  ActivationGradKernel(KernelInit& init, Activation activation)
+  ActivationGradKernel(KernelInit& init, int activation)
       : activation_(activation),
         alpha_(static_cast<float>(init.attr<double>("alpha"))),
         walk_(walk_of(broadcast(init))) {}
@@ -183,7 +163,7 @@ class ActivationGradKernel final : public Kernel {
   }
 
  private:
-  Activation activation_;
+  int activation_;  // its number in elements::Activations
   float alpha_;
   Walk<2> walk_;
 };
@@ -208,7 +188,7 @@ class AddNKernel final : public Kernel {
           api_.memcpy_async(y.raw(), first.raw(), y.bytes(), cudaMemcpyDeviceToDevice, stream_of(context)),
           "cudaMemcpyAsync");
     for (int i = 1; i < context.num_inputs(); ++i)
-      check_cuda(launch_binary(stream_of(context), {.op = BinaryOp::add,
+      check_cuda(launch_binary(stream_of(context), {.op = BinaryOps::index("Add"),
                                                     .type = type_,
                                                     .a = i == 1 ? first.raw() : y.raw(),
                                                     .b = context.input(i).raw(),
@@ -224,96 +204,44 @@ class AddNKernel final : public Kernel {
   Walk<2> walk_;
 };
 
-const std::vector<DType> kArithmetic = {DType::f32, DType::i64};
-const std::vector<DType> kComparable = {DType::f32, DType::i32, DType::i64};
-const std::vector<DType> kLogical = {DType::boolean};
+template <typename T>
+void add_type(elements::Numbers numbers, std::vector<DType>& types) {
+  if (elements::gpu_takes<T>(numbers)) types.push_back(dtype_of<T>());
+}
+std::vector<DType> types_of(elements::Numbers numbers) {
+  std::vector<DType> types;
+  add_type<float>(numbers, types);
+  add_type<std::int32_t>(numbers, types);
+  add_type<std::int64_t>(numbers, types);
+  add_type<bool>(numbers, types);
+  return types;
+}
 
-RegisterGpuKernel unary(const char* op, const std::vector<DType>& types, UnaryOp kernel) {
-  return {op, types, planned<UnaryKernel>(kernel)};
-}
-RegisterGpuKernel binary(const char* op, const std::vector<DType>& types, BinaryOp kernel,
-                         BinaryKernel::Index index = broadcast) {
-  return {op, types, planned<BinaryKernel>(kernel, index)};
-}
-RegisterGpuKernel comparison(const char* op, const std::vector<DType>& types, CompareOp kernel) {
-  return {op, types, planned<CompareKernel>(kernel)};
-}
-RegisterGpuKernel activation(const char* op, Activation kernel) {
-  return {op, kReal, planned<ActivationKernel>(kernel)};
-}
-RegisterGpuKernel activation_grad(const char* op, Activation kernel) {
-  return {op, kReal, planned<ActivationGradKernel>(kernel)};
-}
+const std::vector<RegisterGpuKernel> table_kernels = [] {
+  std::vector<RegisterGpuKernel> made;
+  UnaryOps::each([&](auto row) {
+    using Op = typename decltype(row)::type;
+    made.emplace_back(Op::kName, types_of(Op::kNumbers), planned<UnaryKernel>(UnaryOps::index(Op::kName)));
+  });
+  BinaryOps::each([&](auto row) {
+    using Op = typename decltype(row)::type;
+    made.emplace_back(Op::kName, types_of(Op::kNumbers),
+                      planned<BinaryKernel>(BinaryOps::index(Op::kName), broadcast));
+  });
+  elements::Activations::each([&](auto row) {
+    const char* const name = decltype(row)::type::kName;
+    const int number = elements::Activations::index(name);
+    made.emplace_back(name, kReal, planned<ActivationKernel>(number));
+    made.emplace_back(std::string(name) + "Grad", kReal, planned<ActivationGradKernel>(number));
+  });
+  return made;
+}();
 
 const RegisterGpuKernel elementwise_kernels[] = {
-    unary("Neg", kArithmetic, UnaryOp::neg),
-    unary("Abs", kArithmetic, UnaryOp::abs),
-    unary("Sign", kArithmetic, UnaryOp::sign),
-    unary("Square", kArithmetic, UnaryOp::square),
-    unary("Relu", kArithmetic, UnaryOp::relu),
-    unary("Sqrt", kReal, UnaryOp::sqrt),
-    unary("Rsqrt", kReal, UnaryOp::rsqrt),
-    unary("Exp", kReal, UnaryOp::exp),
-    unary("Log", kReal, UnaryOp::log),
-    unary("Log1p", kReal, UnaryOp::log1p),
-    unary("Expm1", kReal, UnaryOp::expm1),
-    unary("Tanh", kReal, UnaryOp::tanh),
-    unary("Sigmoid", kReal, UnaryOp::sigmoid),
-    unary("Floor", kReal, UnaryOp::floor),
-    unary("Ceil", kReal, UnaryOp::ceil),
-    unary("Round", kReal, UnaryOp::round),
-    unary("Reciprocal", kReal, UnaryOp::reciprocal),
-    unary("Sin", kReal, UnaryOp::sin),
-    unary("Cos", kReal, UnaryOp::cos),
-    unary("Erf", kReal, UnaryOp::erf),
-    unary("IsNan", kReal, UnaryOp::is_nan),
-    unary("IsInf", kReal, UnaryOp::is_inf),
-    unary("IsFinite", kReal, UnaryOp::is_finite),
-    unary("LogicalNot", kLogical, UnaryOp::logical_not),
-    binary("Add", kArithmetic, BinaryOp::add),
-    binary("Sub", kArithmetic, BinaryOp::sub),
-    binary("Mul", kArithmetic, BinaryOp::mul),
-    binary("Maximum", kArithmetic, BinaryOp::maximum),
-    binary("Minimum", kArithmetic, BinaryOp::minimum),
-    binary("SquaredDifference", kArithmetic, BinaryOp::squared_difference),
-    // Whole numbers are divided by the host, which can throw where one is 0.
-    binary("Div", kReal, BinaryOp::div),
-    binary("FloorDiv", kReal, BinaryOp::floor_div),
-    binary("FloorMod", kReal, BinaryOp::floor_mod),
-    binary("Pow", kReal, BinaryOp::pow),
-    binary("TanhGrad", kReal, BinaryOp::tanh_grad),
-    binary("SigmoidGrad", kReal, BinaryOp::sigmoid_grad),
-    binary("ReluGrad", kReal, BinaryOp::relu_grad),
-    binary("ScaleRows", kReal, BinaryOp::mul, by_rows),
-    binary("BiasAdd", kReal, BinaryOp::add, by_channels),
-    comparison("Equal", kComparable, CompareOp::equal),
-    comparison("NotEqual", kComparable, CompareOp::not_equal),
-    comparison("Equal", kLogical, CompareOp::equal),
-    comparison("NotEqual", kLogical, CompareOp::not_equal),
-    comparison("Less", kComparable, CompareOp::less),
-    comparison("LessEqual", kComparable, CompareOp::less_equal),
-    comparison("Greater", kComparable, CompareOp::greater),
-    comparison("GreaterEqual", kComparable, CompareOp::greater_equal),
-    comparison("LogicalAnd", kLogical, CompareOp::logical_and),
-    comparison("LogicalOr", kLogical, CompareOp::logical_or),
-    activation("Gelu", Activation::gelu),
-    activation_grad("GeluGrad", Activation::gelu),
-    activation("GeluTanh", Activation::gelu_tanh),
-    activation_grad("GeluTanhGrad", Activation::gelu_tanh),
-    activation("Swish", Activation::swish),
-    activation_grad("SwishGrad", Activation::swish),
-    activation("Elu", Activation::elu),
-    activation_grad("EluGrad", Activation::elu),
-    activation("Selu", Activation::selu),
-    activation_grad("SeluGrad", Activation::selu),
-    activation("LeakyRelu", Activation::leaky_relu),
-    activation_grad("LeakyReluGrad", Activation::leaky_relu),
-    activation("Softplus", Activation::softplus),
-    activation_grad("SoftplusGrad", Activation::softplus),
-    activation("Relu6", Activation::relu6),
-    activation_grad("Relu6Grad", Activation::relu6),
+    {"ScaleRows", kReal, planned<BinaryKernel>(BinaryOps::index("Mul"), by_rows)},
+    {"BiasAdd", kReal, planned<BinaryKernel>(BinaryOps::index("Add"), by_channels)},
     {"Select", {DType::boolean}, make_select},
-    {"AddN", kArithmetic, planned<AddNKernel>()},
+    {"AddN", {DType::f32, DType::i64}, planned<AddNKernel>()},
     {"Cast", kAllButStrings, make_cast},
 };
 

@@ -33,7 +33,7 @@ class AssignKernel final : public Kernel {
   const CudaApi& api_;
 };
 
-template <BinaryOp kOp>
+template <int kOp>
 void assign_update(KernelContext& context) {
   check_shapes(context);
   const Tensor& variable = context.variable(0).value;
@@ -57,8 +57,8 @@ const RegisterGpuKernel variable_kernels[] = {
     {"Variable", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, nothing},
     {"VariablePart", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, nothing},
     {"Assign", {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64}, make_kernel<AssignKernel>},
-    {"AssignAdd", kAdded, assign_update<BinaryOp::add>},
-    {"AssignSub", kAdded, assign_update<BinaryOp::sub>},
+    {"AssignAdd", kAdded, assign_update<BinaryOps::index("Add")>},
+    {"AssignSub", kAdded, assign_update<BinaryOps::index("Sub")>},
 };
 
 }  // namespace

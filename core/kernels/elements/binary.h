@@ -1,5 +1,5 @@
-// Ops of two elements, as functors: what a GPU's kernels compute, in the order of operations of the CPU's
-// (cpu/loops/element_loops.h), whose vectors the host's compilers would not find in here.
+// Ops of two elements, as functors: table.h has a row for each. A GPU's kernels run them, and the CPU's
+// loops, where the compiler makes vectors of them.
 #pragma once
 
 #include <cmath>

@@ -31,8 +31,8 @@ struct Sin { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { re
 struct Cos { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { return std::cos(x); } };
 struct Erf { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { return std::erf(x); } };
 struct IsNan { template <typename T> KOLO_HOST_DEVICE bool operator()(T x) const { return is_nan(x); } };
-// Infinity times zero is no number.
-struct IsInf { template <typename T> KOLO_HOST_DEVICE bool operator()(T x) const { return is_nan(x * T(0)) && !is_nan(x); } };
+struct IsInf { template <typename T> KOLO_HOST_DEVICE bool operator()(T x) const { return std::abs(x) == T(INFINITY); } };
+// Infinity times zero is NaN.
 struct IsFinite { template <typename T> KOLO_HOST_DEVICE bool operator()(T x) const { return !is_nan(x * T(0)); } };
 struct LogicalNot { KOLO_HOST_DEVICE bool operator()(bool x) const { return !x; } };
 // clang-format on

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <kolo/core/tensor/dtype.h>
 
 namespace kolo::detail {
-
-enum class Activation { gelu, gelu_tanh, swish, elu, selu, leaky_relu, softplus, relu6 };
 
 /// y[i] = f(x[i]); y may be x.
 using ActivationLoop = void (*)(const void* x, double alpha, void* y, std::int64_t count);
@@ -15,8 +14,9 @@ using ActivationLoop = void (*)(const void* x, double alpha, void* y, std::int64
 using ActivationGradLoop = void (*)(const void* dy, const void* x, double alpha, void* dx,
                                     std::int64_t count);
 
-/// For the processor this runs on; f32 and f64, null for other types.
-ActivationLoop activation_loop(Activation activation, DType type);
-ActivationGradLoop activation_grad_loop(Activation activation, DType type);
+/// For the processor this runs on. activation: a name of elements::Activations. f32 and f64, null for other
+/// types and names.
+ActivationLoop activation_loop(std::string_view activation, DType type);
+ActivationGradLoop activation_grad_loop(std::string_view activation, DType type);
 
 }  // namespace kolo::detail
