@@ -81,7 +81,6 @@ Output expm1(const Scope& s, Output x);
 Output sin(const Scope& s, Output x);
 Output cos(const Scope& s, Output x);
 /// 2/√π · ∫₀ˣ e^(−t²) dt.
-Output atan(const Scope& s, Output x);
 Output erf(const Scope& s, Output x);
 
 /// (a − b)². f32 f64 i32 i64, broadcast by NumPy's rule.
