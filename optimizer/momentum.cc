@@ -35,18 +35,4 @@ Operation MomentumOptimizer::apply(const Scope& s, Output gradient, const Variab
                       gradient);
 }
 
-void SignMomentumOptimizer::create_slots(const Scope& s, std::span<const Variable> variables) {
-  for (const Variable& variable : variables) create_slot(s, variable, "momentum");
-}
-
-Operation SignMomentumOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
-  return apply_update(s,
-                      {.rule = "SignMomentum",
-                       .variable = variable,
-                       .slots = {find_slot(variable, "momentum")},
-                       .scalars = {scalar(learning_rate_, variable, "learning_rate"),
-                                   scalar(momentum_, variable, "momentum")}},
-                      gradient);
-}
-
 }  // namespace kolo
