@@ -1,13 +1,11 @@
 // Which switches of kolo-train a checkpoint folder keeps, and what a later command line takes of them.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
-#include <kolo/core/tensor/shape.h>
+#include <kolo/models/folder_config.h>
 
 namespace kolo::models {
 
@@ -19,20 +17,6 @@ class UsageError : public std::runtime_error {
 
 /// By name, without dashes; "" for a switch that takes no value.
 using Switches = std::map<std::string, std::string>;
-
-/// What a checkpoint folder says of itself, see folder_config.h.
-struct FolderConfig {
-  std::string folder;
-  Switches switches;  // of the training, as it was last started
-  std::string model;
-  std::map<std::string, std::int64_t> sizes;  // of the model, those that can be chosen
-  bool normalize = false;
-  std::int64_t seed = 1;
-  Shape sample;
-  std::string dtype;  // of a sample
-  std::int64_t classes = 0;
-  std::vector<std::string> class_names;  // empty: numbers
-};
 
 /// Those of a training alone: --evaluate refuses them on its command line, and takes none from a folder.
 inline constexpr const char* kTrainingSwitches[] = {

@@ -9,9 +9,11 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
-#include <kolo/models/programs/folder_config.h>
+#include <kolo/models/programs/evaluator.h>
+#include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/train_options.h>
 #include <kolo/models/programs/trainer.h>
+#include <kolo/models/programs/training_config.h>
 
 namespace kolo::models {
 namespace {

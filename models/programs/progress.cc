@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 
@@ -53,6 +55,16 @@ double mean_of_first(const std::vector<std::vector<double>>& of_ranks) {
 std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 }  // namespace
+
+std::string log_file(const TrainOptions& options) {
+  if (options.log_dir.empty() || process().rank != 0) return "";
+  std::error_code error;
+  std::filesystem::create_directories(options.log_dir, error);
+  if (error)
+    throw FailedPreconditionError("--log-dir {}: the folder cannot be made: {}", options.log_dir,
+                                  error.message());
+  return options.log_dir + "/metrics.jsonl";
+}
 
 double mean_over_ranks(double mine) {
   return mean_of_first(kolo::detail::allgather_numbers(world_group(), {mine}));

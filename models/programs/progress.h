@@ -11,6 +11,7 @@
 
 #include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/step_profile.h>
+#include <kolo/models/programs/train_options.h>
 
 namespace kolo::models {
 
@@ -82,6 +83,10 @@ class Progress {
   std::optional<Clock::time_point> printed_;
   double final_rate_ = 0;
 };
+
+/// metrics.jsonl of --log-dir, whose folder rank 0 makes; "" without it, and on other ranks. Throws
+/// FailedPreconditionError where the folder cannot be made.
+std::string log_file(const TrainOptions& options);
 
 /// The mean over the ranks of what each holds. All ranks call it together.
 double mean_over_ranks(double mine);

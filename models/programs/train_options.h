@@ -63,6 +63,8 @@ struct TrainOptions {
   bool evaluate = false;
   bool json = false;
 
+  bool predicts() const { return false; }
+
   std::string command;                // as it was given
   Switches switches;                  // what a folder keeps of it, with what it has kept before
   std::optional<FolderConfig> found;  // of checkpoint_dir

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,78 +16,40 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
-#include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/inference_graph.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/core/training/saver.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
-#include <kolo/models/programs/folder_config.h>
+#include <kolo/models/programs/own_gpu.h>
 #include <kolo/models/programs/profile_hook.h>
+#include <kolo/models/programs/progress.h>
 #include <kolo/models/programs/recipe.h>
+#include <kolo/models/programs/restored_model.h>
+#include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/trace_hook.h>
+#include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
 #include <kolo/optimizer/broadcast_hook.h>
-#include <kolo/optimizer/moving_average.h>
 
 namespace kolo::models {
 namespace {
 
-// Does `work` on every rank; if it fails on any, every rank throws the first one's error.
-template <typename Work>
-auto on_all_ranks(const Work& work) {
-  std::invoke_result_t<Work> result{};
-  Code code = Code::unknown;
-  std::string error;
-  try {
-    result = work();
-  } catch (const std::exception& failure) {
-    code = code_of(failure);
-    error = failure.what();
-  }
-  try {
-    throw_if_any_failed(world_group(), code, error);
-  } catch (const Error& shared) {
-    throw SharedError(shared.what());
-  }
-  return result;
-}
-
-// For what fails alike on every rank by its nature: the session compares and shares what it finds.
-template <typename Work>
-void shared_errors(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    throw SharedError(error.what());
-  }
-}
-
-// A model that was trained with --normalize would see other numbers without it.
-void check_normalization(const TrainOptions& options, const std::string& checkpoint) {
-  if (options.normalize || !CheckpointReader(checkpoint).index().tensors.contains(kInputMean)) return;
-  throw InvalidArgumentError("{}: {} was trained with --normalize; {} with that, too",
-                             options.evaluate ? "--evaluate" : "--checkpoint-dir", checkpoint,
-                             options.evaluate ? "evaluate it" : "go on");
-}
-
 // Rank 0's, as is the folder. A checkpoint that cannot be read the session will speak of, or find an older
 // one.
-void check_normalization_so_far(const TrainOptions& options) {
+void check_folder_so_far(const TrainOptions& options) {
   if (options.checkpoint_dir.empty()) return;
   try {
-    if (const auto newest = latest_checkpoint(options.checkpoint_dir)) check_normalization(options, *newest);
+    if (const auto newest = latest_checkpoint(options.checkpoint_dir)) check_fits(options, *newest);
   } catch (const DataLossError&) {
   } catch (const NotFoundError&) {
   }
@@ -106,51 +67,6 @@ class StartAveragesHook final : public SessionRunHook {
  private:
   Operation start_;
 };
-
-// What kolo-train takes of this process's GPUs.
-struct OwnGpu {
-  std::string list = {};   // as visible_device_list has it; "" where there is none
-  std::string place = {};  // the same for ranks that share it; "" where it does not serve
-};
-
-// A scheduler may show each rank one GPU of its own, or a host fewer than it has ranks.
-OwnGpu gpu_of_this_rank(DeviceChoice choice) {
-  if (choice == DeviceChoice::cpu) return {};  // none is looked for
-  const auto platform = gpu_platform(DeviceOptions());
-  const std::vector<int> visible = platform ? visible_gpus(*platform) : std::vector<int>();
-  OwnGpu own;
-  if (!visible.empty()) {
-    const auto chosen = static_cast<std::size_t>(process().local_rank) % visible.size();
-    own.list = std::to_string(chosen);
-    const GpuProperties gpu = platform->properties(visible[chosen]);
-    if (std::pair(gpu.major, gpu.minor) >= platform->minimum_capability())
-      own.place = process().hostname + " " + gpu.pci_bus_id;
-  }
-  if (choice == DeviceChoice::gpu && own.place.empty())
-    throw FailedPreconditionError(
-        "--device gpu was asked for, but there is no GPU in this process{}; use --device auto or cpu",
-        visible.empty() ? "" : " that kolo has code for");
-  return own;
-}
-
-// Collective. Of ranks that share a GPU the first would take all that is free.
-double memory_fraction(const OwnGpu& own) {
-  constexpr double kOfSharedGpu = 0.9;
-  const auto places = world_group().allgather(own.place);
-  const auto sharing = std::count(places.begin(), places.end(), own.place);
-  return own.place.empty() || sharing == 1 ? 0 : kOfSharedGpu / static_cast<double>(sharing);
-}
-
-SessionConfig session_config(const TrainOptions& options, const OwnGpu& gpu) {
-  SessionConfig config;
-  config.intra_op_parallelism_threads = options.threads;
-  config.inter_op_parallelism_threads = options.threads;
-  config.graph_options.precision = options.precision;
-  config.gpu_options.visible_device_list = gpu.list;
-  config.gpu_options.per_process_gpu_memory_fraction = memory_fraction(gpu);
-  if (gpu.list.empty()) config.device_count["GPU"] = 0;
-  return config;
-}
 
 struct TrainingGraph {
   Graph graph;
@@ -171,16 +87,6 @@ void build(TrainingGraph& net, const TrainOptions& options, const TrainingData& 
   net.inferred = inference_form(s, logits);
   net.check = AnswerCheck(s, net.inferred, net.samples, net.labels);
   net.recipe = build_training(s, net.loss, options, last_step);
-}
-
-std::string log_file(const TrainOptions& options) {
-  if (options.log_dir.empty() || process().rank != 0) return "";
-  std::error_code error;
-  std::filesystem::create_directories(options.log_dir, error);
-  if (error)
-    throw FailedPreconditionError("--log-dir {}: the folder cannot be made: {}", options.log_dir,
-                                  error.message());
-  return options.log_dir + "/metrics.jsonl";
 }
 
 // A JSON object of texts.
@@ -239,7 +145,7 @@ void train(const TrainOptions& options) {
     metrics_file = log_file(options);
     if (process().rank == 0 && !options.init_names.empty())
       first_weights.names = names_from(options.init_names);
-    if (process().rank == 0) check_normalization_so_far(options);
+    if (process().rank == 0) check_folder_so_far(options);
     TrainingData loaded = load_training_data(options, true);
     check_samples(options, loaded.kind());
     own_batches = std::make_unique<Batches>(loaded.train, batch_options(options));
@@ -334,51 +240,6 @@ void train(const TrainOptions& options) {
   // What this start has changed is true of the folder now that its last step is saved.
   if (writes_config) write_folder_config(options, data.kind(), global_batch);
   result.test = evaluation->result();
-  progress.done(result);
-}
-
-void evaluate(const TrainOptions& options) {
-  std::string metrics_file;
-  OwnGpu gpu;
-  const TrainingData data = on_all_ranks([&] {
-    gpu = gpu_of_this_rank(options.device);
-    metrics_file = log_file(options);
-    TrainingData loaded = load_training_data(options, false);
-    check_samples(options, loaded.kind());
-    return loaded;
-  });
-  Graph graph;
-  Scope s(graph);
-  const Output samples = samples_like(s, data.kind());
-  const Output labels = placeholder(s.named("labels"), DType::i32, {-1});
-  const Output logits = inference_form(s, build_logits(s, options, data.kind(), samples, std::nullopt));
-  const AnswerCheck check(s, logits, samples, labels);
-  Operation use_averages;
-  if (options.average_decay) {
-    ExponentialMovingAverage averages(*options.average_decay);
-    averages.apply(s, trainable_variables(graph), group(s, {}));
-    use_averages = averages.swap(s);
-  }
-
-  Session session(graph, session_config(options, gpu));
-  TrainResult result;
-  result.global_step = on_all_ranks([&]() -> std::int64_t {
-    if (process().rank != 0) return 0;  // rank 0 alone touches the folder, and tells the step
-    const auto checkpoint = newest_intact_checkpoint(options.checkpoint_dir);
-    if (!checkpoint) throw NotFoundError("--evaluate: there is no checkpoint in {}", options.checkpoint_dir);
-    check_normalization(options, *checkpoint);
-    return Saver(graph).restore(session, *checkpoint).global_step.value_or(0);
-  });
-  broadcast_variables(session, global_variables(graph), 0);
-  if (use_averages) session.run(use_averages);
-  result.test = evaluate_on_all_ranks(session, check, data.test, batch_options(options));
-  Progress progress({.prints = process().rank == 0,
-                     .json = options.json,
-                     .log_file = metrics_file,
-                     .data_name = data.kind().name,
-                     .tokens = data.kind().dtype == DType::i32,
-                     .ranks = process().size});
-  progress.start(result.global_step);
   progress.done(result);
 }
 

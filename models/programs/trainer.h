@@ -1,7 +1,6 @@
-// What kolo-train does: a model of the zoo, trained or evaluated on all ranks of the job.
+// What kolo-train does: a model of the zoo, trained on all ranks of the job.
 #pragma once
 
-#include <kolo/models/programs/progress.h>
 #include <kolo/models/programs/train_options.h>
 
 namespace kolo::models {
@@ -11,14 +10,4 @@ namespace kolo::models {
 /// (data, options, checkpoints) are thrown alike on every rank, as a SharedError; later ones by whom they
 /// concern.
 void train(const TrainOptions& options);
-/// Restores the model's variables from the newest intact checkpoint and counts every test sample once over
-/// the ranks.
-void evaluate(const TrainOptions& options);
-
-/// An error that every rank has, so that rank 0 alone tells it.
-class SharedError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 }  // namespace kolo::models

@@ -1,4 +1,4 @@
-#include <kolo/models/programs/folder_config.h>
+#include <kolo/models/programs/training_config.h>
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/input_file.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/models/folder_config_internal.h>
 
 #include "kolo_commit.h"
 
@@ -20,43 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kMostConfigBytes = std::uint64_t{1} << 24;
-
-std::string config_path(const std::string& folder) { return folder + "/" + kFolderConfigFile; }
-
-// "" where there is none.
-std::string text_in(const std::string& folder) {
-  try {
-    return InputFile(config_path(folder)).read_all(kMostConfigBytes);
-  } catch (const NotFoundError&) {
-    return "";
-  }
-}
-
-FolderConfig parsed(const std::string& folder, const std::string& text) {
-  try {
-    const Json json = Json::parse(text);
-    FolderConfig config;
-    config.folder = folder;
-    config.switches = json.at("switches").get<Switches>();
-    for (const auto& [name, value] : json.at("model").items())
-      if (name != "name") config.sizes[name] = value.get<std::int64_t>();
-    config.model = json.at("model").at("name").get<std::string>();
-    config.normalize = json.at("preprocessing").at("normalize").get<bool>();
-    config.seed = json.at("seed").get<std::int64_t>();
-    const Json& data = json.at("data");
-    config.classes = data.at("classes").get<std::int64_t>();
-    config.sample = Shape(data.at("sample").get<std::vector<std::int64_t>>());
-    config.dtype = data.at("dtype").get<std::string>();
-    if (data.contains("class_names"))
-      config.class_names = data["class_names"].get<std::vector<std::string>>();
-    return config;
-  } catch (const nlohmann::json::exception& error) {
-    throw DataLossError(
-        "{} is not what kolo-train wrote: {}; without the file every switch must be given again",
-        config_path(folder), error.what());
-  }
-}
+using detail::folder_config_path;
+using detail::folder_config_text;
 
 std::string text_of(const std::vector<std::string>& names, std::int64_t classes) {
   constexpr std::size_t kMostNamed = 8;
@@ -91,8 +56,8 @@ std::optional<FolderConfig> read_folder_config(const std::string& folder) {
   std::string text, error;
   if (world_group().rank() == 0) {
     try {
-      if (!list_checkpoints(folder).empty()) text = text_in(folder);
-      if (!text.empty()) parsed(folder, text);
+      if (!list_checkpoints(folder).empty()) text = folder_config_text(folder);
+      if (!text.empty()) parse_folder_config(folder, text);
     } catch (const NotFoundError&) {  // no folder yet
     } catch (const Error& failure) {
       code = failure.code(), error = failure.what();
@@ -100,7 +65,7 @@ std::optional<FolderConfig> read_folder_config(const std::string& folder) {
   }
   throw_if_any_failed(world_group(), code, error);
   text = world_group().broadcast(text, 0);
-  return text.empty() ? std::nullopt : std::optional(parsed(folder, text));
+  return text.empty() ? std::nullopt : std::optional(parse_folder_config(folder, text));
 }
 
 void check_samples(const TrainOptions& options, const SampleKind& kind) {
@@ -116,7 +81,7 @@ void check_samples(const TrainOptions& options, const SampleKind& kind) {
 }
 
 void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch) {
-  const std::string before = text_in(options.checkpoint_dir);
+  const std::string before = folder_config_text(options.checkpoint_dir);
   const Json config = {{"kolo", {{"version", KOLO_VERSION}, {"commit", kCommit}}},
                        {"command", options.command},
                        {"model", model_of(options)},
@@ -129,7 +94,7 @@ void write_folder_config(const TrainOptions& options, const SampleKind& kind, st
                        {"seed", options.seed},
                        {"switches", options.switches}};
   const std::string text = json_text(config, 1) + "\n";
-  if (text != before) write_durable_file(config_path(options.checkpoint_dir), text);
+  if (text != before) write_durable_file(folder_config_path(options.checkpoint_dir), text);
 }
 
 }  // namespace kolo::models

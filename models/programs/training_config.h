@@ -1,17 +1,16 @@
-// config.json of a checkpoint folder: which model was trained there, on what and how, so that who evaluates
-// it or goes on need not repeat the switches.
+// config.json of kolo-train's own folder: read on all ranks, compared with what is to be done, written, so
+// that who evaluates a model or goes on need not repeat the switches.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include <kolo/models/folder_config.h>
 #include <kolo/models/programs/train_options.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {
-
-inline constexpr char kFolderConfigFile[] = "config.json";
 
 /// What is there of rank 0's folder, the same on all ranks. Nothing where the folder holds no checkpoint, or
 /// is of a version that wrote no such file. All ranks call it together. Throws DataLossError for a file that

@@ -1,0 +1,59 @@
+#include <kolo/models/folder_config.h>
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
+#include <kolo/models/folder_config_internal.h>
+
+namespace kolo::models {
+
+FolderConfig parse_folder_config(const std::string& folder, const std::string& text) {
+  using Json = nlohmann::ordered_json;
+  try {
+    const Json json = Json::parse(text);
+    FolderConfig config;
+    config.folder = folder;
+    config.switches = json.at("switches").get<std::map<std::string, std::string>>();
+    for (const auto& [name, value] : json.at("model").items())
+      if (name != "name") config.sizes[name] = value.get<std::int64_t>();
+    config.model = json.at("model").at("name").get<std::string>();
+    config.normalize = json.at("preprocessing").at("normalize").get<bool>();
+    config.seed = json.at("seed").get<std::int64_t>();
+    const Json& data = json.at("data");
+    config.classes = data.at("classes").get<std::int64_t>();
+    config.sample = Shape(data.at("sample").get<std::vector<std::int64_t>>());
+    config.dtype = data.at("dtype").get<std::string>();
+    if (data.contains("class_names"))
+      config.class_names = data["class_names"].get<std::vector<std::string>>();
+    return config;
+  } catch (const nlohmann::json::exception& error) {
+    throw DataLossError(
+        "{} is not what kolo-train wrote: {}; without the file every switch must be given again",
+        detail::folder_config_path(folder), error.what());
+  }
+}
+
+std::optional<FolderConfig> load_folder_config(const std::string& folder) {
+  const std::string text = detail::folder_config_text(folder);
+  return text.empty() ? std::nullopt : std::optional(parse_folder_config(folder, text));
+}
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+std::string folder_config_path(const std::string& folder) { return folder + "/" + kFolderConfigFile; }
+
+std::string folder_config_text(const std::string& folder) {
+  constexpr std::uint64_t kMostConfigBytes = std::uint64_t{1} << 24;
+  try {
+    return InputFile(folder_config_path(folder)).read_all(kMostConfigBytes);
+  } catch (const NotFoundError&) {
+    return "";
+  }
+}
+
+}  // namespace kolo::models::detail

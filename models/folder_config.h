@@ -1,0 +1,37 @@
+// config.json of a checkpoint folder: which model kolo-train trained there, on what and how.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/tensor/shape.h>
+
+namespace kolo::models {
+
+inline constexpr char kFolderConfigFile[] = "config.json";
+
+/// What a checkpoint folder says of itself.
+struct FolderConfig {
+  std::string folder;
+  std::map<std::string, std::string> switches;  // of the last start, without dashes; "" takes no value
+  std::string model;
+  std::map<std::string, std::int64_t> sizes;  // of the model, those that can be chosen
+  bool normalize = false;
+  std::int64_t seed = 1;
+  Shape sample;       // of one sample: [C,H,W] for an image
+  std::string dtype;  // of a sample
+  std::int64_t classes = 0;
+  std::vector<std::string> class_names;  // by class; empty: they are numbers
+};
+
+/// Nothing where the folder has no such file, as those of earlier versions and of programs other than
+/// kolo-train. Throws DataLossError that names the file where it is damaged, and what InputFile throws.
+std::optional<FolderConfig> load_folder_config(const std::string& folder);
+
+/// The same of the file's text, which the caller has read.
+FolderConfig parse_folder_config(const std::string& folder, const std::string& text);
+
+}  // namespace kolo::models

@@ -1,0 +1,118 @@
+#include <kolo/models/programs/train_switches.h>
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+#include <kolo/models/models.h>
+#include <kolo/optimizer/registry.h>
+
+namespace kolo::models {
+
+namespace po = boost::program_options;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : "|") + word;
+  return text;
+}
+
+namespace {
+
+// "of adadelta 1, adagrad 0.01, …".
+std::string default_rates() {
+  std::string text;
+  for (const std::string& name : registered_optimizers())
+    text += fmt::format("{} {} {:g}", text.empty() ? "(default:" : ",", name,
+                        optimizer_traits(name).learning_rate);
+  return text + ")";
+}
+
+}  // namespace
+
+po::options_description described_options() {
+  po::options_description all("Options");
+  // Values are taken as text and parsed strictly by ourselves: "12x", "nan" and "-0" are no counts.
+  const auto text = [] { return po::value<std::string>(); };
+  all.add_options()("model", text()->value_name("NAME"),
+                    fmt::format("what to train: {}", joined(registered_models())).c_str())(
+      "layers", text()->value_name("N"), "of gpt and lstm (default gpt 4, lstm 2)")(
+      "width", text()->value_name("N"), "of gpt and lstm: numbers that stand for a token (default 256)")(
+      "heads", text()->value_name("N"), "of gpt's attention, which divide the width (default 4)")(
+      "context", text()->value_name("N"), "tokens that gpt or lstm sees at once (default gpt 128, lstm 64)")(
+      "data", text()->value_name("PATH"),
+      "folder: MNIST's IDX files, plain or .gz; CIFAR-10's binary version; x_train.npy, y_train.npy and the "
+      "same "
+      "for test; train.csv and test.csv; or train/CLASS/*.png|jpg and test/. File: a .csv table, or a text "
+      "for "
+      "gpt and lstm. \"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "augment", po::bool_switch(),
+      "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
+      "normalize", po::bool_switch(),
+      "subtract from each channel (each column of a table) its mean and divide by its deviation, as found in "
+      "the "
+      "training samples; kept in checkpoints")(
+      "optimizer", text()->value_name("NAME"),
+      fmt::format("{} (default adam)", joined(registered_optimizers())).c_str())(
+      "learning-rate", text()->value_name("X"), default_rates().c_str())(
+      "momentum", text()->value_name("X"), "of momentum, nesterov and lars (default 0.9)")(
+      "weight-decay", text()->value_name("X"),
+      "of adamw, lamb, lars and lion their own; for the others X times the weights is added to the gradient")(
+      "schedule", text()->value_name("NAME"),
+      "of the learning rate over all steps: constant|linear|cosine to 0|step, a tenth after 1/2 and after "
+      "3/4 of them (default constant)")("warmup", text()->value_name("N"),
+                                        "steps in which the rate grows from 0 to what it is (default 0)")(
+      "clip-norm", text()->value_name("X"), "gradients together are no longer than this")(
+      "average-decay", text()->value_name("X"),
+      "evaluate with moving averages of the variables, which keep X of their old value in a step; they are "
+      "kept in checkpoints")(
+      "backward-passes", text()->value_name("N"),
+      "batches whose gradients are averaged on a rank before they are reduced: one step (default 1)")(
+      "compression", text()->value_name("NAME"),
+      "how gradients travel: none|fp16|bf16|powersgd[:RANK]|topk[:RATIO] (default none)")(
+      "precision", text()->value_name("NAME"),
+      "what CPUs compute matrix products and convolutions in: f32|bf16, where weights and gradients stay f32 "
+      "(default f32)")("sharded", po::bool_switch(),
+                       "each rank keeps a part of the optimizer's state (ZeRO stage 1)")(
+      "batch-size", text()->value_name("N"), "samples per rank and backward pass (default 64)")(
+      "steps", text()->value_name("N"),
+      "steps in all, counted from step 0: a restarted run does what is missing")(
+      "epochs", text()->value_name("N"), "the same in passes over the training samples (default 10)")(
+      "checkpoint-dir", text()->value_name("DIR"),
+      "restore from and save to this folder (rank 0 alone uses it); what it was trained with, its "
+      "config.json "
+      "adds to the command line")("save-steps", text()->value_name("N"),
+                                  "save every N steps (default: every 600 s); always at the end")(
+      "init-from", text()->value_name("PATH"),
+      "where there is no checkpoint yet: take the first weights, and nothing else, from a folder of "
+      "checkpoints, a checkpoint .../model.ckpt-N or a safetensors file")(
+      "init-names", text()->value_name("FILE"),
+      "JSON object for --init-from: the tensor's name for each variable that is called otherwise there, with "
+      ".T behind it for a matrix's transpose; \"\" for one that begins anew")(
+      "keep-going", po::bool_switch(),
+      "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
+      "check-drift", text()->value_name("N"),
+      "compare the weights of the ranks every N steps, and stop where they differ; 0: never (default "
+      "KOLO_CHECK_DRIFT, else 100)")("keep", text()->value_name("N"),
+                                     "the newest N checkpoints, 0: all of them (default 5)")(
+      "validate-every", text()->value_name("N"), "evaluate the test samples every N steps, too")(
+      "log-steps", text()->value_name("N"),
+      "tell the progress every N steps (default: each second on a terminal and in the logs, each 10 s in "
+      "plain lines)")("seed", text()->value_name("N"),
+                      "of first weights and of the order of samples (default 1)")(
+      "device", text()->value_name("WHERE"), "auto|cpu|gpu (default auto)")(
+      "threads", text()->value_name("T"),
+      "threads that compute (default OMP_NUM_THREADS, else cores / ranks of the host)")(
+      "log-dir", text()->value_name("DIR"), "write metrics.jsonl there: the lines that --json prints")(
+      "trace", text()->value_name("FILE"),
+      "write a Chrome/Perfetto trace of this run's third step (its last, if it has fewer)")(
+      "profile", text()->value_name("N"),
+      "measure N steps from this run's third on, and print which ops and layers their time goes to, and the "
+      "three nodes furthest from what the processor can do")(
+      "evaluate", po::bool_switch(),
+      "no training: restore the model from --checkpoint-dir and evaluate the test samples")(
+      "json", po::bool_switch(), "one JSON object a line on stdout")("help", po::bool_switch(), "this text")(
+      "version", po::bool_switch(), "name and version");
+  return all;
+}
+
+}  // namespace kolo::models
