@@ -18,6 +18,8 @@ void bind_process_sets(pybind11::module_& module);
 void bind_collectives(pybind11::module_& module);
 void bind_gradient_buckets(pybind11::module_& module);
 void bind_checkpoints(pybind11::module_& module);
+/// Predictor: a trained network.
+void bind_predictor(pybind11::module_& module);
 /// Whether ranks hold the same weights.
 void bind_weight_sums(pybind11::module_& module);
 

@@ -10,5 +10,6 @@ PYBIND11_MODULE(_kolo, module) {
   kolo::python::bind_collectives(module);
   kolo::python::bind_gradient_buckets(module);
   kolo::python::bind_checkpoints(module);
+  kolo::python::bind_predictor(module);
   kolo::python::bind_weight_sums(module);
 }

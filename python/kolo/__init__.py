@@ -14,4 +14,5 @@ from kolo.collectives import *  # noqa: F403
 from kolo.errors import Error
 from kolo.handles import Handle
 from kolo.job import *  # noqa: F403
+from kolo.predictor import Predictor, load_predictor
 from kolo.process_sets import ALL, ProcessSet, process_set, split

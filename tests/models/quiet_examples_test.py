@@ -28,6 +28,12 @@ def cluster(jobs, name, *args):
     return [program("kolorun"), "-q", "--cluster", jobs, "--", program(name), *args]
 
 
+# A folder to predict from, and one picture of zeros as numpy.save writes it.
+PREDICT = f"""{program("kolo-train")} --model mlp --data generated --steps 1 --checkpoint-dir ck &&
+{sys.executable} -c 'import sys; sys.stdout.buffer.write(b"\\x93NUMPY\\1\\0v\\0" +
+    b"{{\\"descr\\": \\"|u1\\", \\"fortran_order\\": False, \\"shape\\": (1, 1, 28, 28), }}".ljust(118) + bytes(784))' > x.npy &&
+{program("predict_arrays")} ck x.npy"""
+
 # Each example as its head says, shortened; and the virtual GPUs that it needs.
 RUNS = {
     "beside_a_simulation": [(ranks(4, "beside_a_simulation"), "0")],
@@ -40,6 +46,7 @@ RUNS = {
     "keras_multi_gpu": [([program("keras_multi_gpu"), "1", "generated"], "8")],
     "multi_tower": [([program("multi_tower")], "4")],
     "own_training_loop": [(ranks(2, "own_training_loop"), "0")],
+    "predict_arrays": [(["sh", "-c", PREDICT], "0")],
     "remote_session": [([program("remote_session")], "0")],
     "sharded_embedding": [(cluster("ps=2,worker=1", "sharded_embedding"), "0")],
     "shared_pools": [([program("shared_pools")], "0")],
