@@ -34,9 +34,7 @@ void reserve(Tensor& tensor, DType dtype, const Shape& shape) {
 
 Shape batch_shape(const SampleKind& kind, std::int64_t samples, ImageLayout layout) {
   if (layout == ImageLayout::flat) return {samples, kind.shape.elements()};
-  std::vector<std::int64_t> dims = {samples};
-  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
-  return Shape(std::move(dims));
+  return batch_shape(kind, samples);
 }
 
 Shape labels_shape(const SampleKind& kind, std::int64_t samples) { return {samples * kind.labels}; }

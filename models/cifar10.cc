@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -21,6 +22,7 @@ constexpr std::int64_t kPixels = 3 * 32 * 32;
 constexpr std::int64_t kRecord = 1 + kPixels;
 constexpr std::uint8_t kMaxLabel = 9;
 constexpr int kTrainFiles = 5;
+constexpr std::uint64_t kMostNameBytes = 65536;
 
 using detail::is_file;
 
@@ -61,6 +63,23 @@ void read_records(InputFile& file, const fs::path& path, std::int64_t count, std
   }
 }
 
+// A name a line.
+std::vector<std::string> class_names_of(const fs::path& folder) {
+  const fs::path path = folder / "batches.meta.txt";
+  if (!is_file(path))
+    return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+  std::istringstream lines(InputFile(path.string()).read_all(kMostNameBytes));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  if (names.size() != kMaxLabel + 1)
+    throw InvalidArgumentError("{}: {} names of classes; there must be {}, one a line", path.string(),
+                               names.size(), kMaxLabel + 1);
+  return names;
+}
+
 }  // namespace
 
 bool is_cifar10(const fs::path& folder) { return is_file(train_file(folder, 1)) || has_cifar10_test(folder); }
@@ -76,7 +95,8 @@ Dataset load_cifar10(const fs::path& folder, Split split) {
     records.push_back(records_of(files.back(), path));
     samples += records.back();
   }
-  Dataset dataset{Tensor(DType::u8, {samples, 3, 32, 32}), Tensor(DType::u8, {samples}), "CIFAR-10"};
+  Dataset dataset{Tensor(DType::u8, {samples, 3, 32, 32}), Tensor(DType::u8, {samples}), "CIFAR-10",
+                  class_names_of(folder)};
   std::int64_t first = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     read_records(files[i], paths[i], records[i], first, dataset);

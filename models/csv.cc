@@ -66,7 +66,9 @@ std::size_t end_of_field(std::string_view line, std::size_t begin) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {}
+  /// features: columns beside a label that is not looked at; none: labels are read.
+  explicit Reader(const std::string& path, std::optional<std::size_t> features = {})
+      : path_(path), features_(features) {}
 
   void take(std::string_view line) {
     ++line_;
@@ -90,6 +92,14 @@ class Reader {
             Tensor::of<std::int32_t>({samples}, std::span<const std::int32_t>(labels_)), note()};
   }
 
+  CsvRows rows() const {
+    if (lines_.empty()) throw InvalidArgumentError("{}: there are no samples in it", path_);
+    return {
+        Tensor::of<float>({static_cast<std::int64_t>(lines_.size()), static_cast<std::int64_t>(*features_)},
+                          std::span<const float>(values_)),
+        lines_};
+  }
+
  private:
   void start() {
     columns_ = fields_.size();
@@ -97,12 +107,22 @@ class Reader {
     const auto named = label_by_name();
     const bool names = named || counts_columns() || std::none_of(fields_.begin(), fields_.end(), number);
     if (names && fields_[0].empty()) first_ = 1;
-    if (columns_ < first_ + 2)
+    if (features_) check_features();
+    else if (columns_ < first_ + 2)
       throw InvalidArgumentError("{}, line {}: one column; there must be a label and at least one beside it",
                                  path_, line_);
     if (named) label_ = *named;
+    if (features_ && columns_ - first_ == *features_) label_ = columns_;  // there is none
     if (!names) return sample();
-    label_name_ = fields_[label_];
+    if (label_ < columns_) label_name_ = fields_[label_];
+  }
+
+  void check_features() const {
+    const std::size_t found = columns_ - first_;
+    if (found == *features_ || found == *features_ + 1) return;
+    throw InvalidArgumentError(
+        "{}, line {}: {} columns; the model takes {}, and beside them there may be a label", path_, line_,
+        found, *features_);
   }
 
   std::optional<std::size_t> label_by_name() const {
@@ -132,6 +152,7 @@ class Reader {
       throw InvalidArgumentError("{}, line {}: {} columns; the first line has {}", path_, line_,
                                  fields_.size(), columns_);
     for (std::size_t i = first_; i < columns_; ++i) {
+      if (features_ && i == label_) continue;
       const std::optional<double> value = number(fields_[i]);
       if (!value)
         throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds", path_, line_,
@@ -144,23 +165,22 @@ class Reader {
         throw InvalidArgumentError("{}, line {}, column {}: label {}; labels are whole numbers from 0 on",
                                    path_, line_, i + 1, fields_[i].substr(0, 40));
     }
+    if (features_) lines_.push_back(static_cast<std::int64_t>(line_));
   }
 
   const std::string& path_;
   std::size_t line_ = 0, columns_ = 0, label_ = 0;
   std::size_t first_ = 0;  // 1 where the first column is left out
+  const std::optional<std::size_t> features_;
   std::optional<std::string> label_name_;
   std::vector<std::string_view> fields_;
   std::vector<float> values_;
   std::vector<std::int32_t> labels_;
+  std::vector<std::int64_t> lines_;
 };
 
-}  // namespace
-
-CsvTable read_csv(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  const std::string text = InputFile(name).read_all(kMostCsvBytes);
-  Reader reader(name);
+void read_lines(const std::string& path, Reader& reader) {
+  const std::string text = InputFile(path).read_all(kMostCsvBytes);
   std::string_view rest = text;
   if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // as spreadsheets begin UTF-8
   while (!rest.empty()) {
@@ -168,7 +188,22 @@ CsvTable read_csv(const std::filesystem::path& path) {
     reader.take(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+}
+
+}  // namespace
+
+CsvTable read_csv(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  Reader reader(name);
+  read_lines(name, reader);
   return reader.table();
+}
+
+CsvRows read_csv_rows(const std::filesystem::path& path, std::int64_t columns) {
+  const std::string name = path.string();
+  Reader reader(name, static_cast<std::size_t>(columns));
+  read_lines(name, reader);
+  return reader.rows();
 }
 
 }  // namespace kolo::models

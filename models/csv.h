@@ -1,8 +1,10 @@
 // Tables of numbers from files of comma-separated values.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <kolo/core/tensor/tensor.h>
 
@@ -24,5 +26,14 @@ struct CsvTable {
 /// first, for what is no finite number that f32 holds, for a label that is no whole number from 0 on, and
 /// where there are no samples or no column beside the label; what InputFile throws.
 CsvTable read_csv(const std::filesystem::path& path);
+
+struct CsvRows {
+  Tensor x;                         // f32 [N,columns]
+  std::vector<std::int64_t> lines;  // of each row in the file, the first being 1
+};
+/// The rows of a table whose label is not known, or not asked for: where it has a column more than `columns`,
+/// that of the label (as above) is not looked at. Errors as read_csv, and InvalidArgumentError for another
+/// number of columns.
+CsvRows read_csv_rows(const std::filesystem::path& path, std::int64_t columns);
 
 }  // namespace kolo::models

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <kolo/core/tensor/tensor.h>
 
@@ -17,6 +18,7 @@ struct Dataset {
   Tensor images;     // u8 [N,C,H,W], or [N,H,W] of one channel; digits: [N,28,28], 0 is paper
   Tensor labels;     // u8 [N], 0 … 9
   std::string name;  // for outputs: "MNIST", "generated digits", "CIFAR-10"
+  std::vector<std::string> class_names = {};  // by label; empty: they are numbers
 
   std::int64_t size() const { return labels.elements(); }
   std::int64_t channels() const { return images.shape().rank() == 4 ? images.shape().dim(1) : 1; }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -36,16 +35,13 @@ std::vector<fs::path> class_folders(const fs::path& folder) {
   return sorted_entries(folder, [](const fs::directory_entry& entry) { return is_folder(entry.path()); });
 }
 
-using LeftOut = std::map<std::string, std::int64_t>;  // how many of which kind
-
 std::string kind_left_out(const fs::path& path) {
   if (is_image_name(path)) return "broken links";
   const std::string ending = path.extension().string();
   return ending.empty() ? "files without an ending" : ending;
 }
 
-// Of the folder and of those below it, as torchvision's ImageFolder finds them.
-std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, int depth = 0) {
+std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, int depth) {
   constexpr int kDeepest = 8;  // a link may lead back up
   std::vector<fs::path> folders;
   std::vector<fs::path> images = sorted_entries(folder, [&](const fs::directory_entry& entry) {
@@ -62,13 +58,6 @@ std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, int d
     images.insert(images.end(), found.begin(), found.end());
   }
   return images;
-}
-
-std::string text_of(const LeftOut& left_out) {
-  std::string text;
-  for (const auto& [kind, count] : left_out)
-    text += fmt::format("{}{} {}", text.empty() ? "left out: " : ", ", count, kind);
-  return text;
 }
 
 fs::path train_folder(const fs::path& folder) {
@@ -114,12 +103,23 @@ class FolderSamples final : public SampleSet {
 
 }  // namespace
 
+std::string left_out_text(const LeftOut& left_out) {
+  std::string text;
+  for (const auto& [kind, count] : left_out)
+    text += fmt::format("{}{} {}", text.empty() ? "left out: " : ", ", count, kind);
+  return text;
+}
+
+std::vector<fs::path> images_below(const fs::path& folder, LeftOut& left_out) {
+  return images_in(folder, left_out, 0);
+}
+
 bool is_image_folder(const fs::path& folder) {
   if (!is_folder(folder)) return false;
   const auto classes = class_folders(train_folder(folder));
   LeftOut ignored;
   return std::any_of(classes.begin(), classes.end(),
-                     [&](const fs::path& one) { return !images_in(one, ignored).empty(); });
+                     [&](const fs::path& one) { return !images_below(one, ignored).empty(); });
 }
 
 bool has_image_folder_test(const fs::path& folder) { return test_folder(folder).has_value(); }
@@ -139,7 +139,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
     if (known == found.classes.end() || *known != one.filename().string())
       throw InvalidArgumentError("{}: a class that {} has not; both must have the same folders", one.string(),
                                  train_folder(folder).string());
-    const std::vector<fs::path> files = images_in(one, left_out);
+    const std::vector<fs::path> files = images_below(one, left_out);
     if (files.empty() && split == Split::train)
       throw InvalidArgumentError("{}: a class without images; its files must end in .png, .jpg or .jpeg",
                                  one.string());
@@ -148,7 +148,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
                         static_cast<std::int32_t>(known - found.classes.begin()));
   }
   if (found.files.empty()) throw InvalidArgumentError("{}: there are no images in it", of_split->string());
-  found.left_out = text_of(left_out);
+  found.left_out = left_out_text(left_out);
   return found;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,16 @@ struct ImageFolder {
 bool is_image_folder(const std::filesystem::path& folder);
 /// True if there is a folder `test` or `val` beside `train`.
 bool has_image_folder_test(const std::filesystem::path& folder);
+
+/// How many files of which kind are not read: ".webp" → 180.
+using LeftOut = std::map<std::string, std::int64_t>;
+/// "left out: 180 .webp, 18 broken links"; "" for nothing.
+std::string left_out_text(const LeftOut& left_out);
+
+/// Pictures of the folder, sorted by their bytes, and behind them those of the folders in it, as
+/// torchvision's ImageFolder finds them. Adds what else lies there to `left_out`. Throws UnavailableError for
+/// a folder that cannot be read.
+std::vector<std::filesystem::path> images_below(const std::filesystem::path& folder, LeftOut& left_out);
 
 /// What is there; no file is opened. Pictures may lie in folders below that of their class. Hidden folders
 /// and files do not count; files of other names and links that lead nowhere are told in left_out. Throws

@@ -16,6 +16,7 @@
 #include <kolo/models/image_folder.h>
 #include <kolo/models/mnist.h>
 #include <kolo/models/npy.h>
+#include <kolo/models/npy_samples.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/text.h>
 
@@ -33,14 +34,6 @@ using detail::is_file;
 std::string last_name(const fs::path& path) {
   const fs::path name = fs::absolute(path).lexically_normal();
   return (name.has_filename() ? name : name.parent_path()).filename().string();
-}
-
-Tensor as_f32(const Tensor& x) {
-  Tensor made(DType::f32, x.shape());
-  const auto from = x.span<double>();
-  std::transform(from.begin(), from.end(), made.data<float>(),
-                 [](double value) { return static_cast<float>(value); });
-  return made;
 }
 
 template <typename T>
@@ -80,46 +73,19 @@ void check_labels(const Tensor& y, const fs::path& path, const std::string& note
                              path.string(), labels.size(), labels[0], note.empty() ? "" : ", " + note);
 }
 
-// Images of NumPy, Keras and OpenCV: [N,H,W,C], where no [N,C,H,W] is possible.
-bool is_channels_last(const Shape& shape) {
-  const auto is_channels = [](std::int64_t dim) { return dim == 1 || dim == 3; };
-  return shape.rank() == 4 && is_channels(shape.dim(3)) && !is_channels(shape.dim(1));
-}
-
-template <typename T>
-Tensor channels_first(const Tensor& x) {
-  const std::int64_t count = x.shape().dim(0), pixels = x.shape().dim(1) * x.shape().dim(2),
-                     channels = x.shape().dim(3);
-  Tensor made(x.dtype(), {count, channels, x.shape().dim(1), x.shape().dim(2)});
-  const T* const from = x.data<T>();
-  T* const to = made.data<T>();
-  for (std::int64_t n = 0; n < count; ++n)
-    for (std::int64_t c = 0; c < channels; ++c)
-      for (std::int64_t p = 0; p < pixels; ++p)
-        to[(n * channels + c) * pixels + p] = from[(n * pixels + p) * channels + c];
-  return made;
-}
-
 Found npy_pair(const fs::path& folder, Split split) {
   const fs::path x_path = folder / fmt::format("x_{}.npy", name(split)),
                  y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
   if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
-  Tensor x = read_npy(x_path), y = npy_labels(y_path);
-  if (x.dtype() == DType::f64) x = as_f32(x);
-  if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || x.shape().rank() < 2 ||
-      x.shape().dim(0) != y.elements())
-    throw InvalidArgumentError(
-        "{}: samples {} {} for the {} labels of {}; they must be <f4, <f8 or |u1 and [N,…]", x_path.string(),
-        x.dtype(), x.shape(), y.elements(), y_path.string());
-  if (x.shape().rank() == 3) x = x.reshaped({x.shape().dim(0), 1, x.shape().dim(1), x.shape().dim(2)});
-  std::string note;
-  if (is_channels_last(x.shape())) {
-    note = fmt::format("{} {} is taken as channels last", x_path.filename().string(), x.shape());
-    x = x.dtype() == DType::u8 ? channels_first<std::uint8_t>(x) : channels_first<float>(x);
-  }
+  NpySamples found = read_npy_samples(x_path);
+  Tensor y = npy_labels(y_path);
+  if (found.x.shape().dim(0) != y.elements())
+    throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
+                               x_path.string(), found.x.dtype(), found.x.shape(), y.elements(),
+                               y_path.string());
   if (split == Split::train) check_labels(y, y_path, "");
   const std::int64_t classes = split == Split::test && is_file(y_train) ? classes_in(npy_labels(y_train)) : 0;
-  return array_samples(last_name(folder), std::move(x), std::move(y), classes, std::move(note));
+  return array_samples(last_name(folder), std::move(found.x), std::move(y), classes, std::move(found.note));
 }
 
 // classes: of the training labels, for testing; 0: for training.

@@ -35,7 +35,9 @@ Change draw_change(const Augmentation& augmentation, CounterRandom& random) {
 class ImageSamples final : public SampleSet {
  public:
   ImageSamples(Dataset dataset, const Augmentation& augmentation)
-      : SampleSet({.name = dataset.name, .shape = {dataset.channels(), dataset.height(), dataset.width()}}),
+      : SampleSet({.name = dataset.name,
+                   .shape = {dataset.channels(), dataset.height(), dataset.width()},
+                   .class_names = dataset.class_names}),
         dataset_(std::move(dataset)),
         augmentation_(augmentation) {}
 
@@ -74,6 +76,17 @@ class ArraySamples final : public SampleSet {
 };
 
 }  // namespace
+
+std::string SampleKind::class_name(std::int64_t number) const {
+  const auto place = static_cast<std::size_t>(number);
+  return place < class_names.size() ? class_names[place] : std::to_string(number);
+}
+
+Shape batch_shape(const SampleKind& kind, std::int64_t samples) {
+  std::vector<std::int64_t> dims = {samples};
+  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
+  return Shape(std::move(dims));
+}
 
 std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation) {
   if (augmentation.most_shift < 0)
@@ -115,9 +128,7 @@ SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
                      each = elements / channels;
   // Of differences from the first number, so that nothing is lost where all are large and alike.
   std::vector<double> from(static_cast<std::size_t>(channels)), sum(from), squares(from);
-  std::vector<std::int64_t> dims = {1};
-  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
-  const Batch one{.samples = Tensor(DType::f32, Shape(dims)), .labels = Tensor(DType::i32, {1})};
+  const Batch one{.samples = Tensor(DType::f32, batch_shape(kind, 1)), .labels = Tensor(DType::i32, {1})};
   const auto values = one.samples.span<float>();
   for (std::int64_t i = 0; i < count; ++i) {
     samples.read(i * samples.size() / count, nullptr, one, 0);

@@ -29,7 +29,13 @@ struct SampleKind {
   bool decoded = false;      // files are decoded for each sample: worth several threads
   std::string note = {};     // what of the files was taken for what, and what was left out; for outputs
   std::vector<std::string> class_names = {};  // empty: they are numbers
+
+  /// "cat", or "3" where the classes have no names.
+  std::string class_name(std::int64_t number) const;
 };
+
+/// [samples, the kind's shape…].
+Shape batch_shape(const SampleKind& kind, std::int64_t samples);
 
 /// Any number of threads read at the same time.
 class SampleSet {

@@ -1,7 +1,10 @@
 #include <kolo/models/text.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -48,6 +51,32 @@ std::vector<std::int32_t> Text::encode(std::string_view characters) const {
     tokens.push_back(number);
   }
   return tokens;
+}
+
+std::vector<std::string> byte_names(std::string_view alphabet) {
+  std::vector<std::string> names;
+  names.reserve(alphabet.size());
+  for (const char character : alphabet) {
+    const bool is_plain = character >= ' ' && character <= '~' && character != '\\';
+    names.push_back(is_plain ? std::string(1, character)
+                             : fmt::format("\\x{:02x}", static_cast<unsigned char>(character)));
+  }
+  return names;
+}
+
+std::string bytes_named(const std::vector<std::string>& names) {
+  std::string bytes;
+  for (const std::string& name : names) {
+    unsigned byte = 0;
+    const char* const end = name.data() + name.size();
+    if (name.size() == 1) bytes += name;
+    else if (name.size() == 4 && name.starts_with("\\x") &&
+             std::from_chars(name.data() + 2, end, byte, 16).ptr == end)
+      bytes += static_cast<char>(byte);
+    else
+      throw InvalidArgumentError("{:?} names no byte; it must be one character, or \\x and two digits", name);
+  }
+  return bytes;
 }
 
 namespace {
@@ -102,7 +131,8 @@ std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<
                   .shape = {options.length},
                   .classes = static_cast<std::int64_t>(text->alphabet().size()),
                   .dtype = DType::i32,
-                  .labels = options.length};
+                  .labels = options.length,
+                  .class_names = byte_names(text->alphabet())};
   return std::make_shared<TextSamples>(std::move(kind), std::move(text), share);
 }
 

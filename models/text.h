@@ -32,6 +32,11 @@ class Text {
   std::vector<std::int32_t> tokens_;
 };
 
+/// Each byte as one that people can read: itself if it is printable ASCII, else "\\x0a"; so is the backslash.
+std::vector<std::string> byte_names(std::string_view alphabet);
+/// The way back. Throws InvalidArgumentError for what is no such name.
+std::string bytes_named(const std::vector<std::string>& names);
+
 /// What a step of gpt is fed with.
 struct TextBatch {
   Tensor tokens;  // i32 [B,T]
@@ -68,7 +73,7 @@ class TextPieces {
 
 /// A share of a text as samples i32 [T] with the token behind each as its label: sample i begins at token i·T
 /// of the share, in training up to T − 1 tokens later, drawn anew for each epoch. So an epoch is a pass over
-/// the share. classes: the text's alphabet.
+/// the share. classes: the text's alphabet, with byte_names.
 struct TextSamplesOptions {
   std::int64_t length = 128;  // T, ≥ 1
   double begin = 0;           // of the share of the text that is taken

@@ -1,0 +1,94 @@
+#include <kolo/models/npy_samples.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/npy.h>
+
+namespace kolo::models {
+namespace {
+
+Tensor as_f32(const Tensor& x) {
+  Tensor made(DType::f32, x.shape());
+  const auto from = x.span<double>();
+  std::transform(from.begin(), from.end(), made.data<float>(),
+                 [](double value) { return static_cast<float>(value); });
+  return made;
+}
+
+// Images of NumPy, Keras and OpenCV: [N,H,W,C], where no [N,C,H,W] is possible.
+bool is_channels_last(const Shape& shape) {
+  const auto is_channels = [](std::int64_t dim) { return dim == 1 || dim == 3; };
+  return shape.rank() == 4 && is_channels(shape.dim(3)) && !is_channels(shape.dim(1));
+}
+
+template <typename T>
+Tensor channels_first(const Tensor& x) {
+  const std::int64_t count = x.shape().dim(0), pixels = x.shape().dim(1) * x.shape().dim(2),
+                     channels = x.shape().dim(3);
+  Tensor made(x.dtype(), {count, channels, x.shape().dim(1), x.shape().dim(2)});
+  const T* const from = x.data<T>();
+  T* const to = made.data<T>();
+  for (std::int64_t n = 0; n < count; ++n)
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t p = 0; p < pixels; ++p)
+        to[(n * channels + c) * pixels + p] = from[(n * pixels + p) * channels + c];
+  return made;
+}
+
+Tensor of_known_type(const std::filesystem::path& path) {
+  Tensor x = read_npy(path);
+  if (x.dtype() == DType::f64) x = as_f32(x);
+  if (x.dtype() != DType::f32 && x.dtype() != DType::u8)
+    throw InvalidArgumentError("{}: samples {} {}; they must be <f4, <f8 or |u1", path.string(), x.dtype(),
+                               x.shape());
+  return x;
+}
+
+NpySamples in_known_order(Tensor x, const std::filesystem::path& path) {
+  NpySamples found{.x = std::move(x)};
+  const Shape& shape = found.x.shape();
+  if (shape.rank() == 3) found.x = found.x.reshaped({shape.dim(0), 1, shape.dim(1), shape.dim(2)});
+  if (!is_channels_last(found.x.shape())) return found;
+  found.note = fmt::format("{} {} is taken as channels last", path.filename().string(), found.x.shape());
+  found.x =
+      found.x.dtype() == DType::u8 ? channels_first<std::uint8_t>(found.x) : channels_first<float>(found.x);
+  return found;
+}
+
+Shape batch_of(std::int64_t count, const Shape& sample) {
+  std::vector<std::int64_t> dims = {count};
+  dims.insert(dims.end(), sample.dims().begin(), sample.dims().end());
+  return Shape(std::move(dims));
+}
+
+}  // namespace
+
+NpySamples read_npy_samples(const std::filesystem::path& path) {
+  Tensor x = of_known_type(path);
+  if (x.shape().rank() < 2)
+    throw InvalidArgumentError("{}: samples {} {}; they must be [N,...]", path.string(), x.dtype(),
+                               x.shape());
+  return in_known_order(std::move(x), path);
+}
+
+Tensor read_npy_samples(const std::filesystem::path& path, const Shape& sample) {
+  Tensor x = of_known_type(path);
+  const Shape given = x.shape();
+  if (given.rank() == 2 && sample.rank() == 3 && sample.dim(0) == 1)
+    x = x.reshaped({1, 1, given.dim(0), given.dim(1)});  // one picture of one channel
+  if (given.rank() == sample.rank() && given != batch_of(given.dim(0), sample))
+    if (given == sample ||
+        (sample.rank() == 3 && given == Shape({sample.dim(1), sample.dim(2), sample.dim(0)})))
+      x = x.reshaped(batch_of(1, given));
+  x = in_known_order(std::move(x), path).x;
+  if (x.shape().rank() < 1 || x.shape() != batch_of(x.shape().dim(0), sample))
+    throw InvalidArgumentError("{}: samples {}; the model takes {}", path.string(), given,
+                               batch_of(-1, sample));
+  return x;
+}
+
+}  // namespace kolo::models

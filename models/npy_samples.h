@@ -1,0 +1,24 @@
+// NumPy's arrays as samples: of the types and in the order of dimensions that models take.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <kolo/core/tensor/tensor.h>
+
+namespace kolo::models {
+
+struct NpySamples {
+  Tensor x;               // f32 or u8: [N,C,H,W], [N,D]
+  std::string note = {};  // what was taken for what: "x.npy [9,8,8,3] is taken as channels last"
+};
+
+/// f64 becomes f32; [N,H,W] are images of one channel; [N,H,W,C] is transposed where [N,C,H,W] is impossible.
+/// Throws InvalidArgumentError for another type and for fewer than two dimensions, and what read_npy throws.
+NpySamples read_npy_samples(const std::filesystem::path& path);
+
+/// The same as batches of `sample`; an array of sample's own shape is one. Throws InvalidArgumentError that
+/// names both shapes where they differ.
+Tensor read_npy_samples(const std::filesystem::path& path, const Shape& sample);
+
+}  // namespace kolo::models

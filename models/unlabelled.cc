@@ -1,0 +1,131 @@
+#include <kolo/models/unlabelled.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/csv.h>
+#include <kolo/models/image_file.h>
+#include <kolo/models/image_folder.h>
+#include <kolo/models/npy_samples.h>
+#include <kolo/models/paths.h>
+
+namespace kolo::models {
+namespace {
+
+namespace fs = std::filesystem;
+using Part = std::shared_ptr<const SampleSet>;
+
+// One set after the other.
+class JoinedSamples final : public SampleSet {
+ public:
+  JoinedSamples(const SampleKind& kind, std::vector<Part> parts) : SampleSet(kind), parts_(std::move(parts)) {
+    std::int64_t end = 0;
+    for (const Part& part : parts_) ends_.push_back(end += part->size());
+  }
+
+  std::int64_t size() const override { return ends_.back(); }
+  void read(std::int64_t index, CounterRandom* random, const Batch& batch,
+            std::int64_t place) const override {
+    const auto part = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
+    const std::int64_t begin = part == 0 ? 0 : ends_[static_cast<std::size_t>(part) - 1];
+    parts_[static_cast<std::size_t>(part)]->read(index - begin, random, batch, place);
+  }
+
+ private:
+  std::vector<Part> parts_;
+  std::vector<std::int64_t> ends_;  // of each part, in samples
+};
+
+class Collector {
+ public:
+  explicit Collector(Shape sample) : sample_(std::move(sample)) {}
+
+  void take(const std::string& given) {
+    const fs::path path(given);
+    if (detail::is_folder(path)) take_folder(path);
+    else if (!detail::is_file(path)) throw NotFoundError("{}: there is no such file or folder", given);
+    else if (is_image_name(path)) take_picture(path);
+    else if (path.extension() == ".csv") take_table(path);
+    else if (path.extension() == ".npy") take_array(path);
+    else
+      throw InvalidArgumentError(
+          "{}: nothing that can be predicted; it must be a picture (.png, .jpg, .jpeg), a table (.csv), an "
+          "array (.npy) or a folder of pictures",
+          given);
+  }
+
+  UnlabelledSamples finish() {
+    end_pictures();
+    if (parts_.empty()) throw InvalidArgumentError("there are no files to predict");
+    SampleKind kind = parts_.front()->kind();
+    for (const Part& part : parts_) kind.decoded |= part->kind().decoded;
+    if (parts_.size() > 1) found_.samples = std::make_shared<JoinedSamples>(kind, parts_);
+    else found_.samples = parts_.front();
+    found_.left_out = left_out_text(left_out_);
+    return std::move(found_);
+  }
+
+ private:
+  void take_picture(const fs::path& path) {
+    if (sample_.rank() != 3)
+      throw InvalidArgumentError("{}: a picture, and the model takes {} and no images", path.string(),
+                                 sample_);
+    pictures_.files.push_back(path);
+    pictures_.labels.push_back(0);
+    found_.names.push_back(path.string());
+  }
+
+  void take_folder(const fs::path& path) {
+    const std::vector<fs::path> files = images_below(path, left_out_);
+    if (files.empty())
+      throw InvalidArgumentError(
+          "{}: there are no pictures in the folder; they must end in .png, .jpg or .jpeg", path.string());
+    for (const fs::path& file : files) take_picture(file);
+  }
+
+  void take_table(const fs::path& path) {
+    if (sample_.rank() != 1)
+      throw InvalidArgumentError("{}: a table, and the model takes {}", path.string(), sample_);
+    const CsvRows rows = read_csv_rows(path, sample_.dim(0));
+    for (const std::int64_t line : rows.lines)
+      found_.names.push_back(fmt::format("{}:{}", path.string(), line));
+    take_tensor(path, rows.x);
+  }
+
+  void take_array(const fs::path& path) {
+    const Tensor x = read_npy_samples(path, sample_);
+    for (std::int64_t i = 0; i < x.shape().dim(0); ++i)
+      found_.names.push_back(fmt::format("{}[{}]", path.string(), i));
+    take_tensor(path, x);
+  }
+
+  void take_tensor(const fs::path& path, const Tensor& x) {
+    end_pictures();
+    parts_.push_back(array_samples(path.string(), x, Tensor::zeros(DType::i32, {x.shape().dim(0)})));
+  }
+
+  void end_pictures() {
+    if (pictures_.files.empty()) return;
+    parts_.push_back(folder_samples(std::exchange(pictures_, {}), sample_));
+  }
+
+  Shape sample_;
+  ImageFolder pictures_;  // in a row, up to now
+  std::vector<Part> parts_;
+  LeftOut left_out_;
+  UnlabelledSamples found_;
+};
+
+}  // namespace
+
+UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample) {
+  Collector collector(sample);
+  for (const std::string& path : paths) collector.take(path);
+  return collector.finish();
+}
+
+}  // namespace kolo::models
