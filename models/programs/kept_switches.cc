@@ -14,9 +14,10 @@
 namespace kolo::models {
 namespace {
 
-constexpr std::array kNotKept = {"check-drift", "checkpoint-dir", "device",  "evaluate",   "help",
-                                 "init-from",   "init-names",     "json",    "keep-going", "log-dir",
-                                 "log-steps",   "profile",        "threads", "trace",      "version"};
+constexpr std::array kNotKept = {
+    "length",         "output",  "predict",   "prompt",  "temperature", "top",        "check-drift",
+    "checkpoint-dir", "device",  "evaluate",  "help",    "init-from",   "init-names", "json",
+    "keep-going",     "log-dir", "log-steps", "profile", "threads",     "trace",      "version"};
 
 template <typename Names>
 bool is_among(const Names& names, const std::string& name) {
@@ -63,7 +64,7 @@ Switches kept_switches(const Switches& given) {
 Switches added_switches(const FolderConfig& folder, const Switches& given) {
   check_given(folder, given);
   const Switches own = kept_switches(given);
-  const bool evaluates = given.contains("evaluate");
+  const bool evaluates = given.contains("evaluate") || given.contains("predict") || given.contains("prompt");
   Switches added;
   for (const auto& [name, size] : folder.sizes)
     if (!own.contains(name)) added[name] = std::to_string(size);

@@ -9,7 +9,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/models/programs/continuation.h>
 #include <kolo/models/programs/evaluator.h>
+#include <kolo/models/programs/predictions.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/train_options.h>
 #include <kolo/models/programs/trainer.h>
@@ -54,6 +56,11 @@ int run(int argc, char** argv) {
   }
   if (options.evaluate) {
     evaluate(options);
+    return 0;
+  }
+  if (options.predicts()) {
+    if (options.prompt) continue_text(options);
+    else predict(options);
     return 0;
   }
   if (!options.log_dir.empty()) propose_record_folder(options.log_dir);

@@ -5,6 +5,8 @@
 
 #include <limits>
 #include <sstream>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/error.h>
@@ -157,10 +159,57 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "trace")) options.trace = *text;
   if (const auto text = given(values, "profile")) options.profile = count("profile", *text, 1, 1 << 20);
   options.evaluate = values["evaluate"].as<bool>();
+  if (values.count("predict") > 0) options.predict = values["predict"].as<std::vector<std::string>>();
+  if (const auto text = given(values, "top")) options.top = count("top", *text, 1, 1 << 20);
+  if (const auto text = given(values, "output")) options.output = *text;
+  options.prompt = given(values, "prompt");
+  if (const auto text = given(values, "length")) options.length = count("length", *text, 1, 1 << 24);
+  if (const auto temperature =
+          number(values, "temperature", "from 0 on", [](double value) { return value >= 0; }))
+    options.temperature = *temperature;
   options.json = values["json"].as<bool>();
   options.help = values["help"].as<bool>();
   options.version = values["version"].as<bool>();
   return options;
+}
+
+bool is_given(const po::variables_map& values, const char* name) {
+  return values.count(name) > 0 && !values[name].defaulted();
+}
+
+// Of the command line alone, before the folder adds to it.
+void check_prediction(const po::variables_map& values, const std::optional<FolderConfig>& found) {
+  for (const auto& [name, of] :
+       {std::pair("top", "predict"), {"output", "predict"}, {"length", "prompt"}, {"temperature", "prompt"}})
+    if (is_given(values, name) && !is_given(values, of))
+      throw UsageError(fmt::format("--{} needs --{}", name, of));
+  const bool continues = is_given(values, "prompt");
+  const std::string mode = continues ? "--prompt" : "--predict";
+  if (!continues && !is_given(values, "predict")) return;
+  if (continues && is_given(values, "predict"))
+    throw UsageError("--predict and --prompt were both given; leave one of them out");
+  for (const char* name : {"evaluate", "data", "init-from", "log-dir", "augment"})
+    if (is_given(values, name))
+      throw UsageError(fmt::format("--{} and {} do not go together; leave one of them out", name, mode));
+  for (const char* name : kTrainingSwitches)
+    if (is_given(values, name) && !(continues && std::string_view(name) == "seed"))
+      throw UsageError(
+          fmt::format("--{} is of a training, and {} trains nothing; leave one of them out", name, mode));
+  if (!is_given(values, "checkpoint-dir"))
+    throw UsageError(fmt::format("{} needs --checkpoint-dir, the folder of the trained model", mode));
+  if (!found)
+    throw UsageError(fmt::format(
+        "{}: there is no checkpoint with a config.json in {}, which kolo-train writes; train there first",
+        mode, values["checkpoint-dir"].as<std::string>()));
+  const bool is_text = find_model(found->model).input == DType::i32;
+  if (continues != is_text)
+    throw UsageError(
+        fmt::format("{} is not for the model in {}, {}; {}", mode, found->folder, found->model,
+                    is_text ? "it continues a text: give --prompt" : "give --predict and files"));
+  const std::string output = given(values, "output").value_or(".csv");
+  if (!output.ends_with(".csv") && !output.ends_with(".jsonl"))
+    throw UsageError(
+        fmt::format("--output \"{}\" is not valid; its name must end in .csv or .jsonl", output));
 }
 
 void check_combination(const TrainOptions& options, const po::variables_map& values) {
@@ -182,7 +231,7 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
   if (options.evaluate && !options.init_from.empty())
     throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
   for (const char* name : kTrainingSwitches)
-    if (options.evaluate && values.count(name) > 0 && !values[name].defaulted())
+    if (options.evaluate && is_given(values, name))
       throw UsageError(
           fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));
   if (values.count("keep") > 0 && options.checkpoint_dir.empty())
@@ -226,7 +275,8 @@ Switches switches_in(const po::variables_map& values) {
   Switches switches;
   for (const auto& [name, value] : values) {
     if (const auto* text = boost::any_cast<std::string>(&value.value())) switches[name] = *text;
-    else if (value.as<bool>()) switches[name] = "";
+    else if (const auto* flag = boost::any_cast<bool>(&value.value()); flag == nullptr || *flag)
+      switches[name] = "";
   }
   return switches;
 }
@@ -256,6 +306,7 @@ TrainOptions parse_train_options(
   const auto folder = given(values, "checkpoint-dir");
   if (folder && !folder->empty() && !values["help"].as<bool>() && !values["version"].as<bool>())
     found = in_folder(*folder);
+  check_prediction(values, found);
   if (found) add_to(values, added_switches(*found, switches_in(values)), described);
   TrainOptions options = read_values(values);
   if (options.help || options.version) return options;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <kolo/core/passes/graph_options.h>
 #include <kolo/models/models.h>
@@ -61,9 +62,13 @@ struct TrainOptions {
   std::string trace;                    // "": no trace
   std::optional<std::int64_t> profile;  // steps to measure
   bool evaluate = false;
+  std::vector<std::string> predict;   // pictures, folders, tables, arrays; "-": names on standard input
+  std::int64_t top = 1;               // classes told of a sample
+  std::string output;                 // "": standard output
+  std::optional<std::string> prompt;  // that a text model continues
+  std::int64_t length = 200;          // tokens behind it
+  double temperature = 1;             // 0: the likeliest token each time
   bool json = false;
-
-  bool predicts() const { return false; }
 
   std::string command;                // as it was given
   Switches switches;                  // what a folder keeps of it, with what it has kept before
@@ -71,6 +76,8 @@ struct TrainOptions {
 
   bool help = false;
   bool version = false;
+
+  bool predicts() const { return !predict.empty() || prompt; }
 };
 
 /// Switches that are not given come from the checkpoint folder, as far as it has them: `in_folder` reads it,

@@ -98,7 +98,7 @@ po::options_description described_options() {
       "log-steps", text()->value_name("N"),
       "tell the progress every N steps (default: each second on a terminal and in the logs, each 10 s in "
       "plain lines)")("seed", text()->value_name("N"),
-                      "of first weights and of the order of samples (default 1)")(
+                      "of first weights, of the order of samples and of what --prompt writes (default 1)")(
       "device", text()->value_name("WHERE"), "auto|cpu|gpu (default auto)")(
       "threads", text()->value_name("T"),
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks of the host)")(
@@ -110,6 +110,15 @@ po::options_description described_options() {
       "three nodes furthest from what the processor can do")(
       "evaluate", po::bool_switch(),
       "no training: restore the model from --checkpoint-dir and evaluate the test samples")(
+      "predict", po::value<std::vector<std::string>>()->multitoken()->value_name("PATH..."),
+      "no training: name, class and its share for each picture, folder of pictures, row of a .csv table or "
+      "sample of a .npy array, in their order; - reads names from standard input (under kolorun: --stdin)")(
+      "top", text()->value_name("K"), "of --predict: the K classes with the largest shares (default 1)")(
+      "output", text()->value_name("FILE"), "of --predict: write a .csv or .jsonl file (default: stdout)")(
+      "prompt", text()->value_name("TEXT"), "no training: gpt and lstm continue this text")(
+      "length", text()->value_name("N"), "of --prompt: characters to write, in bytes (default 200)")(
+      "temperature", text()->value_name("X"),
+      "of --prompt: below 1 likely characters become likelier; 0: always the likeliest (default 1)")(
       "json", po::bool_switch(), "one JSON object a line on stdout")("help", po::bool_switch(), "this text")(
       "version", po::bool_switch(), "name and version");
   return all;

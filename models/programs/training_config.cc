@@ -80,6 +80,16 @@ void check_samples(const TrainOptions& options, const SampleKind& kind) {
       text_of(config.sample, config.dtype, config.class_names, config.classes));
 }
 
+SampleKind kind_of(const FolderConfig& config) {
+  const DType dtype = dtype_from_name(config.dtype);
+  return {.name = config.folder,
+          .shape = config.sample,
+          .classes = config.classes,
+          .dtype = dtype,
+          .labels = dtype == DType::i32 ? config.sample.dim(0) : 1,
+          .class_names = config.class_names};
+}
+
 void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch) {
   const std::string before = folder_config_text(options.checkpoint_dir);
   const Json config = {{"kolo", {{"version", KOLO_VERSION}, {"commit", kCommit}}},

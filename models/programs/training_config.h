@@ -21,6 +21,9 @@ std::optional<FolderConfig> read_folder_config(const std::string& folder);
 /// model was trained on. Nothing to compare with: does nothing.
 void check_samples(const TrainOptions& options, const SampleKind& kind);
 
+/// What the samples were, of which the folder's model was trained.
+SampleKind kind_of(const FolderConfig& config);
+
 /// Writes the file, whole or not at all, unless it says the same already. Rank 0 alone, which owns the
 /// folder. Throws as DurableFile does.
 void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch);

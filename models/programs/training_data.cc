@@ -80,9 +80,8 @@ std::string text_of_threads(const TrainOptions& options) {
 }
 
 Output samples_like(const Scope& s, const SampleKind& kind) {
-  std::vector<std::int64_t> dims = {-1};
-  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
-  return placeholder(s.named(kind.dtype == DType::i32 ? "tokens" : "images"), kind.dtype, Shape(dims));
+  return placeholder(s.named(kind.dtype == DType::i32 ? "tokens" : "images"), kind.dtype,
+                     batch_shape(kind, -1));
 }
 
 Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kind, Output samples,

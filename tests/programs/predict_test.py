@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""kolo-train --predict and --prompt: what a trained folder says of new files."""
+import csv
+import json
+import random
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+from data_test import npy, png
+from programs import DEADLINE_S, SOURCE, ProgramTest, command, environment, kolorun, run
+
+CLASSES = ("left", "none", "right")
+
+
+def light(kind, numbers, side=28):
+    """A picture with its light on the left, on the right or nowhere."""
+    at = {"left": lambda x: 200 if x < side // 2 else 20, "right": lambda x: 20 if x < side // 2 else 200, "none": lambda _: 90}[kind]
+    return [[at(x) + numbers.randrange(40) for x in range(side)] for _ in range(side)]
+
+
+class Predict(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.ck, self.numbers = self.folder / "ck", random.Random(1)
+
+    def ask(self, *args, ranks=1, **options):
+        return run("kolo-train", "--checkpoint-dir", self.ck, "--threads", 1, *args, ranks=ranks, **options)
+
+    def picture(self, path, kind):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(light(kind, self.numbers)))
+        return path
+
+    def train_on_photographs(self):
+        photos = self.folder / "photos"
+        for split, count in (("train", 24), ("test", 2)):
+            for kind in CLASSES:
+                for i in range(count):
+                    self.picture(photos / split / kind / f"{i}.png", kind)
+        self.assert_ok(self.ask("--model", "lenet", "--data", photos, "--batch-size", 8, "--epochs", 3))
+
+    def train_on_table(self):
+        folder = self.folder / "table"
+        folder.mkdir()
+        rows = [(a, b) for a, b in ((self.numbers.uniform(-1, 1), self.numbers.uniform(-1, 1)) for _ in range(160))]
+        (folder / "train.csv").write_text("a,b,label\n" + "".join(f"{a},{b},{int(a > b)}\n" for a, b in rows))
+        self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--batch-size", 8, "--epochs", 12, "--normalize"))
+
+    def rows(self, result):
+        return [json.loads(line) for line in self.assert_ok(result).out.splitlines()]
+
+
+class Pictures(Predict):
+    def setUp(self):
+        super().setUp()
+        self.train_on_photographs()
+        self.new = self.folder / "new"
+        # Neither the names' order nor the kinds' is that of the classes.
+        self.kinds = ["right", "left", "none", "none", "left", "right", "left"]
+        self.files = [self.picture(self.new / f"{name}.png", kind) for name, kind in zip("dbagcfe", self.kinds)]
+
+    def test_files_are_named_in_their_order_with_class_and_share(self):
+        lines = self.assert_ok(self.ask("--predict", *self.files)).out.splitlines()
+        self.assertEqual([line.split()[:2] for line in lines], [[str(file), kind] for file, kind in zip(self.files, self.kinds)])
+        for line in lines:
+            self.assertTrue(0.5 < float(line.split()[2]) <= 1, line)
+
+    def test_several_ranks_say_the_same_in_the_same_order(self):
+        alone = self.ask("--predict", *self.files, "--json")
+        for ranks, batch in ((2, 2), (3, 1), (4, 64)):
+            together = self.rows(self.ask("--predict", *self.files, "--json", "--batch-size", batch, ranks=ranks))
+            self.assertEqual([row["name"] for row in together], [str(file) for file in self.files])
+            for one, other in zip(self.rows(alone), together):
+                self.assertEqual(one["class"], other["class"])
+                self.assertAlmostEqual(one["share"], other["share"], places=4)
+
+    def test_a_folder_is_sorted_and_says_what_it_leaves_out(self):
+        (self.new / "a.heic").write_bytes(b"x")
+        self.picture(self.new / "below" / "0.png", "left")
+        result = self.ask("--predict", self.new, "--json")
+        names = [row["name"] for row in self.rows(result)]
+        self.assertEqual(names, [*sorted(map(str, self.files)), str(self.new / "below" / "0.png")])
+        self.assertIn("left out: 1 .heic", result.err)
+
+    def test_the_largest_shares_add_up(self):
+        for row in self.rows(self.ask("--predict", self.files[0], "--top", 9, "--json")):
+            self.assertEqual({guess["class"] for guess in row["top"]}, set(CLASSES))
+            self.assertEqual(row["top"][0], {"class": row["class"], "share": row["share"]})
+            self.assertAlmostEqual(sum(guess["share"] for guess in row["top"]), 1, places=5)
+            self.assertEqual(row["top"], sorted(row["top"], key=lambda guess: -guess["share"]))
+
+    def test_a_file_of_comma_separated_values_is_read_back(self):
+        odd = self.picture(self.folder / 'a "b", c.png', "left")
+        out = self.folder / "out.csv"
+        self.assertEqual(self.assert_ok(self.ask("--predict", odd, *self.files, "--top", 2, "--output", out)).out, "")
+        with open(out, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["name"] for row in rows], [str(odd), *map(str, self.files)])
+        self.assertEqual([row["class"] for row in rows], ["left", *self.kinds])
+        self.assertEqual(list(rows[0]), ["name", "class", "share", "class_2", "share_2"])
+
+    def test_a_file_of_json_lines_holds_what_json_prints(self):
+        out = self.folder / "out.jsonl"
+        self.assert_ok(self.ask("--predict", *self.files, "--output", out, ranks=2))
+        self.assertEqual([json.loads(line)["class"] for line in out.read_text().splitlines()], self.kinds)
+
+    def test_names_come_from_standard_input(self):
+        names = "".join(f"{file}\n" for file in self.files)
+        args = ("--checkpoint-dir", self.ck, "--predict", "-", "--json")
+        for words in (command("kolo-train", *args), [*kolorun(2, "-q", "--stdin"), *command("kolo-train", *args)]):
+            done = subprocess.run(words, input=names, capture_output=True, text=True, timeout=DEADLINE_S, env=environment())
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([json.loads(line)["class"] for line in done.stdout.splitlines()], self.kinds)
+
+    def test_a_damaged_picture_is_named_and_no_file_is_left(self):
+        self.files[3].write_bytes(self.files[3].read_bytes()[:-30])
+        for ranks in (1, 2):
+            out = self.folder / "out.csv"
+            self.assert_one_line(self.ask("--predict", *self.files, "--output", out, "--batch-size", 2, ranks=ranks), 1, str(self.files[3]))
+            self.assertEqual(list(self.folder.glob("out.csv*")), [])
+
+    def test_what_cannot_be_predicted_is_named(self):
+        (self.folder / "a.txt").write_text("x")
+        (self.folder / "empty").mkdir()
+        (self.folder / "t.csv").write_text("1,2\n")
+        for path, words in (("a.txt", ["nothing that can be predicted"]), ("nowhere.png", ["there is no such file"]),
+                            ("empty", ["there are no pictures"]), ("t.csv", ["a table", "[1,28,28]"])):
+            for ranks in (1, 2):
+                self.assert_one_line(self.ask("--predict", self.folder / path, ranks=ranks), 1, path, *words)
+
+
+class Numbers(Predict):
+    def test_rows_of_a_table_go_by_their_line_with_and_without_a_label(self):
+        self.train_on_table()
+        plain, labelled = self.folder / "plain.csv", self.folder / "labelled.csv"
+        plain.write_text("a,b\n0.9,-0.9\n\n-0.9,0.9\n")
+        labelled.write_text("a,b,label\n0.9,-0.9,?\n-0.9,0.9,\n")
+        rows = self.rows(self.ask("--predict", plain, labelled, "--json"))
+        self.assertEqual([(row["name"], row["class"]) for row in rows],
+                         [(f"{plain}:2", "1"), (f"{plain}:4", "0"), (f"{labelled}:2", "1"), (f"{labelled}:3", "0")])
+        wide = self.folder / "wide.csv"
+        wide.write_text("1,2,3,4\n")
+        self.assert_one_line(self.ask("--predict", wide), 1, "wide.csv, line 1", "4 columns", "takes 2")
+
+    def test_arrays_of_each_layout_are_the_same_samples(self):
+        self.assert_ok(self.ask("--model", "lenet", "--data", "generated", "--steps", 30, "--batch-size", 32))
+        pixels = bytes(self.numbers.randrange(256) for _ in range(3 * 784))
+        floats = struct.pack(f"<{3 * 784}f", *(pixel / 255 for pixel in pixels))
+        layouts = {"chw": npy("|u1", "(3, 1, 28, 28)", pixels), "hw": npy("|u1", "(3, 28, 28)", pixels),
+                   "hwc": npy("|u1", "(3, 28, 28, 1)", pixels), "f32": npy("<f4", "(3, 28, 28)", floats)}
+        found = []
+        for name, content in layouts.items():
+            path = self.folder / f"{name}.npy"
+            path.write_bytes(content)
+            rows = self.rows(self.ask("--predict", path, "--json"))
+            self.assertEqual([row["name"] for row in rows], [f"{path}[{i}]" for i in range(3)])
+            found.append([(row["class"], row["share"]) for row in rows])
+        self.assertEqual(found, found[:1] * 4)
+        one = self.folder / "one.npy"
+        one.write_bytes(npy("|u1", "(28, 28)", pixels[:784]))
+        self.assertEqual([(row["class"], row["share"]) for row in self.rows(self.ask("--predict", one, "--json"))], found[0][:1])
+        one.write_bytes(npy("|u1", "(2, 14, 28)", pixels[:784]))
+        self.assert_one_line(self.ask("--predict", one), 1, "one.npy", "[2,14,28]", "28,28]")
+
+    def test_colours_have_the_names_of_cifar(self):
+        folder = self.folder / "cifar"
+        folder.mkdir()
+        records = b"".join(bytes([i % 10]) + bytes(self.numbers.randrange(256) for _ in range(3072)) for i in range(20))
+        (folder / "data_batch_1.bin").write_bytes(records)
+        self.assert_ok(self.ask("--model", "cifar10", "--data", folder, "--steps", 1, "--batch-size", 4))
+        self.assertEqual(json.loads((self.ck / "config.json").read_text())["data"]["class_names"][:3], ["airplane", "automobile", "bird"])
+        (folder / "batches.meta.txt").write_text("".join(f"kind {i}\n" for i in range(10)) + "\n")
+        other = self.folder / "other"
+        self.assert_ok(run("kolo-train", "--checkpoint-dir", other, "--threads", 1, "--model", "cifar10", "--data", folder, "--steps", 1, "--batch-size", 4))
+        self.assertEqual(json.loads((other / "config.json").read_text())["data"]["class_names"][9], "kind 9")
+
+
+class Texts(Predict):
+    def setUp(self):
+        super().setUp()
+        text = self.folder / "text.txt"
+        text.write_text("abcdefgh\\\té" * 400, encoding="utf-8")
+        self.assert_ok(self.ask("--model", "gpt", "--data", text, "--layers", 1, "--width", 32, "--heads", 2, "--context", 16,
+                                "--batch-size", 16, "--steps", 120, "--learning-rate", 0.01))
+
+    def test_a_prompt_is_continued(self):
+        for ranks in (1, 2):
+            out = self.assert_ok(self.ask("--prompt", "abcd", "--length", 22, "--temperature", 0, ranks=ranks)).out
+            self.assertEqual(out, "abcd" + "efgh\\\té" + "abcdefgh\\\té" + "ab\n")
+
+    def test_a_seed_gives_the_same_text_and_another_another(self):
+        def written(seed):
+            return self.rows(self.ask("--prompt", "a", "--length", 60, "--temperature", 9, "--seed", seed, "--json"))[0]
+
+        first = written(1)
+        self.assertEqual(first["prompt"], "a")
+        self.assertEqual(first, written(1))
+        self.assertNotEqual(first["text"], written(2)["text"])
+
+    def test_what_cannot_be_continued_is_said(self):
+        self.assert_one_line(self.ask("--prompt", "xyz"), 1, "no byte 120")
+        self.assert_one_line(self.ask("--prompt", ""), 1, "at least one character")
+        self.assert_one_line(self.ask("--predict", self.folder / "text.txt"), 2, "give --prompt")
+
+
+class CommandLine(Predict):
+    def test_what_does_not_go_together_is_refused(self):
+        self.train_on_table()
+        table = self.folder / "table" / "train.csv"
+        for args, words in (((), ["--model is missing"]), (("--prompt", "a"), ["give --predict"]),
+                            (("--predict", table, "--prompt", "a"), ["both given"]), (("--predict", table, "--evaluate"), ["--evaluate"]),
+                            (("--predict", table, "--steps", 3), ["--steps", "trains nothing"]), (("--predict", table, "--seed", 3), ["--seed"]),
+                            (("--predict", table, "--data", table), ["--data"]), (("--evaluate", "--top", 3), ["--top needs --predict"]),
+                            (("--predict", table, "--output", "a.txt"), [".csv or .jsonl"]), (("--predict", table, "--length", 3), ["--length needs --prompt"]),
+                            (("--predict", table, "--model", "lenet"), ["is mlp"]), (("--predict", table, "--top", 0), ["--top"])):
+            if args:
+                self.assert_one_line(self.ask(*args), 2, *words)
+        self.assert_one_line(run("kolo-train", "--predict", table), 2, "needs --checkpoint-dir")
+        self.assert_one_line(run("kolo-train", "--predict", table, "--checkpoint-dir", self.folder / "none"), 2, "there is no checkpoint", "none")
+
+    def test_the_training_goes_on_as_if_nobody_had_asked(self):
+        self.train_on_table()
+        before = (self.ck / "config.json").read_text()
+        self.assert_ok(self.ask("--predict", self.folder / "table" / "train.csv"))
+        self.assertEqual((self.ck / "config.json").read_text(), before)
+
+
+class Documented(Predict):
+    def test_the_page_begins_with_what_happens(self):
+        self.train_on_photographs()
+        for name, kind in (("1", "left"), ("2", "none")):
+            self.picture(self.folder / "new" / f"{name}.png", kind)
+        page = (SOURCE / "docs" / "prediction.md").read_text()
+        lines = re.search(r"```\n(.*?)```", page, re.DOTALL)[1].splitlines()
+        commands = [line.split()[1:] for line in lines if line.startswith("kolo-train ")]
+        self.assertEqual(len(commands), 2)
+        shutil.rmtree(self.ck)
+        out = [self.assert_ok(run("kolo-train", *words, "--threads", 1, cwd=self.folder)).out for words in commands]
+        promised = [line.split()[:2] for line in lines[2:]]
+        self.assertEqual([line.split()[:2] for line in out[1].splitlines()], promised)
+
+
+if __name__ == "__main__":
+    unittest.main()
