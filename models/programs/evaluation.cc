@@ -20,21 +20,71 @@
 namespace kolo::models {
 
 AnswerCheck::AnswerCheck(const Scope& s, Output logits, Output samples, Output labels)
-    : samples_(samples), labels_(labels) {
+    : logits_(logits), samples_(samples), labels_(labels) {
   const Scope scope = s.name_scope("accuracy");
-  const Output right = equal(scope, argmax(scope, logits), cast(scope, labels, DType::i64));
+  answers_ = argmax(scope, logits);
+  const Output right = equal(scope, answers_, cast(scope, labels, DType::i64));
   right_ = reduce_sum(scope, cast(scope, right, DType::f32));
   loss_ = softmax_cross_entropy(s.name_scope("test_loss"), logits, labels);
 }
 
+namespace {
+
+// This rank's, while it evaluates.
+class ClassCounter {
+ public:
+  explicit ClassCounter(const SampleKind& kind) : classes_(kind.classes) {
+    for (std::int64_t i = 0; i < classes_; ++i) names_.push_back(kind.class_name(i));
+    counts_.resize(static_cast<std::size_t>(classes_ * classes_));
+  }
+
+  void add(const Tensor& labels, const Tensor& answers, const Tensor& logits) {
+    for (std::int64_t i = 0; i < labels.elements(); ++i) {
+      const std::int64_t label = labels.data<std::int32_t>()[i];
+      counts_[static_cast<std::size_t>(label * classes_ + answers.data<std::int64_t>()[i])] += 1;
+      if (classes_ != 2) continue;
+      const float* const row = logits.data<float>() + 2 * i;
+      scores_.push_back(double{row[1]} - row[0]);
+      scores_.push_back(static_cast<double>(label));
+    }
+  }
+
+  // Collective.
+  AnswersByClass of_all_ranks() const {
+    AnswersByClass found{.confusion = Confusion(names_), .auc = {}};
+    for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), counts_))
+      for (std::int64_t i = 0; i < classes_ * classes_; ++i)
+        found.confusion.add(i / classes_, i % classes_, std::llround(theirs[static_cast<std::size_t>(i)]));
+    std::vector<Scored> scores;
+    for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), scores_))
+      for (std::size_t i = 0; i < theirs.size(); i += 2) scores.emplace_back(theirs[i], theirs[i + 1] == 1);
+    found.auc = area_under_curve(std::move(scores));
+    return found;
+  }
+
+ private:
+  std::int64_t classes_;
+  std::vector<std::string> names_;
+  std::vector<double> counts_;  // row by row, a row for each label
+  std::vector<double> scores_;  // of two classes: how far each sample leans to the second, and its label
+};
+
+}  // namespace
+
 Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
-                                 const std::shared_ptr<const SampleSet>& test, const BatchOptions& options) {
+                                 const std::shared_ptr<const SampleSet>& test, const BatchOptions& options,
+                                 std::optional<AnswersByClass>* by_class) {
+  std::optional<ClassCounter> counter;
+  if (by_class != nullptr) counter.emplace(test->kind());
+  std::vector<Fetch> fetches = {check.right(), check.loss()};
+  if (counter) fetches.insert(fetches.end(), {check.answers(), check.logits()});
   EvaluationBatches batches(test, options);
   std::int64_t correct = 0;
   double loss = 0;
   for (Batch batch; batches.next(batch);) {
-    const auto found = session.run({check.right(), check.loss()},
-                                   {{check.samples(), batch.samples}, {check.labels(), batch.labels}});
+    const auto found =
+        session.run(fetches, {{check.samples(), batch.samples}, {check.labels(), batch.labels}});
+    if (counter) counter->add(batch.labels, found[2], found[3]);
     correct += std::lround(found[0].value<float>());
     loss += found[1].value<float>() * static_cast<double>(batch.labels.elements());
   }
@@ -45,6 +95,7 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
     evaluation.correct += std::lround(theirs.at(0));
     evaluation.loss_sum += theirs.at(1);
   }
+  if (counter) *by_class = counter->of_all_ranks();
   return evaluation;
 }
 

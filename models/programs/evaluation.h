@@ -10,6 +10,7 @@
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/models/batches.h>
+#include <kolo/models/programs/confusion.h>
 
 namespace kolo::models {
 
@@ -20,13 +21,15 @@ class AnswerCheck {
   /// logits: [N,classes]; samples and labels are what the model is fed with.
   AnswerCheck(const Scope& s, Output logits, Output samples, Output labels);
 
-  Output right() const { return right_; }  // how many labels: f32 scalar
-  Output loss() const { return loss_; }    // mean cross-entropy: f32 scalar
+  Output right() const { return right_; }      // how many labels: f32 scalar
+  Output loss() const { return loss_; }        // mean cross-entropy: f32 scalar
+  Output answers() const { return answers_; }  // the likeliest class of each label: i64 [N]
+  Output logits() const { return logits_; }
   Output samples() const { return samples_; }
   Output labels() const { return labels_; }
 
  private:
-  Output right_, loss_, samples_, labels_;
+  Output right_, loss_, answers_, logits_, samples_, labels_;
 };
 
 struct Evaluation {
@@ -39,9 +42,17 @@ struct Evaluation {
   double loss() const { return labels == 0 ? 0 : loss_sum / static_cast<double>(labels); }
 };
 
-/// All ranks call it together; all get the same numbers.
+/// What is known of the answers beyond their number.
+struct AnswersByClass {
+  Confusion confusion;
+  std::optional<double> auc;  // of two classes
+};
+
+/// All ranks call it together; all get the same numbers. by_class: filled in where it is given, of samples
+/// with a label each.
 Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
-                                 const std::shared_ptr<const SampleSet>& test, const BatchOptions& batches);
+                                 const std::shared_ptr<const SampleSet>& test, const BatchOptions& batches,
+                                 std::optional<AnswersByClass>* by_class = nullptr);
 
 /// Evaluates when the session ends well. Behind the saver's hook, it finds the last step saved already.
 class EvaluationHook : public SessionRunHook {

@@ -29,7 +29,10 @@ void evaluate(const TrainOptions& options) {
                           placeholder(s.named("labels"), DType::i32, {-1}));
   TrainResult result;
   result.global_step = model.global_step();
-  result.test = evaluate_on_all_ranks(model.session(), check, data.test, batch_options(options));
+  // The tokens of a text are no labels that anybody gave.
+  const bool is_labelled = data.kind().dtype != DType::i32;
+  result.test = evaluate_on_all_ranks(model.session(), check, data.test, batch_options(options),
+                                      is_labelled ? &result.by_class : nullptr);
   Progress progress({.prints = process().rank == 0,
                      .json = options.json,
                      .log_file = metrics_file,

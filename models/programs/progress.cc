@@ -175,6 +175,9 @@ void Progress::done(const TrainResult& result) {
   json["loss"] = or_null(result.loss);
   json["test_accuracy"] = result.test ? Json(result.test->accuracy()) : Json(nullptr);
   json["test_loss"] = result.test ? Json(result.test->loss()) : Json(nullptr);
+  if (result.by_class) json.update(to_json(result.by_class->confusion));
+  if (result.by_class && result.by_class->confusion.classes() == 2)
+    json["auc"] = or_null(result.by_class->auc);
   json["samples_per_s"] = to_tenths(rate);
   json["ranks"] = options_.ranks;
   json["stopped_on_request"] = result.stopped_on_request;
@@ -187,6 +190,9 @@ void Progress::done(const TrainResult& result) {
   else fmt::print(" ({})", options_.data_name);
   if (made_steps) fmt::print(", {:.0f} samples/s on {}", rate, ranks_text(options_.ranks));
   fmt::print("\n");
+  if (result.by_class) fmt::print("{}", to_text(result.by_class->confusion));
+  if (result.by_class && result.by_class->auc)
+    fmt::print("area under the ROC curve {:.4f}\n", *result.by_class->auc);
   std::fflush(stdout);
 }
 

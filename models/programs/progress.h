@@ -33,6 +33,7 @@ struct TrainResult {
   std::int64_t global_step = 0;
   std::optional<double> loss;      // none: no step was made
   std::optional<Evaluation> test;  // none: no test samples, or stopped on request
+  std::optional<AnswersByClass> by_class = {};
   bool stopped_on_request = false;
 };
 

@@ -228,6 +228,50 @@ class CommandLine(Predict):
         self.assertEqual((self.ck / "config.json").read_text(), before)
 
 
+class Evaluated(Predict):
+    def test_the_confusion_matrix_of_a_folder_is_the_one_counted_by_hand(self):
+        self.train_on_photographs()
+        # By their folders 4, 3 and 4; by what they show, the matrix below.
+        shown = {"left": ["left", "left", "left", "right"], "none": ["none", "right", "none"], "right": ["right"] * 4}
+        other = self.folder / "other"
+        for label, kinds in shown.items():
+            self.picture(other / "train" / label / "0.png", label)
+            for i, kind in enumerate(kinds):
+                self.picture(other / "test" / label / f"{i}.png", kind)
+        for ranks in (1, 3):
+            found = self.rows(self.ask("--evaluate", "--data", other, "--json", ranks=ranks))[-1]
+            self.assertEqual(found["confusion"], [[3, 0, 1], [0, 2, 1], [0, 0, 4]])
+            self.assertEqual([(row["class"], row["count"]) for row in found["classes"]], [("left", 4), ("none", 3), ("right", 4)])
+            self.assertEqual([row["precision"] for row in found["classes"]], [1, 1, 4 / 6])
+            self.assertEqual([row["recall"] for row in found["classes"]], [3 / 4, 2 / 3, 1])
+            self.assertEqual(found["test_accuracy"], 9 / 11)
+            self.assertNotIn("auc", found)
+        lines = self.assert_ok(self.ask("--evaluate", "--data", other)).out.splitlines()
+        self.assertEqual([line.split() for line in lines[1:]],
+                         [["class", "count", "precision", "recall", "taken", "for", "left", "none", "right"],
+                          ["left", "4", "1.0000", "0.7500", "3", "0", "1"], ["none", "3", "1.0000", "0.6667", "0", "2", "1"],
+                          ["right", "4", "0.6667", "1.0000", "0", "0", "4"]])
+
+    def test_the_area_under_the_curve_is_the_share_of_pairs_that_stand_right(self):
+        self.train_on_table()
+        # Labels that the model does not always find.
+        rows = [(self.numbers.uniform(-1, 1), self.numbers.uniform(-1, 1)) for _ in range(60)]
+        labels = [int(a + self.numbers.uniform(-1, 1) > b) for a, b in rows]
+        folder = self.folder / "noisy"
+        folder.mkdir()
+        for name in ("train", "test"):
+            (folder / f"{name}.csv").write_text("a,b,label\n" + "".join(f"{a},{b},{label}\n" for (a, b), label in zip(rows, labels)))
+        guesses = self.rows(self.ask("--predict", folder / "test.csv", "--json"))
+        scores = [row["share"] if row["class"] == "1" else 1 - row["share"] for row in guesses]
+        pairs = [(x > y) + (x == y) / 2 for x, i in zip(scores, labels) for y, j in zip(scores, labels) if i == 1 and j == 0]
+        for ranks in (1, 2):
+            found = self.rows(self.ask("--evaluate", "--data", folder, "--json", ranks=ranks))[-1]
+            # Shares have six digits: two that are equal there may not be.
+            self.assertAlmostEqual(found["auc"], sum(pairs) / len(pairs), places=2)
+            self.assertEqual(sum(map(sum, found["confusion"])), 60)
+        self.assertIn(f"area under the ROC curve {found['auc']:.4f}", self.ask("--evaluate", "--data", folder).out)
+
+
 class Documented(Predict):
     def test_the_page_begins_with_what_happens(self):
         self.train_on_photographs()
