@@ -147,6 +147,22 @@ class Differs(Config):
         self.assertEqual(self.config()["seed"], 1)
 
 
+class Averages(Config):
+    def test_averages_that_are_not_there_are_one_line(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))
+        for mode in (("--evaluate",), ("--steps", 3)):
+            for ranks in (1, 2):
+                result = self.train("--average-decay", 0.5, *mode, ranks=ranks)
+                self.assert_one_line(result, 1, "--average-decay 0.5", "holds no moving averages", "leave the switch out")
+
+    def test_a_folder_of_an_earlier_version_says_that_its_averages_are_left_aside(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2, "--average-decay", 0.5))
+        (self.ck / "config.json").unlink()
+        result = self.assert_ok(self.train("--model", "mlp", *SMALL, "--evaluate"))
+        self.assertIn("holds moving averages, too", result.err)
+        self.assertNotIn("moving averages, too", self.assert_ok(self.train("--model", "mlp", *SMALL, "--evaluate", "--average-decay", 0.5)).err)
+
+
 class Classes(Config):
     def photographs(self, name, classes):
         for split in ("train", "val"):
