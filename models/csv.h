@@ -27,6 +27,7 @@ struct CsvTable {
 /// where there are no samples or no column beside the label; what InputFile throws.
 CsvTable read_csv(const std::filesystem::path& path);
 
+/// The rows of a table without their labels.
 struct CsvRows {
   Tensor x;                         // f32 [N,columns]
   std::vector<std::int64_t> lines;  // of each row in the file, the first being 1

@@ -8,6 +8,7 @@
 
 namespace kolo::models {
 
+/// The samples of an array, as models take them.
 struct NpySamples {
   Tensor x;               // f32 or u8: [N,C,H,W], [N,D]
   std::string note = {};  // what was taken for what: "x.npy [9,8,8,3] is taken as channels last"

@@ -9,6 +9,7 @@
 
 namespace kolo::models {
 
+/// Samples to predict from, each with the name that it has in the output.
 struct UnlabelledSamples {
   std::shared_ptr<const SampleSet> samples;  // labels are 0
   std::vector<std::string> names;            // "cat.jpg"; "x.npy[3]"; of a table the line: "table.csv:17"
