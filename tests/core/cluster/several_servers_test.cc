@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <kolo/collectives/graph/group_ops.h>
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
@@ -219,6 +220,7 @@ TEST_P(SeveralServers, StepThatTakesTooLongSaysWhatItWaitedFor) {
 // say that it computes, it is the one that did not answer.
 TEST_P(SeveralServers, StepThatTakesTooLongNamesTheTaskThatComputes) {
   const std::string tasks[] = {"/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"};
+  const std::int64_t time = 300 * env_int64("TEST_SLOWDOWN", 1, 1, 100);  // both parts have begun by then
   for (const int slow : {0, 1}) {
     Graph graph;
     const Scope s(graph), slow_one = s.device(tasks[slow]), other = s.device(tasks[1 - slow]);
@@ -227,7 +229,7 @@ TEST_P(SeveralServers, StepThatTakesTooLongNamesTheTaskThatComputes) {
     const Output there = add(other, reduce_sum(slow_one, product), constant(other, 1.0f));
     const Output back = add(slow_one, there, constant(slow_one, 1.0f));
     Session session(graph, target("worker0"), config());
-    EXPECT_THAT([&] { session.run(std::vector<Fetch>{back}, {}, RunOptions{.timeout_in_ms = 300}); },
+    EXPECT_THAT([&] { session.run(std::vector<Fetch>{back}, {}, RunOptions{.timeout_in_ms = time}); },
                 ThrowsMessage<DeadlineExceededError>(
                     AnyOf(EndsWith("waiting for " + tasks[slow]), StartsWith("From " + tasks[slow] + ":"))));
   }
