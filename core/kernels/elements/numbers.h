@@ -22,16 +22,17 @@ template <typename T> KOLO_HOST_DEVICE T log_1_plus(T x) { return std::log1p(x);
 template <typename T> KOLO_HOST_DEVICE T hyperbolic_tangent(T x) { return std::tanh(x); }
 // clang-format on
 
-/// The standard normal distribution's function, and its density times √(2π), which share an exponential.
+/// The standard normal distribution at a point: its function, and its density times √(2π), which share an
+/// exponential.
 template <typename T>
-struct Normal {
+struct NormalAt {
   T distribution;
   T bell;
 };
-KOLO_HOST_DEVICE inline Normal<float> normal(float x) {
+KOLO_HOST_DEVICE inline NormalAt<float> normal(float x) {
   return {0.5f * (1 + std::erf(x * 0.70710678118654752f)), std::exp(-0.5f * x * x)};
 }
-KOLO_HOST_DEVICE inline Normal<double> normal(double x) {
+KOLO_HOST_DEVICE inline NormalAt<double> normal(double x) {
   return {0.5 * std::erfc(-x * 0.70710678118654752), std::exp(-0.5 * x * x)};
 }
 

@@ -34,7 +34,7 @@ HWY_INLINE Numbers exponential_minus_1(Numbers x) { return hn::Expm1(Floats(), w
 HWY_INLINE Numbers log_1_plus(Numbers x) { return hn::Log1p(Floats(), x.v); }
 HWY_INLINE Numbers hyperbolic_tangent(Numbers x) { return hn::Tanh(Floats(), within(x, -18, 18).v); }
 // Abramowitz and Stegun, "Handbook of mathematical functions" (1964), 7.1.26, for the tail: erf to 1.5e-7.
-HWY_INLINE elements::Normal<Numbers> normal(Numbers x) {
+HWY_INLINE elements::NormalAt<Numbers> normal(Numbers x) {
   const Numbers bell = exponential(Numbers(-0.5f) * x * x);
   const Numbers t = Numbers(1) / (Numbers(1) + Numbers(0.3275911 * 0.70710678118654752) * absolute(x));
   const Numbers series = t * (Numbers(0.5 * 0.254829592) +
