@@ -273,12 +273,12 @@ class Evaluated(Predict):
 
 
 class Documented(Predict):
-    def test_the_page_begins_with_what_happens(self):
+    def test_the_page_says_what_happens(self):
         self.train_on_photographs()
         for name, kind in (("1", "left"), ("2", "none")):
             self.picture(self.folder / "new" / f"{name}.png", kind)
         page = (SOURCE / "docs" / "prediction.md").read_text()
-        lines = re.search(r"```\n(.*?)```", page, re.DOTALL)[1].splitlines()
+        lines = re.search(r"```\n(kolo-train .*?)```", page, re.DOTALL)[1].splitlines()
         commands = [line.split()[1:] for line in lines if line.startswith("kolo-train ")]
         self.assertEqual(len(commands), 2)
         shutil.rmtree(self.ck)

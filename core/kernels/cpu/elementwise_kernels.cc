@@ -84,17 +84,17 @@ const std::vector<RegisterKernel> element_kernels = [] {
   std::vector<RegisterKernel> made;
   elements::UnaryOps::each([&](auto row) {
     using Op = typename decltype(row)::type;
-    made.emplace_back(Op::kName, "CPU", types_of(Op::kNumbers),
-                      [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                        return std::make_unique<UnaryKernel>(unary_loop(Op::kName, init.input_dtype(0)));
-                      });
+    made.push_back(
+        {Op::kName, "CPU", types_of(Op::kNumbers), [](KernelInit& init) -> std::unique_ptr<Kernel> {
+           return std::make_unique<UnaryKernel>(unary_loop(Op::kName, init.input_dtype(0)));
+         }});
   });
   elements::BinaryOps::each([&](auto row) {
     using Op = typename decltype(row)::type;
-    made.emplace_back(Op::kName, "CPU", types_of(Op::kNumbers),
-                      [](KernelInit& init) -> std::unique_ptr<Kernel> {
-                        return make_binary(Op::kName, Op::kNumbers, init.input_dtype(0));
-                      });
+    made.push_back(
+        {Op::kName, "CPU", types_of(Op::kNumbers), [](KernelInit& init) -> std::unique_ptr<Kernel> {
+           return make_binary(Op::kName, Op::kNumbers, init.input_dtype(0));
+         }});
   });
   return made;
 }();

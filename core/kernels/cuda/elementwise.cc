@@ -221,18 +221,18 @@ const std::vector<RegisterGpuKernel> table_kernels = [] {
   std::vector<RegisterGpuKernel> made;
   UnaryOps::each([&](auto row) {
     using Op = typename decltype(row)::type;
-    made.emplace_back(Op::kName, types_of(Op::kNumbers), planned<UnaryKernel>(UnaryOps::index(Op::kName)));
+    made.push_back({Op::kName, types_of(Op::kNumbers), planned<UnaryKernel>(UnaryOps::index(Op::kName))});
   });
   BinaryOps::each([&](auto row) {
     using Op = typename decltype(row)::type;
-    made.emplace_back(Op::kName, types_of(Op::kNumbers),
-                      planned<BinaryKernel>(BinaryOps::index(Op::kName), broadcast));
+    made.push_back(
+        {Op::kName, types_of(Op::kNumbers), planned<BinaryKernel>(BinaryOps::index(Op::kName), broadcast)});
   });
   elements::Activations::each([&](auto row) {
     const char* const name = decltype(row)::type::kName;
     const int number = elements::Activations::index(name);
-    made.emplace_back(name, kReal, planned<ActivationKernel>(number));
-    made.emplace_back(std::string(name) + "Grad", kReal, planned<ActivationGradKernel>(number));
+    made.push_back({name, kReal, planned<ActivationKernel>(number)});
+    made.push_back({std::string(name) + "Grad", kReal, planned<ActivationGradKernel>(number)});
   });
   return made;
 }();
