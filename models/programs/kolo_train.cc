@@ -6,7 +6,6 @@
 #include <exception>
 
 #include <kolo/collectives/job/init.h>
-#include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/models/programs/continuation.h>
@@ -37,17 +36,8 @@ int with_output_written(int exit_code) {
   return exit_code == 0 ? kFailed : exit_code;
 }
 
-// Its errors every rank has.
-std::optional<FolderConfig> read_folder_config_shared(const std::string& folder) {
-  try {
-    return read_folder_config(folder);
-  } catch (const Error& error) {
-    throw SharedError(error.what());
-  }
-}
-
 int run(int argc, char** argv) {
-  const TrainOptions options = parse_train_options(argc, argv, read_folder_config_shared);
+  const TrainOptions options = parse_train_options(argc, argv, read_folder_config);
   const bool speaks = process().rank == 0;
   if (options.help || options.version) {
     if (speaks && options.help) fmt::print("{}", train_help());

@@ -28,7 +28,7 @@ void check_fits(const TrainOptions& options, const std::string& checkpoint) {
                                trains ? "--checkpoint-dir" : "--evaluate", checkpoint,
                                trains ? "go on" : "evaluate it");
   const bool has_averages = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-    return std::string_view(tensor.first).ends_with("/ExponentialMovingAverage");
+    return std::string_view(tensor.first).ends_with(kAverageSuffix);
   });
   if (options.average_decay && !has_averages)
     throw InvalidArgumentError(

@@ -12,6 +12,7 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/models/folder_config_internal.h>
+#include <kolo/models/programs/shared_errors.h>
 
 #include "kolo_commit.h"
 
@@ -52,19 +53,18 @@ Json model_of(const TrainOptions& options) {
 }  // namespace
 
 std::optional<FolderConfig> read_folder_config(const std::string& folder) {
-  Code code = Code::unknown;
-  std::string text, error;
-  if (world_group().rank() == 0) {
+  const std::string own = on_all_ranks([&]() -> std::string {
+    if (world_group().rank() != 0) return "";
     try {
-      if (!list_checkpoints(folder).empty()) text = folder_config_text(folder);
-      if (!text.empty()) parse_folder_config(folder, text);
+      if (list_checkpoints(folder).empty()) return "";
     } catch (const NotFoundError&) {  // no folder yet
-    } catch (const Error& failure) {
-      code = failure.code(), error = failure.what();
+      return "";
     }
-  }
-  throw_if_any_failed(world_group(), code, error);
-  text = world_group().broadcast(text, 0);
+    std::string text = folder_config_text(folder);
+    if (!text.empty()) parse_folder_config(folder, text);
+    return text;
+  });
+  const std::string text = world_group().broadcast(own, 0);
   return text.empty() ? std::nullopt : std::optional(parse_folder_config(folder, text));
 }
 

@@ -13,8 +13,8 @@
 namespace kolo::models {
 
 /// What is there of rank 0's folder, the same on all ranks. Nothing where the folder holds no checkpoint, or
-/// is of a version that wrote no such file. All ranks call it together. Throws DataLossError for a file that
-/// is damaged, on every rank.
+/// is of a version that wrote no such file. All ranks call it together. Throws SharedError for a file that is
+/// damaged, on every rank.
 std::optional<FolderConfig> read_folder_config(const std::string& folder);
 
 /// Throws InvalidArgumentError where the samples have not the shape, type or classes of those the folder's
