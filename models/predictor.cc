@@ -15,6 +15,7 @@
 #include <kolo/core/training/saver.h>
 #include <kolo/models/folder_config.h>
 #include <kolo/models/paths.h>
+#include <kolo/optimizer/moving_average.h>
 
 namespace kolo::models {
 
@@ -69,7 +70,7 @@ Output only_output(const Graph& graph, const std::string& folder) {
 NamedVariables saved_variables(const Graph& graph, const CheckpointIndex& index) {
   NamedVariables named;
   for (const Variable& variable : global_variables(graph)) {
-    const std::string average = variable.name() + "/ExponentialMovingAverage";
+    const std::string average = variable.name() + kAverageSuffix;
     named.emplace_back(index.tensors.contains(average) ? average : variable.name(), variable);
   }
   return named;

@@ -23,8 +23,7 @@ Operation ExponentialMovingAverage::apply(Scope& s, const std::vector<Variable>&
   for (const Variable& variable : variables) {
     const Scope at = s.at_top().colocate_with(Operation(variable.ref()));
     const Output start = variable.initializer().node->input(1);
-    const Variable average(at.named(variable.name() + "/ExponentialMovingAverage"), start,
-                           {.trainable = false});
+    const Variable average(at.named(variable.name() + kAverageSuffix), start, {.trainable = false});
     const Scope after = at.control_dependencies({step});
     const Output way = sub(after, average, variable);
     all.push_back(

@@ -10,6 +10,9 @@
 
 namespace kolo {
 
+/// Behind a variable's name, that of its average.
+inline constexpr char kAverageSuffix[] = "/ExponentialMovingAverage";
+
 /// Each average starts as its variable does and is saved with it, as "<variable>/ExponentialMovingAverage",
 /// not trainable. One thread at a time builds a graph.
 class ExponentialMovingAverage {
