@@ -107,4 +107,44 @@ void check_pixels(std::int64_t height, std::int64_t width, const std::string& pa
     throw InvalidArgumentError("{}: {} x {} pixels; it must be 1 to {}", path, width, height, kMostPixels);
 }
 
+// EXIF 2.3, 4.6: a TIFF header, and the first directory behind it.
+int exif_orientation(std::string_view tiff) {
+  constexpr unsigned kOrientation = 0x0112;
+  const bool little = tiff.starts_with("II");
+  const auto number = [&](std::size_t at, std::size_t count) {
+    unsigned value = 0;
+    for (std::size_t i = 0; i < count && at + i < tiff.size(); ++i)
+      value |= unsigned{static_cast<unsigned char>(tiff[at + i])} << 8 * (little ? i : count - 1 - i);
+    return value;
+  };
+  const std::size_t directory = number(4, 4);
+  for (std::size_t i = 0; i < number(directory, 2); ++i) {
+    const std::size_t entry = directory + 2 + 12 * i;
+    if (entry + 12 > tiff.size()) break;
+    if (number(entry, 2) != kOrientation) continue;
+    const unsigned found = number(entry + 8, 2);
+    return found >= 1 && found <= 8 ? static_cast<int>(found) : 1;
+  }
+  return 1;
+}
+
+Picture upright(Picture picture, int orientation) {
+  if (orientation == 1) return picture;
+  const bool turned = orientation >= 5;  // rows become columns
+  const bool from_below = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+  Picture made{.height = turned ? picture.width : picture.height,
+               .width = turned ? picture.height : picture.width,
+               .rgb = std::vector<std::uint8_t>(picture.rgb.size())};
+  std::uint8_t* to = made.rgb.data();
+  for (std::int64_t y = 0; y < made.height; ++y)
+    for (std::int64_t x = 0; x < made.width; ++x) {
+      std::int64_t row = turned ? x : y, col = turned ? y : x;
+      if (from_below) row = picture.height - 1 - row;
+      if (from_right) col = picture.width - 1 - col;
+      to = std::copy_n(picture.rgb.data() + 3 * (row * picture.width + col), 3, to);
+    }
+  return made;
+}
+
 }  // namespace kolo::models::detail

@@ -17,11 +17,11 @@ struct Picture {
 bool is_image_name(const std::filesystem::path& path);
 
 /// The picture of a PNG or JPEG file, told by its content; what is transparent lies on black, 16 bits become
-/// their upper 8, and CMYK becomes RGB as in Pillow. EXIF's orientation is not applied: a
-/// warning names the first picture that has one. A JPEG may come smaller, by a power of two, as long as both
-/// sides stay at least as long as `height` and `width`: that is faster. Each error is one line that begins
-/// with the path: InvalidArgumentError for another format and for more than a hundred million pixels;
-/// DataLossError for a damaged or truncated file, of which no part is taken; what InputFile throws.
+/// their upper 8, CMYK becomes RGB as in Pillow, and EXIF's orientation is applied. A JPEG may come smaller,
+/// by a power of two, as long as both sides stay at least as long as `height` and `width`: that is faster.
+/// Each error is one line that begins with the path: InvalidArgumentError for another format and for more
+/// than a hundred million pixels; DataLossError for a damaged or truncated file, of which no part is taken;
+/// what InputFile throws.
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
 
 /// The middle of `picture`, as large as the sides' ratio of `height` × `width` allows, brought to that size:

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <kolo/models/image_file.h>
 
@@ -13,6 +14,12 @@ inline constexpr std::int64_t kMostPixels = 100'000'000;
 
 /// Throws InvalidArgumentError for more than kMostPixels, before memory is taken.
 void check_pixels(std::int64_t height, std::int64_t width, const std::string& path);
+
+/// How a picture lies in its file: 1 to 8 (EXIF 2.3, 4.6.4). tiff: the bytes of EXIF, from the TIFF header
+/// on. 1 for bytes that are not so.
+int exif_orientation(std::string_view tiff);
+/// The picture as it is to be seen.
+Picture upright(Picture picture, int orientation);
 
 /// bytes: of the whole file. Errors as read_image has them.
 Picture decode_png(const std::string& bytes, const std::string& path);

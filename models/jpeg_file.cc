@@ -1,17 +1,16 @@
-#include <atomic>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>  // jpeglib.h needs it before itself
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <jerror.h>
 #include <jpeglib.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/log.h>
 #include <kolo/models/image_file_internal.h>
 
 namespace kolo::models::detail {
@@ -103,37 +102,14 @@ bool read_rows(JpegDecoder& decoder, Picture& picture, std::vector<std::uint8_t>
   return true;
 }
 
-// EXIF 2.3, 4.6: a TIFF header, and the first directory behind it. 1 where there is none.
+// 1 where there is none.
 int orientation_of(const jpeg_decompress_struct& jpeg) {
   constexpr std::string_view kExif("Exif\0\0", 6);
-  constexpr unsigned kOrientation = 0x0112;
   for (const auto* marker = jpeg.marker_list; marker != nullptr; marker = marker->next) {
-    std::string_view bytes(reinterpret_cast<const char*>(marker->data), marker->data_length);
-    if (!bytes.starts_with(kExif)) continue;
-    bytes.remove_prefix(kExif.size());
-    const bool little = bytes.starts_with("II");
-    const auto number = [&](std::size_t at, std::size_t count) {
-      unsigned value = 0;
-      for (std::size_t i = 0; i < count && at + i < bytes.size(); ++i)
-        value |= unsigned{static_cast<unsigned char>(bytes[at + i])} << 8 * (little ? i : count - 1 - i);
-      return value;
-    };
-    const std::size_t directory = number(4, 4);
-    for (std::size_t i = 0; i < number(directory, 2); ++i) {
-      const std::size_t entry = directory + 2 + 12 * i;
-      if (entry + 12 > bytes.size()) break;
-      if (number(entry, 2) == kOrientation) return static_cast<int>(number(entry + 8, 2));
-    }
+    const std::string_view bytes(reinterpret_cast<const char*>(marker->data), marker->data_length);
+    if (bytes.starts_with(kExif)) return exif_orientation(bytes.substr(kExif.size()));
   }
   return 1;
-}
-
-void tell_orientation(const jpeg_decompress_struct& jpeg, const std::string& path) {
-  static std::atomic_flag told = ATOMIC_FLAG_INIT;
-  const int orientation = orientation_of(jpeg);
-  if (orientation <= 1 || orientation > 8 || told.test_and_set()) return;
-  log_warning("{}: EXIF orientation {}; pixels are taken as they lie in the file, here and in others", path,
-              orientation);
 }
 
 }  // namespace
@@ -150,7 +126,8 @@ Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int6
   check_pixels(jpeg.image_height, jpeg.image_width, path);
   const bool four = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
   jpeg.out_color_space = four ? JCS_CMYK : JCS_RGB;
-  tell_orientation(jpeg, path);
+  const int orientation = orientation_of(jpeg);
+  if (orientation >= 5) std::swap(height, width);
   // Of a large picture the transform itself gives a smaller one: 1/2, 1/4 or 1/8 of its sides.
   for (jpeg.scale_denom = 1; jpeg.scale_denom < 8; jpeg.scale_denom *= 2)
     if (jpeg.image_height / (2 * jpeg.scale_denom) < height ||
@@ -162,7 +139,7 @@ Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int6
   picture.rgb.resize(static_cast<std::size_t>(3 * picture.height * picture.width));
   std::vector<std::uint8_t> cmyk(four ? std::size_t{4} * jpeg.output_width : 0);
   if (!read_rows(decoder, picture, cmyk)) fail();
-  return picture;
+  return upright(std::move(picture), orientation);
 }
 
 }  // namespace kolo::models::detail

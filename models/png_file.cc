@@ -2,6 +2,7 @@
 
 #include <csetjmp>
 #include <cstring>
+#include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/image_file_internal.h>
@@ -57,8 +58,16 @@ bool read_header(PngDecoder& decoder) {
 bool read_rows(PngDecoder& decoder) {
   if (setjmp(png_jmpbuf(decoder.png)) != 0) return false;
   png_read_image(decoder.png, decoder.rows.data());
-  png_read_end(decoder.png, nullptr);
+  png_read_end(decoder.png, decoder.info);
   return true;
+}
+
+// 1 where there is none.
+int orientation_of(PngDecoder& decoder) {
+  png_uint_32 bytes = 0;
+  png_bytep exif = nullptr;
+  if (png_get_eXIf_1(decoder.png, decoder.info, &bytes, &exif) == 0) return 1;
+  return exif_orientation({reinterpret_cast<const char*>(exif), bytes});
 }
 
 }  // namespace
@@ -89,7 +98,7 @@ Picture decode_png(const std::string& bytes, const std::string& path) {
       picture.rgb[static_cast<std::size_t>(3 * i + c)] =
           static_cast<std::uint8_t>((from[c] * from[3] + 127) / 255);
   }
-  return picture;
+  return upright(std::move(picture), orientation_of(decoder));
 }
 
 }  // namespace kolo::models::detail

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <zlib.h>
+
 #include <kolo/core/base/error.h>
 
 #include "tests/core/training/temporary_directory.h"
@@ -55,6 +57,96 @@ TEST_F(ImageFile, MakesGreyColourAndLaysTransparencyOnBlack) {
   EXPECT_THAT(read(png_bytes(1, 2, 1, {7, 200})).rgb, ElementsAre(7, 7, 7, 200, 200, 200));
   EXPECT_THAT(read(png_bytes(1, 3, 4, {10, 20, 30, 255, 10, 20, 30, 0, 100, 200, 40, 51})).rgb,
               ElementsAre(10, 20, 30, 0, 0, 0, 20, 40, 8));
+}
+
+// EXIF with one field, the orientation, from its TIFF header on.
+std::string exif(int orientation, bool little) {
+  if (little)
+    return std::string("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0", 18) + static_cast<char>(orientation) +
+           std::string(7, '\0');
+  return std::string("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19) + static_cast<char>(orientation) +
+         std::string(6, '\0');
+}
+
+// The chunk eXIf behind the header's, which ends at byte 33.
+std::string with_exif_png(std::string png, const std::string& tiff) {
+  const auto number = [](std::size_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+    return bytes;
+  };
+  const std::string chunk = "eXIf" + tiff;
+  const auto sum =
+      crc32(0, reinterpret_cast<const unsigned char*>(chunk.data()), static_cast<unsigned>(chunk.size()));
+  return png.insert(33, number(tiff.size()) + chunk + number(sum));
+}
+
+// The marker APP1 behind the first two bytes.
+std::string with_exif_jpeg(std::string jpeg, const std::string& tiff) {
+  const std::string body = std::string("Exif\0\0", 6) + tiff;
+  std::string marker = "\xff\xe1";
+  marker += static_cast<char>((body.size() + 2) >> 8);
+  marker += static_cast<char>(body.size() + 2);
+  return jpeg.insert(2, marker + body);
+}
+
+// The standard's table (EXIF 2.3, 4.6.4): where the rows and columns of the file are to be seen.
+const std::vector<std::vector<std::string>> kSeen = {
+    {"abc", "def"},     {"cba", "fed"},     {"fed", "cba"},     {"def", "abc"},
+    {"ad", "be", "cf"}, {"da", "eb", "fc"}, {"fc", "eb", "da"}, {"cf", "be", "ad"}};
+
+TEST_F(ImageFile, TurnsAPngAsItsOrientationSays) {
+  std::vector<std::uint8_t> pixels;
+  for (const char letter : std::string("abcdef"))
+    pixels.insert(pixels.end(), 3, static_cast<std::uint8_t>(letter));
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    SCOPED_TRACE(orientation);
+    const std::vector<std::string>& rows = kSeen[static_cast<std::size_t>(orientation - 1)];
+    const Picture found =
+        read(with_exif_png(png_bytes(2, 3, 3, pixels), exif(orientation, orientation % 2 == 0)));
+    ASSERT_EQ(found.height, static_cast<std::int64_t>(rows.size()));
+    ASSERT_EQ(found.width, static_cast<std::int64_t>(rows[0].size()));
+    std::string seen, expected;
+    for (std::size_t i = 0; i < found.rgb.size(); i += 3) seen += static_cast<char>(found.rgb[i]);
+    for (const std::string& row : rows) expected += row;
+    EXPECT_EQ(seen, expected);
+  }
+}
+
+TEST_F(ImageFile, TurnsAJpegAsItsOrientationSaysAtEachSize) {
+  constexpr int kSide = 64;  // of a field of one brightness
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < 2 * kSide; ++y)
+    for (int x = 0; x < 3 * kSide; ++x)
+      pixels.insert(pixels.end(), 3, static_cast<std::uint8_t>(40 * (3 * (y / kSide) + x / kSide)));
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const std::vector<std::string>& rows = kSeen[static_cast<std::size_t>(orientation - 1)];
+    const std::string path = write(
+        with_exif_jpeg(jpeg_bytes(2 * kSide, 3 * kSide, 3, pixels), exif(orientation, orientation % 2 == 1)));
+    const auto height = static_cast<std::int64_t>(rows.size()),
+               width = static_cast<std::int64_t>(rows[0].size());
+    for (const std::int64_t scale : {64, 16}) {
+      SCOPED_TRACE(testing::Message() << orientation << " at " << scale);
+      const Picture found = read_image(path, height * scale, width * scale);
+      ASSERT_EQ(found.height, height * scale);
+      ASSERT_EQ(found.width, width * scale);
+      for (std::int64_t y = 0; y < height; ++y)
+        for (std::int64_t x = 0; x < width; ++x) {
+          const std::int64_t middle = ((y * scale + scale / 2) * found.width + x * scale + scale / 2) * 3;
+          const int letter = rows[static_cast<std::size_t>(y)][static_cast<std::size_t>(x)] - 'a';
+          EXPECT_NEAR(found.rgb[static_cast<std::size_t>(middle)], 40 * letter, 4);
+        }
+    }
+  }
+}
+
+TEST_F(ImageFile, TakesPicturesAsTheyLieWhereTheOrientationIsNone) {
+  for (const int orientation : {0, 9, 200})
+    EXPECT_EQ(read(with_exif_png(png_bytes(2, 3, 3, made_up(2, 3).rgb), exif(orientation, true))).rgb,
+              made_up(2, 3).rgb);
+  for (const std::string& damaged :
+       {std::string("II"), std::string("II*\0\xff\xff\xff\xff", 8), exif(6, true).substr(0, 15)})
+    EXPECT_EQ(read(with_exif_png(png_bytes(2, 3, 3, made_up(2, 3).rgb), damaged)).height, 2);
 }
 
 TEST_F(ImageFile, GivesThePixelsOfAJpegUpToItsLosses) {
