@@ -1,8 +1,13 @@
 #include <kolo/models/npy.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +19,7 @@
 namespace kolo::models {
 namespace {
 
+constexpr std::string_view kAllTypes = "f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 b1";
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::uint64_t kMostHeader = 1 << 16;
 constexpr std::size_t kMostDimensions = 32;  // as NumPy has
@@ -80,8 +86,7 @@ class Parser {
   // A list of fields is a record's.
   std::string type() {
     if (peek('['))
-      throw InvalidArgumentError("{}: an array of records; it must be of numbers: <f4 <f8 <i4 <i8 |u1",
-                                 path_);
+      throw InvalidArgumentError("{}: an array of records; it must be of numbers: {}", path_, kAllTypes);
     return quoted();
   }
   std::string word() {
@@ -115,14 +120,74 @@ class Parser {
   std::size_t at_ = 0;
 };
 
-DType dtype_of(const std::string& descr, const std::string& path) {
-  if (descr == "<f4") return DType::f32;
-  if (descr == "<f8") return DType::f64;
-  if (descr == "<i4") return DType::i32;
-  if (descr == "<i8") return DType::i64;
-  if (descr == "|u1") return DType::u8;
-  throw InvalidArgumentError(
-      "{}: an array of type {:?}; it must be one of <f4 <f8 <i4 <i8 |u1 (numpy: x.astype)", path, descr);
+// How an element lies in the file, and what it becomes.
+struct ElementType {
+  DType dtype;
+  std::size_t bytes;     // in the file
+  bool swapped = false;  // the bytes of each stand in the other order
+  void (*widen)(const char* from, std::int64_t count, Tensor& to) = nullptr;  // none: as it is
+};
+
+template <typename From, typename To>
+void widen(const char* from, std::int64_t count, Tensor& to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
+    to.data<To>()[i] = static_cast<To>(value);
+  }
+}
+
+ElementType element_type(const std::string& descr, const std::string& path) {
+  static const std::map<std::string_view, ElementType> types = {
+      {"f2", {DType::f32, 2, false, widen<Half, float>}},
+      {"f4", {DType::f32, 4}},
+      {"f8", {DType::f64, 8}},
+      {"i1", {DType::i32, 1, false, widen<std::int8_t, std::int32_t>}},
+      {"i2", {DType::i32, 2, false, widen<std::int16_t, std::int32_t>}},
+      {"i4", {DType::i32, 4}},
+      {"i8", {DType::i64, 8}},
+      {"u1", {DType::u8, 1}},
+      {"u2", {DType::i32, 2, false, widen<std::uint16_t, std::int32_t>}},
+      {"u4", {DType::i64, 4, false, widen<std::uint32_t, std::int64_t>}},
+      {"b1", {DType::boolean, 1}},
+  };
+  const auto found = types.find(std::string_view(descr).substr(std::min<std::size_t>(1, descr.size())));
+  const char order = descr.empty() ? ' ' : descr.front();
+  if (found == types.end() || std::string_view("<>=|").find(order) == std::string_view::npos ||
+      (order == '|' && found->second.bytes > 1))
+    throw InvalidArgumentError(
+        "{}: an array of type {:?}; it must be one of {}, in either order of bytes (numpy: x.astype)", path,
+        descr, kAllTypes);
+  ElementType type = found->second;
+  type.swapped = order == '>' && type.bytes > 1;
+  return type;
+}
+
+void swap_bytes(char* bytes, std::int64_t count, std::size_t each) {
+  for (std::int64_t i = 0; i < count; ++i, bytes += each) std::reverse(bytes, bytes + each);
+}
+
+// Row-major, of what lies column by column: the first index runs fastest there.
+std::string row_major(const std::string& columns, const std::vector<std::int64_t>& shape, std::size_t each) {
+  std::vector<std::size_t> strides;  // in the file
+  std::size_t stride = each;
+  for (const std::int64_t dim : shape) {
+    strides.push_back(stride);
+    stride *= static_cast<std::size_t>(dim);
+  }
+  std::string rows(columns.size(), '\0');
+  std::vector<std::int64_t> index(shape.size());
+  std::size_t from = 0;
+  for (std::size_t to = 0; to < rows.size(); to += each) {
+    std::memcpy(rows.data() + to, columns.data() + from, each);
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      from += strides[d];
+      if (++index[d] < shape[d]) break;
+      from -= strides[d] * static_cast<std::size_t>(shape[d]);
+      index[d] = 0;
+    }
+  }
+  return rows;
 }
 
 }  // namespace
@@ -148,12 +213,9 @@ Tensor read_npy(const std::filesystem::path& path) {
   std::string text(length, '\0');
   file.read(begin, text.data(), length);
   const Header header = Parser(text, name).parse();
-  const DType dtype = dtype_of(header.descr, name);
-  if (*header.fortran_order && header.shape->size() > 1)
-    throw InvalidArgumentError("{}: its elements are in Fortran's order; save numpy.ascontiguousarray(x)",
-                               name);
+  const ElementType type = element_type(header.descr, name);
 
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
+  std::int64_t bytes = static_cast<std::int64_t>(type.bytes);
   bool overflows = false;
   bool empty = false;
   for (const std::int64_t dim : *header.shape) {
@@ -163,10 +225,24 @@ Tensor read_npy(const std::filesystem::path& path) {
   if (empty && !overflows) bytes = 0;
   const std::uint64_t held = file.bytes() - begin - length;
   if (overflows || static_cast<std::uint64_t>(bytes) != held)
-    throw DataLossError("{}: announces {} {}, {} bytes; the file holds {}", name, dtype, Shape(*header.shape),
-                        overflows ? "too many" : std::to_string(bytes), held);
-  Tensor array(dtype, Shape(*header.shape));
-  if (held > 0) file.read(begin + length, array.raw(), held);
+    throw DataLossError("{}: announces {} {}, {} bytes; the file holds {}", name, header.descr,
+                        Shape(*header.shape), overflows ? "too many" : std::to_string(bytes), held);
+  Tensor array(type.dtype, Shape(*header.shape));
+  if (held == 0) return array;
+  const bool by_columns = *header.fortran_order && header.shape->size() > 1;
+  if (!by_columns && type.widen == nullptr) {
+    file.read(begin + length, array.raw(), held);
+    if (type.swapped) swap_bytes(reinterpret_cast<char*>(array.raw()), array.elements(), type.bytes);
+  } else {
+    std::string elements(held, '\0');
+    file.read(begin + length, elements.data(), held);
+    if (by_columns) elements = row_major(elements, *header.shape, type.bytes);
+    if (type.swapped) swap_bytes(elements.data(), array.elements(), type.bytes);
+    if (type.widen != nullptr) type.widen(elements.data(), array.elements(), array);
+    else std::memcpy(array.raw(), elements.data(), held);
+  }
+  if (type.dtype == DType::boolean)
+    for (std::byte& byte : std::span(array.raw(), held)) byte = std::byte{byte != std::byte{0}};
   return array;
 }
 

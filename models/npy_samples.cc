@@ -11,11 +11,12 @@
 namespace kolo::models {
 namespace {
 
+template <typename From>
 Tensor as_f32(const Tensor& x) {
   Tensor made(DType::f32, x.shape());
-  const auto from = x.span<double>();
+  const auto from = x.span<From>();
   std::transform(from.begin(), from.end(), made.data<float>(),
-                 [](double value) { return static_cast<float>(value); });
+                 [](From value) { return static_cast<float>(value); });
   return made;
 }
 
@@ -41,10 +42,13 @@ Tensor channels_first(const Tensor& x) {
 
 Tensor of_known_type(const std::filesystem::path& path) {
   Tensor x = read_npy(path);
-  if (x.dtype() == DType::f64) x = as_f32(x);
+  if (x.dtype() == DType::f64) x = as_f32<double>(x);
+  if (x.dtype() == DType::boolean) x = as_f32<bool>(x);
   if (x.dtype() != DType::f32 && x.dtype() != DType::u8)
-    throw InvalidArgumentError("{}: samples {} {}; they must be <f4, <f8 or |u1", path.string(), x.dtype(),
-                               x.shape());
+    throw InvalidArgumentError(
+        "{}: samples {} {}; they must be f2, f4, f8, b1, or u1, which becomes 0 to 1; whole numbers of other "
+        "types do not say what is 1 (numpy: x.astype)",
+        path.string(), x.dtype(), x.shape());
   return x;
 }
 

@@ -14,8 +14,9 @@ struct NpySamples {
   std::string note = {};  // what was taken for what: "x.npy [9,8,8,3] is taken as channels last"
 };
 
-/// f64 becomes f32; [N,H,W] are images of one channel; [N,H,W,C] is transposed where [N,C,H,W] is impossible.
-/// Throws InvalidArgumentError for another type and for fewer than two dimensions, and what read_npy throws.
+/// f16 and f64 become f32, bool 0 and 1; [N,H,W] are images of one channel; [N,H,W,C] is transposed where
+/// [N,C,H,W] is impossible. Throws InvalidArgumentError for another type and for fewer than two dimensions,
+/// and what read_npy throws.
 NpySamples read_npy_samples(const std::filesystem::path& path);
 
 /// The same as batches of `sample`; an array of sample's own shape is one. Throws InvalidArgumentError that
