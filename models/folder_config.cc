@@ -6,9 +6,19 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/models/folder_config_internal.h>
 
 namespace kolo::models {
+namespace {
+
+[[noreturn]] void throw_damaged(const std::string& folder, const char* why) {
+  throw DataLossError(
+      "{} is not what kolo-train wrote: {}; without the file every switch must be given again",
+      detail::folder_config_path(folder), why);
+}
+
+}  // namespace
 
 FolderConfig parse_folder_config(const std::string& folder, const std::string& text) {
   using Json = nlohmann::ordered_json;
@@ -28,11 +38,13 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     config.dtype = data.at("dtype").get<std::string>();
     if (data.contains("class_names"))
       config.class_names = data["class_names"].get<std::vector<std::string>>();
+    if (data.contains("table"))
+      config.table = std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["table"])));
     return config;
   } catch (const nlohmann::json::exception& error) {
-    throw DataLossError(
-        "{} is not what kolo-train wrote: {}; without the file every switch must be given again",
-        detail::folder_config_path(folder), error.what());
+    throw_damaged(folder, error.what());
+  } catch (const DataLossError& error) {
+    throw_damaged(folder, error.what());
   }
 }
 

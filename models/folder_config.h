@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <kolo/core/tensor/shape.h>
+#include <kolo/models/table_schema.h>
 
 namespace kolo::models {
 
@@ -24,7 +26,8 @@ struct FolderConfig {
   Shape sample;       // of one sample: [C,H,W] for an image
   std::string dtype;  // of a sample
   std::int64_t classes = 0;
-  std::vector<std::string> class_names;  // by class; empty: they are numbers
+  std::vector<std::string> class_names;      // by class; empty: they are numbers
+  std::shared_ptr<const TableSchema> table;  // of a table: what its columns mean
 };
 
 /// Nothing where the folder has no such file, as those of earlier versions and of programs other than

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -36,9 +37,7 @@ std::vector<fs::path> class_folders(const fs::path& folder) {
 }
 
 std::string kind_left_out(const fs::path& path) {
-  if (is_image_name(path)) return "broken links";
-  const std::string ending = path.extension().string();
-  return ending.empty() ? "files without an ending" : ending;
+  return is_image_name(path) ? "broken links" : detail::kind_of_file(path);
 }
 
 std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, int depth) {
@@ -53,7 +52,10 @@ std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, int d
   });
   std::sort(folders.begin(), folders.end());
   for (const fs::path& below : folders) {
-    if (depth == kDeepest) break;
+    if (depth == kDeepest) {
+      left_out["folders too deep"] += std::ssize(folders);
+      break;
+    }
     const std::vector<fs::path> found = images_in(below, left_out, depth + 1);
     images.insert(images.end(), found.begin(), found.end());
   }
@@ -66,9 +68,24 @@ fs::path train_folder(const fs::path& folder) {
 
 std::optional<fs::path> test_folder(const fs::path& folder) {
   if (!is_folder(folder / "train")) return std::nullopt;
-  for (const char* const split : {"test", "val"})
+  for (const char* const split : {"test", "val", "valid", "validation"})
     if (is_folder(folder / split)) return folder / split;
   return std::nullopt;
+}
+
+// What lies beside the folders that are read.
+void add_beside(const fs::path& folder, const fs::path& of_split, Split split, LeftOut& left_out) {
+  std::vector<std::string> classes;
+  for (const fs::path& one : class_folders(of_split)) classes.push_back(one.filename().string());
+  LeftOut beside;
+  detail::add_left_out(of_split, classes, beside);
+  if (split == Split::train && of_split != folder) {
+    std::vector<std::string> splits = {"train"};
+    if (const auto test = test_folder(folder)) splits.push_back(test->filename().string());
+    detail::add_left_out(folder, splits, beside);
+  }
+  for (const auto& [kind, count] : beside)
+    left_out[is_image_name("x" + kind) ? "pictures in no folder of a class" : kind] += count;
 }
 
 class FolderSamples final : public SampleSet {
@@ -84,6 +101,11 @@ class FolderSamples final : public SampleSet {
         augmentation_(augmentation) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(folder_.files.size()); }
+  std::vector<std::int64_t> class_counts() const override {
+    std::vector<std::int64_t> counts(folder_.classes.size());
+    for (const std::int32_t label : folder_.labels) ++counts[static_cast<std::size_t>(label)];
+    return counts;
+  }
   void read(std::int64_t index, CounterRandom* random, const Batch& batch,
             std::int64_t place) const override {
     const Shape& shape = kind().shape;
@@ -103,13 +125,6 @@ class FolderSamples final : public SampleSet {
 
 }  // namespace
 
-std::string left_out_text(const LeftOut& left_out) {
-  std::string text;
-  for (const auto& [kind, count] : left_out)
-    text += fmt::format("{}{} {}", text.empty() ? "left out: " : ", ", count, kind);
-  return text;
-}
-
 std::vector<fs::path> images_below(const fs::path& folder, LeftOut& left_out) {
   return images_in(folder, left_out, 0);
 }
@@ -128,7 +143,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
   const std::optional<fs::path> of_split = split == Split::train ? train_folder(folder) : test_folder(folder);
   if (!of_split || !is_folder(*of_split))
     throw NotFoundError("{}: there is no folder {} of images in it", folder.string(),
-                        split == Split::train ? "train" : "test or val");
+                        split == Split::train ? "train" : "test, val, valid or validation");
   ImageFolder found;
   found.name = fs::weakly_canonical(folder).filename().string();
   LeftOut left_out;
@@ -148,6 +163,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
                         static_cast<std::int32_t>(known - found.classes.begin()));
   }
   if (found.files.empty()) throw InvalidArgumentError("{}: there are no images in it", of_split->string());
+  add_beside(folder, *of_split, split, left_out);
   found.left_out = left_out_text(left_out);
   return found;
 }

@@ -3,17 +3,17 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <kolo/models/folder_contents.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {
 
-/// A split of a folder: its class folders stand in `train` and in `test` or `val`; where there is no `train`
-/// they stand in the folder itself, and there is no test split.
+/// A split of a folder: its class folders stand in `train` and in `test`, or else in `val`, `valid` or
+/// `validation`; where there is no `train` they stand in the folder itself, and there is no test split.
 struct ImageFolder {
   std::string name;                  // of the folder, for outputs
   std::vector<std::string> classes;  // names of the training split's folders, sorted
@@ -25,13 +25,8 @@ struct ImageFolder {
 
 /// True if train/ or the folder itself has a folder with a PNG or JPEG (told by the names) in it.
 bool is_image_folder(const std::filesystem::path& folder);
-/// True if there is a folder `test` or `val` beside `train`.
+/// True if there is a folder for testing beside `train`.
 bool has_image_folder_test(const std::filesystem::path& folder);
-
-/// How many files of which kind are not read: ".webp" → 180.
-using LeftOut = std::map<std::string, std::int64_t>;
-/// "left out: 180 .webp, 18 broken links"; "" for nothing.
-std::string left_out_text(const LeftOut& left_out);
 
 /// Pictures of the folder, sorted by their bytes, and behind them those of the folders in it, as
 /// torchvision's ImageFolder finds them. Adds what else lies there to `left_out`. Throws UnavailableError for
@@ -39,9 +34,10 @@ std::string left_out_text(const LeftOut& left_out);
 std::vector<std::filesystem::path> images_below(const std::filesystem::path& folder, LeftOut& left_out);
 
 /// What is there; no file is opened. Pictures may lie in folders below that of their class. Hidden folders
-/// and files do not count; files of other names and links that lead nowhere are told in left_out. Throws
-/// NotFoundError for a split that is absent, InvalidArgumentError for a training class without images and for
-/// a test class that training has not.
+/// and files do not count; files of other names, links that lead nowhere, pictures beside the classes'
+/// folders and folders that are of neither split are told in left_out. Throws NotFoundError for a split that
+/// is absent, InvalidArgumentError for a training class without images and for a test class that training has
+/// not.
 ImageFolder list_image_folder(const std::filesystem::path& folder, Split split);
 
 /// Its images, decoded when they are asked for and brought to [C,H,W] (resize_and_crop, read_image, whose

@@ -4,37 +4,38 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
-#include <map>
-#include <system_error>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/cifar10.h>
 #include <kolo/models/csv.h>
 #include <kolo/models/digits.h>
+#include <kolo/models/folder_contents.h>
 #include <kolo/models/image_folder.h>
 #include <kolo/models/mnist.h>
+#include <kolo/models/named_images.h>
 #include <kolo/models/npy.h>
 #include <kolo/models/npy_samples.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
+#include <kolo/models/table_samples.h>
 #include <kolo/models/text.h>
 
 namespace kolo::models {
 namespace {
 
 namespace fs = std::filesystem;
+using detail::is_file;
+using detail::last_name;
+using detail::Wanted;
 using Found = std::shared_ptr<const SampleSet>;
 
 constexpr std::int64_t kMostShift = 4;  // pixels, as is usual on CIFAR-10 (He et al., arXiv:1512.03385, 4.2)
 constexpr double kTrainingText = 0.9;   // share of a text; the rest is for testing
-
-using detail::is_file;
-
-std::string last_name(const fs::path& path) {
-  const fs::path name = fs::absolute(path).lexically_normal();
-  return (name.has_filename() ? name : name.parent_path()).filename().string();
-}
+constexpr std::size_t kMostNamed = 12;  // classes, in the description of samples
 
 template <typename T>
 Tensor as_i32(const Tensor& y, const fs::path& path) {
@@ -50,30 +51,43 @@ Tensor as_i32(const Tensor& y, const fs::path& path) {
 }
 
 Tensor npy_labels(const fs::path& path) {
-  const Tensor y = read_npy(path);
-  if (y.shape().rank() != 1 || !is_integer(y.dtype()))
+  Tensor y = read_npy(path);
+  if (y.shape().rank() == 2 && y.shape().dim(1) == 1)
+    y = y.reshaped({y.shape().dim(0)});  // as Keras has them
+  if (y.shape().rank() != 1 || (!is_integer(y.dtype()) && y.dtype() != DType::boolean))
     throw InvalidArgumentError("{}: labels {} {}; they must be whole numbers, [N]", path.string(), y.dtype(),
                                y.shape());
   if (y.dtype() == DType::i64) return as_i32<std::int64_t>(y, path);
+  if (y.dtype() == DType::boolean) {
+    Tensor labels(DType::i32, y.shape());
+    std::copy_n(y.data<bool>(), y.elements(), labels.data<std::int32_t>());
+    return labels;
+  }
   return y.dtype() == DType::u8 ? as_i32<std::uint8_t>(y, path) : y;
 }
 
-// How many classes the training labels tell of, which those for testing must be among; 0: there are none.
-std::int64_t classes_in(const Tensor& training_labels) {
-  const auto labels = training_labels.span<std::int32_t>();
-  return labels.empty() ? 0 : *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
-}
-
-// What a model cannot learn from would end with a loss of 0, as if it were trained.
-void check_labels(const Tensor& y, const fs::path& path, const std::string& note) {
+// "1" … "K" for labels that are 1 … K, each of them there; empty for others.
+std::vector<std::string> names_from_one(const Tensor& y) {
   const auto labels = y.span<std::int32_t>();
-  if (labels.empty() || std::any_of(labels.begin(), labels.end(), [&](auto one) { return one != labels[0]; }))
-    return;
-  throw InvalidArgumentError("{}: one class: all {} labels are {}{}; there must be at least two classes",
-                             path.string(), labels.size(), labels[0], note.empty() ? "" : ", " + note);
+  const std::set<std::int32_t> found(labels.begin(), labels.end());
+  std::vector<std::string> names;
+  if (found.size() < 2 || *found.begin() != 1 || *found.rbegin() != std::ssize(found)) return names;
+  for (const std::int32_t label : found) names.push_back(std::to_string(label));
+  return names;
 }
 
-Found npy_pair(const fs::path& folder, Split split) {
+// Labels become places in `names`.
+void number_labels(Tensor& y, const std::vector<std::string>& names, const fs::path& path) {
+  for (std::int32_t& label : y.span<std::int32_t>()) {
+    const auto known = std::find(names.begin(), names.end(), std::to_string(label));
+    if (known == names.end())
+      throw InvalidArgumentError("{}: label {} is none of the {} classes, {}", path.string(), label,
+                                 names.size(), fmt::join(names, ", "));
+    label = static_cast<std::int32_t>(known - names.begin());
+  }
+}
+
+Found npy_pair(const fs::path& folder, const DataRequest& request, Split split) {
   const fs::path x_path = folder / fmt::format("x_{}.npy", name(split)),
                  y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
   if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
@@ -83,31 +97,33 @@ Found npy_pair(const fs::path& folder, Split split) {
     throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
                                x_path.string(), found.x.dtype(), found.x.shape(), y.elements(),
                                y_path.string());
-  if (split == Split::train) check_labels(y, y_path, "");
-  const std::int64_t classes = split == Split::test && is_file(y_train) ? classes_in(npy_labels(y_train)) : 0;
-  return array_samples(last_name(folder), std::move(found.x), std::move(y), classes, std::move(found.note));
+  if (split == Split::train) detail::check_labels(y, y_path, "");
+  SampleKind kind{.name = last_name(folder),
+                  .shape = {},
+                  .classes = request.classes,
+                  .note = found.note,
+                  .class_names = request.class_names};
+  if (request.classes == 0) {  // nobody has trained yet: by the training's labels, where they are there
+    const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(y_train) : y;
+    kind.class_names = names_from_one(all);
+    const auto labels = all.span<std::int32_t>();
+    if (!labels.empty()) kind.classes = *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
+  }
+  if (!kind.class_names.empty()) {
+    number_labels(y, kind.class_names, y_path);
+    kind.classes = std::ssize(kind.class_names);
+    kind.note += fmt::format("{}labels {} to {} are taken as 0 to {}", kind.note.empty() ? "" : ", ",
+                             kind.class_names.front(), kind.class_names.back(), kind.classes - 1);
+  }
+  return detail::array_samples_of(std::move(kind), std::move(found.x), std::move(y));
 }
 
-// classes: of the training labels, for testing; 0: for training.
-Found csv_samples(const fs::path& path, std::int64_t classes = 0) {
-  CsvTable table = read_csv(path);
-  if (classes == 0) check_labels(table.y, path, table.note);
-  return array_samples(last_name(path), std::move(table.x), std::move(table.y), classes,
-                       std::move(table.note));
-}
-
-Found csv_pair(const fs::path& folder, Split split) {
-  const fs::path train = folder / "train.csv", test = folder / "test.csv";
-  if (split == Split::train) return csv_samples(train);
-  if (!is_file(test)) return nullptr;
-  return csv_samples(test, is_file(train) ? classes_in(read_csv(train).y) : 0);
-}
-
-Found from_file(const fs::path& path, const DataRequest& request, Split split) {
-  if (path.extension() == ".csv") return split == Split::train ? csv_samples(path) : nullptr;
+Found text_of_file(const fs::path& path, const DataRequest& request, Split split) {
   if (request.input != DType::i32)
-    throw InvalidArgumentError("--data {}: a file that is no .csv is a text, and the model takes no tokens",
-                               path.string());
+    throw InvalidArgumentError(
+        "--data {}: a file that is no .csv or .tsv is a text, and the model takes no tokens; arrays and "
+        "pictures are read from their folder",
+        path.string());
   const auto text = std::make_shared<const Text>(Text::read(path.string()));
   const bool training = split == Split::train;
   const auto for_testing = static_cast<double>(text->tokens().size()) * (1 - kTrainingText);
@@ -128,74 +144,189 @@ Found images(Dataset dataset, const DataRequest& request) {
   return image_samples(std::move(dataset), augmentation);
 }
 
-Found photographs(const fs::path& folder, const DataRequest& request, Split split) {
-  if (split == Split::test && !has_image_folder_test(folder)) return nullptr;
+Found pictures(ImageFolder folder, const DataRequest& request) {
   if (request.sample.rank() != 3)
-    throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images",
-                               folder.string(), request.sample);
-  ImageFolder found = list_image_folder(folder, split);
-  if (found.classes.size() < 2)
-    throw InvalidArgumentError("{}: one class, \"{}\"; there must be a folder for each of at least two",
-                               folder.string(), found.classes.front());
-  return folder_samples(std::move(found), request.sample, augmentation_of(request, request.sample.dim(0)));
+    throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images", *request.data,
+                               request.sample);
+  if (folder.classes.size() < 2)
+    throw InvalidArgumentError(
+        "{}: one class, \"{}\"; there must be at least two, each with pictures of its own", *request.data,
+        folder.classes.front());
+  return folder_samples(std::move(folder), request.sample, augmentation_of(request, request.sample.dim(0)));
 }
 
-// What lies in a folder, the most frequent kinds first: `8 .jpg, 2 folders`.
-std::string contents_of(const fs::path& folder) {
-  std::map<std::string, int> counts;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    const std::string ending = entry->path().extension().string();
-    ++counts[entry->is_directory(ignored) ? "folders" : ending.empty() ? "files without an ending" : ending];
+// Labels become places in `names`.
+void number_classes(ImageFolder& folder, const std::vector<std::string>& names) {
+  for (std::int32_t& label : folder.labels) {
+    const std::string& own = folder.classes[static_cast<std::size_t>(label)];
+    const auto known = std::find(names.begin(), names.end(), own);
+    if (known == names.end())
+      throw InvalidArgumentError("{}: class {:?} is none of the {} classes of the training, {}", folder.name,
+                                 own, names.size(), fmt::join(names, ", "));
+    label = static_cast<std::int32_t>(known - names.begin());
   }
-  std::vector<std::pair<int, std::string>> sorted;
-  for (const auto& [kind, count] : counts) sorted.emplace_back(-count, kind);
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted.size() > 4) sorted.resize(4);
-  std::string text;
-  for (const auto& [count, kind] : sorted)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", -count, kind);
-  return text.empty() ? "nothing" : text;
+  folder.classes = names;
+}
+
+Found photographs(const fs::path& folder, const DataRequest& request, Split split) {
+  const bool has_test = has_image_folder_test(folder);
+  if (split == Split::train || has_test) return pictures(list_image_folder(folder, split), request);
+  if (!request.whole) return nullptr;
+  ImageFolder all = list_image_folder(folder, Split::train);
+  if (!request.class_names.empty()) number_classes(all, request.class_names);
+  all.left_out += fmt::format("{}all pictures for testing", all.left_out.empty() ? "" : ", ");
+  return pictures(std::move(all), request);
+}
+
+ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& places) {
+  ImageFolder part{
+      .name = whole.name, .classes = whole.classes, .files = {}, .labels = {}, .left_out = whole.left_out};
+  for (const std::int64_t place : places) {
+    part.files.push_back(whole.files[static_cast<std::size_t>(place)]);
+    part.labels.push_back(whole.labels[static_cast<std::size_t>(place)]);
+  }
+  return part;
+}
+
+// Pictures with a table: without a test part of their own a tenth is for testing.
+DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
+  const bool has_test = has_named_images_test(folder);
+  const std::vector<std::string>& names = request.class_names;
+  DataSplits splits;
+  ImageFolder all;
+  if (wanted.train || !has_test || names.empty())
+    all = list_named_images(folder, Split::train, request.table.target);
+  if (!names.empty() && !all.files.empty()) number_classes(all, names);
+  if (has_test) {
+    ImageFolder test;
+    if (wanted.test) test = list_named_images(folder, Split::test, request.table.target);
+    if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
+    if (wanted.train) splits.train = pictures(std::move(all), request);
+    if (wanted.test) splits.test = pictures(std::move(test), request);
+    return splits;
+  }
+  const auto count = std::ssize(all.files);
+  if (request.whole) {
+    all.left_out += fmt::format(", all {} pictures for testing", count);
+    return {.train = nullptr, .test = pictures(std::move(all), request)};
+  }
+  const std::vector<std::int64_t> testing = detail::drawn_for_testing(count, request.seed);
+  if (!testing.empty())
+    all.left_out +=
+        fmt::format(", {} of {} pictures for testing by the seed {}", testing.size(), count, request.seed);
+  if (wanted.test && !testing.empty()) splits.test = pictures(part_of(all, testing), request);
+  if (wanted.train) splits.train = pictures(part_of(all, detail::others_than(testing, count)), request);
+  return splits;
 }
 
 [[noreturn]] void throw_unknown_folder(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw NotFoundError("--data {}: no such folder", folder.string());
   throw NotFoundError(
       "--data {}: no data that kolo knows lies there, but {}; a folder holds pictures in a folder for each "
-      "class, "
-      "x_train.npy and y_train.npy, train.csv, the files of CIFAR-10, or those of MNIST",
-      folder.string(), contents_of(folder));
+      "class, pictures with a .csv of names and classes, x_train.npy and y_train.npy, tables (.csv, .tsv), "
+      "or "
+      "the files of CIFAR-10 or MNIST",
+      folder.string(), detail::contents_of(folder));
 }
 
-Found from_folder(const fs::path& folder, const DataRequest& request, Split split) {
-  if (is_cifar10(folder)) {
-    if (split == Split::test && !has_cifar10_test(folder)) return nullptr;
-    return images(load_cifar10(folder, split), request);
+Found cifar10(const fs::path& folder, const DataRequest& request, Split split) {
+  if (split == Split::test && !has_cifar10_test(folder)) return nullptr;
+  return images(load_cifar10(folder, split), request);
+}
+
+Found digits(const DataRequest& request, Split split) {
+  const auto found = load_digits(request.data, split);
+  return found ? images(*found, request) : nullptr;
+}
+
+// Each split for itself. The test split is read as the training's is.
+template <typename Read>
+DataSplits each(const DataRequest& request, Wanted wanted, const Read& read) {
+  DataSplits splits;
+  DataRequest asked = request;
+  if (wanted.train) {
+    splits.train = read(asked, Split::train);
+    asked.classes = splits.train->kind().classes;
+    asked.class_names = splits.train->kind().class_names;
   }
-  if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return npy_pair(folder, split);
-  if (is_file(folder / "train.csv") || is_file(folder / "test.csv")) return csv_pair(folder, split);
-  if (is_image_folder(folder)) return photographs(folder, request, split);
+  if (wanted.test) splits.test = read(asked, Split::test);
+  return splits;
+}
+
+DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wanted wanted) {
+  const auto each_of = [&](Found (*read)(const fs::path&, const DataRequest&, Split)) {
+    return each(request, wanted,
+                [&](const DataRequest& asked, Split split) { return read(folder, asked, split); });
+  };
+  if (is_cifar10(folder)) return each_of(cifar10);
+  if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return each_of(npy_pair);
+  if (is_named_images(folder)) return named_pictures(folder, request, wanted);
+  if (is_image_folder(folder)) return each_of(photographs);
+  if (detail::is_table_folder(folder)) return detail::table_samples(folder, request, wanted);
   if (!is_mnist(folder)) throw_unknown_folder(folder);
-  const auto digits = load_digits(folder.string(), split);
-  return digits ? images(*digits, request) : nullptr;
+  return each(request, wanted, digits);
+}
+
+DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
+  const bool is_text = request.input == DType::i32;
+  if (request.data && is_file(*request.data) && is_table_name(*request.data)) {
+    if (is_text) throw InvalidArgumentError("--data {}: a table, and the model takes tokens", *request.data);
+    return detail::table_samples(*request.data, request, wanted);
+  }
+  if (request.data && is_file(*request.data))
+    return each(request, wanted, [&](const DataRequest& asked, Split split) {
+      return text_of_file(*request.data, asked, split);
+    });
+  if (is_text)
+    throw InvalidArgumentError("the model learns from a text: --data must name a file; {}",
+                               request.data ? *request.data + " is none" : "there is none");
+  if (request.data && request.data != "generated") return from_folder(*request.data, request, wanted);
+  return each(request, wanted, digits);
+}
+
+// Options that nobody obeys.
+void check_options(const DataRequest& request, const SampleKind& kind) {
+  if (kind.table) return;
+  const CsvOptions& table = request.table;
+  const bool names_classes = kind.decoded && request.data && is_named_images(*request.data);
+  const char* const unused = !table.ignore.empty()                     ? "ignore"
+                             : table.missing != MissingCells::refuse   ? "missing"
+                             : !table.target.empty() && !names_classes ? "target"
+                                                                       : nullptr;
+  if (unused != nullptr)
+    throw InvalidArgumentError("--{} is for tables, and {} is none; leave it out", unused, kind.name);
+}
+
+DataSplits load(const DataRequest& request, Wanted wanted) {
+  DataSplits found = from_anywhere(request, wanted);
+  const Found& any = found.train ? found.train : found.test;
+  if (any) check_options(request, any->kind());
+  return found;
+}
+
+std::string classes_text(const SampleSet& samples) {
+  const std::vector<std::int64_t> counts = samples.class_counts();
+  std::string text = fmt::format("{} classes", samples.kind().classes);
+  if (counts.empty()) return text;
+  if (counts.size() > kMostNamed) {
+    const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+    return text + (*least == *most ? fmt::format(" of {} samples each", *least)
+                                   : fmt::format(" of {} to {} samples", *least, *most));
+  }
+  std::vector<std::string> each;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    each.push_back(fmt::format("{}: {}", samples.kind().class_name(static_cast<std::int64_t>(i)), counts[i]));
+  return fmt::format("{} ({})", text, fmt::join(each, ", "));
 }
 
 }  // namespace
 
-Found load_data(const DataRequest& request, Split split) {
-  Found found;
-  if (request.data && is_file(*request.data)) found = from_file(*request.data, request, split);
-  else if (request.input == DType::i32)
-    throw InvalidArgumentError("the model learns from a text: --data must name a file; {}",
-                               request.data ? *request.data + " is none" : "there is none");
-  else if (request.data && request.data != "generated") found = from_folder(*request.data, request, split);
-  else if (const auto digits = load_digits(request.data, split)) found = images(*digits, request);
-  if (found && found->kind().dtype != request.input)
-    throw InvalidArgumentError("--data {}: {} holds no text, and the model takes tokens", *request.data,
-                               found->kind().name);
-  return found;
+std::shared_ptr<const SampleSet> load_data(const DataRequest& request, Split split) {
+  const DataSplits found = load(request, {.train = split == Split::train, .test = split == Split::test});
+  return split == Split::train ? found.train : found.test;
 }
+
+DataSplits load_splits(const DataRequest& request) { return load(request, {.train = true, .test = true}); }
 
 std::string description(const SampleSet& samples) {
   const SampleKind& kind = samples.kind();
@@ -204,11 +335,11 @@ std::string description(const SampleSet& samples) {
     return fmt::format("{}, {} pieces of {} tokens of {} kinds", kind.name, samples.size(), kind.labels,
                        kind.classes);
   if (kind.shape.rank() == 3)
-    return fmt::format("{}, {} images of {} channel{}, {} x {}{}", kind.name, samples.size(),
+    return fmt::format("{}, {} images of {} channel{}, {} x {}, {}{}", kind.name, samples.size(),
                        kind.shape.dim(0), kind.shape.dim(0) == 1 ? "" : "s", kind.shape.dim(1),
-                       kind.shape.dim(2), note);
-  return fmt::format("{}, {} samples of {} numbers, {} classes{}", kind.name, samples.size(),
-                     kind.shape.elements(), kind.classes, note);
+                       kind.shape.dim(2), classes_text(samples), note);
+  return fmt::format("{}, {} samples of {} numbers, {}{}", kind.name, samples.size(), kind.shape.elements(),
+                     classes_text(samples), note);
 }
 
 }  // namespace kolo::models

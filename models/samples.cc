@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {
@@ -32,6 +33,13 @@ Change draw_change(const Augmentation& augmentation, CounterRandom& random) {
   return change;
 }
 
+template <typename T>
+std::vector<std::int64_t> counts_of(const Tensor& labels, std::int64_t classes) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(classes));
+  for (const T label : labels.span<T>()) ++counts[static_cast<std::size_t>(label)];
+  return counts;
+}
+
 class ImageSamples final : public SampleSet {
  public:
   ImageSamples(Dataset dataset, const Augmentation& augmentation)
@@ -42,6 +50,9 @@ class ImageSamples final : public SampleSet {
         augmentation_(augmentation) {}
 
   std::int64_t size() const override { return dataset_.size(); }
+  std::vector<std::int64_t> class_counts() const override {
+    return counts_of<std::uint8_t>(dataset_.labels, kind().classes);
+  }
   void read(std::int64_t index, CounterRandom* random, const Batch& batch,
             std::int64_t place) const override {
     const std::int64_t count = dataset_.pixels();
@@ -61,6 +72,9 @@ class ArraySamples final : public SampleSet {
       : SampleSet(std::move(kind)), x_(std::move(x)), y_(std::move(y)) {}
 
   std::int64_t size() const override { return y_.elements(); }
+  std::vector<std::int64_t> class_counts() const override {
+    return counts_of<std::int32_t>(y_, kind().classes);
+  }
   void read(std::int64_t index, CounterRandom*, const Batch& batch, std::int64_t place) const override {
     const std::int64_t count = kind().shape.elements();
     float* const to = batch.samples.data<float>() + place * count;
@@ -97,26 +111,9 @@ std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentati
 
 std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y, std::int64_t classes,
                                                std::string note) {
-  if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || y.dtype() != DType::i32 ||
-      x.shape().rank() < 2 || y.shape().rank() != 1 || x.shape().dim(0) != y.shape().dim(0) ||
-      x.elements() == 0)
-    throw InvalidArgumentError(
-        "{}: samples {} {} with labels {} {}; they must be f32 or u8 [N,…] and i32 [N], with something in "
-        "them",
-        name, x.dtype(), x.shape(), y.dtype(), y.shape());
-  const auto labels = y.span<std::int32_t>();
-  const std::int64_t most = classes > 0 ? classes : kMostClasses;
-  const auto bad = std::find_if(labels.begin(), labels.end(),
-                                [&](std::int32_t label) { return label < 0 || label >= most; });
-  if (bad != labels.end())
-    throw InvalidArgumentError("{}: label {} of sample {}; labels are 0 to {}", name, *bad,
-                               bad - labels.begin(), most - 1);
-  if (classes == 0) classes = *std::max_element(labels.begin(), labels.end()) + 1;
-  Shape sample(std::vector<std::int64_t>(x.shape().dims().begin() + 1, x.shape().dims().end()));
-  return std::make_shared<ArraySamples>(
-      SampleKind{
-          .name = std::move(name), .shape = std::move(sample), .classes = classes, .note = std::move(note)},
-      std::move(x), std::move(y));
+  return detail::array_samples_of(
+      {.name = std::move(name), .shape = {}, .classes = classes, .note = std::move(note)}, std::move(x),
+      std::move(y));
 }
 
 SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
@@ -153,6 +150,26 @@ SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
 }  // namespace kolo::models
 
 namespace kolo::models::detail {
+
+std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y) {
+  if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || y.dtype() != DType::i32 ||
+      x.shape().rank() < 2 || y.shape().rank() != 1 || x.shape().dim(0) != y.shape().dim(0) ||
+      x.elements() == 0)
+    throw InvalidArgumentError(
+        "{}: samples {} {} with labels {} {}; they must be f32 or u8 [N,…] and i32 [N], with something in "
+        "them",
+        kind.name, x.dtype(), x.shape(), y.dtype(), y.shape());
+  const auto labels = y.span<std::int32_t>();
+  const std::int64_t most = kind.classes > 0 ? kind.classes : kMostClasses;
+  const auto bad = std::find_if(labels.begin(), labels.end(),
+                                [&](std::int32_t label) { return label < 0 || label >= most; });
+  if (bad != labels.end())
+    throw InvalidArgumentError("{}: label {} of sample {}; labels are 0 to {}", kind.name, *bad,
+                               bad - labels.begin(), most - 1);
+  if (kind.classes == 0) kind.classes = *std::max_element(labels.begin(), labels.end()) + 1;
+  kind.shape = Shape(std::vector<std::int64_t>(x.shape().dims().begin() + 1, x.shape().dims().end()));
+  return std::make_shared<ArraySamples>(std::move(kind), std::move(x), std::move(y));
+}
 
 // First moved, then mirrored.
 void write_image(const std::uint8_t* pixels, const Shape& shape, const Augmentation& augmentation,

@@ -13,6 +13,8 @@
 
 namespace kolo::models {
 
+struct TableSchema;
+
 /// What a training step is fed with.
 struct Batch {
   Tensor samples;  // f32 [B,C,H,W] or [B,…], pixels ÷ 255; i32 [B,T] of tokens
@@ -28,7 +30,8 @@ struct SampleKind {
   std::int64_t labels = 1;   // of one sample; of T tokens T
   bool decoded = false;      // files are decoded for each sample: worth several threads
   std::string note = {};     // what of the files was taken for what, and what was left out; for outputs
-  std::vector<std::string> class_names = {};  // empty: they are numbers
+  std::vector<std::string> class_names = {};           // empty: they are numbers
+  std::shared_ptr<const TableSchema> table = nullptr;  // of a table: what its columns mean
 
   /// "cat", or "3" where the classes have no names.
   std::string class_name(std::int64_t number) const;
@@ -43,6 +46,8 @@ class SampleSet {
   virtual ~SampleSet() = default;
   const SampleKind& kind() const { return kind_; }
   virtual std::int64_t size() const = 0;
+  /// How many samples each class has, as many as there are classes; empty where nobody knows.
+  virtual std::vector<std::int64_t> class_counts() const { return {}; }
   /// Sample `index`, 0 … size() − 1, becomes sample `place` of the batch, whose tensors are of the kind's
   /// types and shapes; labels are 0 … classes − 1. random: what changes the sample in training is drawn from
   /// it; nullptr: the sample as it is. The same index and numbers give the same bytes. Throws what keeps the

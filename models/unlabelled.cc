@@ -42,14 +42,15 @@ class JoinedSamples final : public SampleSet {
 
 class Collector {
  public:
-  explicit Collector(Shape sample) : sample_(std::move(sample)) {}
+  Collector(Shape sample, std::shared_ptr<const TableSchema> table)
+      : sample_(std::move(sample)), table_(std::move(table)) {}
 
   void take(const std::string& given) {
     const fs::path path(given);
     if (detail::is_folder(path)) take_folder(path);
     else if (!detail::is_file(path)) throw NotFoundError("{}: there is no such file or folder", given);
     else if (is_image_name(path)) take_picture(path);
-    else if (path.extension() == ".csv") take_table(path);
+    else if (is_table_name(path)) take_table(path);
     else if (path.extension() == ".npy") take_array(path);
     else
       throw InvalidArgumentError(
@@ -90,7 +91,9 @@ class Collector {
   void take_table(const fs::path& path) {
     if (sample_.rank() != 1)
       throw InvalidArgumentError("{}: a table, and the model takes {}", path.string(), sample_);
-    const CsvRows rows = read_csv_rows(path, sample_.dim(0));
+    if (!table_) table_ = std::make_shared<const TableSchema>(plain_table(sample_.dim(0)));
+    const CsvTable rows = read_csv(path, {.known = table_, .labelled = false});
+    if (!rows.note.empty()) found_.notes.push_back(fmt::format("{}: {}", path.string(), rows.note));
     for (const std::int64_t line : rows.lines)
       found_.names.push_back(fmt::format("{}:{}", path.string(), line));
     take_tensor(path, rows.x);
@@ -114,6 +117,7 @@ class Collector {
   }
 
   Shape sample_;
+  std::shared_ptr<const TableSchema> table_;
   ImageFolder pictures_;  // in a row, up to now
   std::vector<Part> parts_;
   LeftOut left_out_;
@@ -122,8 +126,9 @@ class Collector {
 
 }  // namespace
 
-UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample) {
-  Collector collector(sample);
+UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample,
+                                     std::shared_ptr<const TableSchema> table) {
+  Collector collector(sample, std::move(table));
   for (const std::string& path : paths) collector.take(path);
   return collector.finish();
 }

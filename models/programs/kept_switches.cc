@@ -42,6 +42,14 @@ void check_given(const FolderConfig& folder, const Switches& given) {
   for (const auto& [name, size] : folder.sizes)
     if (const auto other = given.find(name); other != given.end() && parse_int64(other->second) != size)
       refuse(name, other->second, folder, fmt::format("has {}", size));
+  // They decide what the columns of a table mean, which is kept with the weights.
+  for (const char* const name : {"target", "ignore", "missing"}) {
+    const auto other = given.find(name), trained = folder.switches.find(name);
+    if (other == given.end()) continue;
+    if (trained == folder.switches.end()) refuse(name, other->second, folder, "was trained without it");
+    if (other->second != trained->second)
+      refuse(name, other->second, folder, fmt::format("was trained with --{} {}", name, trained->second));
+  }
   if (given.contains("normalize") && !folder.normalize)
     refuse("normalize", "", folder, "was trained without it");
 }

@@ -141,11 +141,13 @@ void predict(const TrainOptions& options) {
   std::unique_ptr<Lines> lines;
   const UnlabelledSamples input = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
-    UnlabelledSamples found = unlabelled_samples(paths, kind.shape);
+    UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table);
     if (process().rank == 0) lines = std::make_unique<Lines>(options, kind.classes);
     return found;
   });
   if (lines && !input.left_out.empty()) log_warning("{}", input.left_out);
+  for (const std::string& note : input.notes)
+    if (lines) log_warning("{}", note);
   RestoredModel model(options, kind, gpu);
   const Output shares = softmax(model.scope(), model.logits());
   const BatchOptions batching = batch_options(options);

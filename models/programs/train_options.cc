@@ -54,6 +54,20 @@ Precision precision_from(const std::string& text) {
   throw UsageError(fmt::format("--precision \"{}\" is not valid; it must be f32 or bf16", text));
 }
 
+MissingCells missing_from(const std::string& text) {
+  if (text == "mean" || text == "zero" || text == "drop") return missing_cells_named(text);
+  throw UsageError(fmt::format("--missing \"{}\" is not valid; it must be mean, zero or drop", text));
+}
+
+// Between commas.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
 // Empty where the option is not given.
 std::optional<double> number(const po::variables_map& values, const char* option, const char* range,
                              bool (*is_in_range)(double)) {
@@ -119,6 +133,9 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "heads")) options.size.heads = count("heads", *text, 1, 1 << 20);
   if (const auto text = given(values, "context")) options.context = count("context", *text, 1, 1 << 20);
   options.data = given(values, "data");
+  options.target = given(values, "target").value_or("");
+  if (const auto text = given(values, "ignore")) options.ignore = parts_of(*text);
+  if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
   options.augment = values["augment"].as<bool>();
   options.normalize = values["normalize"].as<bool>();
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;

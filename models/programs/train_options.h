@@ -11,6 +11,7 @@
 #include <kolo/core/passes/graph_options.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/kept_switches.h>
+#include <kolo/models/table_schema.h>
 
 namespace kolo::models {
 
@@ -26,9 +27,12 @@ struct CompressionChoice {
 
 struct TrainOptions {
   std::string model;
-  ModelSize size;                       // layers, width and heads; classes are the data's
-  std::optional<std::int64_t> context;  // tokens of a sample
-  std::optional<std::string> data;      // a folder, a file, or "generated"
+  ModelSize size;                               // layers, width and heads; classes are the data's
+  std::optional<std::int64_t> context;          // tokens of a sample
+  std::optional<std::string> data;              // a folder, a file, or "generated"
+  std::string target;                           // of a table: the label's column; "": found
+  std::vector<std::string> ignore;              // of a table: columns left out
+  MissingCells missing = MissingCells::refuse;  // of a table: its empty cells
   bool augment = false;
   bool normalize = false;
   std::string optimizer = "adam";

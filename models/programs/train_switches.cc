@@ -41,10 +41,15 @@ po::options_description described_options() {
       "context", text()->value_name("N"), "tokens that gpt or lstm sees at once (default gpt 128, lstm 64)")(
       "data", text()->value_name("PATH"),
       "folder: MNIST's IDX files, plain or .gz; CIFAR-10's binary version; x_train.npy, y_train.npy and the "
-      "same "
-      "for test; train.csv and test.csv; or train/CLASS/*.png|jpg and test/. File: a .csv table, or a text "
-      "for "
-      "gpt and lstm. \"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "same for test; train/CLASS/*.png|jpg and test/; pictures and a .csv of their names and classes; "
+      "train.csv and test.csv, or other tables, which are one. File: a .csv or .tsv table, or a text for gpt "
+      "and lstm. \"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
+      "target", text()->value_name("COLUMN"),
+      "of a table: the label's column, by name or number from 1 on (default: label, class, target, species "
+      "or y, else the last)")("ignore", text()->value_name("COLUMNS"),
+                   "of a table: columns to leave out, with commas between")(
+      "missing", text()->value_name("WHAT"),
+      "of a table: an empty cell becomes its column's mean or zero, or its line is left out: mean|zero|drop")(
       "augment", po::bool_switch(),
       "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
       "normalize", po::bool_switch(),

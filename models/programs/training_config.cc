@@ -13,6 +13,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/models/folder_config_internal.h>
 #include <kolo/models/programs/shared_errors.h>
+#include <kolo/models/table_schema.h>
 
 #include "kolo_commit.h"
 
@@ -41,6 +42,7 @@ Json data_of(const SampleKind& kind) {
                {"dtype", name(kind.dtype)},
                {"classes", kind.classes}};
   if (!kind.class_names.empty()) data["class_names"] = kind.class_names;
+  if (kind.table) data["table"] = Json::parse(to_json(*kind.table));
   return data;
 }
 
@@ -71,6 +73,10 @@ std::optional<FolderConfig> read_folder_config(const std::string& folder) {
 void check_samples(const TrainOptions& options, const SampleKind& kind) {
   if (!options.found) return;
   const FolderConfig& config = *options.found;
+  if (config.table && !kind.table)
+    throw InvalidArgumentError(
+        "--data: {} is no table, and the model in {} was trained on one; they must be alike", kind.name,
+        config.folder);
   if (config.sample == kind.shape && config.dtype == name(kind.dtype) && config.classes == kind.classes &&
       config.class_names == kind.class_names)
     return;
@@ -87,7 +93,8 @@ SampleKind kind_of(const FolderConfig& config) {
           .classes = config.classes,
           .dtype = dtype,
           .labels = dtype == DType::i32 ? config.sample.dim(0) : 1,
-          .class_names = config.class_names};
+          .class_names = config.class_names,
+          .table = config.table};
 }
 
 void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch) {

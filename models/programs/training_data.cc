@@ -1,6 +1,9 @@
 #include <kolo/models/programs/training_data.h>
 
+#include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,6 +28,20 @@ DataRequest request_of(const TrainOptions& options) {
   const Model& model = find_model(options.model);
   DataRequest request{
       .data = options.data, .sample = model.sample, .input = model.input, .augment = options.augment};
+  request.table = {.target = options.target, .ignore = options.ignore, .missing = options.missing};
+  request.seed = static_cast<std::uint64_t>(options.found ? options.found->seed : options.seed);
+  if (options.found) {
+    const FolderConfig& found = *options.found;
+    request.table.known = found.table;
+    // A folder of an earlier version: its columns are numbers, and go by their places.
+    if (!found.table && found.dtype == name(DType::f32) && found.sample.rank() == 1)
+      request.table.known = std::make_shared<const TableSchema>(plain_table(found.sample.dim(0)));
+    request.classes = found.classes;
+    request.class_names = found.class_names;
+    const auto trained_on = found.switches.find("data");
+    request.whole = options.evaluate && trained_on != found.switches.end() &&
+                    options.switches.at("data") != trained_on->second;
+  }
   if (options.context) request.sample = {*options.context};
   return request;
 }
@@ -43,20 +60,32 @@ Variable fixed_variable(const Scope& s, const std::string& name, const Shape& sh
   return Variable(s.named(name), constant(s.named(name + "/initial_value"), start), {.trainable = false});
 }
 
+// Of what was read as other samples are: unknown words, and what else it has not in common with them.
+std::string testing_text(const SampleSet* test, const std::string& train_note) {
+  if (test == nullptr) return "and 0 for testing";
+  const std::string& note = test->kind().note;
+  const bool says_more = !note.empty() && note != train_note;
+  return fmt::format("and {} for testing{}", test->size(), says_more ? fmt::format(" ({})", note) : "");
+}
+
 }  // namespace
 
 TrainingData load_training_data(const TrainOptions& options, bool training) {
   const DataRequest request = request_of(options);
   TrainingData data;
-  data.test = load_data(request, Split::test);
   if (!training) {
+    data.test = load_data(request, Split::test);
     if (!data.test) throw NotFoundError("there are no test files to evaluate in the data folder");
+    if (process().rank == 0) log_info("data: {}", description(*data.test));
     return data;
   }
-  data.train = load_data(request, Split::train);
+  DataSplits splits = load_splits(request);
+  data.train = std::move(splits.train);
+  data.test = std::move(splits.test);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
   if (process().rank == 0)
-    log_info("data: {}, and {} for testing", description(*data.train), data.test ? data.test->size() : 0);
+    log_info("data: {}, {}", description(*data.train),
+             testing_text(data.test.get(), data.train->kind().note));
   if (options.normalize)
     data.statistics = statistics_of(*data.train, data.train->kind().decoded ? kMostDecoded : kMostRead);
   return data;

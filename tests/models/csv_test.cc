@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 
@@ -20,13 +22,13 @@ using testing::ThrowsMessage;
 
 class Csv : public testing::Test {
  protected:
-  CsvTable read(const std::string& text) {
+  CsvTable read(const std::string& text, const CsvOptions& options = {}) {
     std::ofstream(folder_ / "t.csv", std::ios::binary) << text;
-    return read_csv(folder_ / "t.csv");
+    return read_csv(folder_ / "t.csv", options);
   }
-  void refuse(const std::string& text, const std::string& why) {
+  void refuse(const std::string& text, const std::string& why, const CsvOptions& options = {}) {
     SCOPED_TRACE(text);
-    EXPECT_THAT([&] { read(text); },
+    EXPECT_THAT([&] { read(text, options); },
                 ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("t.csv"), HasSubstr(why))));
   }
   TemporaryDirectory folder_;
@@ -60,7 +62,7 @@ TEST_F(Csv, TakesTheUsualNamesOfLabelsAndSaysWhichColumnItTook) {
 TEST_F(Csv, TakesPandasNumbersForNamesAndLeavesItsIndexOut) {
   CsvTable table = read("0,1,2\n.5,7,1\n");
   EXPECT_EQ(table.x.shape(), (Shape{1, 2}));
-  EXPECT_EQ(table.note, "label: column 3 \"2\"");
+  EXPECT_EQ(table.note, "label: column 3 \"2\", names 0 to 2 in the first line");
   EXPECT_EQ(read("0,1\n").x.shape(), (Shape{1, 1}));  // two numbers may be a sample
   table = read(",a,label\n17,2,1\n4,5,0\n");
   EXPECT_THAT(table.x.span<float>(), ElementsAre(2, 5));
@@ -96,6 +98,159 @@ TEST_F(Csv, NamesTheFieldThatIsNoNumber) {
 TEST_F(Csv, NamesTheLabelThatIsNone) {
   for (const char* label : {"-1", "1.5", "3e9"})
     refuse(std::string("1,2\n3,") + label + "\n", "line 2, column 2: label");
+}
+
+TEST_F(Csv, TakesWordsOfALabelAsClassesInTheirOrder) {
+  const CsvTable table = read("size,species\n1,dog\n2,\"cat\"\n3,dog\n");
+  EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(1, 0, 1));
+  EXPECT_THAT(table.schema->label.words, ElementsAre("cat", "dog"));
+}
+
+TEST_F(Csv, MakesAnElementOfEachWordOfACategory) {
+  const CsvTable table = read("colour,size,label\nred,7,0\nblue,8,1\n\"say \"\"hi\"\", twice\",9,1\n");
+  EXPECT_EQ(table.x.shape(), (Shape{3, 4}));
+  EXPECT_THAT(table.schema->features[0].words, ElementsAre("blue", "red", "say \"hi\", twice"));
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(0, 1, 0, 7, 1, 0, 0, 8, 0, 0, 1, 9));
+  EXPECT_THAT(table.note, HasSubstr("3 words in column 1"));
+}
+
+TEST_F(Csv, ReadsAnotherTableByTheColumnsOfTheFirst) {
+  const CsvOptions options{.known = read("colour,size,label\nred,7,dog\nblue,8,cat\n").schema};
+  const CsvTable other =
+      read("label,extra,size,colour\ndog,0,1,blue\ncat,0,2,green\ncat,0,3,green\n", options);
+  EXPECT_THAT(other.y.span<std::int32_t>(), ElementsAre(1, 0, 0));
+  EXPECT_THAT(other.x.span<float>(), ElementsAre(1, 0, 1, 0, 0, 2, 0, 0, 3));
+  EXPECT_EQ(
+      other.note,
+      "left out: column 2 \"extra\", of which the model has not learnt, 2 of the unknown word \"green\"");
+  refuse("label,size,colour\nfox,1,red\n", "label \"fox\" is none of the 2 classes, cat, dog", options);
+  refuse("label,colour\ndog,red\n", "no column \"size\"", options);
+  refuse("size,colour\n1,red\n", "no column \"label\"", options);
+  refuse("label,size,colour\ndog,big,red\n", "line 2, column 2: \"big\"", options);
+}
+
+TEST_F(Csv, NeedsNoLabelsWhereNobodyAsksForThem) {
+  const CsvOptions named{.known = read("colour,size,label\nred,7,dog\nblue,8,cat\n").schema,
+                         .labelled = false};
+  EXPECT_THAT(read("size,colour\n1,red\n", named).x.span<float>(), ElementsAre(0, 1, 1));
+  EXPECT_THAT(read("size,label,colour\n1,,red\n", named).x.span<float>(), ElementsAre(0, 1, 1));
+  const CsvOptions plain{.known = std::make_shared<const TableSchema>(plain_table(2)), .labelled = false};
+  for (const char* text : {"1,2\n", "1,2,x\n", "a,b\n1,2\n", "label,a,b\n7,1,2\n", ",a,b\n7,1,2\n"})
+    EXPECT_THAT(read(text, plain).x.span<float>(), ElementsAre(1, 2)) << text;
+  refuse("1\n", "1 columns; the model takes 2", plain);
+  refuse("1,2,3,4\n", "4 columns; the model takes 2", plain);
+}
+
+TEST_F(Csv, RefusesAnEmptyCellUnlessItIsSaidWhatStandsThere) {
+  const std::string text = "a,b,label\n1,4,0\n,5,1\n3,NA,1\n";
+  refuse(text, "line 3, column 1: an empty cell; --missing mean or zero fills it");
+  EXPECT_THAT(read(text, {.missing = MissingCells::mean}).x.span<float>(), ElementsAre(1, 4, 2, 5, 3, 4.5F));
+  EXPECT_THAT(read(text, {.missing = MissingCells::zero}).x.span<float>(), ElementsAre(1, 4, 0, 5, 3, 0));
+  const CsvTable whole = read(text, {.missing = MissingCells::drop});
+  EXPECT_THAT(whole.x.span<float>(), ElementsAre(1, 4));
+  EXPECT_THAT(whole.y.span<std::int32_t>(), ElementsAre(0));
+  EXPECT_THAT(whole.note, HasSubstr("left out: 2 lines with empty cells"));
+  EXPECT_THAT(read(text, {.missing = MissingCells::mean}).note, HasSubstr("2 empty cells: mean"));
+}
+
+TEST_F(Csv, FillsAnotherTableWithTheMeansOfTheFirst) {
+  const CsvOptions options{.known = read("a,label\n1,0\n5,1\n", {.missing = MissingCells::mean}).schema};
+  EXPECT_THAT(read("a,label\n100,0\n,1\n", options).x.span<float>(), ElementsAre(100, 3));
+}
+
+TEST_F(Csv, NeverFillsALabel) {
+  refuse("a,label\n1,0\n2,\n", "line 3, column 2: an empty cell; a sample needs its label",
+         {.missing = MissingCells::mean});
+  EXPECT_EQ(read("a,label\n1,0\n2,\n", {.missing = MissingCells::drop}).y.elements(), 1);
+}
+
+TEST_F(Csv, FindsSemicolonsWithDecimalCommasAndTabs) {
+  const CsvTable table = read("a;b;label\n1,5;2;0\n-0,25;3.5;1\n");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1.5F, 2, -0.25F, 3.5F));
+  EXPECT_THAT(table.note, HasSubstr("fields between \";\""));
+  EXPECT_THAT(read("a\tlabel\n7\t1\n8\t0\n").x.span<float>(), ElementsAre(7, 8));
+}
+
+TEST_F(Csv, TellsDecimalCommasFromSeparatorsWhereThereAreMoreOfThem) {
+  const CsvTable table = read("1,5;2,5;3,5;1\n0,5;1,5;2,5;0\n");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1.5F, 2.5F, 3.5F, 0.5F, 1.5F, 2.5F));
+  EXPECT_THAT(table.note, HasSubstr("fields between \";\", 6 numbers with decimal commas"));
+  EXPECT_THAT(read("1,5\t2,5\t1\n0,5\t1,5\t0\n").x.span<float>(), ElementsAre(1.5F, 2.5F, 0.5F, 1.5F));
+  EXPECT_THAT(read("\"height; cm\",label\n1,0\n2,1\n").x.span<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(read("\"height, cm\";\"b, c\";label\n1;2;0\n").x.span<float>(), ElementsAre(1, 2));
+}
+
+TEST_F(Csv, FindsTheColumnsOfAFileWithoutNamesByTheirPlaces) {
+  const CsvOptions ignoring{.target = "1", .ignore = {"4"}};
+  const CsvTable first = read("0,5,6,7\n1,8,9,7\n", ignoring);
+  EXPECT_THAT(first.x.span<float>(), ElementsAre(5, 6, 8, 9));
+  EXPECT_THAT(read("1,2,3,4\n", {.known = first.schema}).x.span<float>(), ElementsAre(2, 3));
+  EXPECT_THAT(read("2,3\n", {.known = first.schema, .labelled = false}).x.span<float>(), ElementsAre(2, 3));
+  const CsvTable named = read("label,a,b\n0,5,6\n1,8,9\n");
+  const CsvTable bare = read("1,2,3\n", {.known = named.schema});
+  EXPECT_THAT(bare.x.span<float>(), ElementsAre(2, 3));
+  EXPECT_THAT(bare.note, HasSubstr("by their places, because its first line has no names"));
+}
+
+TEST_F(Csv, SaysNothingOfColumnsThatTheTrainingIgnored) {
+  const CsvTable first = read("id,a,label\nn1,1,0\nn2,2,1\n", {.ignore = {"id"}});
+  EXPECT_EQ(read("id,a,label\nn3,1,0\n", {.known = first.schema}).note, "");
+}
+
+TEST_F(Csv, RefusesToLeaveTheLabelOut) {
+  refuse("a,label\n1,0\n", "column 2 \"label\" is the label, and --ignore leaves it out",
+         {.ignore = {"label"}});
+}
+
+TEST_F(Csv, LeavesColumnsOutAndTakesTheLabelThatIsNamed) {
+  const CsvTable table = read("id,a,kind,b\n17,1,x,2\n18,3,y,4\n", {.target = "kind", .ignore = {"id", "4"}});
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1, 3));
+  EXPECT_THAT(table.schema->label.words, ElementsAre("x", "y"));
+  EXPECT_THAT(table.note, HasSubstr("left out: column 1 \"id\", left out: column 4 \"b\""));
+  EXPECT_THAT(read("1,2,3\n0,5,6\n", {.target = "1"}).y.span<std::int32_t>(), ElementsAre(1, 0));
+  refuse("a,b\n1,2\n", "--target c: there is no such column; there are a, b", {.target = "c"});
+  refuse("a,b\n1,2\n", "--ignore c: there is no such column", {.ignore = {"c"}});
+}
+
+TEST_F(Csv, CountsLabelsThatBeginWithOneFromZeroAndCallsThemByTheirNumbers) {
+  const CsvTable table = read("a,label\n1,3\n2,1\n3,2\n");
+  EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(2, 0, 1));
+  EXPECT_THAT(table.schema->label.words, ElementsAre("1", "2", "3"));
+  EXPECT_THAT(table.note, HasSubstr("labels 1 to 3 are taken as 0 to 2"));
+  EXPECT_THAT(read("a,label\n1,2.0\n", {.known = table.schema}).y.span<std::int32_t>(), ElementsAre(1));
+}
+
+TEST_F(Csv, JoinsFilesWhoseColumnsHaveTheSameNames) {
+  std::ofstream(folder_ / "1.csv") << "a,kind\n1,x\n2,y\n";
+  std::ofstream(folder_ / "2.csv") << "kind;a\nz;3,5\n";
+  const CsvTable table =
+      read_csv(std::vector<std::filesystem::path>{folder_ / "1.csv", folder_ / "2.csv"}, {.target = "kind"});
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1, 2, 3.5F));
+  EXPECT_THAT(table.schema->label.words, ElementsAre("x", "y", "z"));
+  std::ofstream(folder_ / "3.csv") << "a,label\n1,0\n2,1\n";
+  std::ofstream(folder_ / "4.csv") << "a,label\n1,-1\n";
+  EXPECT_THAT(
+      [&] {
+        read_csv(std::vector<std::filesystem::path>{folder_ / "3.csv", folder_ / "4.csv"});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("4.csv, line 2, column 2: label -1")));
+}
+
+TEST_F(Csv, RefusesAColumnOfAThousandWordsWithTheWayOut) {
+  std::string text = "id,label\n";
+  for (int i = 0; i < 1001; ++i) text += "n" + std::to_string(i) + ",0\n";
+  refuse(text, "column 1 \"id\" has more than 1000 words; --ignore id leaves it out");
+}
+
+TEST_F(Csv, KeepsItsColumnsAsJson) {
+  const CsvTable table = read("colour,size,label\nred,7,dog\nblue,,cat\n", {.missing = MissingCells::mean});
+  const TableSchema back = table_schema_from_json(to_json(*table.schema));
+  EXPECT_EQ(to_json(back), to_json(*table.schema));
+  EXPECT_THAT(back.features[0].words, ElementsAre("blue", "red"));
+  EXPECT_EQ(back.features[1].mean, 7);
+  EXPECT_EQ(back.missing, MissingCells::mean);
+  for (const char* damaged : {"{", "[]", R"({"features": [], "label": {}})"})
+    EXPECT_THROW(table_schema_from_json(damaged), DataLossError);
 }
 
 TEST_F(Csv, RefusesTablesWithoutSamplesOrColumns) {

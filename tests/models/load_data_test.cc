@@ -72,8 +72,9 @@ TEST_F(Data, ArePhotographsWhereAFolderForEachClassHoldsThem) {
   EXPECT_THAT(batch.samples.span<float>().subspan(48, 48), Each(FloatNear(80 / 255.F, 0.01F)));
   EvaluationBatches(test, {.batch_size = 1}).next(batch);
   EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(1));
-  EXPECT_EQ(description(*train), std::filesystem::path(folder_.path()).filename().string() +
-                                     ", 3 images of 3 channels, 4 x 4, left out: 1 .txt");
+  EXPECT_EQ(description(*train),
+            std::filesystem::path(folder_.path()).filename().string() +
+                ", 3 images of 3 channels, 4 x 4, 2 classes (cats: 2, dogs: 1), left out: 1 .txt");
 }
 
 TEST_F(Data, ArePhotographsInFoldersBelowTheirClassToo) {
@@ -100,8 +101,9 @@ TEST_F(Data, AreNamedWhereNoneOfTheKnownKindsLiesThere) {
   write_picture("1.jpg", 1);
   write_picture("2.jpg", 1);
   EXPECT_THAT([&] { load_data(request(), Split::train); },
-              ThrowsMessage<NotFoundError>(
-                  AllOf(HasSubstr("but 2 .jpg"), HasSubstr("pictures in a folder for each class"))));
+              ThrowsMessage<NotFoundError>(AllOf(HasSubstr("but 2 .jpg"),
+                                                 HasSubstr("pictures in a folder for each class"),
+                                                 HasSubstr("tables (.csv, .tsv)"))));
 }
 
 TEST_F(Data, AreTransposedWhereTheirChannelsStandLast) {
@@ -116,6 +118,155 @@ TEST_F(Data, AreTransposedWhereTheirChannelsStandLast) {
   std::vector<float> pixels;
   for (const float value : batch.samples.span<float>()) pixels.push_back(std::round(value * 255));
   EXPECT_THAT(pixels, ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));
+}
+
+TEST_F(Data, TellWhatLiesBesideTheirClasses) {
+  for (const char* name : {"train/a/1.png", "train/b/1.png", "train/2.png", "val/a/1.png", "test/b/1.png"})
+    write_picture(name, 1);
+  for (const char* name : {"train/a/x.heic", "train/a/y.heic", "notes.md", "test/b/z.gif"}) write(name, "x");
+  EXPECT_EQ(load_data(request(), Split::train)->kind().note,
+            "left out: 2 .heic, 1 .md, 1 folder val/, 1 pictures in no folder of a class");
+  EXPECT_EQ(load_data(request(), Split::test)->kind().note, "left out: 1 .gif");
+}
+
+TEST_F(Data, AreAllForTestingWhereTheModelHasLearntFromOthers) {
+  write_picture("dog/1.png", 1);
+  write_picture("dog/2.png", 1);
+  DataRequest other = request();
+  other.classes = 2, other.class_names = {"cat", "dog"}, other.whole = true;
+  const auto all = load_data(other, Split::test);
+  EXPECT_THAT(all->class_counts(), ElementsAre(0, 2));
+  EXPECT_EQ(all->kind().note, "all pictures for testing");
+}
+
+TEST_F(Data, TakeEachUsualNameOfATestPart) {
+  for (const char* part : {"validation", "valid", "val", "test"}) {
+    SCOPED_TRACE(part);
+    const std::string root = std::string(part) + "_set/";
+    for (const char* one : {"a", "b"}) {
+      write_picture(root + "train/" + one + "/1.png", 1);
+      write_picture(root + part + "/" + one + "/1.png", 1);
+    }
+    EXPECT_EQ(load_data(request({3, 4, 4}, DType::f32, root), Split::test)->size(), 2);
+  }
+}
+
+TEST_F(Data, ArePicturesWhoseClassesATableTells) {
+  for (int i = 0; i < 20; ++i) write_picture("p" + std::to_string(i) + ".png", static_cast<std::uint8_t>(i));
+  write_picture("more.jpg", 1);
+  std::string table = "id,where,breed\n";
+  for (int i = 0; i < 20; ++i)
+    table +=
+        "p" + std::to_string(i) + (i % 2 == 0 ? ".png" : "") + ",x," + (i % 3 == 0 ? "pug" : "collie") + "\n";
+  write("labels.csv", table);
+  const DataSplits splits = load_splits(request());
+  EXPECT_EQ(splits.train->size(), 18);
+  EXPECT_EQ(splits.test->size(), 2);
+  EXPECT_EQ(
+      splits.train->kind().note,
+      "pictures: column 1 \"id\" of labels.csv, label: column 3 \"breed\", left out: column 2 \"where\", "
+      "left out: 1 pictures that it does not name, 2 of 20 pictures for testing by the seed 1");
+  EXPECT_THAT(splits.train->kind().class_names, ElementsAre("collie", "pug"));
+  // Each picture is of the class that the table gives it, in one of the two parts.
+  int seen = 0;
+  for (const auto& part : {splits.train, splits.test}) {
+    Batch batch;
+    for (EvaluationBatches batches(part, {.batch_size = 1}); batches.next(batch); ++seen) {
+      const auto grey = static_cast<int>(std::lround(batch.samples.span<float>()[0] * 255));
+      EXPECT_EQ(batch.labels.span<std::int32_t>()[0], grey % 3 == 0 ? 1 : 0) << grey;
+    }
+  }
+  EXPECT_EQ(seen, 20);
+  DataRequest other = request();
+  other.class_names = {"bulldog", "collie", "pug"}, other.classes = 3, other.whole = true;
+  const auto all = load_data(other, Split::test);
+  EXPECT_EQ(all->size(), 20);
+  EXPECT_THAT(all->class_counts(), ElementsAre(0, 13, 7));
+  other.class_names = {"bulldog", "pug"};
+  EXPECT_THAT([&] { load_data(other, Split::test); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("class \"collie\" is none of the 2 classes")));
+}
+
+TEST_F(Data, AreNamedPicturesInTrainAndTest) {
+  for (const char* part : {"train", "test"}) {
+    for (int i = 0; i < 3; ++i) write_picture(std::string(part) + "/" + std::to_string(i) + ".png", 1);
+    write(std::string(part) + "/list.csv",
+          part == std::string("train") ? "0.png,10\n1.png,9\n2.png,9\n" : "1.png,10\n");
+  }
+  const DataSplits splits = load_splits(request());
+  EXPECT_THAT(splits.train->kind().class_names, ElementsAre("9", "10"));
+  EXPECT_THAT(splits.train->class_counts(), ElementsAre(2, 1));
+  EXPECT_THAT(splits.test->class_counts(), ElementsAre(0, 1));
+}
+
+TEST_F(Data, NameTheLineOfATableOfPicturesThatIsWrong) {
+  write_picture("a.png", 1);
+  write_picture("b.png", 1);
+  for (const auto& [table, why] : std::vector<std::pair<std::string, std::string>>{
+           {"file,label\na.png,x\nc.png,y\n", "line 3: there is no picture \"c.png\""},
+           {"file,label\na.png,x\na,y\n", "line 3: the picture \"a\" has a line before"},
+           {"file,label\na.png,x\nb.png,\n", "line 3: the picture \"b.png\" has no class"},
+           {"file,label\na.png,x\nb.png\n", "line 3: 1 columns"},
+           {"file,label\nx,x\n", "line 2: no column holds the name of a picture"},
+           {"file,label\na.png,x\nb.png,x\n", "one class, \"x\""}}) {
+    write("t.csv", table);
+    EXPECT_THAT([&] { load_splits(request()); }, ThrowsMessage<InvalidArgumentError>(HasSubstr(why)))
+        << table;
+  }
+}
+
+TEST_F(Data, RefuseOptionsOfTablesWhereThereIsNone) {
+  write_picture("a/1.png", 1);
+  write_picture("b/1.png", 2);
+  DataRequest asked = request();
+  asked.table.missing = MissingCells::mean;
+  EXPECT_THAT([&] { load_data(asked, Split::train); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("--missing is for tables")));
+}
+
+TEST_F(Data, ShareOutTheRowsOfOneTableBySeed) {
+  std::string rows = "a,kind\n";
+  for (int i = 0; i < 40; ++i) rows += std::to_string(i) + (i < 20 ? ",low\n" : ",high\n");
+  write("t.csv", rows);
+  DataRequest asked = request({784}, DType::f32, "t.csv");
+  const auto values = [](const SampleSet& samples) {
+    std::vector<float> found;
+    Batch batch;
+    for (std::int64_t i = 0; i < samples.size(); ++i) {
+      batch = {.samples = Tensor(DType::f32, {1, 1}), .labels = Tensor(DType::i32, {1})};
+      samples.read(i, nullptr, batch, 0);
+      found.push_back(batch.samples.span<float>()[0]);
+    }
+    return found;
+  };
+  const DataSplits splits = load_splits(asked);
+  std::vector<float> all = values(*splits.train), testing = values(*splits.test);
+  EXPECT_EQ(testing.size(), 4U);
+  EXPECT_EQ(values(*load_data(asked, Split::test)), testing);
+  asked.seed = 2;
+  EXPECT_NE(values(*load_data(asked, Split::test)), testing);
+  all.insert(all.end(), testing.begin(), testing.end());
+  std::sort(all.begin(), all.end());
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i)], static_cast<float>(i));
+  asked.whole = true;
+  EXPECT_EQ(load_data(asked, Split::test)->size(), 40);
+}
+
+TEST_F(Data, CountFromZeroWhatIsLabelledFromOne) {
+  write("x_train.npy", npy("<f4", "(3, 1)", std::string(12, '\0')));
+  write("y_train.npy", npy("|u1", "(3, 1)", "\3\1\2"));
+  write("x_test.npy", npy("<f4", "(1, 1)", std::string(4, '\0')));
+  write("y_test.npy", npy("|u1", "(1,)", "\2"));
+  const DataSplits splits = load_splits(request());
+  EXPECT_THAT(splits.train->kind().class_names, ElementsAre("1", "2", "3"));
+  EXPECT_THAT(description(*splits.train), HasSubstr("labels 1 to 3 are taken as 0 to 2"));
+  EXPECT_THAT(splits.test->class_counts(), ElementsAre(0, 1, 0)) << "as in training";
+  EXPECT_THAT(load_data(request(), Split::test)->class_counts(), ElementsAre(0, 1, 0)) << "alone, too";
+  write("y_test.npy", npy("|u1", "(1,)", "\4"));
+  EXPECT_THAT([&] { load_splits(request()); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("label 4 is none of the 3 classes")));
+  write("y_train.npy", npy("|u1", "(3,)", "\2\2\2"));
+  EXPECT_THAT([&] { load_splits(request()); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("one class")));
 }
 
 TEST_F(Data, HaveNoTestSplitWhereClassesStandInTheFolderItself) {
@@ -202,7 +353,9 @@ TEST_F(Data, AreTables) {
   EXPECT_EQ(load_data(request(), Split::test), nullptr);
   write("test.csv", "a,b,label\n5,6,1\n");
   const auto train = load_data(request(), Split::train), test = load_data(request(), Split::test);
-  EXPECT_EQ(description(*train), "train.csv, 2 samples of 2 numbers, 4 classes, label: column 3 \"Label\"");
+  EXPECT_EQ(
+      description(*train),
+      "train.csv, 2 samples of 2 numbers, 4 classes (0: 1, 1: 0, 2: 0, 3: 1), label: column 3 \"Label\"");
   EXPECT_EQ(test->kind().classes, 4);
   EXPECT_EQ(load_data(request({784}, DType::f32, "train.csv"), Split::train)->size(), 2);
   write("test.csv", "a,b,label\n5,6,4\n");

@@ -123,10 +123,33 @@ class Differs(Config):
         self.assert_ok(run("kolo-train", "--layers", 2, "--evaluate", *own))
 
     def test_other_classes_or_columns_are_refused(self):
-        three, wide = self.table("three", classes=3), self.table("wide", columns=3)
+        three, narrow = self.table("three", classes=3), self.table("narrow", columns=1)
         for mode in (("--evaluate",), ("--steps", 5)):
-            self.assert_one_line(self.train("--data", three, *mode), 1, "3 classes", "2 classes")
-            self.assert_one_line(self.train("--data", wide, *mode), 1, "[3]", "[2]")
+            self.assert_one_line(self.train("--data", three, *mode), 1, "label 2", "labels are 0 to 1")
+            self.assert_one_line(self.train("--data", narrow, *mode), 1, 'no column "x1", of which the model has learnt')
+
+    def test_columns_that_the_model_does_not_know_are_told(self):
+        wide = self.table("wide", columns=3)
+        for mode in (("--evaluate",), ("--steps", 5)):
+            self.assertIn('left out: column 3 "x2", of which the model has not learnt', self.assert_ok(self.train("--data", wide, *mode)).err)
+
+    def test_another_meaning_of_the_columns_is_refused(self):
+        for option in (("--target", "x0"), ("--ignore", "x0"), ("--missing", "mean")):
+            for mode in (("--evaluate",), ("--steps", 5)):
+                self.assert_one_line(self.train(*option, *mode), 2, " ".join(option), str(self.ck), "was trained without it")
+
+    def test_a_folder_whose_table_is_damaged_is_named(self):
+        config = self.config()
+        config["data"]["table"] = {"features": []}
+        (self.ck / "config.json").write_text(json.dumps(config))
+        self.assert_one_line(self.train("--evaluate"), 1, "config.json", "columns of a table")
+
+    def test_a_folder_without_columns_of_an_earlier_version_works(self):
+        config = self.config()
+        del config["data"]["table"]
+        (self.ck / "config.json").write_text(json.dumps(config))
+        self.assert_ok(self.train("--evaluate"))
+        self.assert_ok(self.train("--steps", 5))
 
     def test_other_data_of_the_same_kind_are_told(self):
         other = self.table("other")

@@ -178,6 +178,66 @@ class Numbers(Predict):
         self.assertEqual(json.loads((other / "config.json").read_text())["data"]["class_names"][9], "kind 9")
 
 
+class Words(Predict):
+    """A table of words with holes, in one file."""
+
+    def setUp(self):
+        super().setUp()
+        rows = ["id;colour;size;kind"]
+        for i in range(200):
+            colour, size = self.numbers.choice(("red", "blue", "green")), self.numbers.uniform(-1, 1)
+            kind = "cat" if colour == "red" else "dog"
+            rows.append(f"n{i};{colour};{'' if i % 20 == 7 else f'{size:.3f}'.replace('.', ',')};{kind}")
+        self.file = self.folder / "pets.csv"
+        self.file.write_text("\n".join(rows) + "\n")
+        self.options = ("--model", "mlp", "--data", self.file, "--target", "kind", "--ignore", "id", "--batch-size", 8, "--epochs", 8)
+
+    def test_is_learnt_evaluated_and_predicted_by_its_words(self):
+        self.assert_one_line(self.ask(*self.options), 1, "pets.csv, line 9, column 3: an empty cell", "--missing mean")
+        done = self.ask(*self.options, "--missing", "mean", "--seed", 5, "--json")
+        self.assertGreater(self.rows(done)[-1]["test_accuracy"], 0.9)
+        for words in ('label: column 4 "kind"', 'left out: column 1 "id"', 'fields between ";"', "3 words in column 2", "10 empty cells: mean", "20 of 200 rows for testing by the seed 5"):
+            self.assertIn(words, done.err)
+        for ranks in (1, 2):
+            again = self.rows(self.ask("--evaluate", "--json", ranks=ranks))[-1]
+            self.assertEqual(again["test_accuracy"], self.rows(done)[-1]["test_accuracy"])
+        self.assertEqual([row["class"] for row in again["classes"]], ["cat", "dog"])
+        self.assertEqual(sum(map(sum, again["confusion"])), 20)
+        new = self.folder / "new.csv"
+        new.write_text("size,colour\n0.5,red\n,blue\n0.1,pink\n")
+        for ranks in (1, 2):
+            result = self.ask("--predict", new, "--json", ranks=ranks)
+            self.assertEqual([row["class"] for row in self.rows(result)][:2], ["cat", "dog"])
+            self.assertIn('1 of the unknown word "pink"', result.err)
+            self.assertIn("1 empty cells: mean", result.err)
+        other = self.folder / "other.csv"
+        other.write_text("kind,size,colour\ncat,0.5,red\ndog,0.5,blue\ndog,0.1,pink\n")
+        result = self.ask("--evaluate", "--data", other, "--json")
+        self.assertEqual(sum(map(sum, self.rows(result)[-1]["confusion"])), 3, "all of another file")
+        for words in ("data: other.csv, 3 samples of 4 numbers, 2 classes (cat: 1, dog: 2)", '1 of the unknown word "pink"', "all 3 rows for testing"):
+            self.assertIn(words, result.err)
+        other.write_text("kind,size,colour\nfox,0.5,red\n")
+        self.assert_one_line(self.ask("--evaluate", "--data", other), 1, "other.csv, line 2", 'label "fox" is none of the 2 classes, cat, dog')
+
+    def test_goes_on_with_the_same_words(self):
+        self.assert_ok(self.ask(*self.options, "--missing", "zero"))
+        self.assert_ok(self.ask("--epochs", 9))
+        table = json.loads((self.ck / "config.json").read_text())["data"]["table"]
+        self.assertEqual([column.get("words") for column in table["features"]], [["blue", "green", "red"], None])
+        self.assertEqual((table["label"]["words"], table["missing"]), (["cat", "dog"], "zero"))
+
+    def test_files_of_a_folder_are_one_table(self):
+        lines = self.file.read_text().splitlines()
+        parts = self.folder / "parts"
+        parts.mkdir()
+        (parts / "a.csv").write_text("\n".join(lines[:101]) + "\n")
+        (parts / "b.csv").write_text("\n".join([lines[0], *lines[101:]]) + "\n")
+        options = [parts if word == self.file else word for word in self.options]
+        result = self.assert_ok(self.ask(*options, "--missing", "drop"))
+        self.assertIn("data: parts, 171 samples of 4 numbers, 2 classes", result.err)
+        self.assertIn("and 19 for testing", result.err)
+
+
 class Texts(Predict):
     def setUp(self):
         super().setUp()

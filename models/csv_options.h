@@ -1,0 +1,20 @@
+// How the columns of a table are taken.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kolo/models/table_schema.h>
+
+namespace kolo::models {
+
+struct CsvOptions {
+  std::string target = {};               // the label's column, by its name or its number from 1 on; "": found
+  std::vector<std::string> ignore = {};  // columns that are left out, the same way
+  MissingCells missing = MissingCells::refuse;
+  std::shared_ptr<const TableSchema> known = nullptr;  // of another table, by which this one is read
+  bool labelled = true;  // false, with `known`: labels are not looked at, and their column may be absent
+};
+
+}  // namespace kolo::models

@@ -1,0 +1,77 @@
+#include <kolo/models/folder_contents.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace kolo::models {
+
+std::string left_out_text(const LeftOut& left_out) {
+  std::string text;
+  for (const auto& [kind, count] : left_out)
+    text += fmt::format("{}{} {}", text.empty() ? "left out: " : ", ", count, kind);
+  return text;
+}
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Calls `take` with each entry that is not hidden.
+template <typename Take>
+void for_each_entry(const fs::path& folder, const Take& take) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (!entry->path().filename().string().starts_with('.')) take(*entry);
+}
+
+}  // namespace
+
+std::string last_name(const fs::path& path) {
+  const fs::path name = fs::absolute(path).lexically_normal();
+  return (name.has_filename() ? name : name.parent_path()).filename().string();
+}
+
+std::string kind_of_file(const fs::path& path) {
+  const std::string ending = path.extension().string();
+  return ending.empty() ? "files without an ending" : ending;
+}
+
+void add_left_out(const fs::path& folder, const std::vector<std::string>& taken, LeftOut& left_out) {
+  for_each_entry(folder, [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    if (std::find(taken.begin(), taken.end(), name) != taken.end()) return;
+    std::error_code ignored;
+    ++left_out[entry.is_directory(ignored) ? fmt::format("folder {}/", name) : kind_of_file(entry.path())];
+  });
+}
+
+std::string left_out_beside(const fs::path& folder, const std::vector<std::string>& taken) {
+  LeftOut left_out;
+  add_left_out(folder, taken, left_out);
+  return left_out_text(left_out);
+}
+
+std::string contents_of(const fs::path& folder) {
+  constexpr std::size_t kMostKinds = 4;
+  std::map<std::string, int> counts;
+  for_each_entry(folder, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    ++counts[entry.is_directory(ignored) ? "folders" : kind_of_file(entry.path())];
+  });
+  std::vector<std::pair<int, std::string>> sorted;
+  for (const auto& [kind, count] : counts) sorted.emplace_back(-count, kind);
+  std::sort(sorted.begin(), sorted.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sorted.size(), kMostKinds); ++i)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", -sorted[i].first, sorted[i].second);
+  if (sorted.size() > kMostKinds) text += fmt::format(" and {} other kinds", sorted.size() - kMostKinds);
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace kolo::models::detail

@@ -1,0 +1,37 @@
+// What lies in a folder, and what of it nobody takes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kolo::models {
+
+/// How many files of which kind are not read: ".webp" → 180.
+using LeftOut = std::map<std::string, std::int64_t>;
+/// "left out: 180 .webp, 18 broken links"; "" for nothing.
+std::string left_out_text(const LeftOut& left_out);
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+/// "flowers": of the folder or file, however its path is written.
+std::string last_name(const std::filesystem::path& path);
+
+/// ".webp", "files without an ending".
+std::string kind_of_file(const std::filesystem::path& path);
+
+/// Adds what lies in the folder and is not among the names: files by their endings, and the name of each
+/// folder. Hidden ones do not count.
+void add_left_out(const std::filesystem::path& folder, const std::vector<std::string>& taken,
+                  LeftOut& left_out);
+/// The same as left_out_text.
+std::string left_out_beside(const std::filesystem::path& folder, const std::vector<std::string>& taken);
+
+/// The most frequent kinds first, at most four: `8 .jpg, 2 folders`; "nothing".
+std::string contents_of(const std::filesystem::path& folder);
+
+}  // namespace kolo::models::detail

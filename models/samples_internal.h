@@ -1,0 +1,14 @@
+// Samples whose kind says more than array_samples can.
+#pragma once
+
+#include <memory>
+
+#include <kolo/models/samples.h>
+
+namespace kolo::models::detail {
+
+/// As array_samples, with the kind's name, note, class names and table; its shape is that of x, and classes 0
+/// are found.
+std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y);
+
+}  // namespace kolo::models::detail

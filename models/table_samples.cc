@@ -1,0 +1,154 @@
+#include <kolo/models/table_samples.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/batches.h>
+#include <kolo/models/csv.h>
+#include <kolo/models/folder_contents.h>
+#include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
+
+namespace kolo::models::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using Found = std::shared_ptr<const SampleSet>;
+
+constexpr std::int64_t kTestingRows = 10;   // one of so many rows of a table is for testing
+constexpr std::int64_t kOrderOfSplit = -1;  // no epoch
+
+void add_note(std::string& notes, const std::string& note) {
+  if (!note.empty()) notes += (notes.empty() ? "" : ", ") + note;
+}
+
+// Files of a folder that are tables, sorted.
+std::vector<fs::path> tables_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_table_name(entry->path()) && is_file(entry->path())) found.push_back(entry->path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// classes: of the whole table, or of the training; 0: those of the labels.
+Found samples_of(std::string name, CsvTable table, std::int64_t classes) {
+  const std::vector<std::string> names = table.schema->label.words;
+  return array_samples_of({.name = std::move(name),
+                           .shape = {},
+                           .classes = names.empty() ? classes : static_cast<std::int64_t>(names.size()),
+                           .note = std::move(table.note),
+                           .class_names = names,
+                           .table = std::move(table.schema)},
+                          std::move(table.x), std::move(table.y));
+}
+
+CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
+  const std::int64_t elements = table.x.shape().dim(1);
+  CsvTable part{.x = Tensor(DType::f32, {std::ssize(rows), elements}),
+                .y = Tensor(DType::i32, {std::ssize(rows)}),
+                .note = table.note,
+                .schema = table.schema};
+  float* to = part.x.data<float>();
+  std::int32_t* label = part.y.data<std::int32_t>();
+  for (const std::int64_t row : rows) {
+    to = std::copy_n(table.x.data<float>() + row * elements, elements, to);
+    *label++ = table.y.data<std::int32_t>()[row];
+  }
+  return part;
+}
+
+// Of labels that are numbers.
+std::int64_t classes_of(const CsvTable& table, const DataRequest& request) {
+  if (request.classes > 0) return request.classes;
+  const auto labels = table.y.span<std::int32_t>();
+  return *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
+}
+
+// Without a test file of its own: a tenth of the rows is for testing.
+DataSplits shared_out(const std::string& name, const std::vector<fs::path>& paths,
+                      const std::string& left_out, const DataRequest& request, Wanted wanted) {
+  CsvTable table = read_csv(paths, request.table);
+  if (wanted.train) check_labels(table.y, paths.front(), table.note);
+  add_note(table.note, left_out);
+  const std::int64_t count = table.y.elements(), classes = classes_of(table, request);
+  if (request.whole) {
+    add_note(table.note, fmt::format("all {} rows for testing", count));
+    return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
+  }
+  const std::vector<std::int64_t> testing = drawn_for_testing(count, request.seed);
+  if (testing.empty())
+    return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr, .test = nullptr};
+  add_note(table.note,
+           fmt::format("{} of {} rows for testing by the seed {}", testing.size(), count, request.seed));
+  DataSplits splits;
+  if (wanted.train) splits.train = samples_of(name, rows_of(table, others_than(testing, count)), classes);
+  if (wanted.test) splits.test = samples_of(name, rows_of(table, testing), classes);
+  return splits;
+}
+
+// train.csv and test.csv, of which the second is read by the columns of the first.
+DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wanted wanted) {
+  const fs::path train = folder / "train.csv", test = folder / "test.csv";
+  DataSplits splits;
+  CsvOptions options = request.table;
+  std::int64_t classes = request.classes;
+  const bool has_test = wanted.test && is_file(test);
+  if (wanted.train || (has_test && !options.known && is_file(train))) {
+    CsvTable table = read_csv(train, options);
+    check_labels(table.y, train, table.note);
+    add_note(table.note, left_out_beside(folder, {"train.csv", "test.csv"}));
+    options.known = table.schema;
+    classes = classes_of(table, request);
+    if (wanted.train) splits.train = samples_of(train.filename().string(), std::move(table), classes);
+  }
+  if (has_test) splits.test = samples_of(test.filename().string(), read_csv(test, options), classes);
+  return splits;
+}
+
+}  // namespace
+
+bool is_table_folder(const fs::path& folder) { return !tables_in(folder).empty(); }
+
+DataSplits table_samples(const fs::path& path, const DataRequest& request, Wanted wanted) {
+  const std::string name = last_name(path);
+  if (!is_folder(path)) return shared_out(name, {path}, "", request, wanted);
+  if (is_file(path / "train.csv") || is_file(path / "test.csv")) return pair_of_tables(path, request, wanted);
+  const std::vector<fs::path> tables = tables_in(path);
+  std::vector<std::string> taken;
+  for (const fs::path& table : tables) taken.push_back(table.filename().string());
+  return shared_out(name, tables, left_out_beside(path, taken), request, wanted);
+}
+
+std::vector<std::int64_t> drawn_for_testing(std::int64_t count, std::uint64_t seed) {
+  std::vector<std::int64_t> order;
+  shuffle_samples(seed, kOrderOfSplit, count, order);
+  order.resize(static_cast<std::size_t>(count / kTestingRows));
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, std::int64_t count) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count)), others;
+  std::iota(all.begin(), all.end(), 0);
+  std::set_difference(all.begin(), all.end(), drawn.begin(), drawn.end(), std::back_inserter(others));
+  return others;
+}
+
+void check_labels(const Tensor& y, const fs::path& path, const std::string& note) {
+  const auto labels = y.span<std::int32_t>();
+  if (labels.empty() || std::any_of(labels.begin(), labels.end(), [&](auto one) { return one != labels[0]; }))
+    return;
+  throw InvalidArgumentError("{}: one class: all {} labels are {}{}; there must be at least two classes",
+                             path.string(), labels.size(), labels[0], note.empty() ? "" : ", " + note);
+}
+
+}  // namespace kolo::models::detail

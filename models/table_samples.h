@@ -1,0 +1,34 @@
+// Tables as samples: which rows train, and which test.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <kolo/models/data_request.h>
+
+namespace kolo::models::detail {
+
+/// Which splits are asked for.
+struct Wanted {
+  bool train = false, test = false;
+};
+
+/// True for a folder of tables: train.csv, test.csv, or others.
+bool is_table_folder(const std::filesystem::path& folder);
+
+/// A file, or a folder of them. Files are read once, whatever is wanted of them.
+DataSplits table_samples(const std::filesystem::path& path, const DataRequest& request, Wanted wanted);
+
+/// One of ten numbers below `count`, drawn by the seed: of the samples for testing, sorted; none of fewer
+/// than ten.
+std::vector<std::int64_t> drawn_for_testing(std::int64_t count, std::uint64_t seed);
+/// The numbers below `count` that are not among `drawn`.
+std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, std::int64_t count);
+
+/// Throws InvalidArgumentError where all labels are alike: what a model cannot learn from would end with a
+/// loss of 0, as if it were trained. note: what the file's columns were taken for.
+void check_labels(const Tensor& y, const std::filesystem::path& path, const std::string& note);
+
+}  // namespace kolo::models::detail
