@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
 # Usage: scripts/install_deps.sh [--dev] [--libtorch] [--python] [--docs]
-#   --dev: also clang's tools, an ssh server and two firewalls, which .ci/run uses, and patchelf for the bundle; --libtorch: also libtorch, for the example that trains with it
+#   --dev: also clang's tools, an ssh server, two firewalls and Slurm, which .ci/run uses, and patchelf for the bundle; --libtorch: also libtorch, for the example that trains with it
 #   --python: also what the Python package needs, with PyTorch and pytest; --docs: also what scripts/make_site needs, and the test of the notebooks
 set -euo pipefail
 
@@ -23,7 +23,7 @@ die() {
 
 for option in "$@"; do
   case "$option" in
-    --dev) packages+=(clang clang-format clang-tidy openssh-server patchelf nftables iptables) ;;
+    --dev) packages+=(clang clang-format clang-tidy openssh-server patchelf nftables iptables slurm-wlm slurm-wlm-basic-plugins slurm-client munge) ;;
     --libtorch) packages+=(libtorch-dev) ;;
     --python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-cloudpickle python3-pytest python3-mpi4py) ;;
     --docs) packages+=(python3-sphinx furo python3-myst-parser doxygen doxygen-awesome-css python3-nbclient python3-ipykernel) ;;

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Slurm on the hosts of hosts.py: a controller on node1, a daemon on every host, one partition of all.
+
+  tests/hosts/slurm.py [--hosts 2] -- COMMAND …
+
+runs COMMAND on node1 and ends with its exit code, as in
+
+  tests/hosts/slurm.py --hosts 3 -- srun -N3 hostname
+
+Each host offers `cpus` cores, which are the machine's first ones: hosts share them. The daemons, their keys and their
+files end with the namespaces; nothing of a Slurm of this machine is read or touched.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+import hosts
+
+PROGRAMS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged", "srun", "sbatch", "scontrol")
+PACKAGES = "slurm-wlm munge"
+UP_S = 30
+
+CONF = {
+    "ClusterName": "lab", "SlurmctldHost": "node1", "SlurmUser": "root", "AuthType": "auth/munge",
+    "ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/affinity", "SelectType": "select/cons_tres",
+    "SelectTypeParameters": "CR_CPU", "SlurmdParameters": "config_overrides", "ReturnToService": 2, "MailProg": "/bin/true",
+    "StateSaveLocation": "/run/slurm/state", "SlurmctldPidFile": "/run/slurm/slurmctld.pid", "SlurmctldLogFile": "/run/slurm/slurmctld.log",
+    "SlurmdSpoolDir": "/run/own/slurmd", "SlurmdPidFile": "/run/own/slurmd.pid", "SlurmdLogFile": "/run/slurm/%n.log",
+    # Seconds that a real site has longer.
+    "KillWait": 5, "SlurmdTimeout": 15, "SchedulerParameters": "batch_sched_delay=1,sched_min_interval=100000", "SchedulerType": "sched/builtin"}
+
+
+def enter():
+    """As hosts.enter(); also skips where Slurm is missing."""
+    if not all(map(shutil.which, PROGRAMS)):
+        print(f"skipped: packages are missing: {PACKAGES} (scripts/install_deps.sh --dev)")
+        sys.exit(hosts.SKIPPED)
+    hosts.enter()
+
+
+def main():
+    """For a file of tests."""
+    enter()
+    unittest.main()
+
+
+class LabFault(Exception):
+    """The lab itself does not work: no fault of kolo."""
+
+
+class Slurm:
+    """With Slurm(hosts.Hosts(2)) as slurm: …  conf: further lines of slurm.conf, partitions: the words behind PartitionName."""
+
+    def __init__(self, cluster, cpus=2, partitions=("main Default=YES",), **conf):
+        self.cluster, self._daemons = cluster, []
+        names = cluster.names
+        lines = [f"{key}={value}" for key, value in {**CONF, **conf}.items()]
+        lines += [f"NodeName={name} CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 State=UNKNOWN" for name in names]
+        lines += [f"PartitionName={words} Nodes=ALL MaxTime=INFINITE State=UP" for words in partitions]
+        self._conf = "\n".join(lines) + "\n"
+
+    def __enter__(self):
+        hosts.sh("mkdir", "-p", "/run/slurm/state", "/run/munge", "/etc/slurm")
+        # Before the hosts are made: they see it, too.
+        hosts.sh("mount", "-t", "tmpfs", "tmpfs", "/etc/slurm")
+        pathlib.Path("/etc/slurm/slurm.conf").write_text(self._conf)
+        pathlib.Path("/etc/slurm/cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        pathlib.Path("/etc/slurm/mpi.conf").write_text("PMIxCliTmpDirBase=/run/own\n")
+        key = pathlib.Path("/run/munge/key")
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        self._start(subprocess.Popen, ["/usr/sbin/munged", "--foreground", "--force", f"--key-file={key}", "--num-threads=2",
+                                       "--socket=/run/munge/munge.socket.2", "--pid-file=/run/munge/pid", "--seed-file=/run/munge/seed",
+                                       "--log-file=/run/munge/log"])
+        self.cluster.__enter__()
+        try:
+            self._start(self.cluster.popen, ["/usr/sbin/slurmctld", "-D", "-c"])
+            for name in self.cluster.names:
+                self._start(self.cluster.popen, ["/usr/sbin/slurmd", "-D", "-N", name], host=name)
+            self._wait_until_up()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for daemon in reversed(self._daemons):
+            daemon.kill()
+            daemon.wait()
+        self.cluster.close()
+        hosts.sh("umount", "-l", "/etc/slurm")
+
+    def _start(self, how, command, **options):
+        self._daemons.append(how(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options))
+
+    def _wait_until_up(self):
+        deadline = time.monotonic() + UP_S * hosts.SLOWDOWN
+        while True:
+            said = self.run(["sinfo", "-h", "-o", "%D %T"])
+            if said.out.split("\n")[0] == f"{len(self.cluster.names)} idle":
+                break
+            if time.monotonic() > deadline:
+                logs = "\n".join(log.read_text()[-1500:] for log in pathlib.Path("/run/slurm").glob("*.log"))
+                raise LabFault(f"Slurm is not up: {said}\n{logs}")
+            time.sleep(0.1)
+
+    def run(self, command, host="node1", env=None, deadline=60):
+        return self.cluster.run(command, host, env, deadline)
+
+    def popen(self, command, **options):
+        return self.cluster.popen(command, **options)
+
+    def submit(self, script, *options, env=None):
+        """Hands a batch script to Slurm; its number. What it writes is in output(number)."""
+        path = hosts.SHARED / "job.sh"
+        path.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}")
+        result = self.run(["sbatch", "--parsable", f"--output={hosts.SHARED}/%j.out", "--open-mode=append", *options, path], env=env)
+        if result.code != 0:
+            raise LabFault(f"sbatch: {result}")
+        return int(result.out)
+
+    def output(self, job):
+        path = hosts.SHARED / f"{job}.out"
+        return path.read_text() if path.exists() else ""
+
+    def show(self, job):
+        """What `scontrol show job` says: {"JobState": …}."""
+        return dict(re.findall(r"(\S+?)=(\S*)", self.run(["scontrol", "show", "job", job]).out))
+
+    def wait_for(self, what, seconds=60):
+        """Until what() is true; its value."""
+        deadline = time.monotonic() + seconds * hosts.SLOWDOWN
+        while not (value := what()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not so within {seconds * hosts.SLOWDOWN} s")
+            time.sleep(0.05)
+        return value
+
+    def wait_until_over(self, job, seconds=60):
+        """The job's last state, as show() has it."""
+        over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL")
+        try:
+            self.wait_for(lambda: self.show(job)["JobState"] in over, seconds)
+        except AssertionError as late:
+            raise AssertionError(f"{late}: job {job} is not over: {self.show(job)}\n{self.output(job)}") from None
+        return self.show(job)
+
+
+def command_line():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    enter()
+    with Slurm(hosts.Hosts(options.hosts)) as slurm:
+        sys.exit(slurm.popen(options.command, stdin=None).wait())
+
+
+if __name__ == "__main__":
+    command_line()
