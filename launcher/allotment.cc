@@ -1,71 +1,332 @@
 #include <kolo/launcher/allotment.h>
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <limits>
-#include <string>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
-#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/launcher/host_lists.h>
 
 namespace kolo::launcher {
 namespace {
 
-constexpr std::int64_t kMostRanks = std::numeric_limits<int>::max();
+// Variables of MPIs that name a hostfile.
+constexpr const char* kHostfileVariables[] = {"OMPI_MCA_orte_default_hostfile", "OMPI_MCA_hostfile",
+                                              "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE",
+                                              "I_MPI_HYDRA_HOST_FILE"};
 
-bool is_set(const char* name) { return std::getenv(name) != nullptr; }
+// The variables of one environment, and the program that answers questions.
+class Reader {
+ public:
+  Reader(const Environment& environment, const Ask& ask) : environment_(environment), ask_(ask) {}
 
-int ranks_in(const char* name) { return static_cast<int>(env_int64(name, 1, 1, kMostRanks)); }
-
-// "2(x3),1" is 2, 2, 2 and 1. Empty for a text that is no such list, or more than fits.
-std::optional<std::int64_t> sum_of_tasks(std::string_view text) {
-  std::int64_t sum = 0;
-  while (!text.empty()) {
-    std::string_view entry = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(entry.size() + 1, text.size()));
-    std::optional<std::int64_t> nodes = 1;
-    if (const auto bracket = entry.find("(x"); bracket != std::string_view::npos && entry.back() == ')') {
-      nodes = parse_int64(entry.substr(bracket + 2, entry.size() - bracket - 3));
-      entry = entry.substr(0, bracket);
-    }
-    const auto tasks = parse_int64(entry);
-    std::int64_t product = 0;
-    if (!tasks || !nodes || *tasks < 1 || *nodes < 1 || __builtin_mul_overflow(*tasks, *nodes, &product) ||
-        __builtin_add_overflow(sum, product, &sum))
-      return std::nullopt;
+  bool has(const std::string& name) const { return environment_.count(name) > 0; }
+  std::string text(const std::string& name) const {
+    const auto found = environment_.find(name);
+    return found == environment_.end() ? "" : found->second;
   }
-  return sum;
+  /// Nothing if it is unset or no whole number of at least `least`.
+  std::optional<int> number(const std::string& name, int least = 1) const {
+    const auto value = parse_int64(text(name));
+    const bool good = value && *value >= least && *value <= std::numeric_limits<int>::max();
+    return good ? std::optional(static_cast<int>(*value)) : std::nullopt;
+  }
+  /// The same for a variable that has to be right where it is set.
+  std::optional<int> checked_number(const std::string& name) const {
+    const auto value = number(name);
+    if (has(name) && !value) refuse(name);
+    return value;
+  }
+  std::optional<std::string> ask(const std::vector<std::string>& command) const { return ask_(command); }
+  [[noreturn]] void refuse(const std::string& name) const {
+    throw InvalidArgumentError("{}=\"{}\" says no hosts; give them, as in: kolorun --host node1:2 program",
+                               name, text(name));
+  }
+
+ private:
+  const Environment& environment_;
+  const Ask& ask_;
+};
+
+void add_host(std::vector<Host>& hosts, const std::string& name, int slots) {
+  const auto known =
+      std::find_if(hosts.begin(), hosts.end(), [&](const Host& host) { return host.name == name; });
+  if (known == hosts.end()) hosts.push_back({name, slots});
+  else known->slots += slots;
 }
 
-std::int64_t count_lines(const std::string& path) {
-  std::ifstream file(path);
-  std::int64_t lines = 0;
-  for (std::string line; std::getline(file, line);) lines += !line.empty();
-  return lines;
+std::vector<int> slots_of(const std::vector<Host>& hosts) {
+  std::vector<int> slots;
+  for (const Host& host : hosts) slots.push_back(host.slots);
+  return slots;
 }
 
-int checked(const char* name, std::optional<std::int64_t> ranks) {
-  if (ranks && *ranks >= 1 && *ranks <= kMostRanks) return static_cast<int>(*ranks);
-  throw InvalidArgumentError("{}=\"{}\" says no number of ranks; give it, as in: kolorun -n 2 program", name,
-                             *env_string(name));
+// Slurm's CPUs are cores, or hardware threads where its nodes are described so; only Slurm knows.
+int cpus_of_a_core(const Reader& read, const std::string& host) {
+  const auto node = read.ask({"scontrol", "show", "node", "-o", host});
+  if (!node) return 1;
+  std::map<std::string, std::int64_t> told;
+  std::istringstream words(*node);
+  for (std::string word; words >> word;)
+    if (const size_t equals = word.find('='); equals != std::string::npos)
+      told[word.substr(0, equals)] = parse_int64(word.substr(equals + 1)).value_or(0);
+  const std::int64_t cores = told["Sockets"] * told["CoresPerSocket"], threads = told["ThreadsPerCore"];
+  return threads > 1 && told["CPUTot"] == cores * threads ? static_cast<int>(threads) : 1;
+}
+
+// One component of a job: `suffix` ends its variables' names.
+void add_slurm_group(const Reader& read, const std::string& suffix, Allotment& job) {
+  const std::string hosts = "SLURM_JOB_NODELIST" + suffix, tasks = "SLURM_TASKS_PER_NODE" + suffix;
+  const std::vector<std::string> names = expand_host_list(read.text(hosts));
+  if (names.empty()) read.refuse(hosts);
+  const std::vector<int> slots =
+      read.has(tasks) ? expand_counts(read.text(tasks)) : std::vector<int>(names.size(), 1);
+  if (slots.size() != names.size()) read.refuse(tasks);
+  const std::vector<int> cpus = expand_counts(read.text("SLURM_JOB_CPUS_PER_NODE" + suffix));
+  const auto per_task = read.number("SLURM_CPUS_PER_TASK" + suffix);
+  for (size_t i = 0; i < names.size(); ++i) {
+    add_host(job.hosts, names[i], slots[i]);
+    if (cpus.size() == names.size()) job.cores.push_back(cpus[i]);
+    else if (per_task) job.cores.push_back(*per_task * slots[i]);
+  }
+}
+
+Allotment of_slurm(const Reader& read) {
+  Allotment job;
+  job.source = read.has("SLURM_TASKS_PER_NODE") ? "SLURM_TASKS_PER_NODE" : "SLURM_JOB_NODELIST";
+  job.groups = read.number("SLURM_HET_SIZE").value_or(1);
+  if (job.groups == 1) add_slurm_group(read, "", job);
+  else
+    for (int group = 0; group < job.groups; ++group)
+      add_slurm_group(read, fmt::format("_HET_GROUP_{}", group), job);
+  if (job.groups > 1) job.source = "SLURM_TASKS_PER_NODE_HET_GROUP_0";
+  if (job.cores.size() != job.hosts.size()) job.cores.clear();  // also where a host is in two components
+  if (job.groups == 1) job.cores_per_rank = read.checked_number("SLURM_CPUS_PER_TASK");
+  const int divisor = cpus_of_a_core(read, job.hosts[0].name);
+  for (int& cores : job.cores) cores = std::max(1, cores / divisor);
+  if (job.cores_per_rank) job.cores_per_rank = std::max(1, *job.cores_per_rank / divisor);
+  job.gpus_per_host = read.number("SLURM_GPUS_ON_NODE");
+  job.job = read.text("SLURM_JOB_ID");
+  if (read.has("SLURM_ARRAY_JOB_ID"))
+    job.job = read.text("SLURM_ARRAY_JOB_ID") + "_" + read.text("SLURM_ARRAY_TASK_ID");
+  job.restarts = read.number("SLURM_RESTART_COUNT").value_or(0);
+  job.ranks = std::min(total_slots(job.hosts),
+                       read.checked_number("SLURM_NTASKS").value_or(std::numeric_limits<int>::max()));
+  return job;
+}
+
+// Words at the start of each line of the file that the variable names: a host, and its slots where `column`
+// has them.
+void add_hosts_of_file(const Reader& read, const char* variable, bool slots_in_second_column,
+                       Allotment& job) {
+  std::ifstream file(read.text(variable));
+  for (std::string line, name; std::getline(file, line);) {
+    std::istringstream words(line);
+    if (!(words >> name)) continue;
+    int slots = 1;
+    if (slots_in_second_column && (!(words >> slots) || slots < 1)) read.refuse(variable);
+    add_host(job.hosts, name, slots);
+  }
+  if (job.hosts.empty()) read.refuse(variable);
+  job.source = variable;
+}
+
+Allotment of_pbs(const Reader& read) {
+  Allotment job;
+  add_hosts_of_file(read, "PBS_NODEFILE", false, job);
+  // NCPUS is a chunk's, not a rank's. PBS sets OMP_NUM_THREADS itself, mostly to the same number.
+  if (const auto cpus = read.number("NCPUS")) {
+    const auto threads = read.number("OMP_NUM_THREADS");
+    job.cores_per_rank = threads && *threads != *cpus ? *threads : std::max(1, *cpus / job.hosts[0].slots);
+  }
+  job.job = read.text("PBS_JOBID");
+  return job;
+}
+
+Allotment of_lsf(const Reader& read) {
+  Allotment job;
+  if (read.has("LSB_DJOB_HOSTFILE")) {
+    add_hosts_of_file(read, "LSB_DJOB_HOSTFILE", false, job);
+  } else {
+    job.source = "LSB_MCPU_HOSTS";
+    std::istringstream words(read.text(job.source));
+    for (std::string name; words >> name;) {
+      int slots = 0;
+      if (!(words >> slots) || slots < 1) read.refuse(job.source);
+      add_host(job.hosts, name, slots);
+    }
+    if (job.hosts.empty()) read.refuse(job.source);
+  }
+  job.cores = slots_of(job.hosts);
+  job.job = read.text("LSB_JOBID");
+  return job;
+}
+
+Allotment of_grid_engine(const Reader& read) {
+  Allotment job;
+  add_hosts_of_file(read, "PE_HOSTFILE", true, job);
+  job.job = read.text("JOB_ID");
+  job.restarts = read.number("RESTARTED").value_or(0);
+  return job;
+}
+
+// Its hosts have equal cores, a rank each.
+std::optional<Allotment> of_flux(const Reader& read) {
+  const auto said = read.ask({"flux", "resource", "list", "-n", "-o", "{nodelist} {ncores}"});
+  std::istringstream words(said.value_or(""));
+  std::string list;
+  int cores = 0;
+  words >> list >> cores;
+  const std::vector<std::string> names = expand_host_list(list);
+  if (names.empty() || cores < 1) return std::nullopt;
+  Allotment job;
+  job.source = "flux resource list";
+  const int each = std::max(1, cores / static_cast<int>(names.size()));
+  for (const std::string& name : names) add_host(job.hosts, name, each);
+  job.cores = slots_of(job.hosts);
+  job.job = read.text("FLUX_JOB_ID");
+  return job;
+}
+
+struct System {
+  const char* name;
+  std::function<bool(const Reader&)> is_here;
+  std::function<std::optional<Allotment>(const Reader&)> read;
+};
+
+std::string hostfile_variable(const Reader& read) {
+  for (const char* name : kHostfileVariables)
+    if (read.has(name)) return name;
+  return "";
+}
+
+Allotment of_mpi(const Reader& read) {
+  Allotment job;
+  job.source = hostfile_variable(read);
+  try {
+    job.hosts = read_hostfile(read.text(job.source));
+  } catch (const Error&) {
+    read.refuse(job.source);
+  }
+  return job;
+}
+
+const std::vector<System>& systems() {
+  static const std::vector<System> all = {
+      {"MPI", [](const Reader& r) { return !hostfile_variable(r).empty(); }, of_mpi},
+      {"Slurm",
+       [](const Reader& r) {
+         return r.has("SLURM_JOB_ID") && (r.has("SLURM_JOB_NODELIST") || r.has("SLURM_HET_SIZE"));
+       },
+       of_slurm},
+      {"PBS", [](const Reader& r) { return r.has("PBS_NODEFILE"); }, of_pbs},
+      {"LSF", [](const Reader& r) { return r.has("LSB_DJOB_HOSTFILE") || r.has("LSB_MCPU_HOSTS"); }, of_lsf},
+      {"Grid Engine", [](const Reader& r) { return r.has("PE_HOSTFILE"); }, of_grid_engine},
+      {"Flux", [](const Reader& r) { return r.has("FLUX_JOB_ID") && !r.has("PMI_RANK"); }, of_flux}};
+  return all;
+}
+
+std::string count_of(int count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 }  // namespace
 
-std::optional<int> allotted_ranks() {
-  if (is_set("SLURM_JOB_ID") && is_set("SLURM_NTASKS")) return ranks_in("SLURM_NTASKS");
-  if (is_set("SLURM_JOB_ID") && is_set("SLURM_TASKS_PER_NODE"))
-    return checked("SLURM_TASKS_PER_NODE", sum_of_tasks(*env_string("SLURM_TASKS_PER_NODE")));
-  if (is_set("PBS_NODEFILE")) return checked("PBS_NODEFILE", count_lines(*env_string("PBS_NODEFILE")));
-  for (const auto& [job, ranks] :
-       {std::pair{"LSB_DJOB_HOSTFILE", "LSB_DJOB_NUMPROC"}, std::pair{"PE_HOSTFILE", "NSLOTS"}})
-    if (is_set(job) && is_set(ranks)) return ranks_in(ranks);
-  return std::nullopt;
+Environment own_environment() {
+  Environment variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text(*entry);
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::optional<Allotment> find_allotment(const Environment& environment, const Ask& ask) {
+  const Reader read(environment, ask);
+  std::optional<Allotment> job;
+  for (const System& system : systems()) {
+    if (!system.is_here(read)) continue;
+    if (job) {
+      job->also = system.name;
+      break;
+    }
+    job = system.read(read);
+    if (!job) continue;
+    job->system = system.name;
+    if (job->ranks == 0) job->ranks = total_slots(job->hosts);
+  }
+  return job;
+}
+
+std::optional<std::chrono::system_clock::time_point> find_end(const Allotment& allotment,
+                                                              const Environment& environment,
+                                                              const Ask& ask) {
+  using Clock = std::chrono::system_clock;
+  if (allotment.system != "Slurm") return std::nullopt;
+  // Asked first: the end may have been moved since the job began.
+  const auto said = ask({"squeue", "-h", "-o", "%e", "-j", allotment.job});
+  std::tm local = {};
+  if (said && strptime(said->c_str(), "%Y-%m-%dT%H:%M:%S", &local) != nullptr) {
+    local.tm_isdst = -1;
+    return Clock::from_time_t(std::mktime(&local));
+  }
+  const auto seconds = environment.find("SLURM_JOB_END_TIME");
+  const auto end = seconds == environment.end() ? std::nullopt : parse_int64(seconds->second);
+  return end ? std::optional(Clock::from_time_t(*end)) : std::nullopt;
+}
+
+std::vector<int> cores_of_ranks(const Allotment& allotment, const std::vector<Host>& hosts, int ranks) {
+  const std::vector<int> counts = ranks_per_host(hosts, ranks);
+  std::vector<int> cores(hosts.size(), 0);
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    const auto known = std::find_if(allotment.hosts.begin(), allotment.hosts.end(),
+                                    [&](const Host& host) { return is_same_host(host.name, hosts[i].name); });
+    if (known == allotment.hosts.end()) continue;
+    if (allotment.cores_per_rank) cores[i] = *allotment.cores_per_rank;
+    else if (!allotment.cores.empty())
+      cores[i] = std::max(1, allotment.cores[known - allotment.hosts.begin()] / std::max(1, counts[i]));
+  }
+  return cores;
+}
+
+std::string allotment_text(const Allotment& allotment) {
+  std::string text;
+  const std::vector<int> cores = cores_of_ranks(allotment, allotment.hosts, total_slots(allotment.hosts));
+  for (size_t i = 0; i < allotment.hosts.size(); ++i)
+    text += fmt::format(
+        "{}: {}{}{}, from {}\n", allotment.hosts[i].name, count_of(allotment.hosts[i].slots, "rank"),
+        cores[i] > 0 ? " of " + count_of(cores[i], "core") : "",
+        allotment.gpus_per_host ? ", " + count_of(*allotment.gpus_per_host, "GPU") : "", allotment.source);
+  return text;
+}
+
+std::string allotment_json(const Allotment& allotment) {
+  const std::vector<int> cores = cores_of_ranks(allotment, allotment.hosts, total_slots(allotment.hosts));
+  nlohmann::ordered_json json = {{"event", "allotment"},
+                                 {"system", allotment.system},
+                                 {"source", allotment.source},
+                                 {"job", allotment.job},
+                                 {"restarts", allotment.restarts},
+                                 {"ranks", allotment.ranks},
+                                 {"hosts", nlohmann::ordered_json::array()}};
+  for (size_t i = 0; i < allotment.hosts.size(); ++i) {
+    nlohmann::ordered_json host = {{"name", allotment.hosts[i].name}, {"ranks", allotment.hosts[i].slots}};
+    host["cores_per_rank"] =
+        cores[i] > 0 ? nlohmann::ordered_json(cores[i]) : nlohmann::ordered_json(nullptr);
+    json["hosts"].push_back(std::move(host));
+  }
+  return json.dump() + "\n";
 }
 
 }  // namespace kolo::launcher

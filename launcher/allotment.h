@@ -1,13 +1,54 @@
-// What a batch system has set aside for this job.
+// What a batch system has set aside for this job: hosts, ranks, cores, its number there and its end.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/launcher/hosts.h>
 
 namespace kolo::launcher {
 
-/// The number of ranks that the environment's allocation is for; empty outside one. Slurm: SLURM_NTASKS, else
-/// the sum of SLURM_TASKS_PER_NODE; PBS: the lines of $PBS_NODEFILE; LSF: LSB_DJOB_NUMPROC; Grid Engine:
-/// NSLOTS. Throws InvalidArgumentError for a variable, or a file, that says no number of ranks.
-std::optional<int> allotted_ranks();
+struct Allotment {
+  std::string system;       // "Slurm", "PBS", "LSF", "Grid Engine", "Flux", or "MPI" for a hostfile variable
+  std::string source;       // the variable, or the command, that says how many ranks a host takes
+  std::string also;         // a second system that was seen and is not followed; "" for none
+  std::vector<Host> hosts;  // never empty; slots are the ranks that the system means to run there
+  int ranks = 0;            // all slots, or SLURM_NTASKS where that is less
+  std::vector<int> cores;   // of each host, as far as this job may use them; empty: not known
+  std::optional<int> cores_per_rank;  // where the system counts a rank's cores: Slurm's -c, PBS's NCPUS
+  std::optional<int> gpus_per_host;   // Slurm's SLURM_GPUS_ON_NODE
+  int groups = 1;                     // components of a heterogeneous job of Slurm's
+  std::string job;                    // as the system's own commands take it; "" outside of one
+  int restarts = 0;                   // how often the system has started this job again
+};
+
+using Environment = std::map<std::string, std::string>;
+/// Runs a short program; its output, or nothing if it failed or took over 5 s.
+using Ask = std::function<std::optional<std::string>(const std::vector<std::string>& command)>;
+
+/// This process's variables.
+Environment own_environment();
+
+/// What the variables say; nothing outside of a batch system. The first of these is followed: a hostfile
+/// variable of an MPI's, Slurm, PBS, LSF, Grid Engine, Flux. Looks no name up. Throws InvalidArgumentError
+/// `<VARIABLE>="<value>" says no hosts; …` for a variable, or a file that it names, that does not parse.
+std::optional<Allotment> find_allotment(const Environment& environment, const Ask& ask);
+
+/// When the system ends the job: SLURM_JOB_END_TIME, else Slurm is asked. Nothing where there is no end, or
+/// where nobody tells it.
+std::optional<std::chrono::system_clock::time_point> find_end(const Allotment& allotment,
+                                                              const Environment& environment, const Ask& ask);
+
+/// The cores that each rank has on each of `hosts` when `ranks` of them run there, in order; 0 where the
+/// allotment does not tell. Hosts are found by their name.
+std::vector<int> cores_of_ranks(const Allotment& allotment, const std::vector<Host>& hosts, int ranks);
+
+/// What --show-allotment prints: a line for each host, or one JSON object.
+std::string allotment_text(const Allotment& allotment);
+std::string allotment_json(const Allotment& allotment);
 
 }  // namespace kolo::launcher

@@ -21,7 +21,7 @@ std::vector<std::string> compose_network_probe(const Options& options, const Sur
 }
 
 NetworkReport check_network(const Options& options, const Surroundings& found, SignalQueue& signals) {
-  const CapturedRun run = run_captured(compose_network_probe(options, found), kLongest, signals);
+  const CapturedRun run = run_captured(compose_network_probe(options, found), kLongest, &signals);
   if (run.good) return parse_network_report(run.out);
   std::string words = run.err;
   while (!words.empty() && words.back() == '\n') words.pop_back();

@@ -193,16 +193,18 @@ bool read_into(const OwnedFd& fd, std::string& text) {
 }  // namespace
 
 CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::seconds limit,
-                         SignalQueue& signals) {
+                         SignalQueue* signals) {
   CapturedRun run;
   Child child = start_child(command);
   const auto deadline = Clock::now() + limit;
   std::optional<int> stopped_by;
   for (bool open = true; open && !stopped_by && Clock::now() < deadline;) {
-    pollfd fds[] = {{child.out.get(), POLLIN, 0}, {child.err.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
+    pollfd fds[] = {{child.out.get(), POLLIN, 0},
+                    {child.err.get(), POLLIN, 0},
+                    {signals == nullptr ? -1 : signals->fd(), POLLIN, 0}};
     poll(fds, 3,
          static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count()));
-    while (const auto number = signals.next())
+    while (const auto number = signals == nullptr ? std::nullopt : signals->next())
       if (*number != SIGCHLD) stopped_by = number;
     if (child.err.get() >= 0 && !read_into(child.err, run.err)) child.err = OwnedFd();
     open = read_into(child.out, run.out);
@@ -212,6 +214,16 @@ CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::s
   if (child.err.get() >= 0) read_into(child.err, run.err);
   if (stopped_by) kill(getpid(), *stopped_by);
   return run;
+}
+
+std::optional<std::string> ask_program(const std::vector<std::string>& command) {
+  constexpr std::chrono::seconds kLongestAnswer{5};
+  try {
+    const CapturedRun run = run_captured(command, kLongestAnswer, nullptr);
+    return run.good ? std::optional(run.out) : std::nullopt;
+  } catch (const NotFoundError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace kolo::launcher

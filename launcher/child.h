@@ -81,8 +81,12 @@ struct CapturedRun {
 };
 
 /// Ends the program when `limit` has passed or a signal has come; the signal is then given to this process
-/// again, so that `signals` still has it. Throws NotFoundError if it cannot be started.
+/// again, so that `signals` still has it. Without `signals` those of this process are left alone. Throws
+/// NotFoundError if it cannot be started.
 CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::seconds limit,
-                         SignalQueue& signals);
+                         SignalQueue* signals);
+
+/// What a short program writes to stdout; nothing if it is not there, fails or takes over 5 s.
+std::optional<std::string> ask_program(const std::vector<std::string>& command);
 
 }  // namespace kolo::launcher

@@ -57,6 +57,23 @@ void tell_network(const Options& options, const Surroundings& found, SignalQueue
   std::fflush(stdout);
 }
 
+void tell_allotment(const Options& options, const std::vector<std::string>& command) {
+  if (options.json) return fmt::print("{}", allotment_json(*options.allotment));
+  fmt::print("{}{}\n", allotment_text(*options.allotment), shell_quote(command));
+}
+
+// What a user may not expect.
+void tell_of_the_allotment(const Options& options) {
+  if (!options.allotment) return;
+  if (!options.allotment->also.empty())
+    tell(fmt::format("hosts are from {}; {}, which is here as well, is not asked", options.allotment->source,
+                     options.allotment->also));
+  const AllottedCores cores = allotted_cores(options);
+  if (options.bind == Bind::core && cores.least != cores.most)
+    tell(fmt::format("ranks have {} to {} cores on different hosts; ranks are not bound", cores.least,
+                     cores.most));
+}
+
 int launch(Options options, Surroundings found) {
   if (!options.program.empty()) find_the_program(options, found);
   if (find_in_path("mpirun").empty())
@@ -79,6 +96,8 @@ int run(const Options& options) {
   // Composed here once so that what is wrong with the options is told before anything starts.
   const std::vector<std::string> command =
       options.program.empty() ? compose_network_probe(options, found) : compose_mpirun(options, found, false);
+  if (options.show_allotment) return tell_allotment(options, command), 0;
+  tell_of_the_allotment(options);
   if (!options.dry_run) return launch(options, found);
   fmt::print("{}\n", shell_quote(command));
   return 0;
@@ -88,7 +107,7 @@ int guarded_main(int argc, char** argv) {
   fill_standard_descriptors();
   Options options;
   try {
-    options = parse_command_line(argc, argv);
+    options = parse_command_line(argc, argv, own_environment(), ask_program);
   } catch (const Error& error) {
     tell(error.what());
     return kBadCommandLine;

@@ -47,7 +47,7 @@ std::vector<int> number_machines(std::string_view tagged_lines, int hosts) {
 }
 
 std::vector<int> find_machines(const Options& options, const Surroundings& found, SignalQueue& signals) {
-  const CapturedRun run = run_captured(compose_probe(options, found), kLongestProbe, signals);
+  const CapturedRun run = run_captured(compose_probe(options, found), kLongestProbe, &signals);
   return run.good ? number_machines(run.out, static_cast<int>(options.hosts.size())) : std::vector<int>{};
 }
 

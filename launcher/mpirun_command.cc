@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
+#include <limits>
 #include <map>
 
 #include <fmt/core.h>
@@ -30,11 +31,8 @@ bool starts_with(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
-// mpirun then places the ranks on hosts that kolorun has not been told.
-bool mpi_args_name_hosts(const Options& options) {
-  return contains_any(options.mpi_args, {"--host", "-host", "-H", "--hostfile", "-hostfile", "--machinefile",
-                                         "-machinefile", "--default-hostfile", "-default-hostfile"});
-}
+// Of Slurm and others that give a job some of a host's cores; a hostfile alone says nothing of cores.
+bool is_batch_job(const Options& options) { return options.allotment && options.allotment->system != "MPI"; }
 
 bool mpi_args_bind(const Options& options) {
   return contains_any(options.mpi_args, {"--bind-to", "-bind-to", "--map-by", "-map-by", "--rankfile", "-rf",
@@ -72,18 +70,19 @@ void add_binding(std::vector<std::string>& command, const Options& options, cons
                                local_ranks, cores);
   // mpirun counts cores from the machine's first, not from the first of an affinity mask: bound ranks would
   // leave the mask.
-  const bool may_bind =
-      local_ranks <= cores && !found.cores.restricted && !hosts_share_a_machine(found) && !found.batch_job;
-  if (options.bind == Bind::none || (options.bind == Bind::automatic && !may_bind)) {
+  const bool may_bind = local_ranks <= cores && !found.cores.restricted && !hosts_share_a_machine(found);
+  const bool batch = is_batch_job(options);
+  const AllottedCores allotted = allotted_cores(options);
+  if (options.bind == Bind::none || (options.bind == Bind::automatic && (batch || !may_bind)) ||
+      allotted.least != allotted.most) {
     command.insert(command.end(), {"--bind-to", "none"});
     return;
   }
-  const int cores_per_rank = std::max(1, cores / local_ranks);
-  if (found.batch_job)  // its machines' cores are not known here
-    command.insert(command.end(), {"--bind-to", "core"});
-  else
-    command.insert(command.end(),
-                   {"--map-by", "slot:PE=" + std::to_string(cores_per_rank), "--bind-to", "core"});
+  if (!batch || allotted.of_each_rank) {
+    const int cores_per_rank = allotted.of_each_rank.value_or(std::max(1, cores / local_ranks));
+    command.insert(command.end(), {"--map-by", "slot:PE=" + std::to_string(cores_per_rank)});
+  }
+  command.insert(command.end(), {"--bind-to", "core"});
 }
 
 // A link that goes down would leave mpirun waiting for minutes; with these it notices after 3 to 4 seconds. A
@@ -116,6 +115,17 @@ void add_shared_memory_alone(std::vector<std::string>& command, const Options& o
     command.insert(command.end(), {"--mca", "pml", "ob1", "--mca", "btl", detail::kTransportsOfOneMachine});
 }
 
+// 0: OMP_NUM_THREADS is left as it is. Unset, init() counts the cores that each rank may run on.
+int threads_of_a_rank(const Options& options, const Surroundings& found, int local_ranks) {
+  // PBS itself sets it, to the cores of a chunk, in which several ranks may run.
+  const bool set_by_pbs =
+      options.allotment && options.allotment->system == "PBS" && options.allotment->cores_per_rank;
+  if (contains(found.variables, "OMP_NUM_THREADS") && !set_by_pbs) return 0;
+  const AllottedCores allotted = allotted_cores(options);
+  if (allotted.most > 0) return allotted.of_each_rank.value_or(0);
+  return std::max(1, found.cores.count / local_ranks);
+}
+
 void add_variables(std::vector<std::string>& command, const Options& options, const Surroundings& found,
                    int local_ranks) {
   std::map<std::string, std::string> exports;  // name → what follows -x
@@ -127,9 +137,8 @@ void add_variables(std::vector<std::string>& command, const Options& options, co
   }
   exports["KOLO_LAUNCHER"] = "KOLO_LAUNCHER=kolorun";
   if (found.terminal) exports["KOLO_TERMINAL"] = "KOLO_TERMINAL=1";
-  if (!contains(found.variables, "OMP_NUM_THREADS"))
-    exports["OMP_NUM_THREADS"] =
-        "OMP_NUM_THREADS=" + std::to_string(std::max(1, found.cores.count / local_ranks));
+  if (const int threads = threads_of_a_rank(options, found, local_ranks); threads > 0)
+    exports["OMP_NUM_THREADS"] = "OMP_NUM_THREADS=" + std::to_string(threads);
   for (const std::string& entry : options.exported) {
     const std::string name = entry.substr(0, entry.find('='));
     if (name == entry && !contains(found.variables, name))
@@ -161,15 +170,26 @@ Surroundings find_surroundings() {
     if (text != "OMP_NUM_THREADS=")  // as a batch script leaves it that was allotted no number of cores
       found.variables.emplace_back(text.substr(0, text.find('=')));
   }
-  // Slurm, PBS, LSF and Grid Engine: the allocations that Open MPI reads.
-  for (const char* name : {"SLURM_JOB_ID", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"})
-    found.batch_job = found.batch_job || contains(found.variables, name);
   return found;
+}
+
+AllottedCores allotted_cores(const Options& options) {
+  AllottedCores cores;
+  if (!options.allotment || options.hosts.empty()) return cores;
+  const std::vector<int> counts = ranks_per_host(options.hosts, options.ranks);
+  const std::vector<int> each = cores_of_ranks(*options.allotment, options.hosts, options.ranks);
+  cores.least = std::numeric_limits<int>::max();
+  for (size_t host = 0; host < counts.size(); ++host) {
+    if (counts[host] == 0) continue;
+    cores.least = std::min(cores.least, each[host]);
+    cores.most = std::max(cores.most, each[host]);
+  }
+  if (cores.least == cores.most && cores.most > 0) cores.of_each_rank = cores.most;
+  return cores;
 }
 
 bool all_ranks_here(const Options& options, const Surroundings& found) {
   if (mpi_args_name_hosts(options)) return false;
-  if (options.hosts.empty()) return !found.batch_job;
   return std::all_of(options.hosts.begin(), options.hosts.end(),
                      [&](const Host& host) { return is_this_machine(host.name, found.hostname); });
 }
@@ -179,10 +199,14 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   std::vector<std::string> command = {"mpirun"};
   if (found.root) command.push_back("--allow-run-as-root");
   // Also lets ranks that wait give their core to those that work.
-  if (local_ranks > found.cores.count && !found.batch_job && !contains(options.mpi_args, "--oversubscribe"))
+  if (local_ranks > found.cores.count && !is_batch_job(options) &&
+      !contains(options.mpi_args, "--oversubscribe"))
     command.push_back("--oversubscribe");
   if (!options.hostfile.empty()) command.insert(command.end(), {"--hostfile", options.hostfile});
   else if (!options.hosts.empty()) command.insert(command.end(), {"--host", format_hosts(options.hosts)});
+  // Open MPI's own modules for Slurm know the first component of a heterogeneous job alone.
+  if (options.allotment && options.allotment->groups > 1)
+    command.insert(command.end(), {"--mca", "ras", "^slurm", "--mca", "plm", "^slurm"});
   add_binding(command, options, found, local_ranks);
   if (tagged) command.push_back("--tag-output");
   if (all_ranks_here(options, found)) add_shared_memory_alone(command, options, found);

@@ -2,6 +2,7 @@
 // mpirun.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,19 @@ struct Surroundings {
   std::string hostname;
   bool root = false;
   bool terminal = false;               // kolorun's stdout: the ranks may rewrite a line there
-  bool batch_job = false;              // a batch system tells mpirun its hosts, which kolorun does not know
   std::vector<std::string> variables;  // names in the environment
   std::vector<int> machines;           // for each host, which machine it is on; empty: each its own
 };
 
 /// Looks at this process: cores, user, environment. Contacts no host.
 Surroundings find_surroundings();
+
+/// The cores that a batch system gives each rank: one number where all ranks have as many.
+struct AllottedCores {
+  std::optional<int> of_each_rank;  // nothing: not known, or `least` and `most` differ
+  int least = 0, most = 0;          // 0: not known
+};
+AllottedCores allotted_cores(const Options& options);
 
 /// True if every rank runs here, as a child of the mpirun that is started here.
 bool all_ranks_here(const Options& options, const Surroundings& found);

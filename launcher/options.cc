@@ -1,5 +1,7 @@
 #include <kolo/launcher/options.h>
 
+#include <fmt/core.h>
+
 #include <boost/program_options.hpp>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
-#include <kolo/launcher/allotment.h>
 
 namespace kolo::launcher {
 namespace {
@@ -54,7 +55,10 @@ po::options_description make_description() {
       "measure the links between the hosts of the job; with a program, before it is started")(
       "gradient-bytes", text("N"), "for --check-network: what a step reduces (102228128, ResNet-50)")(
       "step-ms", text("MS"), "for --check-network: how long a step computes (250)")(
-      "json", "for --check-network: one JSON object")("help", "print this")("version", "print the version");
+      "json", "for --check-network and --show-allotment: one JSON object")(
+      "show-allotment",
+      "print the hosts, ranks and cores that a batch system has allotted, and what would be "
+      "started there")("help", "print this")("version", "print the version");
   return all;
 }
 
@@ -164,6 +168,16 @@ po::variables_map parse_options(const po::options_description& description,
   }
 }
 
+void read_allotment(Options& options, const Environment& environment, const Ask& ask) {
+  const bool hosts_are_named = !options.hosts.empty() || mpi_args_name_hosts(options);
+  try {
+    options.allotment = find_allotment(environment, ask);
+  } catch (const InvalidArgumentError&) {
+    if (!hosts_are_named) throw;
+  }
+  if (options.allotment && !hosts_are_named) options.hosts = options.allotment->hosts;
+}
+
 void read_hosts(Options& options, const po::variables_map& values) {
   if (values.count("host") && values.count("hostfile"))
     throw InvalidArgumentError("--host and --hostfile both name the machines; give one of them");
@@ -173,6 +187,10 @@ void read_hosts(Options& options, const po::variables_map& values) {
   options.hosts = read_hostfile(path);
   if (std::any_of(options.hosts.begin(), options.hosts.end(), [](const Host& h) { return h.hostfile_alone; }))
     options.hostfile = path;
+}
+
+bool hosts_are_allotted(const Options& options) {
+  return options.allotment && options.hosts == options.allotment->hosts;
 }
 
 void read_cluster(Options& options, const po::variables_map& values) {
@@ -189,8 +207,9 @@ void read_ranks(Options& options, const po::variables_map& values) {
   if (values.count("ranks"))
     options.ranks = static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostNumber));
   else if (!options.cluster.empty()) options.ranks = total_tasks(options.cluster);
+  else if (options.allotment && (hosts_are_allotted(options) || options.hosts.empty()))
+    options.ranks = options.allotment->ranks;
   else if (!options.hosts.empty()) options.ranks = total_slots(options.hosts);
-  else if (const auto allotted = allotted_ranks()) options.ranks = *allotted;
   else
     throw InvalidArgumentError(
         "the number of ranks is missing; give it, as in: kolorun -n 2 kolo-train --model lenet");
@@ -200,17 +219,19 @@ void read_ranks(Options& options, const po::variables_map& values) {
   const bool may_overfill = std::find(options.mpi_args.begin(), options.mpi_args.end(), "--oversubscribe") !=
                             options.mpi_args.end();
   if (options.hosts.empty() || may_overfill || options.ranks <= total_slots(options.hosts)) return;
+  const bool allotted = hosts_are_allotted(options);
   throw InvalidArgumentError(
-      "-n {} ranks do not fit into the {} slots of {}; give a host more slots, as in {}:{}", options.ranks,
-      total_slots(options.hosts), format_hosts(options.hosts), options.hosts[0].name,
-      options.hosts[0].slots + options.ranks - total_slots(options.hosts));
+      "-n {} ranks do not fit into the {} slots of {}{}; give a host more slots, as in {}{}:{}",
+      options.ranks, total_slots(options.hosts), format_hosts(options.hosts),
+      allotted ? fmt::format(", from {}", options.allotment->source) : "", allotted ? "--host " : "",
+      options.hosts[0].name, options.hosts[0].slots + options.ranks - total_slots(options.hosts));
 }
 
 void read_network_check(Options& options, const po::variables_map& values) {
   options.check_network = values.count("check-network") > 0;
   options.json = values.count("json") > 0;
   for (const char* name : {"gradient-bytes", "step-ms", "json"})
-    if (values.count(name) && !options.check_network)
+    if (values.count(name) && !options.check_network && !(options.show_allotment && options.json))
       throw InvalidArgumentError("--{} belongs to --check-network, which is not given", name);
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
   if (values.count("gradient-bytes"))
@@ -236,7 +257,17 @@ void read_lists(Options& options, const po::variables_map& values) {
 
 }  // namespace
 
-Options parse_command_line(int argc, const char* const* argv) {
+bool mpi_args_name_hosts(const Options& options) {
+  constexpr std::string_view kNames[] = {
+      "--host",           "-host",         "-H",           "--hostfile",
+      "-hostfile",        "--machinefile", "-machinefile", "--default-hostfile",
+      "-default-hostfile"};
+  return std::find_first_of(options.mpi_args.begin(), options.mpi_args.end(), std::begin(kNames),
+                            std::end(kNames)) != options.mpi_args.end();
+}
+
+Options parse_command_line(int argc, const char* const* argv, const Environment& environment,
+                           const Ask& ask) {
   const auto description = make_description();
   CommandLine line = split({argv + std::min(argc, 1), argv + argc}, description);
   const auto values = parse_options(description, line.options);
@@ -247,6 +278,7 @@ Options parse_command_line(int argc, const char* const* argv) {
   options.check_build = values.count("check-build") > 0;
   if (options.help || options.version || options.check_build) return options;
 
+  options.show_allotment = values.count("show-allotment") > 0;
   options.dry_run = values.count("dry-run") > 0;
   options.quiet = values.count("quiet") > 0;
   options.hand_on_stdin = values.count("stdin") > 0;
@@ -264,10 +296,13 @@ Options parse_command_line(int argc, const char* const* argv) {
   read_network_check(options, values);
   read_lists(options, values);
   read_hosts(options, values);
+  read_allotment(options, environment, ask);
   read_cluster(options, values);
-  read_ranks(options, values);
   options.program = std::move(line.program);
-  if (options.program.empty() && options.check_network) return options;
+  if (options.show_allotment && !options.allotment)
+    throw NotFoundError("--show-allotment: no batch system has allotted anything to this shell");
+  read_ranks(options, values);
+  if (options.program.empty() && (options.check_network || options.show_allotment)) return options;
   if (options.program.empty() || options.program[0].empty())
     throw InvalidArgumentError(
         "no program is given; write it behind the options, as in: kolorun -n 2 kolo-train --model lenet");
@@ -283,6 +318,8 @@ std::string help_text() {
       << "\n"
          "The first word that is no option is the program; -- may stand before it.\n"
          "A program without a slash in its name is looked for in PATH and then beside kolorun.\n"
+         "In a job of Slurm, PBS, LSF, Grid Engine or Flux, hosts, ranks and cores are those that it has "
+         "allotted.\n"
          "Threads: OMP_NUM_THREADS is cores/ranks of a machine, unless it is set already.\n"
          "Signals: the first SIGTERM or SIGINT asks the ranks to stop and waits --stop-grace seconds, the "
          "second ends them at\n"

@@ -1,9 +1,11 @@
 // kolorun's command line.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <kolo/launcher/allotment.h>
 #include <kolo/launcher/cluster_tasks.h>
 #include <kolo/launcher/hosts.h>
 #include <kolo/launcher/network_report.h>
@@ -15,8 +17,9 @@ enum class Prefix { automatic, always, never };
 
 struct Options {
   int ranks = 0;  // -n; without it all slots of the hosts, or as many as a batch system has allotted
-  std::vector<Host> hosts;  // --host, --hostfile; empty: this machine, or what a batch system gives mpirun
-  std::string hostfile;     // --hostfile, where mpirun has to read it itself (Host::hostfile_alone)
+  std::vector<Host> hosts;             // --host, --hostfile, or the allotment's; empty: this machine
+  std::optional<Allotment> allotment;  // what a batch system has set aside, also where hosts are named
+  std::string hostfile;               // --hostfile, where mpirun has to read it itself (Host::hostfile_alone)
   Bind bind = Bind::automatic;        // --bind
   Prefix prefix = Prefix::automatic;  // --prefix
   double stop_grace_s = 10;           // --stop-grace: time the ranks have to save after a request to stop
@@ -31,14 +34,19 @@ struct Options {
   bool check_network = false;         // --check-network: alone, or before the program
   ScalingQuestion scaling;            // --gradient-bytes, --step-ms
   bool json = false;                  // --json: of --check-network's report
+  bool show_allotment = false;        // --show-allotment
   bool help = false, version = false, check_build = false;
   std::vector<std::string> program;  // its name and arguments: what starts with the first word that is no
                                      // option, or stands after --; empty only with --check-network
 };
 
 /// Throws InvalidArgumentError or NotFoundError (hostfile) with the one line that the user needs. With
-/// --help, --version or --check-build nothing else needs to be there.
-Options parse_command_line(int argc, const char* const* argv);
+/// --help, --version or --check-build nothing else needs to be there, with --show-allotment no program.
+/// environment, ask: find_allotment's.
+Options parse_command_line(int argc, const char* const* argv, const Environment& environment, const Ask& ask);
+
+/// True if --mpi-args name hosts: mpirun then places the ranks where kolorun has not been told.
+bool mpi_args_name_hosts(const Options& options);
 
 /// What --help prints.
 std::string help_text();

@@ -33,7 +33,7 @@ CONF = {
     "StateSaveLocation": "/run/slurm/state", "SlurmctldPidFile": "/run/slurm/slurmctld.pid", "SlurmctldLogFile": "/run/slurm/slurmctld.log",
     "SlurmdSpoolDir": "/run/own/slurmd", "SlurmdPidFile": "/run/own/slurmd.pid", "SlurmdLogFile": "/run/slurm/%n.log",
     # Seconds that a real site has longer.
-    "KillWait": 5, "SlurmdTimeout": 15, "SchedulerParameters": "batch_sched_delay=1,sched_min_interval=100000", "SchedulerType": "sched/builtin"}
+    "KillWait": 5, "SlurmdTimeout": 15, "SchedulerType": "sched/backfill", "SchedulerParameters": "batch_sched_delay=1,bf_interval=1,sched_min_interval=100000"}
 
 
 def enter():

@@ -6,8 +6,8 @@ import unittest
 import hosts
 import slurm
 
-TRAIN = hosts.BIN / "kolo-train"
 TOPOLOGY = [hosts.PROBE, "topology"]
+KOLORUN = hosts.BIN / "kolorun"
 
 
 class Start(unittest.TestCase):
@@ -35,6 +35,32 @@ class Start(unittest.TestCase):
     def test_mpirun_in_an_allocation_starts_on_the_hosts_that_are_named(self):
         found = self.places("salloc", "-Q", "-N3", "-n6", "mpirun", "--host", "node1:2,node3:2", "--bind-to", "none")
         self.assertEqual([host for _, host, _ in found], ["node1", "node1", "node3", "node3"])
+
+    def threads(self, *command):
+        """host and OMP_NUM_THREADS of each rank."""
+        unset = {"OMP_NUM_THREADS": ""}
+        return sorted(self.output_of(*command, "sh", "-c", "echo $(hostname) $OMP_NUM_THREADS", env=unset).split("\n")[:-1])
+
+    def test_kolorun_fills_the_allotment(self):
+        self.assertEqual(self.places("salloc", "-Q", "-N3", "-n5", KOLORUN, "--prefix", "never"),
+                         [(0, "node1", 0), (1, "node1", 1), (2, "node2", 0), (3, "node2", 1), (4, "node3", 0)])
+
+    def test_kolorun_stays_on_the_hosts_that_are_named(self):
+        found = self.places("salloc", "-Q", "-N3", "-n6", KOLORUN, "--prefix", "never", "--host", "node1:2,node3:2")
+        self.assertEqual([host for _, host, _ in found], ["node1", "node1", "node3", "node3"])
+
+    def test_kolorun_fills_all_components_of_a_heterogeneous_job(self):
+        found = self.places("salloc", "-Q", "-N1", "-n2", ":", "-N2", "-n2", KOLORUN, "--prefix", "never")
+        self.assertEqual([host for _, host, _ in found], ["node1", "node1", "node2", "node3"])
+
+    def test_ranks_have_the_threads_of_their_cores(self):
+        self.assertEqual(self.threads("salloc", "-Q", "-N2", "-n2", "-c2", KOLORUN, "--prefix", "never"), ["node1 2", "node2 2"])
+        self.assertEqual(self.threads("salloc", "-Q", "-N2", "-n4", KOLORUN, "--prefix", "never"), ["node1 1", "node1 1", "node2 1", "node2 1"])
+
+    def test_show_allotment_names_hosts_and_starts_nothing(self):
+        lines = self.output_of("salloc", "-Q", "-N2", "-n2", "-c2", KOLORUN, "--show-allotment", "hostname").splitlines()
+        self.assertEqual(lines[:2], [f"node{i}: 1 rank of 2 cores, from SLURM_TASKS_PER_NODE" for i in (1, 2)])
+        self.assertIn("--host node1:1,node2:1", lines[2])
 
     def test_a_batch_job_ends_with_the_code_of_its_script(self):
         job = self.lab.submit("echo on $(hostname); exit 7\n", "-n1")

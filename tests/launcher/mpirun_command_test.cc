@@ -157,9 +157,40 @@ TEST(MpirunCommand, KnowsWhereAllRanksAreHere) {
   Options by_mpirun = ranks(2);
   by_mpirun.mpi_args = {"--hostfile", "f"};
   EXPECT_FALSE(all_ranks_here(by_mpirun, machine(2)));
-  Surroundings batch = machine(2);
-  batch.batch_job = true;
-  EXPECT_FALSE(all_ranks_here(ranks(2), batch));
+}
+
+Options in_slurm(int n, std::vector<Host> hosts, std::vector<int> cores) {
+  Options options = ranks_on(n, hosts);
+  options.allotment.emplace();
+  options.allotment->system = "Slurm";
+  options.allotment->hosts = std::move(hosts);
+  options.allotment->cores = std::move(cores);
+  return options;
+}
+
+TEST(MpirunCommand, GivesRanksTheThreadsThatWereAllotted) {
+  EXPECT_THAT(line(in_slurm(16, std::vector<Host>(16, {"a", 1}), std::vector<int>(16, 64)), machine(64)),
+              AllOf(HasSubstr("OMP_NUM_THREADS=64 "), HasSubstr("--bind-to none")));
+  EXPECT_THAT(line(in_slurm(2, {{"a", 2}, {"b", 2}}, {8, 8}), machine(64)), HasSubstr("OMP_NUM_THREADS=4 "));
+}
+
+TEST(MpirunCommand, LeavesThreadsToEachRankWhereHostsGiveUnequalCores) {
+  Options options = in_slurm(2, {{"a", 1}, {"b", 1}}, {64, 32});
+  EXPECT_THAT(line(options, machine(64)), Not(HasSubstr("OMP_NUM_THREADS")));
+  options.bind = Bind::core;
+  EXPECT_THAT(line(options, machine(64)), HasSubstr("--bind-to none"));
+  options.allotment->cores = {64, 64};
+  EXPECT_THAT(line(options, machine(2)), HasSubstr("--map-by slot:PE=64 --bind-to core"));
+}
+
+TEST(MpirunCommand, DividesTheCoresOfAChunkOfPbsThatItCallsThreads) {
+  Surroundings found = machine(8);
+  found.variables = {"OMP_NUM_THREADS"};
+  Options options = in_slurm(4, {{"n1", 2}, {"n2", 2}}, {});
+  EXPECT_THAT(line(options, found), Not(HasSubstr("OMP_NUM_THREADS=")));
+  options.allotment->system = "PBS";
+  options.allotment->cores_per_rank = 2;
+  EXPECT_THAT(line(options, found), AllOf(HasSubstr("OMP_NUM_THREADS=2 "), HasSubstr("--host n1:2,n2:2")));
 }
 
 TEST(ShellQuote, LeavesPlainWordsAndQuotesAllOthers) {

@@ -1,15 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <initializer_list>
 #include <string>
 
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/options.h>
-
-#include "tests/core/training/temporary_directory.h"
 
 namespace kolo::launcher {
 namespace {
@@ -17,16 +13,17 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Options parse(std::initializer_list<const char*> words) {
+Options parse(std::initializer_list<const char*> words, const Environment& environment = {}) {
   std::vector<const char*> argv = {"kolorun"};
   argv.insert(argv.end(), words);
-  return parse_command_line(static_cast<int>(argv.size()), argv.data());
+  return parse_command_line(static_cast<int>(argv.size()), argv.data(), environment,
+                            [](const auto&) { return std::nullopt; });
 }
 
 // The text of the error that these words are refused with; "" if they are taken.
-std::string refusal(std::initializer_list<const char*> words) {
+std::string refusal(std::initializer_list<const char*> words, const Environment& environment = {}) {
   try {
-    parse(words);
+    parse(words, environment);
   } catch (const Error& error) {
     return error.what();
   }
@@ -106,40 +103,36 @@ TEST(Options, AreSpelledAsOtherLaunchersDo) {
   EXPECT_THAT(refusal({"-machinefile", "/no/such", "prog"}), HasSubstr("/no/such"));
 }
 
-class Allotment : public testing::Test {
- protected:
-  ~Allotment() override {
-    for (const char* name : kNames) unsetenv(name);
-  }
-  static constexpr const char* kNames[] = {"SLURM_JOB_ID", "SLURM_NTASKS",      "SLURM_TASKS_PER_NODE",
-                                           "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_DJOB_NUMPROC"};
-};
+const Environment kSlurm = {
+    {"SLURM_JOB_ID", "17"}, {"SLURM_JOB_NODELIST", "a[1-4]"}, {"SLURM_TASKS_PER_NODE", "2(x3),1"}};
 
-TEST_F(Allotment, OfSlurmIsTheNumberOfRanks) {
-  setenv("SLURM_JOB_ID", "17", 1);
-  setenv("SLURM_TASKS_PER_NODE", "2(x3),1", 1);
-  EXPECT_EQ(parse({"prog"}).ranks, 7);
-  setenv("SLURM_NTASKS", "6", 1);
-  EXPECT_EQ(parse({"prog"}).ranks, 6);
-  EXPECT_EQ(parse({"-n", "2", "prog"}).ranks, 2);
-  EXPECT_EQ(parse({"-H", "a:3", "prog"}).ranks, 3);
+TEST(Options, TakeRanksAndHostsFromTheAllotment) {
+  EXPECT_EQ(parse({"prog"}, kSlurm).ranks, 7);
+  EXPECT_THAT(parse({"prog"}, kSlurm).hosts,
+              ElementsAre(Host{"a1", 2}, Host{"a2", 2}, Host{"a3", 2}, Host{"a4", 1}));
+  Environment fewer = kSlurm;
+  fewer["SLURM_NTASKS"] = "6";
+  EXPECT_EQ(parse({"prog"}, fewer).ranks, 6);
+  EXPECT_EQ(parse({"-n", "2", "prog"}, fewer).ranks, 2);
 }
 
-TEST_F(Allotment, OfPbsIsALineForEachRank) {
-  const TemporaryDirectory folder;
-  std::ofstream(folder / "nodes") << "a\na\nb\n";
-  setenv("PBS_NODEFILE", (folder / "nodes").c_str(), 1);
-  EXPECT_EQ(parse({"prog"}).ranks, 3);
+TEST(Options, NameHostsThemselvesInAnAllotment) {
+  EXPECT_EQ(parse({"-H", "a1:3", "prog"}, kSlurm).ranks, 3);
+  EXPECT_EQ(parse({"-n", "2", "--mpi-args", "--host a1", "prog"}, kSlurm).hosts.size(), 0u);
+  const Environment unreadable = {{"PBS_NODEFILE", "/no/such"}};
+  EXPECT_EQ(parse({"-H", "a1:3", "prog"}, unreadable).ranks, 3);
+  EXPECT_THAT(refusal({"prog"}, unreadable), HasSubstr("PBS_NODEFILE=\"/no/such\" says no hosts"));
 }
 
-TEST_F(Allotment, ThatSaysNoNumberIsRefusedByItsName) {
-  setenv("PBS_NODEFILE", "/no/such", 1);
-  EXPECT_THAT(refusal({"prog"}), HasSubstr("PBS_NODEFILE=\"/no/such\" says no number of ranks"));
-  setenv("SLURM_JOB_ID", "17", 1);
-  for (const char* tasks : {"2(x", "x", "2(y3)", "-4", "9223372036854775807(x2)", "()"}) {
-    setenv("SLURM_TASKS_PER_NODE", tasks, 1);
-    EXPECT_THAT(refusal({"prog"}), HasSubstr(std::string("SLURM_TASKS_PER_NODE=\"") + tasks));
-  }
+TEST(Options, NameTheVariableWhereMoreRanksAreAskedForThanWereAllotted) {
+  EXPECT_THAT(
+      refusal({"-n", "9", "prog"}, kSlurm),
+      HasSubstr("-n 9 ranks do not fit into the 7 slots of a1:2,a2:2,a3:2,a4:1, from SLURM_TASKS_PER_NODE"));
+}
+
+TEST(Options, ShowAnAllotmentWithoutAProgram) {
+  EXPECT_TRUE(parse({"--show-allotment", "--json"}, kSlurm).show_allotment);
+  EXPECT_THAT(refusal({"--show-allotment"}), HasSubstr("no batch system has allotted"));
 }
 
 TEST(Options, NeedRanksAndAProgram) {
