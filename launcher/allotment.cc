@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/json_text.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/host_lists.h>
 
@@ -112,7 +113,7 @@ Allotment of_slurm(const Reader& read) {
   if (job.groups > 1) job.source = "SLURM_TASKS_PER_NODE_HET_GROUP_0";
   if (job.cores.size() != job.hosts.size()) job.cores.clear();  // also where a host is in two components
   if (job.groups == 1) job.cores_per_rank = read.checked_number("SLURM_CPUS_PER_TASK");
-  const int divisor = cpus_of_a_core(read, job.hosts[0].name);
+  const int divisor = job.cpus_per_core = cpus_of_a_core(read, job.hosts[0].name);
   for (int& cores : job.cores) cores = std::max(1, cores / divisor);
   if (job.cores_per_rank) job.cores_per_rank = std::max(1, *job.cores_per_rank / divisor);
   job.gpus_per_host = read.number("SLURM_GPUS_ON_NODE");
@@ -326,7 +327,7 @@ std::string allotment_json(const Allotment& allotment) {
         cores[i] > 0 ? nlohmann::ordered_json(cores[i]) : nlohmann::ordered_json(nullptr);
     json["hosts"].push_back(std::move(host));
   }
-  return json.dump() + "\n";
+  return json_text(json) + "\n";
 }
 
 }  // namespace kolo::launcher

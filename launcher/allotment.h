@@ -21,6 +21,7 @@ struct Allotment {
   std::vector<int> cores;   // of each host, as far as this job may use them; empty: not known
   std::optional<int> cores_per_rank;  // where the system counts a rank's cores: Slurm's -c, PBS's NCPUS
   std::optional<int> gpus_per_host;   // Slurm's SLURM_GPUS_ON_NODE
+  int cpus_per_core = 1;              // what Slurm counts of one core: its hardware threads, or 1
   int groups = 1;                     // components of a heterogeneous job of Slurm's
   std::string job;                    // as the system's own commands take it; "" outside of one
   int restarts = 0;                   // how often the system has started this job again

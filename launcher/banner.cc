@@ -1,6 +1,9 @@
 #include <kolo/launcher/banner.h>
 
+#include <signal.h>
+
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 #include <utility>
 
@@ -88,6 +91,41 @@ std::optional<int> daemon_lost_in_sending(std::string_view line) {
   return daemon ? std::optional(static_cast<int>(*daemon)) : std::nullopt;
 }
 
+// "srun: error: node4: task 6: Killed", or "tasks 6-7: Killed": the rank, its host and what srun says of it.
+struct EndedTask {
+  int rank = 0;
+  std::string host;
+  std::string_view what;
+};
+std::optional<EndedTask> ended_task_of_srun(std::string_view line) {
+  constexpr std::string_view kStart = "srun: error: ";
+  if (!starts_with(line, kStart)) return std::nullopt;
+  line.remove_prefix(kStart.size());
+  const size_t colon = line.find(": task");
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string host(line.substr(0, colon));
+  line.remove_prefix(line.find(' ', colon + 2) + 1);
+  const size_t digits = line.find_first_not_of("0123456789");
+  const size_t what = line.find(": ");
+  const auto rank = parse_int64(line.substr(0, digits));
+  if (!rank || what == std::string_view::npos) return std::nullopt;
+  return EndedTask{static_cast<int>(*rank), host, line.substr(what + 2)};
+}
+
+// As "Killed" is 9; 0 for a text that names none.
+int signal_named(std::string_view what) {
+  for (const int number : {SIGKILL, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGXCPU, SIGINT, SIGHUP})
+    if (starts_with(what, sigdescr_np(number))) return number;
+  return 0;
+}
+
+// srun's notes on how it ends the others.
+bool is_noise_of_srun(std::string_view line) {
+  return contains_any(line,
+                      {"srun: Force Terminated ", "_step_signal: Terminating ", "srun: Job step aborted:"}) ||
+         (contains(line, "slurmstepd-") && contains(line, " CANCELLED AT "));
+}
+
 // What mpirun writes when it ends itself because of that.
 bool says_mpirun_ends_itself(std::string_view line) {
   return contains(line, "An internal error has occurred in ORTE");
@@ -102,6 +140,13 @@ void BannerReader::look_for_deaths(std::string_view line) {
     const std::string host = word_after(line, " on node ");
     if (rank && !host.empty()) dead_rank_ = DeadRank{static_cast<int>(*rank), host};
   }
+  if (const auto task = ended_task_of_srun(line)) {
+    // srun's own doing are those that it "Terminated".
+    const bool by_itself = starts_with(task->what, "Exited with exit code");
+    if (!dead_rank_ && !by_itself && !starts_with(task->what, "Terminated"))
+      dead_rank_ = DeadRank{task->rank, task->host, signal_named(task->what)};
+    failing_ = failing_ || !is_of_stopped_rank(line);
+  }
   if (!lost_host_.empty() || lost_daemon_) return;
   lost_daemon_ = daemon_lost_in_sending(line);
   lost_host_ = contains(line, "Remote daemon:") ? word_after(line, " on node ") : host_lost_by_ssh(line);
@@ -110,9 +155,12 @@ void BannerReader::look_for_deaths(std::string_view line) {
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
   look_for_deaths(line);
-  if (!quiet_) return {std::string(line)};
+  if (is_of_stopped_rank(line) && !in_block_) return {};
+  if (!quiet_ && stopped_code_ == 0) return {std::string(line)};
   if (!in_block_ && !is_dashes(line))
-    return is_noise(line) ? std::vector<std::string>{} : std::vector{std::string(line)};
+    return quiet_ && (is_noise(line) || is_noise_of_srun(line) || ended_task_of_srun(line))
+               ? std::vector<std::string>{}
+               : std::vector{std::string(line)};
   block_.emplace_back(line);
   if (!in_block_) {
     in_block_ = true;
@@ -125,11 +173,27 @@ std::vector<std::string> BannerReader::finish() {
   in_block_ = false;
   std::vector<std::string> block = std::exchange(block_, {});
   const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {
-    return says_job_is_failing(line) || says_peer_is_gone(line) ||
-           (says_daemon_did_not_start(line) && !lost_host_.empty()) ||
-           (says_mpirun_ends_itself(line) && lost_daemon_);
+    if (is_of_stopped_rank(line)) return true;
+    return quiet_ && (says_job_is_failing(line) || says_peer_is_gone(line) ||
+                      (says_daemon_did_not_start(line) && !lost_host_.empty()) ||
+                      (says_mpirun_ends_itself(line) && lost_daemon_));
   });
   return noise ? std::vector<std::string>{} : block;
+}
+
+// mpirun first says that a rank has ended with a code, and then in a second block with which.
+bool BannerReader::is_of_stopped_rank(std::string_view line) const {
+  if (stopped_code_ == 0) return false;
+  const std::string code = std::to_string(stopped_code_);
+  const auto ends_with = [&](std::string_view words) {
+    const size_t found = line.find(words);
+    if (found == std::string_view::npos) return false;
+    std::string_view rest = line.substr(found + words.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    return rest == code;
+  };
+  return contains(line, "Primary job  terminated normally, but") || ends_with("Exit code:") ||
+         ends_with("Exited with exit code");
 }
 
 }  // namespace kolo::launcher

@@ -1,4 +1,4 @@
-// mpirun's own words on stderr: what they say about dead ranks, and which of them -q leaves out.
+// mpirun's and srun's own words on stderr: what they say about dead ranks, and which of them -q leaves out.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@ namespace kolo::launcher {
 class BannerReader {
  public:
   /// quiet: notes on how the job ended are dropped; what says why a job could not start is never dropped.
-  explicit BannerReader(bool quiet) : quiet_(quiet) {}
+  /// stopped_code: notes on ranks that end with it are dropped always; 0: there is no such code.
+  explicit BannerReader(bool quiet, int stopped_code = 0) : quiet_(quiet), stopped_code_(stopped_code) {}
 
   /// One line of mpirun's; returns the lines to print now. In quiet mode a block waits for the dashes that
   /// close it.
@@ -22,8 +23,9 @@ class BannerReader {
   struct DeadRank {
     int rank = 0;
     std::string host;
+    int signal = 0;  // which srun names; 0: not known
   };
-  /// The rank that mpirun names as killed by a signal.
+  /// The rank that mpirun or srun names as killed by a signal.
   const std::optional<DeadRank>& dead_rank() const { return dead_rank_; }
   /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
   /// for none.
@@ -36,8 +38,10 @@ class BannerReader {
 
  private:
   void look_for_deaths(std::string_view line);
+  bool is_of_stopped_rank(std::string_view line) const;
 
   bool quiet_;
+  int stopped_code_;
   bool in_block_ = false;
   std::vector<std::string> block_;
   std::optional<DeadRank> dead_rank_;

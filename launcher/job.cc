@@ -19,6 +19,7 @@
 #include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/rank_pipes.h>
+#include <kolo/launcher/srun_command.h>
 
 namespace kolo::launcher {
 namespace {
@@ -35,7 +36,7 @@ constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than thei
 
 class Job {
  public:
-  Job(const Options& options, const Surroundings& found, SignalQueue& signals);
+  Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals);
   JobResult run();
 
  private:
@@ -52,6 +53,7 @@ class Job {
   void kill_everything();
   void end_at_once();
   void handle_deadline();
+  void handle_stop_time();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_grace_is_over();
   void tell_dead_rank();
@@ -61,6 +63,7 @@ class Job {
 
   const Options& options_;
   const std::string hostname_;
+  StopTime& stop_time_;
   SignalQueue& signals_;
   const bool here_;
   const bool tagged_;
@@ -83,11 +86,12 @@ bool wants_prefix(const Options& options) {
   return options.prefix == Prefix::always || (options.prefix == Prefix::automatic && options.ranks > 1);
 }
 
-Job::Job(const Options& options, const Surroundings& found, SignalQueue& signals)
+Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals)
     : options_(options),
       hostname_(found.hostname),
+      stop_time_(stop_time),
       signals_(signals),
-      here_(all_ranks_here(options, found)),
+      here_(options.launcher != Launcher::srun && all_ranks_here(options, found)),
       tagged_(!here_ && wants_prefix(options)),
       router_(options, tagged_, out_, err_) {
   Options redirected = options;
@@ -100,7 +104,9 @@ Job::Job(const Options& options, const Surroundings& found, SignalQueue& signals
   }
   // Ranks whose mpirun was killed become children of this process, which can then end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  std::vector<std::string> command = compose_mpirun(redirected, found, tagged_);
+  std::vector<std::string> command = options.launcher == Launcher::srun
+                                         ? compose_srun(redirected, found, tagged_)
+                                         : compose_mpirun(redirected, found, tagged_);
   if (here_) command = listening_on_loopback(std::move(command));
   mpirun_ = start_child(command, options.hand_on_stdin ? Input::inherited : Input::none);
 }
@@ -119,6 +125,13 @@ void Job::wait_for_events() {
   int timeout = -1;
   if (deadline_)
     timeout = std::max<int>(0, std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()).count());
+  if (stage_ == Stage::running && stop_time_.when()) {
+    // The wall clock may be set meanwhile: looked at once a minute.
+    constexpr milliseconds kLongest{60000};
+    const auto left = std::chrono::ceil<milliseconds>(*stop_time_.when() - std::chrono::system_clock::now());
+    const int wait = static_cast<int>(std::clamp<milliseconds>(left, milliseconds(0), kLongest).count());
+    timeout = timeout < 0 ? wait : std::min(timeout, wait);
+  }
   poll(fds.data(), fds.size(), timeout);
 }
 
@@ -217,6 +230,18 @@ void Job::handle_deadline() {
   end_mpirun();
 }
 
+// The ranks then have what is left of the job's time.
+void Job::handle_stop_time() {
+  const auto now = std::chrono::system_clock::now();
+  if (stage_ != Stage::running || !stop_time_.when() || now < *stop_time_.when()) return;
+  const auto end = stop_time_.confirm();
+  if (!end) return;
+  err_.add_line(
+      fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop", clock_text(*end)));
+  ask_to_stop();
+  if (ranks_asked_) set_deadline(std::max(milliseconds(1000), std::chrono::floor<milliseconds>(*end - now)));
+}
+
 void Job::handle_signal(int number) {
   if (number == SIGCHLD) return reap();
   if (number == SIGUSR1) stop_requested_ = true;
@@ -276,6 +301,7 @@ JobResult Job::run() {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);
     handle_deadline();
+    handle_stop_time();
     read_outputs();
     flush_sinks();
   }
@@ -288,13 +314,18 @@ JobResult Job::run() {
     while (const auto number = signals_.next()) handle_signal(*number);
   }
   if (forced_ && exit_code_ == 0) exit_code_ = 1;
-  return {exit_code_, stop_requested_ || forced_};
+  // srun returns the highest code, which may be that of a rank that it has ended itself.
+  const auto& dead = router_.banner().dead_rank();
+  constexpr int kSignal = 128;
+  if (dead && dead->signal != 0 && !stop_requested_) exit_code_ = kSignal + dead->signal;
+  return {exit_code_, stop_requested_ || forced_, router_.last_step()};
 }
 
 }  // namespace
 
-JobResult run_job(const Options& options, const Surroundings& found, SignalQueue& signals) {
-  return Job(options, found, signals).run();
+JobResult run_job(const Options& options, const Surroundings& found, StopTime& stop_time,
+                  SignalQueue& signals) {
+  return Job(options, found, stop_time, signals).run();
 }
 
 }  // namespace kolo::launcher

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
 #include <kolo/launcher/program_search.h>
+#include <kolo/launcher/requeue.h>
+#include <kolo/launcher/srun_command.h>
 
 namespace kolo::launcher {
 namespace {
@@ -26,11 +29,14 @@ constexpr int kBadCommandLine = 2;
 void tell(const std::string& sentence) { fmt::print(stderr, "kolorun: {}\n", sentence); }
 
 int run_with_restarts(const Options& options, const Surroundings& found, SignalQueue& signals) {
+  StopTime stop_time(options, own_environment(), ask_program);
   for (int restart = 1;; ++restart) {
-    const JobResult result = run_job(options, found, signals);
+    const JobResult result = run_job(options, found, stop_time, signals);
+    const bool stopped = options.stopped_exit_code != 0 && result.exit_code == options.stopped_exit_code;
+    if (stopped && options.requeue) return requeue(options, result.last_step, signals);
     // Code 2 is a bad command line, which a second try does not mend.
     const bool hopeless =
-        result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested;
+        result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested || stopped;
     if (hopeless || restart > options.restarts) return result.exit_code;
     tell(fmt::format("the job ended with exit code {}; restart {} of {}", result.exit_code, restart,
                      options.restarts));
@@ -63,11 +69,14 @@ void tell_allotment(const Options& options, const std::vector<std::string>& comm
 }
 
 // What a user may not expect.
-void tell_of_the_allotment(const Options& options) {
+void tell_of_the_allotment(const Options& options, const Surroundings& found) {
   if (!options.allotment) return;
   if (!options.allotment->also.empty())
     tell(fmt::format("hosts are from {}; {}, which is here as well, is not asked", options.allotment->source,
                      options.allotment->also));
+  const bool daemons = options.launcher == Launcher::mpirun && !all_ranks_here(options, found);
+  if (options.allotment->system == "Slurm" && daemons && !options.requeue && !options.stop_before_s)
+    tell("in Slurm SIGTERM ends mpirun's daemons before a step is saved; use #SBATCH --signal=USR1@60");
   const AllottedCores cores = allotted_cores(options);
   if (options.bind == Bind::core && cores.least != cores.most)
     tell(fmt::format("ranks have {} to {} cores on different hosts; ranks are not bound", cores.least,
@@ -76,11 +85,12 @@ void tell_of_the_allotment(const Options& options) {
 
 int launch(Options options, Surroundings found) {
   if (!options.program.empty()) find_the_program(options, found);
-  if (find_in_path("mpirun").empty())
+  if (options.launcher == Launcher::mpirun && find_in_path("mpirun").empty())
     throw NotFoundError(
         "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
   SignalQueue signals;
-  if (options.bind == Bind::automatic && options.hosts.size() > 1 && !all_ranks_here(options, found))
+  if (options.launcher == Launcher::mpirun && options.bind == Bind::automatic && options.hosts.size() > 1 &&
+      !all_ranks_here(options, found))
     found.machines = find_machines(options, found, signals);
   if (options.check_network) tell_network(options, found, signals);
   std::optional<JobToken> token;
@@ -88,16 +98,25 @@ int launch(Options options, Surroundings found) {
   return options.program.empty() ? 0 : run_with_restarts(options, found, signals);
 }
 
-int run(const Options& options) {
+std::vector<std::string> compose(const Options& options, const Surroundings& found) {
+  if (options.program.empty()) return compose_network_probe(options, found);
+  return options.launcher == Launcher::srun ? compose_srun(options, found, false)
+                                            : compose_mpirun(options, found, false);
+}
+
+int run(Options options) {
   if (options.help) return fmt::print("{}", help_text()), 0;
   if (options.version) return fmt::print("kolorun {}\n", KOLO_VERSION), 0;
   if (options.check_build) return fmt::print("{}", check_build_text()), 0;
+  // For the ranks, and for find_surroundings, which hands it to other hosts.
+  if (options.stopped_exit_code != 0)
+    setenv("KOLO_STOPPED_EXIT_CODE", std::to_string(options.stopped_exit_code).c_str(), 1);
   const Surroundings found = find_surroundings();
+  options.launcher = options.program.empty() ? Launcher::mpirun : choose_launcher(options, ask_program);
   // Composed here once so that what is wrong with the options is told before anything starts.
-  const std::vector<std::string> command =
-      options.program.empty() ? compose_network_probe(options, found) : compose_mpirun(options, found, false);
+  const std::vector<std::string> command = compose(options, found);
   if (options.show_allotment) return tell_allotment(options, command), 0;
-  tell_of_the_allotment(options);
+  tell_of_the_allotment(options, found);
   if (!options.dry_run) return launch(options, found);
   fmt::print("{}\n", shell_quote(command));
   return 0;

@@ -126,8 +126,10 @@ int threads_of_a_rank(const Options& options, const Surroundings& found, int loc
   return std::max(1, found.cores.count / local_ranks);
 }
 
-void add_variables(std::vector<std::string>& command, const Options& options, const Surroundings& found,
-                   int local_ranks) {
+}  // namespace
+
+std::map<std::string, std::string> exported_variables(const Options& options, const Surroundings& found) {
+  const int local_ranks = ranks_per_machine(options, found);
   std::map<std::string, std::string> exports;  // name → what follows -x
   if (!all_ranks_here(options, found)) {
     for (const std::string& name : found.variables)
@@ -146,8 +148,10 @@ void add_variables(std::vector<std::string>& command, const Options& options, co
                                  name, name);
     exports[name] = entry;
   }
-  for (const auto& [name, entry] : exports) command.insert(command.end(), {"-x", entry});
+  return exports;
 }
+
+namespace {
 
 std::vector<std::string> addresses_of_tasks(const Options& options, const Surroundings& found) {
   if (all_ranks_here(options, found)) return free_local_addresses(options.ranks);
@@ -211,7 +215,8 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   if (tagged) command.push_back("--tag-output");
   if (all_ranks_here(options, found)) add_shared_memory_alone(command, options, found);
   else add_keepalive(command, options, found);
-  add_variables(command, options, found, local_ranks);
+  for (const auto& [name, entry] : exported_variables(options, found))
+    command.insert(command.end(), {"-x", entry});
   command.insert(command.end(), options.mpi_args.begin(), options.mpi_args.end());
   command.insert(command.end(), {"-n", std::to_string(options.ranks)});
   const std::vector<std::string> program =

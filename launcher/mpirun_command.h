@@ -2,6 +2,7 @@
 // mpirun.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ bool all_ranks_here(const Options& options, const Surroundings& found);
 /// rank. Throws InvalidArgumentError if -x names a variable that is not set, or if --bind core asks for more
 /// cores than this machine has.
 std::vector<std::string> compose_mpirun(const Options& options, const Surroundings& found, bool tagged);
+
+/// The variables that the ranks get from kolorun: by name, `NAME` or `NAME=VALUE`. Throws
+/// InvalidArgumentError if -x names a variable that is not set.
+std::map<std::string, std::string> exported_variables(const Options& options, const Surroundings& found);
 
 /// The command for a job all of whose ranks are here: mpirun then listens on loopback alone, and ranks listen
 /// where they like.

@@ -38,7 +38,16 @@ po::options_description make_description() {
       "the rank, as in \"[1] \", before each line; auto (the default): with several ranks, "
       "but not before a line of JSON or one that already starts with [rank/size host]")(
       "stop-grace", text("S"), "seconds the ranks have to save after SIGTERM or SIGINT (10)")(
-      "restarts", text("N"), "start a failed job again, up to N times (0)")(
+      "launcher", text("auto|srun|mpirun"),
+      "what starts the ranks; auto (the default): srun in a job of Slurm that it can serve, else mpirun")(
+      "stop-before", text("S"),
+      "ask the ranks to stop S seconds before the time of a Slurm job ends (60, at most a tenth of what is "
+      "left "
+      "at the start; 0: never)")(
+      "requeue", "when the ranks were stopped and have saved, ask the batch system to start this job again")(
+      "stopped-exit-code", text("N"),
+      "exit code of a job that was stopped and has saved (KOLO_STOPPED_EXIT_CODE, else 0; with --requeue "
+      "75)")("restarts", text("N"), "start a failed job again, up to N times (0)")(
       "cluster", text("ps=N,worker=M"),
       "each rank is a task, in this order; it finds the cluster and its place there in KOLO_CLUSTER")(
       "cluster-port", text("P"),
@@ -255,6 +264,23 @@ void read_lists(Options& options, const po::variables_map& values) {
   }
 }
 
+void read_stopping(Options& options, const po::variables_map& values, const Environment& environment) {
+  constexpr int kTemporaryFailure = 75;  // EX_TEMPFAIL of sysexits.h
+  constexpr int kMost = 125;             // shells use those above
+  const auto set = environment.find("KOLO_STOPPED_EXIT_CODE");
+  options.requeue = values.count("requeue") > 0;
+  if (values.count("stopped-exit-code"))
+    options.stopped_exit_code = static_cast<int>(
+        whole_number("--stopped-exit-code", values["stopped-exit-code"].as<std::string>(), 0, kMost));
+  else if (set != environment.end())
+    options.stopped_exit_code =
+        static_cast<int>(whole_number("KOLO_STOPPED_EXIT_CODE", set->second, 0, kMost));
+  else if (options.requeue) options.stopped_exit_code = kTemporaryFailure;
+  if (options.requeue && options.stopped_exit_code == 0)
+    throw InvalidArgumentError(
+        "--requeue needs an exit code that tells a stop from the end; leave 0 out, or choose 1 to {}", kMost);
+}
+
 }  // namespace
 
 bool mpi_args_name_hosts(const Options& options) {
@@ -290,6 +316,12 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
         choice("--prefix", values["prefix"].as<std::string>(), {"auto", "always", "never"}));
   if (values.count("stop-grace"))
     options.stop_grace_s = seconds("--stop-grace", values["stop-grace"].as<std::string>());
+  if (values.count("launcher"))
+    options.launcher = static_cast<Launcher>(
+        choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun"}));
+  if (values.count("stop-before"))
+    options.stop_before_s = seconds("--stop-before", values["stop-before"].as<std::string>());
+  read_stopping(options, values, environment);
   if (values.count("restarts"))
     options.restarts =
         static_cast<int>(whole_number("--restarts", values["restarts"].as<std::string>(), 0, kMostNumber));
@@ -311,21 +343,21 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
 
 std::string help_text() {
   std::ostringstream text;
-  text
-      << "kolorun starts a program as several ranks over Open MPI's mpirun, here or on several hosts.\n\n"
-         "  kolorun -n 2 [options] program [arguments]\n\n"
-      << make_description()
-      << "\n"
-         "The first word that is no option is the program; -- may stand before it.\n"
-         "A program without a slash in its name is looked for in PATH and then beside kolorun.\n"
-         "In a job of Slurm, PBS, LSF, Grid Engine or Flux, hosts, ranks and cores are those that it has "
-         "allotted.\n"
-         "Threads: OMP_NUM_THREADS is cores/ranks of a machine, unless it is set already.\n"
-         "Signals: the first SIGTERM or SIGINT asks the ranks to stop and waits --stop-grace seconds, the "
-         "second ends them at\n"
-         "once; SIGUSR1 and SIGUSR2 are handed on. On other hosts the request is SIGUSR1, which kolo's "
-         "programs take likewise.\n"
-         "Exit code: the job's; 1 if it could not be started, 2 for a command line that is not understood.\n";
+  text << "kolorun starts a program as several ranks over Open MPI's mpirun, here or on several hosts.\n\n"
+          "  kolorun -n 2 [options] program [arguments]\n\n"
+       << make_description()
+       << "\n"
+          "The first word that is no option is the program; -- may stand before it.\n"
+          "A program without a slash in its name is looked for in PATH and then beside kolorun.\n"
+          "In a job of Slurm, PBS, LSF, Grid Engine or Flux, hosts, ranks and cores are those that it has "
+          "allotted.\n"
+          "Threads: OMP_NUM_THREADS is cores/ranks of a machine, unless it is set already.\n"
+          "Signals: the first SIGTERM or SIGINT asks the ranks to stop and waits --stop-grace seconds, the "
+          "second ends them at\n"
+          "once; SIGUSR1 and SIGUSR2 are handed on. On other hosts the request is SIGUSR1, which kolo's "
+          "programs take likewise.\n"
+          "Exit code: the job's; --stopped-exit-code after a stop that has saved; 1 if it could not be "
+          "started, 2 for a command line that is not understood.\n";
   return text.str();
 }
 

@@ -14,6 +14,7 @@ namespace kolo::launcher {
 
 enum class Bind { automatic, core, none };
 enum class Prefix { automatic, always, never };
+enum class Launcher { automatic, srun, mpirun };
 
 struct Options {
   int ranks = 0;  // -n; without it all slots of the hosts, or as many as a batch system has allotted
@@ -22,6 +23,10 @@ struct Options {
   std::string hostfile;               // --hostfile, where mpirun has to read it itself (Host::hostfile_alone)
   Bind bind = Bind::automatic;        // --bind
   Prefix prefix = Prefix::automatic;  // --prefix
+  Launcher launcher = Launcher::automatic;  // --launcher; choose_launcher makes it one of the others
+  std::optional<double> stop_before_s;      // --stop-before; empty: 60, at most a tenth of what is left
+  bool requeue = false;                     // --requeue
+  int stopped_exit_code = 0;                // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
   double stop_grace_s = 10;           // --stop-grace: time the ranks have to save after a request to stop
   int restarts = 0;                   // --restarts
   bool dry_run = false;               // --dry-run

@@ -14,6 +14,7 @@
 
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
+#include <kolo/launcher/srun_command.h>
 
 namespace kolo::launcher {
 namespace {
@@ -177,9 +178,10 @@ OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out,
     : prefix_(options.prefix),
       ranks_(options.ranks),
       tagged_(tagged),
+      labelled_(tagged && options.launcher == Launcher::srun),
       out_(out),
       err_(err),
-      banner_(options.quiet) {}
+      banner_(options.quiet, options.stopped_exit_code) {}
 
 // What a longer line leaves behind it, which was to be rewritten, is cleared.
 void OutputRouter::add(Stream stream, std::string line, char end) {
@@ -212,8 +214,18 @@ void OutputRouter::from_rank(int rank, Stream stream, std::string_view bytes) {
                                 [&](const LineCutter::Piece& piece) { take_line(rank, stream, piece); });
 }
 
+void OutputRouter::take_labelled(Stream stream, const LineCutter::Piece& piece) {
+  const auto [rank, start] = find_label(piece.line);
+  const std::string_view text = piece.line.substr(start);
+  const bool is_ranks = rank >= 0 && !text.starts_with("slurmstepd-");  // Slurm's notes come as a rank's
+  take_line(is_ranks ? rank : kMpirunItself, stream, {text, piece.end, piece.is_rest});
+}
+
 void OutputRouter::from_mpirun(Stream stream, std::string_view bytes) {
   if (!tagged_) return from_rank(kMpirunItself, stream, bytes);
+  if (labelled_)
+    return cutters_[{kMpirunItself, stream}].feed(
+        bytes, [&](const LineCutter::Piece& piece) { take_labelled(stream, piece); });
   splitters_[static_cast<size_t>(stream)].feed(
       bytes, [&](int rank, std::string_view piece) { from_rank(rank, stream, piece); });
 }
@@ -225,7 +237,8 @@ void OutputRouter::finish() {
   for (auto& [source, cutter] : cutters_) {
     const auto [rank, stream] = source;
     cutter.finish([&, rank = rank, stream = stream](const LineCutter::Piece& piece) {
-      take_line(rank, stream, piece);
+      if (labelled_) take_labelled(stream, piece);
+      else take_line(rank, stream, piece);
     });
   }
   for (const std::string& text : banner_.finish()) add(Stream::err, text);

@@ -100,6 +100,7 @@ class OutputRouter {
   std::optional<std::int64_t> last_step() const { return last_step_; }
 
  private:
+  void take_labelled(Stream stream, const LineCutter::Piece& piece);
   void take_line(int rank, Stream stream, const LineCutter::Piece& piece);
   void add(Stream stream, std::string line, char end = '\n');
   OutputSink& sink(Stream stream) { return stream == Stream::out ? out_ : err_; }
@@ -107,6 +108,7 @@ class OutputRouter {
   const Prefix prefix_;
   const int ranks_;
   const bool tagged_;
+  const bool labelled_;  // by srun, a label before each line; else by mpirun
   OutputSink& out_;
   OutputSink& err_;
   BannerReader banner_;

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """In a Slurm job: ranks, hosts, cores and threads are those that Slurm has allotted."""
 import json
+import os
+import pathlib
+import tempfile
 import unittest
 
 import hosts
 import slurm
 
 TOPOLOGY = [hosts.PROBE, "topology"]
+SCRIPT = pathlib.Path(__file__).parent / "train.slurm"
+PAGE = SCRIPT.parents[2] / "docs" / "batch_systems.md"
 KOLORUN = hosts.BIN / "kolorun"
 
 
@@ -42,16 +47,20 @@ class Start(unittest.TestCase):
         return sorted(self.output_of(*command, "sh", "-c", "echo $(hostname) $OMP_NUM_THREADS", env=unset).split("\n")[:-1])
 
     def test_kolorun_fills_the_allotment(self):
-        self.assertEqual(self.places("salloc", "-Q", "-N3", "-n5", KOLORUN, "--prefix", "never"),
-                         [(0, "node1", 0), (1, "node1", 1), (2, "node2", 0), (3, "node2", 1), (4, "node3", 0)])
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                self.assertEqual(self.places("salloc", "-Q", "-N3", "-n5", KOLORUN, "--launcher", launcher),
+                                 [(0, "node1", 0), (1, "node1", 1), (2, "node2", 0), (3, "node2", 1), (4, "node3", 0)])
 
     def test_kolorun_stays_on_the_hosts_that_are_named(self):
         found = self.places("salloc", "-Q", "-N3", "-n6", KOLORUN, "--prefix", "never", "--host", "node1:2,node3:2")
         self.assertEqual([host for _, host, _ in found], ["node1", "node1", "node3", "node3"])
 
     def test_kolorun_fills_all_components_of_a_heterogeneous_job(self):
-        found = self.places("salloc", "-Q", "-N1", "-n2", ":", "-N2", "-n2", KOLORUN, "--prefix", "never")
-        self.assertEqual([host for _, host, _ in found], ["node1", "node1", "node2", "node3"])
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                found = self.places("salloc", "-Q", "-N1", "-n2", ":", "-N2", "-n2", KOLORUN, "--launcher", launcher)
+                self.assertEqual([host for _, host, _ in found], ["node1", "node1", "node2", "node3"])
 
     def test_ranks_have_the_threads_of_their_cores(self):
         self.assertEqual(self.threads("salloc", "-Q", "-N2", "-n2", "-c2", KOLORUN, "--prefix", "never"), ["node1 2", "node2 2"])
@@ -60,7 +69,27 @@ class Start(unittest.TestCase):
     def test_show_allotment_names_hosts_and_starts_nothing(self):
         lines = self.output_of("salloc", "-Q", "-N2", "-n2", "-c2", KOLORUN, "--show-allotment", "hostname").splitlines()
         self.assertEqual(lines[:2], [f"node{i}: 1 rank of 2 cores, from SLURM_TASKS_PER_NODE" for i in (1, 2)])
-        self.assertIn("--host node1:1,node2:1", lines[2])
+        self.assertIn("srun --mpi=pmix", lines[2])
+        self.assertIn("-w node1,node2", lines[2])
+
+    def test_a_rank_that_is_killed_ends_the_job_with_its_name(self):
+        dies = 'echo starts; if [ $SLURM_PROCID = 1 ]; then sleep 0.5; kill -9 $$; fi; sleep 30'
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                result = self.lab.run(["salloc", "-Q", "-N3", "-n3", KOLORUN, "--launcher", launcher, "-q", "sh", "-c",
+                                       dies.replace("SLURM_PROCID", {"srun": "SLURM_PROCID", "mpirun": "OMPI_COMM_WORLD_RANK"}[launcher])])
+                self.assertEqual(result.code, 137, result)
+                self.assertIn("rank 1 on node2 is gone (last step unknown)", result.err)
+                self.assertEqual(sorted(result.out.splitlines()), ["[0] starts", "[1] starts", "[2] starts"])
+
+    def test_the_script_of_the_page_trains(self):
+        self.assertIn(SCRIPT.read_text(), PAGE.read_text())
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{hosts.BIN}:{os.environ['PATH']}"
+            job = self.lab.submit(SCRIPT.read_text(), f"--chdir={folder}", env={"PATH": path, "OMP_NUM_THREADS": ""})
+            self.assertEqual(self.lab.wait_until_over(job)["JobState"], "COMPLETED", self.lab.output(job))
+            self.assertIn("done: step 100", self.lab.output(job))
+            self.assertTrue((pathlib.Path(folder) / "ck" / "model.ckpt-100.safetensors").exists())
 
     def test_a_batch_job_ends_with_the_code_of_its_script(self):
         job = self.lab.submit("echo on $(hostname); exit 7\n", "-n1")

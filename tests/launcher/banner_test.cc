@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 const std::string kDashes(74, '-');
 // As Open MPI 4.1.4 wrote them.
@@ -155,6 +156,48 @@ TEST(QuietBanner, KeepsWhySomethingCouldNotStart) {
 TEST(QuietBanner, KeepsABlockThatIsCutOff) {
   BannerReader reader(true);
   EXPECT_THAT(read_all(reader, {kDashes, "something new"}), ElementsAre(kDashes, "something new"));
+}
+
+TEST(Banner, NamesTheRankThatSrunSaysWasKilled) {
+  BannerReader reader(true);
+  EXPECT_THAT(reader.read("srun: error: node2: task 1: Killed"), IsEmpty());
+  ASSERT_TRUE(reader.dead_rank());
+  EXPECT_EQ(reader.dead_rank()->rank, 1);
+  EXPECT_EQ(reader.dead_rank()->host, "node2");
+  EXPECT_TRUE(reader.failing());
+  BannerReader several(false);
+  several.read("srun: error: node4: tasks 6-7: Segmentation fault (core dumped)");
+  EXPECT_EQ(several.dead_rank()->rank, 6);
+}
+
+TEST(Banner, TakesNoRankForDeadThatSrunHasEndedOrThatEndedItself) {
+  BannerReader reader(false);
+  EXPECT_THAT(reader.read("srun: error: node3: task 2: Exited with exit code 143"), SizeIs(1));
+  reader.read("srun: error: node3: task 2: Terminated");
+  EXPECT_FALSE(reader.dead_rank());
+  EXPECT_TRUE(reader.failing());
+}
+
+TEST(Banner, IsSilentOnRanksThatStoppedWithTheirCode) {
+  BannerReader reader(false, 75);
+  const std::string dashes(74, '-');
+  EXPECT_THAT(reader.read("srun: error: node1: task 0: Exited with exit code 75"), IsEmpty());
+  EXPECT_FALSE(reader.failing());
+  for (const std::string& line :
+       {dashes, std::string("Primary job  terminated normally, but 1 process returned"),
+        std::string("a non-zero exit code."), dashes, dashes,
+        std::string("mpirun detected that one or more processes exited with non-zero status"),
+        std::string("  Exit code:    75"), dashes})
+    EXPECT_THAT(reader.read(line), IsEmpty()) << line;
+}
+
+TEST(Banner, NamesAnotherCodeThanThatOfAStop) {
+  BannerReader reader(false, 75);
+  const std::string dashes(74, '-');
+  reader.read(dashes);
+  reader.read("mpirun detected that one or more processes exited with non-zero status");
+  reader.read("  Exit code:    7");
+  EXPECT_THAT(reader.read(dashes), SizeIs(4));
 }
 
 }  // namespace

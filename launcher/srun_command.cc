@@ -1,0 +1,99 @@
+#include <kolo/launcher/srun_command.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
+#include <kolo/launcher/program_search.h>
+
+namespace kolo::launcher {
+namespace {
+
+bool is_whole_job(const Options& options) {
+  return options.hosts == options.allotment->hosts && options.ranks == total_slots(options.hosts);
+}
+
+bool has_all_hosts(const Options& options) {
+  const auto& allotted = options.allotment->hosts;
+  return std::all_of(options.hosts.begin(), options.hosts.end(), [&](const Host& host) {
+    return std::any_of(allotted.begin(), allotted.end(),
+                       [&](const Host& other) { return is_same_host(host.name, other.name); });
+  });
+}
+
+// Why srun cannot start this job; "" if it can.
+std::string obstacle(const Options& options, const Ask& ask) {
+  if (!options.allotment || options.allotment->system != "Slurm") return "this is no job of Slurm";
+  if (!options.mpi_args.empty()) return "--mpi-args are mpirun's";
+  if (!options.cluster.empty()) return "--cluster is for mpirun";
+  if (options.hosts.empty() || !has_all_hosts(options)) return "not all hosts belong to this job of Slurm";
+  if (options.allotment->groups > 1 && !is_whole_job(options))
+    return "of a heterogeneous job it starts all ranks or none";
+  const auto known = ask({"srun", "--mpi=list"});
+  if (!known || known->find("pmix") == std::string::npos)
+    return "srun --mpi=list does not name pmix, which Open MPI needs";
+  return "";
+}
+
+// Each host once for each of its ranks: srun then gives the ranks out in this order.
+std::string hosts_of_ranks(const Options& options) {
+  const std::vector<int> counts = ranks_per_host(options.hosts, options.ranks);
+  std::string list;
+  for (size_t host = 0; host < counts.size(); ++host)
+    for (int i = 0; i < counts[host]; ++i)
+      list += fmt::format("{}{}", list.empty() ? "" : ",", options.hosts[host].name);
+  return list;
+}
+
+}  // namespace
+
+Launcher choose_launcher(const Options& options, const Ask& ask) {
+  if (options.launcher == Launcher::mpirun) return Launcher::mpirun;
+  const std::string why_not = obstacle(options, ask);
+  if (why_not.empty()) return Launcher::srun;
+  if (options.launcher == Launcher::srun)
+    throw InvalidArgumentError("--launcher srun cannot start the job: {}; use --launcher mpirun", why_not);
+  return Launcher::mpirun;
+}
+
+std::vector<std::string> compose_srun(const Options& options, const Surroundings& found, bool tagged) {
+  std::vector<std::string> command = {"env"};
+  for (const auto& [name, entry] : exported_variables(options, found))
+    if (entry.find('=') != std::string::npos) command.push_back(entry);
+  command.insert(command.end(), {"srun", "--mpi=pmix", "--export=ALL"});
+  // A rank that has stopped with a code of its own is no reason to end the others, which still leave.
+  command.push_back(options.stopped_exit_code == 0 ? "--kill-on-bad-exit=1" : "--kill-on-bad-exit=0");
+  command.push_back(options.hand_on_stdin ? "--input=0" : "--input=none");
+  if (tagged) command.emplace_back("--label");
+  if (std::find(found.variables.begin(), found.variables.end(), "SLURM_STEP_ID") != found.variables.end())
+    command.emplace_back("--overlap");
+  if (options.bind == Bind::none) command.emplace_back("--cpu-bind=none");
+  if (options.allotment->groups > 1) {
+    command.push_back(fmt::format("--het-group=0-{}", options.allotment->groups - 1));
+  } else {
+    command.insert(command.end(), {"-n", std::to_string(options.ranks), "-w", hosts_of_ranks(options),
+                                   "--distribution=arbitrary"});
+    const std::vector<int>& all = options.allotment->cores;
+    if (options.ranks > std::accumulate(all.begin(), all.end(), 0) && !all.empty())
+      command.emplace_back("--overcommit");
+    if (const auto cores = allotted_cores(options).of_each_rank)
+      command.insert(command.end(), {"-c", std::to_string(*cores * options.allotment->cpus_per_core)});
+  }
+  command.insert(command.end(), options.program.begin(), options.program.end());
+  return command;
+}
+
+std::pair<int, size_t> find_label(std::string_view line) {
+  const size_t first = line.find_first_not_of(' ');
+  const size_t colon = line.find(": ");
+  if (first == std::string_view::npos || colon == std::string_view::npos || colon <= first) return {-1, 0};
+  const auto rank = parse_int64(line.substr(first, colon - first));
+  constexpr std::int64_t kMostRanks = 1 << 20;
+  if (!rank || *rank < 0 || *rank > kMostRanks) return {-1, 0};
+  return {static_cast<int>(*rank), colon + 2};
+}
+
+}  // namespace kolo::launcher

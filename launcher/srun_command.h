@@ -1,0 +1,29 @@
+// The job as a step of Slurm's: the arguments of srun.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <kolo/launcher/allotment.h>
+#include <kolo/launcher/mpirun_command.h>
+#include <kolo/launcher/options.h>
+
+namespace kolo::launcher {
+
+/// srun or mpirun: what --launcher says, else srun where Slurm has allotted all hosts of the job, srun can
+/// serve Open MPI (`srun --mpi=list` names pmix), and neither --mpi-args nor --cluster speak to mpirun.
+/// Throws InvalidArgumentError for --launcher srun where srun cannot start the job.
+Launcher choose_launcher(const Options& options, const Ask& ask);
+
+/// The arguments of srun behind `env` and the variables that kolorun sets, the program last. Ranks fill the
+/// hosts in the order of mpirun. `tagged`: srun marks each line with its rank. Throws InvalidArgumentError as
+/// compose_mpirun does.
+std::vector<std::string> compose_srun(const Options& options, const Surroundings& found, bool tagged);
+
+/// Of a line of srun's --label, as `12: text`: the rank, and where its text starts; −1 and 0 for a line of
+/// srun's own.
+std::pair<int, size_t> find_label(std::string_view line);
+
+}  // namespace kolo::launcher

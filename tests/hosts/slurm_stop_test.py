@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""What Slurm stops ends saved, says so by its exit code, and goes on. The ranks are shells that count steps."""
+import pathlib
+import tempfile
+import unittest
+
+import hosts
+import slurm
+
+KOLORUN = hosts.BIN / "kolorun"
+# FOLDER STEPS: goes on from the step in FOLDER. A request to stop is answered 3 s later, as by long steps, with the step saved.
+RANK = """
+trap 'stop=1' USR1 TERM
+step=$(cat $1/step 2>/dev/null || echo 0)
+echo starts at step $step
+while [ $step -lt $2 ] && [ -z "$stop" ]; do sleep 0.1 & wait $!; step=$((step+1)); done
+[ -z "$stop" ] || sleep 3
+[ $PMIX_RANK != 0 ] || echo $step > $1/step
+[ $step -ge $2 ] || exit ${KOLO_STOPPED_EXIT_CODE:-0}
+"""
+
+
+class Stop(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = slurm.Slurm(hosts.Hosts(2), partitions=("main Default=YES PriorityTier=1 GraceTime=20 PreemptMode=REQUEUE",
+                                                          "urgent PriorityTier=2 PreemptMode=OFF"),
+                              PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
+        cls.lab.__enter__()
+        cls.addClassCleanup(cls.lab.__exit__)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.rank = self.folder / "rank.sh"
+        self.rank.write_text(RANK)
+
+    def submit(self, *kolorun, steps=1000, options=(), env=None):
+        script = f"exec {' '.join(map(str, [KOLORUN, *kolorun, 'sh', self.rank, self.folder, steps]))}\n"
+        return self.lab.submit(script, "-N2", "-n2", *options, env=env)
+
+    def wait_for_line(self, job, words, times=1):
+        try:
+            self.lab.wait_for(lambda: self.lab.output(job).count(words) >= times)
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {words} in {self.lab.output(job)}, {self.lab.show(job)}") from None
+
+    def saved(self):
+        path = self.folder / "step"
+        return int(path.read_text()) if path.exists() else 0
+
+    def over(self, job, state, code):
+        shown = self.lab.wait_until_over(job)
+        self.assertEqual((shown["JobState"], shown["ExitCode"]), (state, f"{code}:0"), self.lab.output(job))
+        return self.lab.output(job)
+
+    def stopped_by(self, signal, *kolorun):
+        """A job that gets a signal as sbatch --signal sends it, which would take half a minute here."""
+        job = self.submit(*kolorun)
+        self.wait_for_line(job, "starts at step 0", times=2)
+        self.lab.run(["scancel", *signal, job])
+        output = self.over(job, "COMPLETED", 0)
+        self.assertGreater(self.saved(), 0)
+        return output
+
+    def test_sigterm_to_the_steps_saves_with_srun(self):
+        self.assertNotIn("use #SBATCH --signal", self.stopped_by(["--signal=TERM"]))
+
+    def test_sigusr1_to_all_processes_saves_with_mpirun_which_asks_for_it(self):
+        output = self.stopped_by(["--full", "--signal=USR1"], "--launcher", "mpirun")
+        self.assertIn("in Slurm SIGTERM ends mpirun's daemons before a step is saved; use #SBATCH --signal=USR1@60", output)
+
+    def test_sigterm_to_the_batch_script_saves(self):
+        self.stopped_by(["--batch", "--signal=TERM"])
+
+    def test_kolorun_stops_before_the_jobs_time_ends(self):
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                job = self.submit("--launcher", launcher, "--stop-before", 45, options=["--time=1"], env={"KOLO_STOPPED_EXIT_CODE": "75"})
+                output = self.over(job, "FAILED", 75)
+                self.assertRegex(output, r"kolorun: the job's time ends at \d\d:\d\d:\d\d; asking the ranks to stop")
+                for words in ("Primary job", "Exited with exit code", " is gone"):
+                    self.assertNotIn(words, output)
+                self.assertGreater(self.saved(), 0)
+
+    def test_a_preempted_job_is_started_again_and_goes_on(self):
+        job = self.submit("--requeue", steps=150)
+        self.wait_for_line(job, "starts at step 0", times=2)
+        urgent = self.lab.submit("sleep 1\n", "-N2", "-n2", "-c2", "-p", "urgent")
+        self.wait_for_line(job, f"kolorun: stopped; Slurm starts job {job} again")
+        saved = self.saved()
+        self.assertGreater(saved, 0)
+        self.lab.wait_until_over(urgent)
+        # Slurm holds a job that was queued again for two minutes.
+        self.lab.wait_for(lambda: self.lab.show(job)["JobState"] == "PENDING")
+        self.lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
+        self.assertIn(f"starts at step {saved}\n", self.over(job, "COMPLETED", 0))
+        self.assertEqual((self.lab.show(job)["Restarts"], self.saved()), ("1", 150))
+
+    def test_a_job_that_cannot_be_started_again_says_so(self):
+        result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 50, "sh", self.rank, self.folder, 1000])
+        self.assertEqual(result.code, 75, result)
+        self.assertIn("kolorun: stopped; Slurm did not start the job again: scontrol show job says BatchFlag=0", result.err)
+
+
+if __name__ == "__main__":
+    slurm.main()

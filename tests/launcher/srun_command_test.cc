@@ -1,0 +1,154 @@
+#include <kolo/launcher/srun_command.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <kolo/core/base/error.h>
+#include <kolo/launcher/requeue.h>
+#include <kolo/launcher/stop_time.h>
+
+namespace kolo::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+Options job(std::vector<Host> hosts, std::vector<int> cores = {}) {
+  Options options;
+  options.hosts = hosts;
+  options.ranks = total_slots(hosts);
+  options.program = {"prog", "x"};
+  options.allotment.emplace();
+  options.allotment->system = "Slurm";
+  options.allotment->job = "46";
+  options.allotment->hosts = std::move(hosts);
+  options.allotment->cores = std::move(cores);
+  return options;
+}
+
+std::string line(const Options& options, const std::vector<std::string>& variables = {}) {
+  Surroundings found;
+  found.hostname = "a";
+  found.variables = variables;
+  return shell_quote(compose_srun(options, found, true));
+}
+
+Ask saying(const std::string& answer) {
+  return [answer](const auto&) { return std::optional(answer); };
+}
+
+TEST(Srun, FillsTheHostsInOrder) {
+  EXPECT_EQ(line(job({{"a", 2}, {"b", 1}}, {4, 2})),
+            "env KOLO_LAUNCHER=kolorun OMP_NUM_THREADS=2 srun --mpi=pmix --export=ALL --kill-on-bad-exit=1 "
+            "--input=none --label -n 3 -w a,a,b --distribution=arbitrary -c 2 prog x");
+}
+
+TEST(Srun, CountsWhatSlurmCountsOfACore) {
+  Options options = job({{"a", 1}}, {4});
+  options.allotment->cpus_per_core = 2;
+  EXPECT_THAT(line(options), AllOf(HasSubstr("OMP_NUM_THREADS=4 "), HasSubstr("-c 8 ")));
+}
+
+TEST(Srun, StartsAllComponentsOfAHeterogeneousJob) {
+  Options options = job({{"a", 2}, {"b", 1}});
+  options.allotment->groups = 2;
+  EXPECT_THAT(line(options), AllOf(HasSubstr("--het-group=0-1 "), Not(HasSubstr("-n "))));
+}
+
+TEST(Srun, SharesTheStepThatKolorunRunsIn) {
+  EXPECT_THAT(line(job({{"a", 1}}), {"SLURM_STEP_ID"}), HasSubstr("--overlap "));
+  EXPECT_THAT(line(job({{"a", 1}})), Not(HasSubstr("--overlap")));
+}
+
+TEST(Srun, LetsRanksLeaveThatStoppedWithACodeOfTheirOwn) {
+  Options options = job({{"a", 2}});
+  options.stopped_exit_code = 75;
+  EXPECT_THAT(line(options), HasSubstr("--kill-on-bad-exit=0 "));
+}
+
+TEST(ChooseLauncher, TakesSrunWhereItCanStartTheJob) {
+  const Ask with_pmix = saying("MPI plugin types are...\n\tpmix\n\tnone\n");
+  EXPECT_EQ(choose_launcher(job({{"a", 1}}), with_pmix), Launcher::srun);
+  EXPECT_EQ(choose_launcher(job({{"a", 1}}), saying("\tpmi2\n")), Launcher::mpirun);
+  Options elsewhere = job({{"a", 1}});
+  elsewhere.hosts = {{"other", 1}};
+  EXPECT_EQ(choose_launcher(elsewhere, with_pmix), Launcher::mpirun);
+  Options words_for_mpirun = job({{"a", 1}});
+  words_for_mpirun.mpi_args = {"-v"};
+  EXPECT_EQ(choose_launcher(words_for_mpirun, with_pmix), Launcher::mpirun);
+  words_for_mpirun.launcher = Launcher::srun;
+  EXPECT_THAT(
+      [&] { choose_launcher(words_for_mpirun, with_pmix); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("--mpi-args are mpirun's; use --launcher mpirun")));
+  Options not_slurm;
+  not_slurm.launcher = Launcher::srun;
+  EXPECT_THROW(choose_launcher(not_slurm, with_pmix), InvalidArgumentError);
+}
+
+TEST(Label, IsTheRankBeforeTheText) {
+  EXPECT_THAT(find_label("3: hello"), Pair(3, 3u));
+  EXPECT_THAT(find_label(" 12: a: b"), Pair(12, 5u));
+  for (const char* own : {"srun: error: x", "", ": ", "-1: x", "x3: y", "3 : y", "99999999: x"})
+    EXPECT_THAT(find_label(own), Pair(-1, 0u)) << own;
+}
+
+WallTime at(std::int64_t seconds) { return WallTime(std::chrono::seconds(seconds)); }
+
+TEST(TimeToStop, IsAMinuteBeforeTheEndOrATenthOfWhatIsLeft) {
+  EXPECT_EQ(time_to_stop(at(0), at(3600), {}), at(3540));
+  EXPECT_EQ(time_to_stop(at(0), at(60), {}), at(54));
+  EXPECT_EQ(time_to_stop(at(100), at(60), {}), at(60));
+}
+
+TEST(TimeToStop, IsWhatTheUserAsksFor) {
+  EXPECT_EQ(time_to_stop(at(0), at(60), 20), at(40));
+  EXPECT_EQ(time_to_stop(at(0), at(60), 0), std::nullopt);
+}
+
+TEST(StopTime, FollowsAnEndThatIsMoved) {
+  setenv("TZ", "UTC", 1);
+  const Options options = [] {
+    Options slurm = job({{"a", 1}});
+    slurm.stop_before_s = 20;
+    return slurm;
+  }();
+  std::string end = "1970-01-01T00:01:00";
+  StopTime stop(options, {}, [&](const auto&) { return std::optional(end); });
+  EXPECT_EQ(stop.when(), at(40));
+  end = "1970-01-01T00:02:00";
+  EXPECT_EQ(stop.confirm(), std::nullopt);
+  EXPECT_EQ(stop.when(), at(100));
+  EXPECT_EQ(stop.confirm(), at(120));
+  EXPECT_EQ(stop.when(), std::nullopt);
+  EXPECT_EQ(clock_text(at(120)), "00:02:00");
+}
+
+TEST(StopTime, NeverComesOutsideOfABatchJob) {
+  const Options options;
+  EXPECT_EQ(StopTime(options, {}, saying("1970-01-01T00:01:00")).when(), std::nullopt);
+}
+
+TEST(Requeue, IsEachSystemsOwnCommand) {
+  auto allotment = job({{"a", 1}}).allotment;
+  EXPECT_THAT(plan_requeue(allotment, saying("Requeue=1 BatchFlag=1")).command,
+              ElementsAre("scontrol", "requeue", "46"));
+  allotment->system = "LSF";
+  EXPECT_THAT(plan_requeue(allotment, saying("")).command, ElementsAre("brequeue", "46"));
+  allotment->system = "PBS";
+  EXPECT_THAT(plan_requeue(allotment, saying("")).command, ElementsAre("qrerun", "46"));
+}
+
+TEST(Requeue, IsNotAskedForWhereTheJobCannotBeStartedAgain) {
+  const auto allotment = job({{"a", 1}}).allotment;
+  EXPECT_THAT(plan_requeue(allotment, saying("Requeue=0 BatchFlag=1")).why_not, HasSubstr("Requeue=0"));
+  EXPECT_THAT(plan_requeue(allotment, saying("Requeue=1 BatchFlag=0")).why_not, HasSubstr("BatchFlag=0"));
+  EXPECT_THAT(plan_requeue({}, saying("")).why_not, StartsWith("this is no batch job"));
+}
+
+}  // namespace
+}  // namespace kolo::launcher
