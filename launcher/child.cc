@@ -53,9 +53,8 @@ std::array<OwnedFd, 2> make_pipe() {
 std::optional<ProcessId> child_in(const std::filesystem::path& folder, pid_t parent) {
   const auto pid = parse_int64(folder.filename().string());
   if (!pid) return std::nullopt;
-  std::ifstream file(folder / "stat");  // gone by now, or: pid (name) state parent group …
-  const std::string stat(std::istreambuf_iterator<char>(file), {});
-  const size_t name_end = stat.rfind(')');  // the name itself may hold anything
+  const std::string stat = contents_of(folder / "stat");  // pid (name) state parent group …
+  const size_t name_end = stat.rfind(')');                // the name itself may hold anything
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
   char state = 'Z';
@@ -104,6 +103,12 @@ int shell_code(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
+std::string contents_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();  // an iterator of the stream would throw at the error
+  return text.str();
+}
+
 std::vector<ProcessId> children_of(pid_t parent) {
   std::vector<ProcessId> children;
   std::error_code error;
@@ -125,8 +130,7 @@ int signal_children_of(pid_t parent, int signal) {
 int signal_ranks_below(pid_t mpirun, int signal) {
   int count = 0;
   for (const ProcessId& child : children_of(mpirun)) {
-    std::ifstream file("/proc/" + std::to_string(child.pid) + "/environ");
-    const std::string variables(std::istreambuf_iterator<char>(file), {});
+    const std::string variables = contents_of("/proc/" + std::to_string(child.pid) + "/environ");
     if (variables.find("OMPI_COMM_WORLD_RANK=") == std::string::npos) continue;
     kill(child.pid, signal);
     ++count;

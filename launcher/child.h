@@ -45,6 +45,9 @@ Child start_child(const std::vector<std::string>& argv, Input input = Input::non
 /// The exit code as a shell tells it: 128 + the signal's number for a process that a signal ended.
 int shell_code(int wait_status);
 
+/// A file's bytes up to the first error, as when a process goes whose file in /proc is read; "" for no file.
+std::string contents_of(const std::string& path);
+
 struct ProcessId {
   pid_t pid = 0, group = 0;
 };

@@ -31,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr char kScheme[] = "grpc://";
 constexpr std::chrono::milliseconds kSignalPeriod{100};
 constexpr std::chrono::minutes kWorkersToEnd{5};
+constexpr std::chrono::seconds kLongestToHear{5};  // a task that hangs is found lost by pings before
 
 struct Task {
   std::string job;
@@ -194,6 +195,8 @@ class Server::Impl {
       master_->shutdown(grace);
     }
     worker_->shutdown();
+    // A parameter server that does not hear of its last worker's end would wait for it for minutes.
+    peers_->wait_until_stopping_is_heard(Clock::now() + kLongestToHear);
     MutexLock lock(mutex_);
     state_ = State::stopped;
     changed_.notify_all();

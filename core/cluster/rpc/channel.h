@@ -59,9 +59,13 @@ class RemoteWorker final : public Worker {
 
   /// Over the watches that stand: this process stops on purpose. Its end is then no loss to the other one.
   void say_stopping();
+  /// Afterwards: until the other one has ended these watches, by which it says that it has heard it. A watch
+  /// that is cancelled before may take the message with it.
+  void wait_until_stopping_is_heard(std::chrono::steady_clock::time_point deadline);
 
  private:
   struct Watches;
+  class WatchCall;
   std::shared_ptr<RpcChannel> channel_;
   std::string task_;
   std::shared_ptr<StepStreams> streams_;

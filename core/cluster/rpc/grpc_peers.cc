@@ -55,4 +55,14 @@ void GrpcPeers::say_stopping() {
     if (worker != nullptr) worker->say_stopping();
 }
 
+void GrpcPeers::wait_until_stopping_is_heard(std::chrono::steady_clock::time_point deadline) {
+  decltype(workers_) workers;
+  {
+    MutexLock lock(mutex_);
+    workers = workers_;
+  }
+  for (const auto& [task, worker] : workers)
+    if (worker != nullptr) worker->wait_until_stopping_is_heard(deadline);
+}
+
 }  // namespace kolo::detail

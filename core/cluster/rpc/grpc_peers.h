@@ -31,6 +31,8 @@ class GrpcPeers final : public Peers {
   const std::shared_ptr<StepStreams>& streams() const { return streams_; }
   /// To all tasks that are watched: this one stops on purpose. Does not wait.
   void say_stopping() KOLO_EXCLUDES(mutex_);
+  /// Afterwards, and before the watches are cancelled.
+  void wait_until_stopping_is_heard(std::chrono::steady_clock::time_point deadline) KOLO_EXCLUDES(mutex_);
 
  private:
   Caller caller_;

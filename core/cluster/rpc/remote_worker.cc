@@ -21,10 +21,32 @@ BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::strin
       .channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
 }
 
-class WatchCall final : public ClientCall {
+}  // namespace
+
+struct RemoteWorker::Watches {
+  Mutex mutex;
+  CondVar changed;
+  std::vector<std::weak_ptr<WatchCall>> calls KOLO_GUARDED_BY(mutex);
+  int told KOLO_GUARDED_BY(mutex) = 0;  // of the stop, and not ended yet
+};
+
+class RemoteWorker::WatchCall final : public ClientCall {
  public:
-  WatchCall(const BlockingCall::To& to, OnChange on_change)
-      : ClientCall(to.channel, to.method, to.task, to.deadline), on_change_(std::move(on_change)) {}
+  WatchCall(const BlockingCall::To& to, OnChange on_change, std::shared_ptr<Watches> watches)
+      : ClientCall(to.channel, to.method, to.task, to.deadline),
+        on_change_(std::move(on_change)),
+        watches_(std::move(watches)) {}
+
+  void tell_of_stop() KOLO_EXCLUDES(watches_->mutex) {
+    {
+      MutexLock lock(watches_->mutex);
+      if (ended_ || std::exchange(told_, true)) return;
+      ++watches_->told;
+    }
+    def::WatchRequestDef message;
+    message.set_stopping(true);
+    send(Outgoing::control(message), true);
+  }
 
  private:
   Next on_message(const MessagePieces& message) override {
@@ -36,16 +58,15 @@ class WatchCall final : public ClientCall {
     if (error == nullptr)
       error = std::make_exception_ptr(UnavailableError("{}: connection closed", channel().address()));
     std::exchange(on_change_, nullptr)(nullptr, std::move(error));
+    MutexLock lock(watches_->mutex);
+    ended_ = true;
+    if (told_ && --watches_->told == 0) watches_->changed.notify_all();
   }
 
   OnChange on_change_;
-};
-
-}  // namespace
-
-struct RemoteWorker::Watches {
-  Mutex mutex;
-  std::vector<std::weak_ptr<ClientCall>> calls KOLO_GUARDED_BY(mutex);
+  const std::shared_ptr<Watches> watches_;
+  bool told_ KOLO_GUARDED_BY(watches_->mutex) = false;
+  bool ended_ KOLO_GUARDED_BY(watches_->mutex) = false;
 };
 
 RemoteWorker::RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task,
@@ -156,7 +177,8 @@ void RemoteWorker::set_random_positions(const std::string& session,
 }
 
 std::shared_ptr<Call> RemoteWorker::watch(OnChange on_change) {
-  const auto call = std::make_shared<WatchCall>(to(channel_, task_, "Watch", {}), std::move(on_change));
+  const auto call =
+      std::make_shared<WatchCall>(to(channel_, task_, "Watch", {}), std::move(on_change), watches_);
   def::WatchRequestDef message;
   message.set_incarnation(channel_->caller().incarnation);
   call->send(Outgoing::control(message), false);
@@ -170,15 +192,19 @@ std::shared_ptr<Call> RemoteWorker::watch(OnChange on_change) {
 }
 
 void RemoteWorker::say_stopping() {
-  std::vector<std::weak_ptr<ClientCall>> calls;
+  std::vector<std::weak_ptr<WatchCall>> calls;
   {
     MutexLock lock(watches_->mutex);
     calls = watches_->calls;
   }
-  def::WatchRequestDef message;
-  message.set_stopping(true);
   for (const auto& watch : calls)
-    if (const auto call = watch.lock()) call->send(Outgoing::control(message), true);
+    if (const auto call = watch.lock()) call->tell_of_stop();
+}
+
+void RemoteWorker::wait_until_stopping_is_heard(std::chrono::steady_clock::time_point deadline) {
+  MutexLock lock(watches_->mutex);
+  while (watches_->told > 0)
+    if (!watches_->changed.wait_until(watches_->mutex, deadline)) return;
 }
 
 }  // namespace kolo::detail

@@ -323,5 +323,32 @@ TEST(RpcWorker, TellsWhoWatchesItAndWhoStops) {
   EXPECT_THROW(ended.get_future().get(), UnavailableError);
 }
 
+TEST(RpcWorker, StoppingIsHeardAlthoughTheWatchIsCancelledBehindIt) {
+  Mutex mutex;
+  std::vector<WatcherEvent> heard;
+  FakeTask task(FakeTask::at("localhost:0"), false);
+  task.on_watcher = [&](const TaskProcess&, WatcherEvent event) {
+    MutexLock lock(mutex);
+    if (event != WatcherEvent::connected) heard.push_back(event);
+  };
+  task.start();
+  const auto remote = task.remote_worker(task.caller());
+  constexpr int kTimes = 200;
+  for (int i = 0; i < kTimes; ++i) {
+    std::promise<void> stands, ended;
+    const auto watch = remote->watch([&](const TaskStatus* status, const std::exception_ptr&) {
+      if (status != nullptr) stands.set_value();
+      else ended.set_value();
+    });
+    stands.get_future().wait();
+    remote->say_stopping();
+    remote->wait_until_stopping_is_heard(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    watch->cancel();
+    ended.get_future().wait();
+  }
+  MutexLock lock(mutex);
+  EXPECT_EQ(heard, std::vector<WatcherEvent>(kTimes, WatcherEvent::stopping));
+}
+
 }  // namespace
 }  // namespace kolo::detail
