@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <kolo/collectives/engine/process_set_internal.h>
+#include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/collectives/graph/sharding.h>
@@ -64,19 +65,18 @@ const RegisterOp rows_op(OpSchema("GatherRows")
 
 class BucketKernel final : public AsyncKernel {
  public:
-  BucketKernel(std::shared_ptr<Schedule> schedule, int bucket, bool to_read)
-      : schedule_(std::move(schedule)), bucket_(bucket), to_read_(to_read) {}
+  BucketKernel(std::shared_ptr<BucketSlot> bucket, bool to_read)
+      : bucket_(std::move(bucket)), to_read_(to_read) {}
 
   void start(KernelContext&, Completion done) override {
     done_ = done;
     const auto over = [this](std::exception_ptr error) { done_(std::move(error)); };
-    if (to_read_) schedule_->submit_to_read(bucket_, over);
-    else schedule_->submit(schedule_->slot_of_bucket(bucket_), over);
+    if (to_read_) bucket_->submit_to_read(over);
+    else bucket_->submit(over);
   }
 
  private:
-  std::shared_ptr<Schedule> schedule_;
-  int bucket_;
+  std::shared_ptr<BucketSlot> bucket_;
   bool to_read_;
   Completion done_;  // kept here: a closure that held it would be allocated at each step
 };
@@ -94,40 +94,40 @@ void check_rows(const Tensor& indices, std::int64_t rows) {
 
 class GatherRowsKernel final : public AsyncKernel {
  public:
-  GatherRowsKernel(std::shared_ptr<Schedule> schedule, int gather, std::int64_t rows)
-      : schedule_(std::move(schedule)), gather_(gather), rows_(rows) {}
+  GatherRowsKernel(std::shared_ptr<RowsSlot> slot, std::int64_t rows) : slot_(std::move(slot)), rows_(rows) {}
 
   void start(KernelContext& context, Completion done) override {
     context_ = &context;
     done_ = done;
     check_rows(context.input(1), rows_);
-    schedule_->give_rows(gather_, context.input(0), context.input(1));
-    schedule_->submit(schedule_->slot_of_gather(gather_), [this](std::exception_ptr error) {
+    slot_->submit(context.input(0), context.input(1), [this](std::exception_ptr error) {
       if (!error) {
-        auto [values, indices] = schedule_->gathered_rows(gather_);
-        context_->set_output(0, std::move(values));
-        context_->set_output(1, std::move(indices));
+        context_->set_output(0, slot_->values());
+        context_->set_output(1, slot_->indices());
       }
       done_(std::move(error));
     });
   }
 
  private:
-  std::shared_ptr<Schedule> schedule_;
-  int gather_;
+  std::shared_ptr<RowsSlot> slot_;
   std::int64_t rows_;
   KernelContext* context_ = nullptr;
   Completion done_;
 };
 
 const RegisterKernel gather_rows_kernel("GatherRows", "CPU", {}, KernelFactory([](KernelInit& init) {
+                                          const auto schedule = init.resource<Schedule>();
+                                          RowsSlot& slot = schedule->rows()[init.attr<std::size_t>("gather")];
                                           return std::make_unique<GatherRowsKernel>(
-                                              init.resource<Schedule>(), init.attr<int>("gather"),
+                                              std::shared_ptr<RowsSlot>(schedule, &slot),
                                               init.attr<std::int64_t>("rows"));
                                         }));
 
 const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
-  return std::make_unique<BucketKernel>(init.resource<Schedule>(), init.attr<int>("bucket"),
+  const auto schedule = init.resource<Schedule>();
+  BucketSlot& bucket = schedule->buckets()[init.attr<std::size_t>("bucket")];
+  return std::make_unique<BucketKernel>(std::shared_ptr<BucketSlot>(schedule, &bucket),
                                         init.is_marked("to_read"));
 };
 const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
@@ -137,8 +137,7 @@ const RegisterKernel bucket_scatter_kernel("BucketReduceScatter", "CPU", {}, kMa
 Reduction reduction_of(const Node& group, int ranks) {
   const ReduceOp op = reduce_op_from_name(group.attr<std::string>("reduction"));
   const double factor = group.attr<double>("predivide_factor");
-  if (factor == 1) return op;
-  return {ReduceOp::sum, 1 / factor, factor / ranks};
+  return factor == 1 ? Reduction(op) : predivided_average(factor, ranks);
 }
 
 // Of the session, unless a gradient is asked to be computed elsewhere.
@@ -230,33 +229,43 @@ bool can_lie_in_bucket(const StepGraph& graph, StepValue value, const DeviceSet&
   return uses == 1;
 }
 
-int add_bucket_node(StepGraph& graph, const char* op, int group, const std::vector<int>& before,
-                    const std::shared_ptr<Schedule>& schedule, int bucket,
+// A group of gradients whose step becomes nodes for the slots of its schedule.
+struct GroupInStep {
+  StepGraph& graph;
+  const int node;
+  const std::shared_ptr<Schedule> schedule;
+  const std::vector<int> order = detail::backward_order(*graph.nodes[node].origin);
+  const std::vector<int> before = graph.nodes[node].control_inputs;
+
+  int input_of(int gradient) const { return order[static_cast<std::size_t>(gradient)]; }
+};
+
+int add_bucket_node(const GroupInStep& group, const char* op, std::size_t bucket,
                     const std::vector<StepValue>& inputs, AttrMap attrs, std::int64_t order) {
+  StepGraph& graph = group.graph;
   attrs.insert_or_assign("bucket", static_cast<std::int64_t>(bucket));
-  const int node = graph.add(op, fmt::format("{}/bucket_{}", graph.nodes[group].name, bucket), inputs,
+  const int node = graph.add(op, fmt::format("{}/bucket_{}", graph.nodes[group.node].name, bucket), inputs,
                              std::move(attrs), order);
-  graph.nodes[node].resource = schedule;
-  graph.nodes[node].control_inputs = before;
-  if (schedule->device() != nullptr) graph.nodes[node].device = schedule->device()->name();
-  graph.nodes[group].control_inputs.push_back(node);
+  graph.nodes[node].resource = group.schedule;
+  graph.nodes[node].control_inputs = group.before;
+  if (const Device* gpu = group.schedule->device()) graph.nodes[node].device = gpu->name();
+  graph.nodes[group.node].control_inputs.push_back(node);
   return node;
 }
 
-Placement place_in_bucket(const Schedule& schedule, int bucket, std::int64_t offset) {
-  return {schedule.memory(bucket), static_cast<std::size_t>(offset), schedule.device() == nullptr};
+Placement place_in_bucket(const GroupInStep& group, std::size_t bucket, std::int64_t offset) {
+  return {group.schedule->buckets()[bucket].memory(), static_cast<std::size_t>(offset),
+          group.schedule->device() == nullptr};
 }
 
-void reduce_bucket(StepGraph& graph, int group, const std::vector<int>& before,
-                   const std::shared_ptr<Schedule>& schedule, int b, const std::vector<StepValue>& inputs,
+void reduce_bucket(const GroupInStep& group, std::size_t b, const std::vector<StepValue>& inputs,
                    std::int64_t written) {
-  const Bucket& bucket = schedule->buckets()[static_cast<std::size_t>(b)];
-  const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
-  const int node = add_bucket_node(graph, "BucketAllReduce", group, before, schedule, b, inputs, {}, written);
+  const Bucket& bucket = group.schedule->buckets()[b].contents();
+  const int node = add_bucket_node(group, "BucketAllReduce", b, inputs, {}, written);
   for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
     const StepValue reduced{node, static_cast<int>(k)};
-    graph.placements[reduced] = place_in_bucket(*schedule, b, bucket.offsets[k]);
-    graph.replace_uses({group, order[bucket.gradients[k]]}, reduced);
+    group.graph.placements[reduced] = place_in_bucket(group, b, bucket.offsets[k]);
+    group.graph.replace_uses({group.node, group.input_of(bucket.gradients[k])}, reduced);
   }
 }
 
@@ -289,73 +298,70 @@ void replace_own_shards(StepGraph& graph, StepValue gradient, const OwnedPart& p
         name);
 }
 
-void scatter_bucket(StepGraph& graph, int group, const std::vector<int>& before,
-                    const std::shared_ptr<Schedule>& schedule, int b, const std::vector<StepValue>& inputs,
+void scatter_bucket(const GroupInStep& group, std::size_t b, const std::vector<StepValue>& inputs,
                     std::int64_t written) {
-  const Bucket& bucket = schedule->buckets()[static_cast<std::size_t>(b)];
-  const Node& origin = *graph.nodes[group].origin;
-  const std::vector<int> order = detail::backward_order(origin);
+  StepGraph& graph = group.graph;
+  const Bucket& bucket = group.schedule->buckets()[b].contents();
+  const Node& origin = *graph.nodes[group.node].origin;
   const auto names = origin.attr<std::vector<std::string>>("names");
   const auto parts = owned_parts(bucket, detail::gradient_specs(origin), process().rank, process().size);
   std::vector<std::int64_t> counts;
   for (const OwnedPart& part : parts) counts.push_back(part.count);
-  const int node = add_bucket_node(graph, "BucketReduceScatter", group, before, schedule, b, inputs,
-                                   {{"counts", counts}}, written);
+  const int node = add_bucket_node(group, "BucketReduceScatter", b, inputs, {{"counts", counts}}, written);
   for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
     const StepValue own{node, static_cast<int>(k)};
-    const int input = order[bucket.gradients[k]];
-    const auto first = static_cast<std::size_t>(parts[k].first) * size_of(bucket.dtype);
-    graph.placements[own] = {schedule->memory(b), static_cast<std::size_t>(bucket.offsets[k]) + first};
-    replace_own_shards(graph, {group, input}, parts[k], own, names.at(input));
+    const int input = group.input_of(bucket.gradients[k]);
+    const auto first = static_cast<std::int64_t>(size_of(bucket.dtype)) * parts[k].first;
+    graph.placements[own] = place_in_bucket(group, b, bucket.offsets[k] + first);
+    replace_own_shards(graph, {group.node, input}, parts[k], own, names.at(input));
   }
 }
 
-void split_into_buckets(StepGraph& graph, int group, const std::vector<int>& before,
-                        const std::shared_ptr<Schedule>& schedule, const DeviceSet& devices) {
-  const Device* const gpu = schedule->device();
+void split_into_buckets(const GroupInStep& group, const DeviceSet& devices) {
+  StepGraph& graph = group.graph;
+  const Device* const gpu = group.schedule->device();
   const std::string home = gpu != nullptr ? gpu->name() : host_of(graph, devices);
-  const std::vector<int> order = detail::backward_order(*graph.nodes[group].origin);
-  for (std::size_t b = 0; b < schedule->buckets().size(); ++b) {
-    const Bucket& bucket = schedule->buckets()[b];
+  for (std::size_t b = 0; b < group.schedule->buckets().size(); ++b) {
+    const BucketSlot& slot = group.schedule->buckets()[b];
+    const Bucket& bucket = slot.contents();
     std::vector<StepValue> inputs;
     std::int64_t last_written = 0;
     for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
-      StepValue& slot = graph.nodes[group].inputs[order[bucket.gradients[k]]];
-      StepValue gradient = slot;
+      const int input = group.input_of(bucket.gradients[k]);
+      StepValue gradient = graph.nodes[group.node].inputs[input];
       if (!can_lie_in_bucket(graph, gradient, devices, gpu)) {
         const StepNode& producer = graph.nodes[gradient.node];
         gradient = {graph.add(kCopyOp, producer.name + "/into_bucket", {gradient}, {}, producer.order + 1),
                     0};
         graph.nodes[gradient.node].device = home;
-        graph.nodes[group].inputs[order[bucket.gradients[k]]] = gradient;
+        graph.nodes[group.node].inputs[input] = gradient;
       }
-      graph.placements[gradient] = place_in_bucket(*schedule, static_cast<int>(b), bucket.offsets[k]);
+      graph.placements[gradient] = place_in_bucket(group, b, bucket.offsets[k]);
       last_written = std::max(last_written, graph.nodes[gradient.node].order);
       inputs.push_back(gradient);
     }
-    if (schedule->scatters(static_cast<int>(b)))
-      scatter_bucket(graph, group, before, schedule, static_cast<int>(b), inputs, last_written + 2);
-    else reduce_bucket(graph, group, before, schedule, static_cast<int>(b), inputs, last_written + 2);
+    if (slot.scatters()) scatter_bucket(group, b, inputs, last_written + 2);
+    else reduce_bucket(group, b, inputs, last_written + 2);
   }
 }
 
-void gather_slices(StepGraph& graph, int group, const std::vector<int>& before,
-                   const std::shared_ptr<Schedule>& schedule, const DeviceSet& devices) {
-  const int first = detail::num_gradients(*graph.nodes[group].origin);
-  const auto rows = graph.nodes[group].origin->attr<std::vector<std::int64_t>>("slice_rows");
-  for (int g = 0; g < schedule->num_gathers(); ++g) {
-    const StepValue values = graph.nodes[group].inputs[first + 2 * g],
-                    indices = graph.nodes[group].inputs[first + 2 * g + 1];
+void gather_slices(const GroupInStep& group, const DeviceSet& devices) {
+  StepGraph& graph = group.graph;
+  const int first = detail::num_gradients(*graph.nodes[group.node].origin);
+  const auto rows = graph.nodes[group.node].origin->attr<std::vector<std::int64_t>>("slice_rows");
+  for (int g = 0; g < static_cast<int>(group.schedule->rows().size()); ++g) {
+    const StepValue values = graph.nodes[group.node].inputs[first + 2 * g],
+                    indices = graph.nodes[group.node].inputs[first + 2 * g + 1];
     const auto order = std::max(graph.nodes[values.node].order, graph.nodes[indices.node].order) + 2;
     const int node =
-        graph.add("GatherRows", fmt::format("{}/rows_{}", graph.nodes[group].name, g), {values, indices},
+        graph.add("GatherRows", fmt::format("{}/rows_{}", graph.nodes[group.node].name, g), {values, indices},
                   {{"gather", static_cast<std::int64_t>(g)}, {"rows", rows.at(g)}}, order);
-    graph.nodes[node].resource = schedule;
-    graph.nodes[node].control_inputs = before;
+    graph.nodes[node].resource = group.schedule;
+    graph.nodes[node].control_inputs = group.before;
     graph.nodes[node].device = host_of(graph, devices);  // rows are looked at before they are sent
-    graph.replace_uses({group, first + 2 * g}, {node, 0});
-    graph.replace_uses({group, first + 2 * g + 1}, {node, 1});
-    graph.nodes[group].control_inputs.push_back(node);
+    graph.replace_uses({group.node, first + 2 * g}, {node, 0});
+    graph.replace_uses({group.node, first + 2 * g + 1}, {node, 1});
+    graph.nodes[group.node].control_inputs.push_back(node);
   }
 }
 
@@ -363,15 +369,14 @@ void bucket_gradients(StepGraph& graph, PassContext& context) {
   const int count = static_cast<int>(graph.nodes.size());  // nodes that are added here are no groups
   for (int i = 0; i < count; ++i) {
     if (!is_reduction(graph.nodes[i])) continue;
-    const auto schedule = std::dynamic_pointer_cast<Schedule>(context.vote(*graph.nodes[i].origin));
-    if (schedule == nullptr) {
+    if (auto schedule = std::dynamic_pointer_cast<Schedule>(context.vote(*graph.nodes[i].origin))) {
+      const GroupInStep group{graph, i, std::move(schedule)};
+      split_into_buckets(group, context.devices());
+      gather_slices(group, context.devices());
+    } else {
       // Nobody to reduce with: whoever reads the result reads the gradient itself, bit for bit.
       const auto inputs = graph.nodes[i].inputs;
       for (std::size_t k = 0; k < inputs.size(); ++k) graph.replace_uses({i, static_cast<int>(k)}, inputs[k]);
-    } else {
-      const std::vector<int> before = graph.nodes[i].control_inputs;
-      split_into_buckets(graph, i, before, schedule, context.devices());
-      gather_slices(graph, i, before, schedule, context.devices());
     }
     graph.retire(i);
   }

@@ -47,25 +47,23 @@ class BucketGatherKernel final : public AsyncKernel {
  public:
   explicit BucketGatherKernel(KernelInit& init)
       : schedule_(init.resource<Schedule>()),
-        bucket_(init.attr<int>("bucket")),
-        slot_(schedule_->slot_of_shards(bucket_)),
+        slot_(schedule_->buckets()[init.attr<std::size_t>("bucket")].shards()),
         offsets_(init.attr<Numbers>("offsets")) {}
 
   void start(KernelContext& context, Completion done) override {
     done_ = done;
-    std::byte* const memory = schedule_->gather_memory(bucket_)->data();
+    std::byte* const memory = slot_.memory()->data();
     for (int i = 0; i < context.num_inputs(); ++i) {
       const Tensor& part = context.input(i);
       if (part.bytes() > 0)
         std::memcpy(memory + offsets_[static_cast<std::size_t>(i)], part.raw(), part.bytes());
     }
-    schedule_->submit(slot_, [this](std::exception_ptr error) { done_(std::move(error)); });
+    slot_.submit([this](std::exception_ptr error) { done_(std::move(error)); });
   }
 
  private:
   const std::shared_ptr<Schedule> schedule_;
-  const int bucket_;
-  const int slot_;
+  ShardsSlot& slot_;
   const Numbers offsets_;  // of the parts in the memory, in bytes
   Completion done_;        // kept here: a closure that held it would be allocated at each step
 };
@@ -90,20 +88,20 @@ void run_after_readers(StepGraph& graph, int node, const std::shared_ptr<Buffer>
   }
 }
 
-int reduction_of_bucket(const StepGraph& graph, const Schedule& schedule, int bucket) {
+int reduction_of_bucket(const StepGraph& graph, const Schedule& schedule, std::size_t bucket) {
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     const StepNode& node = graph.nodes[i];
     const std::string& op = node.schema->name();
     if ((op == "BucketAllReduce" || op == "BucketReduceScatter") && node.resource.get() == &schedule &&
-        node.attrs.at("bucket").get<std::int64_t>() == bucket)
+        node.attrs.at("bucket").get<std::size_t>() == bucket)
       return i;
   }
   throw InternalError("bucket {} of a sharded step is gathered, but not reduced", bucket);
 }
 
 struct Member {
-  int input = 0;     // of the GatherShards node
-  int gradient = 0;  // of the schedule
+  int input = 0;             // of the GatherShards node
+  std::size_t gradient = 0;  // of the schedule
 };
 
 class Expansion {
@@ -122,47 +120,49 @@ class Expansion {
 
   void run() {
     const auto inputs = graph_.nodes[gather_].attrs.at("gradients").get<Numbers>();
-    std::map<int, std::vector<Member>> by_bucket;
+    std::map<const BucketSlot*, std::vector<Member>> by_bucket;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const auto at = std::find(backward_.begin(), backward_.end(), static_cast<int>(inputs[i]));
-      const int gradient = static_cast<int>(at - backward_.begin());
-      by_bucket[schedule_->bucket_of(gradient)].push_back({static_cast<int>(i), gradient});
+      const auto gradient = static_cast<std::size_t>(at - backward_.begin());
+      by_bucket[schedule_->gradients()[gradient].bucket].push_back({static_cast<int>(i), gradient});
     }
-    for (const auto& [bucket, members] : by_bucket) gather_bucket(bucket, members);
+    for (const auto& [bucket, members] : by_bucket) gather_bucket(*bucket, members);
     graph_.retire(gather_);
   }
 
  private:
-  void gather_bucket(int bucket, const std::vector<Member>& members) {
+  void gather_bucket(const BucketSlot& slot, const std::vector<Member>& members) {
+    const auto bucket = static_cast<std::size_t>(&slot - schedule_->buckets().data());
+    const auto offset_of = [&](const Member& member) {
+      return slot.shards().offset(schedule_->gradients()[member.gradient].offset);
+    };
     std::vector<StepValue> parts;
     Numbers offsets, counts;
     for (const Member& member : members) {
       parts.push_back(graph_.nodes[gather_].inputs[member.input]);
       const auto element = static_cast<std::int64_t>(size_of(graph_.dtype(parts.back())));
-      offsets.push_back(schedule_->offset_of_gathered(member.gradient) +
-                        group_parts_[backward_[member.gradient]].first * element);
+      offsets.push_back(offset_of(member) + group_parts_[backward_[member.gradient]].first * element);
       counts.push_back(sizes_[member.input]);
     }
     const int node =
         graph_.add("BucketAllGather", fmt::format("{}/bucket_{}", graph_.nodes[gather_].name, bucket), parts,
                    {{"bucket", static_cast<std::int64_t>(bucket)}, {"offsets", offsets}, {"counts", counts}},
                    graph_.nodes[gather_].order);
-    const auto& memory = schedule_->gather_memory(bucket);
+    const auto& memory = slot.shards().memory();
     graph_.nodes[node].device = host_;
     graph_.nodes[node].resource = schedule_;
     graph_.nodes[node].control_inputs = conditions(bucket);
     run_after_readers(graph_, node, memory);
     for (std::size_t k = 0; k < members.size(); ++k) {
       const StepValue whole{node, static_cast<int>(k)};
-      const auto at = static_cast<std::size_t>(schedule_->offset_of_gathered(members[k].gradient));
-      graph_.placements[whole] = {memory, at};
+      graph_.placements[whole] = {memory, static_cast<std::size_t>(offset_of(members[k]))};
       graph_.replace_uses({gather_, members[k].input}, whole);
     }
     graph_.nodes[gather_].control_inputs.push_back(node);
   }
 
   // Of the group, which has become its buckets, this one alone.
-  std::vector<int> conditions(int bucket) const {
+  std::vector<int> conditions(std::size_t bucket) const {
     std::vector<int> before;
     for (const int control : graph_.nodes[gather_].control_inputs)
       if (graph_.nodes[control].origin != &group_ && graph_.nodes[control].resource != schedule_)

@@ -35,7 +35,7 @@ struct GradientsOfRanks {
   std::shared_ptr<OpSchema> schema;
   const UpdateRuleOps* rule;
   std::shared_ptr<Schedule> schedule;
-  int bucket;
+  const BucketSlot* bucket;
   std::vector<std::int64_t> offsets;  // of the gradients in the bucket's memory, in bytes
   // Of the gradients that this rank would share the factors of; else nullptr.
   std::vector<std::shared_ptr<detail::SharedFactors>> factors;
@@ -61,7 +61,7 @@ class UpdateOfRanksKernel final : public detail::UpdateKernel<T> {
   }
 
   void compute(KernelContext& context) override {
-    const auto ranks = gradients_->schedule->memory_of_ranks(gradients_->bucket);
+    const auto ranks = gradients_->bucket->memory_of_ranks();
     const detail::UpdateRule<T> rule = this->rule(context);
     ranges_.clear();
     for (std::size_t i = 0; i < updates_.size(); ++i) {
@@ -162,23 +162,24 @@ class Rewrite {
       : graph_(graph),
         reduction_(reduction),
         schedule_(std::static_pointer_cast<Schedule>(graph.nodes[reduction].resource)),
-        bucket_(graph.nodes[reduction].attrs.at("bucket").get<int>()) {
+        bucket_(schedule_->buckets()[graph.nodes[reduction].attrs.at("bucket").get<std::size_t>()]) {
     if (may_be_read()) applies_ = find_updates();
   }
 
   const std::shared_ptr<Schedule>& schedule() const { return schedule_; }
-  bool may_be_read() const { return schedule_->may_be_read(bucket_); }
+  bool may_be_read() const { return bucket_.may_be_read(); }
 
   // Of all gradients for which the ranks meet, whatever this step does with them.
   void share_factors() {
-    const Bucket& bucket = schedule_->buckets()[static_cast<std::size_t>(bucket_)];
+    const Bucket& bucket = bucket_.contents();
     const std::string device = graph_.nodes[reduction_].device;  // a copy: nodes are added
     for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
-      const int gradient = bucket.gradients[k];
-      if (!schedule_->may_share_factors(gradient)) continue;
+      const auto gradient = static_cast<std::size_t>(bucket.gradients[k]);
+      FactorsSlot* const factors = schedule_->gradients()[gradient].factors;
+      if (factors == nullptr) continue;
       const StepValue own = graph_.nodes[reduction_].inputs[k];
       factors_[bucket.offsets[k]] =
-          detail::share_factors(graph_, schedule_, gradient, own.node, applies_, device);
+          detail::share_factors(graph_, schedule_, *factors, own.node, applies_, device);
     }
   }
 
@@ -190,7 +191,7 @@ class Rewrite {
       auto gradients = std::make_shared<GradientsOfRanks>();
       gradients->rule = rule_of_update(node);
       gradients->schedule = schedule_;
-      gradients->bucket = bucket_;
+      gradients->bucket = &bucket_;
       const int count = variables_updated(*gradients->rule, static_cast<int>(node.inputs.size()));
       gradients->schema = schema_of_updates(kUpdateOfRanks, *gradients->rule, count);
       for (auto in = node.inputs.end() - count; in != node.inputs.end(); ++in) {
@@ -232,7 +233,7 @@ class Rewrite {
   StepGraph& graph_;
   const int reduction_;
   const std::shared_ptr<Schedule> schedule_;
-  const int bucket_;
+  const BucketSlot& bucket_;
   bool applies_ = false;
   std::vector<int> updates_;
   std::map<std::int64_t, std::shared_ptr<detail::SharedFactors>> factors_;  // by the gradient's offset
@@ -241,15 +242,10 @@ class Rewrite {
 // Whatever the step does with the memory: ranks may still be reading it as of the last one.
 void wait_for_readers(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
                       const std::string& device) {
-  const auto may_be_read = [&](const std::shared_ptr<Buffer>& memory) {
-    for (int b = 0; b < static_cast<int>(schedule->buckets().size()); ++b)
-      if (schedule->memory(b) == memory) return true;
-    return schedule->is_factors_memory(memory);
-  };
   std::vector<int> writers;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const auto& [value, placement] : graph.placements) {
-    if (!may_be_read(placement.buffer) || graph.nodes[value.node].schema->name() == kReduction) continue;
+    if (!schedule->holds(placement.buffer) || graph.nodes[value.node].schema->name() == kReduction) continue;
     writers.push_back(value.node);
     first = std::min(first, graph.nodes[value.node].order);
   }

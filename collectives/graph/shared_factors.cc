@@ -44,9 +44,9 @@ class ShareKernel final : public AsyncKernel {
   void start(KernelContext&, Completion done) override {
     done_ = done;
     factors_->of_ranks.clear();
-    factors_->schedule->submit_factors(factors_->gradient, factors_->own, [this](std::exception_ptr error) {
+    factors_->slot->submit(factors_->own, [this](std::exception_ptr error) {
       if (!error) {
-        const auto all = factors_->schedule->factors_of_ranks(factors_->gradient);
+        const auto all = factors_->slot->memory_of_ranks();
         factors_->of_ranks.assign(all.begin(), all.end());
       }
       done_(std::move(error));
@@ -237,11 +237,11 @@ std::vector<bool> products_of(const Node& group) {
 }
 
 std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
-                                             int gradient, int product, bool wanted,
+                                             FactorsSlot& slot, int product, bool wanted,
                                              const std::string& device) {
   auto factors = std::make_shared<SharedFactors>();
   factors->schedule = schedule;
-  factors->gradient = gradient;
+  factors->slot = &slot;
   if (wanted && is_gradient_product(graph, graph.nodes[product]) && !reads_variable(graph, product)) {
     const StepValue x = graph.nodes[product].inputs[0], dy = graph.nodes[product].inputs[1];
     factors->own.rows = graph.shape(x).dim(0);
@@ -249,9 +249,8 @@ std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared
     factors->outputs = graph.shape(dy).dim(1);
     factors->own.use = use_of(factors->own.rows, factors->inputs, factors->outputs);
     if (factors->own.use != FactorsUse::none)
-      factors->own.memory =
-          schedule->factors_memory(gradient, bytes_of_x(factors->inputs, factors->outputs) +
-                                                 bytes_of_dy(factors->inputs, factors->outputs));
+      factors->own.memory = slot.memory(bytes_of_x(factors->inputs, factors->outputs) +
+                                        bytes_of_dy(factors->inputs, factors->outputs));
   }
   const std::string name = graph.nodes[product].name;
   if (factors->own.memory == nullptr) {
@@ -286,12 +285,12 @@ void order_by_slots(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
     if (op == kShare) {
       const auto factors = std::static_pointer_cast<SharedFactors>(node.resource);
       if (factors->schedule != schedule) continue;
-      nodes[schedule->slot_of_factors(factors->gradient)] = i;
+      nodes[factors->slot->turn()] = i;
       some_share = true;
     } else if (op == "BucketAllReduce" && node.resource == schedule) {
-      nodes[schedule->slot_of_bucket(node.attrs.at("bucket").get<int>())] = i;
+      nodes[schedule->buckets()[node.attrs.at("bucket").get<std::size_t>()].turn()] = i;
     } else if (op == "GatherRows" && node.resource == schedule) {
-      nodes[schedule->slot_of_gather(node.attrs.at("gather").get<int>())] = i;
+      nodes[schedule->rows()[node.attrs.at("gather").get<std::size_t>()].turn()] = i;
     }
   }
   if (!some_share) return;

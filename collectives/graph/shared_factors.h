@@ -21,7 +21,7 @@ std::vector<bool> products_of(const Node& group);
 /// What a step's nodes know of one gradient [inputs, outputs].
 struct SharedFactors {
   std::shared_ptr<Schedule> schedule;
-  int gradient = 0;
+  FactorsSlot* slot = nullptr;  // of the schedule
   OwnFactors own;
   std::int64_t inputs = 0, outputs = 0;
   /// Once the ranks have met: their factors, in their order; none: the gradient is made by this rank alone.
@@ -34,7 +34,7 @@ struct SharedFactors {
 /// in its bucket. wanted: the update can do with all ranks' factors, or parts of the gradient, what it does
 /// with the gradient. Node numbers stay. Returns nullptr where this rank wants none.
 std::shared_ptr<SharedFactors> share_factors(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
-                                             int gradient, int product, bool wanted,
+                                             FactorsSlot& slot, int product, bool wanted,
                                              const std::string& device);
 /// Slots have their turn one after the other: nodes that submit one come behind all that submissions of
 /// earlier slots wait for. Or memory that one holds could be what another is computed in.

@@ -84,7 +84,12 @@ class GradientBuckets::Steps {
 
  private:
   int in_schedule(int gradient) const { return reversed_ ? gradients() - 1 - gradient : gradient; }
-  int bucket_of(int gradient) const { return schedule_.bucket_of(in_schedule(gradient)); }
+  const GradientPlace& place_of(int gradient) const {
+    return schedule_.gradients()[static_cast<std::size_t>(in_schedule(gradient))];
+  }
+  int bucket_of(int gradient) const {
+    return static_cast<int>(place_of(gradient).bucket - schedule_.buckets().data());
+  }
   std::size_t bytes(int gradient) const {
     return static_cast<std::size_t>(gradients_[gradient].count) * size_of(gradients_[gradient].dtype);
   }
@@ -144,7 +149,7 @@ void GradientBuckets::Steps::check_index(int gradient) const {
 
 std::byte* GradientBuckets::Steps::memory(int gradient) const {
   check_index(gradient);
-  return schedule_.memory(bucket_of(gradient))->data() + schedule_.offset(in_schedule(gradient));
+  return place_of(gradient).bucket->memory()->data() + place_of(gradient).offset;
 }
 
 void* GradientBuckets::Steps::listed(int gradient) const {
@@ -185,7 +190,8 @@ void GradientBuckets::Steps::count_down(int bucket) {
     MutexLock lock(over_mutex_);
     ++running_;
   }
-  schedule_.submit(bucket, [this, bucket](std::exception_ptr error) { finished(bucket, std::move(error)); });
+  schedule_.buckets()[bucket].submit(
+      [this, bucket](std::exception_ptr error) { finished(bucket, std::move(error)); });
 }
 
 void GradientBuckets::Steps::begin() {
@@ -200,7 +206,7 @@ void GradientBuckets::Steps::begin() {
 
 void GradientBuckets::Steps::reset() {
   for (std::size_t b = 0; b < missing_in_.size(); ++b)
-    missing_in_[b] = static_cast<int>(schedule_.buckets()[b].gradients.size());
+    missing_in_[b] = static_cast<int>(schedule_.buckets()[b].contents().gradients.size());
   {
     MutexLock lock(over_mutex_);
     over_.assign(over_.size(), false);
@@ -231,7 +237,7 @@ void GradientBuckets::Steps::wait() {
   for (int b = 0; b < buckets(); ++b) {
     error = wait_for(b);
     if (error) continue;
-    for (const int i : schedule_.buckets()[b].gradients) {
+    for (const int i : schedule_.buckets()[b].contents().gradients) {
       const int gradient = in_schedule(i);  // its own inverse
       if (elsewhere_[gradient] != nullptr)
         std::memcpy(elsewhere_[gradient], memory(gradient), bytes(gradient));

@@ -1,4 +1,4 @@
-#include <kolo/collectives/schedule/schedule_internal.h>
+#include <kolo/collectives/schedule/schedule.h>
 
 #include <fmt/format.h>
 
@@ -13,6 +13,7 @@
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/device_ranks.h>
 #include <kolo/collectives/schedule/live_slots.h>
+#include <kolo/collectives/schedule/schedule_core.h>
 #include <kolo/collectives/schedule/slot_work.h>
 #include <kolo/collectives/schedule/step_end.h>
 #include <kolo/core/base/error.h>
@@ -55,6 +56,27 @@ std::int64_t elements_of(const Bucket& bucket) {
   return bucket.bytes / static_cast<std::int64_t>(size_of(bucket.dtype));
 }
 
+std::shared_ptr<Buffer> zeros(Allocator& allocator, std::int64_t elements, DType dtype) {
+  auto memory = std::make_shared<Buffer>(allocator, static_cast<std::size_t>(elements) * size_of(dtype));
+  std::memset(memory->data(), 0, memory->bytes());
+  return memory;
+}
+
+// Of the variables of a bucket that are gathered; none: no variable of it is.
+std::optional<DType> type_of_variables(const ScheduleSpec& spec, const Bucket& bucket) {
+  std::optional<DType> dtype;
+  for (const int gradient : bucket.gradients) {
+    const auto wanted = spec.shards[gradient].gathered;
+    if (wanted && dtype && *wanted != *dtype)
+      throw InvalidArgumentError(
+          "schedule \"{}\": the gradient of \"{}\" stands in one bucket with another, but the variables are "
+          "{} and {}; sharded updates with compression need variables of one type",
+          spec.name, spec.gradients[gradient].name, numpy_name(*wanted), numpy_name(*dtype));
+    if (wanted) dtype = wanted;
+  }
+  return dtype;
+}
+
 }  // namespace
 
 BucketLimits default_bucket_limits() {
@@ -70,15 +92,19 @@ Allocator& bucket_allocator() {
 
 Schedule::Schedule(ScheduleSpec spec, Allocator& allocator) : spec_(std::move(spec)) {
   check(spec_);
-  buckets_ = make_buckets(spec_.gradients, spec_.limits);
-  for (std::size_t b = 0; b < buckets_.size(); ++b)
-    for (const auto offset : buckets_[b].offsets) place_.emplace_back(static_cast<int>(b), offset);
-  memory_.resize(buckets_.size());
+  std::vector<Bucket> buckets = make_buckets(spec_.gradients, spec_.limits);
+  int turn = 0;
+  core_ = std::make_unique<detail::ScheduleCore>(
+      detail::current_runtime(), static_cast<int>(buckets.size() + spec_.gathers.size()), spec_.process_set);
+  buckets_.reserve(buckets.size());
+  for (Bucket& contents : buckets) {
+    buckets_.push_back(BucketSlot(*core_, turn++, std::move(contents)));
+    for (const auto offset : buckets_.back().contents().offsets)
+      gradients_.push_back({.bucket = &buckets_.back(), .offset = offset});
+  }
+  for (std::size_t g = 0; g < spec_.gathers.size(); ++g) rows_.push_back(RowsSlot(*core_, turn++));
   if (!may_lie_on_gpu()) allocate(allocator);
   plan_shards(allocator);
-  core_ = std::make_unique<Core>(detail::current_runtime(),
-                                 static_cast<int>(buckets_.size() + spec_.gathers.size() + gathered_.size()),
-                                 spec_.process_set);
 }
 
 // Alike on all ranks, once their specifications are: what GPUs reduce themselves.
@@ -88,77 +114,35 @@ bool Schedule::may_lie_on_gpu() const {
   return runtime && runtime->has_peers() && spec_.gpus && !spec_.gpus->empty() &&
          !spec_.gpus->front()->runs_cpu_kernels() && device_library() != nullptr && sums &&
          !spec_.reduction.is_scaled() && spec_.shards.empty() && spec_.process_set == ProcessSet() &&
-         std::all_of(buckets_.begin(), buckets_.end(), [](const Bucket& b) { return b.dtype == DType::f32; });
+         std::all_of(buckets_.begin(), buckets_.end(),
+                     [](const BucketSlot& b) { return b.contents().dtype == DType::f32; });
 }
 
 void Schedule::allocate(Allocator& allocator) {
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    const auto flag_bytes = kStepFlags * size_of(buckets_[b].dtype);
-    memory_[b] =
-        std::make_shared<Buffer>(allocator, static_cast<std::size_t>(buckets_[b].bytes) + flag_bytes);
-    std::memset(memory_[b]->data(), 0, memory_[b]->bytes());
-  }
+  for (BucketSlot& bucket : buckets_)
+    bucket.memory_ = zeros(allocator, elements_of(bucket.contents()) + kStepFlags, bucket.contents().dtype);
 }
 
 void Schedule::plan_shards(Allocator& allocator) {
-  scattered_.assign(buckets_.size(), false);
   if (spec_.shards.empty()) return;
   if (spec_.shards.size() != spec_.gradients.size())
     throw InvalidArgumentError("schedule \"{}\": {} gradients are sharded, of {}", spec_.name,
                                spec_.shards.size(), spec_.gradients.size());
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    const Bucket& bucket = buckets_[b];
-    scattered_[b] = std::all_of(bucket.gradients.begin(), bucket.gradients.end(),
-                                [&](int gradient) { return spec_.shards[gradient].part_only; });
-    std::optional<DType> dtype;
-    for (const int gradient : bucket.gradients) {
-      const auto wanted = spec_.shards[gradient].gathered;
-      if (wanted && dtype && *wanted != *dtype)
-        throw InvalidArgumentError(
-            "schedule \"{}\": the gradient of \"{}\" stands in one bucket with another, but the variables "
-            "are "
-            "{} and {}; sharded updates with compression need variables of one type",
-            spec_.name, spec_.gradients[gradient].name, numpy_name(*wanted), numpy_name(*dtype));
-      if (wanted) dtype = wanted;
-    }
+  for (BucketSlot& bucket : buckets_) {
+    const Bucket& contents = bucket.contents();
+    bucket.scatters_ = std::all_of(contents.gradients.begin(), contents.gradients.end(),
+                                   [&](int gradient) { return spec_.shards[gradient].part_only; });
+    const std::optional<DType> dtype = type_of_variables(spec_, contents);
     if (!dtype) continue;
-    auto memory = memory_[b];
     // The gradients of a whole bucket may still be looked at.
-    if (!scattered_[b] || *dtype != bucket.dtype) {
-      const auto elements = static_cast<std::size_t>(elements_of(bucket)) + kStepFlags;
-      memory = std::make_shared<Buffer>(allocator, elements * size_of(*dtype));
-      std::memset(memory->data(), 0, memory->bytes());
-    }
-    gathered_.push_back({static_cast<int>(b), *dtype, std::move(memory)});
+    auto memory = bucket.scatters() && *dtype == contents.dtype
+                      ? bucket.memory()
+                      : zeros(allocator, elements_of(contents) + kStepFlags, *dtype);
+    const int turn = core_->num_slots();
+    core_->add_slots(1);
+    bucket.shards_ =
+        std::make_unique<ShardsSlot>(ShardsSlot(*core_, turn, *dtype, contents.dtype, std::move(memory)));
   }
-}
-
-bool Schedule::scatters(int bucket) const { return scattered_.at(static_cast<std::size_t>(bucket)); }
-
-const Schedule::GatheredBucket& Schedule::gathered_bucket(int bucket) const {
-  for (const GatheredBucket& gathered : gathered_)
-    if (gathered.bucket == bucket) return gathered;
-  throw InternalError("schedule \"{}\" gathers nothing of bucket {}", spec_.name, bucket);
-}
-
-int Schedule::slot_of_bucket(int bucket) const {
-  const auto at = static_cast<std::size_t>(bucket);
-  return at < core_->slots_of_buckets.size() ? core_->slots_of_buckets[at] : bucket;
-}
-
-int Schedule::slot_of_shards(int bucket) const {
-  return slot_of_gather(num_gathers()) + static_cast<int>(&gathered_bucket(bucket) - gathered_.data());
-}
-
-const std::shared_ptr<Buffer>& Schedule::gather_memory(int bucket) const {
-  return gathered_bucket(bucket).memory;
-}
-
-std::int64_t Schedule::offset_of_gathered(int gradient) const {
-  const int bucket = bucket_of(gradient);
-  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
-  return offset(gradient) / bytes(buckets_[static_cast<std::size_t>(bucket)].dtype) *
-         bytes(gathered_bucket(bucket).dtype);
 }
 
 // MPI's handles are freed where MPI is called. A bucket that still waits for other ranks keeps its own.
@@ -172,25 +156,28 @@ Schedule::~Schedule() {
        core_->step_end->wait_until(std::chrono::steady_clock::now() + kTellOthersWithin));
   // A rank that is still reading finds all as it is, however late it is.
   if (!all_have_read) {
-    for (auto& memory : memory_) core_->runtime->keep(std::move(memory));
-    for (auto& [gradient, memory] : factors_memory_) core_->runtime->keep(std::move(memory));
+    for (BucketSlot& bucket : buckets_) core_->runtime->keep(std::move(bucket.memory_));
+    for (FactorsSlot& factors : factors_)
+      if (factors.memory_ != nullptr) core_->runtime->keep(std::move(factors.memory_));
   }
   core_->runtime->thread().call([this] {
-    core_->on_gpu.clear();
+    for (BucketSlot& bucket : buckets_) {
+      bucket.on_gpu_.reset();
+      bucket.work_.reset();
+    }
+    for (RowsSlot& rows : rows_) rows.work_.reset();
+    for (FactorsSlot& factors : factors_) factors.work_.reset();
     core_->step_end.reset();
-    core_->buckets.clear();
     core_->works.clear();
-    core_->gathers.clear();
-    core_->factors.clear();
     core_->communicator.reset();
   });
 }
 
-std::vector<TypedBuffer> Schedule::tensors_of(int bucket) const {
-  const Bucket& contents = buckets_[static_cast<std::size_t>(bucket)];
+std::vector<TypedBuffer> Schedule::tensors_of(const BucketSlot& bucket) const {
+  const Bucket& contents = bucket.contents();
   std::vector<TypedBuffer> tensors;
   for (std::size_t k = 0; k < contents.gradients.size(); ++k)
-    tensors.push_back({memory_[static_cast<std::size_t>(bucket)]->data() + contents.offsets[k],
+    tensors.push_back({bucket.memory()->data() + contents.offsets[k],
                        spec_.gradients[static_cast<std::size_t>(contents.gradients[k])].shape.elements(),
                        contents.dtype});
   return tensors;
@@ -237,77 +224,90 @@ void Schedule::join_gpus() {
 // Without a GPU, or where NCCL does not serve, buckets lie in the host's memory.
 void Schedule::make_memory() {
   if (core_->gpus == nullptr) {
-    if (!memory_.empty() && memory_[0] == nullptr) allocate(bucket_allocator());
+    if (!buckets_.empty() && buckets_[0].memory() == nullptr) allocate(bucket_allocator());
     return;
   }
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    core_->on_gpu.push_back(core_->gpus->make_reduction(elements_of(buckets_[b]), kStepFlags,
-                                                        spec_.reduction.op == ReduceOp::average));
-    memory_[b] = core_->on_gpu[b]->memory();
+  for (BucketSlot& bucket : buckets_) {
+    bucket.on_gpu_ = core_->gpus->make_reduction(elements_of(bucket.contents()), kStepFlags,
+                                                 spec_.reduction.op == ReduceOp::average);
+    bucket.memory_ = bucket.on_gpu_->memory();
   }
 }
 
 Device* Schedule::device() const { return core_->gpus == nullptr ? nullptr : spec_.gpus->front(); }
 
+bool Schedule::holds(const std::shared_ptr<Buffer>& memory) const {
+  const auto is_its_own = [&](const auto& slot) { return slot.memory_ == memory; };
+  return std::any_of(buckets_.begin(), buckets_.end(), is_its_own) ||
+         std::any_of(factors_.begin(), factors_.end(), is_its_own);
+}
+
+detail::BucketExchange Schedule::make_exchange(BucketSlot& bucket, detail::BucketMemory& memory) {
+  Communicator& ranks = *core_->communicator;
+  if (bucket.on_gpu_ != nullptr) {
+    memory.host_flags = bucket.on_gpu_->tail();
+    return {bucket.on_gpu_, "allreduce"};
+  }
+  if (bucket.scatters())
+    return detail::scattered(ranks, memory, shard_counts(bucket.contents(), ranks.size()), spec_.reduction);
+  detail::BucketExchange exchange = detail::reduced(ranks, memory, spec_.reduction, tensors_of(bucket));
+  const DType dtype = bucket.contents().dtype;
+  bucket.may_be_read_ = dynamic_cast<ReadInPlace*>(exchange.collective.get()) != nullptr &&
+                        spec_.shards.empty() && ranks.size() <= detail::kMostReaders &&
+                        (dtype == DType::f32 || dtype == DType::f64);
+  return exchange;
+}
+
 void Schedule::make_works() {
   Communicator& ranks = *core_->communicator;
   std::vector<detail::BucketMemory> memories;
   std::vector<detail::BucketExchange> exchanges;
-  for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
-    const Bucket& bucket = buckets_[static_cast<std::size_t>(b)];
-    detail::BucketMemory memory{memory_[b], bucket.dtype, elements_of(bucket)};
-    if (device() != nullptr) {
-      memory.host_flags = core_->on_gpu[b]->tail();
-      exchanges.push_back({core_->on_gpu[b], "allreduce"});
-    } else if (scatters(b)) {
-      exchanges.push_back(
-          detail::scattered(ranks, memory, shard_counts(bucket, ranks.size()), spec_.reduction));
-    } else {
-      exchanges.push_back(detail::reduced(ranks, memory, spec_.reduction, tensors_of(b)));
-    }
-    readable_.push_back(dynamic_cast<ReadInPlace*>(exchanges.back().collective.get()) != nullptr &&
-                        spec_.shards.empty() && ranks.size() <= detail::kMostReaders &&
-                        (bucket.dtype == DType::f32 || bucket.dtype == DType::f64));
-    memories.push_back(std::move(memory));
+  for (BucketSlot& bucket : buckets_) {
+    memories.push_back({bucket.memory(), bucket.contents().dtype, elements_of(bucket.contents())});
+    exchanges.push_back(make_exchange(bucket, memories.back()));
   }
   agree_on_factors();
-  order_slots();
+  order_turns();
   core_->works.resize(static_cast<std::size_t>(core_->num_slots()));
-  for (std::size_t f = 0; f < factored_.size(); ++f) {
-    const int slot = core_->slots_of_factors[f];
-    const auto& name = spec_.gradients[static_cast<std::size_t>(factored_[f])].name;
-    core_->factors.push_back(std::make_shared<detail::FactorsWork>(
-        slot, core_->slots, core_->communicator, core_->runtime->memory_of_all(),
-        fmt::format("factors of \"{}\" of the training step", name)));
-    core_->works[static_cast<std::size_t>(slot)] = core_->factors.back();
-  }
-  const auto make = [&](int bucket, int slot, detail::BucketMemory memory, detail::BucketExchange exchange,
-                        const char* what) {
-    std::string label = what + label_of(bucket, buckets_[static_cast<std::size_t>(bucket)], spec_.gradients);
-    auto work = std::make_shared<detail::BucketWork>(
-        slot, core_->slots, core_->communicator, std::move(memory), std::move(exchange), std::move(label));
-    core_->works[static_cast<std::size_t>(slot)] = work;
-    return work.get();
+  const auto take_turn = [&](const Slot& slot, auto work) {
+    core_->works[static_cast<std::size_t>(slot.turn())] = work;
+    return work;
   };
-  for (std::size_t b = 0; b < buckets_.size(); ++b)
-    core_->buckets.push_back(make(static_cast<int>(b), slot_of_bucket(static_cast<int>(b)),
-                                  std::move(memories[b]), std::move(exchanges[b]), ""));
-  if (std::count(readable_.begin(), readable_.end(), true) > 0)
-    core_->step_end = std::make_shared<detail::StepEnd>(core_->communicator);
-  for (int g = 0; g < num_gathers(); ++g) {
+  for (const GradientPlace& gradient : gradients_) {
+    if (gradient.factors == nullptr) continue;
+    const auto& name = spec_.gradients[static_cast<std::size_t>(&gradient - gradients_.data())].name;
+    gradient.factors->work_ = take_turn(
+        *gradient.factors,
+        std::make_shared<detail::FactorsWork>(gradient.factors->turn(), core_->slots, core_->communicator,
+                                              core_->runtime->memory_of_all(),
+                                              fmt::format("factors of \"{}\" of the training step", name)));
+  }
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    BucketSlot& bucket = buckets_[b];
+    const std::string label = label_of(static_cast<int>(b), bucket.contents(), spec_.gradients);
+    const auto make = [&](const Slot& slot, detail::BucketMemory memory, detail::BucketExchange exchange,
+                          const char* what) {
+      return take_turn(
+          slot, std::make_shared<detail::BucketWork>(slot.turn(), core_->slots, core_->communicator,
+                                                     std::move(memory), std::move(exchange), what + label));
+    };
+    bucket.work_ = make(bucket, std::move(memories[b]), std::move(exchanges[b]), "");
+    if (bucket.shards_ == nullptr) continue;
+    const detail::BucketMemory memory{bucket.shards_->memory(), bucket.shards_->dtype_,
+                                      elements_of(bucket.contents())};
+    make(*bucket.shards_, memory,
+         detail::gathered(ranks, memory, shard_counts(bucket.contents(), ranks.size())), "variables of ");
+  }
+  for (std::size_t g = 0; g < rows_.size(); ++g) {
     const RowGatherSpec& gather = spec_.gathers[g];
-    core_->gathers.push_back(std::make_shared<detail::RowsWork>(
-        slot_of_gather(g), core_->slots, core_->communicator, gather,
-        spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
-        fmt::format("rows of \"{}\" of the training step", gather.name)));
-    core_->works[static_cast<std::size_t>(slot_of_gather(g))] = core_->gathers.back();
+    rows_[g].work_ =
+        take_turn(rows_[g], std::make_shared<detail::RowsWork>(
+                                rows_[g].turn(), core_->slots, core_->communicator, gather,
+                                spec_.reduction.op == ReduceOp::average || spec_.reduction.is_scaled(),
+                                fmt::format("rows of \"{}\" of the training step", gather.name)));
   }
-  for (const GatheredBucket& gathered : gathered_) {
-    const Bucket& bucket = buckets_[static_cast<std::size_t>(gathered.bucket)];
-    const detail::BucketMemory memory{gathered.memory, gathered.dtype, elements_of(bucket)};
-    make(gathered.bucket, slot_of_shards(gathered.bucket), memory,
-         detail::gathered(ranks, memory, shard_counts(bucket, ranks.size())), "variables of ");
-  }
+  if (std::any_of(buckets_.begin(), buckets_.end(), [](const BucketSlot& b) { return b.may_be_read(); }))
+    core_->step_end = std::make_shared<detail::StepEnd>(core_->communicator);
 }
 
 void Schedule::set_step(std::int64_t step) { core_->slots->set_step(step); }
@@ -321,29 +321,15 @@ void Schedule::begin() {
 }
 
 void Schedule::end() {
-  core_->slots->end(core_->num_slots() - static_cast<int>(gathered_.size()));
+  const auto gathered = std::count_if(buckets_.begin(), buckets_.end(),
+                                      [](const BucketSlot& bucket) { return bucket.shards_ != nullptr; });
+  core_->slots->end(core_->num_slots() - static_cast<int>(gathered));
   core_->end_reading();
 }
 
 StepVote::Waits Schedule::advance() { return core_->advance(); }
 
 void Schedule::hand_over() { core_->hand_over(); }
-
-void Schedule::submit(int slot, Done done) { core_->submit(slot, std::move(done), false); }
-
-void Schedule::submit_to_read(int bucket, Done done) {
-  core_->submit(slot_of_bucket(bucket), std::move(done), may_be_read(bucket));
-}
-
-bool Schedule::may_be_read(int bucket) const {
-  const auto at = static_cast<std::size_t>(bucket);
-  return at < readable_.size() && readable_[at];
-}
-
-std::span<const std::byte* const> Schedule::memory_of_ranks(int bucket) const {
-  if (!may_be_read(bucket)) return {};
-  return core_->buckets[static_cast<std::size_t>(bucket)]->elements_of_ranks();
-}
 
 int Schedule::divisor() const {
   return spec_.reduction.op == ReduceOp::average ? core_->communicator->size() : 1;
@@ -353,15 +339,6 @@ void Schedule::when_writable(Done done) {
   if (core_->step_end == nullptr) return done(nullptr);
   core_->advance();
   core_->step_end->when_open(std::move(done));
-}
-
-void Schedule::give_rows(int gather, const Tensor& values, const Tensor& indices) {
-  core_->gathers.at(gather)->set_own(values, indices);
-}
-
-std::pair<Tensor, Tensor> Schedule::gathered_rows(int gather) const {
-  const detail::RowsWork& rows = *core_->gathers.at(gather);
-  return {rows.values(), rows.indices()};
 }
 
 void Schedule::cast(StepFlag flag) { core_->slots->raise(flag); }
@@ -420,7 +397,8 @@ void Schedule::end_data_in_step(const std::string& text) {
 // What is contributed does not matter: the step is void. Other ranks may still be reading it as of the last
 // step.
 void Schedule::join_empty_handed() {
-  for (const auto& reduction : core_->on_gpu) reduction->clear();
+  for (const BucketSlot& bucket : buckets_)
+    if (bucket.on_gpu_ != nullptr) bucket.on_gpu_->clear();
   core_->submit_missing();
   // The watchdog ends a wait for ranks that do not come.
   while (!core_->slots->wait_until(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
@@ -460,7 +438,7 @@ void Schedule::fail(const std::string& text) {
   }
   const auto error = std::make_exception_ptr(AbortedError("this rank failed: {}", text));
   // A sum that waits for the others on the GPU would hold whoever frees memory of it, and with him the end.
-  if (!core_->on_gpu.empty() && !slots.error())
+  if (core_->gpus != nullptr && !slots.error())
     core_->runtime->thread().call([&] { core_->runtime->thread().fail(core_->set.id(), error); });
   slots.break_off(error);
 }

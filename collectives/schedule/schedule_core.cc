@@ -1,12 +1,12 @@
-#include <kolo/collectives/schedule/schedule_internal.h>
+#include <kolo/collectives/schedule/schedule_core.h>
 
 #include <chrono>
 #include <utility>
 
-namespace kolo {
+namespace kolo::detail {
 
 // A channel and a communicator of its own.
-void Schedule::Core::connect() {
+void ScheduleCore::connect() {
   channel = runtime->thread().open_channel(set.id());
   const int shared = runtime->thread().shared_number(channel);
   runtime->thread().call([&] {
@@ -19,21 +19,19 @@ void Schedule::Core::connect() {
   });
 }
 
-void Schedule::Core::add_slots(int count) {
+void ScheduleCore::add_slots(int count) {
   num_slots_ += count;
   slots->set_number(num_slots_);
   MutexLock lock(order_mutex_);
   to_read_.resize(static_cast<std::size_t>(num_slots_));
 }
 
-void Schedule::Core::begin() {
+void ScheduleCore::begin() {
   MutexLock lock(order_mutex_);
   caller_ = std::this_thread::get_id();
 }
 
-void Schedule::Core::submit(int slot, Done done, bool to_read) {
-  // There are no factors where GPUs reduce.
-  if (static_cast<std::size_t>(slot) < on_gpu.size()) on_gpu[slot]->mark_written();
+void ScheduleCore::submit(int slot, Done done, bool to_read) {
   std::exception_ptr error;
   submit_all([&]() KOLO_REQUIRES(order_mutex_) {
     auto submitted = slots->submit(slot, done);
@@ -44,7 +42,7 @@ void Schedule::Core::submit(int slot, Done done, bool to_read) {
   if (error) done(error);
 }
 
-void Schedule::Core::submit_missing() {
+void ScheduleCore::submit_missing() {
   submit_all([&]() KOLO_REQUIRES(order_mutex_) {
     auto submitted = slots->submit_missing();
     for (int slot = submitted.first; slot < submitted.end; ++slot) to_read_[slot] = false;
@@ -54,8 +52,8 @@ void Schedule::Core::submit_missing() {
 
 // Two threads that have completed neighbouring buckets must not overtake each other here.
 template <typename Submit>
-void Schedule::Core::submit_all(const Submit& submit) {
-  detail::StepSlots::Submitted submitted;
+void ScheduleCore::submit_all(const Submit& submit) {
+  StepSlots::Submitted submitted;
   int over = kNone;
   {
     MutexLock lock(order_mutex_);
@@ -74,7 +72,7 @@ void Schedule::Core::submit_all(const Submit& submit) {
 }
 
 // Behind the step's last bucket, and before the next step's first.
-void Schedule::Core::end_reading() {
+void ScheduleCore::end_reading() {
   if (step_end == nullptr || !slots->take_read_through()) return;
   step_end->close();
   int over = kNone;
@@ -88,14 +86,14 @@ void Schedule::Core::end_reading() {
 }
 
 // Until one waits for other ranks, or is over: that is returned.
-int Schedule::Core::send_some() {
+int ScheduleCore::send_some() {
   while (front_ == Front::none && next_ < end_)
     if (const int slot = next_++; send(slot)) return slot;
   return kNone;
 }
 
 // True: it is over, and nobody has been told.
-bool Schedule::Core::send(int slot) {
+bool ScheduleCore::send(int slot) {
   Submission submission = submission_of(slot);
   if (!may_start_here(slot)) {
     runtime->thread().submit(std::move(submission));
@@ -109,7 +107,7 @@ bool Schedule::Core::send(int slot) {
   return advance_waiting() == Progress::finished;
 }
 
-Submission Schedule::Core::submission_of(int slot) {
+Submission ScheduleCore::submission_of(int slot) {
   Submission submission;
   submission.channel = channel;
   submission.ticket = slots->ticket(slot);
@@ -134,13 +132,13 @@ Submission Schedule::Core::submission_of(int slot) {
 }
 
 // Where it is only to be looked whether the others are there, and nothing to be computed.
-bool Schedule::Core::may_start_here(int slot) const {
+bool ScheduleCore::may_start_here(int slot) const {
   const bool only_looks = slot == num_slots_ ? !step_end->needs_comm_thread()
                                              : to_read_[slot] && !works[slot]->needs_comm_thread();
   return only_looks && caller_ == std::this_thread::get_id() && runtime->thread().may_run_here(channel);
 }
 
-Progress Schedule::Core::look() {
+Progress ScheduleCore::look() {
   if (!std::exchange(is_started_, true)) waiting_.operation->start();
   const Progress progress = waiting_.operation->progress();
   // What this rank says goes out first.
@@ -148,7 +146,7 @@ Progress Schedule::Core::look() {
   return only_said ? waiting_.operation->progress() : progress;
 }
 
-Progress Schedule::Core::advance_waiting() {
+Progress ScheduleCore::advance_waiting() {
   Progress progress = Progress::finished;
   try {
     progress = look();
@@ -162,14 +160,14 @@ Progress Schedule::Core::advance_waiting() {
 }
 
 // What the caller has in hand is another thread's from now on, and what stands behind it as well.
-void Schedule::Core::pass_on() {
+void ScheduleCore::pass_on() {
   front_ = Front::none;
   runtime->thread().submit(std::move(waiting_));
   while (next_ < end_) runtime->thread().submit(submission_of(next_++));
 }
 
 // Whoever is told may submit again.
-void Schedule::Core::tell(int over) {
+void ScheduleCore::tell(int over) {
   while (over != kNone) {
     std::exception_ptr error;
     {
@@ -184,7 +182,7 @@ void Schedule::Core::tell(int over) {
   }
 }
 
-StepVote::Waits Schedule::Core::advance() {
+StepVote::Waits ScheduleCore::advance() {
   int over = kNone;
   {
     MutexLock lock(order_mutex_);
@@ -197,12 +195,12 @@ StepVote::Waits Schedule::Core::advance() {
   return Waits::no_more;
 }
 
-void Schedule::Core::hand_over() {
+void ScheduleCore::hand_over() {
   MutexLock lock(order_mutex_);
   if (front_ == Front::waiting) pass_on();
 }
 
-void Schedule::Core::reduce_alone(const detail::StepSlots::Submitted& buckets) {
+void ScheduleCore::reduce_alone(const StepSlots::Submitted& buckets) {
   for (int bucket = buckets.first; bucket < buckets.end; ++bucket) {
     StepFlags flags;
     if (slots->begin_slot(bucket, flags)) {
@@ -214,4 +212,4 @@ void Schedule::Core::reduce_alone(const detail::StepSlots::Submitted& buckets) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::detail

@@ -67,7 +67,7 @@ int swap_on(int swapping, DeviceCollectives& gpus) {
 std::string submit(Schedule& schedule) {
   std::promise<std::exception_ptr> over;
   schedule.begin();
-  schedule.submit(0, [&](std::exception_ptr error) { over.set_value(std::move(error)); });
+  schedule.buckets()[0].submit([&](std::exception_ptr error) { over.set_value(std::move(error)); });
   const auto error = over.get_future().get();
   schedule.end();
   return error ? message_of(error) : "";
@@ -86,7 +86,7 @@ ScheduleSpec one_bucket(Device& gpu) {
   if (rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(20));
   std::promise<std::exception_ptr> over;
   schedule.begin();
-  schedule.submit(0, [&](std::exception_ptr error) { over.set_value(std::move(error)); });
+  schedule.buckets()[0].submit([&](std::exception_ptr error) { over.set_value(std::move(error)); });
   schedule.leave(StepFlag::failed, "of a test");
   auto of_bucket = over.get_future();
   if (of_bucket.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
@@ -99,7 +99,7 @@ int end_of_data(Device& gpu) {
   Schedule schedule(one_bucket(gpu));
   schedule.compare();
   if (schedule.device() != &gpu) return 2;
-  const Tensor gradient(DType::f32, {1000}, schedule.memory(0), 0);
+  const Tensor gradient(DType::f32, {1000}, schedule.buckets()[0].memory(), 0);
   write_to_device(Tensor::zeros(DType::f32, {1000}), gradient, gpu);
   if (const std::string error = submit(schedule); !error.empty()) return 3;
   if (rank() == 1) schedule.leave(StepFlag::end_of_data, "");

@@ -80,8 +80,8 @@ void run_step(kolo::Schedule& schedule) {
   schedule.begin();
   std::vector<std::promise<std::exception_ptr>> over(schedule.buckets().size());
   for (std::size_t bucket = 0; bucket < over.size(); ++bucket)
-    schedule.submit(static_cast<int>(bucket),
-                    [&over, bucket](std::exception_ptr error) { over[bucket].set_value(error); });
+    schedule.buckets()[bucket].submit(
+        [&over, bucket](std::exception_ptr error) { over[bucket].set_value(error); });
   std::exception_ptr first;
   for (auto& one : over) {
     const auto error = one.get_future().get();

@@ -27,12 +27,12 @@ TEST(EagerBesideSchedule, BothAreRight) {
     }
   });
   schedule.compare();
-  auto* const gradient = reinterpret_cast<float*>(schedule.memory(0)->data());
+  auto* const gradient = reinterpret_cast<float*>(schedule.buckets()[0].memory()->data());
   for (int step = 0; step < 50; ++step) {
     std::fill_n(gradient, 1000, static_cast<float>(rank() + 1));
     schedule.begin();
     std::promise<std::exception_ptr> over;
-    schedule.submit(0, [&](std::exception_ptr error) { over.set_value(error); });
+    schedule.buckets()[0].submit([&](std::exception_ptr error) { over.set_value(error); });
     ASSERT_EQ(over.get_future().get(), nullptr);
     EXPECT_EQ(gradient[999], static_cast<float>(size() + 1) / 2);
   }

@@ -89,7 +89,7 @@ void stall(int missing, const kolo::ProcessSet& set = {}) {
   if (kolo::rank() == missing) std::this_thread::sleep_for(std::chrono::seconds(4));
   schedule.begin();
   std::promise<std::exception_ptr> over;
-  schedule.submit(0, [&](std::exception_ptr error) { over.set_value(error); });
+  schedule.buckets()[0].submit([&](std::exception_ptr error) { over.set_value(error); });
   const auto error = over.get_future().get();
   try {
     if (error) std::rethrow_exception(error);

@@ -31,7 +31,8 @@ ScheduleSpec five_buckets(DType dtype = DType::f32) {
 }
 
 std::span<float> gradient(const Schedule& schedule, int i) {
-  auto* begin = schedule.memory(schedule.bucket_of(i))->data() + schedule.offset(i);
+  const GradientPlace& place = schedule.gradients()[static_cast<std::size_t>(i)];
+  auto* begin = place.bucket->memory()->data() + place.offset;
   return {reinterpret_cast<float*>(begin), 64u + static_cast<unsigned>(i)};
 }
 
@@ -42,8 +43,8 @@ std::vector<std::exception_ptr> run_step(Schedule& schedule,
   std::vector<std::promise<std::exception_ptr>> promises(order.size());
   for (const int bucket : order) {
     for (auto& value : gradient(schedule, bucket)) value = static_cast<float>(rank() + bucket);
-    schedule.submit(bucket,
-                    [&promise = promises[bucket]](std::exception_ptr error) { promise.set_value(error); });
+    schedule.buckets()[bucket].submit(
+        [&promise = promises[bucket]](std::exception_ptr error) { promise.set_value(error); });
   }
   std::vector<std::exception_ptr> results;
   for (auto& promise : promises) results.push_back(promise.get_future().get());
@@ -81,18 +82,18 @@ std::exception_ptr finished(Schedule& schedule, const Start& start) {
 std::vector<float> sums_as_read(Schedule& schedule, float value, std::chrono::milliseconds pause, bool asks) {
   schedule.begin();
   EXPECT_EQ(finished(schedule, [&](auto done) { schedule.when_writable(done); }), nullptr);
-  const std::size_t count = static_cast<std::size_t>(schedule.buckets()[0].bytes) / sizeof(float);
-  auto* const own = reinterpret_cast<float*>(schedule.memory(0)->data());
+  const std::size_t count = static_cast<std::size_t>(schedule.buckets()[0].contents().bytes) / sizeof(float);
+  auto* const own = reinterpret_cast<float*>(schedule.buckets()[0].memory()->data());
   std::fill_n(own, count, value);
   EXPECT_EQ(finished(schedule,
                      [&](auto done) {
-                       if (asks) schedule.submit_to_read(0, done);
-                       else schedule.submit(0, done);
+                       if (asks) schedule.buckets()[0].submit_to_read(done);
+                       else schedule.buckets()[0].submit(done);
                      }),
             nullptr);
   std::this_thread::sleep_for(pause);
   std::vector<float> sums(count);
-  const auto ranks = schedule.memory_of_ranks(0);
+  const auto ranks = schedule.buckets()[0].memory_of_ranks();
   for (std::size_t i = 0; i < count; ++i) {
     for (const std::byte* memory : ranks) sums[i] += reinterpret_cast<const float*>(memory)[i];
     if (ranks.empty()) sums[i] = own[i];
@@ -111,12 +112,12 @@ bool may_read() { return size() == 2 || size() == 3; }
 TEST(MpiSchedule, LetsFewRanksReadEachOthersBucketsWhereTheyLie) {
   Schedule schedule(one_large_bucket());
   schedule.compare();
-  EXPECT_EQ(schedule.may_be_read(0), may_read());
+  EXPECT_EQ(schedule.buckets()[0].may_be_read(), may_read());
   for (int step = 0; step < 12; ++step) {
     const auto value = static_cast<float>(step * 10 + rank());
     const bool late = step % (size() + 1) == rank();
     const auto sums = sums_as_read(schedule, value, std::chrono::milliseconds(late ? 20 : 0), true);
-    EXPECT_EQ(!schedule.memory_of_ranks(0).empty(), may_read());
+    EXPECT_EQ(!schedule.buckets()[0].memory_of_ranks().empty(), may_read());
     EXPECT_THAT(sums, Each(static_cast<float>(size() * step * 10 + size() * (size() - 1) / 2))) << step;
   }
   EXPECT_EQ(schedule.extra_exchanges(), 0);
@@ -129,7 +130,7 @@ TEST(MpiSchedule, ReducesABucketThatOneRankDoesNotReadAtOnce) {
     const bool asks = step % 2 == 0 || rank() > 0;
     const auto sums =
         sums_as_read(schedule, static_cast<float>(step + rank()), std::chrono::milliseconds(0), asks);
-    EXPECT_EQ(schedule.memory_of_ranks(0).empty(), !may_read() || step % 2 == 1);
+    EXPECT_EQ(schedule.buckets()[0].memory_of_ranks().empty(), !may_read() || step % 2 == 1);
     EXPECT_THAT(sums, Each(static_cast<float>(size() * step + size() * (size() - 1) / 2))) << step;
   }
 }
@@ -148,7 +149,7 @@ TEST(MpiSchedule, EndsDataBehindAStepThatOthersStillRead) {
   } else {
     schedule->begin();
     EXPECT_EQ(finished(*schedule, [&](auto done) { schedule->when_writable(done); }), nullptr);
-    const auto error = finished(*schedule, [&](auto done) { schedule->submit_to_read(0, done); });
+    const auto error = finished(*schedule, [&](auto done) { schedule->buckets()[0].submit_to_read(done); });
     EXPECT_THROW(std::rethrow_exception(error), OutOfRangeError);
     schedule->end();
   }
@@ -175,7 +176,7 @@ TEST(MpiSchedule, EndsAWaitForLateReadersWhereItsStepFails) {
   } else {
     schedule.begin();
     finished(schedule, [&](auto done) { schedule.when_writable(done); });
-    const auto error = finished(schedule, [&](auto done) { schedule.submit_to_read(0, done); });
+    const auto error = finished(schedule, [&](auto done) { schedule.buckets()[0].submit_to_read(done); });
     EXPECT_THAT([&] { std::rethrow_exception(error); },
                 ThrowsMessage<AbortedError>(HasSubstr("rank 0 failed in step 2: out of time")));
     schedule.end();
@@ -192,8 +193,8 @@ TEST(MpiSchedule, HandsOverAllThatStandsBehindABucket) {
     EXPECT_EQ(finished(schedule, [&](auto done) { schedule.when_writable(done); }), nullptr);
     std::vector<std::promise<std::exception_ptr>> over(schedule.buckets().size());
     for (std::size_t b = 0; b < over.size(); ++b)
-      schedule.submit_to_read(static_cast<int>(b),
-                              [&promise = over[b]](std::exception_ptr error) { promise.set_value(error); });
+      schedule.buckets()[b].submit_to_read(
+          [&promise = over[b]](std::exception_ptr error) { promise.set_value(error); });
     schedule.hand_over();
     for (auto& promise : over) EXPECT_EQ(promise.get_future().get(), nullptr);
     schedule.end();
@@ -215,7 +216,7 @@ TEST(MpiSchedule, CarriesItsFlagsInSixteenBits) {
   schedule.begin();
   std::vector<std::promise<void>> over(schedule.buckets().size());
   for (std::size_t b = 0; b < over.size(); ++b)
-    schedule.submit(static_cast<int>(b), [&over, b](std::exception_ptr) { over[b].set_value(); });
+    schedule.buckets()[b].submit([&over, b](std::exception_ptr) { over[b].set_value(); });
   for (auto& bucket : over) bucket.get_future().wait();
   EXPECT_TRUE(schedule.take_outcome().has(StepFlag::stop));
 }
@@ -255,7 +256,7 @@ TEST(MpiSchedule, TellsAllRanksWhyOneFailedInTheMiddleOfAStep) {
   schedule.set_step(17);
   if (rank() == size() - 1) {
     schedule.begin();
-    for (const int bucket : {0, 1}) schedule.submit(bucket, [](std::exception_ptr) {});
+    for (const int bucket : {0, 1}) schedule.buckets()[bucket].submit([](std::exception_ptr) {});
     schedule.leave(StepFlag::failed, "division by zebra");
   } else {
     const auto results = run_step(schedule);
@@ -287,11 +288,12 @@ TEST(MpiSchedule, EndOfDataInsideAStepVoidsItAsLongAsNothingHasLeft) {
   std::exception_ptr waiting;
   if (rank() == 0) {
     schedule.begin();
-    schedule.submit(3, [&](std::exception_ptr error) { waiting = std::move(error); });  // behind 0, 1, 2
+    schedule.buckets()[3].submit(
+        [&](std::exception_ptr error) { waiting = std::move(error); });  // behind 0, 1, 2
     schedule.leave(StepFlag::end_of_data, "no more files");
     EXPECT_TRUE(schedule.take_outcome().has(StepFlag::end_of_data));
     schedule.begin();  // when it returns, all of the step before is over
-    for (int bucket = 0; bucket < 5; ++bucket) schedule.submit(bucket, [](std::exception_ptr) {});
+    for (int bucket = 0; bucket < 5; ++bucket) schedule.buckets()[bucket].submit([](std::exception_ptr) {});
     EXPECT_THROW(std::rethrow_exception(waiting), OutOfRangeError);
   } else {
     for (const auto& error : run_step(schedule)) EXPECT_THROW(std::rethrow_exception(error), OutOfRangeError);
@@ -306,7 +308,7 @@ TEST(MpiSchedule, EndOfDataInsideAStepIsAFailureOnceABucketHasLeft) {
   schedule.compare();
   if (rank() == 0) {
     schedule.begin();
-    schedule.submit(0, [](std::exception_ptr) {});
+    schedule.buckets()[0].submit([](std::exception_ptr) {});
     schedule.leave(StepFlag::end_of_data, "no more files");
   } else {
     const auto results = run_step(schedule);
@@ -337,15 +339,14 @@ TEST(MpiSchedule, GathersRowsAndVoidsThemAsItDoesBuckets) {
     for (float& value : values.span<float>()) value = static_cast<float>(rank() + 10);
     for (int& index : indices.span<std::int32_t>()) index = rank();
     schedule.begin();
-    schedule.give_rows(0, values, indices);
     std::promise<std::exception_ptr> over;
-    schedule.submit(schedule.slot_of_gather(0), [&](std::exception_ptr error) { over.set_value(error); });
+    schedule.rows()[0].submit(values, indices, [&](std::exception_ptr error) { over.set_value(error); });
     const auto error = over.get_future().get();
     schedule.end();
     return error;
   };
   EXPECT_EQ(step(), nullptr);
-  const auto [values, indices] = schedule.gathered_rows(0);
+  const Tensor &values = schedule.rows()[0].values(), &indices = schedule.rows()[0].indices();
   ASSERT_EQ(values.shape(), (Shape{size() * (size() - 1) / 2, 2}));
   std::int64_t row = 0;
   for (int r = 0; r < size(); ++r)

@@ -90,7 +90,7 @@ TEST_F(SharedMemory, HalvesAreRoundedOnce) {
 
 TEST_F(SharedMemory, BucketsOfAScheduleLieInIt) {
   const Schedule schedule({.name = "x", .gradients = {{"g", Shape{1000}, DType::f32}}});
-  const auto& memory = *schedule.memory(0);
+  const auto& memory = *schedule.buckets()[0].memory();
   const auto& own = static_cast<NodeMemory&>(bucket_allocator());
   EXPECT_TRUE(own.offset_of(memory.data(), static_cast<std::int64_t>(memory.bytes())));
 }

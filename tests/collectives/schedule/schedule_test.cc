@@ -22,11 +22,12 @@ TEST(Schedule, OfOneRankLeavesGradientsAsTheyAre) {
   schedule.compare();
   schedule.begin();
   ASSERT_EQ(schedule.buckets().size(), 2u);
-  auto* w = reinterpret_cast<float*>(schedule.memory(schedule.bucket_of(1))->data() + schedule.offset(1));
+  auto* w = reinterpret_cast<float*>(schedule.gradients()[1].bucket->memory()->data() +
+                                     schedule.gradients()[1].offset);
   w[99] = 1.5f;
   int done = 0;
   for (const int bucket : {1, 0})
-    schedule.submit(bucket, [&](std::exception_ptr error) {
+    schedule.buckets()[bucket].submit([&](std::exception_ptr error) {
       expect_no_error(error);
       ++done;
     });
@@ -38,7 +39,7 @@ TEST(Schedule, OfOneRankLeavesGradientsAsTheyAre) {
 TEST(Schedule, MemoryIsZeroAndAligned) {
   Schedule schedule(two_buckets());
   for (int b = 0; b < 2; ++b) {
-    const auto& memory = *schedule.memory(b);
+    const auto& memory = *schedule.buckets()[b].memory();
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 64, 0u);
     EXPECT_TRUE(std::all_of(memory.data(), memory.data() + memory.bytes(),
                             [](std::byte x) { return x == std::byte{}; }));
@@ -50,7 +51,7 @@ TEST(Schedule, OfOneRankStopsAfterTheStepThatCarriesTheRequest) {
   schedule.cast(StepFlag::stop);
   for (const bool stop : {true, false}) {
     schedule.begin();
-    for (const int bucket : {0, 1}) schedule.submit(bucket, expect_no_error);
+    for (const int bucket : {0, 1}) schedule.buckets()[bucket].submit(expect_no_error);
     EXPECT_EQ(schedule.take_outcome().has(StepFlag::stop), stop);
   }
 }
@@ -75,8 +76,8 @@ TEST(Schedule, WithoutGradientsStillStops) {
 TEST(Schedule, RefusesABucketThatIsSubmittedTwice) {
   Schedule schedule(two_buckets());
   schedule.begin();
-  schedule.submit(1, expect_no_error);
-  EXPECT_THROW(schedule.submit(1, expect_no_error), InternalError);
+  schedule.buckets()[1].submit(expect_no_error);
+  EXPECT_THROW(schedule.buckets()[1].submit(expect_no_error), InternalError);
 }
 
 TEST(Schedule, RefusesIntegersAndTheMaximum) {

@@ -10,31 +10,32 @@
 #include <kolo/collectives/engine/engine.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/factors_work.h>
-#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/collectives/schedule/slot_work.h>
+#include <kolo/collectives/schedule/spec.h>
 #include <kolo/collectives/schedule/step_end.h>
+#include <kolo/collectives/schedule/step_slots.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/kernels/cpu/in_place_updates.h>
+#include <kolo/core/runtime/step_vote.h>
 
-namespace kolo {
-
-namespace detail {
+namespace kolo::detail {
 
 // Of n ranks each reads n times the gradients where it could read and write them once, wait for all, and read
 // the sums: reading is cheaper than writing, up to three.
 inline constexpr int kMostReaders = 3;
 static_assert(kMostReaders <= kMaxGradients);
 
-}  // namespace detail
-
-class Schedule::Core {
+/// The communicator of a schedule, the works of its turns, and the way of these to the communication thread.
+class ScheduleCore {
  public:
-  Core(std::shared_ptr<detail::Runtime> runtime, int num_slots, const ProcessSet& set)
+  using Done = SlotDone;
+  using Waits = StepVote::Waits;
+
+  ScheduleCore(std::shared_ptr<Runtime> runtime, int num_slots, const ProcessSet& set)
       : runtime(std::move(runtime)),
         set(set),
-        members(set == ProcessSet() ? std::vector<int>()
-                                    : detail::current_engine()->set(set.id())->members()),
-        slots(std::make_shared<detail::StepSlots>(num_slots, members)),
+        members(set == ProcessSet() ? std::vector<int>() : current_engine()->set(set.id())->members()),
+        slots(std::make_shared<StepSlots>(num_slots, members)),
         to_read_(static_cast<std::size_t>(num_slots)),
         num_slots_(num_slots) {}
 
@@ -53,23 +54,16 @@ class Schedule::Core {
   Waits advance();
   void hand_over();
 
-  const std::shared_ptr<detail::Runtime> runtime;  // nullptr without init()
+  const std::shared_ptr<Runtime> runtime;  // nullptr without init()
   const ProcessSet set;
   const std::vector<int> members;  // of the set, in its order; none: all ranks
-  const std::shared_ptr<detail::StepSlots> slots;
+  const std::shared_ptr<StepSlots> slots;
   bool compared = false;
   int channel = 0;
   std::shared_ptr<Communicator> communicator;
-  std::vector<std::shared_ptr<detail::SlotWork>> works;  // by slot
-  std::vector<int> slots_of_buckets;                     // by bucket
-  std::vector<std::shared_ptr<detail::FactorsWork>> factors;
-  std::vector<int> slots_of_factors;  // by place in factors
-  std::vector<std::shared_ptr<detail::RowsWork>> gathers;
-  std::vector<detail::BucketWork*> buckets;   // of works, by bucket
-  std::shared_ptr<detail::StepEnd> step_end;  // where ranks may read each other's buckets
-  // By bucket, where a GPU reduces them; and what they are made by.
-  std::vector<std::shared_ptr<DeviceReduction>> on_gpu;
-  std::shared_ptr<DeviceCollectives> gpus;
+  std::vector<std::shared_ptr<SlotWork>> works;  // by turn
+  std::shared_ptr<StepEnd> step_end;             // where ranks may read each other's buckets
+  std::shared_ptr<DeviceCollectives> gpus;       // where GPUs reduce the buckets
 
  private:
   static constexpr int kNone = -1;
@@ -87,7 +81,7 @@ class Schedule::Core {
   Progress look() KOLO_REQUIRES(order_mutex_);
   void pass_on() KOLO_REQUIRES(order_mutex_);
   void tell(int over) KOLO_EXCLUDES(order_mutex_);
-  void reduce_alone(const detail::StepSlots::Submitted& buckets);
+  void reduce_alone(const StepSlots::Submitted& buckets);
 
   Mutex order_mutex_;
   // Slots whose turn it is and that are not sent; the one behind the last is the step's end.
@@ -103,4 +97,4 @@ class Schedule::Core {
   int num_slots_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::detail
