@@ -98,6 +98,20 @@ class Pages(unittest.TestCase):
                 self.assertIn("<title>", drawing)
                 self.assertIn(os.path.basename(path) + ")", texts)
 
+    def test_every_mutable_global_is_on_the_page(self):
+        in_function = re.compile(r"^\s+(alignas\(\d+\) )?static (?!const |constexpr|assert)[\w:<>,\* ]+?[ \*&]\w+(\[\w+\])?( =|\{|;)")
+        of_namespace = re.compile(r"^(static |inline )?(std::atomic(<[^;]*>|_flag)|Mutex|thread_local [\w:<>\* ]+) ?\w+( = .*| ?\{.*|;)")
+        holders = set()
+        for path in files_below("core", "collectives", "optimizer", "models", "launcher", "python", ending="*.[ch]*"):
+            for line in read(path).splitlines():
+                is_local = in_function.match(line) and ("* const" not in line or "static auto* const" in line)
+                if is_local or of_namespace.match(line):
+                    holders.add(os.path.relpath(path, ROOT))
+        section = read(os.path.join(ROOT, "docs", "architecture.md")).partition("## What a process has once")[2]
+        listed = set(re.findall(r"\]\(\.\./([\w/.]+)\)", section))
+        self.assertEqual(holders - listed, set(), "mutable globals that the page does not name")
+        self.assertEqual(listed - holders, set(), "files of the page without a mutable global")
+
     def test_links_lead_to_files(self):
         checked = 0
         for page in pages():
