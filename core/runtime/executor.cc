@@ -15,6 +15,7 @@
 #include <kolo/core/runtime/node_error.h>
 #include <kolo/core/runtime/node_log.h>
 #include <kolo/core/runtime/plan.h>
+#include <kolo/core/runtime/step_streams.h>
 #include <kolo/core/runtime/stream_kernels.h>
 
 namespace kolo {
@@ -23,8 +24,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Lane = StepMemory::Lane;
 
-// A GPU that hangs must not hold a step that has failed, or has been cancelled, for ever.
-constexpr std::chrono::seconds kLostAfter(10);
 // How often a caller that has nothing to run asks GPUs whether they have failed: nobody else does before the
 // step's end, which may wait for a node of the host that has nothing to do with them.
 constexpr std::chrono::seconds kStreamsAskedEvery(1);
@@ -79,7 +78,7 @@ class Step final : public WorkSource {
         replays_(&table_ == plan.replay_table()),
         frame_(frame),
         memory_(*frame.memory),
-        streams_(plan.streams()),
+        streams_(frame, plan.streams()),
         fetches_(plan.fetches()),
         options_(options),
         outer_(step_of_thread),
@@ -109,7 +108,7 @@ class Step final : public WorkSource {
       if (pool_ != nullptr) pool_->withdraw(*this);
       // From here on no kernel runs or is being started, but asynchronous ones may still be under way.
       const bool failed = failed_.load();
-      if (failed && !streams_.empty()) skip_what_streams_have();
+      if (failed && !streams_.empty()) streams_.skip(first_error());
       if (failed) end_asynchronous_nodes();
       wait_for_asynchronous_nodes();
       if (!streams_.empty())
@@ -259,12 +258,7 @@ class Step final : public WorkSource {
 
   void ask_streams() {
     if (outer_ != nullptr) outer_->ask_streams();  // whose own caller may be the one that sleeps here
-    try {
-      if (std::exception_ptr error = frame_.stream_errors->first()) return fail(std::move(error));
-      for (Stream* const stream : streams_) stream->check();
-    } catch (...) {
-      fail(std::current_exception());
-    }
+    if (std::exception_ptr error = streams_.failure()) fail(std::move(error));
   }
 
   static std::exception_ptr timed_out() {
@@ -418,42 +412,16 @@ class Step final : public WorkSource {
     while (!memory_.started.empty()) changed_.wait(mutex_);
   }
 
-  // What has not begun there does not begin.
-  void skip_what_streams_have() { frame_.stream_errors->note(first_error()); }
-
-  // What stands in the streams uses the frame's memory, whether the step failed or not.
   void end_streams(bool failed_before) {
-    std::optional<Clock::time_point> failed_at;
-    const auto gives_up = [&] {
-      const auto now = Clock::now();
-      if (deadline_ && now >= *deadline_) fail(timed_out());
-      if (!failed_.load()) return false;
-      if (!failed_at) failed_at = now, skip_what_streams_have();
-      return now - *failed_at > kLostAfter;
+    const auto failure = [&] {
+      if (deadline_ && Clock::now() >= *deadline_) fail(timed_out());
+      return failed_.load() ? first_error() : nullptr;
     };
-    try {
-      frame_.lost = !frame_.ends->wait(gives_up);
-    } catch (...) {
-      const std::exception_ptr earlier = frame_.stream_errors->take();  // names the node that it comes from
-      fail(earlier ? earlier : std::current_exception());
-    }
-    if (frame_.lost)
-      log_error(
-          "a GPU has not finished what this step gave it {} s after the step failed: its memory is lost",
-          kLostAfter.count());
-    else if (std::exception_ptr error = frame_.stream_errors->take()) fail(std::move(error));
+    if (std::exception_ptr error = streams_.wait(failure)) fail(std::move(error));
     if (failed_.load() && !failed_before) end_asynchronous_nodes();  // none is left: the others are told
-    if (options_.trace != nullptr && !failed_.load()) record_streams();
-  }
-
-  void record_streams() {
+    if (options_.trace == nullptr || failed_.load()) return;
     MutexLock lock(mutex_);
-    for (int i = 0; i < table_.size(); ++i) {
-      if ((table_[i].flags & StepTable::kIsOnStream) == 0 || frame_.contexts[i].skipped) continue;
-      const auto times = times_on_stream(*frame_.kernels[i]);
-      options_.trace->events.push_back(
-          {nodes_[i].name, nodes_[i].op, nodes_[i].lane, times->start, times->end, times->only_put_there});
-    }
+    streams_.append_to(*options_.trace, nodes_, table_);
   }
 
   std::exception_ptr first_error() {
@@ -505,7 +473,7 @@ class Step final : public WorkSource {
   const bool replays_;  // segments are one node each
   Frame& frame_;
   StepMemory& memory_;
-  const std::vector<Stream*>& streams_;
+  detail::StepStreams streams_;
   const std::vector<int>& fetches_;
   const StepOptions& options_;
   Step* const outer_;                                // that it is part of; null: none

@@ -41,9 +41,9 @@ SessionConfig with_gpus(int gpus) {
 // The tags of the calls, in the order of their ends; call `slow` takes a while.
 class Calls {
  public:
-  explicit Calls(std::int64_t slow) {
-    testing::on_call = [this, slow](std::int64_t tag) {
-      if (tag == slow) std::this_thread::sleep_for(30ms);
+  explicit Calls(std::int64_t slow, std::chrono::milliseconds pause = 30ms) {
+    testing::on_call = [this, slow, pause](std::int64_t tag) {
+      if (tag == slow) std::this_thread::sleep_for(pause);
       MutexLock lock(mutex_);
       tags_.push_back(tag);
     };
@@ -232,7 +232,7 @@ TEST(StreamsOfAStep, CountTowardsItsDeadline) {
   Graph graph;
   const Output slow = call(Scope(graph).device("/gpu:0"), 1);
   Session session(graph, with_gpus(1));
-  Calls calls(1);
+  Calls calls(1, 300ms);  // long enough for the caller to have its turn on a busy machine
   EXPECT_THROW(session.run(std::vector<Fetch>{Operation(slow.node)}, {}, {.timeout_in_ms = 10}),
                DeadlineExceededError);
   EXPECT_EQ(calls.tags().size(), 1u) << "a kernel that runs is not interrupted";
