@@ -132,7 +132,10 @@ class Backward {
     }
     if (!flows) return;
     if (!schema.has_gradient())
-      throw NotFoundError("No gradient defined for operation '{}' (op type: {})", node.name(), node.op());
+      throw NotFoundError(
+          "No gradient defined for operation '{}' (op type: {}); a schema with no_gradient() stops the "
+          "gradient there",
+          node.name(), node.op());
     if (!schema.gradient_function()) return;
     if (schema.differentiates_output_0_only() && !dy[0]) return;
     Scope scope = scope_.in_branch(node.branch()).name_scope(node.name() + "_grad");
@@ -143,6 +146,11 @@ class Backward {
                           node.num_inputs());
     for (std::size_t i = 0; i < dx.size(); ++i) {
       const Output& in = node.inputs()[i];
+      if (dx[i] && is_floating(in.dtype()) &&
+          (dx[i].dtype() != in.dtype() || !dx[i].shape().is_compatible_with(in.shape())))
+        throw InternalError(
+            "the gradient of op {} for its input {} is {} {}, but the input is {} {}; both must be alike",
+            node.op(), i, dx[i].dtype(), dx[i].shape(), in.dtype(), in.shape());
       if (dx[i] && between_.count(in.node) > 0)
         add_partial(in, between_branches(dx[i], node.branch(), in.node->branch(), in));
     }

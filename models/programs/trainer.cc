@@ -207,7 +207,8 @@ void train(const TrainOptions& options) {
   if (writes_config && current_step() >= last_step)
     log_info("nothing left to do: {} is at step {} of {}", options.checkpoint_dir, current_step(),
              options.steps ? fmt::format("--steps {}", last_step)
-                           : fmt::format("{}, which --epochs {} are", last_step, options.epochs));
+                           : fmt::format("{}, where --epochs {} ends; epochs count from step 0", last_step,
+                                         options.epochs));
   progress.start(current_step());
   const auto fixed_rate = net.recipe->learning_rate.number();
   std::vector<Fetch> fetches = {net.loss, net.recipe->train_op};
@@ -238,7 +239,7 @@ void train(const TrainOptions& options) {
   evaluation->skip(result.stopped_on_request);
   session.close();  // saves, then evaluates: a kill during the evaluation loses nothing
   // What this start has changed is true of the folder now that its last step is saved.
-  if (writes_config) write_folder_config(options, data.kind(), global_batch);
+  if (writes_config && made_steps) write_folder_config(options, data.kind(), global_batch);
   result.test = evaluation->result();
   progress.done(result);
 }

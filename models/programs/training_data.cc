@@ -75,7 +75,11 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   TrainingData data;
   if (!training) {
     data.test = load_data(request, Split::test);
-    if (!data.test) throw NotFoundError("there are no test files to evaluate in the data folder");
+    if (!data.test)
+      throw NotFoundError(
+          "--evaluate: there are no test samples in {}; name a folder that has test/CLASS/, test.csv or "
+          "x_test.npy by --data",
+          options.data.value_or("the data folder"));
     if (process().rank == 0) log_info("data: {}", description(*data.test));
     return data;
   }

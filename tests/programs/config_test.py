@@ -84,6 +84,10 @@ class Read(Config):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 4))
         result = self.assert_ok(self.train())
         self.assertIn(f"nothing left to do: {self.ck} is at step 4 of --steps 4", result.err)
+        before = self.config()
+        result = self.assert_ok(self.train("--epochs", 1, "--batch-size", 7000))
+        self.assertIn(f"nothing left to do: {self.ck} is at step 4 of 1, where --epochs 1 ends; epochs count from step 0", result.err)
+        self.assertEqual(self.config(), before)  # nothing was trained with the other length
 
     def test_a_folder_of_an_earlier_version_works(self):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2, "--normalize"))

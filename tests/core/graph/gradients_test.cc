@@ -31,6 +31,10 @@ const RegisterOp scale_op(
     OpSchema("GradTestScale").input("x").output("y").gradient([](Scope& s, const Node&, Output dy) {
       return Outputs{s.add("GradTestScale", {dy})};
     }));
+const RegisterOp scalar_op(
+    OpSchema("GradTestScalar").input("x").output("y").gradient([](Scope& s, const Node&, Output) {
+      return Outputs{s.add("GradTestSource", {}, {{"shape", Shape({})}})};
+    }));
 const RegisterOp opaque_op(OpSchema("GradTestOpaque").input("x").output("y"));
 const RegisterOp stop_op(OpSchema("GradTestStop").input("x").output("y").no_gradient());
 // Two halves; the gradient joins what came back for each, and a zero-like source for one that nobody used.
@@ -159,6 +163,13 @@ TEST_F(Gradients, NameTheOpWithoutAGradient) {
   EXPECT_THAT([&] { gradients(s, {y}, {x}); },
               ThrowsMessage<NotFoundError>(
                   HasSubstr("No gradient defined for operation 'opaque' (op type: GradTestOpaque)")));
+}
+
+TEST_F(Gradients, NameTheOpWhoseGradientHasAnotherShape) {
+  const Output x = source("x");
+  EXPECT_THAT([&] { gradients(s, {apply("GradTestScalar", {x})}, {x}); },
+              ThrowsMessage<InternalError>(HasSubstr(
+                  "the gradient of op GradTestScalar for its input 0 is f32 [], but the input is f32 [2]")));
 }
 
 TEST_F(Gradients, AreZerosWhereNothingDependsOnXIfAskedFor) {
