@@ -21,16 +21,48 @@ def _version():
         return re.search(r"project\(kolo VERSION ([\d.]+)", file.read()).group(1)
 
 
-def _run(*command):
+def _environment():
     # pip hides this Python's packages by PYTHONPATH, and NumPy with them.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr, env=environment)
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def _run(*command):
+    if subprocess.run(command, cwd=ROOT, stdout=sys.stderr, env=_environment()).returncode != 0:
+        raise SystemExit(f"kolo: {' '.join(command)} failed; what it said stands above")
+
+
+def _check_python():
+    """Before anything is configured for it."""
+    numpy = subprocess.run([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL, env=_environment())
+    if numpy.returncode != 0:
+        raise SystemExit(f"kolo: {sys.executable} has no NumPy, which the package needs; install it there first, "
+                         "such as by pip install numpy")
+    headers = sysconfig.get_paths()["include"]
+    if not os.path.exists(os.path.join(headers, "Python.h")):
+        raise SystemExit(f"kolo: {headers} has no Python.h; Debian's package is python3-dev")
+
+
+def _configured_python(cache):
+    """What build/release is for, as its user asked: "" is CMake's own choice."""
+    with open(cache, encoding="utf-8") as file:
+        return re.search(r"^KOLO_PYTHON:\w+=(.*)$", file.read(), re.MULTILINE).group(1)
 
 
 def _installed(prefix):
     """Builds for this Python; path in the wheel → file: the package, and libkolo beside its module."""
-    configured = os.path.exists(os.path.join(ROOT, "build", "release", "CMakeCache.txt"))
-    _run("cmake", *(["build/release"] if configured else ["--preset", "unity"]), f"-DKOLO_PYTHON={sys.executable}")
+    _check_python()
+    cache = os.path.join(ROOT, "build", "release", "CMakeCache.txt")
+    before = _configured_python(cache) if os.path.exists(cache) else None
+    try:
+        _run("cmake", *(["build/release"] if before is not None else ["--preset", "unity"]),
+             f"-DKOLO_PYTHON={sys.executable}")
+        return _built(prefix)
+    finally:
+        if before is not None:  # an environment goes, and the build stays
+            _run("cmake", "build/release", f"-DKOLO_PYTHON={before}")
+
+
+def _built(prefix):
     _run("cmake", "--build", "--preset", "release", "--target", "kolo_python")
     _run("cmake", "--install", os.path.join("build", "release"), "--prefix", prefix, "--component", "python")
     found = {}

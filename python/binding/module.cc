@@ -2,6 +2,7 @@
 
 PYBIND11_MODULE(_kolo, module) {
   module.doc() = "kolo's collectives as they are in C++; use the package kolo.";
+  module.attr("__version__") = KOLO_VERSION;
   kolo::python::bind_errors(module);
   kolo::python::bind_memory(module);
   kolo::python::bind_pending(module);

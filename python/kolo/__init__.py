@@ -8,7 +8,7 @@ kolo.torch is for PyTorch, with the API of horovod.torch; `python3 -m kolo.horov
 written for Horovod as they are. docs/python.md is the manual.
 """
 
-from kolo import errors
+from kolo import _kolo, errors
 from kolo.checkpoints import load_checkpoint, save_checkpoint
 from kolo.collectives import *  # noqa: F403
 from kolo.errors import Error
@@ -16,3 +16,5 @@ from kolo.handles import Handle
 from kolo.job import *  # noqa: F403
 from kolo.predictor import Predictor, load_predictor
 from kolo.process_sets import ALL, ProcessSet, process_set, split
+
+__version__: str = _kolo.__version__

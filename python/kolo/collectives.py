@@ -6,8 +6,10 @@ thread; unnamed ones (None) must come in the same order on all ranks. Wrong argu
 disagree on raises on every rank, and the engine goes on: docs/eager.md has the table.
 """
 
+import functools
+import inspect
 import pickle
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,6 +17,18 @@ from kolo import _kolo
 from kolo.arrays import array_of, bytes_of, memory_of, prepared, writable
 from kolo.handles import Handle
 from kolo.process_sets import ALL, ProcessSet
+
+if TYPE_CHECKING:
+    from typing import ParamSpec, Type, TypeVar
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+__all__ = ["allgather", "allgather_async", "allgather_object", "allgather_object_async", "allreduce", "allreduce_async",
+           "alltoall", "alltoall_async", "barrier", "barrier_async", "broadcast", "broadcast_async", "broadcast_object",
+           "broadcast_object_async", "gather", "gather_async", "grouped_allgather", "grouped_allgather_async",
+           "grouped_allreduce", "grouped_allreduce_async", "grouped_broadcast", "grouped_broadcast_async",
+           "grouped_reduce_scatter", "grouped_reduce_scatter_async", "join", "join_async", "reduce_scatter",
+           "reduce_scatter_async", "scatter", "scatter_async"]
 
 Arrays = Sequence[np.ndarray]
 
@@ -161,27 +175,29 @@ def allgather_object_async(value: Any, *, name: Optional[str] = None, process_se
     return Handle(pending, lambda texts: [pickle.loads(text) for text in texts])
 
 
-def _blocking(start: Callable[..., Handle]) -> Callable[..., Any]:
-    def function(*arguments, **options):
+def _blocking(start: "Callable[P, Handle]", result: "Type[R]") -> "Callable[P, R]":
+    """`start` and the wait for it, with its signature; result: what comes back."""
+    @functools.wraps(start)
+    def function(*arguments: "P.args", **options: "P.kwargs") -> "R":
         return start(*arguments, **options).wait()
 
     function.__name__ = function.__qualname__ = start.__name__[: -len("_async")]
-    function.__doc__ = start.__doc__
+    function.__signature__ = inspect.signature(start).replace(return_annotation=result)  # type: ignore[attr-defined]
     return function
 
 
-allreduce = _blocking(allreduce_async)
-grouped_allreduce = _blocking(grouped_allreduce_async)
-reduce_scatter = _blocking(reduce_scatter_async)
-grouped_reduce_scatter = _blocking(grouped_reduce_scatter_async)
-allgather = _blocking(allgather_async)
-grouped_allgather = _blocking(grouped_allgather_async)
-broadcast = _blocking(broadcast_async)
-grouped_broadcast = _blocking(grouped_broadcast_async)
-alltoall = _blocking(alltoall_async)
-gather = _blocking(gather_async)
-scatter = _blocking(scatter_async)
-barrier = _blocking(barrier_async)
-join = _blocking(join_async)
-broadcast_object = _blocking(broadcast_object_async)
-allgather_object = _blocking(allgather_object_async)
+allreduce = _blocking(allreduce_async, np.ndarray)
+grouped_allreduce = _blocking(grouped_allreduce_async, List[np.ndarray])
+reduce_scatter = _blocking(reduce_scatter_async, np.ndarray)
+grouped_reduce_scatter = _blocking(grouped_reduce_scatter_async, List[np.ndarray])
+allgather = _blocking(allgather_async, np.ndarray)
+grouped_allgather = _blocking(grouped_allgather_async, List[np.ndarray])
+broadcast = _blocking(broadcast_async, np.ndarray)
+grouped_broadcast = _blocking(grouped_broadcast_async, List[np.ndarray])
+alltoall = _blocking(alltoall_async, Tuple[np.ndarray, List[int]])
+gather = _blocking(gather_async, np.ndarray)
+scatter = _blocking(scatter_async, np.ndarray)
+barrier = _blocking(barrier_async, type(None))
+join = _blocking(join_async, int)
+broadcast_object = _blocking(broadcast_object_async, Any)
+allgather_object = _blocking(allgather_object_async, List[Any])

@@ -85,3 +85,9 @@ def test_the_same_names_are_kolo_trains(tmp_path):
                str(tmp_path / "names.json"), "--checkpoint-dir", str(tmp_path / "ck"))
     trained = hvd.load_checkpoint(tmp_path / "ck", {**NAMES, "global_step": ""})
     assert all(trained[name].equal(state[name]) for name in state)
+
+
+def test_an_elastic_state_makes_its_directory(rank, tmp_path):
+    folder = tmp_path / "not" / "there"
+    hvd.elastic.ObjectState(str(folder), step=3).commit()
+    assert (folder / "elastic_state.pt").exists() == (rank == 0)

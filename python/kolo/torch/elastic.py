@@ -53,6 +53,7 @@ class ObjectState:
         """save(); with a directory rank 0 writes the values there too, whole or not at all."""
         self.save()
         if self._directory is not None and kolo.rank() == 0:
+            os.makedirs(self._directory, exist_ok=True)
             path = os.path.join(self._directory, _FILE)
             torch.save(self._kept, path + ".tmp")
             os.replace(path + ".tmp", path)

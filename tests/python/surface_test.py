@@ -1,0 +1,57 @@
+"""What `import kolo` offers, to people and to type checkers."""
+import inspect
+import os
+import re
+import subprocess
+import sys
+
+import kolo
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MODULES = {"arrays", "checkpoints", "collectives", "errors", "handles", "job", "predictor", "process_sets", "torch"}
+
+
+def public():
+    return {name for name in dir(kolo) if not name.startswith("_")} - MODULES
+
+
+def test_no_name_of_another_module_leaks():
+    for name in public() - {"ALL"}:
+        assert getattr(kolo, name).__module__.split(".")[0] in ("kolo", "_kolo"), name
+
+
+def test_the_version_is_that_of_the_build():
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
+        assert kolo.__version__ == re.search(r"project\(kolo VERSION ([\d.]+)", file.read()).group(1)
+
+
+def test_blocking_calls_have_the_parameters_of_their_other_form():
+    pairs = [name for name in public() if name + "_async" in public()]
+    assert len(pairs) == 15
+    for name in pairs:
+        own, other = (inspect.signature(getattr(kolo, n)) for n in (name, name + "_async"))
+        assert own.parameters == other.parameters
+        assert own.return_annotation is not other.return_annotation
+    assert str(inspect.signature(kolo.join).return_annotation) == "<class 'int'>"
+
+
+def test_type_checkers_find_its_types():
+    folder = os.path.dirname(kolo.__file__)
+    assert {"py.typed", "_kolo.pyi"} <= set(os.listdir(folder))
+
+
+def test_texts_name_functions_as_python_does():
+    with pytest.raises(kolo.Error, match=r"kolo is not initialised; call kolo\.init\(\) first"):
+        kolo.rank()
+
+
+def test_a_python_without_numpy_gets_one_sentence(tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    cache = os.path.join(ROOT, "build", "release", "CMakeCache.txt")
+    before = os.path.exists(cache) and os.stat(cache).st_mtime_ns
+    code = f"import sys; sys.path.insert(0, {os.path.join(ROOT, 'python')!r}); import wheel_backend; wheel_backend.build_wheel({str(tmp_path)!r})"
+    result = subprocess.run([tmp_path / "bare" / "bin" / "python", "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert re.fullmatch(r"kolo: \S+/bare/bin/python has no NumPy, .*; install it there first, such as by pip install numpy\n", result.stderr)
+    assert (os.path.exists(cache) and os.stat(cache).st_mtime_ns) == before, "nothing was configured"
