@@ -26,7 +26,8 @@ namespace kolo::detail {
 class Connections {
  public:
   /// adopt: owns the descriptor of a connection from then on. unseen_calls: how many the transport has read
-  /// and not handed over. limits: resolved. Throws UnknownError where the kernel refuses.
+  /// and not handed over, and those whose end it has missed. limits: resolved. Throws UnknownError where the
+  /// kernel refuses.
   Connections(Listening listening, const RpcLimits& limits, std::string task,
               std::function<void(int listener, int connection)> adopt,
               std::function<std::int64_t()> unseen_calls);
@@ -78,6 +79,7 @@ class Connections {
   const std::function<void(int listener, int connection)> adopt_;
   const std::function<std::int64_t()> unseen_calls_;
   Descriptor events_, end_, spare_;
+  std::int64_t never_seen_ = 0;  // of the unseen calls; the thread's own
   OncePer told_full_{std::chrono::seconds(60)}, told_no_descriptor_{std::chrono::seconds(60)};
 
   Mutex mutex_;
