@@ -9,6 +9,7 @@
 
 namespace kolo::models {
 
+/// How a table is read: what the user said, and what an earlier training found.
 struct CsvOptions {
   std::string target = {};               // the label's column, by its name or its number from 1 on; "": found
   std::vector<std::string> ignore = {};  // columns that are left out, the same way

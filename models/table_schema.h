@@ -25,6 +25,7 @@ struct TableColumn {
   std::int64_t elements() const { return words.empty() ? 1 : static_cast<std::int64_t>(words.size()); }
 };
 
+/// All columns of a table, as a training found them. Later tables are read by it.
 struct TableSchema {
   std::vector<TableColumn> features = {};  // in the order of a sample's elements
   TableColumn label = {};                  // words: the classes; empty: labels are numbers from 0 on
