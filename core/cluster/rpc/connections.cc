@@ -35,6 +35,7 @@ constexpr int kEventsAtOnce = 64;
 constexpr int kPauseMs = 20;  // while not even the spare descriptor can be had
 constexpr int kLookMs = 5;    // at calls that are not seen yet
 constexpr int kMostLooks = 2000, kLooksAtTheSame = 400;
+constexpr std::int64_t kFewCalls = 50;  // of strangers, in 2 s: they send no more
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 constexpr std::uint64_t kListener = std::uint64_t{1} << 63;  // and its number
 
@@ -105,7 +106,7 @@ std::size_t affordable_connections() {
 }
 
 Connections::Connections(Listening listening, const RpcLimits& limits, std::string task,
-                         std::function<void(int, int)> adopt, std::function<std::int64_t()> unseen_calls)
+                         std::function<void(int, int)> adopt, std::function<CallCounts()> calls)
     : listening_(std::move(listening)),
       most_(limits.connections),
       most_of_host_(limits.connections_of_peer),
@@ -116,7 +117,7 @@ Connections::Connections(Listening listening, const RpcLimits& limits, std::stri
       greeting_bytes_(limits.greeting_bytes),
       task_(std::move(task)),
       adopt_(std::move(adopt)),
-      unseen_calls_(std::move(unseen_calls)),
+      calls_(std::move(calls)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       end_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       spare_(spare()) {
@@ -171,21 +172,24 @@ void Connections::serve() {
 // that has sent more than a greeting is cut.
 //
 // The transport never counts the end of a call that was reset before its headers were read. An hour of resets
-// leaves some thousands of those. While nobody new comes, the number of calls that will be seen falls: one
-// that has not fallen for 2 s is theirs.
+// leaves some thousands of those. Calls that it does hand over become fewer as soon as strangers send no
+// more: a number that then stays for 2 s is that of the others.
 void Connections::wait_until_calls_are_seen() {
-  std::int64_t least = unseen_calls_();
-  never_seen_ = std::min(never_seen_, least);
-  for (int look = 0, same = 0; look < kMostLooks && least - never_seen_ > most_unseen_; ++look) {
+  const auto of_strangers = [this](const CallCounts& calls) { return calls.begun - accepted_.load(); };
+  CallCounts now = calls_();
+  never_seen_ = std::min(never_seen_, now.unseen);
+  std::int64_t least = now.unseen, before = of_strangers(now);
+  for (int look = 0, same = 0; look < kMostLooks && now.unseen - never_seen_ > most_unseen_; ++look) {
     {
       MutexLock lock(mutex_);
       for (const Id id : std::set<Id>(strangers_)) check_bytes(id, greeting_bytes_);
     }
     pollfd end{.fd = end_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&end, 1, kLookMs) > 0) return;
-    const std::int64_t now = unseen_calls_();
-    same = now < least ? 0 : same + 1;
-    least = std::min(least, now);
+    now = calls_();
+    if (now.unseen < least || of_strangers(now) > before + kFewCalls) same = 0, before = of_strangers(now);
+    else ++same;
+    least = std::min(least, now.unseen);
     if (same == kLooksAtTheSame) never_seen_ = least;
   }
 }
@@ -310,6 +314,7 @@ Connections::Connection* Connections::find(const std::string& peer) {
 }
 
 void Connections::call_accepted(const std::string& peer) {
+  ++accepted_;
   MutexLock lock(mutex_);
   Connection* const connection = find(peer);
   if (connection == nullptr || !std::exchange(connection->is_stranger, false)) return;

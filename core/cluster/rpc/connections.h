@@ -2,6 +2,7 @@
 // what strangers may cost.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,6 +19,12 @@
 
 namespace kolo::detail {
 
+/// What the transport says of calls.
+struct CallCounts {
+  std::int64_t begun = 0;   // since the server's start
+  std::int64_t unseen = 0;  // read and not handed over yet, and those whose end it has missed
+};
+
 /// A connection is a stranger until a call on it was accepted. Strangers make way for newer ones, the oldest
 /// first, so that many idle ones keep nobody out. One that sends much, or whose calls are refused again and
 /// again, is cut.
@@ -25,12 +32,10 @@ namespace kolo::detail {
 /// Any thread; connections come in on one of its own.
 class Connections {
  public:
-  /// adopt: owns the descriptor of a connection from then on. unseen_calls: how many the transport has read
-  /// and not handed over, and those whose end it has missed. limits: resolved. Throws UnknownError where the
+  /// adopt: owns the descriptor of a connection from then on. limits: resolved. Throws UnknownError where the
   /// kernel refuses.
   Connections(Listening listening, const RpcLimits& limits, std::string task,
-              std::function<void(int listener, int connection)> adopt,
-              std::function<std::int64_t()> unseen_calls);
+              std::function<void(int listener, int connection)> adopt, std::function<CallCounts()> calls);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -77,9 +82,10 @@ class Connections {
   const std::uint64_t greeting_bytes_;
   const std::string task_;
   const std::function<void(int listener, int connection)> adopt_;
-  const std::function<std::int64_t()> unseen_calls_;
+  const std::function<CallCounts()> calls_;
+  std::atomic<std::int64_t> accepted_{0};  // calls
   Descriptor events_, end_, spare_;
-  std::int64_t never_seen_ = 0;  // of the unseen calls; the thread's own
+  std::int64_t never_seen_ = 0;  // of the unseen calls; the accepting thread's own
   OncePer told_full_{std::chrono::seconds(60)}, told_no_descriptor_{std::chrono::seconds(60)};
 
   Mutex mutex_;

@@ -65,12 +65,13 @@ std::intptr_t newest_server() {
   return newest;
 }
 
-// That have begun and not ended. Numbers are texts there.
-std::int64_t open_calls(std::intptr_t server) {
+// Numbers are texts there.
+CallCounts counted_calls(std::intptr_t server) {
   const json told = read_channelz(grpc_channelz_get_server(server));
   const json data = told.value(json::json_pointer("/server/data"), json::object());
   const auto number = [&data](const char* name) { return std::stoll(data.value(name, std::string("0"))); };
-  return number("callsStarted") - number("callsSucceeded") - number("callsFailed");
+  const std::int64_t begun = number("callsStarted");
+  return {.begun = begun, .unseen = begun - number("callsSucceeded") - number("callsFailed")};
 }
 
 std::string user_name() {
@@ -117,7 +118,7 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* reactor_for(grpc::GenericCallbackServerContext& context);
   void tell_who_may_come(const Listening& listening) const;
   void adopt(int listener, int connection);
-  std::int64_t unseen_calls();
+  CallCounts calls();
   void wait_for_calls(std::chrono::milliseconds grace);
   void end_calls();
   void wait_for_handlers();
@@ -177,8 +178,7 @@ RpcServer::Impl::Impl(RpcServerOptions options)
   stalled_ = std::make_unique<StalledCalls>(shared_);
   connections_ = std::make_unique<Connections>(
       std::move(listening), shared_->options.limits, shared_->options.task,
-      [this](int listener, int connection) { adopt(listener, connection); },
-      [this] { return unseen_calls(); });
+      [this](int listener, int connection) { adopt(listener, connection); }, [this] { return calls(); });
   hand_over(this);
   connections_->start();
 }
@@ -200,10 +200,11 @@ void RpcServer::Impl::adopt(int listener, int connection) {
   acceptor_->HandleNewConnection(&parameters);
 }
 
-std::int64_t RpcServer::Impl::unseen_calls() {
-  const std::int64_t open = open_calls(number_);
+CallCounts RpcServer::Impl::calls() {
+  CallCounts calls = counted_calls(number_);
   MutexLock lock(shared_->mutex);
-  return open - static_cast<std::int64_t>(shared_->calls.size());
+  calls.unseen -= static_cast<std::int64_t>(shared_->calls.size());
+  return calls;
 }
 
 grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {

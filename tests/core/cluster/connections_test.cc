@@ -26,7 +26,9 @@ class Newcomers : public ::testing::Test {
     connections_.emplace(
         std::move(listening), detail::resolved({.connections = 1000, .connections_of_peer = 1000}),
         "/job:ps/task:0", [this](int, int connection) { ::close(connection), ++adopted_; },
-        [this] { return unseen_.load(); });
+        [this] {
+          return detail::CallCounts{begun_.load(), unseen_.load()};
+        });
     connections_->start();
   }
   // How long it takes until all of them are in; 60 s: they never are.
@@ -38,7 +40,7 @@ class Newcomers : public ::testing::Test {
     return Clock::now() - begin;
   }
 
-  std::atomic<std::int64_t> unseen_{0};
+  std::atomic<std::int64_t> begun_{0}, unseen_{0};
   std::atomic<int> adopted_{0};
   int port_ = 0;
   RawConnections clients_;
@@ -64,6 +66,15 @@ TEST_F(Newcomers, DoNotWaitForCallsWhoseEndTheTransportHasMissed) {
   let_in(1);
   unseen_ = 5000;
   EXPECT_GE(let_in(1), 1.5s) << "what has been missed is forgotten when the count falls below it";
+}
+
+// The server sees as many as strangers send. That their number stays says nothing then.
+TEST_F(Newcomers, WaitWhileStrangersSendCalls) {
+  unseen_ = 5000;
+  std::jthread strangers([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) std::this_thread::sleep_for(20ms), begun_ += 10;
+  });
+  EXPECT_GE(let_in(1), 9s);
 }
 
 }  // namespace
