@@ -7,46 +7,13 @@
 #include <cmath>
 #include <limits>
 
+#include <kolo/launcher/plot_parts.h>
+
 namespace kolo::launcher {
 namespace {
 
-constexpr double kWidth = 360, kHeight = 220, kLeft = 46, kRight = 20, kTop = 10, kBottom = 34;
+constexpr double kWidth = 360, kHeight = 232, kLeft = 50, kRight = 20, kTop = 18, kBottom = 38;
 constexpr std::size_t kMostPoints = 400;
-constexpr std::size_t kColors = 6;
-
-// Okabe and Ito's colours, which stay apart for colour-blind readers; on dark ground lighter ones.
-constexpr char kHead[] = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>kolo: trainings</title>
-<style>
-:root { --ground: #fcfcfb; --card: #fff; --ink: #1f2328; --soft: #656d76; --line: #d8dee4;
-  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7; --c4: #b07d00; --c5: #56728f; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14171a; --card: #1c2024; --ink: #e6e9ec; --soft: #9aa4ae;
-  --line: #353b42; --c0: #56b4e9; --c1: #ff9a4d; --c2: #3dcfa0; --c3: #e59acb; --c4: #f2c14e; --c5: #a9bccf; } }
-* { box-sizing: border-box; }
-body { margin: 0; padding: 20px 16px; background: var(--ground); color: var(--ink);
-  font: 15px/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
-main { max-width: 1120px; margin: 0 auto; }
-h1 { font-size: 1.25rem; margin: 0 0 4px; } h2 { font-size: .95rem; margin: 0 0 4px; font-weight: 600; }
-h2 small { font-weight: 400; color: var(--soft); }
-.runs { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 16px; padding: 0; list-style: none; }
-.runs i { display: inline-block; width: 18px; height: 3px; border-radius: 2px; margin-right: 6px; vertical-align: middle; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 14px; }
-figure { margin: 0; padding: 12px; background: var(--card); border: 1px solid var(--line); border-radius: 8px;
-  break-inside: avoid; }
-svg { display: block; width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 11px; }
-svg .grid { stroke: var(--line); stroke-width: 1; } svg .axis { stroke: var(--soft); stroke-width: 1; }
-svg polyline { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
-figcaption { color: var(--soft); font-size: .82rem; }
-table { border-collapse: collapse; margin-top: 18px; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); font-weight: 400; }
-th:first-child { text-align: left; } thead th { color: var(--soft); }
-.table { overflow-x: auto; }
-@media print { body { padding: 0; background: #fff; } figure { border-color: #ccc; } }
-</style></head><body><main>
-)";
 
 std::string escaped(const std::string& text) {
   std::string safe;
@@ -61,6 +28,9 @@ std::string escaped(const std::string& text) {
 }
 
 std::string number_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-∞" : "∞";
+  if (std::abs(value) >= 1e9) return fmt::format("{:.3g}", value);
   if (std::abs(value) >= 1e6) return fmt::format("{:.3g}M", value / 1e6);
   if (std::abs(value) >= 1e4) return fmt::format("{:.3g}k", value / 1e3);
   return fmt::format("{:.4g}", value);
@@ -73,11 +43,25 @@ std::string dashes(std::size_t curve) {
   return *pattern == '\0' ? "" : fmt::format(" stroke-dasharray=\"{}\"", pattern);
 }
 
+using Points = std::vector<std::pair<double, double>>;
+
+std::string color_of(std::size_t run) { return fmt::format("var(--c{})", run % kPlotColors); }
+
+// Colours repeat after kPlotColors runs; with the shape 24 runs differ.
+std::string marker(std::size_t run, double x, double y) {
+  constexpr std::size_t kOfOneShape = kPlotColors / 2;
+  constexpr std::array<const char*, 4> kShapes = {"m-2.4 0a2.4 2.4 0 1 0 4.8 0a2.4 2.4 0 1 0-4.8 0z",
+                                                  "m-2.4-2.4h4.8v4.8h-4.8z", "m0-3.2l3.2 5.6h-6.4z",
+                                                  "m0-3.4l3.4 3.4l-3.4 3.4l-3.4-3.4z"};
+  return fmt::format("<path d=\"M{:.1f} {:.1f}{}\" fill=\"{}\"/>", x, y,
+                     kShapes[run / kOfOneShape % kShapes.size()], color_of(run));
+}
+
 struct Line {
   std::size_t run;
-  std::size_t number;  // among the run's curves on this chart
-  std::string name;    // of its run and curve
-  std::vector<std::pair<double, double>> points;
+  std::string curve;  // "": the run's only one
+  std::string name;   // of its run and curve
+  Points points;
 };
 
 std::vector<Line> lines_of(const std::vector<TrainingRun>& runs, const std::string& title) {
@@ -85,22 +69,38 @@ std::vector<Line> lines_of(const std::vector<TrainingRun>& runs, const std::stri
   for (std::size_t run = 0; run < runs.size(); ++run)
     for (const CurveGroup& group : runs[run].groups) {
       if (group.title != title) continue;
-      for (std::size_t i = 0; i < group.curves.size(); ++i) {
-        const Curve& curve = group.curves[i];
-        if (curve.points.empty()) continue;
-        lines.push_back(
-            {run, i, curve.name.empty() ? runs[run].name : runs[run].name + ", " + curve.name, curve.points});
-      }
+      for (const Curve& curve : group.curves)
+        if (!curve.points.empty())
+          lines.push_back({run, curve.name,
+                           curve.name.empty() ? runs[run].name : runs[run].name + ", " + curve.name,
+                           curve.points});
     }
   return lines;
 }
 
-// No more points than can be seen; the last one stays.
-std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points) {
+// The names of the chart's curves; a curve's dashes are those of its place here.
+std::vector<std::string> curves_of(const std::vector<Line>& lines) {
+  std::vector<std::string> names;
+  for (const Line& line : lines)
+    if (std::find(names.begin(), names.end(), line.curve) == names.end()) names.push_back(line.curve);
+  return names;
+}
+
+bool is_bad(const std::pair<double, double>& point) { return !std::isfinite(point.second); }
+
+// No more points than can be seen. The last one stays, and each at which finite values end or begin.
+Points thinned(const Points& points) {
   if (points.size() <= kMostPoints) return points;
-  std::vector<std::pair<double, double>> kept;
-  for (std::size_t i = 0; i < kMostPoints; ++i)
-    kept.push_back(points[i * (points.size() - 1) / (kMostPoints - 1)]);
+  Points kept;
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const bool due = i == chosen * (points.size() - 1) / (kMostPoints - 1);
+    if (due) ++chosen;
+    const bool turns = i > 0 && is_bad(points[i]) != is_bad(points[i - 1]);
+    const bool seen =
+        !kept.empty() && turns && kept.size() > 4 * kMostPoints;  // a curve of nothing but turns
+    if (due || (turns && !seen)) kept.push_back(points[i]);
+  }
   return kept;
 }
 
@@ -110,19 +110,21 @@ class Axis {
   Axis(double low, double high, bool logarithmic, double from, double to)
       : logarithmic_(logarithmic), from_(from), to_(to) {
     if (logarithmic) {
-      for (int power = static_cast<int>(std::floor(std::log10(low) + 1e-9));
-           power <= static_cast<int>(std::ceil(std::log10(high) - 1e-9)); ++power)
-        ticks_.push_back(std::pow(10, power));
-      if (ticks_.size() == 1) ticks_.push_back(ticks_[0] * 10);
+      const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9));
+      const int last = std::max(first + 1, static_cast<int>(std::ceil(std::log10(high) - 1e-9)));
+      const int every = (last - first + 6) / 7;
+      for (int power = first; power < last + every; power += every) ticks_.push_back(std::pow(10., power));
     } else {
       ticks_ = ticks(low, high, 5);
     }
   }
   const std::vector<double>& marks() const { return ticks_; }
+  double start() const { return from_; }
+  double end() const { return to_; }
   double place(double value) const {
     const auto scaled = [&](double v) { return logarithmic_ ? std::log10(v) : v; };
     const double low = scaled(ticks_.front()), high = scaled(ticks_.back());
-    return from_ + (scaled(value) - low) / (high - low) * (to_ - from_);
+    return from_ + (std::min(scaled(value), high) - low) / (high - low) * (to_ - from_);
   }
 
  private:
@@ -151,57 +153,111 @@ std::string marks_of(const Axis& across, const Axis& up) {
                            kWidth - kRight, kHeight - kBottom);
 }
 
-std::string drawn(const Line& line, const Axis& across, const Axis& up) {
-  std::string points;
-  for (const auto& [x, y] : thinned(line.points))
-    points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", across.place(x), up.place(y));
-  const std::string color = fmt::format("var(--c{})", line.run % kColors);
-  const auto& [last_x, last_y] = line.points.back();
+// x with all digits of a step.
+std::string x_text(double x) { return fmt::format("{:.10g}", x); }
+
+// Where the values of a curve stop being finite, and go on: a cross, and dots for as long as it lasts.
+std::string bad_stretch(const Points& points, std::size_t first, std::size_t end, const Axis& across,
+                        double y, const std::string& color) {
+  const double from = across.place(points[first].first), to = across.place(points[end - 1].first);
   return fmt::format(
-      "<g><title>{0}: {1}</title><polyline points=\"{2}\" stroke=\"{3}\"{4}/>"
-      "<circle cx=\"{5:.1f}\" cy=\"{6:.1f}\" r=\"2.4\" fill=\"{3}\"/></g>\n",
-      escaped(line.name), number_text(last_y), points, color, dashes(line.number), across.place(last_x),
-      up.place(last_y));
+      "<path class=\"bad\" d=\"M{0:.1f} {1:.1f}l6 6m0-6l-6 6\" stroke=\"{2}\"/>"
+      "<line class=\"lost\" x1=\"{3:.1f}\" x2=\"{4:.1f}\" y1=\"{5:.1f}\" y2=\"{5:.1f}\" stroke=\"{2}\"/>",
+      from - 3, y - 3, color, from, to, y);
 }
 
-// What dashes mean, where a run has several curves.
-std::string caption(const std::vector<Line>& lines) {
-  std::vector<std::string> names;
-  for (const Line& line : lines) {
-    const std::size_t comma = line.name.find(", ");
-    const std::string name = comma == std::string::npos ? "training" : line.name.substr(comma + 2);
-    if (line.number == names.size()) names.push_back(name);
+// bad_y: the height at which this line's crosses are.
+std::string drawn(const Line& line, std::size_t dash, const Axis& across, const Axis& up, double bad_y) {
+  const Points points = thinned(line.points);
+  const std::string color = color_of(line.run);
+  std::string shapes, values;
+  for (std::size_t first = 0, end = 0; first < points.size(); first = end) {
+    std::string places;
+    for (; end < points.size() && is_bad(points[end]) == is_bad(points[first]); ++end)
+      if (!is_bad(points[end]))
+        places += fmt::format("{}{:.1f},{:.1f}", places.empty() ? "" : " ", across.place(points[end].first),
+                              up.place(points[end].second));
+    if (places.empty()) shapes += bad_stretch(points, first, end, across, bad_y, color);
+    else shapes += fmt::format("<polyline points=\"{}\" stroke=\"{}\"{}/>", places, color, dashes(dash));
+    if (!places.empty() && (end - first == 1 || end == points.size()))
+      shapes += marker(line.run, across.place(points[end - 1].first), up.place(points[end - 1].second));
   }
-  if (names.size() < 2) return "";
+  for (const auto& [x, y] : points)
+    values += fmt::format("{}{},{}", values.empty() ? "" : " ", x_text(x),
+                          std::isinf(y) ? (y < 0 ? "-Infinity" : "Infinity") : fmt::format("{:.5g}", y));
+  return fmt::format(
+      "<g data-name=\"{0}\" data-color=\"{1}\" data-points=\"{2}\"><title>{0}: {3}</title>{4}</g>\n",
+      escaped(line.name), color, values, number_text(line.points.back().second), shapes);
+}
+
+// What dashes mean, where a chart has several curves of a run, and crosses.
+std::string caption(const std::vector<std::string>& curves, bool has_bad, double cut) {
   std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += fmt::format(
-        "{}<svg style=\"display:inline;width:26px;height:6px\" viewBox=\"0 0 26 6\" "
-        "aria-hidden=\"true\"><polyline "
-        "points=\"1,3 25,3\" stroke=\"currentColor\"{}/></svg> {}",
-        i == 0 ? "" : " &nbsp; ", dashes(i), escaped(names[i]));
-  return "<figcaption>" + text + "</figcaption>";
+  if (curves.size() > 1)
+    for (std::size_t i = 0; i < curves.size(); ++i)
+      text += fmt::format(
+          "<svg class=\"key\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><polyline points=\"1,6 25,6\" "
+          "stroke=\"currentColor\"{}/></svg>{} &nbsp; ",
+          dashes(i), curves[i].empty() ? "training" : escaped(curves[i]));
+  if (has_bad) text += "× NaN or infinite &nbsp; ";
+  if (std::isfinite(cut)) text += "above " + number_text(cut) + " cut off";
+  return text.empty() ? "" : "<figcaption>" + text + "</figcaption>";
+}
+
+// "step", or all that x is on one page.
+std::string unit_of(const std::vector<TrainingRun>& runs) {
+  std::vector<std::string> units;
+  for (const TrainingRun& run : runs)
+    if (std::find(units.begin(), units.end(), run.x) == units.end()) units.push_back(run.x);
+  return fmt::format("{}", fmt::join(units, " or "));
+}
+
+// The highest value that a chart of losses shows: what a training reaches before it is NaN would press the
+// others to a line. Infinity: all are shown.
+double highest_shown(const std::vector<Line>& lines, const std::string& title) {
+  constexpr double kMostGrowth = 1e4;
+  double highest = 0, start = 0;
+  for (const Line& line : lines) {
+    for (const auto& point : line.points)
+      if (!is_bad(point)) highest = std::max(highest, point.second);
+    if (!is_bad(line.points[0])) start = std::max(start, line.points[0].second);
+  }
+  const bool cuts = title.find("loss") != std::string::npos && start > 0 && highest > kMostGrowth * start;
+  return cuts ? std::pow(10, std::ceil(std::log10(kMostGrowth * start)))
+              : std::numeric_limits<double>::infinity();
 }
 
 std::string chart(const std::vector<TrainingRun>& runs, const std::string& title) {
   const std::vector<Line> lines = lines_of(runs, title);
   if (lines.empty()) return "";
+  const double cut = highest_shown(lines, title);
   Range x, y;
   for (const Line& line : lines)
-    for (const auto& [at, value] : line.points) x.take(at), y.take(value);
-  const bool from_zero = title == "samples/s" || title == "share of communication";
-  if (from_zero) y.take(0);
-  if (title == "accuracy") y.take(1);
+    for (const auto& point : line.points) {
+      x.take(point.first);
+      if (!is_bad(point)) y.take(std::min(point.second, cut));
+    }
+  if (title == "samples/s" || title == "share of communication" || y.low > y.high) y.take(0);
+  if (title == "accuracy" || y.low > y.high || (y.low == 0 && y.high == 0)) y.take(1);
   const bool logarithmic = y.low > 0 && y.high / y.low > 100;
   const Axis across(x.low, x.high, false, kLeft, kWidth - kRight);
   const Axis up(y.low, y.high, logarithmic, kHeight - kBottom, kTop);
+  const std::vector<std::string> curves = curves_of(lines);
   std::string svg = marks_of(across, up);
-  for (const Line& line : lines) svg += drawn(line, across, up);
+  int bad_lines = 0;
+  for (const Line& line : lines) {
+    const auto dash = std::find(curves.begin(), curves.end(), line.curve) - curves.begin();
+    svg += drawn(line, static_cast<std::size_t>(dash), across, up, kTop - 10 + 8 * (bad_lines % 8));
+    if (std::any_of(line.points.begin(), line.points.end(), is_bad)) ++bad_lines;
+  }
+  const std::string unit = unit_of(runs);
   return fmt::format(
-      "<figure><h2>{0}{1}</h2>\n<svg viewBox=\"0 0 {2} {3}\" role=\"img\" aria-label=\"{0}\">\n{4}"
+      "<figure><h2>{0}{1}</h2>\n<svg viewBox=\"0 0 {2} {3}\" role=\"img\" aria-label=\"{0}\" "
+      "data-unit=\"{7}\" data-x=\"{9} {10}\">\n{4}"
       "<text x=\"{5}\" y=\"{6}\" text-anchor=\"middle\">{7}</text>\n</svg>{8}</figure>\n",
       escaped(title), logarithmic ? " <small>logarithmic</small>" : "", kWidth, kHeight, svg,
-      (kLeft + kWidth - kRight) / 2, kHeight - 4, runs[0].by_epoch ? "epoch" : "step", caption(lines));
+      (kLeft + kWidth - kRight) / 2, kHeight - 5, unit, caption(curves, bad_lines > 0, cut),
+      x_text(across.marks().front()), x_text(across.marks().back()));
 }
 
 std::vector<std::string> titles_of(const std::vector<TrainingRun>& runs) {
@@ -212,6 +268,20 @@ std::vector<std::string> titles_of(const std::vector<TrainingRun>& runs) {
   return titles;
 }
 
+// The last value, and where it is not finite, since when; else how many before it were not.
+std::string last_value(const Line& line, const std::string& unit) {
+  const Points& points = line.points;
+  const auto bad = std::count_if(points.begin(), points.end(), is_bad);
+  const std::string last = number_text(points.back().second);
+  if (bad == 0) return last;
+  const auto finite = std::find_if_not(points.rbegin(), points.rend(), is_bad);
+  if (finite == points.rbegin())
+    return fmt::format("{}<small>{} of {} NaN or infinite</small>", last, bad, points.size());
+  const std::string since = x_text(finite.base()->first);
+  return fmt::format("<strong>{} since {} {}</strong><small>{}</small>", last, unit, since,
+                     finite == points.rend() ? "never finite" : "before it " + number_text(finite->second));
+}
+
 std::string last_values(const std::vector<TrainingRun>& runs, const std::vector<std::string>& titles) {
   std::string head, rows;
   for (const std::string& title : titles) head += fmt::format("<th scope=\"col\">{}</th>", escaped(title));
@@ -220,7 +290,7 @@ std::string last_values(const std::vector<TrainingRun>& runs, const std::vector<
     for (const std::string& title : titles) {
       std::string text;
       for (const Line& line : lines_of(runs, title))
-        if (line.run == run) text += (text.empty() ? "" : " / ") + number_text(line.points.back().second);
+        if (line.run == run) text += (text.empty() ? "" : " / ") + last_value(line, runs[run].x);
       rows += fmt::format("<td>{}</td>", text.empty() ? "–" : text);
     }
     rows += "</tr>\n";
@@ -229,6 +299,32 @@ std::string last_values(const std::vector<TrainingRun>& runs, const std::vector<
       "<div class=\"table\"><table><thead><tr><th scope=\"col\">last value</th>{}</tr></thead><tbody>\n{}"
       "</tbody></table></div>\n",
       head, rows);
+}
+
+// x of the run is said where it is not that of all.
+std::string legend(const std::vector<TrainingRun>& runs) {
+  std::string list = "<ul class=\"runs\">\n";
+  const bool says_x = unit_of(runs) != runs[0].x || runs[0].x == "row";
+  for (std::size_t run = 0; run < runs.size(); ++run)
+    list += fmt::format(
+        "<li><svg class=\"key\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><polyline points=\"1,5 25,5\" "
+        "stroke=\"{}\" style=\"stroke-width:3\"/><g transform=\"translate(13 5) "
+        "scale(1.6)\">{}</g></svg>{}{}</li>\n",
+        color_of(run), marker(run, 0, 0), escaped(runs[run].name),
+        says_x ? fmt::format(" <small>by {}</small>", runs[run].x) : "");
+  return list + "</ul>\n";
+}
+
+std::string head_of(const PlotPageOptions& options) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n{}<title>kolo: "
+      "trainings</title>\n{}</head><body><main>\n",
+      options.refresh_seconds > 0
+          ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", options.refresh_seconds)
+          : "",
+      kPlotStyle);
 }
 
 }  // namespace
@@ -251,17 +347,22 @@ std::vector<double> ticks(double low, double high, int count) {
   return marks;
 }
 
-std::string plot_page(const std::vector<TrainingRun>& runs) {
+std::string plot_page(const std::vector<TrainingRun>& runs, const PlotPageOptions& options) {
   const std::vector<std::string> titles = titles_of(runs);
-  std::string page = kHead;
-  page += fmt::format("<h1>{}</h1>\n<ul class=\"runs\">\n",
+  std::string page = head_of(options);
+  page += fmt::format("<h1>{}</h1>\n",
                       runs.size() == 1 ? escaped(runs[0].name) : fmt::format("{} trainings", runs.size()));
-  for (std::size_t run = 0; run < runs.size(); ++run)
-    page += fmt::format("<li><i style=\"background:var(--c{})\"></i>{}</li>\n", run % kColors,
-                        escaped(runs[run].name));
-  page += "</ul>\n<div class=\"charts\">\n";
-  for (const std::string& title : titles) page += chart(runs, title);
-  return page + "</div>\n" + last_values(runs, titles) + "</main></body></html>\n";
+  if (!options.notes.empty()) {
+    page += "<ul class=\"notes\">\n";
+    for (const std::string& note : options.notes) page += fmt::format("<li>{}</li>\n", escaped(note));
+    page += "</ul>\n";
+  }
+  if (!runs.empty()) {
+    page += legend(runs) + "<div class=\"charts\">\n";
+    for (const std::string& title : titles) page += chart(runs, title);
+    page += "</div>\n" + last_values(runs, titles);
+  }
+  return page + "</main>\n" + kPlotScript + "</body></html>\n";
 }
 
 }  // namespace kolo::launcher

@@ -3,24 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
+
+#include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
 namespace {
 
-// NaN and infinities too; nothing where the word begins with no number.
-std::optional<double> number_of(const std::string& word) {
+// NaN and infinities too; nothing where the word is no number.
+std::optional<double> number_of(std::string_view word) {
   double value = 0;
-  const auto error = std::from_chars(word.data(), word.data() + word.size(), value).ec;
-  return error == std::errc() ? std::optional<double>(value) : std::nullopt;
+  if (word.starts_with('+')) word.remove_prefix(1);
+  const char* const end = word.data() + word.size();
+  const auto [parsed, error] = std::from_chars(word.data(), end, value);
+  return error == std::errc() && parsed == end ? std::optional<double>(value) : std::nullopt;
 }
 
 using nlohmann::json;
@@ -31,7 +35,7 @@ const std::vector<std::string> kTitles = {"loss", "accuracy", "learning rate", "
 class Groups {
  public:
   void add(const std::string& title, const std::string& curve, double x, double y) {
-    if (!std::isfinite(x) || !std::isfinite(y)) return;
+    if (!std::isfinite(x)) return;
     CurveGroup& group = found(groups_, title, [](const CurveGroup& g) { return g.title; });
     found(group.curves, curve, [](const Curve& c) { return c.name; }).points.emplace_back(x, y);
   }
@@ -62,19 +66,24 @@ class Groups {
   std::vector<CurveGroup> groups_;
 };
 
+// JSON has no NaN and no infinity: kolo-train writes null. In its last row null says that nothing was
+// measured.
 void add_row(const json& row, double x, Groups& groups) {
+  const std::string event = row.value("event", "");
+  const auto add_value = [&](const json& value, const char* title, const std::string& curve) {
+    if (value.is_number()) groups.add(title, curve, x, value.get<double>());
+    else if (value.is_null() && event != "done") groups.add(title, curve, x, std::nan(""));
+  };
   const auto add = [&](const char* key, const char* title, const char* curve) {
-    if (const auto value = row.find(key); value != row.end() && value->is_number())
-      groups.add(title, curve, x, value->get<double>());
+    if (const auto value = row.find(key); value != row.end()) add_value(*value, title, curve);
   };
   add("loss", "loss", "");
   add("learning_rate", "learning rate", "");
   add("test_accuracy", "accuracy", "test");
-  if (row.value("event", "") == "progress") add("samples_per_s", "samples/s", "");
+  if (event == "progress") add("samples_per_s", "samples/s", "");
   if (const auto shares = row.find("communication_share"); shares != row.end() && shares->is_array())
     for (std::size_t rank = 0; rank < shares->size(); ++rank)
-      if ((*shares)[rank].is_number())
-        groups.add("share of communication", fmt::format("rank {}", rank), x, (*shares)[rank].get<double>());
+      add_value((*shares)[rank], "share of communication", fmt::format("rank {}", rank));
 }
 
 void read_jsonl(std::istream& file, const std::string& path, bool by_epoch, Groups& groups) {
@@ -82,12 +91,16 @@ void read_jsonl(std::istream& file, const std::string& path, bool by_epoch, Grou
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.empty()) continue;
     const json row = json::parse(line, nullptr, false);
-    if (row.is_discarded() && file.eof()) return;  // a killed process has left a part of a line
-    if (!row.is_object() || !row.contains("global_step"))
+    if (row.is_discarded() && file.eof()) return;  // a line that a process is writing, or did not end
+    try {
+      const double step = row.at("global_step").get<double>(), epoch = row.value("epoch", 0.0);
+      if (row.value("event", "") == "run") continue;  // what the training is
+      const double x = by_epoch ? epoch : step;
+      if (const std::string of = row.value("run", ""); of != run) groups.cut_behind(x), run = of;
+      add_row(row, x, groups);
+    } catch (const json::exception&) {
       throw std::runtime_error(fmt::format("{}:{}: this is no line of kolo-train's metrics", path, number));
-    const double x = by_epoch ? row.value("epoch", 0.0) : row["global_step"].get<double>();
-    if (const std::string of = row.value("run", ""); of != run) groups.cut_behind(x), run = of;
-    add_row(row, x, groups);
+    }
   }
 }
 
@@ -102,65 +115,132 @@ std::vector<std::string> split(const std::string& line, char separator) {
     else if (letter == separator && !in_quotes) words.emplace_back();
     else if (letter != '\r') words.back() += letter;
   }
+  for (std::string& word : words) {
+    const std::size_t first = word.find_first_not_of(' ');
+    word = first == std::string::npos ? "" : word.substr(first, word.find_last_not_of(' ') + 1 - first);
+  }
   return words;
 }
 
 // "val_acc" is a point of the curve "validation" on the chart "accuracy".
 std::pair<std::string, std::string> chart_of(std::string column) {
-  const bool validation = column.rfind("val_", 0) == 0;
-  if (validation) column = column.substr(4);
+  std::string curve;
+  for (const auto& [prefix, name] : {std::pair("val_", "validation"), {"test_", "test"}, {"train_", ""}})
+    if (column.starts_with(prefix)) {
+      column = column.substr(std::string_view(prefix).size()), curve = name;
+      break;
+    }
   if (column == "acc") column = "accuracy";
-  if (column == "lr") column = "learning rate";
-  return {column, validation ? "validation" : ""};
+  if (column == "lr" || column == "learning_rate") column = "learning rate";
+  return {column, curve};
 }
 
-void read_csv(std::istream& file, const std::string& path, Groups& groups) {
-  std::string line;
-  std::getline(file, line);
+struct Header {
+  char separator;
+  std::vector<std::string> columns;
+  std::optional<std::size_t> place(std::string_view name) const {
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (lower_case(columns[i]) == name) return i;
+    return std::nullopt;
+  }
+};
+
+Header header_of(std::string line) {
+  if (line.starts_with("\xEF\xBB\xBF")) line = line.substr(3);
   const char separator = line.find(';') != std::string::npos    ? ';'
                          : line.find('\t') != std::string::npos ? '\t'
                                                                 : ',';
-  const std::vector<std::string> columns = split(line, separator);
-  if (columns.empty() || columns[0] != "epoch")
-    throw std::runtime_error(
-        fmt::format("{}: its first column is not \"epoch\", as CSVLogger writes it", path));
-  for (int number = 2; std::getline(file, line); ++number) {
-    const std::vector<std::string> words = split(line, separator);
-    if (words.size() != columns.size())
-      throw std::runtime_error(
-          fmt::format("{}:{}: {} fields; there are {} columns", path, number, words.size(), columns.size()));
-    for (std::size_t i = 1; i < words.size(); ++i) {
-      const auto epoch = number_of(words[0]), value = number_of(words[i]);
-      const auto [title, curve] = chart_of(columns[i]);
-      if (value) groups.add(title, curve, epoch.value_or(0) + 1, *value);
-    }
+  return {separator, split(line, separator)};
+}
+
+// The numbers of a line. With semicolons a comma stands before the decimals.
+std::vector<std::optional<double>> numbers_of(std::vector<std::string> words, char separator) {
+  std::vector<std::optional<double>> numbers;
+  for (std::string& word : words) {
+    if (separator == ';') std::replace(word.begin(), word.end(), ',', '.');
+    numbers.push_back(number_of(word));
   }
+  return numbers;
+}
+
+constexpr std::array<const char*, 3> kSteps = {"global_step", "step", "epoch"};
+
+// The column that x is taken from, and what it counts.
+std::pair<std::optional<std::size_t>, std::string> x_column(const Header& header, bool by_epoch) {
+  const auto epoch = header.place("epoch");
+  if (by_epoch && epoch) return {epoch, "epoch"};
+  for (const char* const name : kSteps)
+    if (const auto place = header.place(name)) return {place, place == epoch ? "epoch" : "step"};
+  return {std::nullopt, "row"};
+}
+
+// Keras counts epochs from 0; a point is what an epoch has ended with.
+double first_epoch(const std::vector<std::vector<std::optional<double>>>& rows, std::size_t column) {
+  const bool whole = std::all_of(rows.begin(), rows.end(),
+                                 [&](const auto& row) { return std::floor(*row[column]) == *row[column]; });
+  return whole && !rows.empty() && *rows[0][column] == 0 ? 1 : 0;
+}
+
+std::string read_csv(std::istream& file, const std::string& path, bool by_epoch, Groups& groups) {
+  std::string line;
+  std::getline(file, line);
+  const Header header = header_of(line);
+  const auto names = numbers_of(header.columns, header.separator);
+  if (std::all_of(names.begin(), names.end(), [](const auto& number) { return number.has_value(); }))
+    throw std::runtime_error(
+        fmt::format("{}: its first line holds numbers; a header with the columns' names is missing", path));
+  const auto [column, counted] = x_column(header, by_epoch);
+  std::vector<std::vector<std::optional<double>>> rows;
+  for (int number = 2; std::getline(file, line); ++number) {
+    const std::vector<std::string> words = split(line, header.separator);
+    if (words == std::vector<std::string>{""}) continue;
+    if (file.eof() && words.size() < header.columns.size()) break;  // a process is writing it, or did not end
+    if (words.size() != header.columns.size())
+      throw std::runtime_error(fmt::format("{}:{}: {} fields; there are {} columns", path, number,
+                                           words.size(), header.columns.size()));
+    rows.push_back(numbers_of(words, header.separator));
+    if (column && !(rows.back()[*column] && std::isfinite(*rows.back()[*column])))
+      throw std::runtime_error(fmt::format("{}:{}: {} is \"{}\", which is no number", path, number,
+                                           header.columns[*column], words[*column]));
+  }
+  const double shift = counted == "epoch" ? first_epoch(rows, *column) : 0;
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    for (std::size_t i = 0; i < header.columns.size(); ++i) {
+      const std::string name = lower_case(header.columns[i]);
+      if (!rows[row][i] || name.empty() || std::find(kSteps.begin(), kSteps.end(), name) != kSteps.end())
+        continue;
+      const auto [title, curve] = chart_of(header.columns[i]);
+      groups.add(title, curve, column ? *rows[row][*column] + shift : static_cast<double>(row + 1),
+                 *rows[row][i]);
+    }
+  return counted;
 }
 
 }  // namespace
 
-bool is_csv(const std::string& path) { return std::filesystem::path(path).extension() == ".csv"; }
-
-TrainingRun read_training(const std::string& path, bool by_epoch) {
-  std::filesystem::path file_path = path;
-  if (std::filesystem::is_directory(file_path)) file_path /= "metrics.jsonl";
-  std::ifstream file(file_path);
-  if (!file)
-    throw std::runtime_error(fmt::format(
-        "{}: cannot be read; `plot` takes the folder of kolo-train --log-dir, or a CSV of Keras' CSVLogger",
-        file_path.string()));
-  const std::filesystem::path named =
-      file_path.filename() == "metrics.jsonl" ? file_path.parent_path() : file_path;
-  const std::string name = std::filesystem::absolute(named).lexically_normal().filename().string();
+TrainingRun read_training(const std::string& text, const std::string& path, bool by_epoch) {
+  std::istringstream file(text);
   Groups groups;
-  if (is_csv(path)) read_csv(file, file_path.string(), groups);
-  else read_jsonl(file, file_path.string(), by_epoch, groups);
-  TrainingRun run{.name = is_csv(path) ? std::filesystem::path(name).stem().string() : name,
-                  .groups = groups.sorted(),
-                  .by_epoch = by_epoch || is_csv(path)};
-  if (run.groups.empty())
-    throw std::runtime_error(fmt::format("{}: there is nothing to plot in it", file_path.string()));
+  TrainingRun run;
+  run.x = by_epoch ? "epoch" : "step";
+  const std::size_t first = text.find_first_not_of(" \r\n");
+  if (path.ends_with(".jsonl") || (first != std::string::npos && text[first] == '{'))
+    read_jsonl(file, path, by_epoch, groups);
+  else if (first != std::string::npos) run.x = read_csv(file, path, by_epoch, groups);
+  run.groups = groups.sorted();
+  if (run.groups.empty()) throw std::runtime_error(fmt::format("{}: there is nothing to plot in it", path));
   return run;
+}
+
+bool is_csv_log(const std::string& path) {
+  std::string start(std::size_t{1} << 16, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  const std::size_t end = start.find('\n');
+  if (end == std::string::npos) return false;
+  const Header header = header_of(start.substr(0, end));
+  return header.columns.size() > 1 && x_column(header, false).first;
 }
 
 }  // namespace kolo::launcher
