@@ -83,6 +83,10 @@ void Progress::start(std::int64_t global_step) {
   first_step_ = last_told_ = global_step;
   started_ = told_ = Clock::now();
   due_ = global_step + (options_.log_steps ? steps_to_next(global_step) : 1);
+  if (!options_.prints || options_.parameters.is_null()) return;
+  Json json = row("run", global_step);
+  json.update(options_.parameters);
+  write_log(json_text(json), json);
 }
 
 double Progress::samples_per_second(std::int64_t global_step) const {
@@ -156,6 +160,13 @@ void Progress::validated(std::int64_t global_step, const Evaluation& test) {
   std::fflush(stdout);
 }
 
+void Progress::diverged(std::int64_t global_step) {
+  if (!options_.prints) return;
+  Json json = row("diverged", global_step);
+  json["loss"] = nullptr;
+  write_json(json);
+}
+
 void Progress::profiled(std::int64_t global_step, const Profile& profile) {
   if (!options_.prints) return;
   Json json = row("profile", global_step);
@@ -207,11 +218,15 @@ Progress::Json Progress::row(const char* event, std::int64_t global_step) const 
   return row;
 }
 
-void Progress::write_json(const Json& row) {
-  const std::string line = json_text(row);
+void Progress::write_log(const std::string& line, const Json& row) {
   if (log_.is_open() && log_.good() && !(log_ << line << std::endl))
     log_warning("{} cannot be written any more; its last line is that before step {}", options_.log_file,
                 row.at("global_step").get<std::int64_t>());
+}
+
+void Progress::write_json(const Json& row) {
+  const std::string line = json_text(row);
+  write_log(line, row);
   if (!options_.json) return;
   fmt::print("{}\n", line);
   std::fflush(stdout);

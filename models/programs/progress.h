@@ -26,6 +26,7 @@ struct ProgressOptions {
   std::int64_t steps_per_epoch = 0;  // 0: there are no epochs, nothing is trained
   std::int64_t last_step = 0;
   std::optional<std::int64_t> log_steps = {};  // between two reports; none: by time
+  nlohmann::ordered_json parameters = {};  // of the run: the log file's row "run"; null: there is no such row
 };
 
 /// What is told at the end.
@@ -47,7 +48,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The clock starts: before the first step of this run.
+  /// The clock starts: before the first step of this run. The log file gets the row "run".
   void start(std::int64_t global_step);
   /// True on all ranks at the same steps, about a second apart.
   bool is_due(std::int64_t global_step) const { return global_step >= due_; }
@@ -57,6 +58,8 @@ class Progress {
   void step(std::int64_t global_step, double own_loss, double learning_rate,
             std::optional<double> own_share = {});
   void validated(std::int64_t global_step, const Evaluation& test);
+  /// The loss of the step is NaN or infinite, and it was not applied. The training ends.
+  void diverged(std::int64_t global_step);
   void profiled(std::int64_t global_step, const Profile& profile);
   /// The clock stops: after the last step, before saving and evaluation.
   void stop(std::int64_t global_step) { final_rate_ = samples_per_second(global_step); }
@@ -71,6 +74,7 @@ class Progress {
   Json row(const char* event, std::int64_t global_step) const;
   std::string told(const Evaluation& test) const;
   void write_json(const Json& row);
+  void write_log(const std::string& line, const Json& row);
   void print_line(const std::string& line);
   void end_line();
 

@@ -107,7 +107,8 @@ po::options_description described_options() {
       "device", text()->value_name("WHERE"), "auto|cpu|gpu (default auto)")(
       "threads", text()->value_name("T"),
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks of the host)")(
-      "log-dir", text()->value_name("DIR"), "write metrics.jsonl there: the lines that --json prints")(
+      "log-dir", text()->value_name("DIR"),
+      "write metrics.jsonl there: a line of the run's parameters, and the lines that --json prints")(
       "trace", text()->value_name("FILE"),
       "write a Chrome/Perfetto trace of this run's third step (its last, if it has fewer)")(
       "profile", text()->value_name("N"),

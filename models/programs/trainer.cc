@@ -133,6 +133,24 @@ MonitoredTrainingSessionOptions session_options(const TrainOptions& options, con
   return session;
 }
 
+// Ends the training at a loss that is NaN or infinite, and writes that into the log.
+class LoggedNanHook : public NanTensorHook {
+ public:
+  LoggedNanHook(Output loss, std::function<void()> on_nan)
+      : NanTensorHook(loss), on_nan_(std::move(on_nan)) {}
+  void after_failure(RunContext& context, const SessionRunArgs& made, const Error& error) override {
+    try {
+      NanTensorHook::after_failure(context, made, error);
+    } catch (const FailedPreconditionError&) {
+      on_nan_();
+      throw;
+    }
+  }
+
+ private:
+  std::function<void()> on_nan_;
+};
+
 }  // namespace
 
 void train(const TrainOptions& options) {
@@ -166,7 +184,8 @@ void train(const TrainOptions& options) {
                      .global_batch = global_batch,
                      .steps_per_epoch = epoch,
                      .last_step = last_step,
-                     .log_steps = options.log_steps});
+                     .log_steps = options.log_steps,
+                     .parameters = run_parameters(options, global_batch, last_step)});
 
   TrainingGraph net;
   shared_errors([&] { build(net, options, data, last_step); });
@@ -179,7 +198,9 @@ void train(const TrainOptions& options) {
   std::optional<MonitoredTrainingSession> open_session;
   if (net.recipe->start_averages)
     session_settings.hooks.push_back(std::make_shared<StartAveragesHook>(net.recipe->start_averages));
-  if (!options.keep_going) session_settings.hooks.push_back(std::make_shared<NanTensorHook>(net.loss));
+  if (!options.keep_going)
+    session_settings.hooks.push_back(std::make_shared<LoggedNanHook>(
+        net.loss, [&] { progress.diverged(open_session->global_step() + 1); }));
   if (!options.trace.empty() && process().rank == 0)
     session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));
   if (options.profile && process().rank == 0)

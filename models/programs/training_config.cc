@@ -9,6 +9,7 @@
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/models/folder_config_internal.h>
@@ -52,7 +53,34 @@ Json model_of(const TrainOptions& options) {
   return model;
 }
 
+// What config.json and a run's log both say, the data apart.
+Json how_trained(const TrainOptions& options, std::int64_t global_batch) {
+  return {{"preprocessing", {{"normalize", options.normalize}, {"augment", options.augment}}},
+          {"precision", precision_name(options.precision)},
+          {"optimizer", options.optimizer},
+          {"learning_rate", *options.learning_rate},
+          {"global_batch", global_batch},
+          {"seed", options.seed}};
+}
+
+Json what_trains(const TrainOptions& options) {
+  return {{"kolo", {{"version", KOLO_VERSION}, {"commit", kCommit}}},
+          {"command", options.command},
+          {"model", model_of(options)}};
+}
+
 }  // namespace
+
+Json run_parameters(const TrainOptions& options, std::int64_t global_batch, std::int64_t last_step) {
+  Json parameters = what_trains(options);
+  parameters.update(how_trained(options, global_batch));
+  parameters.update({{"batch_size", options.batch_size},
+                     {"backward_passes", options.backward_passes},
+                     {"last_step", last_step},
+                     {"ranks", process().size},
+                     {"hosts", process().node_count}});
+  return parameters;
+}
 
 std::optional<FolderConfig> read_folder_config(const std::string& folder) {
   const std::string own = on_all_ranks([&]() -> std::string {
@@ -99,17 +127,10 @@ SampleKind kind_of(const FolderConfig& config) {
 
 void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch) {
   const std::string before = folder_config_text(options.checkpoint_dir);
-  const Json config = {{"kolo", {{"version", KOLO_VERSION}, {"commit", kCommit}}},
-                       {"command", options.command},
-                       {"model", model_of(options)},
-                       {"data", data_of(kind)},
-                       {"preprocessing", {{"normalize", options.normalize}, {"augment", options.augment}}},
-                       {"precision", precision_name(options.precision)},
-                       {"optimizer", options.optimizer},
-                       {"learning_rate", *options.learning_rate},
-                       {"global_batch", global_batch},
-                       {"seed", options.seed},
-                       {"switches", options.switches}};
+  Json config = what_trains(options);
+  config["data"] = data_of(kind);
+  config.update(how_trained(options, global_batch));
+  config["switches"] = options.switches;
   const std::string text = json_text(config, 1) + "\n";
   if (text != before) write_durable_file(folder_config_path(options.checkpoint_dir), text);
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include <kolo/models/folder_config.h>
 #include <kolo/models/programs/train_options.h>
 #include <kolo/models/samples.h>
@@ -23,6 +25,11 @@ void check_samples(const TrainOptions& options, const SampleKind& kind);
 
 /// What the samples were, of which the folder's model was trained.
 SampleKind kind_of(const FolderConfig& config);
+
+/// What a run of these options is, for its log: model, optimizer, batch sizes, ranks, hosts, commit, command
+/// and more. last_step: of --steps or --epochs.
+nlohmann::ordered_json run_parameters(const TrainOptions& options, std::int64_t global_batch,
+                                      std::int64_t last_step);
 
 /// Writes the file, whole or not at all, unless it says the same already. Rank 0 alone, which owns the
 /// folder. Throws as DurableFile does.

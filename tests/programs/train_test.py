@@ -104,7 +104,38 @@ class Train(ProgramTest):
     def test_writes_the_same_lines_to_the_log_folder(self):
         result = self.assert_ok(run("kolo-train", *EACH_STEP, "--steps", 4, "--log-dir", self.folder / "logs", ranks=2))
         lines = (self.folder / "logs" / "metrics.jsonl").read_text().splitlines()
-        self.assertEqual([json.loads(line) for line in lines], result.events)
+        self.assertEqual([json.loads(line) for line in lines[1:]], result.events)
+
+    def test_the_log_begins_with_what_the_run_is(self):
+        more = ("--optimizer", "sgd", "--batch-size", 20, "--backward-passes", 2, "--log-dir", self.folder / "logs", "--checkpoint-dir", self.folder)
+        for steps, ranks in ((4, 2), (6, 1)):
+            self.assert_ok(run("kolo-train", *EACH_STEP, *more, "--steps", steps, ranks=ranks))
+        rows = [json.loads(line) for line in (self.folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+        first, second = (row for row in rows if row["event"] == "run")
+        self.assertIs(rows[0], first)
+        wanted = {"global_step": 0, "optimizer": "sgd", "learning_rate": 0.1, "batch_size": 20, "backward_passes": 2, "global_batch": 80,
+                  "last_step": 4, "ranks": 2, "hosts": 1, "seed": 1, "precision": "f32"}
+        self.assertEqual({name: first[name] for name in wanted}, wanted)
+        self.assertEqual(first["model"]["name"], "mlp")
+        self.assertEqual(set(first["kolo"]), {"version", "commit"})
+        self.assertIn("kolo-train --model mlp", first["command"])
+        self.assertIn("--backward-passes 2", first["command"])
+        self.assertEqual((second["global_step"], second["ranks"], second["global_batch"]), (4, 1, 40))
+        self.assertNotEqual(first["run"], second["run"])
+        config = json.loads((self.folder / "config.json").read_text())
+        self.assertEqual(config["command"], second["command"])
+        self.assertEqual(list(config), ["kolo", "command", "model", "data", "preprocessing", "precision", "optimizer", "learning_rate",
+                                        "global_batch", "seed", "switches"])
+
+    def test_the_log_says_that_a_training_has_diverged(self):
+        for ranks in (1, 2):
+            logs = self.folder / str(ranks)
+            result = run("kolo-train", *EACH_STEP, "--optimizer", "sgd", "--learning-rate", 1e30, "--steps", 50, "--log-dir", logs, ranks=ranks)
+            self.assertEqual(result.code, 1)
+            rows = [json.loads(line) for line in (logs / "metrics.jsonl").read_text().splitlines()]
+            self.assertEqual([row["event"] for row in rows[:2]], ["run", "progress"])
+            self.assertEqual((rows[-1]["event"], rows[-1]["loss"]), ("diverged", None))
+            self.assertIn(f"in step {rows[-1]['global_step']}, which was not applied", result.err)
 
     def test_each_optimizer_lowers_the_loss_at_its_own_rate(self):
         for optimizer in ("adadelta", "adagrad", "adam", "adamw", "ftrl", "lamb", "lars", "lion", "momentum", "nesterov", "rmsprop", "sgd"):
