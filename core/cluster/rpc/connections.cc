@@ -187,10 +187,9 @@ void Connections::wait_until_calls_are_seen() {
     pollfd end{.fd = end_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&end, 1, kLookMs) > 0) return;
     now = calls_();
-    if (now.unseen < least || of_strangers(now) > before + kFewCalls) same = 0, before = of_strangers(now);
-    else ++same;
-    least = std::min(least, now.unseen);
-    if (same == kLooksAtTheSame) never_seen_ = least;
+    if (now.unseen < least || of_strangers(now) > before + kFewCalls)
+      same = 0, least = now.unseen, before = of_strangers(now);
+    else if (++same == kLooksAtTheSame) never_seen_ = least;
   }
 }
 

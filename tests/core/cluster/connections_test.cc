@@ -77,5 +77,16 @@ TEST_F(Newcomers, WaitWhileStrangersSendCalls) {
   EXPECT_GE(let_in(1), 9s);
 }
 
+// What came before is still there when strangers send no more, and less by the second.
+TEST_F(Newcomers, WaitUntilAFloodThatCameMeanwhileIsSeen) {
+  unseen_ = 5000;
+  std::jthread server([&](const std::stop_token& stop) {
+    for (int i = 0; i < 25; ++i) std::this_thread::sleep_for(20ms), begun_ += 400, unseen_ += 400;
+    while (!stop.stop_requested() && unseen_ > 0) std::this_thread::sleep_for(20ms), unseen_ -= 60;
+  });
+  EXPECT_GE(let_in(1), 4s);
+  EXPECT_LE(unseen_, 2000);
+}
+
 }  // namespace
 }  // namespace kolo
