@@ -37,8 +37,6 @@ Shape batch_shape(const SampleKind& kind, std::int64_t samples, ImageLayout layo
   return batch_shape(kind, samples);
 }
 
-Shape labels_shape(const SampleKind& kind, std::int64_t samples) { return {samples * kind.labels}; }
-
 std::unique_ptr<ReadThreads> read_threads(const SampleKind& kind, const BatchOptions& options) {
   return std::make_unique<ReadThreads>(kind.decoded ? options.threads : 1);
 }
@@ -99,7 +97,7 @@ Batches::Batches(std::shared_ptr<const SampleSet> samples_set, const BatchOption
 
 void Batches::next(Batch& batch) {
   reserve(batch.samples, samples_->kind().dtype, samples_shape_);
-  reserve(batch.labels, DType::i32, labels_shape_);
+  reserve(batch.labels, label_dtype(samples_->kind()), labels_shape_);
   if (order_epoch_ != position_.epoch) {
     shuffle_samples(options_.seed, position_.epoch, samples_->size(), order_);
     order_epoch_ = position_.epoch;
@@ -148,7 +146,7 @@ bool EvaluationBatches::next(Batch& batch) {
   const auto samples = std::min(options_.batch_size, end_ - next_);
   if (samples <= 0) return false;
   reserve(batch.samples, samples_->kind().dtype, batch_shape(samples_->kind(), samples, options_.layout));
-  reserve(batch.labels, DType::i32, labels_shape(samples_->kind(), samples));
+  reserve(batch.labels, label_dtype(samples_->kind()), labels_shape(samples_->kind(), samples));
   threads_->run(samples, [&](std::int64_t i) { samples_->read(next_ + i, nullptr, batch, i); });
   next_ += samples;
   return true;

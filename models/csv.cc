@@ -220,6 +220,7 @@ class Reader {
   }
 
   CsvTable table() {
+    decide_regression();
     const std::int64_t rows = std::count(kept_.begin(), kept_.end(), true);
     if (rows == 0)
       throw InvalidArgumentError("{}: there are no samples without empty cells in it", files_.front().name());
@@ -243,9 +244,23 @@ class Reader {
     return made;
   }
 
+  // A label with fractions is no class.
+  void decide_regression() {
+    if (!options_.labelled || options_.known) return;
+    const bool of_words = words_.contains(features());
+    bool has_fractions = false;
+    for (std::size_t row = 0; row < labels_.size(); ++row)
+      has_fractions |= kept_[row] && labels_[row] != std::floor(labels_[row]);
+    schema_.regression = options_.regression.value_or(!of_words && has_fractions);
+    if (schema_.regression && of_words)
+      throw InvalidArgumentError("{}: column {} holds words, and --loss asks for numbers; leave --loss out",
+                                 files_.front().name(), column_text(schema_.label.place, schema_.label.name));
+  }
+
   Tensor labels(std::int64_t rows) {
     Tensor made = Tensor::zeros(DType::i32, {rows});
     if (!options_.labelled) return made;
+    if (schema_.regression) return numbers(rows);
     const auto words = words_.find(features());
     if (words == words_.end()) check_labels();
     std::int32_t* to = made.data<std::int32_t>();
@@ -262,6 +277,14 @@ class Reader {
     return made;
   }
 
+  Tensor numbers(std::int64_t rows) const {
+    Tensor made(DType::f32, {rows, 1});
+    float* to = made.data<float>();
+    for (std::size_t row = 0; row < lines_.size(); ++row)
+      if (kept_[row]) *to++ = static_cast<float>(labels_[row]);
+    return made;
+  }
+
   void check_labels() {
     for (std::size_t row = 0; row < labels_.size(); ++row) {
       const double label = labels_[row];
@@ -270,15 +293,18 @@ class Reader {
       if (is_label || !kept_[row]) continue;
       const File& file =
           files_[static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin())];
-      throw InvalidArgumentError("{}, line {}, column {}: label {}; labels are whole numbers from 0 on",
-                                 file.name(), lines_[row], *file.label + 1, label);
+      throw InvalidArgumentError(
+          "{}, line {}, column {}: label {}; labels are whole numbers from 0 on, and --loss mse "
+          "finds numbers",
+          file.name(), lines_[row], *file.label + 1, label);
     }
   }
 
   std::string note(std::int64_t dropped) const {
     std::vector<std::string> notes;
     if (options_.labelled && !options_.known)
-      notes.push_back("label: column " + column_text(*files_.front().label, schema_.label.name));
+      notes.push_back((schema_.regression ? "target: column " : "label: column ") +
+                      column_text(*files_.front().label, schema_.label.name));
     notes.insert(notes.end(), notes_.begin(), notes_.end());
     for (const auto& [i, words] : words_) {
       if (is_label(i)) continue;

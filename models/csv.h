@@ -16,7 +16,7 @@ namespace kolo::models {
 /// A table as samples and labels.
 struct CsvTable {
   Tensor x;          // f32 [N, schema->elements()]
-  Tensor y;          // i32 [N]; 0 where labels are not looked at
+  Tensor y;          // i32 [N], or f32 [N,1] for regression; 0 where labels are not looked at
   std::string note;  // what was taken for what, what was left out: `label: column 5 "species"`
   std::shared_ptr<const TableSchema> schema = nullptr;
   std::vector<std::int64_t> lines = {};  // of each row in its file, the first being 1
@@ -36,15 +36,16 @@ bool is_table_name(const std::filesystem::path& path);
 /// A column of which more fields are words than numbers is one of categories: each of its words, sorted,
 /// becomes an element of the sample, 0 or 1; an empty cell, and a word that `known` has not, gives none of
 /// them. The words of a label are classes. Labels that are numbers count from 0; where they are 1 … K they
-/// become 0 … K − 1, and the classes are called by their numbers. `known` with names finds its columns by
-/// name, in any order.
+/// become 0 … K − 1, and the classes are called by their numbers. A label with fractions is not of classes:
+/// it is a number to be found (schema->regression). `known` with names finds its columns by name, in any
+/// order.
 ///
 /// Each error is one line that begins with the path and, where there is one, the line's number:
 /// InvalidArgumentError for a line with more or fewer columns than the first, for an empty cell (unless
 /// `missing` says more; a label's only with drop), for what is no finite number that f32 holds in a column of
-/// numbers, for a number that is no label, a label that `known` has not, a column of more than 1,000 words, a
-/// name that no column has, and where there are no samples or no column beside the label; what InputFile
-/// throws.
+/// numbers, for a number that is no label, words where numbers are to be found, a label that `known` has not,
+/// a column of more than 1,000 words, a name that no column has, and where there are no samples or no column
+/// beside the label; what InputFile throws.
 CsvTable read_csv(const std::vector<std::filesystem::path>& paths, const CsvOptions& options = {});
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 

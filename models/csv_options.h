@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct CsvOptions {
   std::string target = {};               // the label's column, by its name or its number from 1 on; "": found
   std::vector<std::string> ignore = {};  // columns that are left out, the same way
   MissingCells missing = MissingCells::refuse;
+  // Whether the label is a number to be found, and not a class; none: where one is no whole number.
+  std::optional<bool> regression = {};
   std::shared_ptr<const TableSchema> known = nullptr;  // of another table, by which this one is read
   bool labelled = true;  // false, with `known`: labels are not looked at, and their column may be absent
 };

@@ -21,6 +21,7 @@ struct DataRequest {
   // Of the training, where it is there already: labels are numbered as these, or are numbers from 0 on.
   std::int64_t classes = 0;                   // 0: as they are found
   std::vector<std::string> class_names = {};  // empty: numbers
+  std::optional<bool> regression = {};  // whether labels are numbers to be found; none: as they are found
   std::uint64_t seed = 1;  // by which the samples of one table are shared out to training and testing
   bool whole = false;      // other data than the training's, without a test part: all of it is for testing
   bool augment = false;    // training images: shifted by up to 4 pixels, in colour mirrored as well

@@ -26,6 +26,7 @@ struct FolderConfig {
   Shape sample;       // of one sample: [C,H,W] for an image
   std::string dtype;  // of a sample
   std::int64_t classes = 0;
+  bool regression = false;                   // there are as many numbers to find, not classes
   std::vector<std::string> class_names;      // by class; empty: they are numbers
   std::shared_ptr<const TableSchema> table;  // of a table: what its columns mean
 };

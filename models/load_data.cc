@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -50,6 +51,18 @@ Tensor as_i32(const Tensor& y, const fs::path& path) {
   return made;
 }
 
+// Labels of fractions, or where numbers are asked for: f32 [N,outputs].
+std::optional<Tensor> npy_numbers(const fs::path& path, const std::optional<bool>& regression) {
+  Tensor y = read_npy(path);
+  const bool are_floats = is_floating(y.dtype());
+  if (!regression.value_or(are_floats)) return std::nullopt;
+  if (y.shape().rank() == 1) y = y.reshaped({y.shape().dim(0), 1});
+  if (y.shape().rank() != 2)
+    throw InvalidArgumentError("{}: numbers to find {} {}; they must be [N] or [N,outputs]", path.string(),
+                               y.dtype(), y.shape());
+  return detail::as_f32(y);
+}
+
 Tensor npy_labels(const fs::path& path) {
   Tensor y = read_npy(path);
   if (y.shape().rank() == 2 && y.shape().dim(1) == 1)
@@ -92,6 +105,10 @@ Found npy_pair(const fs::path& folder, const DataRequest& request, Split split) 
                  y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
   if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
   NpySamples found = read_npy_samples(x_path);
+  if (auto numbers = npy_numbers(y_path, request.regression))
+    return detail::array_samples_of(
+        {.name = last_name(folder), .shape = {}, .regression = true, .note = found.note}, std::move(found.x),
+        std::move(*numbers));
   Tensor y = npy_labels(y_path);
   if (found.x.shape().dim(0) != y.elements())
     throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
@@ -248,6 +265,7 @@ DataSplits each(const DataRequest& request, Wanted wanted, const Read& read) {
     splits.train = read(asked, Split::train);
     asked.classes = splits.train->kind().classes;
     asked.class_names = splits.train->kind().class_names;
+    asked.regression = splits.train->kind().regression;
   }
   if (wanted.test) splits.test = read(asked, Split::test);
   return splits;
@@ -286,6 +304,10 @@ DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
 
 // Options that nobody obeys.
 void check_options(const DataRequest& request, const SampleKind& kind) {
+  if (request.regression && *request.regression != kind.regression)
+    throw InvalidArgumentError("{}: its labels are {}; leave --loss out", kind.name,
+                               kind.regression ? "numbers to find, and --loss softmax is for classes"
+                                               : "classes, and --loss mse, mae and huber are for numbers");
   if (kind.table) return;
   const CsvOptions& table = request.table;
   const bool names_classes = kind.decoded && request.data && is_named_images(*request.data);
@@ -305,6 +327,8 @@ DataSplits load(const DataRequest& request, Wanted wanted) {
 }
 
 std::string classes_text(const SampleSet& samples) {
+  if (samples.kind().regression)
+    return fmt::format("{} number{} to find", samples.kind().classes, samples.kind().classes == 1 ? "" : "s");
   const std::vector<std::int64_t> counts = samples.class_counts();
   std::string text = fmt::format("{} classes", samples.kind().classes);
   if (counts.empty()) return text;

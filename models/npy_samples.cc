@@ -12,7 +12,7 @@ namespace kolo::models {
 namespace {
 
 template <typename From>
-Tensor as_f32(const Tensor& x) {
+Tensor converted(const Tensor& x) {
   Tensor made(DType::f32, x.shape());
   const auto from = x.span<From>();
   std::transform(from.begin(), from.end(), made.data<float>(),
@@ -42,8 +42,7 @@ Tensor channels_first(const Tensor& x) {
 
 Tensor of_known_type(const std::filesystem::path& path) {
   Tensor x = read_npy(path);
-  if (x.dtype() == DType::f64) x = as_f32<double>(x);
-  if (x.dtype() == DType::boolean) x = as_f32<bool>(x);
+  if (x.dtype() == DType::f64 || x.dtype() == DType::boolean) x = detail::as_f32(x);
   if (x.dtype() != DType::f32 && x.dtype() != DType::u8)
     throw InvalidArgumentError(
         "{}: samples {} {}; they must be f2, f4, f8, b1, or u1, which becomes 0 to 1; whole numbers of other "
@@ -96,3 +95,18 @@ Tensor read_npy_samples(const std::filesystem::path& path, const Shape& sample) 
 }
 
 }  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+Tensor as_f32(const Tensor& x) {
+  switch (x.dtype()) {
+    case DType::f64: return converted<double>(x);
+    case DType::boolean: return converted<bool>(x);
+    case DType::i32: return converted<std::int32_t>(x);
+    case DType::i64: return converted<std::int64_t>(x);
+    case DType::u8: return converted<std::uint8_t>(x);
+    default: return x;
+  }
+}
+
+}  // namespace kolo::models::detail

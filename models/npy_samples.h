@@ -24,3 +24,10 @@ NpySamples read_npy_samples(const std::filesystem::path& path);
 Tensor read_npy_samples(const std::filesystem::path& path, const Shape& sample);
 
 }  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+/// The numbers of what read_npy gives, as they are.
+Tensor as_f32(const Tensor& x);
+
+}  // namespace kolo::models::detail

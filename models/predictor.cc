@@ -140,10 +140,11 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
     throw InvalidArgumentError(
         "Predictor: the network in {} gives {}; it must give logits [N,classes] of known classes", folder,
         network->logits.shape());
-  network->shares = softmax(s, network->logits);
+  const auto config_json = load_folder_config(folder);
+  network->shares = config_json && config_json->regression ? network->logits : softmax(s, network->logits);
   const NamedVariables variables = saved_variables(network->graph, CheckpointReader(*checkpoint).index());
   network->global_step = Saver(variables).restore(network->session, *checkpoint).global_step.value_or(0);
-  if (const auto config_json = load_folder_config(folder)) network->class_names = config_json->class_names;
+  if (config_json) network->class_names = config_json->class_names;
   for (auto i = static_cast<std::int64_t>(network->class_names.size()); i < network->classes; ++i)
     network->class_names.push_back(std::to_string(i));
   return Predictor(std::move(network));

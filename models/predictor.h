@@ -26,8 +26,9 @@ class Predictor {
   /// samples: [N, sample()…]. f32 as in training: pixels in 0 … 1, columns of a table as they are; u8 pixels
   /// are divided by 255, f64 is rounded. i32 or i64 tokens for a text model. --normalize's mean and deviation
   /// are part of the network. Returns f32 [N, classes()] whose rows add up to 1; of a text model
-  /// [N·T, classes()], a row for the token behind each. N may be 0, and another N than before compiles once.
-  /// Throws InvalidArgumentError for another shape or type.
+  /// [N·T, classes()], a row for the token behind each. A network for regression gives its numbers, [N,
+  /// outputs]. N may be 0, and another N than before compiles once. Throws InvalidArgumentError for another
+  /// shape or type.
   Tensor operator()(const Tensor& samples) const;
   /// The same before the softmax.
   Tensor logits(const Tensor& samples) const;

@@ -71,8 +71,9 @@ class ArraySamples final : public SampleSet {
   ArraySamples(SampleKind kind, Tensor x, Tensor y)
       : SampleSet(std::move(kind)), x_(std::move(x)), y_(std::move(y)) {}
 
-  std::int64_t size() const override { return y_.elements(); }
+  std::int64_t size() const override { return y_.shape().dim(0); }
   std::vector<std::int64_t> class_counts() const override {
+    if (kind().regression) return {};
     return counts_of<std::int32_t>(y_, kind().classes);
   }
   void read(std::int64_t index, CounterRandom*, const Batch& batch, std::int64_t place) const override {
@@ -82,51 +83,26 @@ class ArraySamples final : public SampleSet {
     else
       std::transform(x_.data<std::uint8_t>() + index * count, x_.data<std::uint8_t>() + (index + 1) * count,
                      to, scaled);
-    batch.labels.data<std::int32_t>()[place] = y_.data<std::int32_t>()[index];
+    if (kind().regression)
+      std::copy_n(y_.data<float>() + index * kind().classes, kind().classes,
+                  batch.labels.data<float>() + place * kind().classes);
+    else batch.labels.data<std::int32_t>()[place] = y_.data<std::int32_t>()[index];
   }
 
  private:
   Tensor x_, y_;
 };
 
-}  // namespace
-
-std::string SampleKind::class_name(std::int64_t number) const {
-  const auto place = static_cast<std::size_t>(number);
-  return place < class_names.size() ? class_names[place] : std::to_string(number);
-}
-
-Shape batch_shape(const SampleKind& kind, std::int64_t samples) {
-  std::vector<std::int64_t> dims = {samples};
-  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
-  return Shape(std::move(dims));
-}
-
-std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation) {
-  if (augmentation.most_shift < 0)
-    throw InvalidArgumentError("images shifted by at most {} pixels; it must be at least 0",
-                               augmentation.most_shift);
-  return std::make_shared<ImageSamples>(std::move(dataset), augmentation);
-}
-
-std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y, std::int64_t classes,
-                                               std::string note) {
-  return detail::array_samples_of(
-      {.name = std::move(name), .shape = {}, .classes = classes, .note = std::move(note)}, std::move(x),
-      std::move(y));
-}
-
-SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
+// Of `each` numbers of each channel of a sample's pixels, or of its labels.
+SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most, std::int64_t channels,
+                               std::int64_t each, Tensor Batch::*which) {
   const SampleKind& kind = samples.kind();
-  if (kind.dtype != DType::f32)
-    throw InvalidArgumentError("{}: tokens are numbers of a list and have no mean", kind.name);
-  const std::int64_t count = std::min(most, samples.size()), elements = kind.shape.elements();
-  const std::int64_t channels = kind.shape.rank() == 3 ? kind.shape.dim(0) : elements,
-                     each = elements / channels;
+  const std::int64_t count = std::min(most, samples.size());
   // Of differences from the first number, so that nothing is lost where all are large and alike.
   std::vector<double> from(static_cast<std::size_t>(channels)), sum(from), squares(from);
-  const Batch one{.samples = Tensor(DType::f32, batch_shape(kind, 1)), .labels = Tensor(DType::i32, {1})};
-  const auto values = one.samples.span<float>();
+  const Batch one{.samples = Tensor(DType::f32, batch_shape(kind, 1)),
+                  .labels = Tensor(label_dtype(kind), labels_shape(kind, 1))};
+  const auto values = (one.*which).span<float>();
   for (std::int64_t i = 0; i < count; ++i) {
     samples.read(i * samples.size() / count, nullptr, one, 0);
     for (std::size_t k = 0; k < values.size(); ++k) {
@@ -147,11 +123,81 @@ SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
   return found;
 }
 
+}  // namespace
+
+std::string SampleKind::class_name(std::int64_t number) const {
+  const auto place = static_cast<std::size_t>(number);
+  return place < class_names.size() ? class_names[place] : std::to_string(number);
+}
+
+Shape batch_shape(const SampleKind& kind, std::int64_t samples) {
+  std::vector<std::int64_t> dims = {samples};
+  dims.insert(dims.end(), kind.shape.dims().begin(), kind.shape.dims().end());
+  return Shape(std::move(dims));
+}
+
+DType label_dtype(const SampleKind& kind) { return kind.regression ? DType::f32 : DType::i32; }
+
+Shape labels_shape(const SampleKind& kind, std::int64_t samples) {
+  return kind.regression ? Shape{samples, kind.classes} : Shape{samples * kind.labels};
+}
+
+std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation) {
+  if (augmentation.most_shift < 0)
+    throw InvalidArgumentError("images shifted by at most {} pixels; it must be at least 0",
+                               augmentation.most_shift);
+  return std::make_shared<ImageSamples>(std::move(dataset), augmentation);
+}
+
+std::shared_ptr<const SampleSet> array_samples(std::string name, Tensor x, Tensor y, std::int64_t classes,
+                                               std::string note) {
+  return detail::array_samples_of(
+      {.name = std::move(name), .shape = {}, .classes = classes, .note = std::move(note)}, std::move(x),
+      std::move(y));
+}
+
+SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most) {
+  const SampleKind& kind = samples.kind();
+  if (kind.dtype != DType::f32)
+    throw InvalidArgumentError("{}: tokens are numbers of a list and have no mean", kind.name);
+  const std::int64_t elements = kind.shape.elements();
+  const std::int64_t channels = kind.shape.rank() == 3 ? kind.shape.dim(0) : elements;
+  return statistics_of(samples, most, channels, elements / channels, &Batch::samples);
+}
+
+SampleStatistics label_statistics_of(const SampleSet& samples, std::int64_t most) {
+  return statistics_of(samples, most, samples.kind().classes, 1, &Batch::labels);
+}
+
 }  // namespace kolo::models
 
 namespace kolo::models::detail {
 
+namespace {
+
+std::shared_ptr<const SampleSet> regression_samples(SampleKind kind, Tensor x, Tensor y) {
+  if (x.shape().rank() < 2 || y.dtype() != DType::f32 || y.shape().rank() != 2 ||
+      x.shape().dim(0) != y.shape().dim(0) || x.elements() == 0 || y.elements() == 0)
+    throw InvalidArgumentError(
+        "{}: samples {} {} with numbers {} {}; they must be f32 or u8 [N,…] and f32 [N,outputs], with "
+        "something "
+        "in them",
+        kind.name, x.dtype(), x.shape(), y.dtype(), y.shape());
+  const auto numbers = y.span<float>();
+  const auto bad =
+      std::find_if(numbers.begin(), numbers.end(), [](float one) { return !std::isfinite(one); });
+  kind.classes = y.shape().dim(1);
+  if (bad != numbers.end())
+    throw InvalidArgumentError("{}: the number of sample {} is {}; it must be finite", kind.name,
+                               (bad - numbers.begin()) / kind.classes, *bad);
+  kind.shape = Shape(std::vector<std::int64_t>(x.shape().dims().begin() + 1, x.shape().dims().end()));
+  return std::make_shared<ArraySamples>(std::move(kind), std::move(x), std::move(y));
+}
+
+}  // namespace
+
 std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y) {
+  if (kind.regression) return regression_samples(std::move(kind), std::move(x), std::move(y));
   if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || y.dtype() != DType::i32 ||
       x.shape().rank() < 2 || y.shape().rank() != 1 || x.shape().dim(0) != y.shape().dim(0) ||
       x.elements() == 0)

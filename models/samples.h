@@ -18,19 +18,20 @@ struct TableSchema;
 /// What a training step is fed with.
 struct Batch {
   Tensor samples;  // f32 [B,C,H,W] or [B,…], pixels ÷ 255; i32 [B,T] of tokens
-  Tensor labels;   // i32 [B]; of tokens [B·T]
+  Tensor labels;   // i32 [B]; of tokens [B·T]; of regression f32 [B,outputs]
 };
 
 /// What all samples of a set have in common.
 struct SampleKind {
-  std::string name;  // for outputs: "MNIST", "flowers"
-  Shape shape;       // of one sample: [C,H,W] for an image
-  std::int64_t classes = 10;
-  DType dtype = DType::f32;  // i32: tokens
-  std::int64_t labels = 1;   // of one sample; of T tokens T
-  bool decoded = false;      // files are decoded for each sample: worth several threads
-  std::string note = {};     // what of the files was taken for what, and what was left out; for outputs
-  std::vector<std::string> class_names = {};           // empty: they are numbers
+  std::string name;           // for outputs: "MNIST", "flowers"
+  Shape shape;                // of one sample: [C,H,W] for an image
+  std::int64_t classes = 10;  // columns of a model's output
+  bool regression = false;    // labels are `classes` numbers of each sample, not one of as many classes
+  DType dtype = DType::f32;   // i32: tokens
+  std::int64_t labels = 1;    // of one sample; of T tokens T
+  bool decoded = false;       // files are decoded for each sample: worth several threads
+  std::string note = {};      // what of the files was taken for what, and what was left out; for outputs
+  std::vector<std::string> class_names = {};           // or of the outputs; empty: they are numbers
   std::shared_ptr<const TableSchema> table = nullptr;  // of a table: what its columns mean
 
   /// "cat", or "3" where the classes have no names.
@@ -39,6 +40,10 @@ struct SampleKind {
 
 /// [samples, the kind's shape…].
 Shape batch_shape(const SampleKind& kind, std::int64_t samples);
+
+/// What labels of so many samples are made of.
+DType label_dtype(const SampleKind& kind);
+Shape labels_shape(const SampleKind& kind, std::int64_t samples);
 
 /// Any number of threads read at the same time.
 class SampleSet {
@@ -49,9 +54,9 @@ class SampleSet {
   /// How many samples each class has, as many as there are classes; empty where nobody knows.
   virtual std::vector<std::int64_t> class_counts() const { return {}; }
   /// Sample `index`, 0 … size() − 1, becomes sample `place` of the batch, whose tensors are of the kind's
-  /// types and shapes; labels are 0 … classes − 1. random: what changes the sample in training is drawn from
-  /// it; nullptr: the sample as it is. The same index and numbers give the same bytes. Throws what keeps the
-  /// sample from being read, with the name of its file.
+  /// types and shapes; labels are 0 … classes − 1, or numbers. random: what changes the sample in training is
+  /// drawn from it; nullptr: the sample as it is. The same index and numbers give the same bytes. Throws what
+  /// keeps the sample from being read, with the name of its file.
   virtual void read(std::int64_t index, CounterRandom* random, const Batch& batch,
                     std::int64_t place) const = 0;
 
@@ -85,6 +90,8 @@ struct SampleStatistics {
 /// Over `most` samples that stand evenly in the set, or all. Throws InvalidArgumentError for tokens, and what
 /// reading throws.
 SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most = 10000);
+/// The same of each output of samples for regression.
+SampleStatistics label_statistics_of(const SampleSet& samples, std::int64_t most = 10000);
 
 }  // namespace kolo::models
 

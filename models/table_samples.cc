@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -42,32 +43,45 @@ std::vector<fs::path> tables_in(const fs::path& folder) {
 // classes: of the whole table, or of the training; 0: those of the labels.
 Found samples_of(std::string name, CsvTable table, std::int64_t classes) {
   const std::vector<std::string> names = table.schema->label.words;
+  const bool regression = table.schema->regression;
+  const std::string& target = table.schema->label.name;
   return array_samples_of({.name = std::move(name),
                            .shape = {},
                            .classes = names.empty() ? classes : static_cast<std::int64_t>(names.size()),
+                           .regression = regression,
                            .note = std::move(table.note),
-                           .class_names = names,
+                           .class_names = regression && !target.empty() ? std::vector{target} : names,
                            .table = std::move(table.schema)},
                           std::move(table.x), std::move(table.y));
+}
+
+CsvOptions options_of(const DataRequest& request) {
+  CsvOptions options = request.table;
+  options.regression = request.regression;
+  return options;
 }
 
 CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
   const std::int64_t elements = table.x.shape().dim(1);
   CsvTable part{.x = Tensor(DType::f32, {std::ssize(rows), elements}),
-                .y = Tensor(DType::i32, {std::ssize(rows)}),
+                .y = Tensor(table.y.dtype(), table.y.shape().rank() == 1 ? Shape{std::ssize(rows)}
+                                                                         : Shape{std::ssize(rows), 1}),
                 .note = table.note,
                 .schema = table.schema};
   float* to = part.x.data<float>();
-  std::int32_t* label = part.y.data<std::int32_t>();
+  // f32 or i32: four bytes each.
+  static_assert(sizeof(float) == sizeof(std::int32_t));
+  std::byte* label = part.y.raw();
   for (const std::int64_t row : rows) {
     to = std::copy_n(table.x.data<float>() + row * elements, elements, to);
-    *label++ = table.y.data<std::int32_t>()[row];
+    label = std::copy_n(table.y.raw() + row * std::int64_t{sizeof(float)}, sizeof(float), label);
   }
   return part;
 }
 
 // Of labels that are numbers.
 std::int64_t classes_of(const CsvTable& table, const DataRequest& request) {
+  if (table.schema->regression) return 1;
   if (request.classes > 0) return request.classes;
   const auto labels = table.y.span<std::int32_t>();
   return *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
@@ -76,10 +90,10 @@ std::int64_t classes_of(const CsvTable& table, const DataRequest& request) {
 // Without a test file of its own: a tenth of the rows is for testing.
 DataSplits shared_out(const std::string& name, const std::vector<fs::path>& paths,
                       const std::string& left_out, const DataRequest& request, Wanted wanted) {
-  CsvTable table = read_csv(paths, request.table);
+  CsvTable table = read_csv(paths, options_of(request));
   if (wanted.train) check_labels(table.y, paths.front(), table.note);
   add_note(table.note, left_out);
-  const std::int64_t count = table.y.elements(), classes = classes_of(table, request);
+  const std::int64_t count = table.y.shape().dim(0), classes = classes_of(table, request);
   if (request.whole) {
     add_note(table.note, fmt::format("all {} rows for testing", count));
     return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
@@ -99,7 +113,7 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
 DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const fs::path train = folder / "train.csv", test = folder / "test.csv";
   DataSplits splits;
-  CsvOptions options = request.table;
+  CsvOptions options = options_of(request);
   std::int64_t classes = request.classes;
   const bool has_test = wanted.test && is_file(test);
   if (wanted.train || (has_test && !options.known && is_file(train))) {
@@ -144,6 +158,7 @@ std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, st
 }
 
 void check_labels(const Tensor& y, const fs::path& path, const std::string& note) {
+  if (y.dtype() == DType::f32) return;
   const auto labels = y.span<std::int32_t>();
   if (labels.empty() || std::any_of(labels.begin(), labels.end(), [&](auto one) { return one != labels[0]; }))
     return;

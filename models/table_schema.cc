@@ -58,6 +58,7 @@ std::string to_json(const TableSchema& schema) {
   for (const TableColumn& column : schema.features) features.push_back(column_json(column));
   return json_text(Json{{"features", features},
                         {"label", column_json(schema.label)},
+                        {"regression", schema.regression},
                         {"ignored", schema.ignored},
                         {"columns", schema.columns},
                         {"named", schema.is_named},
@@ -70,6 +71,7 @@ TableSchema table_schema_from_json(std::string_view text) {
     TableSchema schema;
     for (const Json& column : json.at("features")) schema.features.push_back(column_from(column));
     schema.label = column_from(json.at("label"));
+    schema.regression = json.value("regression", false);
     schema.ignored = json.at("ignored").get<std::vector<std::string>>();
     schema.columns = json.at("columns").get<std::size_t>();
     schema.is_named = json.at("named").get<bool>();

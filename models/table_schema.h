@@ -29,6 +29,7 @@ struct TableColumn {
 struct TableSchema {
   std::vector<TableColumn> features = {};  // in the order of a sample's elements
   TableColumn label = {};                  // words: the classes; empty: labels are numbers from 0 on
+  bool regression = false;                 // the label is a number to be found
   std::vector<std::string> ignored = {};   // names of columns that were left out
   std::size_t columns = 0;                 // of the training's table, those left out included
   bool is_named = false;                   // the first line has the columns' names

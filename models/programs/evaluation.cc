@@ -28,6 +28,12 @@ AnswerCheck::AnswerCheck(const Scope& s, Output logits, Output samples, Output l
   loss_ = softmax_cross_entropy(s.name_scope("test_loss"), logits, labels);
 }
 
+AnswerCheck AnswerCheck::of_numbers(Output found, Output samples, Output labels, Output loss) {
+  AnswerCheck check;
+  check.loss_ = loss, check.logits_ = found, check.samples_ = samples, check.labels_ = labels;
+  return check;
+}
+
 namespace {
 
 // This rank's, while it evaluates.
@@ -76,7 +82,8 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
                                  std::optional<AnswersByClass>* by_class) {
   std::optional<ClassCounter> counter;
   if (by_class != nullptr) counter.emplace(test->kind());
-  std::vector<Fetch> fetches = {check.right(), check.loss()};
+  ErrorSums errors(test->kind().classes);
+  std::vector<Fetch> fetches = {check.is_of_numbers() ? check.logits() : check.right(), check.loss()};
   if (counter) fetches.insert(fetches.end(), {check.answers(), check.logits()});
   EvaluationBatches batches(test, options);
   std::int64_t correct = 0;
@@ -85,8 +92,12 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
     const auto found =
         session.run(fetches, {{check.samples(), batch.samples}, {check.labels(), batch.labels}});
     if (counter) counter->add(batch.labels, found[2], found[3]);
-    correct += std::lround(found[0].value<float>());
-    loss += found[1].value<float>() * static_cast<double>(batch.labels.elements());
+    const std::int64_t outputs = check.is_of_numbers() ? test->kind().classes : 1;
+    const std::int64_t labels = batch.labels.elements() / outputs;
+    for (std::int64_t i = 0; i < labels && check.is_of_numbers(); ++i)
+      errors.add(found[0].data<float>() + i * outputs, batch.labels.data<float>() + i * outputs);
+    if (!check.is_of_numbers()) correct += std::lround(found[0].value<float>());
+    loss += found[1].value<float>() * static_cast<double>(labels);
   }
   Evaluation evaluation;
   evaluation.labels = test->size() * test->kind().labels;
@@ -96,6 +107,12 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
     evaluation.loss_sum += theirs.at(1);
   }
   if (counter) *by_class = counter->of_all_ranks();
+  if (check.is_of_numbers()) {
+    ErrorSums of_all(test->kind().classes);
+    for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), errors.numbers()))
+      of_all.add_numbers(theirs);
+    evaluation.errors = of_all.errors();
+  }
   return evaluation;
 }
 
@@ -107,7 +124,7 @@ std::optional<Evaluation> EvaluationHook::evaluate(Session& session) const {
   if (!test_) return std::nullopt;
   // Moving averages are each rank's own. What is evaluated is what was saved: rank 0's.
   std::vector<Variable> averages;
-  for (const Operation& update : update_ops(check_.right().node->graph()))
+  for (const Operation& update : update_ops(check_.loss().node->graph()))
     averages.push_back(Variable::of(*update.node->input(0).node));
   if (!averages.empty()) broadcast_variables(session, averages, 0);
   if (swap_averages_) session.run(swap_averages_);

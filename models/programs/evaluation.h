@@ -11,6 +11,7 @@
 #include <kolo/core/training/hook.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/programs/confusion.h>
+#include <kolo/models/programs/number_errors.h>
 
 namespace kolo::models {
 
@@ -20,10 +21,13 @@ class AnswerCheck {
   AnswerCheck() = default;
   /// logits: [N,classes]; samples and labels are what the model is fed with.
   AnswerCheck(const Scope& s, Output logits, Output samples, Output labels);
+  /// Of numbers to find: found and labels f32 [N,outputs], with their loss, a scalar.
+  static AnswerCheck of_numbers(Output found, Output samples, Output labels, Output loss);
 
-  Output right() const { return right_; }      // how many labels: f32 scalar
-  Output loss() const { return loss_; }        // mean cross-entropy: f32 scalar
-  Output answers() const { return answers_; }  // the likeliest class of each label: i64 [N]
+  bool is_of_numbers() const { return !right_; }
+  Output right() const { return right_; }      // how many labels: f32 scalar; not of numbers
+  Output loss() const { return loss_; }        // mean over the labels: f32 scalar
+  Output answers() const { return answers_; }  // the likeliest class of each label: i64 [N]; not of numbers
   Output logits() const { return logits_; }
   Output samples() const { return samples_; }
   Output labels() const { return labels_; }
@@ -34,8 +38,9 @@ class AnswerCheck {
 
 struct Evaluation {
   std::int64_t correct = 0;
-  std::int64_t labels = 0;  // one of a sample, of a text each token
-  double loss_sum = 0;      // cross-entropy, in nats
+  std::int64_t labels = 0;                  // one of a sample, of a text each token
+  double loss_sum = 0;                      // cross-entropy, in nats; or of numbers their loss
+  std::optional<NumberErrors> errors = {};  // of numbers to find; `correct` is then 0
   double accuracy() const {
     return labels == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(labels);
   }

@@ -25,12 +25,12 @@ void evaluate(const TrainOptions& options) {
   });
   RestoredModel model(options, data.kind(), gpu);
   const Scope s = model.scope();
-  const AnswerCheck check(s, model.logits(), model.samples(),
-                          placeholder(s.named("labels"), DType::i32, {-1}));
+  const AnswerCheck check =
+      answer_check(s, options, data.kind(), model.logits(), model.samples(), labels_like(s, data.kind()));
   TrainResult result;
   result.global_step = model.global_step();
   // The tokens of a text are no labels that anybody gave.
-  const bool is_labelled = data.kind().dtype != DType::i32;
+  const bool is_labelled = data.kind().dtype != DType::i32 && !data.kind().regression;
   result.test = evaluate_on_all_ranks(model.session(), check, data.test, batch_options(options),
                                       is_labelled ? &result.by_class : nullptr);
   Progress progress({.prints = process().rank == 0,

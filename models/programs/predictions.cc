@@ -57,12 +57,31 @@ std::string csv_field(const std::string& text) {
 
 enum class Form { plain, csv, json };
 
+// The numbers that a model for regression finds.
+std::string line_of_numbers(const std::string& name, std::span<const float> numbers, Form form) {
+  if (form == Form::json) {
+    nlohmann::ordered_json row = {{"name", name}};
+    for (const float number : numbers) row["numbers"].push_back(double{number});
+    return json_text(row) + "\n";
+  }
+  std::string line = form == Form::csv ? csv_field(name) : name;
+  for (const float number : numbers) line += fmt::format("{}{}", form == Form::csv ? "," : "  ", number);
+  return line + "\n";
+}
+
 Form form_of(const TrainOptions& options) {
   if (options.output.empty()) return options.json ? Form::json : Form::plain;
   return options.output.ends_with(".csv") ? Form::csv : Form::json;
 }
 
-std::string csv_header(std::int64_t top) {
+std::string csv_header(const SampleKind& kind, std::int64_t top) {
+  if (kind.regression) {
+    std::string header = "name";
+    for (std::int64_t i = 0; i < kind.classes; ++i)
+      header += kind.class_names.empty() ? fmt::format(",number_{}", i + 1)
+                                         : fmt::format(",{}", csv_field(kind.class_name(i)));
+    return header + "\n";
+  }
   std::string header = "name,class,share";
   for (std::int64_t i = 2; i <= top; ++i) header += fmt::format(",class_{},share_{}", i, i);
   return header + "\n";
@@ -87,10 +106,10 @@ std::string line_of(const std::string& name, const std::vector<Guess>& guesses, 
 // To a file, which appears when all is written, or to standard output.
 class Lines {
  public:
-  explicit Lines(const TrainOptions& options, std::int64_t classes) : path_(options.output) {
+  explicit Lines(const TrainOptions& options, const SampleKind& kind) : path_(options.output) {
     if (path_.empty()) return;
     file_ = std::make_unique<DurableFile>(path_);
-    if (form_of(options) == Form::csv) write(csv_header(std::min(options.top, classes)));
+    if (form_of(options) == Form::csv) write(csv_header(kind, std::min(options.top, kind.classes)));
   }
   void write(const std::string& lines) {
     if (file_) file_->write(lines);
@@ -142,14 +161,14 @@ void predict(const TrainOptions& options) {
   const UnlabelledSamples input = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table);
-    if (process().rank == 0) lines = std::make_unique<Lines>(options, kind.classes);
+    if (process().rank == 0) lines = std::make_unique<Lines>(options, kind);
     return found;
   });
   if (lines && !input.left_out.empty()) log_warning("{}", input.left_out);
   for (const std::string& note : input.notes)
     if (lines) log_warning("{}", note);
   RestoredModel model(options, kind, gpu);
-  const Output shares = softmax(model.scope(), model.logits());
+  const Output shares = kind.regression ? model.logits() : softmax(model.scope(), model.logits());
   const BatchOptions batching = batch_options(options);
   ReadThreads threads(input.samples->kind().decoded ? batching.threads : 1);
 
@@ -161,12 +180,12 @@ void predict(const TrainOptions& options) {
     threads.run(end - begin, [&](std::int64_t i) { input.samples->read(begin + i, nullptr, batch, i); });
     const Tensor found = model.session().run(shares, {{model.samples(), batch.samples}});
     const auto classes = static_cast<std::size_t>(kind.classes);
-    for (std::int64_t i = begin; i < end; ++i)
-      text +=
-          line_of(input.names[static_cast<std::size_t>(i)],
-                  largest(found.span<float>().subspan(static_cast<std::size_t>(i - begin) * classes, classes),
-                          options.top, kind),
-                  form_of(options));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::string& name = input.names[static_cast<std::size_t>(i)];
+      const auto row = found.span<float>().subspan(static_cast<std::size_t>(i - begin) * classes, classes);
+      text += kind.regression ? line_of_numbers(name, row, form_of(options))
+                              : line_of(name, largest(row, options.top, kind), form_of(options));
+    }
     return text;
   };
   const std::int64_t count = input.samples->size(), each = batching.batch_size;

@@ -142,16 +142,30 @@ void Progress::step(std::int64_t global_step, double own_loss, double learning_r
 
 // Of a text the loss, in nats a token, is what models are compared by.
 std::string Progress::told(const Evaluation& test) const {
+  if (test.errors)
+    return fmt::format("test MAE {:.6g}, RMSE {:.6g}, R² {} of {} test samples ({})", test.errors->mae,
+                       test.errors->rmse, test.errors->r2 ? fmt::format("{:.4f}", *test.errors->r2) : "-",
+                       test.labels, options_.data_name);
   const std::string loss = options_.tokens ? fmt::format("test loss {:.4f} nats a token, ", test.loss()) : "";
   return fmt::format("{}test accuracy {:.2f} % of {} test {} ({})", loss, test.accuracy() * 100, test.labels,
                      options_.tokens ? "tokens" : "samples", options_.data_name);
 }
 
+void Progress::add_to(Json& row, const std::optional<Evaluation>& test) {
+  if (test && test->errors) {
+    row["test_mae"] = test->errors->mae;
+    row["test_rmse"] = test->errors->rmse;
+    row["test_r2"] = or_null(test->errors->r2);
+  } else {
+    row["test_accuracy"] = test ? Json(test->accuracy()) : Json(nullptr);
+  }
+  row["test_loss"] = test ? Json(test->loss()) : Json(nullptr);
+}
+
 void Progress::validated(std::int64_t global_step, const Evaluation& test) {
   if (!options_.prints) return;
   Json json = row("validation", global_step);
-  json["test_accuracy"] = test.accuracy();
-  json["test_loss"] = test.loss();
+  add_to(json, test);
   json["test_samples"] = test.labels;
   write_json(json);
   if (options_.json) return;
@@ -184,8 +198,7 @@ void Progress::done(const TrainResult& result) {
   const double rate = made_steps ? final_rate_ : 0;
   Json json = row("done", result.global_step);
   json["loss"] = or_null(result.loss);
-  json["test_accuracy"] = result.test ? Json(result.test->accuracy()) : Json(nullptr);
-  json["test_loss"] = result.test ? Json(result.test->loss()) : Json(nullptr);
+  add_to(json, result.test);
   if (result.by_class) json.update(to_json(result.by_class->confusion));
   if (result.by_class && result.by_class->confusion.classes() == 2)
     json["auc"] = or_null(result.by_class->auc);

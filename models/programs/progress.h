@@ -73,6 +73,7 @@ class Progress {
   double epoch_at(std::int64_t global_step) const;
   Json row(const char* event, std::int64_t global_step) const;
   std::string told(const Evaluation& test) const;
+  static void add_to(Json& row, const std::optional<Evaluation>& test);
   void write_json(const Json& row);
   void write_log(const std::string& line, const Json& row);
   void print_line(const std::string& line);

@@ -60,7 +60,7 @@ RestoredModel::RestoredModel(const TrainOptions& options, const SampleKind& kind
 void RestoredModel::build(const TrainOptions& options, const SampleKind& kind) {
   Scope s(graph_);
   samples_ = samples_like(s, kind);
-  logits_ = inference_form(s, build_logits(s, options, kind, samples_, std::nullopt));
+  logits_ = inference_form(s, build_logits(s, options, kind, samples_, nullptr));
   if (!options.average_decay) return;
   ExponentialMovingAverage averages(*options.average_decay);
   averages.apply(s, trainable_variables(graph_), group(s, {}));

@@ -59,6 +59,11 @@ MissingCells missing_from(const std::string& text) {
   throw UsageError(fmt::format("--missing \"{}\" is not valid; it must be mean, zero or drop", text));
 }
 
+std::string loss_from(const std::string& text) {
+  if (text == "softmax" || text == "mse" || text == "mae" || text == "huber") return text;
+  throw UsageError(fmt::format("--loss \"{}\" is not valid; it must be softmax, mse, mae or huber", text));
+}
+
 // Between commas.
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
@@ -136,6 +141,7 @@ TrainOptions read_values(const po::variables_map& values) {
   options.target = given(values, "target").value_or("");
   if (const auto text = given(values, "ignore")) options.ignore = parts_of(*text);
   if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
+  if (const auto text = given(values, "loss")) options.loss = loss_from(*text);
   options.augment = values["augment"].as<bool>();
   options.normalize = values["normalize"].as<bool>();
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;
@@ -223,6 +229,9 @@ void check_prediction(const po::variables_map& values, const std::optional<Folde
     throw UsageError(
         fmt::format("{} is not for the model in {}, {}; {}", mode, found->folder, found->model,
                     is_text ? "it continues a text: give --prompt" : "give --predict and files"));
+  if (found->regression && is_given(values, "top"))
+    throw UsageError(
+        fmt::format("--top is of classes, and the model in {} finds numbers; leave it out", found->folder));
   const std::string output = given(values, "output").value_or(".csv");
   if (!output.ends_with(".csv") && !output.ends_with(".jsonl"))
     throw UsageError(
@@ -261,6 +270,9 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
   if (options.normalize && model.input == DType::i32)
     throw UsageError(fmt::format(
         "--normalize is for images and tables, and {} learns from a text; leave it out", options.model));
+  if (!options.loss.empty() && model.input == DType::i32)
+    throw UsageError(fmt::format(
+        "--loss is for images, arrays and tables, and {} learns from a text; leave it out", options.model));
   if (options.average_decay && options.backward_passes > 1)
     throw UsageError(
         "--average-decay moves the averages with each batch, and --backward-passes makes a step of several; "

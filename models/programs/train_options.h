@@ -33,6 +33,7 @@ struct TrainOptions {
   std::string target;                           // of a table: the label's column; "": found
   std::vector<std::string> ignore;              // of a table: columns left out
   MissingCells missing = MissingCells::refuse;  // of a table: its empty cells
+  std::string loss;                             // "": by the data, softmax or mse
   bool augment = false;
   bool normalize = false;
   std::string optimizer = "adam";

@@ -47,15 +47,16 @@ po::options_description described_options() {
       "target", text()->value_name("COLUMN"),
       "of a table: the label's column, by name or number from 1 on (default: label, class, target, species "
       "or y, else the last)")("ignore", text()->value_name("COLUMNS"),
-                   "of a table: columns to leave out, with commas between")(
+                              "of a table: columns to leave out, with commas between")(
       "missing", text()->value_name("WHAT"),
       "of a table: an empty cell becomes its column's mean or zero, or its line is left out: mean|zero|drop")(
-      "augment", po::bool_switch(),
-      "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
+      "loss", text()->value_name("NAME"),
+      "softmax for classes; mse, mae or huber for numbers (default: mse where labels have fractions, else "
+      "softmax)")("augment", po::bool_switch(),
+                  "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
       "normalize", po::bool_switch(),
       "subtract from each channel (each column of a table) its mean and divide by its deviation, as found in "
-      "the "
-      "training samples; kept in checkpoints")(
+      "the training samples, and the same of numbers to find; kept in checkpoints")(
       "optimizer", text()->value_name("NAME"),
       fmt::format("{} (default adam)", joined(registered_optimizers())).c_str())(
       "learning-rate", text()->value_name("X"), default_rates().c_str())(

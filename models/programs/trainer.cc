@@ -81,11 +81,11 @@ void build(TrainingGraph& net, const TrainOptions& options, const TrainingData& 
   net.graph.set_seed(options.seed);
   Scope s(net.graph);
   net.samples = samples_like(s, data.kind());
-  net.labels = placeholder(s.named("labels"), DType::i32, {-1});
-  const Output logits = build_logits(s, options, data.kind(), net.samples, data.statistics);
-  net.loss = with_penalties(s, softmax_cross_entropy(s, logits, net.labels));
+  net.labels = labels_like(s, data.kind());
+  const Output logits = build_logits(s, options, data.kind(), net.samples, &data);
+  net.loss = with_penalties(s, build_loss(s, options, data.kind(), logits, net.labels));
   net.inferred = inference_form(s, logits);
-  net.check = AnswerCheck(s, net.inferred, net.samples, net.labels);
+  net.check = answer_check(s, options, data.kind(), net.inferred, net.samples, net.labels);
   net.recipe = build_training(s, net.loss, options, last_step);
 }
 

@@ -14,6 +14,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/models/folder_config_internal.h>
 #include <kolo/models/programs/shared_errors.h>
+#include <kolo/models/programs/training_data.h>
 #include <kolo/models/table_schema.h>
 
 #include "kolo_commit.h"
@@ -33,7 +34,10 @@ std::string text_of(const std::vector<std::string>& names, std::int64_t classes)
 }
 
 std::string text_of(const Shape& sample, const std::string& dtype, const std::vector<std::string>& names,
-                    std::int64_t classes) {
+                    std::int64_t classes, bool regression) {
+  if (regression)
+    return fmt::format("{} {} with {} numbers to find{}", dtype, sample, classes,
+                       names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
   return fmt::format("{} {} of {}", dtype, sample, text_of(names, classes));
 }
 
@@ -42,6 +46,7 @@ Json data_of(const SampleKind& kind) {
                {"sample", kind.shape.dims()},
                {"dtype", name(kind.dtype)},
                {"classes", kind.classes}};
+  if (kind.regression) data["regression"] = true;
   if (!kind.class_names.empty()) data["class_names"] = kind.class_names;
   if (kind.table) data["table"] = Json::parse(to_json(*kind.table));
   return data;
@@ -106,12 +111,12 @@ void check_samples(const TrainOptions& options, const SampleKind& kind) {
         "--data: {} is no table, and the model in {} was trained on one; they must be alike", kind.name,
         config.folder);
   if (config.sample == kind.shape && config.dtype == name(kind.dtype) && config.classes == kind.classes &&
-      config.class_names == kind.class_names)
+      config.class_names == kind.class_names && config.regression == kind.regression)
     return;
   throw InvalidArgumentError(
       "--data: {} has samples {}, and the model in {} was trained on {}; they must be alike", kind.name,
-      text_of(kind.shape, name(kind.dtype), kind.class_names, kind.classes), config.folder,
-      text_of(config.sample, config.dtype, config.class_names, config.classes));
+      text_of(kind.shape, name(kind.dtype), kind.class_names, kind.classes, kind.regression), config.folder,
+      text_of(config.sample, config.dtype, config.class_names, config.classes, config.regression));
 }
 
 SampleKind kind_of(const FolderConfig& config) {
@@ -119,6 +124,7 @@ SampleKind kind_of(const FolderConfig& config) {
   return {.name = config.folder,
           .shape = config.sample,
           .classes = config.classes,
+          .regression = config.regression,
           .dtype = dtype,
           .labels = dtype == DType::i32 ? config.sample.dim(0) : 1,
           .class_names = config.class_names,
@@ -129,6 +135,7 @@ void write_folder_config(const TrainOptions& options, const SampleKind& kind, st
   const std::string before = folder_config_text(options.checkpoint_dir);
   Json config = what_trains(options);
   config["data"] = data_of(kind);
+  config["loss"] = loss_name(options, kind);
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;
   const std::string text = json_text(config, 1) + "\n";

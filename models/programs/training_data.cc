@@ -14,7 +14,9 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/pools.h>
 #include <kolo/models/load_data.h>
@@ -22,6 +24,7 @@
 namespace kolo::models {
 namespace {
 
+constexpr char kOutputDeviation[] = "output/deviation";
 constexpr std::int64_t kMostRead = 10000, kMostDecoded = 1000;  // samples that --normalize looks at
 
 DataRequest request_of(const TrainOptions& options) {
@@ -29,6 +32,7 @@ DataRequest request_of(const TrainOptions& options) {
   DataRequest request{
       .data = options.data, .sample = model.sample, .input = model.input, .augment = options.augment};
   request.table = {.target = options.target, .ignore = options.ignore, .missing = options.missing};
+  if (!options.loss.empty()) request.regression = options.loss != "softmax";
   request.seed = static_cast<std::uint64_t>(options.found ? options.found->seed : options.seed);
   if (options.found) {
     const FolderConfig& found = *options.found;
@@ -37,7 +41,8 @@ DataRequest request_of(const TrainOptions& options) {
     if (!found.table && found.dtype == name(DType::f32) && found.sample.rank() == 1)
       request.table.known = std::make_shared<const TableSchema>(plain_table(found.sample.dim(0)));
     request.classes = found.classes;
-    request.class_names = found.class_names;
+    if (!found.regression) request.class_names = found.class_names;
+    request.regression = found.regression;
     const auto trained_on = found.switches.find("data");
     request.whole = options.evaluate && trained_on != found.switches.end() &&
                     options.switches.at("data") != trained_on->second;
@@ -88,10 +93,14 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.test = std::move(splits.test);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
   if (process().rank == 0)
-    log_info("data: {}, {}", description(*data.train),
-             testing_text(data.test.get(), data.train->kind().note));
+    log_info(
+        "data: {}{}, {}", description(*data.train),
+        data.train->kind().regression ? fmt::format(", loss {}", loss_name(options, data.train->kind())) : "",
+        testing_text(data.test.get(), data.train->kind().note));
   if (options.normalize)
     data.statistics = statistics_of(*data.train, data.train->kind().decoded ? kMostDecoded : kMostRead);
+  if (options.normalize && data.train->kind().regression)
+    data.label_statistics = label_statistics_of(*data.train, kMostRead);
   return data;
 }
 
@@ -117,20 +126,61 @@ Output samples_like(const Scope& s, const SampleKind& kind) {
                      batch_shape(kind, -1));
 }
 
+Output labels_like(const Scope& s, const SampleKind& kind) {
+  return placeholder(s.named("labels"), label_dtype(kind),
+                     kind.regression ? Shape{-1, kind.classes} : Shape{-1});
+}
+
+std::string loss_name(const TrainOptions& options, const SampleKind& kind) {
+  if (!options.loss.empty()) return options.loss;
+  return kind.regression ? "mse" : "softmax";
+}
+
+Output build_loss(const Scope& s, const TrainOptions& options, const SampleKind& kind, Output logits,
+                  Output labels) {
+  if (!kind.regression) return softmax_cross_entropy(s, logits, labels);
+  Output error = sub(s, logits, labels);
+  for (const Variable& variable : global_variables(s.graph()))
+    if (variable.name() == kOutputDeviation) error = div(s, error, variable.read());
+  const std::string loss = loss_name(options, kind);
+  const Output none = zeros_like(s, error);
+  if (loss == "mae") return reduce_mean(s, abs(s, error));
+  return loss == "huber" ? huber_loss(s, error, none) : mean_squared_error(s, error, none);
+}
+
+AnswerCheck answer_check(const Scope& s, const TrainOptions& options, const SampleKind& kind, Output logits,
+                         Output samples, Output labels) {
+  if (!kind.regression) return AnswerCheck(s, logits, samples, labels);
+  return AnswerCheck::of_numbers(logits, samples, labels,
+                                 build_loss(s.name_scope("test_loss"), options, kind, logits, labels));
+}
+
 Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kind, Output samples,
-                    const std::optional<SampleStatistics>& statistics) {
+                    const TrainingData* data) {
   ModelSize size = options.size;
   size.classes = kind.classes;
   const Model& model = find_model(options.model);
   if (!options.normalize) return model.build(s, samples, size);
   const Shape shape = kind.shape.rank() == 3 ? Shape{kind.shape.dim(0), 1, 1} : kind.shape;
-  const auto values = [&](std::vector<float> SampleStatistics::*which) {
-    return statistics ? std::span<const float>((*statistics).*which) : std::span<const float>();
+  const auto values = [](const std::optional<SampleStatistics>* statistics,
+                         std::vector<float> SampleStatistics::*which) {
+    return statistics != nullptr && *statistics ? std::span<const float>((**statistics).*which)
+                                                : std::span<const float>();
   };
+  const auto* const found = data == nullptr ? nullptr : &data->statistics;
   const Scope input = s.name_scope("input");
-  const Variable mean = fixed_variable(input, "mean", shape, values(&SampleStatistics::mean)),
-                 deviation = fixed_variable(input, "deviation", shape, values(&SampleStatistics::deviation));
-  return model.build(s, div(input, sub(input, samples, mean), deviation), size);
+  const Variable mean = fixed_variable(input, "mean", shape, values(found, &SampleStatistics::mean)),
+                 deviation =
+                     fixed_variable(input, "deviation", shape, values(found, &SampleStatistics::deviation));
+  const Output logits = model.build(s, div(input, sub(input, samples, mean), deviation), size);
+  if (!kind.regression) return logits;
+  const auto* const of_labels = data == nullptr ? nullptr : &data->label_statistics;
+  const Scope output = s.name_scope("output");
+  const Variable centre = fixed_variable(output, "mean", {kind.classes},
+                                         values(of_labels, &SampleStatistics::mean)),
+                 scale = fixed_variable(output, "deviation", {kind.classes},
+                                        values(of_labels, &SampleStatistics::deviation));
+  return add(output, mul(output, logits, scale), centre);
 }
 
 }  // namespace kolo::models

@@ -7,6 +7,7 @@
 #include <kolo/core/graph/scope.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/models.h>
+#include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/train_options.h>
 #include <kolo/models/samples.h>
 
@@ -16,9 +17,10 @@ namespace kolo::models {
 inline constexpr char kInputMean[] = "input/mean";
 
 struct TrainingData {
-  std::shared_ptr<const SampleSet> train;      // nullptr: it was not asked for
-  std::shared_ptr<const SampleSet> test;       // nullptr: there is none
-  std::optional<SampleStatistics> statistics;  // of the training samples, for --normalize
+  std::shared_ptr<const SampleSet> train;  // nullptr: it was not asked for
+  std::shared_ptr<const SampleSet> test;   // nullptr: there is none
+  // Of the training samples, for --normalize; the second of the numbers to find.
+  std::optional<SampleStatistics> statistics, label_statistics;
   /// Of those that are there: both splits are alike in it.
   const SampleKind& kind() const { return train ? train->kind() : test->kind(); }
 };
@@ -33,13 +35,27 @@ BatchOptions batch_options(const TrainOptions& options);
 /// What the model is fed with: a placeholder "images" or "tokens", [-1, the kind's shape…].
 Output samples_like(const Scope& s, const SampleKind& kind);
 
+/// A placeholder "labels": i32 [-1], or f32 [-1, outputs].
+Output labels_like(const Scope& s, const SampleKind& kind);
+
+/// What --loss names, or else "softmax" for classes and "mse" for numbers to find.
+std::string loss_name(const TrainOptions& options, const SampleKind& kind);
+/// Its mean over the samples, a scalar. With --normalize numbers are compared as shifted and scaled.
+Output build_loss(const Scope& s, const TrainOptions& options, const SampleKind& kind, Output logits,
+                  Output labels);
+
+/// logits: of the network in inference.
+AnswerCheck answer_check(const Scope& s, const TrainOptions& options, const SampleKind& kind, Output logits,
+                         Output samples, Output labels);
+
 /// "2 a rank (--threads)": how many compute, and what says so.
 std::string text_of_threads(const TrainOptions& options);
 
 /// The model's logits for `samples`: as many classes as the data have. With --normalize samples are shifted
 /// and scaled first, by the variables input/mean and input/deviation, which are saved and not trained;
-/// statistics: their first values, none where they come from a checkpoint.
+/// numbers to find are scaled and shifted back, by output/deviation and output/mean. data: the first values
+/// of all these, nullptr where they come from a checkpoint.
 Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kind, Output samples,
-                    const std::optional<SampleStatistics>& statistics);
+                    const TrainingData* data);
 
 }  // namespace kolo::models

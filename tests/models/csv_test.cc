@@ -96,8 +96,26 @@ TEST_F(Csv, NamesTheFieldThatIsNoNumber) {
 }
 
 TEST_F(Csv, NamesTheLabelThatIsNone) {
-  for (const char* label : {"-1", "1.5", "3e9"})
+  for (const char* label : {"-1", "3e9"})
     refuse(std::string("1,2\n3,") + label + "\n", "line 2, column 2: label");
+}
+
+TEST_F(Csv, TakesALabelWithFractionsAsANumberToFind) {
+  const CsvTable table = read("a,price\n1,2\n3,-4.5\n5,6\n");
+  EXPECT_TRUE(table.schema->regression);
+  EXPECT_EQ(table.y.shape(), (Shape{3, 1}));
+  EXPECT_THAT(table.y.span<float>(), ElementsAre(2, -4.5F, 6));
+  EXPECT_EQ(table.note, "target: column 2 \"price\"");
+  EXPECT_THAT(read("a,price\n1,7\n", {.known = table.schema}).y.span<float>(), ElementsAre(7));
+  EXPECT_TRUE(table_schema_from_json(to_json(*table.schema)).regression);
+}
+
+TEST_F(Csv, TakesLabelsAsItIsAsked) {
+  const CsvTable table = read("a,label\n1,1\n2,2\n", {.regression = true});
+  EXPECT_THAT(table.y.span<float>(), ElementsAre(1, 2)) << "and not as 0 and 1";
+  refuse("a,label\n1,1\n2,2.5\n", "line 3, column 2: label 2.5; labels are whole numbers",
+         {.regression = false});
+  refuse("a,label\n1,x\n2,y\n", "column 2 \"label\" holds words", {.regression = true});
 }
 
 TEST_F(Csv, TakesWordsOfALabelAsClassesInTheirOrder) {

@@ -269,6 +269,29 @@ TEST_F(Data, CountFromZeroWhatIsLabelledFromOne) {
   EXPECT_THAT([&] { load_splits(request()); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("one class")));
 }
 
+TEST_F(Data, AreNumbersToFindWhereLabelsAreFloats) {
+  write("x_train.npy", npy("<f4", "(2, 1)", std::string(8, '\0')));
+  write("y_train.npy", npy("<f2", "(2, 2)", std::string("\0\x3e\0\xc0\0\x3c\0\0", 8)));  // 1.5 -2 1 0
+  const auto samples = load_data(request(), Split::train);
+  EXPECT_TRUE(samples->kind().regression);
+  EXPECT_EQ(samples->kind().classes, 2);
+  EXPECT_THAT(description(*samples), HasSubstr("2 samples of 1 numbers, 2 numbers to find"));
+  Batch batch;
+  EvaluationBatches(samples, {.batch_size = 2}).next(batch);
+  EXPECT_EQ(batch.labels.shape(), (Shape{2, 2}));
+  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1.5F, -2, 1, 0));
+  const SampleStatistics found = label_statistics_of(*samples);
+  EXPECT_THAT(found.mean, ElementsAre(1.25F, -1));
+  EXPECT_THAT(found.deviation, ElementsAre(0.25F, 1));
+  write("y_train.npy", npy("<f4", "(2,)", std::string("\0\0\xc0\x7f\0\0\0\0", 8)));  // NaN
+  EXPECT_THAT([&] { load_data(request(), Split::train); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("the number of sample 0 is nan")));
+  write("y_train.npy", npy("|u1", "(2,)", "\3\4"));
+  DataRequest asked = request();
+  asked.regression = true;
+  EXPECT_TRUE(load_data(asked, Split::train)->kind().regression);
+}
+
 TEST_F(Data, HaveNoTestSplitWhereClassesStandInTheFolderItself) {
   write_picture("a/1.png", 1);
   write_picture("b/1.png", 2);
@@ -340,8 +363,10 @@ TEST_F(Data, NameTheArraysThatDoNotFit) {
               ThrowsMessage<InvalidArgumentError>(
                   AllOf(HasSubstr("x_train.npy"), HasSubstr("3 labels of"), HasSubstr("y_train.npy"))));
   write("y_train.npy", npy("<f4", "(2,)", std::string(8, '\0')));
+  DataRequest classes = request();
+  classes.regression = false;
   EXPECT_THAT(
-      [&] { load_data(request(), Split::train); },
+      [&] { load_data(classes, Split::train); },
       ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("y_train.npy"), HasSubstr("whole numbers"))));
   write("x_test.npy", npy("<f4", "(1, 1)", std::string(4, '\0')));
   EXPECT_THAT([&] { load_data(request(), Split::test); },

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""kolo-train finds numbers: what decides it, what is told of the errors, and that it goes on, evaluates and predicts."""
+import csv
+import json
+import math
+import random
+import struct
+import unittest
+
+from data_test import npy
+from programs import ProgramTest, run
+
+
+def errors(found, right):
+    """MAE, RMSE and R² of rows of numbers, by their definitions."""
+    pairs = [(f, r) for row, other in zip(found, right) for f, r in zip(row, other)]
+    mae = sum(abs(f - r) for f, r in pairs) / len(pairs)
+    rmse = math.sqrt(sum((f - r) ** 2 for f, r in pairs) / len(pairs))
+    parts = []
+    for found_column, column in zip(zip(*found), zip(*right)):
+        mean = sum(column) / len(column)
+        parts.append(1 - sum((f - r) ** 2 for f, r in zip(found_column, column)) / sum((r - mean) ** 2 for r in column))
+    return mae, rmse, sum(parts) / len(parts)
+
+
+class Regression(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.ck, self.numbers = self.folder / "ck", random.Random(4)
+
+    def ask(self, *args, ranks=1):
+        return run("kolo-train", "--checkpoint-dir", self.ck, "--threads", 1, *args, ranks=ranks)
+
+    def houses(self, whole=False):
+        """Prices of hundreds of thousands, by size and quarter."""
+        folder = self.folder / ("whole" if whole else "houses")
+        folder.mkdir()
+        for name, count in (("train.csv", 400), ("test.csv", 60)):
+            lines = ["size,quarter,price"]
+            for _ in range(count):
+                size, quarter = self.numbers.uniform(40, 160), self.numbers.choice(("north", "south"))
+                price = 3000 * size + (50000 if quarter == "south" else 0)
+                lines.append(f"{size:.2f},{quarter},{round(price)}" + ("" if whole else ".5"))
+            (folder / name).write_text("\n".join(lines) + "\n")
+        return folder
+
+    def rows(self, path, column):
+        with open(path, newline="", encoding="utf-8") as file:
+            return [[float(row[column])] for row in csv.DictReader(file)]
+
+    def predicted(self, *paths, ranks=1):
+        result = self.assert_ok(self.ask("--predict", *paths, "--json", ranks=ranks))
+        return [json.loads(line)["numbers"] for line in result.out.splitlines()]
+
+    def assert_errors(self, done, found, right):
+        for name, value in zip(("test_mae", "test_rmse", "test_r2"), errors(found, right)):
+            self.assertAlmostEqual(done[name] / value, 1, places=4, msg=name)
+
+
+class Tables(Regression):
+    def test_a_label_with_fractions_is_a_number_to_find(self):
+        folder = self.houses()
+        result = self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--normalize", "--epochs", 30, "--batch-size", 16, "--learning-rate", 0.005, "--json"))
+        self.assertIn('data: train.csv, 400 samples of 3 numbers, 1 number to find, target: column 3 "price", 2 words in column 2 "quarter", loss mse, and 60 for testing',
+                      result.err)
+        self.assertGreater(result.done["test_r2"], 0.95)
+        self.assertNotIn("test_accuracy", result.done)
+        right = self.rows(folder / "test.csv", "price")
+        for ranks in (1, 2, 3):
+            done = self.assert_ok(self.ask("--evaluate", "--json", ranks=ranks)).done
+            self.assert_errors(done, self.predicted(folder / "test.csv", ranks=ranks), right)
+            self.assertNotIn("confusion", done)
+        self.assertRegex(self.assert_ok(self.ask("--evaluate")).out, r"test MAE [\d.]+, RMSE [\d.]+, R² 0\.9\d+ of 60 test samples \(test.csv\)")
+        config = json.loads((self.ck / "config.json").read_text())
+        self.assertEqual((config["loss"], config["data"]["regression"], config["data"]["class_names"]), ("mse", True, ["price"]))
+        out = self.folder / "out.csv"
+        self.assert_ok(self.ask("--predict", folder / "test.csv", "--output", out))
+        self.assertEqual(out.read_text().splitlines()[0], "name,price")
+        self.assertEqual(len(self.rows(out, "price")), 60)
+        self.assert_one_line(self.ask("--predict", folder / "test.csv", "--top", 2), 2, "--top is of classes")
+
+    def test_each_loss_is_the_mean_that_its_name_says(self):
+        folder = self.houses(whole=True)
+        right = self.rows(folder / "test.csv", "price")
+        for loss, of in (("mse", lambda e: e * e), ("mae", abs), ("huber", lambda e: e * e / 2 if abs(e) <= 1 else abs(e) - 0.5)):
+            self.ck = self.folder / loss
+            result = self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--loss", loss, "--steps", 5, "--batch-size", 16, "--json"))
+            self.assertIn(f"1 number to find, target: column 3 \"price\", 2 words in column 2 \"quarter\", loss {loss}", result.err)
+            found = self.predicted(folder / "test.csv")
+            mean = sum(of(f[0] - r[0]) for f, r in zip(found, right)) / len(right)
+            self.assertAlmostEqual(result.done["test_loss"] / mean, 1, places=4)
+            self.assertAlmostEqual(self.assert_ok(self.ask("--evaluate", "--json")).done["test_loss"] / mean, 1, places=4)
+
+    def test_it_goes_on_in_the_same_bytes(self):
+        folder = self.houses()
+        for name, steps in (("once", 6), ("twice", 3), ("twice", 6)):
+            self.ck = self.folder / name
+            self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--normalize", "--steps", steps, "--batch-size", 8, "--keep", 1, ranks=2))
+        read = lambda name: [file.read_bytes() for file in sorted((self.folder / name).glob("model.ckpt-*"))]
+        self.assertEqual(read("once"), read("twice"))
+
+    def test_what_does_not_fit_is_refused(self):
+        folder = self.houses()
+        model = ("--model", "mlp", "--steps", 2, "--batch-size", 8)
+        self.assert_one_line(self.ask(*model, "--data", folder, "--loss", "softmax"), 1, "train.csv", "label", "whole numbers")
+        words = self.folder / "words.csv"
+        words.write_text("a,label\n" + "1,x\n2,y\n" * 10)
+        self.assert_one_line(self.ask(*model, "--data", words, "--loss", "mse"), 1, "holds words")
+        self.assert_one_line(self.ask(*model, "--data", "generated", "--loss", "mae"), 1, "its labels are classes")
+        self.assert_one_line(self.ask(*model, "--data", folder, "--loss", "l1"), 2, '--loss "l1"', "softmax, mse, mae or huber")
+        self.assert_ok(self.ask(*model, "--data", folder))
+        self.assert_one_line(self.ask("--data", words, "--evaluate"), 1, "words.csv")
+
+
+class Arrays(Regression):
+    def test_several_outputs_of_each_sample(self):
+        folder = self.folder / "arrays"
+        folder.mkdir()
+        right = {}
+        for split, count in (("train", 256), ("test", 40)):
+            x = [[self.numbers.uniform(-1, 1) for _ in range(3)] for _ in range(count)]
+            y = [[a + 2 * b, 100 * c - a] for a, b, c in x]
+            (folder / f"x_{split}.npy").write_bytes(npy("<f4", f"({count}, 3)", struct.pack(f"<{3 * count}f", *sum(x, []))))
+            (folder / f"y_{split}.npy").write_bytes(npy("<f8", f"({count}, 2)", struct.pack(f"<{2 * count}d", *sum(y, []))))
+            right[split] = y
+        result = self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--normalize", "--epochs", 40, "--batch-size", 16, "--learning-rate", 0.005, "--json", ranks=2))
+        self.assertIn("data: arrays, 256 samples of 3 numbers, 2 numbers to find, loss mse, and 40 for testing", result.err)
+        self.assertGreater(result.done["test_r2"], 0.95)
+        self.assert_errors(result.done, self.predicted(folder / "x_test.npy"), right["test"])
+        out = self.folder / "out.csv"
+        self.assert_ok(self.ask("--predict", folder / "x_test.npy", "--output", out))
+        self.assertEqual(out.read_text().splitlines()[0], "name,number_1,number_2")
+
+
+if __name__ == "__main__":
+    unittest.main()
