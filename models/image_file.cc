@@ -12,7 +12,10 @@
 namespace kolo::models {
 namespace {
 
+using detail::ImagePart;
+
 constexpr std::uint64_t kMostImageBytes = std::uint64_t{1} << 29;
+constexpr std::uint64_t kUsualHeaderBytes = std::uint64_t{1} << 16;
 
 // New pixel i is the sum over k of weights[i · taps + k] · old pixel first[i] + k.
 struct Resampling {
@@ -44,6 +47,13 @@ Resampling resampling(double begin, double size, std::int64_t length, std::int64
   return made;
 }
 
+Picture decoded(const std::string& bytes, const std::string& name, std::int64_t height, std::int64_t width,
+                ImagePart part) {
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(bytes, name, part);
+  if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, height, width, part);
+  throw InvalidArgumentError("{}: neither a PNG nor a JPEG", name);
+}
+
 std::uint8_t rounded(float value) {
   return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0F, 255.0F)));
 }
@@ -59,10 +69,20 @@ bool is_image_name(const std::filesystem::path& path) {
 
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width) {
   const std::string name = path.string();
-  const std::string bytes = InputFile(name).read_all(kMostImageBytes);
-  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(bytes, name);
-  if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, height, width);
-  throw InvalidArgumentError("{}: neither a PNG nor a JPEG", name);
+  return decoded(InputFile(name).read_all(kMostImageBytes), name, height, width, ImagePart::all);
+}
+
+void check_image(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  InputFile file(name);
+  std::string beginning(std::min<std::uint64_t>(file.bytes(), kUsualHeaderBytes), '\0');
+  file.read(0, beginning.data(), beginning.size());
+  try {
+    decoded(beginning, name, 1, 1, ImagePart::header);
+  } catch (const DataLossError&) {
+    if (beginning.size() == file.bytes()) throw;
+    decoded(file.read_all(kMostImageBytes), name, 1, 1, ImagePart::header);  // it may be longer than others
+  }
 }
 
 void resize_and_crop(const Picture& picture, std::int64_t channels, std::int64_t height, std::int64_t width,

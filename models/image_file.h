@@ -24,6 +24,9 @@ bool is_image_name(const std::filesystem::path& path);
 /// what InputFile throws.
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
 
+/// Throws what read_image would throw, as far as the file's header tells: it reads and decodes no more.
+void check_image(const std::filesystem::path& path);
+
 /// The middle of `picture`, as large as the sides' ratio of `height` × `width` allows, brought to that size:
 /// the mean of the pixels below each new one weighted by a triangle, as wide as the picture shrinks
 /// ("bilinear with antialiasing" of Pillow and torchvision). Written to pixels [3,H,W], or [1,H,W],

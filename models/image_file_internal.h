@@ -21,9 +21,12 @@ int exif_orientation(std::string_view tiff);
 /// The picture as it is to be seen.
 Picture upright(Picture picture, int orientation);
 
-/// bytes: of the whole file. Errors as read_image has them.
-Picture decode_png(const std::string& bytes, const std::string& path);
+/// What of a file is decoded: its header alone gives a picture without pixels.
+enum class ImagePart { header, all };
+
+/// bytes: of the whole file, or its beginning for a header. Errors as read_image has them.
+Picture decode_png(const std::string& bytes, const std::string& path, ImagePart part);
 Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int64_t height,
-                    std::int64_t width);
+                    std::int64_t width, ImagePart part);
 
 }  // namespace kolo::models::detail

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/models/file_samples.h>
 #include <kolo/models/image_file.h>
 #include <kolo/models/paths.h>
 
@@ -88,15 +89,15 @@ void add_beside(const fs::path& folder, const fs::path& of_split, Split split, L
     left_out[is_image_name("x" + kind) ? "pictures in no folder of a class" : kind] += count;
 }
 
-class FolderSamples final : public SampleSet {
+class FolderSamples final : public FileSamples {
  public:
   FolderSamples(ImageFolder folder, const Shape& shape, const Augmentation& augmentation)
-      : SampleSet({.name = folder.name,
-                   .shape = shape,
-                   .classes = static_cast<std::int64_t>(folder.classes.size()),
-                   .decoded = true,
-                   .note = folder.left_out,
-                   .class_names = folder.classes}),
+      : FileSamples({.name = folder.name,
+                     .shape = shape,
+                     .classes = static_cast<std::int64_t>(folder.classes.size()),
+                     .decoded = true,
+                     .note = folder.left_out,
+                     .class_names = folder.classes}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}
 
@@ -105,6 +106,9 @@ class FolderSamples final : public SampleSet {
     std::vector<std::int64_t> counts(folder_.classes.size());
     for (const std::int32_t label : folder_.labels) ++counts[static_cast<std::size_t>(label)];
     return counts;
+  }
+  void check(std::int64_t index) const override {
+    check_image(folder_.files[static_cast<std::size_t>(index)]);
   }
   void read(std::int64_t index, CounterRandom* random, const Batch& batch,
             std::int64_t place) const override {

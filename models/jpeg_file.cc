@@ -115,7 +115,7 @@ int orientation_of(const jpeg_decompress_struct& jpeg) {
 }  // namespace
 
 Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int64_t height,
-                    std::int64_t width) {
+                    std::int64_t width, ImagePart part) {
   JpegDecoder decoder;
   decoder.jpeg.client_data = &decoder;
   decoder.errors.error_exit = leave;
@@ -124,6 +124,7 @@ Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int6
   if (!read_header(decoder, bytes)) fail();
   jpeg_decompress_struct& jpeg = decoder.jpeg;
   check_pixels(jpeg.image_height, jpeg.image_width, path);
+  if (part == ImagePart::header) return {.height = jpeg.image_height, .width = jpeg.image_width, .rgb = {}};
   const bool four = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
   jpeg.out_color_space = four ? JCS_CMYK : JCS_RGB;
   const int orientation = orientation_of(jpeg);

@@ -72,7 +72,7 @@ int orientation_of(PngDecoder& decoder) {
 
 }  // namespace
 
-Picture decode_png(const std::string& bytes, const std::string& path) {
+Picture decode_png(const std::string& bytes, const std::string& path, ImagePart part) {
   PngDecoder decoder;
   decoder.bytes = &bytes;
   decoder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, take_error, ignore_warning);
@@ -86,6 +86,7 @@ Picture decode_png(const std::string& bytes, const std::string& path) {
   if (png_get_rowbytes(decoder.png, decoder.info) != static_cast<std::size_t>(4 * width))
     throw InternalError("{}: libpng gives rows of {} bytes for {} pixels", path,
                         png_get_rowbytes(decoder.png, decoder.info), width);
+  if (part == ImagePart::header) return {.height = height, .width = width, .rgb = {}};
   decoder.rgba.resize(static_cast<std::size_t>(4 * height * width));
   for (std::int64_t y = 0; y < height; ++y) decoder.rows.push_back(decoder.rgba.data() + 4 * y * width);
   if (!read_rows(decoder)) fail();

@@ -5,6 +5,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/models/programs/evaluation.h>
+#include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/progress.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
@@ -16,13 +17,14 @@ namespace kolo::models {
 void evaluate(const TrainOptions& options) {
   std::string metrics_file;
   OwnGpu gpu;
-  const TrainingData data = on_all_ranks([&] {
+  TrainingData data = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     metrics_file = log_file(options);
     TrainingData loaded = load_training_data(options, false);
     check_samples(options, loaded.kind());
     return loaded;
   });
+  check_pictures(options, data);
   RestoredModel model(options, data.kind(), gpu);
   const Scope s = model.scope();
   const AnswerCheck check =

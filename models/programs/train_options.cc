@@ -142,6 +142,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "ignore")) options.ignore = parts_of(*text);
   if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
   if (const auto text = given(values, "loss")) options.loss = loss_from(*text);
+  options.skip_damaged = values["skip-damaged"].as<bool>();
   options.augment = values["augment"].as<bool>();
   options.normalize = values["normalize"].as<bool>();
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;

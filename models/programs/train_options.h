@@ -34,6 +34,7 @@ struct TrainOptions {
   std::vector<std::string> ignore;              // of a table: columns left out
   MissingCells missing = MissingCells::refuse;  // of a table: its empty cells
   std::string loss;                             // "": by the data, softmax or mse
+  bool skip_damaged = false;                    // pictures that cannot be decoded are left out
   bool augment = false;
   bool normalize = false;
   std::string optimizer = "adam";

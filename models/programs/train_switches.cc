@@ -52,8 +52,12 @@ po::options_description described_options() {
       "of a table: an empty cell becomes its column's mean or zero, or its line is left out: mean|zero|drop")(
       "loss", text()->value_name("NAME"),
       "softmax for classes; mse, mae or huber for numbers (default: mse where labels have fractions, else "
-      "softmax)")("augment", po::bool_switch(),
-                  "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
+      "softmax)")("skip-damaged", po::bool_switch(),
+                  "decode all pictures before step 1, and leave out and count those that are damaged "
+                  "(default: check their "
+                  "headers, and end at a damaged one)")(
+      "augment", po::bool_switch(),
+      "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
       "normalize", po::bool_switch(),
       "subtract from each channel (each column of a table) its mean and divide by its deviation, as found in "
       "the training samples, and the same of numbers to find; kept in checkpoints")(

@@ -31,6 +31,7 @@
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/own_gpu.h>
+#include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/profile_hook.h>
 #include <kolo/models/programs/progress.h>
 #include <kolo/models/programs/recipe.h>
@@ -158,7 +159,7 @@ void train(const TrainOptions& options) {
   InitialWeights first_weights{.path = options.init_from};
   OwnGpu gpu;
   std::unique_ptr<Batches> own_batches;
-  const TrainingData data = on_all_ranks([&] {
+  TrainingData data = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     metrics_file = log_file(options);
     if (process().rank == 0 && !options.init_names.empty())
@@ -166,8 +167,13 @@ void train(const TrainOptions& options) {
     if (process().rank == 0) check_folder_so_far(options);
     TrainingData loaded = load_training_data(options, true);
     check_samples(options, loaded.kind());
-    own_batches = std::make_unique<Batches>(loaded.train, batch_options(options));
     return loaded;
+  });
+  check_pictures(options, data);
+  on_all_ranks([&] {
+    add_statistics(options, data);
+    own_batches = std::make_unique<Batches>(data.train, batch_options(options));
+    return true;
   });
   if (process().rank == 0) log_info("threads: {}", text_of_threads(options));
   const std::int64_t global_batch = own_batches->global_batch_size() * options.backward_passes;

@@ -97,11 +97,13 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
         "data: {}{}, {}", description(*data.train),
         data.train->kind().regression ? fmt::format(", loss {}", loss_name(options, data.train->kind())) : "",
         testing_text(data.test.get(), data.train->kind().note));
-  if (options.normalize)
-    data.statistics = statistics_of(*data.train, data.train->kind().decoded ? kMostDecoded : kMostRead);
-  if (options.normalize && data.train->kind().regression)
-    data.label_statistics = label_statistics_of(*data.train, kMostRead);
   return data;
+}
+
+void add_statistics(const TrainOptions& options, TrainingData& data) {
+  if (!options.normalize) return;
+  data.statistics = statistics_of(*data.train, data.train->kind().decoded ? kMostDecoded : kMostRead);
+  if (data.train->kind().regression) data.label_statistics = label_statistics_of(*data.train, kMostRead);
 }
 
 BatchOptions batch_options(const TrainOptions& options) {

@@ -27,7 +27,10 @@ struct TrainingData {
 
 /// training: false reads the test split alone, and throws NotFoundError where there is none. Throws what
 /// load_data throws, and InvalidArgumentError where the two splits have samples of different shapes.
+/// The statistics are not there yet.
 TrainingData load_training_data(const TrainOptions& options, bool training);
+/// Adds what --normalize needs of the training samples, which it reads.
+void add_statistics(const TrainOptions& options, TrainingData& data);
 
 /// This rank's part of the batches. Threads that decode: as many as compute.
 BatchOptions batch_options(const TrainOptions& options);

@@ -149,6 +149,29 @@ TEST_F(ImageFile, TakesPicturesAsTheyLieWhereTheOrientationIsNone) {
     EXPECT_EQ(read(with_exif_png(png_bytes(2, 3, 3, made_up(2, 3).rgb), damaged)).height, 2);
 }
 
+TEST_F(ImageFile, ChecksNoMoreThanTheHeader) {
+  const std::string png = png_bytes(40, 40, 3, made_up(40, 40).rgb),
+                    jpeg = jpeg_bytes(40, 40, 3, made_up(40, 40).rgb);
+  for (const std::string& whole : {png, jpeg}) {
+    EXPECT_NO_THROW(check_image(write(whole)));
+    EXPECT_NO_THROW(check_image(write(whole.substr(0, whole.size() - 20)))) << "its pixels end early";
+    for (const std::size_t bytes : {0, 3, 12, 20}) {
+      EXPECT_THAT([&] { check_image(write(whole.substr(0, bytes))); },
+                  ThrowsMessage<Error>(HasSubstr("x.img")))
+          << bytes;
+    }
+  }
+  EXPECT_THAT([&] { check_image(write("GIF89a and more")); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("neither a PNG nor a JPEG")));
+}
+
+TEST_F(ImageFile, ChecksAHeaderThatIsLongerThanOthers) {
+  std::string jpeg = jpeg_bytes(40, 40, 3, made_up(40, 40).rgb);
+  for (int i = 0; i < 3; ++i) jpeg.insert(2, std::string("\xff\xe2\xea\x62", 4) + std::string(0xea60, 'x'));
+  EXPECT_NO_THROW(check_image(write(jpeg)));
+  EXPECT_THROW(check_image(write(jpeg.substr(0, 100'000))), DataLossError);
+}
+
 TEST_F(ImageFile, GivesThePixelsOfAJpegUpToItsLosses) {
   const Picture found = read(jpeg_bytes(20, 30, 3, plain(20, 30, 200, 100, 50)));
   EXPECT_EQ(found.height, 20);

@@ -100,6 +100,39 @@ class Data(ProgramTest):
         damaged.write_bytes(damaged.read_bytes()[:-30])
         self.assert_one_line(self.train("lenet", folder, "--epochs", 1), 1, str(damaged), "damaged PNG")
 
+    def damaged_photographs(self):
+        """Three whose header is wrong or absent, one of them for testing, and one that ends within its pixels."""
+        folder = self.photographs()
+        paths = [folder / name for name in ("train/left/3.png", "train/right/5.png", "test/none/1.png", "train/none/7.png")]
+        paths[0].write_bytes(b"")
+        paths[1].write_bytes(b"GIF89a" + bytes(40))
+        paths[2].write_bytes(paths[2].read_bytes()[:20])
+        paths[3].write_bytes(paths[3].read_bytes()[:-30])
+        return folder, paths
+
+    def test_the_headers_of_all_photographs_are_checked_before_the_first_step(self):
+        folder, paths = self.damaged_photographs()
+        damaged = {path: path.read_bytes() for path in paths[:3]}
+        for path in paths[:3]:
+            for other in paths[:3]:
+                other.write_bytes(damaged[path] if other == path else png([[90] * 28] * 28))
+            for ranks in (1, 3):
+                result = self.train("lenet", folder, "--steps", 1, batch=4, ranks=ranks)
+                self.assert_one_line(result, 1, str(path))
+                self.assertNotIn("threads:", result.err, "before the model is built")
+
+    def test_damaged_photographs_are_left_out_and_counted_where_that_is_asked_for(self):
+        folder, paths = self.damaged_photographs()
+        for ranks in (1, 2):
+            result = self.train("lenet", folder, "--epochs", 1, "--skip-damaged", "--normalize", "--checkpoint-dir", self.folder / f"ck{ranks}", batch=4, ranks=ranks)
+            self.assert_ok(result)
+            self.assertIn("left out: 3 damaged of 72 pictures of photos", result.err)
+            self.assertIn("left out: 1 damaged of 18 pictures of photos", result.err)
+            for path in paths:
+                self.assertIn(str(path), result.err)
+            again = self.assert_ok(self.train("lenet", folder, "--evaluate", "--checkpoint-dir", self.folder / f"ck{ranks}", ranks=ranks))
+            self.assertEqual(sum(map(sum, again.done["confusion"])), 17)
+
     def test_tables_are_learnt_once_they_are_normalized_and_evaluated_so(self):
         folder, saved = self.table(), ("--checkpoint-dir", self.folder / "ck")
         result = self.train("mlp", folder, "--epochs", 6, "--normalize", *saved)
