@@ -13,8 +13,9 @@ inline constexpr int kDeepestLog = 8;          // folders below the one that is 
 inline constexpr std::size_t kMostLogs = 100;  // below one folder
 
 /// A file: itself. A folder: each metrics.jsonl below it, and each .csv, .tsv, .txt or .log that
-/// is_csv_log(), in the order of their paths, 2 before 10. Hidden folders and links to folders are not searched. Throws
-/// std::runtime_error where `path` does not exist, or the folder holds none or more than kMostLogs.
+/// is_csv_log(), in the order of their paths, 2 before 10. Hidden folders and links to folders are not
+/// searched. Throws std::runtime_error where `path` does not exist, or the folder holds none or more than
+/// kMostLogs.
 std::vector<std::filesystem::path> find_logs(const std::string& path);
 
 /// For each file the part of its path that the others do not share: a and b for runs/a/logs/metrics.jsonl and
