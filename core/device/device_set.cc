@@ -64,8 +64,10 @@ void add_gpus(const DeviceOptions& options, const std::shared_ptr<GpuPlatform>& 
       log_debug("there is no GPU in this process: visible_device_list \"{}\" is not looked at", list);
     return;
   }
+  const int count = static_cast<int>(of_environment.size());
+  const std::string own = std::to_string(process().local_rank % count);
   std::vector<int> visible;
-  for (const int position : parse_visible_device_list(list, static_cast<int>(of_environment.size())))
+  for (const int position : parse_visible_device_list(list == "local" ? own : list, count))
     visible.push_back(of_environment[position]);
   const bool news = is_news(platform, visible);
   if (news && !visible.empty()) log_gpus(*platform, visible);

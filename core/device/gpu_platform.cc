@@ -90,7 +90,8 @@ std::vector<int> parse_visible_device_list(const std::string& list, int count) {
     if (*position < 0 || *position >= count)
       throw InvalidArgumentError(
           "'visible_device_list' listed an invalid GPU id '{}' but visible device count is {}; where a "
-          "scheduler or CUDA_VISIBLE_DEVICES shows each rank GPUs of its own, the list counts these, from 0",
+          "scheduler or CUDA_VISIBLE_DEVICES shows each rank GPUs of its own, the list counts these, from 0; "
+          "visible_device_list = \"local\" takes the local rank's among them",
           *position, count);
     positions.push_back(static_cast<int>(*position));
   }

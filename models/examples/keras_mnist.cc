@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   const auto data = argc > 2 ? std::optional<std::string>(argv[2]) : std::nullopt;
 
   SessionConfig config;  // pin the GPU of this local rank
-  config.gpu_options.visible_device_list = std::to_string(local_rank());
+  config.gpu_options.visible_device_list = "local";
   keras::Workspace ws({.config = config});
 
   Samples train = load_mnist(ws, models::Split::train, data),

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
                           {.rank = rank(), .ranks = size(), .layout = models::ImageLayout::flat});
 
   SessionConfig config;  // pin the GPU of this local rank
-  config.gpu_options.visible_device_list = std::to_string(local_rank());
+  config.gpu_options.visible_device_list = "local";
 
   Graph graph;
   Scope s(graph);

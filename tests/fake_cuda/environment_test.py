@@ -95,7 +95,8 @@ class Visible(FakeGpuTest):
                 ("2,3", "", EVERY[2:4]), ("2,3", "0", EVERY[2:3]), ("2,3", "1", EVERY[3:4]), ("3,2", "0", EVERY[3:4]),
                 (THIRD, "", EVERY[2:3]), (THIRD, "0", EVERY[2:3]), (THIRD + ",GPU-05", "1", EVERY[5:6]),
                 ("7", "", EVERY[7:]), ("7", "0", EVERY[7:]), ("2,none,3", "", EVERY[2:3]),
-                ("", "", []), ("", "0", []), ("", "1", [])):
+                (None, "local", EVERY[:1]), ("7", "local", EVERY[7:]), ("3,2", "local", EVERY[3:4]),
+                ("", "", []), ("", "0", []), ("", "1", []), ("", "local", [])):
             with self.subTest(CUDA_VISIBLE_DEVICES=shown, visible_device_list=visible):
                 result = self.assert_ok(self.probe(shown, visible))
                 self.assertEqual(given_gpus(result.err), expected)
@@ -108,6 +109,7 @@ class Visible(FakeGpuTest):
                 self.assertEqual(result.code, 1, result.out)
                 self.assertIn(f"'visible_device_list' listed an invalid GPU id '{visible}' but visible device count is {count}; "
                               "where a scheduler or CUDA_VISIBLE_DEVICES shows each rank GPUs of its own", result.err)
+                self.assertIn('visible_device_list = "local" takes the local rank\'s', result.err)
 
 
 class Node(FakeGpuTest):

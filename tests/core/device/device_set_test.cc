@@ -7,6 +7,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
 #include <tests/core/device/fake_gpus.h>
 
 namespace kolo {
@@ -68,6 +69,23 @@ TEST(MakeDevices, NumbersGpusByTheirPlaceInTheVisibleList) {
               HasSubstr("device: 5, name: virtual GPU, pci bus id: "));
   EXPECT_THAT(set.find("GPU:1").physical_description(),
               HasSubstr("device: 3, name: virtual GPU, pci bus id: "));
+}
+
+std::string gpu_of_local_rank(int local_rank) {
+  ProcessInfo rank = process();
+  const ProcessInfo before = rank;
+  rank.local_rank = local_rank;
+  set_process(rank);
+  const DeviceSet set = make_devices({.gpu_options = {.visible_device_list = "local"}}, eight_gpus());
+  set_process(before);
+  return set.devices().size() == 2 ? set.find("GPU:0").physical_description() : "";
+}
+
+TEST(MakeDevices, TakesTheGpuOfTheLocalRankAmongTheVisibleOnes) {
+  EXPECT_THAT(gpu_of_local_rank(3), HasSubstr("device: 3,"));
+  EXPECT_THAT(gpu_of_local_rank(11), HasSubstr("device: 3,"));
+  const EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", "6");  // as Slurm has it with --gpus-per-task=1
+  EXPECT_THAT(gpu_of_local_rank(1), HasSubstr("device: 6,"));
 }
 
 TEST(MakeDevices, CountsTheVisibleListBehindTheEnvironment) {
