@@ -116,6 +116,22 @@ void take_down(const std::shared_ptr<Runtime>& runtime) {
   set_log_prefix("");
 }
 
+#ifdef OPEN_MPI
+constexpr const char *kPmiOfMpi = "PMIx", *kMpi = "Open MPI", *kOptionOfSrun = "pmix";
+#else
+constexpr const char *kPmiOfMpi = "PMI", *kMpi = "MPICH", *kOptionOfSrun = "pmi2";
+#endif
+
+// MPI_Init would abort with a page of its own. A lone process of a batch script is no step.
+void refuse_srun_without_pmi() {
+  const auto tasks = parse_int64(env_string("SLURM_STEP_NUM_TASKS").value_or(""));
+  if (!tasks || *tasks < 2 || !env_string("SLURM_PROCID")) return;
+  for (const char* told : {"PMIX_RANK", "PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK"})
+    if (env_string(told)) return;
+  throw FailedPreconditionError("srun started {} tasks without {}, which {} needs: srun --mpi={} …", *tasks,
+                                kPmiOfMpi, kMpi, kOptionOfSrun);
+}
+
 // In a PID namespace of its own, as under `kolorun -- unshare -p` or in a container for each rank, a rank
 // reads its peers' memory by process ids that mean nothing there: Open MPI's ranks end by SIGSEGV. kolo's own
 // shared memory needs no process ids.
@@ -133,6 +149,7 @@ void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make
   const bool launched = detail::find_launcher().has_value();
   if (launched) {
     detail::refuse_child_of_rank();
+    refuse_srun_without_pmi();
     detail::mark_rank_process();
     leave_shared_memory_of_mpi();
   }
