@@ -56,10 +56,14 @@ void end_job(int code) {
   std::_Exit(1);
 }
 
+// All ranks of a stopped training return this code: none has failed, and MPI_Abort would kill those that
+// still leave.
+bool says_stopped(int code) { return code == parse_int64(env_string("KOLO_STOPPED_EXIT_CODE").value_or("")); }
+
 void on_process_exit(int code, void*) {
   const auto runtime = detail::current_runtime();
   if (!runtime || !runtime->is_own()) return;
-  if (code != 0) {
+  if (code != 0 && !says_stopped(code)) {
     end_job(code);
     return;
   }

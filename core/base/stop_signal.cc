@@ -105,6 +105,10 @@ void block_stop_signals() {
 
 void report_completed_step(std::int64_t step) { completed_step.store(step); }
 
+void tell_last_step(std::int64_t step) {
+  if (under_kolorun.load() && step >= 0) write_last_step(step);
+}
+
 std::int64_t last_completed_step() { return completed_step.load(); }
 
 bool stop_signal_received() { return stop.load(); }

@@ -20,6 +20,8 @@ bool stop_signal_received();
 /// (KOLO_LAUNCHER=kolorun) the first SIGTERM writes kLastStepMarker, the number and a newline to stderr,
 /// which kolorun takes out of the stream. Any thread.
 void report_completed_step(std::int64_t step);
+/// Writes kLastStepMarker and `step` as above, under kolorun alone. Any thread.
+void tell_last_step(std::int64_t step);
 /// The last one that was reported; −1 if none was. Any thread.
 std::int64_t last_completed_step();
 inline constexpr char kLastStepMarker[] = "\x01kolo last-step ";

@@ -22,6 +22,7 @@
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/default_hooks.h>
 #include <kolo/core/training/drift_check.h>
+#include <kolo/core/training/exit_code.h>
 #include <kolo/core/training/hook_internal.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/core/training/rank_state_internal.h>
@@ -116,6 +117,7 @@ class MonitoredTrainingSession::Impl {
       release();
       throw;
     }
+    detail::note_end_of_training(stopped_on_request(), last_step_);
     release();
   }
 

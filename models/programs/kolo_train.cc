@@ -8,6 +8,7 @@
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/training/exit_code.h>
 #include <kolo/models/programs/continuation.h>
 #include <kolo/models/programs/evaluator.h>
 #include <kolo/models/programs/predictions.h>
@@ -55,8 +56,10 @@ int run(int argc, char** argv) {
   }
   if (!options.log_dir.empty()) propose_record_folder(options.log_dir);
   install_stop_signals();  // before the data is read: a request to stop is heard from here on
+  shared_errors(
+      [] { kolo::detail::stopped_exit_code(); });  // before the training: it must not fail at the end
   train(options);
-  return 0;
+  return exit_code();
 }
 
 }  // namespace

@@ -208,7 +208,10 @@ void Progress::done(const TrainResult& result) {
   write_json(json);
   if (options_.json) return;
   end_line();
-  fmt::print("{}: step {}", result.stopped_on_request ? "stopped on request" : "done", result.global_step);
+  if (result.stopped_on_request)
+    fmt::print("stopped on request: step {} of {}{}", result.global_step, options_.last_step,
+               options_.saves ? ", saved" : "");
+  else fmt::print("done: step {}", result.global_step);
   if (result.loss) fmt::print(", loss {:.4f}", *result.loss);
   if (result.test) fmt::print(", {}", told(*result.test));
   else fmt::print(" ({})", options_.data_name);

@@ -24,6 +24,7 @@ struct ProgressOptions {
   int ranks = 1;
   std::int64_t global_batch = 0;     // samples of all ranks in a step
   std::int64_t steps_per_epoch = 0;  // 0: there are no epochs, nothing is trained
+  bool saves = false;                // there is a folder for checkpoints
   std::int64_t last_step = 0;
   std::optional<std::int64_t> log_steps = {};  // between two reports; none: by time
   nlohmann::ordered_json parameters = {};  // of the run: the log file's row "run"; null: there is no such row

@@ -369,9 +369,9 @@ std::string train_help() {
           "  kolorun -n 2 -- kolo-train --model lenet --checkpoint-dir ck --epochs 10\n"
           "  kolo-train --checkpoint-dir ck --evaluate\n\n"
        << described_options()
-       << "\nSIGTERM, SIGINT or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done, or "
-          "saved and stopped on request;\n"
-          "2: the command line is wrong; 1: everything else.\n";
+       << "\nSIGTERM, SIGINT or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done; "
+          "KOLO_STOPPED_EXIT_CODE (0):\n"
+          "stopped on request and saved; 2: the command line is wrong; 1: everything else.\n";
   return text.str();
 }
 

@@ -189,6 +189,7 @@ void train(const TrainOptions& options) {
                      .ranks = process().size,
                      .global_batch = global_batch,
                      .steps_per_epoch = epoch,
+                     .saves = !options.checkpoint_dir.empty(),
                      .last_step = last_step,
                      .log_steps = options.log_steps,
                      .parameters = run_parameters(options, global_batch, last_step)});

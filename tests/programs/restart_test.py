@@ -94,6 +94,22 @@ class StopOnRequest(ProgramTest):
         self.assertTrue(result.done["stopped_on_request"])
         self.assertTrue((folder / f"model.ckpt-{result.done['global_step']}.safetensors").exists())
 
+    def test_a_code_of_ones_own_says_that_more_is_to_do(self):
+        folder = self.folder / "ck"
+        for options in ((), ("--restarts", 1)):  # which starts no such job again
+            with self.subTest(options=options):
+                process = start("kolo-train", *SMALL, "--steps", 10**7, "--checkpoint-dir", folder, launcher=kolorun(2, *map(str, options)),
+                                KOLO_STOPPED_EXIT_CODE=75)
+                self.wait_for_ranks(process, 2, folder)
+                process.send_signal(signal.SIGTERM)
+                result = finish(process)
+                self.assertEqual(result.code, 75, result.err)
+                self.assertTrue(result.done["stopped_on_request"])
+                for words in ("MPI_ABORT", "Primary job", " is gone", "restart 1"):
+                    self.assertNotIn(words, result.err)
+        done = start("kolo-train", *SMALL, "--steps", 3, launcher=kolorun(2), KOLO_STOPPED_EXIT_CODE=75)
+        self.assert_ok(finish(done))
+
 
 class DeadRank(ProgramTest):
     def test_kolorun_names_the_rank_its_host_and_the_last_step(self):

@@ -1,4 +1,5 @@
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/exit_code.h>
 #include <kolo/core/training/monitored_session.h>
 
 #include <gmock/gmock.h>
@@ -328,6 +329,32 @@ TEST_F(MonitoredSession, StopsAndSavesOnASignal) {
   EXPECT_TRUE(sess.stopped_on_request());
   sess.close();
   EXPECT_EQ(checkpoints().front(), "model.ckpt-2");
+}
+
+TEST_F(MonitoredSession, TellsAStopOnRequestByTheExitCode) {
+  setenv("KOLO_STOPPED_EXIT_CODE", "75", 1);
+  {
+    MonitoredTrainingSession sess(model_.graph);
+    raise(SIGUSR1);
+    EXPECT_TRUE(sess.should_stop());
+    sess.close();
+  }
+  EXPECT_EQ(exit_code(), 75);
+  setenv("KOLO_STOPPED_EXIT_CODE", "126", 1);
+  EXPECT_THROW(exit_code(), InvalidArgumentError);
+  unsetenv("KOLO_STOPPED_EXIT_CODE");
+  EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(MonitoredSession, EndsWithExitCodeZeroWhereAHookStopped) {
+  setenv("KOLO_STOPPED_EXIT_CODE", "75", 1);
+  {
+    MonitoredTrainingSession sess(model_.graph, {.hooks = {std::make_shared<StopAtStepHook>(1)}});
+    while (!sess.should_stop()) sess.run(model_.train);
+    sess.close();
+  }
+  EXPECT_EQ(exit_code(), 0);
+  unsetenv("KOLO_STOPPED_EXIT_CODE");
 }
 
 TEST_F(MonitoredSession, StopsOnASignalBetweenTwoRuns) {

@@ -1,0 +1,20 @@
+// The exit code of a program that trains.
+#pragma once
+
+namespace kolo {
+
+/// For `return exit_code();` at the end of main: 0, or KOLO_STOPPED_EXIT_CODE (0 to 125, 0 if unset) where a
+/// request to stop (SIGTERM, SIGINT, SIGUSR1) ended this process's last MonitoredTrainingSession before its
+/// hooks did. All ranks return the same. A batch system can then tell a job that is to go on from one that is
+/// done. Throws InvalidArgumentError for another KOLO_STOPPED_EXIT_CODE. Any thread, once the session is
+/// closed.
+int exit_code();
+
+namespace detail {
+/// KOLO_STOPPED_EXIT_CODE. Throws as exit_code().
+int stopped_exit_code();
+/// The session alone says so: how its training ended, at which step. Under kolorun rank 0 tells it a stop.
+void note_end_of_training(bool stopped_on_request, long long step);
+}  // namespace detail
+
+}  // namespace kolo

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""kolorun as the launcher of an MPI operator's job: workers from the MPI's own variable, no rank on its own host."""
+import json
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import hosts
+
+KOLORUN = hosts.BIN / "kolorun"
+SLEEPY = hosts.PROBE.parent / "sleepy"
+
+
+class Launcher(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = hosts.Hosts(3)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.hostfile = self.folder / "hostfile"
+        self.hostfile.write_text("node2 slots=2\nnode3 slots=1\n")
+
+    def start(self, *command, **env):
+        return self.cluster.popen([KOLORUN, "--prefix", "never", *command], env={"OMPI_MCA_orte_default_hostfile": str(self.hostfile), **env},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_ranks_are_on_the_workers_alone(self):
+        result = hosts.finish(self.start(hosts.PROBE, "topology"))
+        self.assertEqual(result.code, 0, result)
+        ranks = [json.loads(line) for line in result.out.splitlines() if line.startswith("{")]
+        self.assertEqual(sorted((r["rank"], r["hostname"]) for r in ranks), [(0, "node2"), (1, "node2"), (2, "node3")])
+
+    def stopped(self, **env):
+        job = self.start(SLEEPY, self.folder / "ck", 400, 500, **env)
+        for line in job.stdout:
+            if line.startswith("starts at step 0"):
+                break
+        job.send_signal(signal.SIGTERM)
+        result = hosts.finish(job)
+        saved = [path.name for path in (self.folder / "ck").glob("model.ckpt-[1-9]*.index.json")]
+        self.assertEqual(len(saved), 1, result)
+        self.assertIn(f"ends at step {saved[0].split('-')[1].split('.')[0]}", result.out)
+        self.assertNotIn("unable to start daemons", result.err)
+        self.assertNotIn(" is gone", result.err)
+        return result
+
+    def test_a_request_to_stop_reaches_the_ranks_which_save(self):
+        result = self.stopped()
+        self.assertEqual(result.code, 0, result)
+
+    def test_the_code_of_a_stopped_training_is_handed_on(self):
+        result = self.stopped(KOLO_STOPPED_EXIT_CODE="75")
+        self.assertEqual(result.code, 75, result)
+        for words in ("Primary job", "MPI_ABORT"):
+            self.assertNotIn(words, result.err)
+
+
+if __name__ == "__main__":
+    hosts.main()

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""A training that Slurm stops has saved, says so by its exit code, and goes on.
+
+PREEMPTIONS: how many in all (1), each at a random moment.
+"""
+import os
+import pathlib
+import random
+import re
+import tempfile
+import time
+import unittest
+
+import hosts
+import slurm
+
+KOLORUN = hosts.BIN / "kolorun"
+SLEEPY = hosts.PROBE.parent / "sleepy"
+STEPS = 100
+PREEMPTIONS = int(os.environ.get("PREEMPTIONS", "1"))
+
+
+class Stop(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = slurm.Slurm(hosts.Hosts(2), partitions=("main Default=YES PriorityTier=1 GraceTime=20 PreemptMode=REQUEUE",
+                                                          "urgent PriorityTier=2 PreemptMode=OFF"),
+                              PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
+        cls.lab.__enter__()
+        cls.addClassCleanup(cls.lab.__exit__)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def submit(self, *kolorun, steps, ms, options=(), name="ck", env=None):
+        script = f"exec {' '.join(map(str, [KOLORUN, *kolorun, SLEEPY, self.folder / name, steps, ms]))}\n"
+        return self.lab.submit(script, "-N2", "-n2", *options, env=env)
+
+    def wait_for_line(self, job, words):
+        try:
+            self.lab.wait_for(lambda: words in self.lab.output(job))
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {words} in {self.lab.output(job)}, {self.lab.show(job)}") from None
+
+    def saved(self, name="ck"):
+        """The newest saved step, and the bytes of its weights and slots."""
+        steps = [int(re.search(r"ckpt-(\d+)\.", path.name).group(1)) for path in (self.folder / name).glob("*.index.json")]
+        newest = max(steps, default=-1)
+        return newest, (self.folder / name / f"model.ckpt-{newest}.safetensors").read_bytes() if newest >= 0 else b""
+
+    def over(self, job, state, code):
+        shown = self.lab.wait_until_over(job)
+        self.assertEqual((shown["JobState"], shown["ExitCode"]), (state, f"{code}:0"), self.lab.output(job))
+        return self.lab.output(job)
+
+    def stopped_by(self, signal, *kolorun):
+        """A job of 3 s steps gets a signal as from sbatch --signal, which would take half a minute here."""
+        job = self.submit(*kolorun, steps=400, ms=3000)
+        self.wait_for_line(job, "starts at step 0")
+        self.lab.run(["scancel", *signal, job])
+        output = self.over(job, "COMPLETED", 0)
+        step, _ = self.saved()
+        self.assertIn(f"ends at step {step}", output)
+        self.assertGreater(step, 0)
+        return output
+
+    def test_sigterm_to_the_steps_saves_with_srun(self):
+        self.assertNotIn("use #SBATCH --signal", self.stopped_by(["--signal=TERM"]))
+
+    def test_sigusr1_to_the_steps_saves_with_mpirun_which_asks_for_it(self):
+        output = self.stopped_by(["--signal=USR1"], "--launcher", "mpirun")
+        self.assertIn("in Slurm SIGTERM ends mpirun's daemons before a step is saved; use #SBATCH --signal=USR1@60", output)
+
+    def test_sigterm_to_the_batch_script_saves(self):
+        self.stopped_by(["--batch", "--signal=TERM"])
+
+    def test_kolorun_stops_before_the_jobs_time_ends(self):
+        job = self.submit("--stop-before", 50, steps=400, ms=3000, options=["--time=1"], env={"KOLO_STOPPED_EXIT_CODE": "75"})
+        output = self.over(job, "FAILED", 75)
+        self.assertRegex(output, r"kolorun: the job's time ends at \d\d:\d\d:\d\d; asking the ranks to stop")
+        self.assertNotIn("MPI_ABORT", output)
+        self.assertIn(f"ends at step {self.saved()[0]}", output)
+
+    def preempted(self, name, wait_s):
+        """Its job is preempted wait_s after its first step has begun."""
+        job = self.submit("--requeue", steps=STEPS, ms=150, name=name)
+        self.wait_for_line(job, "starts at step 0")
+        time.sleep(wait_s)
+        urgent = self.lab.submit("sleep 1\n", "-N2", "-n2", "-c2", "-p", "urgent")
+        self.wait_for_line(job, "Slurm starts job")
+        self.lab.wait_until_over(urgent)
+        stopped = int(re.search(r"stopped at step (\d+)", self.lab.output(job)).group(1))
+        self.assertEqual(self.saved(name)[0], stopped)
+        # Slurm holds a job that was queued again for two minutes.
+        self.lab.wait_for(lambda: self.lab.show(job)["JobState"] == "PENDING")
+        self.lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
+        output = self.over(job, "COMPLETED", 0)
+        self.assertIn(f"starts at step {stopped}\n", output)
+        self.assertEqual(self.lab.show(job)["Restarts"], "1")
+        self.assertEqual(self.saved(name), (STEPS, self.undisturbed), output)
+        return stopped
+
+    def test_a_preempted_training_goes_on_and_ends_with_the_bytes_of_an_undisturbed_one(self):
+        self.over(self.submit(steps=STEPS, ms=1, name="undisturbed"), "COMPLETED", 0)
+        self.undisturbed = self.saved("undisturbed")[1]
+        for i in range(PREEMPTIONS):
+            with self.subTest(i=i):
+                print(f"preemption {i}: stopped at step {self.preempted(f'ck{i}', random.uniform(0, 6))} of {STEPS}", flush=True)
+
+    def test_a_job_that_cannot_be_queued_again_says_so(self):
+        result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 56, SLEEPY, self.folder / "ck", 400, 100])
+        self.assertEqual(result.code, 75, result)
+        self.assertRegex(result.err, r"kolorun: stopped at step \d+; Slurm did not start the job again: scontrol show job says BatchFlag=0")
+
+
+if __name__ == "__main__":
+    slurm.main()
