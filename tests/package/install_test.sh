@@ -8,6 +8,12 @@ build=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# A build in part installs nothing and says what it lacks. The copy of the rules looks for a program that is not there.
+mkdir "$work/part"
+sed "s|$build/bin/kolorun;|$build/bin/kolorun;$build/bin/kolo-missing;|; s|$build/bin/kolorun |&$build/bin/kolo-missing |" "$build/check_built.cmake" >"$work/part/check_built.cmake"
+if output=$(cmake -P "$work/part/check_built.cmake" 2>&1); then echo "a missing program was not noticed" >&2; exit 1; fi
+grep -q "missing are: kolo-missing" <<<"$(tr -s ' \n' ' ' <<<"$output")" || { echo "$output" >&2; exit 1; }
+
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 # What still points into the first place does not survive the move.
 mv "$work/first" "$work/kolo"
