@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <kolo/collectives/engine/process_set_internal.h>
 #include <kolo/collectives/engine/eager.h>
+#include <kolo/collectives/engine/process_set_internal.h>
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/collectives/graph/sharding.h>
