@@ -272,7 +272,7 @@ std::vector<std::string> titles_of(const std::vector<TrainingRun>& runs) {
 std::string last_value(const Line& line, const std::string& unit) {
   const Points& points = line.points;
   const auto bad = std::count_if(points.begin(), points.end(), is_bad);
-  const std::string last = number_text(points.back().second);
+  std::string last = number_text(points.back().second);
   if (bad == 0) return last;
   const auto finite = std::find_if_not(points.rbegin(), points.rend(), is_bad);
   if (finite == points.rbegin())

@@ -38,8 +38,8 @@ int main() {
   const auto values = session.run({y, slope}, {{x, Tensor::of<float>({3}, {-1, 0, 3})}});
   // The gradient against finite differences.
   constexpr float kStep = 1e-2f;
-  const auto above = session.run({y}, {{x, Tensor::of<float>({3}, {-1 + kStep, kStep, 3 + kStep})}})[0];
-  const auto below = session.run({y}, {{x, Tensor::of<float>({3}, {-1 - kStep, -kStep, 3 - kStep})}})[0];
+  const Tensor above = session.run(y, {{x, Tensor::of<float>({3}, {-1 + kStep, kStep, 3 + kStep})}});
+  const Tensor below = session.run(y, {{x, Tensor::of<float>({3}, {-1 - kStep, -kStep, 3 - kStep})}});
   for (int i = 0; i < 3; ++i) {
     const float difference = (above.data<float>()[i] - below.data<float>()[i]) / (2 * kStep);
     std::printf("softsign %.4f, slope %.4f, by differences %.4f\n", values[0].data<float>()[i],
