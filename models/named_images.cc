@@ -53,13 +53,13 @@ std::optional<Place> table_of(const fs::path& folder, Split split) {
   const fs::path train = folder / "train";
   if (!is_folder(train)) return split == Split::train ? table_in(folder) : std::nullopt;
   if (split == Split::train) {
-    if (const auto within = table_in(train)) return within;
+    if (auto within = table_in(train)) return within;
     if (is_file(folder / "train.csv") && has_pictures(train))
       return Place{.table = folder / "train.csv", .pictures = train};
     return std::nullopt;
   }
   for (const char* const name : {"test", "val", "valid", "validation"})
-    if (const auto found = table_in(folder / name)) return found;
+    if (auto found = table_in(folder / name)) return found;
   return std::nullopt;
 }
 

@@ -133,7 +133,7 @@ void widen(const char* from, std::int64_t count, Tensor& to) {
   for (std::int64_t i = 0; i < count; ++i) {
     From value;
     std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
-    to.data<To>()[i] = static_cast<To>(value);
+    to.data<To>()[i] = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): i1 is a number
   }
 }
 
