@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -150,6 +151,48 @@ class Slurm:
         except AssertionError as late:
             raise AssertionError(f"{late}: job {job} is not over: {self.show(job)}\n{self.output(job)}") from None
         return self.show(job)
+
+
+class StoppedJobs(unittest.TestCase):
+    """Tests of jobs that Slurm stops, on two hosts: one of the partition `urgent` has its jobs preempt those of `main`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Slurm(hosts.Hosts(2), partitions=("main Default=YES PriorityTier=1 GraceTime=20 PreemptMode=REQUEUE",
+                                                    "urgent PriorityTier=2 PreemptMode=OFF"),
+                        PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
+        cls.lab.__enter__()
+        cls.addClassCleanup(cls.lab.__exit__)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def submit_command(self, *command, options=(), env=None):
+        return self.lab.submit(f"exec {' '.join(map(str, command))}\n", "-N2", "-n2", *options, env=env)
+
+    def wait_for_line(self, job, words, times=1):
+        try:
+            self.lab.wait_for(lambda: self.lab.output(job).count(words) >= times)
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {words} in {self.lab.output(job)}, {self.lab.show(job)}") from None
+
+    def over(self, job, state, code):
+        shown = self.lab.wait_until_over(job)
+        self.assertEqual((shown["JobState"], shown["ExitCode"]), (state, f"{code}:0"), self.lab.output(job))
+        return self.lab.output(job)
+
+    def preempt(self, job, words):
+        """Returns when `words` tell of the stop and the job that preempts this one is over."""
+        urgent = self.lab.submit("sleep 1\n", "-N2", "-n2", "-c2", "-p", "urgent")
+        self.wait_for_line(job, words)
+        self.lab.wait_until_over(urgent)
+
+    def start_again(self, job):
+        """Slurm holds a job that was queued again for two minutes."""
+        self.lab.wait_for(lambda: self.lab.show(job)["JobState"] == "PENDING")
+        self.lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
 
 
 def command_line():

@@ -1,9 +1,5 @@
 #!/usr/bin/env python3
 """What Slurm stops ends saved, says so by its exit code, and goes on. The ranks are shells that count steps."""
-import pathlib
-import tempfile
-import unittest
-
 import hosts
 import slurm
 
@@ -20,40 +16,18 @@ while [ $step -lt $2 ] && [ -z "$stop" ]; do sleep 0.1 & wait $!; step=$((step+1
 """
 
 
-class Stop(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = slurm.Slurm(hosts.Hosts(2), partitions=("main Default=YES PriorityTier=1 GraceTime=20 PreemptMode=REQUEUE",
-                                                          "urgent PriorityTier=2 PreemptMode=OFF"),
-                              PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
-        cls.lab.__enter__()
-        cls.addClassCleanup(cls.lab.__exit__)
-
+class Stop(slurm.StoppedJobs):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.rank = self.folder / "rank.sh"
         self.rank.write_text(RANK)
 
     def submit(self, *kolorun, steps=1000, options=(), env=None):
-        script = f"exec {' '.join(map(str, [KOLORUN, *kolorun, 'sh', self.rank, self.folder, steps]))}\n"
-        return self.lab.submit(script, "-N2", "-n2", *options, env=env)
-
-    def wait_for_line(self, job, words, times=1):
-        try:
-            self.lab.wait_for(lambda: self.lab.output(job).count(words) >= times)
-        except AssertionError as late:
-            raise AssertionError(f"{late}: {words} in {self.lab.output(job)}, {self.lab.show(job)}") from None
+        return self.submit_command(KOLORUN, *kolorun, "sh", self.rank, self.folder, steps, options=options, env=env)
 
     def saved(self):
         path = self.folder / "step"
         return int(path.read_text()) if path.exists() else 0
-
-    def over(self, job, state, code):
-        shown = self.lab.wait_until_over(job)
-        self.assertEqual((shown["JobState"], shown["ExitCode"]), (state, f"{code}:0"), self.lab.output(job))
-        return self.lab.output(job)
 
     def stopped_by(self, signal, *kolorun):
         """A job that gets a signal as sbatch --signal sends it, which would take half a minute here."""
@@ -87,14 +61,10 @@ class Stop(unittest.TestCase):
     def test_a_preempted_job_is_started_again_and_goes_on(self):
         job = self.submit("--requeue", steps=150)
         self.wait_for_line(job, "starts at step 0", times=2)
-        urgent = self.lab.submit("sleep 1\n", "-N2", "-n2", "-c2", "-p", "urgent")
-        self.wait_for_line(job, f"kolorun: stopped; Slurm starts job {job} again")
+        self.preempt(job, f"kolorun: stopped; Slurm starts job {job} again")
         saved = self.saved()
         self.assertGreater(saved, 0)
-        self.lab.wait_until_over(urgent)
-        # Slurm holds a job that was queued again for two minutes.
-        self.lab.wait_for(lambda: self.lab.show(job)["JobState"] == "PENDING")
-        self.lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
+        self.start_again(job)
         self.assertIn(f"starts at step {saved}\n", self.over(job, "COMPLETED", 0))
         self.assertEqual((self.lab.show(job)["Restarts"], self.saved()), ("1", 150))
 

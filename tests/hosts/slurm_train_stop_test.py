@@ -4,12 +4,9 @@
 PREEMPTIONS: how many in all (1), each at a random moment.
 """
 import os
-import pathlib
 import random
 import re
-import tempfile
 import time
-import unittest
 
 import hosts
 import slurm
@@ -20,40 +17,15 @@ STEPS = 100
 PREEMPTIONS = int(os.environ.get("PREEMPTIONS", "1"))
 
 
-class Stop(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = slurm.Slurm(hosts.Hosts(2), partitions=("main Default=YES PriorityTier=1 GraceTime=20 PreemptMode=REQUEUE",
-                                                          "urgent PriorityTier=2 PreemptMode=OFF"),
-                              PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
-        cls.lab.__enter__()
-        cls.addClassCleanup(cls.lab.__exit__)
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Stop(slurm.StoppedJobs):
     def submit(self, *kolorun, steps, ms, options=(), name="ck", env=None):
-        script = f"exec {' '.join(map(str, [KOLORUN, *kolorun, SLEEPY, self.folder / name, steps, ms]))}\n"
-        return self.lab.submit(script, "-N2", "-n2", *options, env=env)
-
-    def wait_for_line(self, job, words):
-        try:
-            self.lab.wait_for(lambda: words in self.lab.output(job))
-        except AssertionError as late:
-            raise AssertionError(f"{late}: {words} in {self.lab.output(job)}, {self.lab.show(job)}") from None
+        return self.submit_command(KOLORUN, *kolorun, SLEEPY, self.folder / name, steps, ms, options=options, env=env)
 
     def saved(self, name="ck"):
         """The newest saved step, and the bytes of its weights and slots."""
         steps = [int(re.search(r"ckpt-(\d+)\.", path.name).group(1)) for path in (self.folder / name).glob("*.index.json")]
         newest = max(steps, default=-1)
         return newest, (self.folder / name / f"model.ckpt-{newest}.safetensors").read_bytes() if newest >= 0 else b""
-
-    def over(self, job, state, code):
-        shown = self.lab.wait_until_over(job)
-        self.assertEqual((shown["JobState"], shown["ExitCode"]), (state, f"{code}:0"), self.lab.output(job))
-        return self.lab.output(job)
 
     def stopped_by(self, signal, *kolorun):
         """A job of 3 s steps gets a signal as from sbatch --signal, which would take half a minute here."""
@@ -88,14 +60,10 @@ class Stop(unittest.TestCase):
         job = self.submit("--requeue", steps=STEPS, ms=150, name=name)
         self.wait_for_line(job, "starts at step 0")
         time.sleep(wait_s)
-        urgent = self.lab.submit("sleep 1\n", "-N2", "-n2", "-c2", "-p", "urgent")
-        self.wait_for_line(job, "Slurm starts job")
-        self.lab.wait_until_over(urgent)
+        self.preempt(job, "Slurm starts job")
         stopped = int(re.search(r"stopped at step (\d+)", self.lab.output(job)).group(1))
         self.assertEqual(self.saved(name)[0], stopped)
-        # Slurm holds a job that was queued again for two minutes.
-        self.lab.wait_for(lambda: self.lab.show(job)["JobState"] == "PENDING")
-        self.lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
+        self.start_again(job)
         output = self.over(job, "COMPLETED", 0)
         self.assertIn(f"starts at step {stopped}\n", output)
         self.assertEqual(self.lab.show(job)["Restarts"], "1")
