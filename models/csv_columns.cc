@@ -14,25 +14,6 @@
 namespace kolo::models::detail {
 namespace {
 
-// Of a column: by its name, or by its number from 1 on.
-std::optional<std::size_t> place_of(std::string_view wanted, const Fields& names, bool has_names) {
-  for (std::size_t i = 0; has_names && i < names.size(); ++i)
-    if (unquoted(names[i]) == wanted) return i;
-  for (std::size_t i = 0; has_names && i < names.size(); ++i)
-    if (is_same_name(names[i], wanted)) return i;
-  const auto number = parse_int64(std::string(wanted));
-  if (number && *number >= 1 && *number <= static_cast<std::int64_t>(names.size()))
-    return static_cast<std::size_t>(*number - 1);
-  return std::nullopt;
-}
-
-std::optional<std::size_t> usual_label(const Fields& fields) {
-  for (const std::string_view usual : {"label", "class", "target", "species", "y"})
-    for (std::size_t i = 0; i < fields.size(); ++i)
-      if (is_same_name(usual, fields[i])) return i;
-  return std::nullopt;
-}
-
 // 0,1,2,…: what pandas writes above an array's columns. Of two columns it may as well be a sample.
 bool counts_columns(const Fields& fields) {
   for (std::size_t i = 0; i < fields.size(); ++i)
@@ -156,6 +137,24 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
 }
 
 }  // namespace
+
+std::optional<std::size_t> place_of(std::string_view wanted, const Fields& names, bool has_names) {
+  for (std::size_t i = 0; has_names && i < names.size(); ++i)
+    if (unquoted(names[i]) == wanted) return i;
+  for (std::size_t i = 0; has_names && i < names.size(); ++i)
+    if (is_same_name(names[i], wanted)) return i;
+  const auto number = parse_int64(wanted);
+  if (number && *number >= 1 && *number <= static_cast<std::int64_t>(names.size()))
+    return static_cast<std::size_t>(*number - 1);
+  return std::nullopt;
+}
+
+std::optional<std::size_t> usual_label(const Fields& names, std::optional<std::size_t> but) {
+  for (const std::string_view usual : {"label", "class", "target", "species", "y"})
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (i != but && is_same_name(usual, names[i])) return i;
+  return std::nullopt;
+}
 
 std::string column_text(std::size_t place, const std::string& name) {
   return name.empty() ? std::to_string(place + 1) : fmt::format("{} \"{}\"", place + 1, name);

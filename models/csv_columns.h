@@ -1,7 +1,10 @@
 // Which column of a table is what: found by the first lines of its files.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kolo/models/csv_file.h>
@@ -18,6 +21,12 @@ struct CsvColumns {
 /// Reads the first line of each file, and tells the file where its features and its label stand. A file is
 /// then at its first row. Throws InvalidArgumentError as read_csv says.
 CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options);
+
+/// Of a column: by its name, where there are names, or by its number from 1 on.
+std::optional<std::size_t> place_of(std::string_view wanted, const Fields& names, bool has_names);
+
+/// Of the column whose name says that it holds the labels. but: a column that does not.
+std::optional<std::size_t> usual_label(const Fields& names, std::optional<std::size_t> but = {});
 
 /// `3 "size"`; `3` where the column has no name.
 std::string column_text(std::size_t place, const std::string& name);

@@ -52,8 +52,7 @@ Tensor as_i32(const Tensor& y, const fs::path& path) {
 }
 
 // Labels of fractions, or where numbers are asked for: f32 [N,outputs].
-std::optional<Tensor> npy_numbers(const fs::path& path, const std::optional<bool>& regression) {
-  Tensor y = read_npy(path);
+std::optional<Tensor> npy_numbers(Tensor y, const fs::path& path, const std::optional<bool>& regression) {
   const bool are_floats = is_floating(y.dtype());
   if (!regression.value_or(are_floats)) return std::nullopt;
   if (y.shape().rank() == 1) y = y.reshaped({y.shape().dim(0), 1});
@@ -63,8 +62,7 @@ std::optional<Tensor> npy_numbers(const fs::path& path, const std::optional<bool
   return detail::as_f32(y);
 }
 
-Tensor npy_labels(const fs::path& path) {
-  Tensor y = read_npy(path);
+Tensor npy_labels(Tensor y, const fs::path& path) {
   if (y.shape().rank() == 2 && y.shape().dim(1) == 1)
     y = y.reshaped({y.shape().dim(0)});  // as Keras has them
   if (y.shape().rank() != 1 || (!is_integer(y.dtype()) && y.dtype() != DType::boolean))
@@ -105,11 +103,12 @@ Found npy_pair(const fs::path& folder, const DataRequest& request, Split split) 
                  y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
   if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
   NpySamples found = read_npy_samples(x_path);
-  if (auto numbers = npy_numbers(y_path, request.regression))
+  const Tensor of_file = read_npy(y_path);
+  if (auto numbers = npy_numbers(of_file, y_path, request.regression))
     return detail::array_samples_of(
         {.name = last_name(folder), .shape = {}, .regression = true, .note = found.note}, std::move(found.x),
         std::move(*numbers));
-  Tensor y = npy_labels(y_path);
+  Tensor y = npy_labels(of_file, y_path);
   if (found.x.shape().dim(0) != y.elements())
     throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
                                x_path.string(), found.x.dtype(), found.x.shape(), y.elements(),
@@ -121,7 +120,7 @@ Found npy_pair(const fs::path& folder, const DataRequest& request, Split split) 
                   .note = found.note,
                   .class_names = request.class_names};
   if (request.classes == 0) {  // nobody has trained yet: by the training's labels, where they are there
-    const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(y_train) : y;
+    const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(read_npy(y_train), y_train) : y;
     kind.class_names = names_from_one(all);
     const auto labels = all.span<std::int32_t>();
     if (!labels.empty()) kind.classes = *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
@@ -310,11 +309,11 @@ void check_options(const DataRequest& request, const SampleKind& kind) {
                                                : "classes, and --loss mse, mae and huber are for numbers");
   if (kind.table) return;
   const CsvOptions& table = request.table;
-  const bool names_classes = kind.decoded && request.data && is_named_images(*request.data);
-  const char* const unused = !table.ignore.empty()                     ? "ignore"
-                             : table.missing != MissingCells::refuse   ? "missing"
-                             : !table.target.empty() && !names_classes ? "target"
-                                                                       : nullptr;
+  const auto names_classes = [&] { return kind.decoded && request.data && is_named_images(*request.data); };
+  const char* const unused = !table.ignore.empty()                       ? "ignore"
+                             : table.missing != MissingCells::refuse     ? "missing"
+                             : !table.target.empty() && !names_classes() ? "target"
+                                                                         : nullptr;
   if (unused != nullptr)
     throw InvalidArgumentError("--{} is for tables, and {} is none; leave it out", unused, kind.name);
 }

@@ -18,6 +18,7 @@
 #include <kolo/models/csv_file.h>
 #include <kolo/models/image_file.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/table_samples.h>
 
 namespace kolo::models {
 namespace {
@@ -41,10 +42,7 @@ bool has_pictures(const fs::path& folder) {
 
 // The only table of a folder in which there are pictures.
 std::optional<Place> table_in(const fs::path& folder) {
-  std::vector<fs::path> tables;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (is_table_name(entry->path()) && is_file(entry->path())) tables.push_back(entry->path());
+  const std::vector<fs::path> tables = detail::tables_in(folder);
   if (tables.size() != 1 || !has_pictures(folder)) return std::nullopt;
   return Place{.table = tables.front(), .pictures = folder};
 }
@@ -119,21 +117,14 @@ class NamedImages {
   }
 
   std::size_t label_column(const std::vector<std::string>& first) const {
-    const auto place = [&](std::string_view wanted) -> std::optional<std::size_t> {
-      for (std::size_t i = 0; i < names_.size(); ++i)
-        if (detail::is_same_name(names_[i], wanted)) return i;
-      return std::nullopt;
-    };
+    const Fields columns(first.begin(), first.end());
     if (!target_.empty()) {
-      if (const auto named = place(target_)) return *named;
-      const auto number = parse_int64(target_);
-      if (number && *number >= 1 && *number <= static_cast<std::int64_t>(first.size()))
-        return static_cast<std::size_t>(*number - 1);
+      if (const auto place = detail::place_of(target_, columns, !names_.empty())) return *place;
       throw InvalidArgumentError("{}: --target {}: there is no such column; there are {}", file_.name(),
                                  target_, fmt::join(first, ", "));
     }
-    for (const std::string_view usual : {"label", "class", "target", "species", "y"})
-      if (const auto named = place(usual); named && named != picture_) return *named;
+    if (!names_.empty())
+      if (const auto usual = detail::usual_label(columns, picture_)) return *usual;
     return *picture_ + 1 == file_.columns ? *picture_ - 1 : file_.columns - 1;
   }
 

@@ -30,16 +30,6 @@ void add_note(std::string& notes, const std::string& note) {
   if (!note.empty()) notes += (notes.empty() ? "" : ", ") + note;
 }
 
-// Files of a folder that are tables, sorted.
-std::vector<fs::path> tables_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (is_table_name(entry->path()) && is_file(entry->path())) found.push_back(entry->path());
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 // classes: of the whole table, or of the training; 0: those of the labels.
 Found samples_of(std::string name, CsvTable table, std::int64_t classes) {
   const std::vector<std::string> names = table.schema->label.words;
@@ -129,6 +119,15 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
 }
 
 }  // namespace
+
+std::vector<fs::path> tables_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_table_name(entry->path()) && is_file(entry->path())) found.push_back(entry->path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
 
 bool is_table_folder(const fs::path& folder) { return !tables_in(folder).empty(); }
 

@@ -15,6 +15,9 @@ struct Wanted {
   bool train = false, test = false;
 };
 
+/// The files of a folder that are tables, sorted.
+std::vector<std::filesystem::path> tables_in(const std::filesystem::path& folder);
+
 /// True for a folder of tables: train.csv, test.csv, or others.
 bool is_table_folder(const std::filesystem::path& folder);
 
