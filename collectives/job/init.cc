@@ -127,13 +127,12 @@ constexpr const char *kPmiOfMpi = "PMI", *kMpi = "MPICH", *kOptionOfSrun = "pmi2
 #endif
 
 // MPI_Init would abort with a page of its own. A lone process of a batch script is no step.
-void refuse_srun_without_pmi() {
-  const auto tasks = parse_int64(env_string("SLURM_STEP_NUM_TASKS").value_or(""));
-  if (!tasks || *tasks < 2 || !env_string("SLURM_PROCID")) return;
-  for (const char* told : {"PMIX_RANK", "PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK"})
-    if (env_string(told)) return;
-  throw FailedPreconditionError("srun started {} tasks without {}, which {} needs: srun --mpi={} …", *tasks,
-                                kPmiOfMpi, kMpi, kOptionOfSrun);
+void refuse_srun_without_pmi(const detail::Launcher& launcher) {
+  if (launcher.name != "Slurm" || launcher.size.value_or(1) < 2 || env_string("PMI_RANK") ||
+      env_string("PMI_FD"))
+    return;
+  throw FailedPreconditionError("srun started {} tasks without {}, which {} needs: srun --mpi={} …",
+                                *launcher.size, kPmiOfMpi, kMpi, kOptionOfSrun);
 }
 
 // In a PID namespace of its own, as under `kolorun -- unshare -p` or in a container for each rank, a rank
@@ -150,10 +149,11 @@ void leave_shared_memory_of_mpi() {
 
 void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make_comm) {
   install_handlers_once();
-  const bool launched = detail::find_launcher().has_value();
+  const auto launcher = detail::find_launcher();
+  const bool launched = launcher.has_value();
   if (launched) {
     detail::refuse_child_of_rank();
-    refuse_srun_without_pmi();
+    refuse_srun_without_pmi(*launcher);
     detail::mark_rank_process();
     leave_shared_memory_of_mpi();
   }
