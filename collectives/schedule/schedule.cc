@@ -273,15 +273,7 @@ void Schedule::make_works() {
     core_->works[static_cast<std::size_t>(slot.turn())] = work;
     return work;
   };
-  for (const GradientPlace& gradient : gradients_) {
-    if (gradient.factors == nullptr) continue;
-    const auto& name = spec_.gradients[static_cast<std::size_t>(&gradient - gradients_.data())].name;
-    gradient.factors->work_ = take_turn(
-        *gradient.factors,
-        std::make_shared<detail::FactorsWork>(gradient.factors->turn(), core_->slots, core_->communicator,
-                                              core_->runtime->memory_of_all(),
-                                              fmt::format("factors of \"{}\" of the training step", name)));
-  }
+  make_factors_works();
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     BucketSlot& bucket = buckets_[b];
     const std::string label = label_of(static_cast<int>(b), bucket.contents(), spec_.gradients);

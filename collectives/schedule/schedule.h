@@ -120,6 +120,7 @@ class Schedule final : public StepVote {
   void agree_on_factors();
   void order_turns();
   void make_works();
+  void make_factors_works();
   detail::BucketExchange make_exchange(BucketSlot& bucket, detail::BucketMemory& memory);
   void end_data();
   void end_data_in_step(const std::string& text);

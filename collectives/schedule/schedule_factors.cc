@@ -2,10 +2,12 @@
 #include <kolo/collectives/schedule/schedule.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <hwy/targets.h>
 
 #include <kolo/collectives/schedule/schedule_core.h>
@@ -59,6 +61,17 @@ void Schedule::order_turns() {
   for (RowsSlot& rows : rows_) rows.turn_ = next++;
   for (BucketSlot& bucket : buckets_)
     if (bucket.shards_ != nullptr) bucket.shards_->turn_ = next++;
+}
+
+void Schedule::make_factors_works() {
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
+    FactorsSlot* const factors = gradients_[i].factors;
+    if (factors == nullptr) continue;
+    factors->work_ = std::make_shared<detail::FactorsWork>(
+        factors->turn(), core_->slots, core_->communicator, core_->runtime->memory_of_all(),
+        fmt::format("factors of \"{}\" of the training step", spec_.gradients[i].name));
+    core_->works[static_cast<std::size_t>(factors->turn())] = factors->work_;
+  }
 }
 
 }  // namespace kolo
