@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/tcp.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -34,6 +35,7 @@ constexpr int kSeenAfter = 16;  // newcomers, calls are counted once more
 constexpr int kEventsAtOnce = 64;
 constexpr int kPauseMs = 20;  // while not even the spare descriptor can be had
 constexpr int kLookMs = 5;    // at calls that are not seen yet
+constexpr int kTrimAfterMs = 2000;
 constexpr int kMostLooks = 2000, kLooksAtTheSame = 400;
 constexpr std::int64_t kFewCalls = 50;  // of strangers, in 2 s: they send no more
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};
@@ -151,7 +153,9 @@ void Connections::stop() {
 void Connections::serve() {
   std::array<epoll_event, kEventsAtOnce> events{};
   while (true) {
-    const int count = ::epoll_wait(events_.get(), events.data(), kEventsAtOnce, -1);
+    const int count =
+        ::epoll_wait(events_.get(), events.data(), kEventsAtOnce, has_cut_ ? kTrimAfterMs : -1);
+    give_back_memory();
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
       if (id == kEnd) return;
@@ -165,6 +169,14 @@ void Connections::serve() {
       else check_bytes(id, most_stranger_bytes_);
     }
   }
+}
+
+// The calls of a stranger that is cut have taken pages all over the heap, which free() keeps: each flood would
+// leave its own behind.
+void Connections::give_back_memory() {
+  if (!has_cut_ || !trimmed_.now()) return;
+  has_cut_ = false;
+  ::malloc_trim(0);
 }
 
 // On a busy machine strangers send calls faster than the server refuses them, and the transport keeps some
@@ -293,6 +305,7 @@ void Connections::cut(Id id) {
   static_cast<void>(::connect(connection, &nobody, sizeof(nobody)));
   ::shutdown(connection, SHUT_RDWR);
   forget(id);
+  has_cut_ = true;
 }
 
 void Connections::forget(Id id) {

@@ -62,6 +62,7 @@ class Connections {
   };
 
   void serve();
+  void give_back_memory();
   void wait_until_calls_are_seen() KOLO_EXCLUDES(mutex_);
   void accept_some(const Descriptor& listener);
   void tell_no_descriptor();
@@ -85,6 +86,8 @@ class Connections {
   const std::function<CallCounts()> calls_;
   std::atomic<std::int64_t> accepted_{0};  // calls
   Descriptor events_, end_, spare_;
+  std::atomic<bool> has_cut_{false};
+  OncePer trimmed_{std::chrono::seconds(2)};
   std::int64_t never_seen_ = 0;  // of the unseen calls; the accepting thread's own
   OncePer told_full_{std::chrono::seconds(60)}, told_no_descriptor_{std::chrono::seconds(60)};
 

@@ -140,9 +140,11 @@ RpcServer::Impl::Impl(RpcServerOptions options)
   if (options.limits.connections == 0) options.limits.connections = affordable_connections();
   if (options.limits.connections_of_peer == 0)
     options.limits.connections_of_peer = (options.limits.connections + 1) / 2;
-  // Without a token whoever speaks the protocol is no stranger, and callers do not greet.
-  if (options.credentials.token.empty())
-    options.limits.stranger_bytes = options.limits.greeting_bytes = ~std::uint64_t{0};
+  for (std::uint64_t* const bytes : {&options.limits.stranger_bytes, &options.limits.greeting_bytes}) {
+    // Without a token whoever speaks the protocol is no stranger, and callers do not greet.
+    if (options.credentials.token.empty()) *bytes = ~std::uint64_t{0};
+    else *bytes += options.credentials.token.size();
+  }
   Listening listening = listen_at(options.address, options.bind_address);
   shared_ = std::make_shared<ServerShared>(std::move(options));
   shared_->threads = threads_.get();

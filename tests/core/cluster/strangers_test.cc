@@ -170,6 +170,7 @@ TEST_F(ServerBesideStrangers, ListensOnWhenItHasHadNoDescriptorLeft) {
 TEST_F(ServerBesideStrangers, KeepsNothingOfCallsThatItRefuses) {
   const ServerProcess ps(cluster_, {"--token-file", token_file()});
   ASSERT_TRUE(comes_true([&] { return answers(); }));
+  const double before = ps.memory("VmRSS");
   int sent = 0;
   for (int i = 0; i < 400 && sent < 200'000; ++i) {
     sent += flood_with_resets(port(), 200'000 - sent);
@@ -183,6 +184,8 @@ TEST_F(ServerBesideStrangers, KeepsNothingOfCallsThatItRefuses) {
   EXPECT_GT(sent, 10'000);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(KOLO_THREAD_SANITIZER)
   EXPECT_LT(ps.memory("VmHWM"), 400);
+  EXPECT_TRUE(comes_true([&] { return ps.memory("VmRSS") < before + 30; }))
+      << before << " MiB before, " << ps.memory("VmRSS") << " after: the pages of refused calls are free, and kept";
 #endif
   ::kill(ps.pid(), SIGTERM);
   EXPECT_TRUE(comes_true([&] { return !ps.lives(); }));
