@@ -19,6 +19,7 @@
 #include <kolo/collectives/job/timeline_session.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
@@ -56,16 +57,30 @@ void end_job(int code) {
   std::_Exit(1);
 }
 
-// All ranks of a stopped training return this code: none has failed, and MPI_Abort would kill those that
-// still leave.
-bool says_stopped(int code) { return code == parse_int64(env_string("KOLO_STOPPED_EXIT_CODE").value_or("")); }
+// KOLO_STOPPED_EXIT_CODE; 0 where it is unset, or does not parse.
+int code_of_stops() {
+  try {
+    return detail::stopped_exit_code();
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
 
+// All ranks of a stopped training return exit_code(): none has failed, and MPI_Abort would kill those that
+// still leave. A batch system starts a job again that ends with this code, so no failure may.
 void on_process_exit(int code, void*) {
   const auto runtime = detail::current_runtime();
   if (!runtime || !runtime->is_own()) return;
-  if (code != 0 && !says_stopped(code)) {
+  if (code != 0 && code != code_of_stops()) {
     end_job(code);
     return;
+  }
+  if (code != 0 && code != exit_code()) {
+    std::fprintf(stderr,
+                 "rank %d on %s: exit code %d means a stop, and nobody asked for one: the job fails\n",
+                 process().rank, process().hostname.c_str(), code);
+    end_job(1);
+    std::_Exit(1);
   }
   try {
     shutdown();

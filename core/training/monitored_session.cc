@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
@@ -22,7 +23,6 @@
 #include <kolo/core/training/common_start.h>
 #include <kolo/core/training/default_hooks.h>
 #include <kolo/core/training/drift_check.h>
-#include <kolo/core/training/exit_code.h>
 #include <kolo/core/training/hook_internal.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/core/training/rank_state_internal.h>

@@ -6,9 +6,9 @@
 #include <exception>
 
 #include <kolo/collectives/job/init.h>
+#include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
-#include <kolo/core/training/exit_code.h>
 #include <kolo/models/programs/continuation.h>
 #include <kolo/models/programs/evaluator.h>
 #include <kolo/models/programs/predictions.h>

@@ -15,6 +15,8 @@
 #include <kolo/collectives/job/mpi_interop.h>
 #include <kolo/collectives/progress/timeline.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/exit_code.h>
+#include <kolo/core/base/stop_signal.h>
 
 #include "binding.h"
 
@@ -62,6 +64,11 @@ void bind_job(py::module_& module) {
   module.def("hostname", &hostname);
   module.def("start_timeline", &start_timeline, py::arg("path"), Unlocked());
   module.def("stop_timeline", &stop_timeline, Unlocked());
+  module.def("install_stop_signals", &install_stop_signals);
+  module.def("stop_signal_received", &stop_signal_received);
+  module.def(
+      "note_stop", [](std::int64_t step) { detail::note_end_of_training(true, step); }, py::arg("step"));
+  module.def("exit_code", &exit_code);
 }
 
 }  // namespace kolo::python

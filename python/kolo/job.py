@@ -6,12 +6,14 @@ import signal
 import sys
 from typing import Any, Optional, Sequence, Union
 
+import numpy as np
+
 from kolo import _kolo
 from kolo._kolo import (cross_rank, cross_size, hostname, is_homogeneous, local_rank, local_size, node_count, rank,
                         size, start_timeline, stop_timeline)
 
-__all__ = ["cross_rank", "cross_size", "hostname", "init", "is_homogeneous", "is_initialized", "local_rank",
-           "local_size", "node_count", "rank", "shutdown", "size", "start_timeline", "stop_timeline"]
+__all__ = ["cross_rank", "cross_size", "exit_code", "hostname", "init", "is_homogeneous", "is_initialized", "local_rank",
+           "local_size", "node_count", "rank", "should_stop", "shutdown", "size", "start_timeline", "stop_timeline"]
 
 
 def init(ranks: Optional[Union[Sequence[int], Any]] = None) -> None:
@@ -77,3 +79,29 @@ def is_initialized() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def should_stop(step: Optional[int] = None) -> bool:
+    """Whether SIGTERM, SIGUSR1 or (unless Python handles it) SIGINT has reached any rank since the first call.
+
+    The ranks agree on the answer by one allreduce of a byte: all call it at the same place, such as behind each step.
+    After True, save and end by `sys.exit(kolo.exit_code())`. step: the last complete one, for kolorun's messages.
+    The first call installs the handlers, so make it in the main thread before the first step; a second SIGTERM ends the
+    process at once.
+    """
+    from kolo.collectives import allreduce
+    _kolo.install_stop_signals()
+    asked = np.array([_kolo.stop_signal_received()], np.uint8)
+    stop = bool(allreduce(asked, "max", name="kolo.should_stop")[0])
+    if stop:
+        _kolo.note_stop(-1 if step is None else step)
+    return stop
+
+
+def exit_code() -> int:
+    """For sys.exit: KOLO_STOPPED_EXIT_CODE (0 to 125, 0 if unset) once should_stop() has said True, else 0.
+
+    kolorun and batch systems tell by it a job that is to go on from one that is done. Raises InvalidArgumentError for
+    another value of the variable.
+    """
+    return _kolo.exit_code()

@@ -1,5 +1,5 @@
+#include <kolo/core/base/exit_code.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/core/training/exit_code.h>
 #include <kolo/core/training/monitored_session.h>
 
 #include <gmock/gmock.h>

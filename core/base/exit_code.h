@@ -13,7 +13,8 @@ int exit_code();
 namespace detail {
 /// KOLO_STOPPED_EXIT_CODE. Throws as exit_code().
 int stopped_exit_code();
-/// The session alone says so: how its training ended, at which step. Under kolorun rank 0 tells it a stop.
+/// The session, or Python's should_stop(), says how the training ended, at which step (-1 if it does not know
+/// one). Under kolorun rank 0 reports the step of a stop.
 void note_end_of_training(bool stopped_on_request, long long step);
 }  // namespace detail
 

@@ -1,4 +1,4 @@
-#include <kolo/core/training/exit_code.h>
+#include <kolo/core/base/exit_code.h>
 
 #include <atomic>
 
@@ -22,7 +22,7 @@ int stopped_exit_code() {
 
 void note_end_of_training(bool stopped_on_request, long long step) {
   last_was_stopped.store(stopped_on_request);
-  if (stopped_on_request && process().rank == 0) tell_last_step(step);
+  if (stopped_on_request && step >= 0 && process().rank == 0) tell_last_step(step);
 }
 
 }  // namespace detail
