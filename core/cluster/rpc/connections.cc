@@ -30,8 +30,7 @@ constexpr rlim_t kFewDescriptors = 1024, kEnoughDescriptors = 65536;
 constexpr std::size_t kForTheRest = 1024;     // descriptors of all else that the process does
 constexpr std::size_t kDescriptorsOfOne = 2;  // the transport's and ours
 constexpr std::size_t kMostConnections = 16384;
-constexpr int kAcceptedAtOnce = 64;
-constexpr int kSeenAfter = 16;  // newcomers, calls are counted once more
+constexpr int kAcceptedAtOnce = 16;  // then calls are counted once more
 constexpr int kEventsAtOnce = 64;
 constexpr int kPauseMs = 20;  // while not even the spare descriptor can be had
 constexpr int kLookMs = 5;    // at calls that are not seen yet
@@ -153,8 +152,7 @@ void Connections::stop() {
 void Connections::serve() {
   std::array<epoll_event, kEventsAtOnce> events{};
   while (true) {
-    const int count =
-        ::epoll_wait(events_.get(), events.data(), kEventsAtOnce, has_cut_ ? kTrimAfterMs : -1);
+    const int count = ::epoll_wait(events_.get(), events.data(), kEventsAtOnce, has_cut_ ? kTrimAfterMs : -1);
     give_back_memory();
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
@@ -171,8 +169,8 @@ void Connections::serve() {
   }
 }
 
-// The calls of a stranger that is cut have taken pages all over the heap, which free() keeps: each flood would
-// leave its own behind.
+// The calls of a stranger that is cut have taken pages all over the heap, which free() keeps: each flood
+// would leave its own behind.
 void Connections::give_back_memory() {
   if (!has_cut_ || !trimmed_.now()) return;
   has_cut_ = false;
@@ -206,8 +204,8 @@ void Connections::wait_until_calls_are_seen() {
 }
 
 void Connections::accept_some(const Descriptor& listener) {
+  wait_until_calls_are_seen();
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
-    if (i % kSeenAfter == 0) wait_until_calls_are_seen();
     Descriptor connection(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection.get() < 0) {
       if (is_out_of_descriptors(errno)) drop_one(listener);
@@ -244,6 +242,8 @@ void Connections::admit(const Descriptor& listener, Descriptor connection) {
   if (peer.name.empty() && listening_.path.empty()) return;  // it is gone already
   Descriptor second(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (second.get() < 0) return tell_no_descriptor();
+  // All of it would be read before anybody could look: 5,000 calls in a moment, from each newcomer.
+  if (received_bytes(connection) > most_stranger_bytes_) return;
   {
     MutexLock lock(mutex_);
     if (!make_place(peer.host)) return;

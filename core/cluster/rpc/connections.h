@@ -21,8 +21,9 @@ namespace kolo::detail {
 
 /// What the transport says of calls.
 struct CallCounts {
-  std::int64_t begun = 0;   // since the server's start
-  std::int64_t unseen = 0;  // read and not handed over yet, and those whose end it has missed
+  std::int64_t begun = 0;  // since the server's start
+  std::int64_t unseen =
+      0;  // not handed over yet, refused and not let go yet, and those whose end it has missed
 };
 
 /// A connection is a stranger until a call on it was accepted. Strangers make way for newer ones, the oldest

@@ -23,9 +23,9 @@ struct RpcLimits {
   std::size_t strangers = 256;
   /// Where a token is asked for: one that has sent more, besides the token, is cut.
   std::uint64_t stranger_bytes = 8 << 10;
-  int refused_calls = 8;                    // a stranger with more of them is cut
-  /// Calls that the transport has read and not handed over yet. Beyond, new connections wait, and a stranger
-  /// that has sent more than greeting_bytes besides the token is cut.
+  int refused_calls = 8;  // a stranger with more of them is cut
+  /// Calls of strangers that the transport has read and is not done with. Beyond, new connections wait, and a
+  /// stranger that has sent more than greeting_bytes besides the token is cut.
   std::int64_t unseen_calls = 2000;
   std::uint64_t greeting_bytes = 4 << 10;
   /// A call whose next message does not come for so long ends with DeadlineExceededError.

@@ -83,11 +83,17 @@ std::string user_name() {
   return std::to_string(::geteuid());
 }
 
-// Nothing of it is kept or counted.
+// Nothing of it is kept, but it has memory until the transport is done with it: the transport counts it as
+// ended when it reads that the stream was reset.
 class RefusedCall final : public grpc::ServerGenericBidiReactor {
  public:
-  static grpc::ServerGenericBidiReactor* make(const std::exception_ptr& error) {
-    const auto call = std::make_shared<RefusedCall>();
+  explicit RefusedCall(std::shared_ptr<ServerShared> shared) : shared_(std::move(shared)) {
+    ++shared_->refused;
+  }
+  ~RefusedCall() override { --shared_->refused; }
+  static grpc::ServerGenericBidiReactor* make(std::shared_ptr<ServerShared> shared,
+                                              const std::exception_ptr& error) {
+    const auto call = std::make_shared<RefusedCall>(std::move(shared));
     call->self_ = call;
     hand_over(call.get());
     call->Finish(to_status(error));
@@ -100,6 +106,7 @@ class RefusedCall final : public grpc::ServerGenericBidiReactor {
 
  private:
   bool InternalInlineable() override { return true; }
+  const std::shared_ptr<ServerShared> shared_;
   std::shared_ptr<RefusedCall> self_;
 };
 
@@ -204,6 +211,7 @@ void RpcServer::Impl::adopt(int listener, int connection) {
 
 CallCounts RpcServer::Impl::calls() {
   CallCounts calls = counted_calls(number_);
+  calls.unseen += shared_->refused;
   MutexLock lock(shared_->mutex);
   calls.unseen -= static_cast<std::int64_t>(shared_->calls.size());
   return calls;
@@ -220,7 +228,7 @@ grpc::ServerGenericBidiReactor* RpcServer::Impl::reactor_for(grpc::GenericCallba
   // Before anything is kept or counted: what a stranger may do costs those who are known nothing.
   if (const auto refusal = refusal_of(context, *shared_)) {
     connections_->call_refused(context.peer());
-    return RefusedCall::make(refusal);
+    return RefusedCall::make(shared_, refusal);
   }
   connections_->call_accepted(context.peer());
   const auto call = std::make_shared<ServerCall>(shared_, context);
@@ -241,7 +249,7 @@ grpc::ServerGenericBidiReactor* RpcServer::Impl::reactor_for(grpc::GenericCallba
       }
     }
   }
-  if (refused != nullptr) return RefusedCall::make(refused);
+  if (refused != nullptr) return RefusedCall::make(shared_, refused);
   call->begin();
   return call.get();
 }

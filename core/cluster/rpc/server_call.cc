@@ -49,7 +49,7 @@ std::string header(const grpc::GenericCallbackServerContext& context, const char
 const std::string& rpc_caller() { return caller_of_thread; }
 
 void ServerShared::note_refused(const std::string& peer, const std::string& why) {
-  if (refused_.now()) log_warning("refused a call of {}: {}", peer, why);
+  if (told_refused_.now()) log_warning("refused a call of {}: {}", peer, why);
 }
 
 void OpenCalls::add(const std::shared_ptr<ServerCall>& call) {

@@ -69,6 +69,8 @@ struct ServerShared {
   std::optional<Served> served;    // set before the first begin()
   RequestIds request_ids;          // of steps that the master has had
 
+  std::atomic<std::int64_t> refused{0};  // calls that the transport is not done with
+
   Mutex mutex;
   CondVar changed;
   OpenCalls calls KOLO_GUARDED_BY(mutex);
@@ -78,7 +80,7 @@ struct ServerShared {
   bool stopping KOLO_GUARDED_BY(mutex) = false;
 
  private:
-  OncePer refused_{std::chrono::seconds(60)};
+  OncePer told_refused_{std::chrono::seconds(60)};
 };
 
 /// Any thread.

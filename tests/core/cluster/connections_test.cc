@@ -88,5 +88,20 @@ TEST_F(Newcomers, WaitUntilAFloodThatCameMeanwhileIsSeen) {
   EXPECT_LE(unseen_, 2000);
 }
 
+// The transport would read all of it before anybody could look.
+TEST_F(Newcomers, WhoHaveSentMuchMeanwhileAreClosed) {
+  unseen_ = 5000;
+  const int noisy = clients_.add(port_);
+  const std::string much(20 << 10, 'x');
+  ASSERT_EQ(::send(noisy, much.data(), much.size(), MSG_NOSIGNAL), static_cast<ssize_t>(much.size()));
+  clients_.add(port_);
+  unseen_ = 0;
+  for (const auto end = Clock::now() + 60s; adopted_ < 1 && Clock::now() < end;)
+    std::this_thread::sleep_for(5ms);
+  char byte = 0;
+  EXPECT_LE(::recv(noisy, &byte, 1, 0), 0);
+  EXPECT_EQ(adopted_, 1);
+}
+
 }  // namespace
 }  // namespace kolo
