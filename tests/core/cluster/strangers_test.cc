@@ -170,7 +170,7 @@ TEST_F(ServerBesideStrangers, ListensOnWhenItHasHadNoDescriptorLeft) {
 TEST_F(ServerBesideStrangers, KeepsNothingOfCallsThatItRefuses) {
   const ServerProcess ps(cluster_, {"--token-file", token_file()});
   ASSERT_TRUE(comes_true([&] { return answers(); }));
-  const double before = ps.memory("VmRSS");
+  [[maybe_unused]] const double before = ps.memory("VmRSS");
   int sent = 0;
   for (int i = 0; i < 400 && sent < 200'000; ++i) {
     sent += flood_with_resets(port(), 200'000 - sent);
