@@ -10,6 +10,14 @@
 #include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
+
+// "srun: error: node4: task 6: Killed", or "tasks 6-7: Killed": the rank, its host and what srun says of it.
+struct BannerReader::EndedTask {
+  int rank = 0;
+  std::string host;
+  std::string_view what;
+};
+
 namespace {
 
 bool contains(std::string_view text, std::string_view words) {
@@ -91,13 +99,7 @@ std::optional<int> daemon_lost_in_sending(std::string_view line) {
   return daemon ? std::optional(static_cast<int>(*daemon)) : std::nullopt;
 }
 
-// "srun: error: node4: task 6: Killed", or "tasks 6-7: Killed": the rank, its host and what srun says of it.
-struct EndedTask {
-  int rank = 0;
-  std::string host;
-  std::string_view what;
-};
-std::optional<EndedTask> ended_task_of_srun(std::string_view line) {
+std::optional<BannerReader::EndedTask> ended_task_of_srun(std::string_view line) {
   constexpr std::string_view kStart = "srun: error: ";
   if (!starts_with(line, kStart)) return std::nullopt;
   line.remove_prefix(kStart.size());
@@ -109,7 +111,7 @@ std::optional<EndedTask> ended_task_of_srun(std::string_view line) {
   const size_t what = line.find(": ");
   const auto rank = parse_int64(line.substr(0, digits));
   if (!rank || what == std::string_view::npos) return std::nullopt;
-  return EndedTask{static_cast<int>(*rank), host, line.substr(what + 2)};
+  return BannerReader::EndedTask{static_cast<int>(*rank), host, line.substr(what + 2)};
 }
 
 // As "Killed" is 9; 0 for a text that names none.
@@ -119,10 +121,13 @@ int signal_named(std::string_view what) {
   return 0;
 }
 
+// From here on srun ends ranks itself, by SIGKILL in the end.
+bool says_srun_ends_the_others(std::string_view line) { return contains(line, "srun: Job step aborted:"); }
+
 // srun's notes on how it ends the others.
 bool is_noise_of_srun(std::string_view line) {
-  return contains_any(line,
-                      {"srun: Force Terminated ", "_step_signal: Terminating ", "srun: Job step aborted:"}) ||
+  return contains_any(line, {"srun: Force Terminated ", "_step_signal: Terminating "}) ||
+         says_srun_ends_the_others(line) ||
          (contains(line, "slurmstepd-") && contains(line, " CANCELLED AT "));
 }
 
@@ -133,6 +138,24 @@ bool says_mpirun_ends_itself(std::string_view line) {
 
 }  // namespace
 
+void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
+  failing_ = failing_ || !is_stopped;
+  constexpr std::string_view kExited = "Exited with exit code ";
+  if (starts_with(task.what, kExited)) {
+    const auto code = parse_int64(task.what.substr(kExited.size()));
+    if (!exit_code_ && !is_stopped && code) exit_code_ = static_cast<int>(*code);
+    return;
+  }
+  // Those are srun's own doing.
+  if (starts_with(task.what, "Terminated")) return;
+  auto& dead = srun_ends_others_ ? ended_with_others_ : dead_rank_;
+  if (!dead) dead = DeadRank{task.rank, task.host, signal_named(task.what)};
+}
+
+const std::optional<BannerReader::DeadRank>& BannerReader::dead_rank() const {
+  return dead_rank_ || exit_code_ ? dead_rank_ : ended_with_others_;
+}
+
 void BannerReader::look_for_deaths(std::string_view line) {
   failing_ = failing_ || says_job_is_failing(line);
   if (!dead_rank_ && contains(line, "exited on signal")) {
@@ -140,13 +163,8 @@ void BannerReader::look_for_deaths(std::string_view line) {
     const std::string host = word_after(line, " on node ");
     if (rank && !host.empty()) dead_rank_ = DeadRank{static_cast<int>(*rank), host};
   }
-  if (const auto task = ended_task_of_srun(line)) {
-    // srun's own doing are those that it "Terminated".
-    const bool by_itself = starts_with(task->what, "Exited with exit code");
-    if (!dead_rank_ && !by_itself && !starts_with(task->what, "Terminated"))
-      dead_rank_ = DeadRank{task->rank, task->host, signal_named(task->what)};
-    failing_ = failing_ || !is_of_stopped_rank(line);
-  }
+  srun_ends_others_ = srun_ends_others_ || says_srun_ends_the_others(line);
+  if (const auto task = ended_task_of_srun(line)) look_at_task(*task, is_of_stopped_rank(line));
   if (!lost_host_.empty() || lost_daemon_) return;
   lost_daemon_ = daemon_lost_in_sending(line);
   lost_host_ = contains(line, "Remote daemon:") ? word_after(line, " on node ") : host_lost_by_ssh(line);

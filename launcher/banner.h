@@ -20,13 +20,17 @@ class BannerReader {
   /// What still waits.
   std::vector<std::string> finish();
 
+  struct EndedTask;  // of srun
   struct DeadRank {
     int rank = 0;
     std::string host;
     int signal = 0;  // which srun names; 0: not known
   };
-  /// The rank that mpirun or srun names as killed by a signal.
-  const std::optional<DeadRank>& dead_rank() const { return dead_rank_; }
+  /// The rank that mpirun or srun names as killed by a signal. None where srun has killed it since another
+  /// one ended with an exit code.
+  const std::optional<DeadRank>& dead_rank() const;
+  /// Of the first rank that srun says ended by itself, but for the code of a stop.
+  std::optional<int> exit_code() const { return exit_code_; }
   /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
   /// for none.
   const std::string& lost_host() const { return lost_host_; }
@@ -38,13 +42,16 @@ class BannerReader {
 
  private:
   void look_for_deaths(std::string_view line);
+  void look_at_task(const EndedTask& task, bool is_stopped);
   bool is_of_stopped_rank(std::string_view line) const;
 
   bool quiet_;
   int stopped_code_;
   bool in_block_ = false;
   std::vector<std::string> block_;
-  std::optional<DeadRank> dead_rank_;
+  std::optional<DeadRank> dead_rank_, ended_with_others_;
+  std::optional<int> exit_code_;
+  bool srun_ends_others_ = false;
   std::string lost_host_;
   std::optional<int> lost_daemon_;
   bool failing_ = false;

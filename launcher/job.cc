@@ -315,9 +315,12 @@ JobResult Job::run() {
   }
   if (forced_ && exit_code_ == 0) exit_code_ = 1;
   // srun returns the highest code, which may be that of a rank that it has ended itself.
-  const auto& dead = router_.banner().dead_rank();
+  const BannerReader& banner = router_.banner();
+  const auto& dead = banner.dead_rank();
   constexpr int kSignal = 128;
   if (dead && dead->signal != 0 && !stop_requested_) exit_code_ = kSignal + dead->signal;
+  else if (!dead && banner.exit_code() && exit_code_ != 0 && !stop_requested_)
+    exit_code_ = *banner.exit_code();
   return {exit_code_, stop_requested_ || forced_, router_.last_step()};
 }
 

@@ -34,6 +34,11 @@ int run_with_restarts(const Options& options, const Surroundings& found, SignalQ
     const JobResult result = run_job(options, found, stop_time, signals);
     const bool stopped = options.stopped_exit_code != 0 && result.exit_code == options.stopped_exit_code;
     if (stopped && options.requeue) return requeue(options, result.last_step, signals);
+    if (options.requeue && result.stop_requested)
+      tell(fmt::format(
+          "the job was asked to stop and ended with exit code {}, not {}: it is not queued again; "
+          "a program that has more to do returns kolo::exit_code()",
+          result.exit_code, options.stopped_exit_code));
     // Code 2 is a bad command line, which a second try does not mend.
     const bool hopeless =
         result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested || stopped;

@@ -133,8 +133,8 @@ std::map<std::string, std::string> exported_variables(const Options& options, co
   std::map<std::string, std::string> exports;  // name → what follows -x
   if (!all_ranks_here(options, found)) {
     for (const std::string& name : found.variables)
-      if (starts_with(name, "KOLO_") || starts_with(name, "OMP_") || name == "PATH" ||
-          name == "LD_LIBRARY_PATH")
+      if (starts_with(name, "KOLO_") || starts_with(name, "HOROVOD_") || starts_with(name, "OMP_") ||
+          name == "PATH" || name == "LD_LIBRARY_PATH" || name == "PYTHONPATH")
         exports[name] = name;
   }
   exports["KOLO_LAUNCHER"] = "KOLO_LAUNCHER=kolorun";

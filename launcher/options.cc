@@ -53,10 +53,10 @@ po::options_description make_description() {
       "cluster-port", text("P"),
       "with --cluster on several hosts: the first task of each listens there, the next one on P+1, … (2222)")(
       "export,x", po::value<std::vector<std::string>>()->value_name("NAME[=VALUE]"),
-      "hand this variable to the ranks on other hosts; again for more. KOLO_*, OMP_*, PATH and "
-      "LD_LIBRARY_PATH always are")("mpi-args", po::value<std::vector<std::string>>()->value_name("\"...\""),
-                                    "passed on to mpirun")("dry-run",
-                                                           "print the mpirun command and do nothing")(
+      "hand this variable to the ranks on other hosts; again for more. KOLO_*, HOROVOD_*, "
+      "OMP_*, PATH, LD_LIBRARY_PATH and PYTHONPATH always are")(
+      "mpi-args", po::value<std::vector<std::string>>()->value_name("\"...\""), "passed on to mpirun")(
+      "dry-run", "print the mpirun command and do nothing")(
       "quiet,q", "leave out mpirun's own notes on how the job ended")(
       "stdin", "rank 0 reads kolorun's standard input; left out, all ranks read /dev/null")(
       "check-build", "print what this build was made with and what it finds here")(

@@ -88,6 +88,12 @@ class Start(unittest.TestCase):
                 self.assertIn("rank 1 on node2 is gone (last step unknown)", result.err)
                 self.assertEqual(sorted(result.out.splitlines()), ["[0] starts", "[1] starts", "[2] starts"])
 
+    def test_a_rank_that_fails_ends_the_job_with_its_code_and_no_other_is_blamed(self):
+        fails = 'if [ $SLURM_PROCID = 1 ]; then sleep 0.5; exit 3; fi; trap "" TERM; sleep 30 & wait; sleep 30'
+        result = self.lab.run(["salloc", "-Q", "-N2", "-n2", KOLORUN, "-q", "sh", "-c", fails])
+        self.assertEqual(result.code, 3, result)
+        self.assertNotIn("is gone", result.err)
+
     def test_the_script_of_the_page_trains(self):
         self.assertIn(SCRIPT.read_text(), PAGE.read_text())
         with tempfile.TemporaryDirectory() as folder:

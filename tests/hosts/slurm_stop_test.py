@@ -1,5 +1,10 @@
 #!/usr/bin/env python3
 """What Slurm stops ends saved, says so by its exit code, and goes on. The ranks are shells that count steps."""
+import os
+import re
+import subprocess
+import sys
+
 import hosts
 import slurm
 
@@ -72,6 +77,35 @@ class Stop(slurm.StoppedJobs):
         result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 50, "sh", self.rank, self.folder, 1000])
         self.assertEqual(result.code, 75, result)
         self.assertIn("kolorun: stopped; Slurm did not start the job again: scontrol show job says BatchFlag=0", result.err)
+
+    def test_a_program_that_stops_without_the_code_is_not_started_again_and_kolorun_says_so(self):
+        stops = 'trap "exit 0" USR1 TERM; while sleep 0.1; do :; done'
+        result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 52, "sh", "-c", stops])
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("kolorun: the job was asked to stop and ended with exit code 0, not 75: it is not queued again", result.err)
+
+    def test_a_program_in_python_stops_after_the_same_step_on_both_hosts(self):
+        package = str(hosts.BIN.parent / "python")
+        environment = {**os.environ, "PYTHONPATH": package}
+        imports_kolo = lambda python: subprocess.run([python, "-c", "import kolo"], env=environment, stderr=subprocess.DEVNULL).returncode == 0
+        python = next(filter(imports_kolo, (sys.executable, "/usr/bin/python3")), None)
+        if python is None:
+            self.skipTest("this build has no Python module")
+        program = """
+import sys, time, kolo
+kolo.init()
+for step in range(1, 10000):
+    time.sleep(0.01 * (1 + kolo.rank()))
+    if kolo.should_stop(step): break
+print("stops after", step, "on", kolo.hostname(), flush=True)
+sys.exit(kolo.exit_code())
+"""
+        result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 50, python, "-c", program],
+                              env={"PYTHONPATH": package})
+        self.assertEqual(result.code, 75, result)
+        steps = re.findall(r"stops after (\d+) on (node[12])", result.out)
+        self.assertEqual(({host for _, host in steps}, len({step for step, _ in steps})), ({"node1", "node2"}, 1), result)
+        self.assertIn(f"kolorun: stopped at step {steps[0][0]}; Slurm did not start the job again", result.err)
 
 
 if __name__ == "__main__":

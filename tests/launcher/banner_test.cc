@@ -178,6 +178,25 @@ TEST(Banner, TakesNoRankForDeadThatSrunHasEndedOrThatEndedItself) {
   EXPECT_TRUE(reader.failing());
 }
 
+TEST(Banner, TakesNoRankForDeadThatSrunKillsAfterAnotherHasFailed) {
+  BannerReader reader(false);
+  reader.read("srun: Job step aborted: Waiting up to 7 seconds for job step to finish.");
+  reader.read("srun: error: node1: task 0: Killed");
+  EXPECT_EQ(reader.dead_rank()->rank, 0) << "as far as is known by now";
+  reader.read("srun: error: node2: task 1: Exited with exit code 3");
+  reader.read("srun: error: node2: task 2: Exited with exit code 4");
+  EXPECT_FALSE(reader.dead_rank());
+  EXPECT_EQ(reader.exit_code(), 3);
+}
+
+TEST(Banner, NamesTheRankThatWasKilledBeforeSrunEndedTheOthers) {
+  BannerReader reader(false);
+  reader.read("srun: error: node2: task 1: Killed");
+  reader.read("srun: Job step aborted: Waiting up to 7 seconds for job step to finish.");
+  reader.read("srun: error: node1: task 0: Exited with exit code 1");
+  EXPECT_EQ(reader.dead_rank()->rank, 1);
+}
+
 TEST(Banner, IsSilentOnRanksThatStoppedWithTheirCode) {
   BannerReader reader(false, 75);
   const std::string dashes(74, '-');

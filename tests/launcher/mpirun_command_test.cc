@@ -102,15 +102,15 @@ TEST(MpirunCommand, LeavesThreadsThatTheEnvironmentSets) {
 
 TEST(MpirunCommand, HandsVariablesToOtherHosts) {
   Surroundings found = machine(8);
-  found.variables = {"HOME", "KOLO_BUCKET_BYTES", "OMP_NUM_THREADS", "OMP_PROC_BIND",
-                     "PATH", "LD_LIBRARY_PATH",   "SECRET"};
+  found.variables = {"HOME", "HOROVOD_TIMELINE", "KOLO_BUCKET_BYTES", "OMP_NUM_THREADS", "OMP_PROC_BIND",
+                     "PATH", "LD_LIBRARY_PATH",  "PYTHONPATH",        "SECRET"};
   Options options = ranks_on(2, {{"a", 1}, {"b", 1}});
   options.exported = {"HOME", "MODE=fast"};
-  EXPECT_THAT(
-      line(options, found),
-      AllOf(HasSubstr("-x HOME -x KOLO_BUCKET_BYTES -x KOLO_LAUNCHER=kolorun -x LD_LIBRARY_PATH -x MODE=fast "
-                      "-x OMP_NUM_THREADS -x OMP_PROC_BIND -x PATH"),
-            Not(HasSubstr("SECRET"))));
+  EXPECT_THAT(line(options, found),
+              AllOf(HasSubstr("-x HOME -x HOROVOD_TIMELINE -x KOLO_BUCKET_BYTES -x KOLO_LAUNCHER=kolorun -x "
+                              "LD_LIBRARY_PATH -x MODE=fast "
+                              "-x OMP_NUM_THREADS -x OMP_PROC_BIND -x PATH -x PYTHONPATH"),
+                    Not(HasSubstr("SECRET"))));
 }
 
 TEST(MpirunCommand, RefusesToExportWhatIsNotSet) {

@@ -51,7 +51,17 @@ def test_variables_become_kolos():
                  "HOROVOD_DYNAMIC_PROCESS_SETS": "1", "HOROVOD_HIERARCHICAL_ALLREDUCE": "1", "PATH": "/bin"}
     assert environment.take_over(variables) == (["HOROVOD_HIERARCHICAL_ALLREDUCE"], [])
     assert {name: value for name, value in variables.items() if name.startswith("KOLO_")} == {
-        "KOLO_FUSION_BYTES": "1024", "KOLO_CYCLE_TIME_MS": "2.5", "KOLO_STALL_ABORT_S": "30", "KOLO_CACHE_CAPACITY": "9"}
+        "KOLO_FUSION_BYTES": "1024", "KOLO_BUCKET_BYTES": "1024", "KOLO_FIRST_BUCKET_BYTES": "1024", "KOLO_CYCLE_TIME_MS": "2.5", "KOLO_STALL_ABORT_S": "30", "KOLO_CACHE_CAPACITY": "9"}
+
+
+def test_the_threshold_is_that_of_gradients_too_and_the_check_of_stalls_can_be_turned_off():
+    variables = {"HOROVOD_FUSION_THRESHOLD": "67108864", "HOROVOD_STALL_CHECK_DISABLE": "1", "KOLO_STALL_ABORT_S": "5"}
+    assert environment.take_over(variables) == ([], [])
+    assert (variables["KOLO_BUCKET_BYTES"], variables["KOLO_FIRST_BUCKET_BYTES"]) == ("67108864", "1048576")
+    assert (variables["KOLO_STALL_WARNING_S"], variables["KOLO_STALL_ABORT_S"]) == ("0", "5")
+    variables = {"HOROVOD_FUSION_THRESHOLD": "0"}
+    environment.take_over(variables)
+    assert (variables["KOLO_FUSION_BYTES"], variables["KOLO_BUCKET_BYTES"]) == ("0", "1")
 
 
 # Horovod reads numbers by strtol and strtof, which stop where the number ends; a flag is a number above 0.

@@ -74,7 +74,7 @@ class Pages(unittest.TestCase):
                     command = line.split("#")[0]
                     # The options behind a program's name, up to the next program's.
                     for name, words in re.findall(rf"({'|'.join(NAMES)})\b((?:(?!{'|'.join(NAMES)}).)*)", command):
-                        for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", words):
+                        for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", words.split(" -- ")[0]):
                             checked += 1
                             self.assertIn(option, helps[name], f"{os.path.relpath(page, ROOT)}: {line}")
         self.assertGreater(checked, 10)

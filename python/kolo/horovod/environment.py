@@ -39,6 +39,16 @@ def _level(value: str) -> Optional[str]:
     return _LOG_LEVELS.get(value.strip().lower())
 
 
+def _bucket(largest: int) -> Callable[[str], Optional[str]]:
+    """A bucket has a byte at least: a threshold of 0 gives each gradient its own."""
+    def written(value: str) -> Optional[str]:
+        number = _integer(value)
+        return None if number is None else str(min(max(int(number), 1), largest))
+    return written
+
+
+_FIRST_BUCKET = 1 << 20  # kolo's default
+
 # Horovod's variable → kolo's, and how the value is written there; None: Horovod would not understand it.
 COUNTERPARTS: Dict[str, Tuple[str, Callable[[str], Optional[str]]]] = {
     "HOROVOD_FUSION_THRESHOLD": ("KOLO_FUSION_BYTES", _integer),
@@ -50,6 +60,10 @@ COUNTERPARTS: Dict[str, Tuple[str, Callable[[str], Optional[str]]]] = {
     "HOROVOD_STALL_CHECK_TIME_SECONDS": ("KOLO_STALL_WARNING_S", _integer),
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("KOLO_STALL_ABORT_S", _integer),
     "HOROVOD_LOG_LEVEL": ("KOLO_LOG_LEVEL", _level),
+}
+# The threshold is that of an optimizer's gradients as well, which kolo puts into buckets of their own.
+FURTHER: Dict[str, Dict[str, Callable[[str], Optional[str]]]] = {
+    "HOROVOD_FUSION_THRESHOLD": {"KOLO_BUCKET_BYTES": _bucket(_LARGEST[int]), "KOLO_FIRST_BUCKET_BYTES": _bucket(_FIRST_BUCKET)},
 }
 # What they ask for is always so, or has no meaning with one library and one way to start.
 WITHOUT_EFFECT = {
@@ -73,14 +87,16 @@ def take_over(environment: MutableMapping[str, str]) -> Tuple[List[str], List[st
         value = environment[name]
         if name == "HOROVOD_TIMELINE" and value.upper() == "DYNAMIC":  # start_timeline() is always possible
             continue
-        if counterpart in environment:
-            continue
-        taken = written(value)
-        if taken is None:
-            not_understood.append(f"{name}={value}")
-        else:
-            environment[counterpart] = taken
+        for own, form in {counterpart: written, **FURTHER.get(name, {})}.items():
+            if own in environment:
+                continue
+            taken = form(value)
+            if taken is not None:
+                environment[own] = taken
+            elif own == counterpart:
+                not_understood.append(f"{name}={value}")
     if _flag(environment.get("HOROVOD_STALL_CHECK_DISABLE", "")) == "1":
+        environment.setdefault("KOLO_STALL_WARNING_S", "0")
         environment.setdefault("KOLO_STALL_ABORT_S", "0")
     return unknown, not_understood
 
