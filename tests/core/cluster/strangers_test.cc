@@ -185,7 +185,8 @@ TEST_F(ServerBesideStrangers, KeepsNothingOfCallsThatItRefuses) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(KOLO_THREAD_SANITIZER)
   EXPECT_LT(ps.memory("VmHWM"), 400);
   EXPECT_TRUE(comes_true([&] { return ps.memory("VmRSS") < before + 30; }))
-      << before << " MiB before, " << ps.memory("VmRSS") << " after: the pages of refused calls are free, and kept";
+      << before << " MiB before, " << ps.memory("VmRSS")
+      << " after: the pages of refused calls are free, and kept";
 #endif
   ::kill(ps.pid(), SIGTERM);
   EXPECT_TRUE(comes_true([&] { return !ps.lives(); }));
