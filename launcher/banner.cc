@@ -90,6 +90,12 @@ std::string host_lost_by_ssh(std::string_view line) {
   return "";
 }
 
+// "ssh: Could not resolve hostname a: …", "ssh: connect to host a port 22: …"; "" for another line.
+std::string reason_of_ssh(std::string_view line) {
+  constexpr std::string_view kStart = "ssh: ";
+  return starts_with(line, kStart) ? std::string(line.substr(kStart.size())) : "";
+}
+
 // "[node1:37] [[49,0],0]-[[49,0],2] mca_oob_tcp_peer_send_handler: unable to send message …": mpirun itself,
 // which is daemon 0, has found the connection broken in which it wanted to write.
 std::optional<int> daemon_lost_in_sending(std::string_view line) {
@@ -143,7 +149,7 @@ void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
   constexpr std::string_view kExited = "Exited with exit code ";
   if (starts_with(task.what, kExited)) {
     const auto code = parse_int64(task.what.substr(kExited.size()));
-    if (!exit_code_ && !is_stopped && code) exit_code_ = static_cast<int>(*code);
+    if (!failed_rank_ && !is_stopped && code) failed_rank_ = {task.rank, task.host, static_cast<int>(*code)};
     return;
   }
   // Those are srun's own doing.
@@ -152,12 +158,34 @@ void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
   if (!dead) dead = DeadRank{task.rank, task.host, signal_named(task.what)};
 }
 
+// "Process name: [[3035,1],1]" and then "Exit code:    3"; or "MPI_ABORT was invoked on rank 1 in
+// communicator …" and then "with errorcode 3.".
+void BannerReader::look_for_exit_codes(std::string_view line) {
+  if (const size_t name = line.find("Process name: [["); name != std::string_view::npos) {
+    const std::string_view rank = line.substr(line.rfind(',') + 1);
+    if (const auto number = parse_int64(rank.substr(0, rank.find(']'))))
+      named_rank_ = static_cast<int>(*number);
+  }
+  if (const auto number = parse_int64(word_after(line, "MPI_ABORT was invoked on rank ")))
+    named_rank_ = static_cast<int>(*number);
+  std::string code = word_after(line, "with errorcode ");
+  if (!code.empty() && code.back() == '.') code.pop_back();
+  if (const size_t found = line.find("Exit code:"); found != std::string_view::npos)
+    code = std::string(line.substr(line.find_last_of(' ') + 1));
+  const auto number = parse_int64(code);
+  if (!number || !named_rank_) return;
+  if (!failed_rank_ && *number != 0 && *number != stopped_code_)
+    failed_rank_ = {*named_rank_, "", static_cast<int>(*number)};
+  named_rank_.reset();
+}
+
 const std::optional<BannerReader::DeadRank>& BannerReader::dead_rank() const {
-  return dead_rank_ || exit_code_ ? dead_rank_ : ended_with_others_;
+  return dead_rank_ || failed_rank_ ? dead_rank_ : ended_with_others_;
 }
 
 void BannerReader::look_for_deaths(std::string_view line) {
   failing_ = failing_ || says_job_is_failing(line);
+  look_for_exit_codes(line);
   if (!dead_rank_ && contains(line, "exited on signal")) {
     const auto rank = parse_int64(word_after(line, "noticed that process rank "));
     const std::string host = word_after(line, " on node ");
@@ -173,8 +201,14 @@ void BannerReader::look_for_deaths(std::string_view line) {
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
   look_for_deaths(line);
+  if (const std::string reason = reason_of_ssh(line); !reason.empty() && !in_block_) {
+    ssh_reason_ += (ssh_reason_.empty() ? "" : ", ") + reason;
+    return {};
+  }
+  const bool is_unreachable = !ssh_reason_.empty();
+  if (is_unreachable && !in_block_ && line.empty()) return {};
   if (is_of_stopped_rank(line) && !in_block_) return {};
-  if (!quiet_ && stopped_code_ == 0) return {std::string(line)};
+  if (!quiet_ && stopped_code_ == 0 && !is_unreachable) return {std::string(line)};
   if (!in_block_ && !is_dashes(line))
     return quiet_ && (is_noise(line) || is_noise_of_srun(line) || ended_task_of_srun(line))
                ? std::vector<std::string>{}
@@ -190,6 +224,7 @@ std::vector<std::string> BannerReader::read(std::string_view line) {
 std::vector<std::string> BannerReader::finish() {
   in_block_ = false;
   std::vector<std::string> block = std::exchange(block_, {});
+  if (!ssh_reason_.empty() && std::any_of(block.begin(), block.end(), says_daemon_did_not_start)) return {};
   const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {
     if (is_of_stopped_rank(line)) return true;
     return quiet_ && (says_job_is_failing(line) || says_peer_is_gone(line) ||

@@ -29,8 +29,16 @@ class BannerReader {
   /// The rank that mpirun or srun names as killed by a signal. None where srun has killed it since another
   /// one ended with an exit code.
   const std::optional<DeadRank>& dead_rank() const;
-  /// Of the first rank that srun says ended by itself, but for the code of a stop.
-  std::optional<int> exit_code() const { return exit_code_; }
+  struct FailedRank {
+    int rank = 0;
+    std::string host;  // "": mpirun does not say
+    int code = 0;
+  };
+  /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop.
+  const std::optional<FailedRank>& failed_rank() const { return failed_rank_; }
+  /// What ssh has said of hosts that it could not reach; "" for nothing. Neither those lines nor mpirun's
+  /// block about them are printed.
+  const std::string& unreachable() const { return ssh_reason_; }
   /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
   /// for none.
   const std::string& lost_host() const { return lost_host_; }
@@ -43,6 +51,7 @@ class BannerReader {
  private:
   void look_for_deaths(std::string_view line);
   void look_at_task(const EndedTask& task, bool is_stopped);
+  void look_for_exit_codes(std::string_view line);
   bool is_of_stopped_rank(std::string_view line) const;
 
   bool quiet_;
@@ -50,9 +59,10 @@ class BannerReader {
   bool in_block_ = false;
   std::vector<std::string> block_;
   std::optional<DeadRank> dead_rank_, ended_with_others_;
-  std::optional<int> exit_code_;
+  std::optional<FailedRank> failed_rank_;
+  std::optional<int> named_rank_;  // by mpirun, in a line before that of its code
   bool srun_ends_others_ = false;
-  std::string lost_host_;
+  std::string lost_host_, ssh_reason_;
   std::optional<int> lost_daemon_;
   bool failing_ = false;
 };

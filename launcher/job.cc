@@ -59,7 +59,9 @@ class Job {
   void tell_dead_rank();
   std::string lost_host() const;
   void tell_lost_host();
+  void tell_unreachable();
   void tell_gone(int rank, const std::string& host);
+  std::string host_of(int rank) const;
 
   const Options& options_;
   const std::string hostname_;
@@ -273,9 +275,20 @@ void Job::tell_grace_is_over() {
 }
 
 void Job::tell_dead_rank() {
-  // After a request to stop the signal was kolorun's.
-  if (const auto& dead = router_.banner().dead_rank(); dead && !stop_requested_)
-    tell_gone(dead->rank, dead->host);
+  if (stop_requested_) return;  // the signal was kolorun's
+  const BannerReader& banner = router_.banner();
+  if (const auto& dead = banner.dead_rank()) return tell_gone(dead->rank, dead->host);
+  // Those of a job that has lost a host end because of that.
+  if (const auto& failed = banner.failed_rank(); failed && lost_host().empty())
+    err_.add_line(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
+                              failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
+}
+
+std::string Job::host_of(int rank) const {
+  const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
+  for (size_t host = 0; host < counts.size(); rank -= counts[host++])
+    if (rank < counts[host]) return options_.hosts[host].name;
+  return hostname_;
 }
 
 std::string Job::lost_host() const {
@@ -296,6 +309,13 @@ void Job::tell_lost_host() {
       tell_gone(static_cast<int>(first) + i, lost);
 }
 
+void Job::tell_unreachable() {
+  const std::string& reason = router_.banner().unreachable();
+  if (reason.empty()) return;
+  err_.add_line("kolorun: a host cannot be reached: " + reason);
+  if (exit_code_ != 0) exit_code_ = 1;  // mpirun's is 255
+}
+
 JobResult Job::run() {
   while (stage_ != Stage::ended) {
     wait_for_events();
@@ -309,6 +329,7 @@ JobResult Job::run() {
   router_.finish();
   tell_dead_rank();
   tell_lost_host();
+  tell_unreachable();
   for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);
@@ -319,8 +340,8 @@ JobResult Job::run() {
   const auto& dead = banner.dead_rank();
   constexpr int kSignal = 128;
   if (dead && dead->signal != 0 && !stop_requested_) exit_code_ = kSignal + dead->signal;
-  else if (!dead && banner.exit_code() && exit_code_ != 0 && !stop_requested_)
-    exit_code_ = *banner.exit_code();
+  else if (!dead && banner.failed_rank() && exit_code_ != 0 && !stop_requested_)
+    exit_code_ = banner.failed_rank()->code;
   return {exit_code_, stop_requested_ || forced_, router_.last_step()};
 }
 

@@ -192,6 +192,8 @@ void OutputRouter::add(Stream stream, std::string line, char end) {
 
 void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece) {
   if (piece.is_rest) {
+    // Of a line of ssh's that the banner's reader has kept back.
+    if (rank == kMpirunItself && stream == Stream::err && !banner_.unreachable().empty()) return;
     line_open_ = false;
     return sink(stream).add_line("", piece.end);
   }

@@ -149,8 +149,16 @@ TEST(QuietBanner, KeepsWhySomethingCouldNotStart) {
   BannerReader reader(true);
   EXPECT_EQ(read_all(reader, kNotFound), kNotFound);
   EXPECT_FALSE(reader.failing());
-  EXPECT_THAT(read_all(reader, {"ssh: Could not resolve hostname b"}),
-              ElementsAre("ssh: Could not resolve hostname b"));
+}
+
+TEST(Banner, LeavesWhatSshCouldNotReachToItsReader) {
+  for (const bool quiet : {false, true}) {
+    BannerReader reader(quiet);
+    EXPECT_THAT(read_all(reader, {"ssh: Could not resolve hostname b: unknown", ""}), IsEmpty());
+    EXPECT_THAT(read_all(reader, kNotStarted), IsEmpty());
+    EXPECT_EQ(reader.unreachable(), "Could not resolve hostname b: unknown");
+    EXPECT_EQ(read_all(reader, kNotFound), kNotFound);
+  }
 }
 
 TEST(QuietBanner, KeepsABlockThatIsCutOff) {
@@ -186,7 +194,26 @@ TEST(Banner, TakesNoRankForDeadThatSrunKillsAfterAnotherHasFailed) {
   reader.read("srun: error: node2: task 1: Exited with exit code 3");
   reader.read("srun: error: node2: task 2: Exited with exit code 4");
   EXPECT_FALSE(reader.dead_rank());
-  EXPECT_EQ(reader.exit_code(), 3);
+  ASSERT_TRUE(reader.failed_rank());
+  EXPECT_EQ(reader.failed_rank()->rank, 1);
+  EXPECT_EQ(reader.failed_rank()->host, "node2");
+  EXPECT_EQ(reader.failed_rank()->code, 3);
+}
+
+TEST(Banner, NamesTheRankThatMpirunSaysEndedWithAnExitCode) {
+  BannerReader reader(true), aborted(true), stopped(true, 3);
+  for (const char* line : {"  Process name: [[3035,1],12]", "  Exit code:    3"})
+    reader.read(line), stopped.read(line);
+  ASSERT_TRUE(reader.failed_rank());
+  EXPECT_EQ(reader.failed_rank()->rank, 12);
+  EXPECT_EQ(reader.failed_rank()->code, 3);
+  EXPECT_FALSE(stopped.failed_rank());
+  for (const char* line :
+       {"MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD", "with errorcode 4."})
+    aborted.read(line);
+  ASSERT_TRUE(aborted.failed_rank());
+  EXPECT_EQ(aborted.failed_rank()->rank, 1);
+  EXPECT_EQ(aborted.failed_rank()->code, 4);
 }
 
 TEST(Banner, NamesTheRankThatWasKilledBeforeSrunEndedTheOthers) {

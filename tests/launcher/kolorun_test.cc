@@ -305,7 +305,22 @@ TEST(Kolorun, EndsTheJobWhenNobodyReadsIt) {
 
 TEST(QuietKolorun, LeavesOutMpirunsBanner) {
   EXPECT_THAT(run({"-n", "2", "--", "sh", "-c", "exit 3"}).err, HasSubstr("non-zero exit code"));
-  EXPECT_EQ(run({"-q", "-n", "2", "--", "sh", "-c", "exit 3"}).err, "");
+  EXPECT_THAT(
+      lines_of(
+          run({"-q", "-n", "2", "--", "sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 3; sleep 1"}).err),
+      ElementsAre(testing::MatchesRegex("rank 1 on [^ ]+ ended with exit code 3")));
+}
+
+TEST(Kolorun, SaysInOneLineThatAHostCannotBeReached) {
+  for (const char* option : {"-q", "--oversubscribe"}) {
+    std::vector<std::string> words = {"-n", "2", "-H", "no-such-host.invalid:1,localhost:1"};
+    if (option == std::string("-q")) words.insert(words.begin(), option);
+    words.insert(words.end(), {"--", "true"});
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(lines_of(ended.err),
+                ElementsAre(testing::MatchesRegex("kolorun: a host cannot be reached: .*no-such-host.*")));
+  }
 }
 
 TEST(QuietKolorun, SaysThatTheGraceWasNotEnoughAndThatAlone) {
@@ -341,8 +356,10 @@ TEST_F(Restarts, StartAFailedJobAgainAsOftenAsAllowed) {
   const Ended ended = run(logging_program(4));
   EXPECT_EQ(ended.code, 4);
   EXPECT_EQ(starts(), 3);
-  EXPECT_THAT(lines_of(ended.err), ElementsAre("kolorun: the job ended with exit code 4; restart 1 of 2",
-                                               "kolorun: the job ended with exit code 4; restart 2 of 2"));
+  const auto named = testing::MatchesRegex("rank 0 on [^ ]+ ended with exit code 4");
+  EXPECT_THAT(lines_of(ended.err),
+              ElementsAre(named, "kolorun: the job ended with exit code 4; restart 1 of 2", named,
+                          "kolorun: the job ended with exit code 4; restart 2 of 2", named));
 }
 
 TEST_F(Restarts, AreNotForSuccessNorForABadCommandLine) {
