@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/safetensors.h>
@@ -95,8 +95,12 @@ void inspect_lone_file(const std::string& path, bool as_json) {
 // What kolo-train says of the folder; null where it does not.
 nlohmann::ordered_json config_beside(const std::string& prefix) {
   const fs::path path = fs::path(prefix).parent_path() / "config.json";
-  std::ifstream file(path);
-  return file ? nlohmann::ordered_json::parse(file, nullptr, false) : nlohmann::ordered_json();
+  constexpr std::uint64_t kMost = 64 << 20;
+  try {
+    return nlohmann::ordered_json::parse(InputFile(path.string()).read_all(kMost), nullptr, false);
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::string with_config(const std::string& summary, const nlohmann::ordered_json& config) {

@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/cluster/client/check_server.h>
 #include <kolo/core/cluster/cluster_spec.h>
@@ -86,12 +86,17 @@ po::variables_map parse(int argc, const char* const* argv) {
   }
 }
 
+constexpr std::uint64_t kLargestSpec = 16 << 20;
+
 ClusterSpec spec_of(const std::string& text) {
   if (text.starts_with("{")) return ClusterSpec::from_json(text);
   if (text.find('|') != std::string::npos) return ClusterSpec::from_text(text);
-  std::ifstream file(text);
-  const std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file || content.empty())
+  std::string content;
+  try {
+    content = InputFile(text).read_all(kLargestSpec);
+  } catch (const Error&) {  // told below: the text may be no path at all
+  }
+  if (content.empty())
     throw CommandLineError(
         fmt::format("--cluster \"{}\" is neither JSON, nor of the form 'ps|host:port,worker|host:port', nor "
                     "a file that can be read",

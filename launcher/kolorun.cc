@@ -114,6 +114,7 @@ int run(Options options) {
   if (options.version) return fmt::print("kolorun {}\n", KOLO_VERSION), 0;
   if (options.check_build) return fmt::print("{}", check_build_text()), 0;
   // For the ranks, and for find_surroundings, which hands it to other hosts.
+  setenv("KOLO_STOP_GRACE_S", fmt::format("{:g}", options.stop_grace_s).c_str(), 1);
   if (options.stopped_exit_code != 0)
     setenv("KOLO_STOPPED_EXIT_CODE", std::to_string(options.stopped_exit_code).c_str(), 1);
   const Surroundings found = find_surroundings();

@@ -6,13 +6,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo::launcher {
@@ -233,10 +234,15 @@ TrainingRun read_training(const std::string& text, const std::string& path, bool
 }
 
 bool is_csv_log(const std::string& path) {
-  std::string start(std::size_t{1} << 16, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<std::size_t>(file.gcount()));
+  constexpr std::uint64_t kLongestHeader = 1 << 16;
+  std::string start;
+  try {
+    InputFile file(path);
+    start.resize(std::min(kLongestHeader, file.bytes()));
+    file.read(0, start.data(), start.size());
+  } catch (const Error&) {
+    return false;
+  }
   const std::size_t end = start.find('\n');
   if (end == std::string::npos) return false;
   const Header header = header_of(start.substr(0, end));

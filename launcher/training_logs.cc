@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <stdexcept>
 #include <system_error>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 
 namespace kolo::launcher {
 namespace {
@@ -101,9 +103,12 @@ struct Log {
 };
 
 Log load(const fs::path& file) {
-  std::ifstream opened(file, std::ios::binary);
-  if (!opened) throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
-  return {file, std::string(std::istreambuf_iterator<char>(opened), {})};
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  try {
+    return {file, InputFile(file.string()).read_all(kMost)};
+  } catch (const Error& error) {
+    throw std::runtime_error(fmt::format("{}: cannot be read ({})", file.string(), error.what()));
+  }
 }
 
 bool is_same_file(const fs::path& a, const fs::path& b) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
@@ -268,7 +269,7 @@ class PatientStop {
       const auto now = Clock::now();
       if (!stop_signal_received()) asked_ = now;
       const auto since = std::max(asked_, begin_);
-      if (running_ && now - since > std::max(kLeast, kSteps * longest_)) run_.request_stop();
+      if (running_ && now - since > std::min(std::max(kLeast, kSteps * longest_), most_)) run_.request_stop();
       changed_.wait_until(mutex_, now + kPeriod);
     }
   }
@@ -279,6 +280,10 @@ class PatientStop {
   static constexpr std::chrono::milliseconds kPeriod{50};
   static constexpr Seconds kLeast{1};
   static constexpr double kSteps = 2, kForgets = 0.95;  // a first step that took long counts ever less
+
+  // kolorun ends the ranks when its time for a stop is over, and the chief has to save before.
+  static constexpr double kShare = 0.4, kYear = 365.0 * 24 * 3600;
+  const Seconds most_{std::max(kLeast.count(), kShare* env_double("KOLO_STOP_GRACE_S", kYear, 0, kYear))};
 
   Mutex mutex_;
   CondVar changed_;

@@ -227,25 +227,32 @@ MpiComm comm_of(std::span<const int> ranks) {
   return comm == MPI_COMM_NULL ? MpiComm::duplicate(MPI_COMM_SELF) : MpiComm::adopt(comm);
 }
 
+// A forked child has the rank's runtime, and none of its threads.
+bool is_started() {
+  if (!detail::current_runtime()) return false;
+  if (process().size > 1) detail::refuse_child_of_rank();
+  return true;
+}
+
 }  // namespace
 
 void init(int* argc, char*** argv) {
-  if (!detail::current_runtime()) start(parse_environment(), argc, argv, nullptr);
+  if (!is_started()) start(parse_environment(), argc, argv, nullptr);
 }
 
 void init(int* argc, char*** argv, const EngineOptions& options) {
-  if (!detail::current_runtime()) start({.options = options, .error = {}}, argc, argv, nullptr);
+  if (!is_started()) start({.options = options, .error = {}}, argc, argv, nullptr);
 }
 
 void init(MPI_Comm comm) {
-  if (detail::current_runtime()) return;
+  if (is_started()) return;
   if (!detail::mpi_is_running())
     throw FailedPreconditionError("init with a communicator: MPI is not running; call MPI_Init_thread first");
   start(parse_environment(), nullptr, nullptr, [comm] { return MpiComm::duplicate(comm); });
 }
 
 void init(std::span<const int> ranks) {
-  if (detail::current_runtime()) return;
+  if (is_started()) return;
   start(parse_environment(), nullptr, nullptr, [ranks] { return comm_of(ranks); });
 }
 

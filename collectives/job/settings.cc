@@ -12,6 +12,7 @@
 #include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/algorithms/message_collectives.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/input_file.h>
 #include <kolo/core/base/log.h>
 
 namespace kolo::detail {
@@ -50,8 +51,11 @@ void broadcast_from_0(PointToPoint& network, std::span<std::byte> bytes) {
 std::string shared_text(const std::string& file, PointToPoint& network) {
   std::string text;
   if (network.rank() == 0) {
-    std::ifstream in(file);
-    text.assign(std::istreambuf_iterator<char>(in), {});
+    constexpr std::uint64_t kMost = 16 << 20;
+    try {
+      text = InputFile(file).read_all(kMost);
+    } catch (const Error&) {  // empty
+    }
   }
   auto bytes = static_cast<std::int64_t>(text.size());
   broadcast_from_0(network, std::as_writable_bytes(std::span(&bytes, 1)));

@@ -166,7 +166,8 @@ class Fit {
     if (checkpoints == nullptr)
       throw InvalidArgumentError("resume: there is no CheckpointCallback among the callbacks");
     checkpoints->restore();
-    over_ = model_.stop_training();  // a callback had ended the training
+    // A callback had ended the training, on one rank perhaps: it alone has that back.
+    over_ = agreement_.any(model_.stop_training());
     if (over_ && prints()) log_info("resume: the training was stopped behind epoch {}", progress_.epoch);
   }
 

@@ -7,6 +7,9 @@ namespace kolo::keras {
 namespace detail {
 
 void ModelImpl::compile(const CompileOptions& options) {
+  if (fit_progress() != nullptr)
+    throw FailedPreconditionError(
+        "compile: a fit of the same model is under way; compile it before or after");
   if (!built_) {
     pending_ = options;
     return;

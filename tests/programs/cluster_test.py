@@ -103,7 +103,7 @@ class SkewedWorkers(ProgramTest):
         self.assertTrue(list(folder.glob("model.ckpt-[1-9]*.index.json")), out + err)
 
     def test_save_and_end_with_0(self):
-        for number, sleep_ms in ((signal.SIGTERM, 200), (signal.SIGINT, 200), (signal.SIGTERM, 700)):
+        for number, sleep_ms in ((signal.SIGTERM, 200), (signal.SIGINT, 200), (signal.SIGTERM, 700), (signal.SIGTERM, 4000)):
             with self.subTest(signal=number, sleep_ms=sleep_ms):
                 self.stopped(number, sleep_ms)
 
@@ -130,6 +130,14 @@ class KoloServer(ProgramTest):
         self.assertIn("4 bytes of variables", self.check(address).stdout)
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(DEADLINE_S), 0)
+
+    def test_waits_for_no_pipe_that_is_named_as_the_cluster(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for words in (["kolo-server", "--cluster", str(pipe), "--job", "ps", "--task", "0"], ["kolo-inspect", "plot", str(pipe)]):
+            done = subprocess.run([str(BIN / words[0]), *words[1:]], capture_output=True, text=True, timeout=DEADLINE_S, env=environment())
+            self.assertGreater(done.returncode, 0)
+            self.assertIn(str(pipe), done.stderr)
 
     def test_check_names_who_does_not_answer(self):
         address = f"localhost:{free_port()}"

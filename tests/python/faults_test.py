@@ -70,6 +70,23 @@ kolo.barrier()
     assert time.monotonic() - begin < DEADLINE / 2
 
 
+def test_a_forked_child_is_no_rank():
+    code, output, errors = finished(start("""
+import multiprocessing
+def work():
+    try:
+        kolo.init()
+    except kolo.errors.FailedPreconditionError as error:
+        say(f"refused: {error}")
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start()
+child.join()
+say(f"sum {kolo.allreduce(np.ones(1), 'sum')[0]}")
+""", 2))
+    assert code == 0, errors
+    assert output.count("refused: init: this process was started by rank") == 2 and output.count("sum 2.0") == 2, output
+
+
 def test_ctrl_c_ends_a_wait():
     job = start("""
 if rank == 1:

@@ -9,6 +9,7 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/batches.h>
+#include <kolo/models/keras/callbacks.h>
 #include <kolo/models/keras/checkpoint_callback.h>
 #include <kolo/models/keras/data_internal.h>
 #include <kolo/models/keras/distributed_callbacks.h>
@@ -80,9 +81,11 @@ TEST(MetricAverage, AveragesOverTheRanks) {  // row 42
   for (const bool weighted : {false, true}) {
     MetricAverageCallback average(weighted);
     average.attach(net, {.samples = rank() == 0 ? 30 : 10});
-    Logs logs(Logs::Entries{{"loss", rank() == 0 ? .5 : .8}});
+    const double own = rank() == 0 ? .5 : .8;
+    Logs logs(Logs::Entries{{"loss", own}, {"top 5: \"best\" von 10", 2 * own}});
     average.on_epoch_end(0, logs);
     EXPECT_NEAR(*logs.find("loss"), weighted ? .575 : .65, 1e-12);
+    EXPECT_NEAR(*logs.find("top 5: \"best\" von 10"), weighted ? 1.15 : 1.3, 1e-12);
   }
 }
 
@@ -295,6 +298,32 @@ TEST(ResumeOnRanks, GivesEachRankItsOwnSums) {
   };
   train(3, false);
   EXPECT_DOUBLE_EQ(train(99, true)["loss"].at(0), world_group().size());
+  world_group().allgather("");
+  if (rank() == 0) std::filesystem::remove_all(folder);
+}
+
+// Each rank has its own callbacks' states back, so only rank 0 knows.
+TEST(ResumeOnRanks, IsOverOnAllWhereOneRankHadEndedTheTraining) {
+  const std::string folder = world_group().broadcast(
+      std::filesystem::temp_directory_path() / ("keras_ended_" + std::to_string(getpid())), 0);
+  const Tensor x = scattered({8, 1}, 5);
+  const auto epochs_of = [&](bool resume) {
+    Workspace ws;
+    const Sequential net(ws,
+                         {Dense(1, {.use_bias = false, .kernel_initializer = "ones", .input_shape = {1}})});
+    net.compile({.optimizer = distributed(SGD({.lr = 0})), .loss = "mse"});
+    const auto history =
+        net.fit(x, x,
+                {.batch_size = 4,
+                 .epochs = 9,
+                 .verbose = 0,
+                 .callbacks = {EarlyStopping({.monitor = "loss", .patience = rank() == 0 ? 1 : 99}),
+                               CheckpointCallback(folder, {.save_epochs = 1})},
+                 .resume = resume});
+    return history.epoch.size();
+  };
+  EXPECT_EQ(epochs_of(false), 2u);
+  EXPECT_EQ(epochs_of(true), 0u);
   world_group().allgather("");
   if (rank() == 0) std::filesystem::remove_all(folder);
 }

@@ -189,6 +189,18 @@ TEST_F(Resume, IsNotAskedForFromACallbackOfTheSameFit) {
       ThrowsMessage<FailedPreconditionError>(HasSubstr("a fit of the same model is under way")));
 }
 
+TEST_F(Resume, CompilesNothingInACallbackOfTheSameFit) {
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
+  net.compile({.optimizer = "sgd", .loss = "mse"});
+  const AnyCallback again = LambdaCallback(
+      {.on_epoch_end = [&](std::int64_t, Logs&) { net.compile({.optimizer = "adam", .loss = "mse"}); }});
+  EXPECT_THAT([&] { net.fit(kX, kY, {.epochs = 2, .verbose = 0, .callbacks = {again}}); },
+              ThrowsMessage<FailedPreconditionError>(HasSubstr("compile: a fit of the same model")));
+  net.compile({.optimizer = "adam", .loss = "mse"});
+  net.fit(kX, kY, {.epochs = 1, .verbose = 0});
+}
+
 TEST_F(Resume, KeepsWhatEarlyStoppingHasSeen) {
   Workspace ws;
   const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
