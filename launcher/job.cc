@@ -279,9 +279,14 @@ void Job::tell_dead_rank() {
   const BannerReader& banner = router_.banner();
   if (const auto& dead = banner.dead_rank()) return tell_gone(dead->rank, dead->host);
   // Those of a job that has lost a host end because of that.
-  if (const auto& failed = banner.failed_rank(); failed && lost_host().empty())
+  const auto& failed = banner.failed_rank();
+  if (failed && lost_host().empty())
     err_.add_line(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
                               failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
+  // mpirun's note on that can be lost: then nobody has said a word.
+  const bool is_told = failed || !lost_host().empty() || !banner.unreachable().empty() || banner.has_spoken();
+  if (options_.quiet && exit_code_ != 0 && !forced_ && !is_told)
+    err_.add_line(fmt::format("kolorun: a rank ended with exit code {}", exit_code_));
 }
 
 std::string Job::host_of(int rank) const {

@@ -308,7 +308,7 @@ TEST(QuietKolorun, LeavesOutMpirunsBanner) {
   EXPECT_THAT(
       lines_of(
           run({"-q", "-n", "2", "--", "sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 3; sleep 1"}).err),
-      ElementsAre(testing::MatchesRegex("rank 1 on [^ ]+ ended with exit code 3")));
+      ElementsAre(testing::MatchesRegex("(rank 1 on [^ ]+|kolorun: a rank) ended with exit code 3")));
 }
 
 TEST(Kolorun, SaysInOneLineThatAHostCannotBeReached) {
@@ -356,7 +356,8 @@ TEST_F(Restarts, StartAFailedJobAgainAsOftenAsAllowed) {
   const Ended ended = run(logging_program(4));
   EXPECT_EQ(ended.code, 4);
   EXPECT_EQ(starts(), 3);
-  const auto named = testing::MatchesRegex("rank 0 on [^ ]+ ended with exit code 4");
+  // mpirun can lose its note on which rank it was.
+  const auto named = testing::MatchesRegex("(rank 0 on [^ ]+|kolorun: a rank) ended with exit code 4");
   EXPECT_THAT(lines_of(ended.err),
               ElementsAre(named, "kolorun: the job ended with exit code 4; restart 1 of 2", named,
                           "kolorun: the job ended with exit code 4; restart 2 of 2", named));
