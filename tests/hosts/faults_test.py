@@ -2,13 +2,10 @@
 """A rank or a host is lost in the middle of a training: the job is over within 10 s, says who is gone, and its checkpoint serves."""
 import contextlib
 import os
-import pathlib
 import re
 import signal
 import subprocess
-import tempfile
 import time
-import unittest
 
 import hosts
 
@@ -16,11 +13,9 @@ TRAIN = [hosts.BIN / "kolo-train", "--model", "mlp", "--data", "generated", "--b
 LIMIT_S = 10
 
 
-class Faults(unittest.TestCase):
+class Faults(hosts.FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.cluster = hosts.Hosts(2, slots=2).__enter__()
         self.addCleanup(self.cluster.close)
 

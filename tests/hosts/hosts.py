@@ -224,6 +224,15 @@ def finish(process, deadline=60):
     return Result(process.returncode, out, err)
 
 
+class FolderTest(unittest.TestCase):
+    """A test with a folder of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
 def cannot():
     """Why no hosts can be made here, in one line; "" if they can."""
     missing = sorted({package for tool, package in NEEDED.items() if not shutil.which(tool)})

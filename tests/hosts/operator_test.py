@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """kolorun as the launcher of an MPI operator's job: workers from the MPI's own variable, no rank on its own host."""
 import json
-import pathlib
 import signal
 import subprocess
-import tempfile
-import unittest
 
 import hosts
 
@@ -13,7 +10,7 @@ KOLORUN = hosts.BIN / "kolorun"
 SLEEPY = hosts.PROBE.parent / "sleepy"
 
 
-class Launcher(unittest.TestCase):
+class Launcher(hosts.FolderTest):
     @classmethod
     def setUpClass(cls):
         cls.cluster = hosts.Hosts(3)
@@ -21,9 +18,7 @@ class Launcher(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.hostfile = self.folder / "hostfile"
         self.hostfile.write_text("node2 slots=2\nnode3 slots=1\n")
 

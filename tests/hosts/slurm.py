@@ -17,7 +17,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -153,7 +152,7 @@ class Slurm:
         return self.show(job)
 
 
-class StoppedJobs(unittest.TestCase):
+class StoppedJobs(hosts.FolderTest):
     """Tests of jobs that Slurm stops, on two hosts: one of the partition `urgent` has its jobs preempt those of `main`."""
 
     @classmethod
@@ -163,11 +162,6 @@ class StoppedJobs(unittest.TestCase):
                         PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
         cls.lab.__enter__()
         cls.addClassCleanup(cls.lab.__exit__)
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
 
     def submit_command(self, *command, options=(), env=None):
         return self.lab.submit(f"exec {' '.join(map(str, command))}\n", "-N2", "-n2", *options, env=env)

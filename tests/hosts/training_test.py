@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Training over several hosts gives the same bits as on one."""
 import json
-import pathlib
-import tempfile
-import unittest
 
 import hosts
 
@@ -13,12 +10,7 @@ ALGORITHMS = [name for name in hosts.algorithms() if name != "shared_memory"]  #
 FOLLOW_THE_HOSTS = {"hierarchical", "mpi"}
 
 
-class Training(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Training(hosts.FolderTest):
     def checkpoint(self, cluster, algorithm, name):
         """The bytes of the state after ten steps of four ranks."""
         folder = self.folder / name

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from jobs import DEADLINE, environment, finished
+
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-DEADLINE = 60 * int(os.environ.get("TEST_SLOWDOWN", "1"))
 BEGIN = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -23,20 +24,8 @@ def say(text):
 def start(program, ranks, *mpirun_options):
     """A job of `ranks` ranks."""
     launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", *mpirun_options, "-n", str(ranks)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
-    environment["KOLO_FLIGHT_DIR"] = "/tmp"
-    return subprocess.Popen([*launch, sys.executable, "-c", BEGIN + program], env=environment,
+    return subprocess.Popen([*launch, sys.executable, "-c", BEGIN + program], env=environment(KOLO_FLIGHT_DIR="/tmp"),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
-
-
-def finished(job):
-    try:
-        output, errors = job.communicate(timeout=DEADLINE)
-    except subprocess.TimeoutExpired:
-        job.kill()
-        output, errors = job.communicate()
-        pytest.fail(f"still running after {DEADLINE} s:\n{output}\n{errors}")
-    return job.returncode, output, errors
 
 
 def test_a_rank_that_is_killed_is_an_exception_on_the_others():

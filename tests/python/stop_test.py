@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-DEADLINE = 60 * int(os.environ.get("TEST_SLOWDOWN", "1"))
+from jobs import DEADLINE, environment, finished
+
 KOLORUN = os.path.join(os.environ["KOLO_BIN_DIR"], "kolorun")
 LOOP = """
 import sys, time
@@ -26,9 +27,8 @@ sys.exit(kolo.exit_code())
 
 
 def start(program, *options, ranks=2, **variables):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
     return subprocess.Popen([KOLORUN, "-n", str(ranks), *options, "--", sys.executable, "-c", program],
-                            env={**environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, stdin=subprocess.DEVNULL)
 
 
@@ -44,22 +44,13 @@ def processes(job, ranks=2):
     return found, said
 
 
-def finished(job):
-    try:
-        said, _ = job.communicate(timeout=DEADLINE)
-    except subprocess.TimeoutExpired:
-        job.terminate()
-        pytest.fail(f"still running after {DEADLINE} s: {job.communicate()[0]}")
-    return job.returncode, said
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(rank, number):
     job = start(LOOP, KOLO_STOPPED_EXIT_CODE="75")
     found, _ = processes(job)
     os.kill(found[rank], number)
-    code, said = finished(job)
+    code, said, _ = finished(job)
     steps = re.findall(r"rank (\d) stops after step (\d+)", said)
     assert len(steps) == 2 and steps[0][1] == steps[1][1] and int(steps[0][1]) < 2999, said
     assert code == 75 and "MPI_ABORT" not in said, said
@@ -69,7 +60,7 @@ def test_sigterm_to_kolorun_stops_all():
     job = start(LOOP, "--stopped-exit-code", "9")
     processes(job)
     job.send_signal(signal.SIGTERM)
-    code, said = finished(job)
+    code, said, _ = finished(job)
     assert code == 9, said
     assert len(set(re.findall(r"stops after step (\d+)", said))) == 1, said
 
@@ -82,7 +73,7 @@ def test_without_a_request_the_code_is_0():
 def test_the_code_of_a_stop_without_a_stop_is_a_failure():
     """Rank 1 leaves as if it had been stopped; rank 0, which has not, is not left waiting."""
     begin = time.monotonic()
-    code, said = finished(start("""
+    code, said, _ = finished(start("""
 import sys, time
 import numpy as np, kolo
 kolo.init()

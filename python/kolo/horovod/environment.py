@@ -49,21 +49,19 @@ def _bucket(largest: int) -> Callable[[str], Optional[str]]:
 
 _FIRST_BUCKET = 1 << 20  # kolo's default
 
-# Horovod's variable → kolo's, and how the value is written there; None: Horovod would not understand it.
-COUNTERPARTS: Dict[str, Tuple[str, Callable[[str], Optional[str]]]] = {
-    "HOROVOD_FUSION_THRESHOLD": ("KOLO_FUSION_BYTES", _integer),
-    "HOROVOD_CYCLE_TIME": ("KOLO_CYCLE_TIME_MS", _decimal),
-    "HOROVOD_CACHE_CAPACITY": ("KOLO_CACHE_CAPACITY", _integer),
-    "HOROVOD_AUTOTUNE": ("KOLO_AUTOTUNE", _flag),
-    "HOROVOD_AUTOTUNE_LOG": ("KOLO_AUTOTUNE_LOG", _same),
-    "HOROVOD_TIMELINE": ("KOLO_TIMELINE", _same),
-    "HOROVOD_STALL_CHECK_TIME_SECONDS": ("KOLO_STALL_WARNING_S", _integer),
-    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("KOLO_STALL_ABORT_S", _integer),
-    "HOROVOD_LOG_LEVEL": ("KOLO_LOG_LEVEL", _level),
-}
-# The threshold is that of an optimizer's gradients as well, which kolo puts into buckets of their own.
-FURTHER: Dict[str, Dict[str, Callable[[str], Optional[str]]]] = {
-    "HOROVOD_FUSION_THRESHOLD": {"KOLO_BUCKET_BYTES": _bucket(_LARGEST[int]), "KOLO_FIRST_BUCKET_BYTES": _bucket(_FIRST_BUCKET)},
+# Horovod's variable → kolo's, and how the value is written there; None: Horovod would not understand it. The threshold
+# is that of an optimizer's gradients as well, which kolo puts into buckets of their own.
+COUNTERPARTS: Dict[str, Dict[str, Callable[[str], Optional[str]]]] = {
+    "HOROVOD_FUSION_THRESHOLD": {"KOLO_FUSION_BYTES": _integer, "KOLO_BUCKET_BYTES": _bucket(_LARGEST[int]),
+                                 "KOLO_FIRST_BUCKET_BYTES": _bucket(_FIRST_BUCKET)},
+    "HOROVOD_CYCLE_TIME": {"KOLO_CYCLE_TIME_MS": _decimal},
+    "HOROVOD_CACHE_CAPACITY": {"KOLO_CACHE_CAPACITY": _integer},
+    "HOROVOD_AUTOTUNE": {"KOLO_AUTOTUNE": _flag},
+    "HOROVOD_AUTOTUNE_LOG": {"KOLO_AUTOTUNE_LOG": _same},
+    "HOROVOD_TIMELINE": {"KOLO_TIMELINE": _same},
+    "HOROVOD_STALL_CHECK_TIME_SECONDS": {"KOLO_STALL_WARNING_S": _integer},
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": {"KOLO_STALL_ABORT_S": _integer},
+    "HOROVOD_LOG_LEVEL": {"KOLO_LOG_LEVEL": _level},
 }
 # What they ask for is always so, or has no meaning with one library and one way to start.
 WITHOUT_EFFECT = {
@@ -83,18 +81,13 @@ def take_over(environment: MutableMapping[str, str]) -> Tuple[List[str], List[st
         if name not in COUNTERPARTS:
             unknown.append(name)
             continue
-        counterpart, written = COUNTERPARTS[name]
         value = environment[name]
         if name == "HOROVOD_TIMELINE" and value.upper() == "DYNAMIC":  # start_timeline() is always possible
             continue
-        for own, form in {counterpart: written, **FURTHER.get(name, {})}.items():
-            if own in environment:
-                continue
-            taken = form(value)
-            if taken is not None:
-                environment[own] = taken
-            elif own == counterpart:
-                not_understood.append(f"{name}={value}")
+        wanted = {own: written(value) for own, written in COUNTERPARTS[name].items() if own not in environment}
+        environment.update({own: taken for own, taken in wanted.items() if taken is not None})
+        if None in wanted.values():
+            not_understood.append(f"{name}={value}")
     if _flag(environment.get("HOROVOD_STALL_CHECK_DISABLE", "")) == "1":
         environment.setdefault("KOLO_STALL_WARNING_S", "0")
         environment.setdefault("KOLO_STALL_ABORT_S", "0")

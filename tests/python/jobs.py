@@ -1,0 +1,23 @@
+"""Jobs that tests start: their environment, and their end within a deadline."""
+import os
+import subprocess
+
+import pytest
+
+DEADLINE = 60 * int(os.environ.get("TEST_SLOWDOWN", "1"))
+
+
+def environment(**variables):
+    """This process's, without its own place in a job."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}, **variables}
+
+
+def finished(job):
+    """Exit code, stdout and stderr (None where it is not a pipe of its own)."""
+    try:
+        output, errors = job.communicate(timeout=DEADLINE)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        output, errors = job.communicate()
+        pytest.fail(f"still running after {DEADLINE} s:\n{output}\n{errors}")
+    return job.returncode, output, errors
