@@ -36,6 +36,10 @@ Initializer of_class(const std::string& class_name, const Json& config) {
   if (class_name == "VarianceScaling") {
     made.mode = value_from<std::string>(config, "mode", "fan_in");
     made.distribution = value_from<std::string>(config, "distribution", "normal");
+    if (made.distribution == "truncated_normal") made.distribution = "normal";  // Keras' later name
+    if (made.distribution != "normal" && made.distribution != "uniform")
+      throw InvalidArgumentError("VarianceScaling: the distribution is \"{}\"; kolo's has normal and uniform",
+                                 made.distribution);
   }
   return made;
 }
@@ -100,6 +104,9 @@ Regularizer regularizer_from(const Json& config, const char* key) {
   const auto found = config.find(key);
   if (found == config.end() || found->is_null()) return {};
   if (found->is_string()) return {found->get<std::string>()};
+  const std::string name = found->at("class_name").get<std::string>();
+  if (name != "L1L2" && name != "L1" && name != "L2")
+    throw InvalidArgumentError("Unknown regularizer: {}", name);
   const Json& numbers = inner_config(*found);
   return l1_l2(value_from(numbers, "l1", 0.0), value_from(numbers, "l2", 0.0));
 }

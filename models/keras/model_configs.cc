@@ -21,6 +21,17 @@ struct Pending {
   std::size_t next = 0;
 };
 
+void refuse_other_inputs(const std::string& name, const Json& config) {
+  for (const auto& [key, value] : config.items()) {
+    const bool is_known = key == "name" || key == "batch_input_shape" || value.is_null() || value == false ||
+                          (key == "dtype" && (value == "float32" || value == "int32" || value == "int64"));
+    if (!is_known)
+      throw InvalidArgumentError(
+          "InputLayer \"{}\": \"{}\" is {}; kolo's inputs are dense, of float32, int32 or int64", name, key,
+          json_text(value));
+  }
+}
+
 class FunctionalReader {
  public:
   FunctionalReader(Workspace& workspace, const Json& config, const CustomObjects& custom)
@@ -50,6 +61,7 @@ class FunctionalReader {
     const std::string name = object.at("name");
     if (object.at("class_name") == "InputLayer") {
       const Json& config = object.at("config");
+      refuse_other_inputs(name, config);
       const auto options = with_common(config, LayerOptions{});
       const DType dtype = value_from<std::string>(config, "dtype", "float32") == "int32"   ? DType::i32
                           : value_from<std::string>(config, "dtype", "float32") == "int64" ? DType::i64
@@ -75,6 +87,9 @@ class FunctionalReader {
     for (const Json& entry : (*pending.calls)[pending.next]) {
       const auto found = results_.find(place_of(entry));
       if (found == results_.end()) return false;
+      if (entry.size() > 3 && !entry[3].empty())
+        throw InvalidArgumentError("\"{}\" is called with {}; kolo's layers take tensors alone", name,
+                                   json_text(entry[3]));
       arguments.push_back(found->second);
     }
     const bool is_model = dynamic_cast<const ModelImpl*>(&pending.layer.impl()) != nullptr;
@@ -138,6 +153,30 @@ bool asks_for_nothing(const std::string& key, const Json& value) {
   return false;
 }
 
+// Norms are taken along all axes but the output's, which Keras counts.
+bool is_own_axis(const LayerImpl& layer, const Json& axis) {
+  const bool is_convolution = layer.class_name().find("Conv") != std::string::npos;
+  return is_convolution ? axis == Json({0, 1, 2}) : axis == 0 || axis == Json({0});
+}
+
+// Of an initializer, a regularizer or a constraint.
+void refuse_what_a_part_does_not_understand(const std::string& key, const Json& theirs, const Json& ours,
+                                            const LayerImpl& layer) {
+  if (!theirs.is_object()) return;
+  const Json config = theirs.value("config", Json::object());
+  const Json own = ours.is_object() ? ours.value("config", Json::object()) : Json::object();
+  for (const auto& [inner, value] : config.items()) {
+    const auto found = own.find(inner);
+    if (found != own.end() && plain_value(value) == plain_value(*found)) continue;
+    if (found == own.end() && (asks_for_nothing(inner, value) || plain_value(value) == Json(0.0))) continue;
+    if (inner == "axis" && is_own_axis(layer, value)) continue;
+    if (inner == "distribution" && value == "truncated_normal") continue;
+    throw InvalidArgumentError("{} \"{}\": \"{}\" has \"{}\" {}; kolo's has {}", layer.class_name(),
+                               layer.name(), key, inner, json_text(value),
+                               found == own.end() ? "no such setting" : json_text(*found));
+  }
+}
+
 // A key that is passed over would be another network, without a word.
 void refuse_what_is_not_understood(const Json& config, const LayerImpl& layer, const Workspace& workspace) {
   Json own = layer.full_config();
@@ -151,6 +190,7 @@ void refuse_what_is_not_understood(const Json& config, const LayerImpl& layer, c
     if (found == own.end())
       throw InvalidArgumentError("{} \"{}\": \"{}\" is {}; kolo's layer has no such setting",
                                  layer.class_name(), layer.name(), key, json_text(value));
+    refuse_what_a_part_does_not_understand(key, value, *found, layer);
     const Json theirs = plain_value(value), ours = plain_value(*found);
     if (theirs.is_object() || ours.is_object() || theirs.type() != ours.type() || theirs == ours) continue;
     if (key == "data_format")
@@ -181,7 +221,14 @@ Layer layer_from_config(Workspace& workspace, const Json& object, const CustomOb
   if (const auto found = custom.layers.find(class_name); found != custom.layers.end())
     return found->second(json_text(config));
   if (const LayerFromConfig make = find_layer_class(class_name)) {
-    const Layer layer = make(config);
+    const Layer layer = [&] {
+      try {
+        return make(config);
+      } catch (const Json::exception& error) {
+        throw InvalidArgumentError("{} \"{}\": a value of the config is of another kind: {}", class_name,
+                                   value_from<std::string>(config, "name", ""), error.what());
+      }
+    }();
     refuse_what_is_not_understood(config, layer.impl(), workspace);
     return layer;
   }

@@ -78,10 +78,56 @@ TEST(Keras2Json, RefusesWhatItWouldDrop) {
   refused("PReLU", R"("shared_axes":[1,2])", "shared_axes", "[1,2]");
   refused("PReLU", R"("alpha_initializer":{"class_name":"Ones","config":{}})", "alpha_initializer", "Ones");
   refused("Embedding", R"("input_dim":4,"output_dim":2,"mask_zero":true)", "mask_zero", "true");
+  const std::string dense = R"("units":4,)";
+  refused("Dense",
+          dense + R"("kernel_constraint":{"class_name":"MaxNorm","config":{"max_value":2,"axis":1}})", "axis",
+          "1");
+  refused("Dense", dense + R"("kernel_regularizer":{"class_name":"L1L2","config":{"l1":0.1,"l3":7}})", "l3",
+          "7");
+  EXPECT_THAT([&] { read_layer("Dense", dense + R"("activation":{"class_name":"LeakyReLU","config":{}})"); },
+              ThrowsMessage<InvalidArgumentError>(
+                  HasSubstr("Dense \"one\": a value of the config is of another kind")));
+  EXPECT_THAT(
+      [&] {
+        read_layer("Dense", dense + R"("kernel_regularizer":{"class_name":"Mine","config":{"l1":0.1}})");
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("Unknown regularizer: Mine")));
+  EXPECT_THAT(
+      [&] {
+        read_layer("Dense", dense + R"("kernel_initializer":{"class_name":"VarianceScaling","config":)"
+                                    R"({"scale":1,"mode":"fan_avg","distribution":"untruncated_normal"}})");
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("untruncated_normal")));
+  EXPECT_NO_THROW(read_layer(
+      "Dense", dense + R"("kernel_constraint":{"class_name":"MaxNorm","config":{"max_value":2,"axis":0}},)"
+                       R"("kernel_regularizer":{"class_name":"L1L2","config":{"l1":0.0,"l2":0.0}},)"
+                       R"("kernel_initializer":{"class_name":"VarianceScaling","config":)"
+                       R"({"scale":1,"mode":"fan_avg","distribution":"truncated_normal","seed":3}})"));
   EXPECT_NO_THROW(read_layer("Conv2D", conv + R"("dilation_rate":[1,1],"data_format":"channels_first")"));
   EXPECT_NO_THROW(read_layer("PReLU", R"("shared_axes":null,"alpha_initializer":"zeros")"));
   EXPECT_EQ(read_layer("Conv2D", conv + R"("data_format":"channels_last")", "channels_last"),
             (Shape{-1, 10, 12, 4}));
+}
+
+TEST(Keras2Json, RefusesInputsAndCallsThatKoloLacks) {
+  const auto read_model = [](const std::string& input, const std::string& arguments) {
+    Workspace ws;
+    return model_from_json(
+        ws,
+        R"({"class_name":"Model","config":{"name":"m","layers":[{"name":"i","class_name":"InputLayer","config":)"
+        R"({"batch_input_shape":[null,3],"name":"i",)" +
+            input +
+            R"(},"inbound_nodes":[]},{"name":"d",)"
+            R"("class_name":"Dense","config":{"name":"d","units":2},"inbound_nodes":[[["i",0,0,)" +
+            arguments + R"(]]]}],"input_layers":[["i",0,0]],"output_layers":[["d",0,0]]}})");
+  };
+  EXPECT_NO_THROW(read_model(R"("dtype":"float32","sparse":false)", "{}"));
+  for (const std::string key : {R"("dtype":"float64")", R"("sparse":true)"})
+    EXPECT_THAT([&] { read_model(key, "{}"); },
+                ThrowsMessage<InvalidArgumentError>(
+                    AllOf(HasSubstr("InputLayer \"i\""), HasSubstr(key.substr(0, 5)))));
+  EXPECT_THAT([&] { read_model(R"("sparse":false)", R"({"mask":["i",0,0]})"); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"d\" is called with {\"mask\"")));
 }
 
 TEST(Keras2Json, PredictsWithAModelThatIsTheIdentity) {
