@@ -27,21 +27,16 @@ OwnedFd locked(const fs::path& folder) {
   return fd;
 }
 
-void remove_left_folders(const fs::path& parent) {
+void remove_left_folders(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with(kPrefix)) continue;
+    if (!entry->path().filename().string().starts_with(prefix)) continue;
     const OwnedFd lock = locked(entry->path());
     struct stat found = {};
     if (lock.get() < 0 || fstat(lock.get(), &found) != 0 || found.st_uid != geteuid()) continue;
     std::error_code ignored;
     if (std::time(nullptr) - found.st_ctime > kSecondsToLock) fs::remove_all(entry->path(), ignored);
   }
-}
-
-std::string make_folder(const fs::path& parent) {
-  std::string path = (parent / kPrefix).string() + "XXXXXX";
-  return mkdtemp(path.data()) == nullptr ? "" : path;
 }
 
 bool is_set(const std::string& setting, const std::vector<std::string>& mpi_args,
@@ -54,31 +49,35 @@ bool is_set(const std::string& setting, const std::vector<std::string>& mpi_args
 
 }  // namespace
 
+OwnFolder::OwnFolder(const std::string& parent, const std::string& prefix) {
+  remove_left_folders(parent, prefix);
+  std::string path = (fs::path(parent) / prefix).string() + "XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return;
+  path_ = std::move(path);
+  lock_ = locked(path_);
+}
+
+OwnFolder::~OwnFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
 JobFolders::JobFolders() {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   for (auto& [setting, parent] : {std::pair<std::string, fs::path>("orte_tmpdir_base", temporary),
                                   {"btl_vader_backing_directory", "/dev/shm"}}) {
     if (parent.empty()) continue;
-    remove_left_folders(parent);
-    std::string path = make_folder(parent);
-    if (path.empty()) continue;
-    OwnedFd lock = locked(path);
-    folders_.push_back({setting, std::move(path), std::move(lock)});
+    OwnFolder folder(parent, kPrefix);
+    if (!folder.path().empty()) folders_.push_back({setting, std::move(folder)});
   }
-}
-
-JobFolders::~JobFolders() {
-  std::error_code ignored;
-  for (const Folder& folder : folders_) fs::remove_all(folder.path, ignored);
 }
 
 std::vector<std::string> JobFolders::settings(const std::vector<std::string>& mpi_args,
                                               const std::vector<std::string>& variables) const {
   std::vector<std::string> words;
-  for (const Folder& folder : folders_)
-    if (!is_set(folder.setting, mpi_args, variables))
-      words.insert(words.end(), {"--mca", folder.setting, folder.path});
+  for (const auto& [setting, folder] : folders_)
+    if (!is_set(setting, mpi_args, variables)) words.insert(words.end(), {"--mca", setting, folder.path()});
   return words;
 }
 

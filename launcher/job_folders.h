@@ -2,22 +2,35 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/launcher/child.h>
 
 namespace kolo::launcher {
 
+/// A folder of this user's alone (0700), for as long as the object lives. To make one removes those of the
+/// same prefix that a killed job of this user has left in `parent`.
+class OwnFolder {
+ public:
+  OwnFolder(const std::string& parent, const std::string& prefix);
+  ~OwnFolder();
+  OwnFolder(OwnFolder&& other) noexcept
+      : path_(std::exchange(other.path_, "")), lock_(std::move(other.lock_)) {}
+  OwnFolder& operator=(OwnFolder&&) = delete;
+  /// "" where it could not be made; errno then says why.
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  OwnedFd lock_;  // held while the job lives, so that no other kolorun takes the folder for a left one
+};
+
 /// One folder for Open MPI's session and one in /dev/shm for the memory that its ranks share. Open MPI names
-/// both after host name and process id, which two containers can have in common. The destructor removes the
-/// folders with all that is in them. The constructor removes what a job of this user left that was killed.
-/// One thread.
+/// both after host name and process id, which two containers can have in common. One thread.
 class JobFolders {
  public:
   JobFolders();
-  ~JobFolders();
-  JobFolders(const JobFolders&) = delete;
-  JobFolders& operator=(const JobFolders&) = delete;
 
   /// What tells mpirun of the folders. A folder that cannot be made is left out, and so is a setting that
   /// stands in `mpi_args` or that `variables` (names of the environment) hold.
@@ -26,8 +39,8 @@ class JobFolders {
 
  private:
   struct Folder {
-    std::string setting, path;
-    OwnedFd lock;  // held while the job lives, so that no other kolorun takes the folder for a left one
+    std::string setting;
+    OwnFolder folder;
   };
   std::vector<Folder> folders_;
 };

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include <fmt/format.h>
@@ -52,23 +53,17 @@ bool JobToken::is_wanted(const Options& options, const Surroundings& found) {
          std::none_of(options.exported.begin(), options.exported.end(), is_credential);
 }
 
-JobToken::JobToken() {
-  std::string folder = std::filesystem::temp_directory_path() / "kolo-job-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr)  // of mode 0700
+JobToken::JobToken() : folder_(std::filesystem::temp_directory_path(), "kolo-job-") {
+  if (folder_.path().empty())
     throw UnavailableError(
         "--cluster: {} cannot be made: {}; it holds the job's token (TMPDIR names another "
         "place)",
-        folder, std::strerror(errno));
-  folder_ = folder;
-  const std::string file = folder_ / "token";
+        (std::filesystem::temp_directory_path() / "kolo-job-XXXXXX").string(), std::strerror(errno));
+  const std::string file = folder_.path() + "/token";
   write_file(file, new_secret());
   ::setenv(kVariable, file.c_str(), 1);
 }
 
-JobToken::~JobToken() {
-  ::unsetenv(kVariable);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
+JobToken::~JobToken() { ::unsetenv(kVariable); }
 
 }  // namespace kolo::launcher

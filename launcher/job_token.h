@@ -1,8 +1,7 @@
 // The secret by which the tasks of kolorun --cluster know each other.
 #pragma once
 
-#include <filesystem>
-
+#include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
 
@@ -22,7 +21,7 @@ class JobToken {
   JobToken& operator=(const JobToken&) = delete;
 
  private:
-  std::filesystem::path folder_;
+  OwnFolder folder_;
 };
 
 }  // namespace kolo::launcher

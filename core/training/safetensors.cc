@@ -19,21 +19,33 @@ namespace kolo::detail {
 namespace {
 
 constexpr int kMaxDepth = 32;
+constexpr int kLongestList = 64;  // dimensions
+// {"dtype":"U8","shape":[],"data_offsets":[0,1]} has three in 46 bytes.
+constexpr std::size_t kFewOpened = 1000, kBytesOfOne = 12;
 
 }  // namespace
 
-nlohmann::json parse_bounded_json(const std::string& text) {
+nlohmann::json parse_bounded_json(const std::string& text, bool of_tensors) {
   // Not by the parser's callback, which takes time by the square of an object's members.
-  int depth = 0;
+  int depth = 0, values = 0;  // values: of the innermost list so far
+  std::array<bool, kMaxDepth + 1> is_list{};
+  std::size_t opened = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string && c == '\\') ++i;
     else if (c == '"') in_string = !in_string;
-    else if (!in_string && (c == '{' || c == '[') && ++depth > kMaxDepth)
-      throw DataLossError("its JSON is nested deeper than {} levels", kMaxDepth);
-    else if (!in_string && (c == '}' || c == ']')) --depth;
+    else if (in_string) continue;
+    else if (c == '{' || c == '[') {
+      values = 0, ++opened;
+      if (++depth > kMaxDepth) throw DataLossError("its JSON is nested deeper than {} levels", kMaxDepth);
+      is_list[static_cast<std::size_t>(depth)] = c == '[';
+    } else if (c == '}' || c == ']') depth = std::max(depth - 1, 0);
+    else if (c == ',' && of_tensors && is_list[static_cast<std::size_t>(depth)] && ++values >= kLongestList)
+      throw DataLossError("a list of the header has more than {} values", kLongestList);
   }
+  if (of_tensors && opened > kFewOpened + text.size() / kBytesOfOne)
+    throw DataLossError("{} lists and objects in {} bytes are not those of tensors", opened, text.size());
   return nlohmann::json::parse(text);
 }
 
@@ -188,7 +200,7 @@ SafetensorsReader& SafetensorsReader::operator=(SafetensorsReader&& other) noexc
 
 void SafetensorsReader::parse_header(const std::string& text) {
   try {
-    const nlohmann::json header = detail::parse_bounded_json(text);
+    const nlohmann::json header = detail::parse_bounded_json(text, true);
     if (!header.is_object()) throw DataLossError("the header is not a JSON object");
     for (const auto& [name, fields] : header.items()) {
       if (name == kMetadata) continue;

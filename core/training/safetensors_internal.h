@@ -13,8 +13,9 @@
 namespace kolo::detail {
 
 /// Throws nlohmann::json::exception for what is not JSON, DataLossError for values nested deeper than 32:
-/// each level costs far more memory than the byte that opens it.
-nlohmann::json parse_bounded_json(const std::string& text);
+/// each level costs far more memory than the byte that opens it. of_tensors: the same for more lists and
+/// objects than descriptions of tensors have in so many bytes, and for lists of more than 64 values.
+nlohmann::json parse_bounded_json(const std::string& text, bool of_tensors = false);
 
 /// A list of dimensions or offsets. Throws nlohmann::json::exception or DataLossError unless all are whole
 /// numbers ≥ 0.

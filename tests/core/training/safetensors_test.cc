@@ -149,6 +149,26 @@ struct BadHeader {
   const char* says;
 };
 
+// What the parser would keep of them is 16 to 42 times their size.
+TEST(Safetensors, RefusesHeadersThatWouldTakeFarMoreMemoryThanTheyHaveBytes) {
+  TemporaryDirectory folder;
+  std::string objects, numbers;
+  for (int i = 0; i < 200'000; ++i) objects += "{},", numbers += "1,";
+  const auto refused = [&](const std::string& header, const std::string& says) {
+    write_bytes(folder / "a", file_bytes(header, "abcd"));
+    EXPECT_THAT([&] { SafetensorsReader(folder / "a"); }, ThrowsMessage<DataLossError>(HasSubstr(says)));
+  };
+  refused(R"({"a":[)" + objects + "{}]}", "200003 lists and objects in");
+  refused(R"({"a":{"dtype":"U8","shape":[)" + numbers + R"(1],"data_offsets":[0,4]}})",
+          "more than 64 values");
+  std::string noted = R"({"__metadata__":{)";
+  for (int i = 0; i < 500; ++i) noted += R"("key)" + std::to_string(i) + R"(":"a, [b, {c",)";
+  noted.back() = '}';
+  write_bytes(folder / "a",
+              file_bytes(noted + R"(,"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", "abcd"));
+  EXPECT_NO_THROW(SafetensorsReader(folder / "a"));
+}
+
 class HostileHeader : public testing::TestWithParam<BadHeader> {};
 
 // Each has four bytes of data behind it.
