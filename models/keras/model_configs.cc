@@ -156,7 +156,7 @@ bool asks_for_nothing(const std::string& key, const Json& value) {
 // Norms are taken along all axes but the output's, which Keras counts.
 bool is_own_axis(const LayerImpl& layer, const Json& axis) {
   const bool is_convolution = layer.class_name().find("Conv") != std::string::npos;
-  return is_convolution ? axis == Json({0, 1, 2}) : axis == 0 || axis == Json({0});
+  return is_convolution ? axis == Json::array({0, 1, 2}) : axis == 0 || axis == Json::array({0});
 }
 
 // Of an initializer, a regularizer or a constraint.
@@ -221,7 +221,7 @@ Layer layer_from_config(Workspace& workspace, const Json& object, const CustomOb
   if (const auto found = custom.layers.find(class_name); found != custom.layers.end())
     return found->second(json_text(config));
   if (const LayerFromConfig make = find_layer_class(class_name)) {
-    const Layer layer = [&] {
+    Layer layer = [&] {
       try {
         return make(config);
       } catch (const Json::exception& error) {

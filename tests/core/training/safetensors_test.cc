@@ -34,7 +34,7 @@ std::string pad_to_eight(std::string header) {
 
 SafetensorsSums write(const std::string& path, const std::map<std::string, Tensor>& tensors) {
   DurableFile file(path);
-  const SafetensorsSums sums = write_safetensors(file, tensors);
+  SafetensorsSums sums = write_safetensors(file, tensors);
   file.finish();
   file.publish();
   return sums;
