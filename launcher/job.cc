@@ -61,6 +61,7 @@ class Job {
   void tell_lost_host();
   void tell_unreachable();
   void tell_gone(int rank, const std::string& host);
+  void tell_end(const std::string& line);
   std::string host_of(int rank) const;
 
   const Options& options_;
@@ -82,6 +83,7 @@ class Job {
   bool ranks_asked_ = false;  // to stop; false where none was there
   bool forced_ = false;       // ended without waiting for the ranks
   int exit_code_ = 0;
+  std::string end_;  // the first of the lines on how it failed
 };
 
 bool wants_prefix(const Options& options) {
@@ -110,6 +112,8 @@ Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time,
                                          ? compose_srun(redirected, found, tagged_)
                                          : compose_mpirun(redirected, found, tagged_);
   if (here_) command = listening_on_loopback(std::move(command));
+  router_.note(fmt::format("kolorun: {}: {} ranks: {}", date_text(std::chrono::system_clock::now()),
+                           options.ranks, shell_quote(options.program)));
   mpirun_ = start_child(command, options.hand_on_stdin ? Input::inherited : Input::none);
 }
 
@@ -238,8 +242,7 @@ void Job::handle_stop_time() {
   if (stage_ != Stage::running || !stop_time_.when() || now < *stop_time_.when()) return;
   const auto end = stop_time_.confirm();
   if (!end) return;
-  err_.add_line(
-      fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop", clock_text(*end)));
+  router_.say(fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop", clock_text(*end)));
   ask_to_stop();
   if (ranks_asked_) set_deadline(std::max(milliseconds(1000), std::chrono::floor<milliseconds>(*end - now)));
 }
@@ -261,14 +264,20 @@ void Job::handle_signal(int number) {
   else kill_everything();
 }
 
+void Job::tell_end(const std::string& line) {
+  if (end_.empty()) end_ = line;
+  router_.say(line);
+}
+
 void Job::tell_gone(int rank, const std::string& host) {
-  const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
-  err_.add_line(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
+  const std::int64_t step = router_.last_step().value_or(-1);
+  tell_end(fmt::format("rank {} on {} is gone (last step {})", rank, host,
+                       step < 0 ? "unknown" : std::to_string(step)));
 }
 
 // Also when quiet: it is an error, and of what was lost nobody else speaks.
 void Job::tell_grace_is_over() {
-  err_.add_line(
+  router_.say(
       fmt::format("kolorun: the ranks did not stop within {:g} s (--stop-grace) and were ended; what was not "
                   "saved is lost",
                   options_.stop_grace_s));
@@ -281,12 +290,12 @@ void Job::tell_dead_rank() {
   // Those of a job that has lost a host end because of that.
   const auto& failed = banner.failed_rank();
   if (failed && lost_host().empty())
-    err_.add_line(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
-                              failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
+    tell_end(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
+                         failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
   // mpirun's note on that can be lost: then nobody has said a word.
   const bool is_told = failed || !lost_host().empty() || !banner.unreachable().empty() || banner.has_spoken();
   if (options_.quiet && exit_code_ != 0 && !forced_ && !is_told)
-    err_.add_line(fmt::format("kolorun: a rank ended with exit code {}", exit_code_));
+    router_.say(fmt::format("kolorun: a rank ended with exit code {}", exit_code_));
 }
 
 std::string Job::host_of(int rank) const {
@@ -317,7 +326,7 @@ void Job::tell_lost_host() {
 void Job::tell_unreachable() {
   const std::string& reason = router_.banner().unreachable();
   if (reason.empty()) return;
-  err_.add_line("kolorun: a host cannot be reached: " + reason);
+  tell_end("kolorun: a host cannot be reached: " + reason);
   if (exit_code_ != 0) exit_code_ = 1;  // mpirun's is 255
 }
 
@@ -347,7 +356,7 @@ JobResult Job::run() {
   if (dead && dead->signal != 0 && !stop_requested_) exit_code_ = kSignal + dead->signal;
   else if (!dead && banner.failed_rank() && exit_code_ != 0 && !stop_requested_)
     exit_code_ = banner.failed_rank()->code;
-  return {exit_code_, stop_requested_ || forced_, router_.last_step()};
+  return {exit_code_, stop_requested_ || forced_, router_.last_step(), end_};
 }
 
 }  // namespace

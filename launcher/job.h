@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/mpirun_command.h>
@@ -14,7 +15,8 @@ namespace kolo::launcher {
 struct JobResult {
   int exit_code = 0;
   bool stop_requested = false;                 // by a signal to kolorun, or since the job's time ends
-  std::optional<std::int64_t> last_step = {};  // the largest that a rank has told
+  std::optional<std::int64_t> last_step = {};  // the largest that a rank has told; -1: none was complete
+  std::string end = {};                        // of a job that failed, as kolorun has told it; may be empty
 };
 
 /// Runs the job and forwards its output and signals until it has ended; tells on stderr which rank died.

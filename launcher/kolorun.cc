@@ -2,6 +2,8 @@
 // (how it runs).
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -28,8 +30,33 @@ constexpr int kBadCommandLine = 2;
 
 void tell(const std::string& sentence) { fmt::print(stderr, "kolorun: {}\n", sentence); }
 
+// Starts one after the other that complete no step more than those before them: another start will not help.
+class Progress {
+ public:
+  // A program that tells no step is started again as often as --restarts says.
+  void note(const JobResult& result) {
+    if (!result.last_step) return;
+    if (*result.last_step > furthest_) starts_without_ = 0;
+    else if (++starts_without_ == 1)
+      first_end_ = result.end.empty() ? fmt::format("exit code {}", result.exit_code) : result.end;
+    furthest_ = std::max(furthest_, *result.last_step);
+  }
+  bool is_hopeless() const { return starts_without_ >= kMostStarts; }
+  void tell_why() const {
+    tell(fmt::format("{} starts in a row completed no step; the first ended with: {}", kMostStarts,
+                     first_end_));
+  }
+
+ private:
+  static constexpr int kMostStarts = 3;
+  std::int64_t furthest_ = -1;
+  int starts_without_ = 0;
+  std::string first_end_;
+};
+
 int run_with_restarts(const Options& options, const Surroundings& found, SignalQueue& signals) {
   StopTime stop_time(options, own_environment(), ask_program);
+  Progress progress;
   for (int restart = 1;; ++restart) {
     const JobResult result = run_job(options, found, stop_time, signals);
     const bool stopped = options.stopped_exit_code != 0 && result.exit_code == options.stopped_exit_code;
@@ -43,6 +70,8 @@ int run_with_restarts(const Options& options, const Surroundings& found, SignalQ
     const bool hopeless =
         result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested || stopped;
     if (hopeless || restart > options.restarts) return result.exit_code;
+    progress.note(result);
+    if (progress.is_hopeless()) return progress.tell_why(), result.exit_code;
     tell(fmt::format("the job ended with exit code {}; restart {} of {}", result.exit_code, restart,
                      options.restarts));
   }
@@ -88,6 +117,12 @@ void tell_of_the_allotment(const Options& options, const Surroundings& found) {
                      cores.most));
 }
 
+std::vector<std::string> compose(const Options& options, const Surroundings& found) {
+  if (options.program.empty()) return compose_network_probe(options, found);
+  return options.launcher == Launcher::srun ? compose_srun(options, found, false)
+                                            : compose_mpirun(options, found, false);
+}
+
 int launch(Options options, Surroundings found) {
   if (!options.program.empty()) find_the_program(options, found);
   if (options.launcher == Launcher::mpirun && find_in_path("mpirun").empty())
@@ -100,13 +135,8 @@ int launch(Options options, Surroundings found) {
   if (options.check_network) tell_network(options, found, signals);
   std::optional<JobToken> token;
   if (JobToken::is_wanted(options, found)) token.emplace();
+  if (options.verbose && !options.program.empty()) tell(shell_quote(compose(options, found)));
   return options.program.empty() ? 0 : run_with_restarts(options, found, signals);
-}
-
-std::vector<std::string> compose(const Options& options, const Surroundings& found) {
-  if (options.program.empty()) return compose_network_probe(options, found);
-  return options.launcher == Launcher::srun ? compose_srun(options, found, false)
-                                            : compose_mpirun(options, found, false);
 }
 
 int run(Options options) {

@@ -11,6 +11,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/launcher/foreign_options.h>
 
 namespace kolo::launcher {
 namespace {
@@ -57,6 +58,9 @@ po::options_description make_description() {
       "OMP_*, PATH, LD_LIBRARY_PATH and PYTHONPATH always are")(
       "mpi-args", po::value<std::vector<std::string>>()->value_name("\"...\""), "passed on to mpirun")(
       "dry-run", "print the mpirun command and do nothing")(
+      "verbose", "print the command that starts the ranks, on stderr, before it runs")(
+      "log-dir", text("DIR"),
+      "write what each rank prints to DIR/rank_N.log as well, and all of it to DIR/job.log")(
       "quiet,q", "leave out mpirun's own notes on how the job ended")(
       "stdin", "rank 0 reads kolorun's standard input; left out, all ranks read /dev/null")(
       "check-build", "print what this build was made with and what it finds here")(
@@ -124,13 +128,6 @@ std::vector<std::string> split_like_shell(const std::string& text) {
   return po::split_unix(text);
 }
 
-// As mpirun, mpiexec and horovodrun spell them.
-std::string usual_spelling(const std::string& word) {
-  if (word == "-np" || word == "--np") return "-n";
-  if (word == "-hostfile" || word == "-machinefile" || word == "--machinefile") return "--hostfile";
-  return word == "-host" ? "--host" : word;
-}
-
 // True if `word` is an option whose value is the next word.
 bool takes_next_word(const std::string& word, const po::options_description& description) {
   const auto needs_value = [&](const std::string& name) {
@@ -144,14 +141,20 @@ bool takes_next_word(const std::string& word, const po::options_description& des
 }
 
 struct CommandLine {
-  std::vector<std::string> options, program;
+  std::vector<std::string> options, mpi_args, program;
 };
 
 CommandLine split(const std::vector<std::string>& words, const po::options_description& description) {
   CommandLine line;
   size_t next = 0;
   for (; next < words.size() && words[next] != "--" && words[next].substr(0, 1) == "-"; ++next) {
-    line.options.push_back(usual_spelling(words[next]));
+    if (const OwnWords own = own_words(words, next); own.taken > 0) {
+      line.options.insert(line.options.end(), own.words.begin(), own.words.end());
+      line.mpi_args.insert(line.mpi_args.end(), own.mpi.begin(), own.mpi.end());
+      next += own.taken - 1;
+      continue;
+    }
+    line.options.push_back(words[next]);
     if (takes_next_word(line.options.back(), description) && next + 1 < words.size())
       line.options.push_back(words[++next]);
   }
@@ -307,6 +310,8 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
   options.show_allotment = values.count("show-allotment") > 0;
   options.dry_run = values.count("dry-run") > 0;
   options.quiet = values.count("quiet") > 0;
+  options.verbose = values.count("verbose") > 0;
+  if (values.count("log-dir")) options.log_dir = values["log-dir"].as<std::string>();
   options.hand_on_stdin = values.count("stdin") > 0;
   if (values.count("bind"))
     options.bind =
@@ -326,6 +331,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
     options.restarts =
         static_cast<int>(whole_number("--restarts", values["restarts"].as<std::string>(), 0, kMostNumber));
   read_network_check(options, values);
+  options.mpi_args = std::move(line.mpi_args);
   read_lists(options, values);
   read_hosts(options, values);
   read_allotment(options, environment, ask);
@@ -343,21 +349,24 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
 
 std::string help_text() {
   std::ostringstream text;
-  text << "kolorun starts a program as several ranks over Open MPI's mpirun, here or on several hosts.\n\n"
-          "  kolorun -n 2 [options] program [arguments]\n\n"
-       << make_description()
-       << "\n"
-          "The first word that is no option is the program; -- may stand before it.\n"
-          "A program without a slash in its name is looked for in PATH and then beside kolorun.\n"
-          "In a job of Slurm, PBS, LSF, Grid Engine or Flux, hosts, ranks and cores are those that it has "
-          "allotted.\n"
-          "Threads: OMP_NUM_THREADS is cores/ranks of a machine, unless it is set already.\n"
-          "Signals: the first SIGTERM or SIGINT asks the ranks to stop and waits --stop-grace seconds, the "
-          "second ends them at\n"
-          "once; SIGUSR1 and SIGUSR2 are handed on. On other hosts the request is SIGUSR1, which kolo's "
-          "programs take likewise.\n"
-          "Exit code: the job's; --stopped-exit-code after a stop that has saved; 1 if it could not be "
-          "started, 2 for a command line that is not understood.\n";
+  text
+      << "kolorun starts a program as several ranks over Open MPI's mpirun, here or on several hosts.\n\n"
+         "  kolorun -n 2 [options] program [arguments]\n\n"
+      << make_description()
+      << "\n"
+         "The first word that is no option is the program; -- may stand before it.\n"
+         "Options of mpirun, horovodrun and torchrun are taken where kolorun has the like (--nproc_per_node, "
+         "--bind-to, --oversubscribe, …).\n"
+         "A program without a slash in its name is looked for in PATH and then beside kolorun.\n"
+         "In a job of Slurm, PBS, LSF, Grid Engine or Flux, hosts, ranks and cores are those that it has "
+         "allotted.\n"
+         "Threads: OMP_NUM_THREADS is cores/ranks of a machine, unless it is set already.\n"
+         "Signals: the first SIGTERM or SIGINT asks the ranks to stop and waits --stop-grace seconds, the "
+         "second ends them at\n"
+         "once; SIGUSR1 and SIGUSR2 are handed on. On other hosts the request is SIGUSR1, which kolo's "
+         "programs take likewise.\n"
+         "Exit code: the job's; --stopped-exit-code after a stop that has saved; 1 if it could not be "
+         "started, 2 for a command line that is not understood.\n";
   return text.str();
 }
 

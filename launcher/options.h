@@ -31,6 +31,8 @@ struct Options {
   int restarts = 0;                   // --restarts
   bool dry_run = false;               // --dry-run
   bool quiet = false;                 // -q
+  bool verbose = false;               // --verbose
+  std::string log_dir;                // --log-dir: one file a rank, and one of all
   bool hand_on_stdin = false;         // --stdin: rank 0 reads kolorun's standard input
   ClusterJobs cluster;                // --cluster: each rank is a task
   int cluster_port = 2222;            // --cluster-port: of the first task on each host

@@ -181,10 +181,17 @@ OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out,
       labelled_(tagged && options.launcher == Launcher::srun),
       out_(out),
       err_(err),
-      banner_(options.quiet, options.stopped_exit_code) {}
+      banner_(options.quiet, options.stopped_exit_code) {
+  if (!options.log_dir.empty()) files_.emplace(options.log_dir);
+}
+
+void OutputRouter::note(std::string_view line) {
+  if (files_) files_->add(line);
+}
 
 // What a longer line leaves behind it, which was to be rewritten, is cleared.
 void OutputRouter::add(Stream stream, std::string line, char end) {
+  if (end == '\n') note(line);
   OutputSink& to = sink(stream);
   if (to.is_terminal() && std::exchange(line_open_, end == '\r')) line.insert(0, "\033[K");
   to.add_line(line, end);
@@ -207,6 +214,10 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
       for (const std::string& text : banner_.read(line)) add(Stream::err, text);
       return;
     }
+  }
+  if (files_ && piece.end == '\n') {
+    files_->add_of_rank(rank, line);
+    if (const std::string error = files_->take_error(); !error.empty()) say(error);
   }
   add(stream, with_prefix(prefix_, ranks_, rank, line), piece.end);
 }

@@ -14,6 +14,7 @@
 
 #include <kolo/launcher/banner.h>
 #include <kolo/launcher/options.h>
+#include <kolo/launcher/output_files.h>
 
 namespace kolo::launcher {
 
@@ -87,16 +88,21 @@ std::optional<std::int64_t> take_last_step(std::string& line);
 
 class OutputRouter {
  public:
-  /// The sinks outlive the router. `tagged`: mpirun marks each line with its rank.
+  /// The sinks outlive the router. `tagged`: mpirun marks each line with its rank. Throws as OutputFiles
+  /// does, with --log-dir.
   OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err);
 
   void from_rank(int rank, Stream stream, std::string_view bytes);
   void from_mpirun(Stream stream, std::string_view bytes);
+  /// A line of kolorun's own, on stderr.
+  void say(const std::string& line) { add(Stream::err, line); }
+  /// A line for job.log alone.
+  void note(std::string_view line);
   /// Lets lines without a newline go. Call once, when all have ended.
   void finish();
 
   const BannerReader& banner() const { return banner_; }
-  /// The largest step that a rank has told.
+  /// The largest step that a rank has told; -1: none was complete.
   std::optional<std::int64_t> last_step() const { return last_step_; }
 
  private:
@@ -112,6 +118,7 @@ class OutputRouter {
   OutputSink& out_;
   OutputSink& err_;
   BannerReader banner_;
+  std::optional<OutputFiles> files_;
   std::array<TagSplitter, 2> splitters_;  // by Stream
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
   std::optional<std::int64_t> last_step_;

@@ -39,4 +39,8 @@ std::string clock_text(WallTime time) {
   return fmt::format("{:%H:%M:%S}", fmt::localtime(std::chrono::system_clock::to_time_t(time)));
 }
 
+std::string date_text(WallTime time) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::chrono::system_clock::to_time_t(time)));
+}
+
 }  // namespace kolo::launcher

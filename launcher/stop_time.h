@@ -34,5 +34,7 @@ class StopTime {
 
 /// `22:07:07`, here.
 std::string clock_text(WallTime time);
+/// As in 2026-11-27 19:20:01.
+std::string date_text(WallTime time);
 
 }  // namespace kolo::launcher

@@ -23,6 +23,7 @@
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/runtime/compare_ranks.h>
 
@@ -39,6 +40,7 @@ void end_job(int code) {
   std::fflush(nullptr);
   const auto runtime = detail::current_runtime();
   if (runtime && !runtime->is_own()) return;
+  tell_last_step(last_completed_step());
   if (runtime && runtime->has_peers()) {
     runtime->say_goodbye();
     if (runtime->thread().watchdog()->is_anyone_gone()) std::this_thread::sleep_for(kMpirunSeesLoss);

@@ -1,8 +1,10 @@
 // kolorun as users run it, over mpirun on this machine.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -368,6 +370,69 @@ TEST_F(Restarts, AreNotForSuccessNorForABadCommandLine) {
   EXPECT_EQ(starts(), 1);
   EXPECT_EQ(run(logging_program(2)).code, 2);
   EXPECT_EQ(starts(), 2);
+}
+
+// As a program of kolo's tells at its end; the step grows by `grows` with each start.
+std::vector<std::string> telling(const std::string& log, int first, int grows) {
+  return {"-q",
+          "-n",
+          "1",
+          "--restarts",
+          "3",
+          "--",
+          "sh",
+          "-c",
+          fmt::format("echo start >> {0}; n=$(wc -l < {0}); printf '\\001kolo last-step %d\\n' "
+                      "$(({1} + {2} * n)) >&2; exit 3",
+                      log, first, grows)};
+}
+
+TEST_F(Restarts, EndWhereThreeStartsInARowCompleteNoStep) {
+  const Ended ended = run(telling(log_, -1, 0));
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_EQ(starts(), 3);
+  EXPECT_THAT(ended.err,
+              testing::ContainsRegex("kolorun: 3 starts in a row completed no step; the first ended with: "
+                                     "(rank 0 on [^ ]+ ended with )?exit code 3\n$"));
+}
+
+TEST_F(Restarts, GoOnAsOftenAsAllowedWhereEachStartCompletesSteps) {
+  const Ended ended = run(telling(log_, 0, 10));
+  EXPECT_EQ(starts(), 4);
+  EXPECT_THAT(ended.err, Not(HasSubstr("in a row")));
+}
+
+TEST_F(Restarts, EndWhereAllButTheFirstStopAtTheSameStep) {
+  run(telling(log_, 40, 0));
+  EXPECT_EQ(starts(), 4);  // the first made 40 steps, and three none beyond them
+}
+
+TEST(LogDir, KeepsEachRanksLinesAndThoseOfTheJobAcrossStarts) {
+  const std::string folder = testing::TempDir() + "kolorun_logs/of a job";
+  std::filesystem::remove_all(folder);
+  const auto text = [&](const char* name) {
+    std::ifstream file(folder + "/" + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const auto once = [&] {
+    return run({"-q", "-n", "2", "--log-dir", folder, "--", "sh", "-c",
+                "echo out $OMPI_COMM_WORLD_RANK; printf 'seen\\r'; echo err >&2; exit 4"});
+  };
+  once();
+  EXPECT_EQ(once().code, 4);
+  EXPECT_THAT(lines_of(text("rank_1.log")), testing::IsSupersetOf({"out 1", "err"}));
+  const auto job = lines_of(text("job.log"));
+  EXPECT_EQ(std::count(job.begin(), job.end(), "[0] out 0"), 2);
+  EXPECT_EQ(std::count_if(job.begin(), job.end(),
+                          [](const std::string& line) {
+                            return line.starts_with("kolorun: 20") &&
+                                   line.find(": 2 ranks: sh -c") != std::string::npos;
+                          }),
+            2);
+  EXPECT_THAT(text("job.log"), testing::ContainsRegex("ended with exit code 4\n"));
+  EXPECT_THAT(text("rank_1.log"), Not(HasSubstr("seen")));
+  EXPECT_THAT(run({"-n", "1", "--log-dir", "/proc/kolo", "--", "true"}).err,
+              HasSubstr("--log-dir /proc/kolo: the files cannot be written"));
 }
 
 TEST_F(Restarts, AreNotForAJobThatWasAskedToStop) {

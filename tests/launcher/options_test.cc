@@ -186,6 +186,35 @@ TEST(Options, OfTheNetworkCheckNeedNoProgram) {
               HasSubstr("--gradient-bytes \"0\""));
 }
 
+TEST(ForeignOptions, AreTakenWhereKolorunHasTheLike) {
+  const Options mpi =
+      parse({"-np", "2", "--allow-run-as-root", "--oversubscribe", "-mca", "btl", "self, tcp",
+             "--map-by=slot", "--bind-to", "none", "--output-filename", "logs", "p", "-np", "7"});
+  EXPECT_EQ(mpi.ranks, 2);
+  EXPECT_THAT(mpi.mpi_args, ElementsAre("--oversubscribe", "-mca", "btl", "self, tcp", "--map-by", "slot"));
+  EXPECT_EQ(mpi.bind, Bind::none);
+  EXPECT_EQ(mpi.log_dir, "logs");
+  EXPECT_THAT(mpi.program, ElementsAre("p", "-np", "7"));
+  const Options torch = parse({"--standalone", "--nproc_per_node=3", "--max-restarts", "2", "p"});
+  EXPECT_EQ(torch.ranks, 3);
+  EXPECT_EQ(torch.restarts, 2);
+  const Options horovod = parse({"--num-proc", "4", "--hosts", "a:2,b:2", "--verbose", "p"});
+  EXPECT_EQ(horovod.ranks, 4);
+  EXPECT_THAT(horovod.hosts, ElementsAre(Host{"a", 2}, Host{"b", 2}));
+  EXPECT_TRUE(horovod.verbose);
+}
+
+TEST(ForeignOptions, NameKolorunsCounterpartWhereTheyAreOfAnotherForm) {
+  EXPECT_THAT(refusal({"--nnodes=2", "p"}),
+              testing::AllOf(HasSubstr("--nnodes"), HasSubstr("--host a:2,b:2")));
+  EXPECT_THAT(refusal({"-n", "2", "--rdzv_backend", "c10d", "p"}), HasSubstr("--host a:2,b:2"));
+  EXPECT_THAT(refusal({"-npernode", "2", "p"}), HasSubstr("slots"));
+  EXPECT_THAT(refusal({"-n", "2", "--ssh-port", "22", "p"}), HasSubstr("plm_rsh_args"));
+  EXPECT_THAT(refusal({"-n", "2", "--min-np", "1", "p"}), HasSubstr("--restarts"));
+  EXPECT_THAT(refusal({"-n", "2", "--bind-to", "socket", "p"}), HasSubstr("allowed: core, none"));
+  EXPECT_THAT(refusal({"--mca", "btl"}), HasSubstr("--mca takes 2 values, and 1 are given"));
+}
+
 TEST(Options, AreAllInTheHelp) {
   for (const char* option :
        {"-n ", "--host ", "--hostfile", "--bind", "--prefix", "--stop-grace", "--restarts", "-x ",

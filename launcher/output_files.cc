@@ -1,0 +1,49 @@
+#include <kolo/launcher/output_files.h>
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+
+namespace kolo::launcher {
+namespace {
+
+std::string path_of_all(const std::string& folder) { return folder + "/job.log"; }
+
+}  // namespace
+
+OutputFiles::OutputFiles(const std::string& folder) : folder_(folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder_, failed);
+  errno = 0;
+  if (!failed) all_.open(path_of_all(folder_), std::ios::app);
+  if (failed || !all_)
+    throw FailedPreconditionError("--log-dir {}: the files cannot be written: {}", folder_,
+                                  failed ? failed.message() : std::strerror(errno));
+}
+
+void OutputFiles::write(std::ofstream& file, const std::string& path, std::string_view line) {
+  errno = 0;
+  file << line << '\n' << std::flush;
+  if (file || std::exchange(has_failed_, true)) return;
+  error_ =
+      fmt::format("kolorun: {} cannot be written: {}; lines are missing there", path, std::strerror(errno));
+}
+
+void OutputFiles::add_of_rank(int rank, std::string_view line) {
+  const std::string path = fmt::format("{}/rank_{}.log", folder_, rank);
+  auto [entry, is_new] = of_rank_.try_emplace(rank);
+  if (is_new) entry->second.open(path, std::ios::app);
+  write(entry->second, path, line);
+}
+
+void OutputFiles::add(std::string_view line) { write(all_, path_of_all(folder_), line); }
+
+std::string OutputFiles::take_error() { return std::exchange(error_, ""); }
+
+}  // namespace kolo::launcher
