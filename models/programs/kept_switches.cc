@@ -15,9 +15,10 @@ namespace kolo::models {
 namespace {
 
 constexpr std::array kNotKept = {
-    "length",         "output",  "predict",   "prompt",  "temperature", "top",        "check-drift",
-    "checkpoint-dir", "device",  "evaluate",  "help",    "init-from",   "init-names", "json",
-    "keep-going",     "log-dir", "log-steps", "profile", "threads",     "trace",      "version"};
+    "length",         "output",      "predict",         "prompt",  "temperature", "top",        "check-drift",
+    "checkpoint-dir", "device",      "evaluate",        "help",    "init-from",   "init-names", "json",
+    "keep-going",     "tensorboard", "histogram-steps", "log-dir", "log-steps",   "profile",    "threads",
+    "trace",          "version"};
 
 template <typename Names>
 bool is_among(const Names& names, const std::string& name) {

@@ -20,9 +20,13 @@ using Switches = std::map<std::string, std::string>;
 
 /// Those of a training alone: --evaluate refuses them on its command line, and takes none from a folder.
 inline constexpr const char* kTrainingSwitches[] = {
-    "optimizer",       "learning-rate", "momentum", "weight-decay", "schedule",   "warmup", "clip-norm",
-    "backward-passes", "compression",   "steps",    "epochs",       "save-steps", "keep",   "validate-every",
-    "log-steps",       "trace",         "profile",  "sharded",      "keep-going", "seed",   "check-drift"};
+    "optimizer",      "learning-rate",  "momentum",   "weight-decay",
+    "schedule",       "warmup",         "clip-norm",  "backward-passes",
+    "compression",    "steps",          "epochs",     "save-steps",
+    "keep",           "validate-every", "log-steps",  "trace",
+    "profile",        "sharded",        "keep-going", "seed",
+    "check-drift",    "early-stopping", "keep-best",  "tensorboard",
+    "histogram-steps"};
 
 /// Those of `given` that describe the model and its training: not what is said, written or computed where.
 /// The path behind --data is made absolute.

@@ -181,6 +181,16 @@ void Progress::diverged(std::int64_t global_step) {
   write_json(json);
 }
 
+void Progress::stopped_early(std::int64_t global_step, const std::string& why) {
+  if (!options_.prints) return;
+  Json json = row("stopped_early", global_step);
+  json["why"] = why;
+  write_json(json);
+  if (options_.json) return;
+  end_line();
+  fmt::print("step {}: {}\n", global_step, why);
+}
+
 void Progress::profiled(std::int64_t global_step, const Profile& profile) {
   if (!options_.prints) return;
   Json json = row("profile", global_step);
@@ -243,6 +253,7 @@ void Progress::write_log(const std::string& line, const Json& row) {
 void Progress::write_json(const Json& row) {
   const std::string line = json_text(row);
   write_log(line, row);
+  if (options_.on_row) options_.on_row(row);
   if (!options_.json) return;
   fmt::print("{}\n", line);
   std::fflush(stdout);

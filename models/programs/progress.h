@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,7 +27,8 @@ struct ProgressOptions {
   std::int64_t steps_per_epoch = 0;  // 0: there are no epochs, nothing is trained
   bool saves = false;                // there is a folder for checkpoints
   std::int64_t last_step = 0;
-  std::optional<std::int64_t> log_steps = {};  // between two reports; none: by time
+  std::optional<std::int64_t> log_steps = {};                          // between two reports; none: by time
+  std::function<void(const nlohmann::ordered_json& row)> on_row = {};  // with each that rank 0 writes
   nlohmann::ordered_json parameters = {};  // of the run: the log file's row "run"; null: there is no such row
 };
 
@@ -61,6 +63,8 @@ class Progress {
   void validated(std::int64_t global_step, const Evaluation& test);
   /// The loss of the step is NaN or infinite, and it was not applied. The training ends.
   void diverged(std::int64_t global_step);
+  /// The training ends before its last step, and why.
+  void stopped_early(std::int64_t global_step, const std::string& why);
   void profiled(std::int64_t global_step, const Profile& profile);
   /// The clock stops: after the last step, before saving and evaluation.
   void stop(std::int64_t global_step) { final_rate_ = samples_per_second(global_step); }

@@ -15,6 +15,7 @@
 #include <kolo/models/lstm.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/kept_switches.h>
+#include <kolo/models/programs/best_value.h>
 #include <kolo/models/programs/train_switches.h>
 #include <kolo/optimizer/registry.h>
 
@@ -129,6 +130,17 @@ void check_name(const char* what, const std::string& name, const std::vector<std
                                joined(known)));
 }
 
+EarlyStoppingChoice early_stopping_from(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto patience = parse_int64(colon == std::string::npos ? "" : text.substr(colon + 1));
+  EarlyStoppingChoice choice{text.substr(0, colon), patience.value_or(0)};
+  if (!is_evaluation_metric(choice.metric) || choice.patience < 1)
+    throw UsageError(fmt::format(
+        "--early-stopping \"{}\" is not valid; allowed: METRIC:N, as in test_loss:5, where METRIC is {}",
+        text, evaluation_metrics()));
+  return choice;
+}
+
 TrainOptions read_values(const po::variables_map& values) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4096;
   TrainOptions options;
@@ -174,6 +186,11 @@ TrainOptions read_values(const po::variables_map& values) {
     options.keep = static_cast<int>(count("keep", *text, 0, 1 << 30));
   if (const auto text = given(values, "validate-every"))
     options.validate_every = count("validate-every", *text, 1, kMost);
+  if (const auto text = given(values, "early-stopping")) options.early_stopping = early_stopping_from(*text);
+  options.keep_best = given(values, "keep-best").value_or("");
+  if (const auto text = given(values, "tensorboard")) options.tensorboard = *text;
+  if (const auto text = given(values, "histogram-steps"))
+    options.histogram_steps = count("histogram-steps", *text, 0, kMost);
   if (const auto text = given(values, "log-steps")) options.log_steps = count("log-steps", *text, 1, kMost);
   if (const auto text = given(values, "seed")) options.seed = count("seed", *text, 0, kMost);
   if (const auto text = given(values, "device")) options.device = device_from(*text);
@@ -239,10 +256,25 @@ void check_prediction(const po::variables_map& values, const std::optional<Folde
         fmt::format("--output \"{}\" is not valid; its name must end in .csv or .jsonl", output));
 }
 
+// Of what follows from evaluations during the training.
+void check_evaluations(const TrainOptions& options, const po::variables_map& values) {
+  if (!options.keep_best.empty() && !is_evaluation_metric(options.keep_best))
+    throw UsageError(
+        fmt::format("--keep-best \"{}\" is not valid; allowed: {}", options.keep_best, evaluation_metrics()));
+  for (const char* name : {"early-stopping", "keep-best"})
+    if (is_given(values, name) && !options.evaluate && !options.predicts() && !options.validate_every)
+      throw UsageError(fmt::format("--{} needs --validate-every, the steps between two evaluations", name));
+  if (!options.keep_best.empty() && options.checkpoint_dir.empty())
+    throw UsageError("--keep-best needs --checkpoint-dir, the folder of the checkpoints");
+  if (is_given(values, "histogram-steps") && options.tensorboard.empty())
+    throw UsageError("--histogram-steps needs --tensorboard, the folder of the histograms");
+}
+
 void check_combination(const TrainOptions& options, const po::variables_map& values) {
   if (options.model.empty())
     throw UsageError(fmt::format("--model is missing; it must be one of {}", joined(registered_models())));
-  for (const char* name : {"checkpoint-dir", "init-from", "init-names", "log-dir", "trace", "data"})
+  for (const char* name :
+       {"checkpoint-dir", "init-from", "init-names", "log-dir", "trace", "tensorboard", "data"})
     if (given(values, name) == "")
       throw UsageError(fmt::format("--{} \"\" is not valid; it must name a file or folder", name));
   check_name("model", options.model, registered_models());
@@ -251,6 +283,7 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--steps and --epochs were both given; give the length of the training in one of them");
   if (options.save_steps && options.checkpoint_dir.empty())
     throw UsageError("--save-steps needs --checkpoint-dir, the folder to save to");
+  check_evaluations(options, values);
   if (options.evaluate && options.checkpoint_dir.empty())
     throw UsageError("--evaluate needs --checkpoint-dir, the folder of the checkpoint to evaluate");
   if (!options.init_names.empty() && options.init_from.empty())

@@ -25,6 +25,12 @@ struct CompressionChoice {
   double parameter = 0;  // powersgd: rank; topk: ratio
 };
 
+/// "test_loss:5".
+struct EarlyStoppingChoice {
+  std::string metric;  // "": none
+  std::int64_t patience = 0;
+};
+
 struct TrainOptions {
   std::string model;
   ModelSize size;                               // layers, width and heads; classes are the data's
@@ -63,8 +69,12 @@ struct TrainOptions {
   std::int64_t seed = 1;
   Precision precision = Precision::f32;
   DeviceChoice device = DeviceChoice::automatic;
-  int threads = 0;                      // 0: OMP_NUM_THREADS, else cores ÷ local ranks
-  std::string log_dir;                  // "": no log files
+  int threads = 0;                     // 0: OMP_NUM_THREADS, else cores ÷ local ranks
+  std::string log_dir;                 // "": no log files
+  std::string tensorboard;             // a folder for event files; "": none
+  std::int64_t histogram_steps = 500;  // between two histograms of the weights in them; 0: none
+  EarlyStoppingChoice early_stopping;
+  std::string keep_best;                // the metric; "": the newest checkpoints alone
   std::string trace;                    // "": no trace
   std::optional<std::int64_t> profile;  // steps to measure
   bool evaluate = false;

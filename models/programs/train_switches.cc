@@ -4,6 +4,7 @@
 #include <boost/program_options.hpp>
 
 #include <kolo/models/models.h>
+#include <kolo/models/programs/best_value.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo::models {
@@ -12,7 +13,7 @@ namespace po = boost::program_options;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : "|") + word;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
 }
 
@@ -105,6 +106,13 @@ po::options_description described_options() {
       "KOLO_CHECK_DRIFT, else 100)")("keep", text()->value_name("N"),
                                      "the newest N checkpoints, 0: all of them (default 5)")(
       "validate-every", text()->value_name("N"), "evaluate the test samples every N steps, too")(
+      "early-stopping", text()->value_name("METRIC:N"),
+      fmt::format("end the training after N of these evaluations without a better one, as in test_loss:5; {}",
+                  evaluation_metrics())
+          .c_str())(
+      "keep-best", text()->value_name("METRIC"),
+      "keep the weights of the best of these evaluations in the folder best of --checkpoint-dir, for "
+      "--evaluate, --predict and --init-from")(
       "log-steps", text()->value_name("N"),
       "tell the progress every N steps (default: each second on a terminal and in the logs, each 10 s in "
       "plain lines)")("seed", text()->value_name("N"),
@@ -114,6 +122,10 @@ po::options_description described_options() {
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks of the host)")(
       "log-dir", text()->value_name("DIR"),
       "write metrics.jsonl there: a line of the run's parameters, and the lines that --json prints")(
+      "tensorboard", text()->value_name("DIR"),
+      "write TensorBoard's event files there: loss, rates, evaluations, the graph and histograms of the "
+      "weights")("histogram-steps", text()->value_name("N"),
+                 "of --tensorboard: steps between two histograms, 0: none (default 500)")(
       "trace", text()->value_name("FILE"),
       "write a Chrome/Perfetto trace of this run's third step (its last, if it has fewer)")(
       "profile", text()->value_name("N"),

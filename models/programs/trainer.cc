@@ -30,6 +30,7 @@
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
+#include <kolo/models/programs/event_log.h>
 #include <kolo/models/programs/own_gpu.h>
 #include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/profile_hook.h>
@@ -40,6 +41,7 @@
 #include <kolo/models/programs/trace_hook.h>
 #include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
+#include <kolo/models/programs/validation_watch.h>
 #include <kolo/optimizer/broadcast_hook.h>
 
 namespace kolo::models {
@@ -181,6 +183,7 @@ void train(const TrainOptions& options) {
       std::max<std::int64_t>(1, own_batches->steps_per_epoch() / options.backward_passes);
   const std::int64_t last_step = options.steps.value_or(options.epochs * epoch);
   Prefetcher batches(std::move(own_batches));
+  std::optional<EventLog> events;
   Progress progress({.prints = process().rank == 0,
                      .json = options.json,
                      .log_file = metrics_file,
@@ -192,12 +195,21 @@ void train(const TrainOptions& options) {
                      .saves = !options.checkpoint_dir.empty(),
                      .last_step = last_step,
                      .log_steps = options.log_steps,
+                     .on_row =
+                         [&events](const nlohmann::ordered_json& row) {
+                           if (events) events->add(row);
+                         },
                      .parameters = run_parameters(options, global_batch, last_step)});
 
   TrainingGraph net;
   shared_errors([&] { build(net, options, data, last_step); });
   TrainResult result;
   MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches, last_step);
+  const auto write_config = [&](const std::string& folder) {
+    write_folder_config(folder, options, data.kind(), global_batch);
+  };
+  ValidationWatch watch(options, net.inferred, net.recipe->averages, write_config);
+  for (SavedState& state : watch.saved_states()) session_settings.saved_state.push_back(std::move(state));
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
   for (const Variable& average : net.recipe->averages) first_weights.names.emplace(average.name(), "");
@@ -228,7 +240,7 @@ void train(const TrainOptions& options) {
   const bool writes_config = process().rank == 0 && !options.checkpoint_dir.empty();
   shared_errors([&] {
     if (writes_config) write_inference_graph(options.checkpoint_dir, {net.inferred});
-    if (writes_config && !options.found) write_folder_config(options, data.kind(), global_batch);
+    if (writes_config && !options.found) write_config(options.checkpoint_dir);
   });
   MonitoredTrainingSession& session = *open_session;
   const auto current_step = [&] { return session.global_step(); };
@@ -237,6 +249,11 @@ void train(const TrainOptions& options) {
              options.steps ? fmt::format("--steps {}", last_step)
                            : fmt::format("{}, where --epochs {} ends; epochs count from step 0", last_step,
                                          options.epochs));
+  if (writes_config && current_step() < last_step && !watch.why_to_stop().empty())
+    log_info("nothing left to do: {} has ended at step {}, {}", options.checkpoint_dir, current_step(),
+             watch.why_to_stop());
+  if (process().rank == 0 && !options.tensorboard.empty())
+    events.emplace(options.tensorboard, net.graph, current_step(), options.histogram_steps);
   progress.start(current_step());
   const auto fixed_rate = net.recipe->learning_rate.number();
   std::vector<Fetch> fetches = {net.loss, net.recipe->train_op};
@@ -245,7 +262,7 @@ void train(const TrainOptions& options) {
   Batch batch;
   double own_loss = 0;
   bool made_steps = false;
-  while (current_step() < last_step && !session.should_stop()) {
+  while (current_step() < last_step && !session.should_stop() && watch.why_to_stop().empty()) {
     batches.next(batch);
     const std::int64_t before = current_step();
     const auto values = session.run(fetches, {{net.samples, batch.samples}, {net.labels, batch.labels}});
@@ -256,10 +273,16 @@ void train(const TrainOptions& options) {
     if (progress.is_due(current_step()))
       progress.step(current_step(), own_loss, fixed_rate ? *fixed_rate : values.back().value<float>(),
                     communication ? communication->share() : std::nullopt);
-    if (options.validate_every && current_step() % *options.validate_every == 0 && current_step() < last_step)
-      if (const auto found = evaluation->evaluate(session.session()))
-        progress.validated(current_step(), *found);
+    const bool is_last = current_step() >= last_step;  // of which the end tells
+    if (options.validate_every && (is_last ? watch.keeps() : current_step() % *options.validate_every == 0))
+      if (const auto found = evaluation->evaluate(session.session())) {
+        if (!is_last) progress.validated(current_step(), *found);
+        watch.note(session.session(), current_step(), *found);
+      }
+    if (events) events->add_weights(session.session(), current_step());
   }
+  if (const std::string why = watch.why_to_stop(); made_steps && !why.empty() && current_step() < last_step)
+    progress.stopped_early(current_step(), why);
   result.global_step = current_step();
   progress.stop(result.global_step);
   if (made_steps) result.loss = mean_over_ranks(own_loss);
@@ -267,9 +290,10 @@ void train(const TrainOptions& options) {
   evaluation->skip(result.stopped_on_request);
   session.close();  // saves, then evaluates: a kill during the evaluation loses nothing
   // What this start has changed is true of the folder now that its last step is saved.
-  if (writes_config && made_steps) write_folder_config(options, data.kind(), global_batch);
+  if (writes_config && made_steps) write_config(options.checkpoint_dir);
   result.test = evaluation->result();
   progress.done(result);
+  if (events) events->close();
 }
 
 }  // namespace kolo::models

@@ -131,15 +131,16 @@ SampleKind kind_of(const FolderConfig& config) {
           .table = config.table};
 }
 
-void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch) {
-  const std::string before = folder_config_text(options.checkpoint_dir);
+void write_folder_config(const std::string& folder, const TrainOptions& options, const SampleKind& kind,
+                         std::int64_t global_batch) {
+  const std::string before = folder_config_text(folder);
   Json config = what_trains(options);
   config["data"] = data_of(kind);
   config["loss"] = loss_name(options, kind);
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;
   const std::string text = json_text(config, 1) + "\n";
-  if (text != before) write_durable_file(folder_config_path(options.checkpoint_dir), text);
+  if (text != before) write_durable_file(folder_config_path(folder), text);
 }
 
 }  // namespace kolo::models

@@ -33,6 +33,7 @@ nlohmann::ordered_json run_parameters(const TrainOptions& options, std::int64_t 
 
 /// Writes the file, whole or not at all, unless it says the same already. Rank 0 alone, which owns the
 /// folder. Throws as DurableFile does.
-void write_folder_config(const TrainOptions& options, const SampleKind& kind, std::int64_t global_batch);
+void write_folder_config(const std::string& folder, const TrainOptions& options, const SampleKind& kind,
+                         std::int64_t global_batch);
 
 }  // namespace kolo::models

@@ -1,0 +1,78 @@
+#include <kolo/models/programs/validation_watch.h>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
+#include <kolo/core/graph/graph_def.h>
+#include <kolo/core/training/global_step.h>
+#include <kolo/core/training/inference_graph.h>
+
+namespace kolo::models {
+namespace {
+
+// What --evaluate and --predict restore: without optimizer slots, which --sharded spreads over the ranks.
+std::vector<Variable> of_the_network(Output inferred, const std::vector<Variable>& averages) {
+  Graph network;
+  import_graph_def(Scope(network), inference_graph({inferred}));
+  std::set<std::string> names;
+  for (const Variable& variable : global_variables(network)) names.insert(variable.name());
+  std::vector<Variable> found = averages;
+  found.push_back(require_global_step(inferred.node->graph(), "--keep-best"));
+  for (const Variable& variable : global_variables(inferred.node->graph()))
+    if (names.contains(variable.name())) found.push_back(variable);
+  return found;
+}
+
+}  // namespace
+
+ValidationWatch::ValidationWatch(const TrainOptions& options, Output inferred,
+                                 const std::vector<Variable>& averages,
+                                 std::function<void(const std::string& folder)> write_config)
+    : options_(options), inferred_(inferred), write_config_(std::move(write_config)) {
+  if (!options.early_stopping.metric.empty()) stops_.emplace(options.early_stopping.metric);
+  if (options.keep_best.empty()) return;
+  keeps_.emplace(options.keep_best);
+  if (process().rank == 0) saver_.emplace(of_the_network(inferred, averages), SaverOptions{.max_to_keep = 1});
+}
+
+std::vector<SavedState> ValidationWatch::saved_states() {
+  std::vector<SavedState> states;
+  for (const auto& [name, value] : {std::pair("early_stopping", &stops_), {"keep_best", &keeps_}})
+    if (*value)
+      states.push_back({.name = name,
+                        .save = [value] { return (*value)->state(); },
+                        .restore = [value](const std::string& state) { (*value)->restore(state); }});
+  return states;
+}
+
+void ValidationWatch::note(Session& session, std::int64_t step, const Evaluation& evaluation) {
+  if (stops_) stops_->note(step, evaluation);
+  if (keeps_ && keeps_->note(step, evaluation) && saver_) keep(session, step);
+}
+
+void ValidationWatch::keep(Session& session, std::int64_t step) {
+  const std::string folder = options_.checkpoint_dir + "/best";
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw FailedPreconditionError("--keep-best: the folder {} cannot be made: {}", folder, failed.message());
+  saver_->save(session, folder + "/model.ckpt", step);
+  write_inference_graph(folder, {inferred_});
+  write_config_(folder);
+  log_info("{} has the best weights so far: {}", folder, keeps_->text());
+}
+
+std::string ValidationWatch::why_to_stop() const {
+  if (!stops_ || stops_->waited() < options_.early_stopping.patience) return "";
+  return fmt::format("no better in {} evaluations (--early-stopping): the best is {}", stops_->waited(),
+                     stops_->text());
+}
+
+}  // namespace kolo::models
