@@ -90,6 +90,19 @@ std::string host_lost_by_ssh(std::string_view line) {
   return "";
 }
 
+// Open MPI 4.1: help-orterun.txt.
+bool says_program_is_missing(std::string_view line) {
+  return contains_any(line, {"unable to launch the specified application as it could not access",
+                             "unable to find the specified executable file"});
+}
+
+// What stands behind `words` and a blank in the line that begins with them; "" if none does.
+std::string rest_of_line(const std::vector<std::string>& lines, std::string_view words) {
+  for (const std::string& line : lines)
+    if (starts_with(line, words) && line.size() > words.size() + 1) return line.substr(words.size() + 1);
+  return "";
+}
+
 // "ssh: Could not resolve hostname a: …", "ssh: connect to host a port 22: …"; "" for another line.
 std::string reason_of_ssh(std::string_view line) {
   constexpr std::string_view kStart = "ssh: ";
@@ -214,7 +227,7 @@ std::vector<std::string> BannerReader::lines_to_show(std::string_view line) {
   const bool is_unreachable = !ssh_reason_.empty();
   if (is_unreachable && !in_block_ && line.empty()) return {};
   if (is_of_stopped_rank(line) && !in_block_) return {};
-  if (!quiet_ && stopped_code_ == 0 && !is_unreachable) return {std::string(line)};
+  if (missing_ && contains(line, " failed to start")) return {};
   if (!in_block_ && !is_dashes(line))
     return quiet_ && (is_noise(line) || is_noise_of_srun(line) || ended_task_of_srun(line))
                ? std::vector<std::string>{}
@@ -230,6 +243,11 @@ std::vector<std::string> BannerReader::lines_to_show(std::string_view line) {
 std::vector<std::string> BannerReader::finish() {
   in_block_ = false;
   std::vector<std::string> block = std::exchange(block_, {});
+  if (std::any_of(block.begin(), block.end(), says_program_is_missing) &&
+      !rest_of_line(block, "Executable:").empty()) {
+    missing_ = {rest_of_line(block, "Executable:"), rest_of_line(block, "Node:")};
+    return {};
+  }
   if (!ssh_reason_.empty() && std::any_of(block.begin(), block.end(), says_daemon_did_not_start)) return {};
   const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {
     if (is_of_stopped_rank(line)) return true;

@@ -14,8 +14,7 @@ class BannerReader {
   /// stopped_code: notes on ranks that end with it are dropped always; 0: there is no such code.
   explicit BannerReader(bool quiet, int stopped_code = 0) : quiet_(quiet), stopped_code_(stopped_code) {}
 
-  /// One line of mpirun's; returns the lines to print now. In quiet mode a block waits for the dashes that
-  /// close it.
+  /// One line of mpirun's; returns the lines to print now. A block waits for the dashes that close it.
   std::vector<std::string> read(std::string_view line);
   /// What still waits.
   std::vector<std::string> finish();
@@ -39,6 +38,11 @@ class BannerReader {
   /// What ssh has said of hosts that it could not reach; "" for nothing. Neither those lines nor mpirun's
   /// block about them are printed.
   const std::string& unreachable() const { return ssh_reason_; }
+  struct MissingProgram {
+    std::string path, host;
+  };
+  /// The program that mpirun could not start on a host; its block about that is not printed.
+  const std::optional<MissingProgram>& missing_program() const { return missing_; }
   /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
   /// for none.
   const std::string& lost_host() const { return lost_host_; }
@@ -66,6 +70,7 @@ class BannerReader {
   std::optional<int> named_rank_;  // by mpirun, in a line before that of its code
   bool srun_ends_others_ = false;
   std::string lost_host_, ssh_reason_;
+  std::optional<MissingProgram> missing_;
   std::optional<int> lost_daemon_;
   bool failing_ = false, has_spoken_ = false;
 };

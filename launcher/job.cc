@@ -60,6 +60,7 @@ class Job {
   std::string lost_host() const;
   void tell_lost_host();
   void tell_unreachable();
+  void tell_missing_program();
   void tell_gone(int rank, const std::string& host);
   void tell_end(const std::string& line);
   std::string host_of(int rank) const;
@@ -293,7 +294,8 @@ void Job::tell_dead_rank() {
     tell_end(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
                          failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
   // mpirun's note on that can be lost: then nobody has said a word.
-  const bool is_told = failed || !lost_host().empty() || !banner.unreachable().empty() || banner.has_spoken();
+  const bool is_told = failed || !lost_host().empty() || !banner.unreachable().empty() ||
+                       banner.missing_program() || banner.has_spoken();
   if (options_.quiet && exit_code_ != 0 && !forced_ && !is_told)
     router_.say(fmt::format("kolorun: a rank ended with exit code {}", exit_code_));
 }
@@ -323,6 +325,14 @@ void Job::tell_lost_host() {
       tell_gone(static_cast<int>(first) + i, lost);
 }
 
+void Job::tell_missing_program() {
+  const auto& missing = router_.banner().missing_program();
+  if (!missing) return;
+  tell_end(fmt::format("kolorun: {} cannot be started on {}: it is not there, or may not be executed",
+                       missing->path, missing->host));
+  exit_code_ = 1;  // mpirun's tells nothing
+}
+
 void Job::tell_unreachable() {
   const std::string& reason = router_.banner().unreachable();
   if (reason.empty()) return;
@@ -344,6 +354,7 @@ JobResult Job::run() {
   tell_dead_rank();
   tell_lost_host();
   tell_unreachable();
+  tell_missing_program();
   for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);

@@ -24,7 +24,7 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 // On a terminal of the user's a progress line may stand where this one begins: what is left of it is cleared.
 std::string pattern(const std::string& prefix) {
   const bool clears = isatty(STDERR_FILENO) == 1 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr;
-  return (clears ? "\033[K" : "") + prefix + "%L %H:%M:%S.%e %v";
+  return (clears ? "\033[K" : "") + prefix + "%L %Y-%m-%d %H:%M:%S.%e %v";
 }
 
 // Never destroyed: destructors of other statics, and the exit handler, still log.

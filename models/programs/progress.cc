@@ -1,5 +1,6 @@
 #include <kolo/models/programs/progress.h>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <random>
 
@@ -37,6 +39,8 @@ bool is_terminal() {
   if (of_kolorun != nullptr) return std::string_view(of_kolorun) == "1";
   return isatty(STDOUT_FILENO) == 1 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr;
 }
+
+std::string time_of_day() { return fmt::format("  {:%H:%M:%S}", fmt::localtime(std::time(nullptr))); }
 
 // Rates and times in as many digits as they mean something.
 double to_tenths(double value) { return std::round(value * 10) / 10; }
@@ -135,9 +139,9 @@ void Progress::step(std::int64_t global_step, double own_loss, double learning_r
       rewrites_ || options_.log_steps || !printed_ || told_ - *printed_ >= kBetweenPlainLines;
   if (!options_.json && is_time)
     print_line(fmt::format(
-        "step {}/{}  epoch {:.2f}  loss {:.4f}  rate {:.3g}  {:.0f} samples/s on {}  {} left  ({})",
+        "step {}/{}  epoch {:.2f}  loss {:.4f}  rate {:.3g}  {:.0f} samples/s on {}  {} left  ({}){}",
         global_step, options_.last_step, epoch_at(global_step), loss, learning_rate, rate,
-        ranks_text(options_.ranks), clock_time(left), options_.data_name));
+        ranks_text(options_.ranks), clock_time(left), options_.data_name, rewrites_ ? "" : time_of_day()));
 }
 
 // Of a text the loss, in nats a token, is what models are compared by.

@@ -14,8 +14,8 @@
 #include <kolo/models/gpt.h>
 #include <kolo/models/lstm.h>
 #include <kolo/models/models.h>
-#include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/best_value.h>
+#include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/train_switches.h>
 #include <kolo/optimizer/registry.h>
 

@@ -111,9 +111,9 @@ TEST(Banner, OfARankWhosePeerIsGoneIsLeftOutWhenQuiet) {
   EXPECT_FALSE(reader.failing());
 }
 
-TEST(Banner, IsPrintedAsItComesUnlessQuiet) {
+TEST(Banner, IsPrintedAsItIsUnlessQuiet) {
   BannerReader reader(false);
-  EXPECT_THAT(reader.read(kDashes), ElementsAre(kDashes));
+  EXPECT_THAT(reader.read("mpirun: Forwarding signal 10 to job"), SizeIs(1));
   EXPECT_EQ(read_all(reader, kKilled), kKilled);
 }
 
@@ -158,6 +158,21 @@ TEST(Banner, LeavesWhatSshCouldNotReachToItsReader) {
     EXPECT_THAT(read_all(reader, kNotStarted), IsEmpty());
     EXPECT_EQ(reader.unreachable(), "Could not resolve hostname b: unknown");
     EXPECT_EQ(read_all(reader, kNotFound), kNotFound);
+  }
+}
+
+TEST(Banner, LeavesAProgramThatAHostDoesNotHaveToItsReader) {
+  for (const bool quiet : {false, true}) {
+    BannerReader reader(quiet);
+    EXPECT_THAT(
+        read_all(reader,
+                 {kDashes, "mpirun was unable to launch the specified application as it could not access",
+                  "or execute an executable:", "", "Executable: /opt/my train", "Node: node2", "",
+                  "while attempting to start process rank 2.", kDashes, "2 total processes failed to start"}),
+        IsEmpty());
+    ASSERT_TRUE(reader.missing_program());
+    EXPECT_EQ(reader.missing_program()->path, "/opt/my train");
+    EXPECT_EQ(reader.missing_program()->host, "node2");
   }
 }
 

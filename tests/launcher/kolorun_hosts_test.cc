@@ -74,6 +74,17 @@ TEST_F(KolorunHosts, AreToldApartWhenARankDies) {
   EXPECT_THAT(program.err(), HasSubstr("rank 1 on node2 is gone (last step 41)\n"));
 }
 
+TEST_F(KolorunHosts, AreNamedWhereTheProgramIsMissing) {
+  for (const bool quiet : {false, true}) {
+    RunningProgram program(
+        kolorun({quiet ? "-q" : "--prefix=auto", "--host", "node2:1", "--", "/opt/no-such program"}, {path_}));
+    EXPECT_EQ(program.finish(), 1);
+    EXPECT_EQ(program.err(),
+              "kolorun: /opt/no-such program cannot be started on node2: it is not there, or may not be "
+              "executed\n");
+  }
+}
+
 TEST_F(KolorunHosts, AreAskedToStopToo) {
   RunningProgram program(kolorun({"-q", "--host", "node1:1,node2:1", "--", STOPPING_RANK, "7"}, {path_}));
   ASSERT_TRUE(program.wait_for("ready", 2)) << program.err();

@@ -12,8 +12,8 @@ import unittest
 
 SOURCES, MPIRUN_TEST, PROGRAMS = sys.argv[1:4]
 EXAMPLES = pathlib.Path(SOURCES) / "models" / "examples"
-WARNING = re.compile(r"^(\[[^]]*\] )*[WEF] \d\d:\d\d:\d\d", re.MULTILINE)  # as kolo's log begins a line
-OTHERS = re.compile(r"^(?!(\[[^]]*\] )*I \d\d:).*(warning|error|PMIX|mpirun noticed)", re.IGNORECASE | re.MULTILINE)
+WARNING = re.compile(r"^(\[[^]]*\] )*[WEF] \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.MULTILINE)  # as kolo's log begins a line
+OTHERS = re.compile(r"^(?!(\[[^]]*\] )*I \d{4}-).*(warning|error|PMIX|mpirun noticed)", re.IGNORECASE | re.MULTILINE)
 
 
 def program(name):
