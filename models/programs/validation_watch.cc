@@ -44,11 +44,14 @@ ValidationWatch::ValidationWatch(const TrainOptions& options, Output inferred,
 
 std::vector<SavedState> ValidationWatch::saved_states() {
   std::vector<SavedState> states;
-  for (const auto& [name, value] : {std::pair("early_stopping", &stops_), {"keep_best", &keeps_}})
-    if (*value)
+  const auto add = [&](const char* name, std::optional<BestValue>& value) {
+    if (value)
       states.push_back({.name = name,
-                        .save = [value] { return (*value)->state(); },
-                        .restore = [value](const std::string& state) { (*value)->restore(state); }});
+                        .save = [&value] { return value->state(); },
+                        .restore = [&value](const std::string& state) { value->restore(state); }});
+  };
+  add("early_stopping", stops_);
+  add("keep_best", keeps_);
   return states;
 }
 

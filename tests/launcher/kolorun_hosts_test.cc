@@ -76,8 +76,8 @@ TEST_F(KolorunHosts, AreToldApartWhenARankDies) {
 
 TEST_F(KolorunHosts, AreNamedWhereTheProgramIsMissing) {
   for (const bool quiet : {false, true}) {
-    RunningProgram program(
-        kolorun({quiet ? "-q" : "--prefix=auto", "--host", "node2:1", "--", "/opt/no-such program"}, {path_}));
+    RunningProgram program(kolorun(
+        {quiet ? "-q" : "--prefix=auto", "--host", "node2:1", "--", "/opt/no-such program"}, {path_}));
     EXPECT_EQ(program.finish(), 1);
     EXPECT_EQ(program.err(),
               "kolorun: /opt/no-such program cannot be started on node2: it is not there, or may not be "
