@@ -6,8 +6,10 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/registry.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/kernels/elements/table.h>
 #include <kolo/core/onnx/onnx_model.h>
@@ -263,15 +265,24 @@ const std::map<std::string, Form>& forms() {
   return all;
 }
 
+Registry<OnnxForm>& own_forms() {
+  static Registry<OnnxForm> all("form in ONNX of op");
+  return all;
+}
+
 }  // namespace
 
 void add_onnx_form(OnnxGraph& graph, const Node& node) {
   const auto form = forms().find(node.op());
-  if (form == forms().end())
-    throw UnimplementedError("{}: the op has no form in ONNX here; those of {} have one", describe(node),
-                             fmt::join(onnx_ops(), ", "));
+  const OnnxForm* const own = own_forms().find(node.op());
+  if (form == forms().end() && own == nullptr)
+    throw UnimplementedError(
+        "{}: the op has no form in ONNX here; those of {} have one; RegisterOnnxForm gives "
+        "another one",
+        describe(node), fmt::join(onnx_ops(), ", "));
   graph.begin(node);
-  const Names results = form->second(graph, node);
+  OnnxNode itself(graph, node);
+  const Names results = own != nullptr ? (*own)(itself) : form->second(graph, node);
   for (std::size_t i = 0; i < results.size(); ++i)
     graph.set_name(node.output(static_cast<int>(i)), graph.end(results[i]));
 }
@@ -281,7 +292,23 @@ void add_onnx_form(OnnxGraph& graph, const Node& node) {
 std::vector<std::string> onnx_ops() {
   std::vector<std::string> ops;
   for (const auto& [op, form] : detail::forms()) ops.push_back(op);
+  for (const std::string& op : detail::own_forms().names()) ops.push_back(op);
+  std::sort(ops.begin(), ops.end());
   return ops;
+}
+
+std::string OnnxNode::input(int i) const { return graph_.name_of(node_.input(i)); }
+std::vector<std::string> OnnxNode::inputs() const { return detail::inputs_of(graph_, node_); }
+std::string OnnxNode::add(const std::string& op, const std::vector<std::string>& inputs,
+                          const AttrMap& attrs) {
+  return graph_.add(op, inputs, attrs);
+}
+std::string OnnxNode::constant(const Tensor& value) { return graph_.constant(value); }
+
+RegisterOnnxForm::RegisterOnnxForm(const std::string& op, OnnxForm form, SourceLine place) {
+  if (detail::forms().contains(op))
+    throw InternalError("form in ONNX of op \"{}\" is registered twice: by kolo and {}", op, place.text());
+  detail::own_forms().add(op, std::move(form), place);
 }
 
 }  // namespace kolo

@@ -140,6 +140,11 @@ class SummaryWriter::Impl {
 SummaryWriter::SummaryWriter(std::string logdir, SummaryWriterOptions options)
     : logdir_(std::move(logdir)), impl_(std::make_unique<Impl>(logdir_, std::move(options))) {}
 
+SummaryWriter::SummaryWriter(std::string logdir, const Graph& graph, SummaryWriterOptions options)
+    : SummaryWriter(std::move(logdir), std::move(options)) {
+  add_graph(graph);
+}
+
 SummaryWriter::~SummaryWriter() {
   try {
     impl_->close();

@@ -34,6 +34,8 @@ class SummaryWriter {
  public:
   /// logdir: made where it is missing. Throws InvalidArgumentError for flush_secs below 0.
   explicit SummaryWriter(std::string logdir, SummaryWriterOptions options = {});
+  /// With add_graph(graph).
+  SummaryWriter(std::string logdir, const Graph& graph, SummaryWriterOptions options = {});
   /// close(), but an error is logged instead of thrown.
   ~SummaryWriter();
   SummaryWriter(const SummaryWriter&) = delete;

@@ -55,6 +55,16 @@ class MonitoredTrainingSession {
   /// options, metadata: of the session's run; what hooks wish for is added.
   std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds = {},
                           const RunOptions& options = {}, RunMetadata* metadata = nullptr);
+  /// Also runs the operations `Targets{…}` for their effect; they have no results.
+  template <std::same_as<Targets> T>  // not by conversion: {.timeout_in_ms = 5} is RunOptions
+  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const Feeds& feeds, const T& targets,
+                          const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
+    std::vector<Fetch> all = fetches;
+    all.insert(all.end(), targets.begin(), targets.end());
+    std::vector<Tensor> results = run(all, feeds, options, metadata);
+    results.resize(fetches.size());
+    return results;
+  }
   Tensor run(Output fetch, const Feeds& feeds = {}) { return run(std::vector<Fetch>{fetch}, feeds)[0]; }
   void run(Operation target, const Feeds& feeds = {}) { run(std::vector<Fetch>{target}, feeds); }
 

@@ -3,12 +3,15 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/inference_form.h>
+#include <kolo/core/graph/op_schema.h>
+#include <kolo/core/kernels/kernel.h>
 #include <kolo/core/onnx/onnx_model.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
@@ -242,6 +245,33 @@ TEST_F(Onnx, ComputesParts) {
                    reshape(s, uneven[1], {-1}), reshape(s, rows[3], {-1})},
                   0);
   });
+}
+
+// Of this program's own: y = x · |x| + 0.5.
+void compute_shifted(KernelContext& context) {
+  const auto* const x = context.input(0).data<float>();
+  auto* const y = context.output(0).data<float>();
+  for (std::int64_t i = 0; i < context.input(0).elements(); ++i) y[i] = x[i] * std::abs(x[i]) + 0.5f;
+}
+const RegisterOp shifted_op(OpSchema("TestShifted").input("x", {DType::f32}).output("y"));
+const RegisterKernel shifted_on_cpus("TestShifted", "CPU", {DType::f32}, compute_shifted);
+const RegisterOnnxForm shifted_in_onnx("TestShifted", [](OnnxNode& n) {
+  const std::string squares = n.add("Mul", {n.input(0), n.add("Abs", n.inputs())});
+  return std::vector<std::string>{n.add("Add", {squares, n.constant(Tensor::scalar(0.5f))})};
+});
+
+TEST_F(Onnx, TakesTheFormOfAnOpOfOnesOwn) {
+  expect_equal(fractions({2, 5}), [](Scope& s, Output x) { return relu(s, s.add("TestShifted", {x})); });
+  EXPECT_THAT(onnx_ops(), testing::Contains("TestShifted"));
+}
+
+TEST_F(Onnx, RefusesASecondForm) {
+  const auto none = [](OnnxNode&) { return std::vector<std::string>(); };
+  EXPECT_THAT(
+      [&] { RegisterOnnxForm("Selu", none); },
+      ThrowsMessage<InternalError>(HasSubstr("\"Selu\" is registered twice: by kolo and onnx_test.cc:")));
+  EXPECT_THAT([&] { RegisterOnnxForm("TestShifted", none); },
+              ThrowsMessage<InternalError>(HasSubstr("twice")));
 }
 
 TEST_F(Onnx, SaysWhichOpHasNoForm) {

@@ -143,6 +143,7 @@ def selu(a, x):
 
 
 OPS = {
+    "Abs": lambda a, x: np.abs(x),
     "Add": lambda a, x, y: x + y,
     "AveragePool": average_pool,
     "BatchNormalization": batch_normalization,

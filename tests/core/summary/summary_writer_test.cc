@@ -134,6 +134,15 @@ TEST_F(Writer, WritesTheGraphAndTheSessionsLog) {
                           R"({"step":4,"session":[3,"ck/model.ckpt-4"]})"));
 }
 
+TEST_F(Writer, BeginsWithTheGraphThatItIsGiven) {
+  Graph graph;
+  const Scope s(graph);
+  constant(s.named("x"), 1.0f);
+  SummaryWriter writer(folder_ / "run", graph);
+  writer.flush();
+  EXPECT_THAT(read_events(writer.path()), ElementsAre(kVersion, R"({"step":0,"graph":[["x","Const",[]]]})"));
+}
+
 TEST_F(Writer, TakesATagOfARunOnce) {
   writer_.add_run_metadata("", "step_1", 1);
   EXPECT_EQ(only_event(), R"({"step":1,"run":"step_1"})");

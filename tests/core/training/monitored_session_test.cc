@@ -101,6 +101,14 @@ TEST_F(MonitoredSession, StopsAtTheLastStep) {
   EXPECT_FALSE(sess.stopped_on_request());
 }
 
+TEST_F(MonitoredSession, RunsTargetsBesideWhatItFetches) {
+  const Output step = require_global_step(model_.graph, "test").read();
+  MonitoredTrainingSession sess(model_.graph);
+  const auto results = sess.run({Fetch(step)}, {}, Targets{model_.train});
+  EXPECT_EQ(results.size(), 1u);
+  EXPECT_EQ(sess.global_step(), 1);
+}
+
 TEST_F(MonitoredSession, CountsNumStepsFromTheRestoredStep) {
   train_to(4);
   MonitoredTrainingSession sess(
