@@ -2,9 +2,10 @@
 
 #include <fmt/ranges.h>
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -12,6 +13,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/core/runtime/weight_sums.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/models/keras/fit_progress_internal.h>
@@ -52,6 +54,7 @@ void FitProgress::take(const std::string& text) {
 namespace {
 
 constexpr char kState[] = "keras_fit";
+constexpr char kHolders[] = "keras_fit_tensors";  // by rank: whose tensors its callbacks hold
 
 std::vector<Variable> variables_of(detail::ModelImpl& model) {
   std::vector<Variable> variables;
@@ -61,52 +64,100 @@ std::vector<Variable> variables_of(detail::ModelImpl& model) {
   return variables;
 }
 
-constexpr char kTensors[] = "keras_callbacks/";
+// Names of the tensors that the callbacks of `rank` hold start so in a checkpoint.
+std::string tensors_prefix(int rank) {
+  return rank == 0 ? "keras_callbacks/" : fmt::format("keras_callbacks/rank_{}/", rank);
+}
 
-std::string name_in_checkpoint(std::size_t callback) { return fmt::format("{}{}/", kTensors, callback); }
+using Tensors = std::map<std::string, Tensor>;  // by "<place of the callback>/<its name>"
 
-std::map<std::string, Tensor> tensors_of(const std::vector<AnyCallback>& callbacks) {
-  std::map<std::string, Tensor> tensors;
+Tensors tensors_of(const std::vector<AnyCallback>& callbacks) {
+  Tensors tensors;
   for (std::size_t i = 0; i < callbacks.size(); ++i)
     for (const auto& [name, tensor] : callbacks[i]->state_tensors())
-      tensors[name_in_checkpoint(i) + name] = tensor;
+      tensors[fmt::format("{}/{}", i, name)] = tensor;
   return tensors;
 }
 
-std::map<std::string, Tensor> read_tensors(const std::string& checkpoint, const CheckpointIndex& index) {
-  CheckpointReader reader(checkpoint);
-  std::map<std::string, Tensor> tensors;
-  for (const auto& [name, entry] : index.tensors)
-    if (name.starts_with(kTensors)) {
-      const Tensor tensor(entry.dtype, entry.shape);
-      reader.read(name, tensor);
-      tensors[name] = tensor;
-    }
-  return tensors;
-}
-
-// Rank 0's, to those ranks that have read none.
-void broadcast_tensors(Group& group, std::map<std::string, Tensor>& tensors) {
-  if (group.size() == 1) return;
+// For each rank the lowest one whose callbacks hold the same tensors: ranks mostly agree on the best epoch,
+// and a checkpoint then holds one copy.
+std::vector<int> holders_of_tensors(Group& group, const Tensors& own) {
   detail::Json list = detail::Json::array();
-  for (const auto& [name, tensor] : tensors)
+  for (const auto& [name, tensor] : own)
+    list.push_back({name, static_cast<int>(tensor.dtype()), tensor.shape().dims(),
+                    kolo::detail::sum_of_bits(tensor.raw(), tensor.bytes(), 1)});
+  const std::vector<std::string> all = group.allgather(json_text(list));
+  std::vector<int> holders;
+  for (const std::string& text : all)
+    holders.push_back(static_cast<int>(std::find(all.begin(), all.end(), text) - all.begin()));
+  return holders;
+}
+
+// The root's, on every rank.
+Tensors broadcast_tensors(Group& group, const Tensors& own, int root) {
+  if (group.size() == 1) return own;
+  detail::Json list = detail::Json::array();
+  for (const auto& [name, tensor] : own)
     list.push_back({name, static_cast<int>(tensor.dtype()), tensor.shape().dims()});
-  list = detail::Json::parse(group.broadcast(json_text(list), 0));
+  list = detail::Json::parse(group.broadcast(json_text(list), root));
+  Tensors tensors = group.rank() == root ? own : Tensors();
+  std::vector<Tensor> in_order;
   for (const detail::Json& entry : list) {
     Tensor& tensor = tensors[entry.at(0).get<std::string>()];
-    if (!tensor)
+    if (group.rank() != root)
       tensor = Tensor(static_cast<DType>(entry.at(1).get<int>()),
                       Shape(entry.at(2).get<std::vector<std::int64_t>>()));
-    const auto* const own = reinterpret_cast<const char*>(tensor.raw());
-    const std::string bytes = group.broadcast(group.rank() == 0 ? std::string(own, tensor.bytes()) : "", 0);
-    std::memcpy(tensor.raw(), bytes.data(), tensor.bytes());
+    in_order.push_back(tensor);
   }
+  group.broadcast(in_order, root);
+  return tensors;
 }
 
-void give_tensors(const std::vector<AnyCallback>& callbacks, const std::map<std::string, Tensor>& tensors) {
+// On rank 0: what each holder has, by the names in a checkpoint.
+Tensors gather_tensors(Group& group, const Tensors& own, const std::vector<int>& holders) {
+  Tensors all;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (holders[static_cast<std::size_t>(rank)] != rank) continue;
+    const Tensors held = rank == 0 ? own : broadcast_tensors(group, own, rank);
+    if (group.rank() != 0) continue;
+    for (const auto& [name, tensor] : held) all[tensors_prefix(rank) + name] = tensor;
+  }
+  return all;
+}
+
+Tensors read_tensors(const std::string& checkpoint, int rank) {
+  CheckpointReader reader(checkpoint);
+  const std::string prefix = tensors_prefix(rank);
+  Tensors tensors;
+  for (const auto& [name, entry] : reader.index().tensors) {
+    if (!name.starts_with(prefix) || name.substr(prefix.size()).starts_with("rank_")) continue;
+    const Tensor tensor(entry.dtype, entry.shape);
+    reader.read(name, tensor);
+    tensors[name.substr(prefix.size())] = tensor;
+  }
+  return tensors;
+}
+
+// What this rank's callbacks held; rank 0 reads it. checkpoint: there alone.
+Tensors restored_tensors(Group& group, const std::string& checkpoint, std::vector<int> holders) {
+  if (static_cast<int>(holders.size()) != group.size())
+    holders.assign(static_cast<std::size_t>(group.size()), 0);
+  Tensors own;
+  for (const int holder : std::set<int>(holders.begin(), holders.end())) {
+    Tensors read;
+    kolo::detail::share_failure(group, [&] {
+      if (group.rank() == 0) read = read_tensors(checkpoint, holder);
+    });
+    read = broadcast_tensors(group, read, 0);
+    if (holders[static_cast<std::size_t>(group.rank())] == holder) own = std::move(read);
+  }
+  return own;
+}
+
+void give_tensors(const std::vector<AnyCallback>& callbacks, const Tensors& tensors) {
   for (std::size_t i = 0; i < callbacks.size(); ++i) {
-    const std::string prefix = name_in_checkpoint(i);
-    std::map<std::string, Tensor> own;
+    const std::string prefix = fmt::format("{}/", i);
+    Tensors own;
     for (const auto& [name, tensor] : tensors)
       if (name.starts_with(prefix)) own[name.substr(prefix.size())] = tensor;
     if (!own.empty()) callbacks[i]->set_state_tensors(own);
@@ -171,12 +222,15 @@ void CheckpointCallback::save() {
   if (std::exchange(saved_, place) == place) return;
   Session& session = model().model().workspace().session();
   const GatheredState together(session);
+  const Tensors own = tensors_of(model().model().fit_progress()->callbacks);
+  const std::vector<int> holders = holders_of_tensors(world_group(), own);
+  CheckpointStateOptions beside;
+  beside.tensors = gather_tensors(world_group(), own, holders);
   kolo::detail::share_failure(world_group(), [&] {
     if (world_group().rank() != 0) return;
-    CheckpointStateOptions beside;
-    beside.tensors = tensors_of(model().model().fit_progress()->callbacks);
     saver_->save(session, directory_ + '/' + kCheckpointBasename, updates,
-                 {{kState, json_text(detail::Json(texts))}}, &together, beside);
+                 {{kState, json_text(detail::Json(texts))}, {kHolders, json_text(detail::Json(holders))}},
+                 &together, beside);
   });
 }
 
@@ -185,7 +239,7 @@ void CheckpointCallback::restore() {
   Session& session = model().model().workspace().session();
   const bool reads = group.rank() == 0 || is_spread_over_ranks(session, group);
   detail::Json found = nullptr;
-  std::map<std::string, Tensor> tensors;
+  std::string checkpoint;
   kolo::detail::share_failure(group, [&] {
     if (!reads) return;
     const auto newest = newest_intact_checkpoint(directory_);
@@ -194,15 +248,18 @@ void CheckpointCallback::restore() {
     const auto state = index.state.find(kState);
     if (state == index.state.end())
       throw InvalidArgumentError("{} is not of a fit of a Keras model", *newest);
-    found = {{"fit", detail::Json::parse(state->second)}, {"random_positions", session.random_positions()}};
-    tensors = read_tensors(*newest, index);
+    const auto holders = index.state.find(kHolders);
+    found = {{"fit", detail::Json::parse(state->second)},
+             {"random_positions", session.random_positions()},
+             {"holders", detail::Json::parse(holders == index.state.end() ? "[]" : holders->second)}};
+    checkpoint = *newest;
   });
   found = detail::Json::parse(group.broadcast(json_text(found), 0));
   if (found.is_null()) return;
   if (!is_spread_over_ranks(session, group)) broadcast_variables(session, variables_of(model().model()), 0);
   session.set_random_positions(found["random_positions"].get<std::map<std::string, std::uint64_t>>());
-  broadcast_tensors(group, tensors);
-  give_tensors(model().model().fit_progress()->callbacks, tensors);
+  give_tensors(model().model().fit_progress()->callbacks,
+               restored_tensors(group, checkpoint, found["holders"].get<std::vector<int>>()));
   model().model().fit_progress()->take(text_of_rank(found["fit"], group));
 }
 

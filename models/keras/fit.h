@@ -63,7 +63,8 @@ class Callback {
   /// the training that goes on. "": nothing.
   virtual std::string state() const { return {}; }
   virtual void set_state(const std::string& /*state*/) {}
-  /// What of it are tensors, by name; given back before set_state. Saved as tensors, those of rank 0 for all.
+  /// What of it are tensors, by name, not strings; given back before set_state. Saved as tensors: those of
+  /// each rank, once where ranks hold the same.
   virtual std::map<std::string, Tensor> state_tensors() const { return {}; }
   virtual void set_state_tensors(const std::map<std::string, Tensor>& /*tensors*/) {}
 
