@@ -29,9 +29,7 @@ void read_task(const json& task, ClusterEnvironment& environment) {
   const ClusterSpec checked({{environment.job_name, {}}});
   const auto number = task_index_of(*index);
   if (!number)
-    throw InvalidArgumentError("Invalid task index {} in job '{}'",
-                               index->dump(-1, ' ', false, json::error_handler_t::replace),
-                               environment.job_name);
+    throw InvalidArgumentError("Invalid task index {} in job '{}'", json_text(*index), environment.job_name);
   environment.task_index = *number;
 }
 

@@ -58,7 +58,8 @@ class CheckLayers(unittest.TestCase):
             self.assertIn(word, output)
 
     def test_finds_numbers_that_a_locale_changes_and_json_that_may_throw(self):
-        for line in ("x = std::strtod(t, &end);", "x = std::stod(t);", 'fmt::format("{:a}", x);', "text = json.dump();"):
+        for line in ("x = std::strtod(t, &end);", "x = std::stod(t);", 'fmt::format("{:a}", x);', "text = json.dump();",
+                     "text = json->dump();"):
             self.write("core/graph/graph.cc", SOUND["core/graph/graph.cc"] + line + "\n")
             self.expect_finding("core/graph/graph.cc:3")
 
