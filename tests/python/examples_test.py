@@ -1,4 +1,5 @@
-"""python/examples as a user starts them, on two ranks."""
+"""python/examples as a user starts them, on two ranks. None warns of anything in such a run."""
+import glob
 import os
 import re
 import subprocess
@@ -7,14 +8,19 @@ import sys
 import pytest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from quiet import warning
+
 DATA = os.path.join(os.environ.get("KOLO_DATA_DIR", os.path.join(ROOT, "data")), "mnist")
 
 
-def example(name, *options):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
-    command = [os.path.join(ROOT, "scripts", "mpirun_test"), "2", sys.executable,
+def example(name, *options, module=()):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KOLO_", "OMPI_", "PMIX_"))}
+    command = [os.path.join(ROOT, "scripts", "mpirun_test"), "2", sys.executable, *module,
                os.path.join(ROOT, "python", "examples", name), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert warning(done.stdout, done.stderr) is None, done.stderr
+    return done.stdout
 
 
 def train(folder, epochs):
@@ -44,11 +50,18 @@ def test_the_benchmark_tells_images_per_second_of_both_engines():
 
 
 def test_a_program_for_horovod_runs_unchanged():
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}
-    program = os.path.join(ROOT, "python", "examples", "horovod_line.py")
-    output = subprocess.run([os.path.join(ROOT, "scripts", "mpirun_test"), "2", sys.executable, "-m", "kolo.horovod", program],
-                            capture_output=True, text=True, check=True, env=environment).stdout
+    output = example("horovod_line.py", module=("-m", "kolo.horovod"))
     assert "2 ranks: y = 3.000 x + 1.000, loss 0.0000" in output
+
+
+def test_a_loop_of_numpy_averages_its_gradients():
+    assert "y = 3.000 x + 1.000, loss 0.0000" in example("numpy_loop.py")
+
+
+def test_none_is_forgotten():
+    with open(__file__, encoding="utf-8") as file:
+        started = set(re.findall(r'example\("(\w+\.py)"', file.read()))
+    assert started == {os.path.basename(path) for path in glob.glob(os.path.join(ROOT, "python", "examples", "*.py"))}
 
 
 def test_ddp_and_kolo_train_the_same_weights():
