@@ -53,6 +53,13 @@ def test_a_tensor_that_one_rank_refuses_ends_the_call_everywhere(operation, name
                         rank, size)
 
 
+def test_adasum_refuses_lbfgs_and_says_why(started):
+    optimizer = torch.optim.LBFGS([torch.nn.Parameter(torch.ones(2))])
+    with pytest.raises(ValueError, match="LBFGS takes its steps on all parameters together; op=Average would be right"):
+        hvd.DistributedOptimizer(optimizer, op=hvd.Adasum)
+    hvd.DistributedOptimizer(optimizer)
+
+
 @pytest.mark.parametrize("value", [torch.ones(3), torch.ones(3).to(torch.complex64).to_sparse()], ids=["dense", "complex"])
 def test_sparse_tensors(value, rank, size):
     refused_by_the_last(lambda tensor: hvd.sparse_allreduce_async(tensor, "rows", hvd.Sum)(), value,
