@@ -3,12 +3,15 @@
 import json
 import os
 import pty
+import re
 import select
+import signal
+import struct
 import subprocess
 import time
 import unittest
 
-from programs import SLOWDOWN, ProgramTest, command, environment, kolorun, run
+from programs import SLOWDOWN, ProgramTest, command, environment, finish, kolorun, rank_processes, run, start
 
 SMALL = ("--model", "mlp", "--data", "generated", "--threads", 1)
 TOLD = (*SMALL, "--json", "--log-steps", 1)
@@ -38,11 +41,48 @@ def on_a_terminal(words, deadline=60, errors=False):
     return text.decode().replace("\r\n", "\n")
 
 
+def flip_a_bit(pid, found):
+    """Of each place in the memory of a process that holds these bytes; how many there were."""
+    count = 0
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for line in maps:
+            place, access = line.split()[:2]
+            begin, end = (int(number, 16) for number in place.split("-"))
+            if not access.startswith("rw") or end - begin > 1 << 30:
+                continue
+            try:
+                memory.seek(begin)
+                content = memory.read(end - begin)
+            except (OSError, ValueError, OverflowError):  # what is no memory, or went meanwhile
+                continue
+            at = content.find(found)
+            while at >= 0:
+                memory.seek(begin + at)
+                memory.write(bytes([content[at] ^ 1]))
+                count, at = count + 1, content.find(found, at + 1)
+    return count
+
+
 class CheckDrift(ProgramTest):
     def test_ranks_that_hold_the_same_weights_are_not_stopped(self):
         for options in ((), ("--sharded",), ("--compression", "powersgd:2"), ("--backward-passes", 2)):
             result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 6, "--check-drift", 1, *options, "--json", ranks=2))
             self.assertEqual(result.done["global_step"], 6)
+
+    def test_a_bit_that_flips_in_the_memory_of_one_rank_is_named(self):
+        job = start("kolo-train", *SMALL, "--optimizer", "sgd", "--learning-rate", 1e-30, "--steps", 10**6, "--check-drift", 10,
+                    "--checkpoint-dir", self.folder, "--log-steps", 1, launcher=kolorun(2, "--prefix", "always"))
+        self.addCleanup(lambda: job.poll() is None and os.killpg(job.pid, signal.SIGKILL))
+        while "step 3/" not in job.stdout.readline():  # weights stay as they were: the rate is nothing to them
+            self.assertIsNone(job.poll())
+        file = next(self.folder.glob("*.safetensors")).read_bytes()
+        header = 8 + struct.unpack("<Q", file[:8])[0]
+        first = json.loads(file[8:header])["fc1/w"]["data_offsets"][0] + header
+        self.assertGreater(flip_a_bit(rank_processes(job)[1], file[first:first + 256]), 0)
+        result = finish(job)
+        self.assertEqual(result.code, 1, result.err)
+        told = r'(?m)^\[%d\] kolo-train: .*weights differ: "fc1/w" on rank 1 since a step in \d+\.\.\d+ \(1 of \d+ variables\)'
+        self.assertTrue(any(re.search(told % rank, result.err) for rank in range(2)), result.err)
 
     def test_weights_that_are_no_numbers_are_the_same_too(self):
         result = run("kolo-train", *SMALL, "--optimizer", "sgd", "--learning-rate", 1e30, "--keep-going", "--steps", 6,
