@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """kolo-train on photographs, arrays, tables and texts: what it says of them, that it resumes in the same bytes, what it refuses."""
 import hashlib
+import os
 import random
 import struct
 import unittest
@@ -74,6 +75,17 @@ class Data(ProgramTest):
 
     def checkpoint(self, folder):
         return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.glob("model.ckpt-*")))).hexdigest()
+
+    def test_a_folder_whose_name_is_not_utf8_is_told_in_json_that_is(self):
+        folder = self.folder / os.fsdecode(b"gr\xf6\xdfe")
+        for name in "ab":
+            (folder / name).mkdir(parents=True)
+            for i in range(8):
+                (folder / name / f"{i}.png").write_bytes(png([[20 * i] * 28] * 28))
+        result = self.assert_ok(self.train("lenet", folder, "--steps", 2, "--log-dir", self.folder / "logs", batch=4))
+        self.assertEqual(result.done["global_step"], 2)
+        for text in (result.out, (self.folder / "logs" / "metrics.jsonl").read_text(encoding="utf-8")):
+            self.assertIn("gr\ufffd\ufffde", text)
 
     def assert_learns(self, result, accuracy):
         self.assert_ok(result)

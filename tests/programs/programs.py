@@ -51,8 +51,8 @@ class Result:
 
 
 def run(program, *args, ranks=1, deadline=DEADLINE_S, cwd=None, **env):
-    done = subprocess.run(command(program, *args, ranks=ranks), capture_output=True, text=True, timeout=deadline * SLOWDOWN,
-                          stdin=subprocess.DEVNULL, env=environment(**env), cwd=cwd)
+    done = subprocess.run(command(program, *args, ranks=ranks), capture_output=True, encoding="utf-8", errors="surrogateescape",
+                          timeout=deadline * SLOWDOWN, stdin=subprocess.DEVNULL, env=environment(**env), cwd=cwd)
     return Result(done)
 
 
