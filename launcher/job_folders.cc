@@ -18,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "kolo-mpi-";
-// Between the making of a folder and its lock another kolorun could take it for a left one.
-constexpr std::time_t kSecondsToLock = 60;
 
 OwnedFd locked(const fs::path& folder) {
   OwnedFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -27,7 +25,7 @@ OwnedFd locked(const fs::path& folder) {
   return fd;
 }
 
-void remove_left_folders(const fs::path& parent, const std::string& prefix) {
+void remove_left_folders(const fs::path& parent, const std::string& prefix, std::chrono::seconds to_lock) {
   std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
     if (!entry->path().filename().string().starts_with(prefix)) continue;
@@ -35,7 +33,7 @@ void remove_left_folders(const fs::path& parent, const std::string& prefix) {
     struct stat found = {};
     if (lock.get() < 0 || fstat(lock.get(), &found) != 0 || found.st_uid != geteuid()) continue;
     std::error_code ignored;
-    if (std::time(nullptr) - found.st_ctime > kSecondsToLock) fs::remove_all(entry->path(), ignored);
+    if (std::time(nullptr) - found.st_ctime >= to_lock.count()) fs::remove_all(entry->path(), ignored);
   }
 }
 
@@ -49,8 +47,8 @@ bool is_set(const std::string& setting, const std::vector<std::string>& mpi_args
 
 }  // namespace
 
-OwnFolder::OwnFolder(const std::string& parent, const std::string& prefix) {
-  remove_left_folders(parent, prefix);
+OwnFolder::OwnFolder(const std::string& parent, const std::string& prefix, std::chrono::seconds to_lock) {
+  remove_left_folders(parent, prefix, to_lock);
   std::string path = (fs::path(parent) / prefix).string() + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) return;
   path_ = std::move(path);
@@ -62,13 +60,13 @@ OwnFolder::~OwnFolder() {
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
-JobFolders::JobFolders() {
+JobFolders::JobFolders(const std::string& shared, std::chrono::seconds to_lock) {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   for (auto& [setting, parent] : {std::pair<std::string, fs::path>("orte_tmpdir_base", temporary),
-                                  {"btl_vader_backing_directory", "/dev/shm"}}) {
+                                  {"btl_vader_backing_directory", shared}}) {
     if (parent.empty()) continue;
-    OwnFolder folder(parent, kPrefix);
+    OwnFolder folder(parent, kPrefix, to_lock);
     if (!folder.path().empty()) folders_.push_back({setting, std::move(folder)});
   }
 }

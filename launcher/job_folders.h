@@ -1,6 +1,7 @@
 // Folders of one job's own for what Open MPI keeps while it runs.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +14,10 @@ namespace kolo::launcher {
 /// same prefix that a killed job of this user has left in `parent`.
 class OwnFolder {
  public:
-  OwnFolder(const std::string& parent, const std::string& prefix);
+  static constexpr std::chrono::seconds kToLock{60};
+  /// to_lock: between the making of a folder and its lock another kolorun could take it for a left one, so
+  /// what is younger stays.
+  OwnFolder(const std::string& parent, const std::string& prefix, std::chrono::seconds to_lock = kToLock);
   ~OwnFolder();
   OwnFolder(OwnFolder&& other) noexcept
       : path_(std::exchange(other.path_, "")), lock_(std::move(other.lock_)) {}
@@ -27,10 +31,13 @@ class OwnFolder {
 };
 
 /// One folder for Open MPI's session and one in /dev/shm for the memory that its ranks share. Open MPI names
-/// both after host name and process id, which two containers can have in common. One thread.
+/// both after host name and process id, which two containers can have in common. The constructor removes what
+/// jobs of this user left whose kolorun was killed, if that is older than a minute. One thread.
 class JobFolders {
  public:
-  JobFolders();
+  /// shared: in place of /dev/shm. to_lock: as OwnFolder's.
+  explicit JobFolders(const std::string& shared = "/dev/shm",
+                      std::chrono::seconds to_lock = OwnFolder::kToLock);
 
   /// What tells mpirun of the folders. A folder that cannot be made is left out, and so is a setting that
   /// stands in `mpi_args` or that `variables` (names of the environment) hold.

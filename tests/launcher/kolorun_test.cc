@@ -205,6 +205,22 @@ TEST(Kolorun, LeavesNoFileBehindEvenWhenItIsKilled) {
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("kolorun")));
 }
 
+// Open MPI itself leaves the segments of a rank that is killed.
+TEST(Kolorun, RemovesTheSegmentsOfAKilledJob) {
+  RunningProgram program(command({"-n", "2"}, {PRINTING_RANK}));
+  ASSERT_TRUE(program.wait_for("epoch 1", 2));
+  const int mpirun = mpirun_of(program);
+  std::ifstream file("/proc/" + std::to_string(mpirun) + "/cmdline");
+  const std::string line(std::istreambuf_iterator<char>(file), {}), setting = "btl_vader_backing_directory";
+  const auto at = line.find(setting);
+  ASSERT_NE(at, std::string::npos);
+  const std::string folder = line.c_str() + at + setting.size() + 1;
+  EXPECT_FALSE(std::filesystem::is_empty(folder)) << folder;
+  for (const auto& rank : children_of(mpirun)) kill(rank.pid, SIGKILL);
+  EXPECT_EQ(program.finish(), 128 + SIGKILL);
+  EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
 // Whoever reaches this machine's other addresses reaches nothing of the job.
 TEST(Kolorun, ListensOnLoopbackAloneWhereAllRanksAreHere) {
   RunningProgram program(command({"-n", "2"}, {PRINTING_RANK}));
