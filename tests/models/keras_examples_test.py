@@ -46,6 +46,8 @@ class KerasExamples(unittest.TestCase):
             done = self.run_in(folder, MPIRUN_TEST, "2", os.path.join(PROGRAMS, "keras_mnist"), "1", "generated")
             self.assertGreater(self.number(done, r"accuracy ([\d.]+)\n$"), 0.5)
             self.assertIn("checkpoint-1.safetensors", os.listdir(folder))
+            self.assertRegex(done.stdout, r"\[={30}\]")
+            self.assertNotIn("ETA", done.stdout, "mpirun gives ranks a terminal, but this is a pipe")
 
 
 if __name__ == "__main__":

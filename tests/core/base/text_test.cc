@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <tests/support/comma_locale.h>
 
 namespace kolo {
 namespace {
@@ -50,6 +51,17 @@ TEST(ExactText, ReadsWhatPrintfWroteInTheCLocale) {
   EXPECT_EQ(parse_exact("0x1.8p-1 -0x1p+0"), (std::vector<double>{0.75, -1}));
   for (const char* text : {"0x1,8p-1", "1.8p-1x", "--1", "word"})
     EXPECT_THROW(parse_exact(text), DataLossError);
+}
+
+// A training that a German desktop began, and a batch job goes on with.
+TEST(ExactText, IsTheSameInALocaleWithAComma) {
+  const std::vector<double> numbers = {0.75, -1.5, 1e-300};
+  const std::string in_c = exact_text(numbers);
+  const CommaLocale german;
+  if (!german.is_set()) GTEST_SKIP() << "no localedef here";
+  EXPECT_EQ(exact_text(numbers), in_c);
+  EXPECT_EQ(parse_exact(in_c), numbers);
+  EXPECT_EQ(parse_double("0.75"), 0.75);
 }
 
 TEST(ParseDouble, KeepsTheSignOfZero) {

@@ -181,6 +181,18 @@ TEST(MergeLayers, CombineTheirInputs) {
   EXPECT_THAT(of(Dot(1, true)), Pointwise(FloatNear(1e-6F), {1.F}));
 }
 
+// By hand: element (i, j) is Σ_k a[k][i] · b[j][k].
+TEST(MergeLayers, DotTakesItsTwoAxesInBraces) {
+  Workspace ws;
+  const KerasTensor a = Input(ws, {2, 3}), b = Input(ws, {3, 2});
+  const KerasTensor dot = Dot({1, 2})({a, b});
+  EXPECT_EQ(dot.shape(), (Shape{-1, 3, 3}));
+  const Tensor found = ws.session().run(dot.output(), {{a.output(), floats({1, 2, 3}, {1, 2, 3, 4, 5, 6})},
+                                                       {b.output(), floats({1, 3, 2}, {1, 0, 2, -1, 0, 3})}});
+  EXPECT_THAT(elements(found), ElementsAre(1, -2, 12, 2, -1, 15, 3, 0, 18));
+  EXPECT_THROW(Dot({1, 2, 2}), InvalidArgumentError);
+}
+
 TEST(MergeLayers, SayWhatDoesNotGoTogether) {
   Workspace ws;
   const KerasTensor x = Input(ws, {2, 3}), y = Input(ws, {3, 3});

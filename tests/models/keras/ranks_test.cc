@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
@@ -15,7 +17,10 @@
 #include <kolo/models/keras/data_internal.h>
 #include <kolo/models/keras/distributed_callbacks.h>
 #include <kolo/models/keras/model.h>
+#include <kolo/optimizer/adam.h>
+#include <kolo/optimizer/metric_average_hook.h>
 #include <tests/models/keras/values.h>
+#include <tests/support/comma_locale.h>
 
 namespace kolo::keras {
 namespace {
@@ -101,6 +106,69 @@ TEST(Broadcast, MakesAllRanksStartAlike) {
   for (const Tensor& weight : net.get_weights())
     for (const float value : elements(weight)) own += fmt::format(" {:a}", value);
   for (const std::string& other : world_group().allgather(own)) EXPECT_EQ(other, own);
+}
+
+// Ranks that have trained apart from each other with one optimizer, which is then compiled again.
+TEST(Broadcast, GivesAllRanksTheSlotsOfAnOptimizerThatIsCompiledAgain) {
+  Workspace ws;
+  const Sequential net(ws, {Dense(1, {.kernel_initializer = "zeros", .input_shape = {1}})});
+  const Optimizer adam(std::make_shared<kolo::AdamOptimizer>(.05F));
+  net.compile({.optimizer = adam, .loss = "mse"});
+  const Tensor x = floats({2, 1}, {1, 2});
+  for (int step = 0; step < 3; ++step)
+    net.train_on_batch(x,
+                       floats({2, 1}, {static_cast<float>(rank()), static_cast<float>(2 * rank() - step)}));
+  net.compile({.optimizer = adam, .loss = "mse"});
+  net.fit(x, x,
+          {.epochs = 2, .verbose = 0, .callbacks = {BroadcastGlobalVariablesCallback(0)}, .shuffle = false});
+  std::vector<double> own;
+  for (const Tensor& weight : net.get_weights())
+    for (const float value : elements(weight)) own.push_back(value);
+  for (const std::string& other : world_group().allgather(exact_text(own))) EXPECT_EQ(other, exact_text(own));
+}
+
+// Rank 0 speaks German, in which a comma stands before a fraction.
+TEST(LocaleOnRanks, ChangesNoNumberThatTravels) {
+  std::optional<CommaLocale> german;
+  if (rank() == 0) german.emplace();
+  if (world_group().broadcast(german && german->is_set() ? "," : ".", 0) == ".")
+    GTEST_SKIP() << "no localedef here";
+  Workspace ws;
+  const Sequential net = slope(ws, SGD());
+  net.set_weights({floats({1, 1}, {.75F})});
+  const Tensor ones = floats({6, 1}, {1, 1, 1, 1, 1, 1});
+  EXPECT_DOUBLE_EQ(net.evaluate(ones, ones, {.verbose = 0, .shard = true})[0], .75);
+  EXPECT_DOUBLE_EQ(average_metrics({{"loss", 1.5}}, 12345.5).at("loss"), 1.5);
+  MetricAverageCallback average(true);
+  average.attach(net, {.samples = 10});
+  Logs logs(Logs::Entries{{"loss", .75}});
+  average.on_epoch_end(0, logs);
+  EXPECT_DOUBLE_EQ(*logs.find("loss"), .75);
+  EarlyStopping stopping({.monitor = "loss"});
+  stopping.on_train_begin(logs);
+  stopping.on_epoch_end(0, logs);
+  EXPECT_EQ(world_group().broadcast(stopping.state(), 0), stopping.state());
+}
+
+TEST(MetricAverage, IsWarnedOfBehindACallbackThatDecidesByMetrics) {
+  if (world_group().size() == 1) GTEST_SKIP() << "one rank decides alone";
+  Workspace ws;
+  const Sequential net = slope(ws, distributed(SGD()));
+  const Tensor x = Tensor::zeros(DType::f32, {4});
+  const auto told = [&](const std::vector<AnyCallback>& callbacks) {
+    ::testing::internal::CaptureStderr();
+    net.fit(x, x, {.verbose = 0, .callbacks = callbacks});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const AnyCallback average = MetricAverageCallback(),
+                    stopping = EarlyStopping({.monitor = "loss", .patience = 9});
+  const auto warning =
+      HasSubstr("MetricAverageCallback stands behind EarlyStopping, which sees each rank's own metrics");
+  EXPECT_THAT(told({average, stopping}), ::testing::Not(warning));
+  const std::string text = told({stopping, average});
+  if (rank() == 0) {
+    EXPECT_THAT(text, warning);
+  }
 }
 
 Tensor scattered(const Shape& shape, int stride) {
@@ -308,6 +376,30 @@ TEST(ResumeOnRanks, GivesEachRankItsOwnSums) {
   };
   train(3, false);
   EXPECT_DOUBLE_EQ(train(99, true)["loss"].at(0), world_group().size());
+}
+
+struct Remembers : Callback {
+  std::string seen = "rank " + std::to_string(rank());
+  std::string state() const override { return seen; }
+  void set_state(const std::string& state) override { seen = "again " + state; }
+};
+
+TEST(ResumeOnRanks, GivesEachRankTheStatesOfItsOwnCallbacks) {
+  const FolderOfRanks folder;
+  const Tensor x = Tensor::zeros(DType::f32, {4, 1});
+  const auto seen = [&](bool resume) {
+    Workspace ws;
+    const Sequential net = slope(ws, distributed(SGD()));
+    const auto remembers = std::make_shared<Remembers>();
+    net.fit(x, x,
+            {.epochs = 1,
+             .verbose = 0,
+             .callbacks = {remembers, CheckpointCallback(folder.path, {.save_epochs = 1})},
+             .resume = resume});
+    return remembers->seen;
+  };
+  seen(false);
+  EXPECT_EQ(seen(true), fmt::format("again rank {}", rank()));
 }
 
 // Each rank has its own callbacks' states back, so only rank 0 knows.

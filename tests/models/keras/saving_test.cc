@@ -81,7 +81,9 @@ TEST_F(Saving, LeavesAModelUncompiledThatWasSavedWithoutOptimizer) {
   const Sequential net = network(ws);
   net.compile({.loss = "mse"});
   net.save(path("m.json"), {.include_optimizer = false});
+  ::testing::internal::CaptureStderr();
   const Model loaded = load_model(other, path("m.safetensors"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("No training configuration found"));
   EXPECT_TRUE(same_bits(loaded.get_weights(), net.get_weights()));
   EXPECT_THAT([&] { loaded.metrics_names(); },
               ThrowsMessage<FailedPreconditionError>(HasSubstr("must compile a model")));
@@ -100,6 +102,22 @@ TEST_F(Saving, TakesAnOptimizerOfKolosFromTheCaller) {
   EXPECT_TRUE(same_bits(loaded.get_weights(), net.get_weights()));
   EXPECT_THAT([&] { load_model(third, path("m")).metrics_names(); },
               ThrowsMessage<FailedPreconditionError>(HasSubstr("must compile a model")));
+}
+
+// Its slots are those of the first time.
+TEST_F(Saving, KeepsTheSlotsOfAnOptimizerThatIsCompiledAgain) {
+  Workspace ws, other;
+  const auto momentum = [] { return Optimizer(std::make_shared<MomentumOptimizer>(0.1, 0.9)); };
+  const Sequential net = network(ws);
+  const Optimizer same = momentum();
+  net.compile({.optimizer = same, .loss = "mse"});
+  train(net, 0, 3);
+  net.compile({.optimizer = same, .loss = "mse"});
+  net.save(path("m"));
+  const Model loaded = load_model(other, path("m"), {.optimizer = momentum()});
+  train(net, 3, 5);
+  train(loaded, 3, 5);
+  EXPECT_TRUE(same_bits(loaded.get_weights(), net.get_weights()));
 }
 
 TEST_F(Saving, ChecksLayersAndShapes) {  // row 46
