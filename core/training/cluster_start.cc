@@ -20,8 +20,9 @@ bool has_values(Session& session) {
 void pause(std::chrono::duration<double> time, const char* what) {
   constexpr std::chrono::milliseconds kSlice(50);
   const auto end = std::chrono::steady_clock::now() + time;
-  for (auto left = time; left.count() > 0; left = end - std::chrono::steady_clock::now()) {
+  for (auto left = time;; left = end - std::chrono::steady_clock::now()) {
     if (stop_signal_received()) throw CancelledError("asked to stop by a signal while {}", what);
+    if (left.count() <= 0) return;
     std::this_thread::sleep_for(std::min<std::chrono::duration<double>>(left, kSlice));
   }
 }

@@ -187,12 +187,15 @@ class MonitoredTrainingSession::Impl {
     create_until_it_stands();
   }
 
-  // A new session may fail as the old one did. On a cluster a task is given time to come back.
-  void create_until_it_stands() {
+  // A new session may fail as the old one did. On a cluster a task is given time to come back. before: what a
+  // session that follows another one waits first; with a signal it is not made at all, as the wait for its
+  // tasks would end by a later signal alone.
+  void create_until_it_stands(std::optional<std::chrono::seconds> before = {}) {
     wait_.until = std::chrono::steady_clock::now() +
                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(wait_.most);
-    for (;;) {
+    for (;; before = std::chrono::seconds(1)) {
       try {
+        if (before && on_cluster()) detail::pause(*before, "making the session again");
         return create_session();
       } catch (const Error& error) {
         if (session_ && rendezvous_ && is_stopped_wait(error)) {
@@ -204,7 +207,6 @@ class MonitoredTrainingSession::Impl {
         log_warning("{} {}",
                     on_cluster() ? "An error was raised while a session was being created." : kMadeAgain,
                     error.what());
-        if (on_cluster()) detail::pause(std::chrono::seconds(1), "making the session again");
       }
     }
   }
@@ -361,7 +363,7 @@ class MonitoredTrainingSession::Impl {
     log_warning("{} {}", on_cluster() ? kPreempted : kMadeAgain, first_error.what());
     if (!coordinator_->should_stop()) coordinator_->request_stop(std::current_exception());
     try {
-      create_until_it_stands();
+      create_until_it_stands(std::chrono::seconds(0));
     } catch (const Error&) {
       rendezvous_->give_up();
       throw;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Clusters of real processes: the examples under kolorun, and kolo-server by itself."""
+import json
 import os
 import re
 import signal
@@ -106,6 +107,43 @@ class SkewedWorkers(ProgramTest):
         for number, sleep_ms in ((signal.SIGTERM, 200), (signal.SIGINT, 200), (signal.SIGTERM, 700), (signal.SIGTERM, 4000)):
             with self.subTest(signal=number, sleep_ms=sleep_ms):
                 self.stopped(number, sleep_ms)
+
+
+class DeadPeer(ProgramTest):
+    """Tasks started by hand, of which one is dead: the first signal ends a worker that waits for it."""
+
+    def start(self, job, index):
+        return subprocess.Popen([str(BIN.parent / "tests" / "skewed_workers"), str(self.folder / "ck"), "10"], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(
+                                    KOLO_CLUSTER=json.dumps({"cluster": self.cluster, "task": {"type": job, "index": index}})))
+
+    def ended(self, dead):
+        """Exit code and outputs of worker 0, which is asked to stop behind the death."""
+        ports = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+        self.cluster = {"ps": ports[:1], "worker": ports[1:]}
+        tasks = {place: self.start(*place) for place in (("ps", 0), ("worker", 0), ("worker", 1))}
+        for task in tasks.values():
+            self.addCleanup(task.communicate)
+            self.addCleanup(task.kill)
+        for place in (("worker", 0), ("worker", 1)):
+            self.assertIn("under way", tasks[place].stdout.readline())
+        tasks[dead].kill()
+        tasks[dead].wait()
+        worker = tasks["worker", 0]
+        worker.send_signal(signal.SIGTERM)
+        out, err = worker.communicate(timeout=12 * SLOWDOWN)
+        return worker.returncode, out, err
+
+    def test_another_worker(self):
+        code, out, err = self.ended(("worker", 1))
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("ended in order", out)
+        self.assertTrue(list((self.folder / "ck").glob("model.ckpt-[1-9]*.index.json")), out + err)
+
+    def test_the_parameter_server(self):
+        code, out, err = self.ended(("ps", 0))
+        self.assertNotEqual(code, 0, "nothing can be saved")
+        self.assertIn("asked to stop", err)
 
 
 class KoloServer(ProgramTest):

@@ -68,12 +68,11 @@ StepNames names_of(const StepRequest& request) {
   return names;
 }
 
-// Requests a stop when a signal asks for one while this lives: what waits for tasks may wait for ever.
+// Requests a stop when a signal asks for one while this lives: what waits for tasks may wait for ever. A
+// session that is opened after the signal, to save perhaps, has a few seconds, as its process has no more.
 class StopSignalWatch {
  public:
-  StopSignalWatch() {
-    if (!stop_signal_received()) poller_ = std::jthread([this] { poll(); });
-  }
+  StopSignalWatch() : poller_([this] { poll(); }) {}
   ~StopSignalWatch() {
     MutexLock lock(mutex_);
     over_ = true;
@@ -85,9 +84,13 @@ class StopSignalWatch {
 
  private:
   static constexpr std::chrono::milliseconds kPeriod{100};  // a handler of signals can wake nobody
+  static constexpr std::chrono::seconds kAfterSignal{4};
 
   void poll() KOLO_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
+    const auto end = Clock::now() + kAfterSignal;
+    if (stop_signal_received())
+      while (!over_ && Clock::now() < end) changed_.wait_until(mutex_, end);
     while (!over_ && !stop_signal_received()) changed_.wait_until(mutex_, Clock::now() + kPeriod);
     if (!over_) stop_.request_stop();
   }

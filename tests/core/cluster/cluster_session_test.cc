@@ -97,6 +97,8 @@ TEST_F(ClusterSessionTest, StopSignalEndsTheWaitForTasks) {
           [&] { Session(graph_, server.target(), config); },
           ThrowsMessage<CancelledError>(HasSubstr("a signal asked to stop while the session on grpc://")));
     }
+    // One that is opened after the signal, as by a training that has just lost its session.
+    EXPECT_THROW(Session(graph_, server.target(), config), CancelledError);
     clear_stop_signal();
   }
 }
