@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -79,6 +80,15 @@ TEST(OwnShard, IsTheElementsOfItsPart) {
         own_shard(s, x, {4, 3});
       },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("do not lie in a tensor of shape [2,3]")));
+}
+
+TEST(OwnShard, IsRefusedWhereItsEndIsNoNumber) {
+  Graph graph;
+  Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {-1});
+  EXPECT_EQ(own_shard(s, x, {.first = 4, .count = 3}).shape(), Shape({3}));
+  EXPECT_THAT([&] { own_shard(s, x, {.first = std::numeric_limits<std::int64_t>::max(), .count = 2}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("do not lie in a tensor")));
 }
 
 // As rank 1 of 2.
