@@ -10,6 +10,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/ops/slicing.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/models/keras/layer_internal.h>
 #include <kolo/models/keras/layer_parts_internal.h>
 
@@ -198,7 +199,17 @@ class LambdaImpl final : public LayerImpl {
 
  protected:
   Outputs compute(const CallContext& c, const Outputs& inputs) override {
-    return {function_(c.scope, inputs)};
+    Graph& graph = c.scope.graph();
+    const std::size_t before = global_variables(graph).size();
+    const Output result = function_(c.scope, inputs);
+    const auto variables = global_variables(graph);
+    if (variables.size() > before)
+      throw InvalidArgumentError(
+          "the function of the Lambda layer \"{}\" makes the variable \"{}\", which no file would keep; a "
+          "layer "
+          "with weights derives from OwnLayer",
+          name(), variables.back().name());
+    return {result};
   }
 
  private:

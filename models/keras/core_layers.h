@@ -150,7 +150,8 @@ class Embedding : public Layer {
 
 /// Builds nodes; the batch is dimension 0 of each input and of the result.
 using LambdaFunction = std::function<Output(const Scope& s, const Outputs& inputs)>;
-/// Without weights. `function_name`: what files call it; load_model finds the function under it.
+/// Without weights: throws InvalidArgumentError at a function that makes a variable (own_layer.h has layers
+/// with weights). `function_name`: what files call it; load_model finds the function under it.
 class Lambda : public Layer {
  public:
   explicit Lambda(LambdaFunction function, std::string function_name = {}, const LayerOptions& options = {});
