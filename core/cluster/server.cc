@@ -115,7 +115,7 @@ class Server::Impl {
             cluster_, detail::Caller{.name = task_.name(),
                                      .cluster_fingerprint = cluster_.fingerprint(),
                                      .credentials = credentials_,
-                                     .incarnation = detail::random_request_id()})),
+                                     .incarnation = incarnation_})),
         worker_(std::make_shared<detail::LocalWorker>(detail::LocalWorkerOptions{
             .task = task_.name(), .cluster_fingerprint = cluster_.fingerprint(), .config = options_.config})),
         lost_masters_(std::chrono::seconds(options_.session_gc_seconds),
@@ -132,6 +132,7 @@ class Server::Impl {
         detail::LocalMasterOptions{
             .task = task_.name(),
             .target = target_,
+            .incarnation = incarnation_,
             .config = options_.config,
             .find = find_options(cluster_.fingerprint()),
             .session_gc = std::chrono::seconds(options_.session_gc_seconds),
@@ -258,6 +259,7 @@ class Server::Impl {
   detail::RpcServer rpc_;
   const ClusterSpec cluster_;
   const std::string target_;
+  const std::uint64_t incarnation_ = detail::random_request_id();
   const std::shared_ptr<detail::GrpcPeers> peers_;
   const std::shared_ptr<detail::LocalWorker> worker_;
   detail::LostMasters lost_masters_;

@@ -8,6 +8,8 @@
 #include <kolo/core/cluster/rpc/channel.h>
 #include <kolo/core/cluster/task_address.h>
 
+#include <kolo/core/cluster/rpc/messages_internal.h>
+
 namespace kolo {
 
 std::string check_server(const std::string& target, const ClusterCredentials& credentials,
@@ -22,7 +24,7 @@ std::string check_server(const std::string& target, const ClusterCredentials& cr
   detail::RemoteWorker worker(detail::make_channel(address->to_string(), std::move(caller)), "");
   detail::TaskStatus status;
   try {
-    status = worker.status(std::chrono::steady_clock::now() + timeout);
+    status = detail::from_def(worker.call<detail::GetStatus>({}, std::chrono::steady_clock::now() + timeout));
   } catch (const DeadlineExceededError&) {
     throw UnavailableError("{}: no answer for {} ms", address->to_string(), timeout.count());
   }

@@ -16,6 +16,8 @@
 #include <kolo/core/cluster/waits.h>
 #include <kolo/core/cluster/worker/client_iterator.h>
 
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -35,7 +37,10 @@ const RegisterRemoteSessions grpc_sessions(
            Deadline deadline;
            if (config.operation_timeout_in_ms > 0)
              deadline = Clock::now() + std::chrono::milliseconds(config.operation_timeout_in_ms);
-           connect_master(target, config).master->reset(containers, config, deadline);
+           def::ContainersRequestDef request;
+           put_strings(*request.mutable_containers(), containers);
+           *request.mutable_config() = to_def(config);
+           connect_master(target, config).master->call<Reset>(request, deadline);
          }});
 
 // An iterator's elements are an object of this process: another one gets a node that only says what comes. A
@@ -102,11 +107,13 @@ class StopSignalWatch {
   std::jthread poller_;  // first to end
 };
 
-CreatedSession create_session(Master& master, const std::string& target, const GraphDef& nodes,
-                              const SessionConfig& config, const Deadline& deadline) {
+def::CreateSessionResponseDef create_session(Master& master, const std::string& target, GraphDef nodes,
+                                             const SessionConfig& config, const Deadline& deadline) {
   const StopSignalWatch signal;
+  def::CreateSessionRequestDef request;
+  *request.mutable_config() = to_def(config);
   try {
-    return master.create_session(nodes, config, deadline.with(signal.stop()));
+    return master.call<CreateSession>(request, std::move(nodes), deadline.with(signal.stop()));
   } catch (const CancelledError&) {
     if (!signal.stop().stop_requested()) throw;
     throw CancelledError("a signal asked to stop while the session on {} was waiting for its tasks", target);
@@ -161,7 +168,10 @@ class ClusterSession::BoundStep final : public RemoteSession::Bound {
         session_(std::move(session)) {}
   ~BoundStep() override {
     try {
-      master_->release_callable(session_, callable, Clock::now() + std::chrono::seconds(2));
+      def::CallableDef request;
+      request.set_session(session_);
+      request.set_callable(callable);
+      master_->call<ReleaseCallable>(request, Clock::now() + std::chrono::seconds(2));
     } catch (const std::exception& error) {
       log_debug("a callable of session {} stays: {}", session_, error.what());
     }
@@ -184,18 +194,21 @@ ClusterSession::ClusterSession(Graph& graph, std::string target, SessionConfig c
       watch_(std::make_shared<Watch>()) {
   GraphDef nodes = to_graph_def(graph_);
   if (!connected_.in_process) leave_sources_here(nodes, graph_);
-  const CreatedSession created = create_session(*connected_.master, target_, nodes, config_,
-                                                deadline_of(config_.operation_timeout_in_ms));
-  handle_ = created.handle;
-  operation_timeout_in_ms_ = created.operation_timeout_in_ms;
+  const int sent = static_cast<int>(nodes.nodes.size());
+  const auto created = create_session(*connected_.master, target_, std::move(nodes), config_,
+                                      deadline_of(config_.operation_timeout_in_ms));
+  handle_ = checked_handle(created.handle());
+  operation_timeout_in_ms_ = created.operation_timeout_in_ms();
   {
     MutexLock lock(mutex_);
-    version_ = created.graph_version;
-    sent_ = static_cast<int>(nodes.nodes.size());
+    version_ = created.graph_version();
+    sent_ = sent;
   }
   try {
     keep_watch();
-    devices_ = connected_.master->list_devices(handle_, Clock::now() + kMasterPatience);
+    const auto answer =
+        connected_.master->call<ListDevices>(of_session(handle_), Clock::now() + kMasterPatience);
+    for (const auto& device : answer.devices()) devices_.push_back(from_def(device));
   } catch (...) {
     close();
     throw;
@@ -249,8 +262,12 @@ void ClusterSession::send_growth(const Deadline& deadline) {
     if (!connected_.in_process) leave_sources_here(nodes, graph_);
     // To its end, whatever stops the run: a growth that the master has and the client does not know of would
     // break the session.
-    version = connected_.master->extend_session(handle_, version, nodes, deadline.with({}));
-    sent += static_cast<int>(nodes.nodes.size());
+    const int added = static_cast<int>(nodes.nodes.size());
+    def::ExtendSessionRequestDef request;
+    request.set_session(handle_);
+    request.set_version(version);
+    version = connected_.master->call<ExtendSession>(request, std::move(nodes), deadline.with({})).version();
+    sent += added;
   } catch (...) {
     failure = std::current_exception();
   }
@@ -323,7 +340,10 @@ std::shared_ptr<RemoteSession::Bound> ClusterSession::bind(const StepRequest& re
   StepNames names = names_of(request);
   names.feeds.clear();
   for (const Output& feed : feeds) names.feeds.push_back(feed.name());
-  const std::int64_t callable = connected_.master->make_callable(handle_, names, deadline);
+  def::MakeCallableRequestDef message;
+  message.set_session(handle_);
+  *message.mutable_names() = to_def(names);
+  const std::int64_t callable = connected_.master->call<MakeCallable>(message, deadline).callable();
   return std::make_shared<BoundStep>(connected_.master, handle_, callable, which_are_values(request.fetches));
 }
 
@@ -351,7 +371,7 @@ void ClusterSession::close() {
   }
   // What cannot be closed is closed by its master, which misses the watch.
   try {
-    connected_.master->close_session(handle_, Clock::now() + kMasterPatience);
+    connected_.master->call<CloseSession>(of_session(handle_), Clock::now() + kMasterPatience);
   } catch (const std::exception& error) {
     log_warning("Closing the session on {}: {}", target_, error.what());
   }
@@ -383,7 +403,7 @@ std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>
   const Use use(*this);
   const Deadline deadline = use.deadline();
   send_growth(deadline);
-  return connected_.master->are_initialized(handle_, names, deadline);
+  return from_def(connected_.master->call<AreInitialized>(to_def(handle_, names), deadline), names.size());
 }
 
 std::vector<WrittenShard> ClusterSession::write_shards(const ShardPlace& place,
@@ -391,26 +411,29 @@ std::vector<WrittenShard> ClusterSession::write_shards(const ShardPlace& place,
   const Use use(*this);
   const Deadline deadline = use.deadline();
   send_growth(deadline);
-  return connected_.master->write_shards(handle_, place, variables, deadline);
+  const auto answer = connected_.master->call<WriteShards>(to_def(handle_, place, {}, variables), deadline);
+  std::vector<WrittenShard> shards;
+  for (const auto& shard : answer.shards()) shards.push_back(from_def(shard, variables.size(), true));
+  return shards;
 }
 
 void ClusterSession::read_shards(const std::vector<SavedVariable>& variables) {
   const Use use(*this);
   const Deadline deadline = use.deadline();
   send_growth(deadline);
-  connected_.master->read_shards(handle_, variables, deadline);
+  connected_.master->call<ReadShards>(to_def(handle_, {}, variables), deadline);
 }
 
 std::map<std::string, std::uint64_t> ClusterSession::random_positions() {
   const Use use(*this);
-  return connected_.master->random_positions(handle_, use.deadline());
+  return positions_from(connected_.master->call<RandomPositions>(of_session(handle_), use.deadline()));
 }
 
 void ClusterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
   const Use use(*this);
   const Deadline deadline = use.deadline();
   send_growth(deadline);
-  connected_.master->set_random_positions(handle_, positions, deadline);
+  connected_.master->call<SetRandomPositions>(to_def(handle_, positions), deadline);
 }
 
 }  // namespace kolo::detail

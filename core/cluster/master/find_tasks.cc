@@ -13,6 +13,8 @@
 #include <kolo/core/base/text.h>
 #include <kolo/core/cluster/waits.h>
 
+#include <kolo/core/cluster/rpc/messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -69,7 +71,8 @@ class Search {
     while (true) {
       std::exception_ptr error;
       try {
-        TaskStatus status = peers_.worker(task)->status(deadline_.at_most(options_.attempt));
+        TaskStatus status =
+            from_def(peers_.worker(task)->call<GetStatus>({}, deadline_.at_most(options_.attempt)));
         check_status(status, task, address, options_);
         MutexLock lock(mutex_);
         found_[task] = std::move(status);

@@ -11,6 +11,8 @@
 #include <kolo/core/cluster/master/request_id.h>
 #include <kolo/core/cluster/waits.h>
 
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -27,12 +29,86 @@ std::chrono::milliseconds stall_warning() {
 
 }  // namespace
 
+// The rows of MasterCalls. Messages come from the wire: what they hold is checked here, but for the handle of
+// a session, which the service has checked.
+struct LocalMaster::Answers {
+  LocalMaster& master;
+
+  def::CreateSessionResponseDef operator()(CreateSession, const def::CreateSessionRequestDef& request,
+                                           const GraphDef& graph, const Deadline& deadline) const {
+    return master.create_session(graph, from_def(request.config()), deadline);
+  }
+  def::ExtendSessionResponseDef operator()(ExtendSession, const def::ExtendSessionRequestDef& request,
+                                           const GraphDef& nodes, const Deadline&) const {
+    def::ExtendSessionResponseDef answer;
+    answer.set_version(master.find(request.session())->extend(request.version(), nodes));
+    return answer;
+  }
+  def::CallableDef operator()(MakeCallable, const def::MakeCallableRequestDef& request,
+                              const Deadline&) const {
+    def::CallableDef answer;
+    answer.set_callable(master.find(request.session())->make_callable(from_def(request.names())));
+    return answer;
+  }
+  def::Empty operator()(ReleaseCallable, const def::CallableDef& request, const Deadline&) const {
+    master.find(request.session())->release_callable(request.callable());
+    return {};
+  }
+  def::Empty operator()(CloseSession, const def::SessionRequestDef& request, const Deadline& deadline) const {
+    master.close_session(request.session(), deadline);
+    return {};
+  }
+  def::DevicesDef operator()(ListDevices, const def::SessionRequestDef& request, const Deadline&) const {
+    def::DevicesDef answer;
+    for (const auto& device : master.find(request.session())->devices())
+      *answer.add_devices() = to_def(device);
+    return answer;
+  }
+  def::Empty operator()(Reset, const def::ContainersRequestDef& request, const Deadline& deadline) const {
+    master.reset(checked_names(request.containers(), "container's name"), from_def(request.config()),
+                 deadline);
+    return {};
+  }
+  def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
+                                         const Deadline& deadline) const {
+    return to_def(master.find(request.session())->are_initialized(names_of(request), deadline));
+  }
+  def::WriteShardsResponseDef operator()(WriteShards, const def::WriteShardRequestDef& request,
+                                         const Deadline& deadline) const {
+    def::WriteShardsResponseDef answer;
+    for (const WrittenShard& shard :
+         master.find(request.session())
+             ->write_shards(place_from(request), variables_from(request.variables()), deadline))
+      *answer.add_shards() = to_def(shard);
+    return answer;
+  }
+  def::Empty operator()(ReadShards, const def::ReadShardRequestDef& request, const Deadline& deadline) const {
+    master.find(request.session())->read_shards(variables_from(request.variables()), deadline);
+    return {};
+  }
+  def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef& request,
+                                     const Deadline& deadline) const {
+    return to_def("", master.find(request.session())->random_positions(deadline));
+  }
+  def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request,
+                        const Deadline& deadline) const {
+    master.find(request.session())->set_random_positions(positions_from(request), deadline);
+    return {};
+  }
+};
+
+void LocalMaster::on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+                          const Deadline& deadline) {
+  answer_row(Answers{*this}, method, request, graph, answer, deadline);
+}
+
 LocalMaster::LocalMaster(LocalMasterOptions options, std::shared_ptr<Peers> peers)
     : options_(std::move(options)),
       peers_(std::move(peers)),
       watches_(peers_, [this](const std::string& task, const std::exception_ptr& why) { lose(task, why); }),
       environment_{.task = options_.task,
                    .target = options_.target,
+                   .incarnation = options_.incarnation,
                    .peers = peers_,
                    .run_here = options_.run_here,
                    .watches = &watches_,
@@ -75,8 +151,8 @@ std::vector<std::string> LocalMaster::tasks_for(const SessionConfig& config) con
   return tasks;
 }
 
-CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionConfig& config,
-                                           const Deadline& deadline) {
+def::CreateSessionResponseDef LocalMaster::create_session(const GraphDef& graph, const SessionConfig& config,
+                                                          const Deadline& deadline) {
   const std::string caller = options_.caller ? options_.caller() : "";
   MasterSessionOptions session_options{.handle = random_session_handle(),
                                        .client = caller.empty() ? "of this process" : caller,
@@ -108,38 +184,25 @@ CreatedSession LocalMaster::create_session(const GraphDef& graph, const SessionC
   const auto session = std::make_shared<MasterSession>(environment_, std::move(session_options), statuses);
   const std::int64_t version = session->extend(0, graph);
   session->open(until);
-  const std::string handle = session->options().handle;
-  const std::int64_t timeout = session->options().config.operation_timeout_in_ms;
+  def::CreateSessionResponseDef created;
+  created.set_handle(session->options().handle);
+  created.set_graph_version(version);
+  created.set_operation_timeout_in_ms(session->options().config.operation_timeout_in_ms);
   bool late = false;
   {
     MutexLock lock(mutex_);
     late = over_;
-    if (!late) sessions_[handle] = session;
+    if (!late) sessions_[created.handle()] = session;
   }
   if (late) {
     session->close({});
     throw UnavailableError("{} is shutting down", options_.task);
   }
-  return {.handle = handle, .graph_version = version, .operation_timeout_in_ms = timeout};
-}
-
-std::int64_t LocalMaster::extend_session(const std::string& session, std::int64_t version,
-                                         const GraphDef& nodes, const Deadline& /*deadline*/) {
-  return find(session)->extend(version, nodes);
+  return created;
 }
 
 StepResult LocalMaster::run_step(const RunStepRequest& request, const Deadline& deadline) {
   return find(request.session)->run(request, deadline);
-}
-
-std::int64_t LocalMaster::make_callable(const std::string& session, const StepNames& names,
-                                        const Deadline& /*deadline*/) {
-  return find(session)->make_callable(names);
-}
-
-void LocalMaster::release_callable(const std::string& session, std::int64_t callable,
-                                   const Deadline& /*deadline*/) {
-  find(session)->release_callable(callable);
 }
 
 void LocalMaster::close_session(const std::string& session, const Deadline& deadline) {
@@ -155,11 +218,6 @@ void LocalMaster::close_session(const std::string& session, const Deadline& dead
   closed->close(deadline);
   MutexLock lock(mutex_);
   sessions_.erase(session);
-}
-
-std::vector<DeviceAttributes> LocalMaster::list_devices(const std::string& session,
-                                                        const Deadline& /*deadline*/) {
-  return find(session)->devices();
 }
 
 void LocalMaster::close_all(const Deadline& deadline) {
@@ -184,7 +242,9 @@ void LocalMaster::reset(const std::vector<std::string>& containers, const Sessio
   close_all(deadline);
   for (const std::string& task : tasks) {
     try {
-      peers_->worker(task)->cleanup_containers(containers, deadline.at_most(kTaskPatience));
+      def::ContainersRequestDef request;
+      put_strings(*request.mutable_containers(), containers);
+      peers_->worker(task)->call<CleanupAll>(request, deadline.at_most(kTaskPatience));
     } catch (const UnavailableError& error) {
       log_warning("Reset skips {}: {}", task, error.what());
     } catch (const DeadlineExceededError& error) {
@@ -202,34 +262,6 @@ void LocalMaster::get_variables(const std::string& session, const std::vector<st
 void LocalMaster::set_variables(const std::string& session, const std::vector<std::string>& names,
                                 const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) {
   find(session)->set_variables(names, value, deadline);
-}
-
-std::vector<bool> LocalMaster::are_initialized(const std::string& session,
-                                               const std::vector<std::string>& names,
-                                               const Deadline& deadline) {
-  return find(session)->are_initialized(names, deadline);
-}
-
-std::vector<WrittenShard> LocalMaster::write_shards(const std::string& session, const ShardPlace& place,
-                                                    const std::vector<SavedVariable>& variables,
-                                                    const Deadline& deadline) {
-  return find(session)->write_shards(place, variables, deadline);
-}
-
-void LocalMaster::read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
-                              const Deadline& deadline) {
-  find(session)->read_shards(variables, deadline);
-}
-
-std::map<std::string, std::uint64_t> LocalMaster::random_positions(const std::string& session,
-                                                                   const Deadline& deadline) {
-  return find(session)->random_positions(deadline);
-}
-
-void LocalMaster::set_random_positions(const std::string& session,
-                                       const std::map<std::string, std::uint64_t>& positions,
-                                       const Deadline& deadline) {
-  find(session)->set_random_positions(positions, deadline);
 }
 
 std::shared_ptr<Call> LocalMaster::watch(const std::string& session,

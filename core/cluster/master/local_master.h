@@ -18,10 +18,11 @@
 namespace kolo::detail {
 
 struct LocalMasterOptions {
-  std::string task;            // the own one: /job:worker/replica:0/task:0
-  std::string target;          // grpc://host:port
-  SessionConfig config = {};   // the server's
-  FindTasksOptions find = {};  // with the own version and fingerprint
+  std::string task;               // the own one: /job:worker/replica:0/task:0
+  std::string target;             // grpc://host:port
+  std::uint64_t incarnation = 0;  // of this process, see TaskProcess
+  SessionConfig config = {};      // the server's
+  FindTasksOptions find = {};     // with the own version and fingerprint
   std::chrono::milliseconds session_gc{
       60'000};                  // a session without watch and call for so long is closed; 0: never
   std::size_t sessions = 1000;  // at most
@@ -40,34 +41,12 @@ class LocalMaster final : public Master {
   LocalMaster(const LocalMaster&) = delete;
   LocalMaster& operator=(const LocalMaster&) = delete;
 
-  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config,
-                                const Deadline& deadline) override;
-  std::int64_t extend_session(const std::string& session, std::int64_t version, const GraphDef& nodes,
-                              const Deadline& deadline) override;
   StepResult run_step(const RunStepRequest& request, const Deadline& deadline) override;
-  std::int64_t make_callable(const std::string& session, const StepNames& names,
-                             const Deadline& deadline) override;
-  void release_callable(const std::string& session, std::int64_t callable, const Deadline& deadline) override;
-  void close_session(const std::string& session, const Deadline& deadline) override;
-  std::vector<DeviceAttributes> list_devices(const std::string& session, const Deadline& deadline) override;
-  void reset(const std::vector<std::string>& containers, const SessionConfig& config,
-             const Deadline& deadline) override;
   void get_variables(const std::string& session, const std::vector<std::string>& names,
                      const std::function<void(std::size_t, Tensor)>& on_value,
                      const Deadline& deadline) override;
   void set_variables(const std::string& session, const std::vector<std::string>& names,
                      const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) override;
-  std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
-                                    const Deadline& deadline) override;
-  std::vector<WrittenShard> write_shards(const std::string& session, const ShardPlace& place,
-                                         const std::vector<SavedVariable>& variables,
-                                         const Deadline& deadline) override;
-  void read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
-                   const Deadline& deadline) override;
-  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                        const Deadline& deadline) override;
-  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
-                            const Deadline& deadline) override;
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override;
 
@@ -78,6 +57,15 @@ class LocalMaster final : public Master {
   void shutdown(std::chrono::milliseconds grace = {}) KOLO_EXCLUDES(mutex_);
 
  private:
+  struct Answers;
+  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+               const Deadline& deadline) override;
+  def::CreateSessionResponseDef create_session(const GraphDef& graph, const SessionConfig& config,
+                                               const Deadline& deadline) KOLO_EXCLUDES(mutex_);
+  void close_session(const std::string& session, const Deadline& deadline) KOLO_EXCLUDES(mutex_);
+  void reset(const std::vector<std::string>& containers, const SessionConfig& config,
+             const Deadline& deadline) KOLO_EXCLUDES(mutex_);
+
   using Sessions = std::map<std::string, std::shared_ptr<MasterSession>>;
   std::shared_ptr<MasterSession> find(const std::string& session) KOLO_EXCLUDES(mutex_);
   std::vector<std::string> tasks_for(const SessionConfig& config) const;

@@ -15,6 +15,8 @@
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/step_request.h>
 
+#include <kolo/core/cluster/rpc/messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -76,12 +78,15 @@ MasterSession::MasterSession(const MasterEnvironment& environment, MasterSession
       placer_(environment.task, tasks, options_.config) {}
 
 void MasterSession::open(const Deadline& deadline) {
+  def::WorkerSessionRequestDef request;
+  request.set_session(options_.handle);
+  request.set_master(environment_.task);
+  request.set_master_incarnation(environment_.incarnation);
+  *request.mutable_config() = to_def(options_.config);
   std::vector<std::string> opened;
   for (const auto& [task, incarnation] : incarnations_) {
     try {
-      environment_.peers->worker(task)->create_session(
-          {.session = options_.handle, .master = environment_.task, .config = options_.config},
-          deadline.at_most(kOpening));
+      environment_.peers->worker(task)->call<CreateWorkerSession>(request, deadline.at_most(kOpening));
       opened.push_back(task);
     } catch (...) {
       const std::exception_ptr error = from_task(task, std::current_exception());
@@ -89,7 +94,8 @@ void MasterSession::open(const Deadline& deadline) {
       if (task != environment_.task) environment_.watches->close_later(task, options_.handle);
       for (const std::string& before : opened) {
         try {
-          environment_.peers->worker(before)->delete_session(options_.handle, Clock::now() + kPatience);
+          environment_.peers->worker(before)->call<DeleteWorkerSession>(of_session(options_.handle),
+                                                                        Clock::now() + kPatience);
         } catch (const std::exception& lost) {
           log_debug("session {} stays on {}: {}", options_.handle, before, lost.what());
           environment_.watches->close_later(before, options_.handle);
@@ -200,17 +206,17 @@ std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, c
       options_.handle,
       [watches = environment_.watches](const std::string& task) { return watches->is_lost(task); });
   for (StepPart& part : parts) {
-    PartRequest registration{.session = options_.handle,
-                             .graph = std::move(part.graph),
-                             .feeds = std::move(part.feeds),
-                             .fetches = std::move(part.fetches),
-                             .targets = std::move(part.targets)};
+    def::RegisterGraphRequestDef request;
+    request.set_session(options_.handle);
+    put_strings(*request.mutable_feeds(), part.feeds);
+    put_strings(*request.mutable_fetches(), part.fetches);
+    put_strings(*request.mutable_targets(), part.targets);
     try {
       const std::shared_ptr<Worker> worker = environment_.peers->worker(part.task);
-      if (has_random_ops(registration.graph)) start_random_ops(part.task, *worker, deadline);
+      if (has_random_ops(part.graph)) start_random_ops(part.task, *worker, deadline);
       plan->add({.task = part.task,
                  .worker = worker,
-                 .handle = worker->register_part(registration, deadline),
+                 .handle = worker->call<RegisterGraph>(request, std::move(part.graph), deadline).part(),
                  .taken = std::move(part.sends[environment_.task]),
                  .given = std::move(part.receives[environment_.task])});
     } catch (...) {
@@ -364,7 +370,8 @@ void MasterSession::close(const Deadline& deadline) {
     if (!own) environment_.watches->leave(task);
     if (own || !environment_.watches->is_lost(task)) {
       try {
-        environment_.peers->worker(task)->delete_session(options_.handle, deadline.at_most(kPatience));
+        environment_.peers->worker(task)->call<DeleteWorkerSession>(of_session(options_.handle),
+                                                                    deadline.at_most(kPatience));
         continue;
       } catch (const std::exception& error) {
         log_debug("session {} stays on {}: {}", options_.handle, task, error.what());

@@ -19,13 +19,15 @@
 #include <kolo/core/cluster/master/task_watches.h>
 #include <kolo/core/cluster/worker/partition.h>
 #include <kolo/core/graph/graph.h>
+#include <kolo/core/runtime/shards.h>
 
 namespace kolo::detail {
 
 /// What the sessions of one master share; outlives them.
 struct MasterEnvironment {
-  std::string task;    // the own one
-  std::string target;  // grpc://…
+  std::string task;               // the own one
+  std::string target;             // grpc://…
+  std::uint64_t incarnation = 0;  // of this process, see TaskProcess
   std::shared_ptr<Peers> peers;
   RunPartHere run_here;
   TaskWatches* watches = nullptr;

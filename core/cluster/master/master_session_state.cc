@@ -7,6 +7,8 @@
 #include <kolo/core/cluster/master/master_session_internal.h>
 #include <kolo/core/cluster/master/task_error.h>
 
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -69,7 +71,7 @@ std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
   place.shard = 0, place.shards = static_cast<int>(tasks.size());
   // All of them look before one writes: in a folder of its own it would write for nobody.
   on_tasks(tasks, [&](std::size_t, const std::string&, Worker& worker) {
-    worker.write_shard(options_.handle, place, {}, {}, use.deadline());
+    worker.call<WriteShard>(to_def(options_.handle, place, {}, {}), use.deadline());
   });
   std::vector<WrittenShard> shards(tasks.size());
   on_tasks(tasks, [&](std::size_t i, const std::string& task, Worker& worker) {
@@ -77,7 +79,8 @@ std::vector<WrittenShard> MasterSession::write_shards(ShardPlace place,
     own.shard = static_cast<int>(i);
     const std::vector<std::size_t>& places = tasks.at(task);
     const Chosen chosen(located, variables, places);
-    shards[i] = worker.write_shard(options_.handle, own, chosen.keys, chosen.variables, use.deadline());
+    const auto request = to_def(options_.handle, own, chosen.keys, chosen.variables);
+    shards[i] = from_def(worker.call<WriteShard>(request, use.deadline()), places.size(), false);
     shards[i].variables = places;
   });
   return shards;
@@ -89,7 +92,7 @@ void MasterSession::read_shards(const std::vector<SavedVariable>& variables, con
   const auto tasks = by_task(located);
   on_tasks(tasks, [&](std::size_t, const std::string& task, Worker& worker) {
     const Chosen chosen(located, variables, tasks.at(task));
-    worker.read_shard(options_.handle, chosen.keys, chosen.variables, use.deadline());
+    worker.call<ReadShard>(to_def(options_.handle, chosen.keys, chosen.variables), use.deadline());
   });
 }
 
@@ -110,7 +113,7 @@ void MasterSession::start_random_ops(const std::string& task, Worker& worker, co
   }
   std::exception_ptr failure;
   try {
-    if (!starts.empty()) worker.set_random_positions(options_.handle, starts, deadline);
+    if (!starts.empty()) worker.call<SetRandomPositions>(to_def(options_.handle, starts), deadline);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -135,8 +138,9 @@ std::map<std::string, std::uint64_t> MasterSession::random_positions(const Deadl
   }
   for (const std::string& task : tasks) {
     check_task(task, use.deadline());
+    const auto worker = environment_.peers->worker(task);
     for (const auto& [node, position] :
-         environment_.peers->worker(task)->random_positions(options_.handle, use.deadline()))
+         positions_from(worker->call<RandomPositions>(of_session(options_.handle), use.deadline())))
       positions[node] = position;
   }
   return positions;
@@ -154,7 +158,8 @@ void MasterSession::set_random_positions(const std::map<std::string, std::uint64
   }
   for (const std::string& task : tasks) {
     check_task(task, use.deadline());
-    environment_.peers->worker(task)->set_random_positions(options_.handle, positions, use.deadline());
+    const auto worker = environment_.peers->worker(task);
+    worker->call<SetRandomPositions>(to_def(options_.handle, positions), use.deadline());
   }
 }
 

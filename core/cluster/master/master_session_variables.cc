@@ -6,6 +6,8 @@
 #include <kolo/core/cluster/master/task_error.h>
 #include <kolo/core/ops/variables.h>
 
+#include <kolo/core/cluster/rpc/messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -111,8 +113,9 @@ std::vector<bool> MasterSession::are_initialized(const std::vector<std::string>&
     std::vector<VariableKey> keys;
     for (const std::size_t i : indices) keys.push_back(variables[i].key);
     of_task(task, [&, &task = task, &indices = indices] {
-      const auto some =
-          environment_.peers->worker(task)->are_initialized(options_.handle, keys, use.deadline());
+      const auto some = from_def(environment_.peers->worker(task)->call<AreInitialized>(
+                                     to_def(options_.handle, keys), use.deadline()),
+                                 keys.size());
       for (std::size_t i = 0; i < indices.size(); ++i) initialized[indices[i]] = some.at(i);
     });
   }

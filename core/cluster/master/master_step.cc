@@ -11,6 +11,8 @@
 #include <kolo/core/cluster/master/request_id.h>
 #include <kolo/core/cluster/master/task_error.h>
 
+#include <kolo/core/cluster/rpc/messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -254,7 +256,7 @@ std::vector<TaskStatus::Wait> MasterStep::waits_on(const std::string& task, Cloc
   for (const RegisteredPart& part : options_.parts) {
     if (part.task != task) continue;
     try {
-      for (Wait& wait : part.worker->status(deadline).waits)
+      for (Wait& wait : from_def(part.worker->call<GetStatus>({}, deadline)).waits)
         if (wait.session == options_.session && wait.step == options_.number)
           waits.push_back(std::move(wait));
     } catch (const std::exception&) {

@@ -15,8 +15,10 @@ StepPlan::~StepPlan() {
   for (const RegisteredPart& part : parts_) {
     if (is_lost_(part.task)) continue;
     try {
-      part.worker->deregister_part(session_, part.handle,
-                                   std::chrono::steady_clock::now() + std::chrono::seconds(2));
+      def::DeregisterGraphRequestDef request;
+      request.set_session(session_);
+      request.set_part(part.handle);
+      part.worker->call<DeregisterGraph>(request, std::chrono::steady_clock::now() + std::chrono::seconds(2));
     } catch (const std::exception& error) {
       log_debug("a plan of session {} stays on {}: {}", session_, part.task, error.what());
     }

@@ -7,6 +7,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 
+#include <kolo/core/cluster/rpc/messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -117,7 +119,7 @@ void TaskWatches::close_left_over(const std::string& task) {
   }
   try {
     for (; !sessions.empty(); sessions.pop_back())
-      peers_->worker(task)->delete_session(sessions.back(), Clock::now() + kClosing);
+      peers_->worker(task)->call<DeleteWorkerSession>(of_session(sessions.back()), Clock::now() + kClosing);
   } catch (const std::exception& error) {
     log_debug("session {} stays on {}: {}", sessions.back(), task, error.what());
     for (const std::string& session : sessions) close_later(task, session);
@@ -162,7 +164,8 @@ std::uint64_t TaskWatches::look(const std::string& task, const Deadline& deadlin
     const Watched& watched = state_->tasks[task];
     if (watched.stands()) return watched.incarnation;
   }
-  const std::uint64_t incarnation = incarnation_of(peers_->worker(task)->status(deadline));
+  const std::uint64_t incarnation =
+      incarnation_of(from_def(peers_->worker(task)->call<GetStatus>({}, deadline)));
   watch(task);
   return incarnation;
 }

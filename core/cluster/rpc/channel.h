@@ -29,32 +29,15 @@ class RemoteWorker final : public Worker {
   RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task,
                std::shared_ptr<StepStreams> streams = nullptr);
 
-  TaskStatus status(const Deadline& deadline) override;
-  void create_session(const WorkerSessionRequest& request, const Deadline& deadline) override;
-  void delete_session(const std::string& session, const Deadline& deadline) override;
-  std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) override;
-  void deregister_part(const std::string& session, std::uint64_t part, const Deadline& deadline) override;
   std::shared_ptr<Call> run_part(const RunPartRequest& request, const Deadline& deadline,
                                  std::function<void(std::exception_ptr, PartResult)> done) override;
   std::shared_ptr<Call> receive(const TensorsRequest& request,
                                 std::shared_ptr<TensorReceiver> receiver) override;
-  void cleanup_containers(const std::vector<std::string>& containers, const Deadline& deadline) override;
   void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t, Tensor)>& on_value,
                      const Deadline& deadline) override;
   void set_variables(const std::string& session, const std::vector<VariableKey>& keys,
                      const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) override;
-  std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
-                                    const Deadline& deadline) override;
-  WrittenShard write_shard(const std::string& session, const ShardPlace& place,
-                           const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
-                           const Deadline& deadline) override;
-  void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                  const std::vector<SavedVariable>& variables, const Deadline& deadline) override;
-  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                        const Deadline& deadline) override;
-  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
-                            const Deadline& deadline) override;
   std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override;
 
   /// Over the watches that stand: this process stops on purpose. Its end is then no loss to the other one.
@@ -66,6 +49,9 @@ class RemoteWorker final : public Worker {
  private:
   struct Watches;
   class WatchCall;
+  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+               const Deadline& deadline) override;
+
   std::shared_ptr<RpcChannel> channel_;
   std::string task_;
   std::shared_ptr<StepStreams> streams_;
@@ -77,38 +63,19 @@ class RemoteMaster final : public Master {
  public:
   explicit RemoteMaster(std::shared_ptr<RpcChannel> channel) : channel_(std::move(channel)) {}
 
-  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config,
-                                const Deadline& deadline) override;
-  std::int64_t extend_session(const std::string& session, std::int64_t version, const GraphDef& nodes,
-                              const Deadline& deadline) override;
   StepResult run_step(const RunStepRequest& request, const Deadline& deadline) override;
-  std::int64_t make_callable(const std::string& session, const StepNames& names,
-                             const Deadline& deadline) override;
-  void release_callable(const std::string& session, std::int64_t callable, const Deadline& deadline) override;
-  void close_session(const std::string& session, const Deadline& deadline) override;
-  std::vector<DeviceAttributes> list_devices(const std::string& session, const Deadline& deadline) override;
-  void reset(const std::vector<std::string>& containers, const SessionConfig& config,
-             const Deadline& deadline) override;
   void get_variables(const std::string& session, const std::vector<std::string>& names,
                      const std::function<void(std::size_t, Tensor)>& on_value,
                      const Deadline& deadline) override;
   void set_variables(const std::string& session, const std::vector<std::string>& names,
                      const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) override;
-  std::vector<bool> are_initialized(const std::string& session, const std::vector<std::string>& names,
-                                    const Deadline& deadline) override;
-  std::vector<WrittenShard> write_shards(const std::string& session, const ShardPlace& place,
-                                         const std::vector<SavedVariable>& variables,
-                                         const Deadline& deadline) override;
-  void read_shards(const std::string& session, const std::vector<SavedVariable>& variables,
-                   const Deadline& deadline) override;
-  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                        const Deadline& deadline) override;
-  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
-                            const Deadline& deadline) override;
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override;
 
  private:
+  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+               const Deadline& deadline) override;
+
   std::shared_ptr<RpcChannel> channel_;
 };
 

@@ -5,7 +5,6 @@
 namespace kolo::detail {
 namespace {
 
-namespace def = kolo::cluster;
 using Clock = std::chrono::steady_clock;
 
 std::int64_t nanoseconds(Clock::time_point time) {

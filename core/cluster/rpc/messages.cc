@@ -10,8 +10,6 @@
 namespace kolo::detail {
 namespace {
 
-namespace def = kolo::cluster;
-
 constexpr std::size_t kLongestName = std::size_t{64} << 10;
 constexpr std::size_t kLongestHandle = 64;
 
@@ -240,6 +238,37 @@ std::vector<VariableKey> keys_of(const def::VariablesRequestDef& from) {
     keys.push_back({.container = checked_name(key.container(), "container's name"),
                     .name = checked_name(key.name(), "variable's name")});
   return keys;
+}
+
+def::VariablesRequestDef to_def(const std::string& session, const std::vector<std::string>& names) {
+  def::VariablesRequestDef to;
+  to.set_session(session);
+  for (const auto& name : names) to.add_keys()->set_name(name);
+  return to;
+}
+
+std::vector<std::string> names_of(const def::VariablesRequestDef& from) {
+  std::vector<std::string> names;
+  for (const auto& key : from.keys()) names.push_back(checked_name(key.name(), "variable's name"));
+  return names;
+}
+
+def::InitializedResponseDef to_def(const std::vector<bool>& initialized) {
+  def::InitializedResponseDef to;
+  for (const bool one : initialized) to.add_initialized(one);
+  return to;
+}
+
+std::vector<bool> from_def(const def::InitializedResponseDef& from, std::size_t variables) {
+  if (static_cast<std::size_t>(from.initialized_size()) != variables)
+    throw DataLossError("{} of {} answers came", from.initialized_size(), variables);
+  return {from.initialized().begin(), from.initialized().end()};
+}
+
+def::SessionRequestDef of_session(const std::string& session) {
+  def::SessionRequestDef to;
+  to.set_session(session);
+  return to;
 }
 
 TraceLevel trace_level_of(std::uint32_t level) {

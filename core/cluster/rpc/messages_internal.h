@@ -11,8 +11,6 @@
 #include <kolo/core/cluster/master/master.h>
 #include <kolo/core/cluster/worker/worker.h>
 
-#include "core/cluster/rpc/messages.pb.h"
-
 namespace kolo::detail {
 
 using Strings = google::protobuf::RepeatedPtrField<std::string>;
@@ -34,16 +32,23 @@ std::vector<std::string> checked_names(const Strings& from, const char* what);
 /// A session's handle: 1 … 64 letters and digits.
 std::string checked_handle(const std::string& handle);
 
-kolo::cluster::SessionConfigDef to_def(const SessionConfig& config);
-SessionConfig from_def(const kolo::cluster::SessionConfigDef& def);
-kolo::cluster::DeviceDef to_def(const DeviceAttributes& device);
-DeviceAttributes from_def(const kolo::cluster::DeviceDef& def);
-kolo::cluster::TaskStatusDef to_def(const TaskStatus& status);
-TaskStatus from_def(const kolo::cluster::TaskStatusDef& def);
-kolo::cluster::StepNamesDef to_def(const StepNames& names);
-StepNames from_def(const kolo::cluster::StepNamesDef& def);
-kolo::cluster::VariablesRequestDef to_def(const std::string& session, const std::vector<VariableKey>& keys);
-std::vector<VariableKey> keys_of(const kolo::cluster::VariablesRequestDef& def);
+def::SessionConfigDef to_def(const SessionConfig& config);
+SessionConfig from_def(const def::SessionConfigDef& def);
+def::DeviceDef to_def(const DeviceAttributes& device);
+DeviceAttributes from_def(const def::DeviceDef& def);
+def::TaskStatusDef to_def(const TaskStatus& status);
+TaskStatus from_def(const def::TaskStatusDef& def);
+def::StepNamesDef to_def(const StepNames& names);
+StepNames from_def(const def::StepNamesDef& def);
+def::VariablesRequestDef to_def(const std::string& session, const std::vector<VariableKey>& keys);
+std::vector<VariableKey> keys_of(const def::VariablesRequestDef& def);
+/// To a master a variable is its name alone.
+def::VariablesRequestDef to_def(const std::string& session, const std::vector<std::string>& names);
+std::vector<std::string> names_of(const def::VariablesRequestDef& def);
+def::InitializedResponseDef to_def(const std::vector<bool>& initialized);
+/// variables: how many were asked about. Throws DataLossError for another number.
+std::vector<bool> from_def(const def::InitializedResponseDef& def, std::size_t variables);
+def::SessionRequestDef of_session(const std::string& session);
 /// Throws InvalidArgumentError for a level that there is not.
 TraceLevel trace_level_of(std::uint32_t level);
 

@@ -5,8 +5,6 @@
 namespace kolo::detail {
 namespace {
 
-namespace def = kolo::cluster;
-
 // One value at a time: the next is read when the one before has been taken.
 class SetVariables final : public Method, public PayloadTarget {
  public:
@@ -97,12 +95,6 @@ void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, cons
 std::unique_ptr<Method> get_variables_method(VariableCalls calls) {
   return std::make_unique<UnaryMethod<def::VariablesRequestDef>>(
       [calls = std::move(calls)](const CallHandle& call, const def::VariablesRequestDef& request) {
-        if (request.only_whether()) {
-          def::InitializedResponseDef response;
-          for (const bool initialized : calls.are_initialized(call, request))
-            response.add_initialized(initialized);
-          return answer(call, response);
-        }
         calls.get(call, request, [&](std::size_t key, Tensor value) {
           if (!value) return call->send(Outgoing::absent(key));
           if (!call->send_and_wait(key, value)) throw CancelledError("the caller has gone");

@@ -11,7 +11,6 @@
 #include <kolo/core/base/error.h>
 
 #include <kolo/core/cluster/rpc/server_call_internal.h>
-#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 
 namespace kolo::detail {
 
@@ -19,17 +18,6 @@ using CallHandle = std::shared_ptr<ServerCall>;
 
 inline void answer(const CallHandle& call, const google::protobuf::MessageLite& message) {
   call->send_last(Outgoing::control(message));
-}
-
-/// Sets or tells the positions of the random ops of `asked`, a master or a worker.
-template <typename Asked>
-void answer_random_positions(const CallHandle& call, const kolo::cluster::RandomPositionsDef& from,
-                             Asked& asked) {
-  const std::string session = checked_handle(from.session());
-  std::map<std::string, std::uint64_t> positions;
-  if (from.set()) asked.set_random_positions(session, positions_from(from), call->deadline());
-  else positions = asked.random_positions(session, call->deadline());
-  answer(call, to_def("", positions, false));
 }
 
 /// One message there, one back.
@@ -50,11 +38,6 @@ class UnaryMethod final : public Method {
 };
 
 using MakeMethod = std::function<std::unique_ptr<Method>()>;
-
-template <typename Request, typename Serve>
-MakeMethod unary(Serve serve) {
-  return [serve] { return std::make_unique<UnaryMethod<Request>>(serve); };
-}
 
 /// One message and payloads there; served when all have come.
 template <typename Request>
@@ -134,9 +117,10 @@ class UploadMethod final : public Method, public PayloadTarget {
   bool served_ = false;
 };
 
-/// Of an upload: throws for a session that is not there. known: which of those that are served.
+/// Throws for a session that is not there: one of Served. Must not block.
+using SessionCheck = std::function<void(const std::string& session)> Served::*;
 template <typename Request>
-typename UploadMethod<Request>::Check session_check(std::function<void(const std::string&)> Served::*known) {
+typename UploadMethod<Request>::Check session_check(SessionCheck known) {
   return [known](const CallHandle& call, const Request& request) {
     if (const auto& check = call->served().*known) check(checked_handle(request.session()));
   };
@@ -144,6 +128,51 @@ typename UploadMethod<Request>::Check session_check(std::function<void(const std
 
 /// The graph of an upload. Throws InvalidArgumentError for what is none.
 GraphDef uploaded_graph(const ServerCall& call, const std::string& bytes);
+
+/// By the name of the method.
+using Methods = std::map<std::string, MakeMethod, std::less<>>;
+inline std::unique_ptr<Method> make_method(const Methods& methods, std::string_view name) {
+  const auto found = methods.find(name);
+  return found == methods.end() ? nullptr : found->second();
+}
+
+/// A row of calls.h. callee: Master or Worker of what is served, which answers it.
+template <typename Row, typename Callee>
+MakeMethod method_of(Callee& (*callee)(const Served& served), SessionCheck known) {
+  using Request = typename Row::Request;
+  constexpr bool kOfSession = requires(const Request& request) { request.session(); };
+  if constexpr (Row::kSendsGraph) {
+    using Uploading = UploadMethod<Request>;
+    typename Uploading::Check check;
+    if constexpr (kOfSession) check = session_check<Request>(known);
+    return [callee, check] {
+      const auto serve = [callee](const CallHandle& call, typename Uploading::Upload& upload) {
+        if constexpr (kOfSession) checked_handle(upload.request.session());
+        answer(call,
+               callee(call->served())
+                   .template call<Row>(upload.request, uploaded_graph(*call, std::exchange(upload.graph, "")),
+                                       call->deadline()));
+      };
+      return std::make_unique<Uploading>(nullptr, serve, check);
+    };
+  } else {
+    return [callee] {
+      return std::make_unique<UnaryMethod<Request>>([callee](const CallHandle& call, const Request& request) {
+        if constexpr (kOfSession) checked_handle(request.session());
+        answer(call, callee(call->served()).template call<Row>(request, call->deadline()));
+      });
+    };
+  }
+}
+
+/// All rows of `Callee`.
+template <typename Callee>
+Methods methods_of(Callee& (*callee)(const Served& served), SessionCheck known) {
+  Methods methods;
+  Callee::for_each_row([&]<typename Row>(Row) { methods[Row::kMethod] = method_of<Row>(callee, known); });
+  return methods;
+}
+
 /// Results of a step: the control message, metadata, the fetches.
 void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, const RunMetadata* metadata,
                 const std::vector<std::string>& placement_lines);
@@ -154,14 +183,12 @@ std::unique_ptr<Method> recv_tensors_method();
 
 /// GetVariables and SetVariables of both services.
 struct VariableCalls {
-  std::function<void(const CallHandle&, const kolo::cluster::VariablesRequestDef&,
+  std::function<void(const CallHandle&, const def::VariablesRequestDef&,
                      const std::function<void(std::size_t, Tensor)>& on_value)>
       get;
-  std::function<void(const CallHandle&, const kolo::cluster::VariablesRequestDef&,
+  std::function<void(const CallHandle&, const def::VariablesRequestDef&,
                      const std::function<Tensor(std::size_t)>& value)>
       set;
-  std::function<std::vector<bool>(const CallHandle&, const kolo::cluster::VariablesRequestDef&)>
-      are_initialized;
 };
 std::unique_ptr<Method> get_variables_method(VariableCalls calls);
 std::unique_ptr<Method> set_variables_method(VariableCalls calls);

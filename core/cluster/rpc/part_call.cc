@@ -7,8 +7,6 @@
 namespace kolo::detail {
 namespace {
 
-namespace def = kolo::cluster;
-
 // As many as the part's graph says, which the caller has sent.
 constexpr std::size_t kMostFetches = 65536;
 

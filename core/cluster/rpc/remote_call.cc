@@ -153,22 +153,16 @@ void BlockingCall::abandon() {
   if (resume) read_on();
 }
 
-std::string call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request) {
+void call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request, const GraphDef* graph,
+              google::protobuf::MessageLite& answer) {
   const auto call = std::make_shared<BlockingCall>(to, true, 0, false);
-  call->send(Outgoing::control(request), true);
+  call->send(Outgoing::control(request), graph == nullptr);
+  if (graph != nullptr)
+    call->send(Outgoing::bytes(PayloadKind::graph, encode_graph_def(*graph), to.channel->limits().chunk_bytes,
+                               graph->nodes.size()),
+               true);
   call->start();
-  return std::move(call->end().control);
-}
-
-std::string call_with_graph(const BlockingCall::To& to, const google::protobuf::MessageLite& request,
-                            const GraphDef& graph) {
-  const auto call = std::make_shared<BlockingCall>(to, true, 0, false);
-  call->send(Outgoing::control(request), false);
-  call->send(Outgoing::bytes(PayloadKind::graph, encode_graph_def(graph), to.channel->limits().chunk_bytes,
-                             graph.nodes.size()),
-             true);
-  call->start();
-  return std::move(call->end().control);
+  parse_message(answer, call->end().control);
 }
 
 void get_variables_of(const BlockingCall::To& to, const kolo::cluster::VariablesRequestDef& request,
@@ -208,14 +202,6 @@ void set_variables_of(const BlockingCall::To& to, const kolo::cluster::Variables
     throw;
   }
   call->end();
-}
-
-std::vector<bool> are_initialized_of(const BlockingCall::To& to, kolo::cluster::VariablesRequestDef request) {
-  request.set_only_whether(true);
-  const auto answer = call<kolo::cluster::InitializedResponseDef>(to, request);
-  if (answer.initialized_size() != request.keys_size())
-    throw DataLossError("{} of {} answers came", answer.initialized_size(), request.keys_size());
-  return {answer.initialized().begin(), answer.initialized().end()};
 }
 
 }  // namespace kolo::detail

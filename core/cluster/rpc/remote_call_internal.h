@@ -89,21 +89,14 @@ class BlockingCall final : public ClientCall {
   const std::stop_callback<std::function<void()>> on_stop_;
 };
 
-/// One message there, one back.
-std::string call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request);
-template <typename Answer>
-Answer call(const BlockingCall::To& to, const google::protobuf::MessageLite& request) {
-  return parsed<Answer>(call_for(to, request));
-}
-/// The same with a graph behind the message.
-std::string call_with_graph(const BlockingCall::To& to, const google::protobuf::MessageLite& request,
-                            const GraphDef& graph);
+/// A row of calls.h. graph: follows the message. Null: none.
+void call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& request, const GraphDef* graph,
+              google::protobuf::MessageLite& answer);
 
 // Of both services.
 void get_variables_of(const BlockingCall::To& to, const kolo::cluster::VariablesRequestDef& request,
                       const std::function<void(std::size_t, Tensor)>& on_value);
 void set_variables_of(const BlockingCall::To& to, const kolo::cluster::VariablesRequestDef& request,
                       const std::function<Tensor(std::size_t)>& value);
-std::vector<bool> are_initialized_of(const BlockingCall::To& to, kolo::cluster::VariablesRequestDef request);
 
 }  // namespace kolo::detail

@@ -1,24 +1,26 @@
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/rpc/channel.h>
 
 #include <kolo/core/cluster/rpc/part_call_internal.h>
 #include <kolo/core/cluster/rpc/remote_call_internal.h>
-#include <kolo/core/cluster/rpc/shard_messages_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>
 
 namespace kolo::detail {
 namespace {
 
-namespace def = kolo::cluster;
 using OnChange = std::function<void(const TaskStatus*, std::exception_ptr)>;
 
-BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::string& task, const char* method,
-                    const Deadline& deadline) {
-  return {
-      .channel = channel, .task = task, .method = std::string(kWorkerService) + method, .deadline = deadline};
+BlockingCall::To to(const std::shared_ptr<RpcChannel>& channel, const std::string& task,
+                    std::string_view method, const Deadline& deadline) {
+  return {.channel = channel,
+          .task = task,
+          .method = fmt::format("{}{}", kWorkerService, method),
+          .deadline = deadline};
 }
 
 }  // namespace
@@ -76,40 +78,9 @@ RemoteWorker::RemoteWorker(std::shared_ptr<RpcChannel> channel, std::string task
       streams_(std::move(streams)),
       watches_(std::make_shared<Watches>()) {}
 
-TaskStatus RemoteWorker::status(const Deadline& deadline) {
-  return from_def(call<def::TaskStatusDef>(to(channel_, task_, "GetStatus", deadline), def::Empty()));
-}
-
-void RemoteWorker::create_session(const WorkerSessionRequest& request, const Deadline& deadline) {
-  def::WorkerSessionRequestDef message;
-  message.set_session(request.session);
-  message.set_master(request.master);
-  message.set_master_incarnation(channel_->caller().incarnation);
-  *message.mutable_config() = to_def(request.config);
-  call<def::Empty>(to(channel_, task_, "CreateWorkerSession", deadline), message);
-}
-
-void RemoteWorker::delete_session(const std::string& session, const Deadline& deadline) {
-  def::SessionRequestDef message;
-  message.set_session(session);
-  call<def::Empty>(to(channel_, task_, "DeleteWorkerSession", deadline), message);
-}
-
-std::uint64_t RemoteWorker::register_part(const PartRequest& request, const Deadline& deadline) {
-  def::RegisterGraphRequestDef message;
-  message.set_session(request.session);
-  put_strings(*message.mutable_feeds(), request.feeds);
-  put_strings(*message.mutable_fetches(), request.fetches);
-  put_strings(*message.mutable_targets(), request.targets);
-  const auto answer = call_with_graph(to(channel_, task_, "RegisterGraph", deadline), message, request.graph);
-  return parsed<def::RegisterGraphResponseDef>(answer).part();
-}
-
-void RemoteWorker::deregister_part(const std::string& session, std::uint64_t part, const Deadline& deadline) {
-  def::DeregisterGraphRequestDef message;
-  message.set_session(session);
-  message.set_part(part);
-  call<def::Empty>(to(channel_, task_, "DeregisterGraph", deadline), message);
+void RemoteWorker::on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+                           const Deadline& deadline) {
+  call_for(to(channel_, task_, method, deadline), request, graph, answer);
 }
 
 std::shared_ptr<Call> RemoteWorker::run_part(const RunPartRequest& request, const Deadline& deadline,
@@ -126,12 +97,6 @@ std::shared_ptr<Call> RemoteWorker::receive(const TensorsRequest& request,
   return call;
 }
 
-void RemoteWorker::cleanup_containers(const std::vector<std::string>& containers, const Deadline& deadline) {
-  def::ContainersRequestDef message;
-  put_strings(*message.mutable_containers(), containers);
-  call<def::Empty>(to(channel_, task_, "CleanupAll", deadline), message);
-}
-
 void RemoteWorker::get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                                  const std::function<void(std::size_t, Tensor)>& on_value,
                                  const Deadline& deadline) {
@@ -141,39 +106,6 @@ void RemoteWorker::get_variables(const std::string& session, const std::vector<V
 void RemoteWorker::set_variables(const std::string& session, const std::vector<VariableKey>& keys,
                                  const std::function<Tensor(std::size_t)>& value, const Deadline& deadline) {
   set_variables_of(to(channel_, task_, "SetVariables", deadline), to_def(session, keys), value);
-}
-
-std::vector<bool> RemoteWorker::are_initialized(const std::string& session,
-                                                const std::vector<VariableKey>& keys,
-                                                const Deadline& deadline) {
-  return are_initialized_of(to(channel_, task_, "GetVariables", deadline), to_def(session, keys));
-}
-
-WrittenShard RemoteWorker::write_shard(const std::string& session, const ShardPlace& place,
-                                       const std::vector<VariableKey>& keys,
-                                       const std::vector<SavedVariable>& variables,
-                                       const Deadline& deadline) {
-  const auto answer = call<def::WriteShardResponseDef>(to(channel_, task_, "WriteShard", deadline),
-                                                       to_def(session, place, keys, variables));
-  return from_def(answer, variables.size(), false);
-}
-
-void RemoteWorker::read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                              const std::vector<SavedVariable>& variables, const Deadline& deadline) {
-  call<def::Empty>(to(channel_, task_, "ReadShard", deadline), to_def(session, keys, variables));
-}
-
-std::map<std::string, std::uint64_t> RemoteWorker::random_positions(const std::string& session,
-                                                                    const Deadline& deadline) {
-  return positions_from(call<def::RandomPositionsDef>(to(channel_, task_, "RandomPositions", deadline),
-                                                      to_def(session, {}, false)));
-}
-
-void RemoteWorker::set_random_positions(const std::string& session,
-                                        const std::map<std::string, std::uint64_t>& positions,
-                                        const Deadline& deadline) {
-  call<def::RandomPositionsDef>(to(channel_, task_, "RandomPositions", deadline),
-                                to_def(session, positions, true));
 }
 
 std::shared_ptr<Call> RemoteWorker::watch(OnChange on_change) {

@@ -7,8 +7,6 @@
 namespace kolo::detail {
 namespace {
 
-namespace def = kolo::cluster;
-
 // Values of a step, on their way to the task that has called.
 class Sink : public TensorSink {
  public:

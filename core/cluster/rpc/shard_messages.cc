@@ -5,8 +5,6 @@
 namespace kolo::detail {
 namespace {
 
-namespace def = kolo::cluster;
-
 void put_variables(SavedVariableDefs& to, const std::vector<VariableKey>& keys,
                    const std::vector<SavedVariable>& from) {
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -98,10 +96,9 @@ WrittenShard from_def(const def::WriteShardResponseDef& from, std::size_t variab
 }
 
 def::RandomPositionsDef to_def(const std::string& session,
-                               const std::map<std::string, std::uint64_t>& positions, bool set) {
+                               const std::map<std::string, std::uint64_t>& positions) {
   def::RandomPositionsDef to;
   to.set_session(session);
-  to.set_set(set);
   for (const auto& [node, position] : positions) {
     auto& made = *to.add_positions();
     made.set_node(node);

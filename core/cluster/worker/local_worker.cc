@@ -8,6 +8,8 @@
 #include <kolo/core/cluster/worker/copy_sink.h>
 #include <kolo/core/cluster/worker/local_worker_internal.h>
 
+#include <kolo/core/cluster/rpc/shard_messages_internal.h>
+
 namespace kolo::detail {
 namespace {
 
@@ -22,25 +24,100 @@ class RunningPart final : public Call {
 
 }  // namespace
 
+// The rows of WorkerCalls. Messages come from the wire: what they hold is checked here, but for the handle of
+// a session, which the service has checked.
+struct LocalWorker::Answers {
+  Impl& impl;
+
+  def::TaskStatusDef operator()(GetStatus, const def::Empty&, const Deadline&) const {
+    return to_def(impl.status());
+  }
+  def::Empty operator()(CreateWorkerSession, const def::WorkerSessionRequestDef& request,
+                        const Deadline& deadline) const {
+    impl.add_session({.session = request.session(),
+                      .master = checked_name(request.master(), "task"),
+                      .config = from_def(request.config()),
+                      .master_incarnation = request.master_incarnation()});
+    end_if_given_up(deadline, [&] { impl.remove_session(request.session()); });
+    return {};
+  }
+  def::Empty operator()(DeleteWorkerSession, const def::SessionRequestDef& request, const Deadline&) const {
+    impl.remove_session(request.session());
+    return {};
+  }
+  def::RegisterGraphResponseDef operator()(RegisterGraph, const def::RegisterGraphRequestDef& request,
+                                           GraphDef& graph, const Deadline& deadline) const {
+    const auto session = impl.session(request.session());
+    def::RegisterGraphResponseDef answer;
+    answer.set_part(session->add_part({.graph = std::move(graph),
+                                       .feeds = checked_names(request.feeds(), "feed's name"),
+                                       .fetches = checked_names(request.fetches(), "fetch's name"),
+                                       .targets = checked_names(request.targets(), "target's name")}));
+    end_if_given_up(deadline, [&] { session->remove_part(answer.part()); });
+    return answer;
+  }
+  def::Empty operator()(DeregisterGraph, const def::DeregisterGraphRequestDef& request,
+                        const Deadline&) const {
+    impl.session(request.session())->remove_part(request.part());
+    return {};
+  }
+  def::Empty operator()(CleanupAll, const def::ContainersRequestDef& request, const Deadline&) const {
+    impl.drop(checked_names(request.containers(), "container's name"));
+    return {};
+  }
+  def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
+                                         const Deadline&) const {
+    const auto session = impl.session(request.session());
+    std::vector<bool> initialized;
+    for (const VariableKey& key : keys_of(request)) {
+      const auto variable = session->variables().find(key);
+      initialized.push_back(variable && variable->initialized.load());
+    }
+    return to_def(initialized);
+  }
+  def::WriteShardResponseDef operator()(WriteShard, const def::WriteShardRequestDef& request,
+                                        const Deadline&) const {
+    const auto session = impl.session(request.session());
+    const ShardPlace place = place_from(request);
+    const std::vector<SavedVariable> variables = variables_from(request.variables());
+    check_same_folder(place, impl.task());
+    if (variables.empty()) return {};
+    return to_def(write_shard(session->variables(), place, keys_from(request.variables()), variables));
+  }
+  def::Empty operator()(ReadShard, const def::ReadShardRequestDef& request, const Deadline&) const {
+    const auto session = impl.session(request.session());
+    read_shard(session->variables(), keys_from(request.variables()), variables_from(request.variables()),
+               *impl.state().devices.host(), impl.task());
+    return {};
+  }
+  def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef& request,
+                                     const Deadline&) const {
+    return to_def("", impl.session(request.session())->random_positions());
+  }
+  def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
+    impl.session(request.session())->set_random_positions(positions_from(request));
+    return {};
+  }
+
+ private:
+  // A master that has given up knows nothing of what it was given.
+  template <typename Undo>
+  static void end_if_given_up(const Deadline& deadline, const Undo& undo) {
+    if (!deadline.stop().stop_requested()) return;
+    undo();
+    throw CancelledError("the call was cancelled");
+  }
+};
+
+void LocalWorker::on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+                          const Deadline& deadline) {
+  answer_row(Answers{*impl_}, method, request, graph, answer, deadline);
+}
+
 LocalWorker::LocalWorker(const LocalWorkerOptions& options) : impl_(std::make_shared<Impl>(options)) {}
 LocalWorker::~LocalWorker() { impl_->shut_down(); }
 void LocalWorker::set_peers(Peers& peers) { impl_->set_peers(peers); }
 const std::string& LocalWorker::task() const { return impl_->task(); }
-
-TaskStatus LocalWorker::status(const Deadline&) { return impl_->status(); }
-void LocalWorker::create_session(const WorkerSessionRequest& request, const Deadline&) {
-  impl_->add_session(request);
-}
-void LocalWorker::delete_session(const std::string& session, const Deadline&) {
-  impl_->remove_session(session);
-}
-
-std::uint64_t LocalWorker::register_part(const PartRequest& request, const Deadline&) {
-  return impl_->session(request.session)->add_part(request);
-}
-void LocalWorker::deregister_part(const std::string& session, std::uint64_t part, const Deadline&) {
-  impl_->session(session)->remove_part(part);
-}
 
 std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, const Deadline& deadline,
                                             std::function<void(std::exception_ptr, PartResult)> done) {
@@ -90,10 +167,6 @@ std::shared_ptr<Call> LocalWorker::serve(const TensorsRequest& request, std::sha
   return exchange->ask(request.keys, std::move(sink));
 }
 
-void LocalWorker::cleanup_containers(const std::vector<std::string>& containers, const Deadline&) {
-  impl_->drop(containers);
-}
-
 void LocalWorker::get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                                 const std::function<void(std::size_t, Tensor)>& on_value, const Deadline&) {
   const auto held = impl_->session(session);
@@ -115,42 +188,6 @@ void LocalWorker::set_variables(const std::string& session, const std::vector<Va
       variable = held->variables().find_or_make(keys[i], given.dtype(), given.shape(), *state.devices.host());
     set_value(*variable, given);
   }
-}
-
-std::vector<bool> LocalWorker::are_initialized(const std::string& session,
-                                               const std::vector<VariableKey>& keys, const Deadline&) {
-  const auto held = impl_->session(session);
-  std::vector<bool> initialized;
-  for (const VariableKey& key : keys) {
-    const auto variable = held->variables().find(key);
-    initialized.push_back(variable && variable->initialized.load());
-  }
-  return initialized;
-}
-
-WrittenShard LocalWorker::write_shard(const std::string& session, const ShardPlace& place,
-                                      const std::vector<VariableKey>& keys,
-                                      const std::vector<SavedVariable>& variables, const Deadline&) {
-  const auto held = impl_->session(session);
-  check_same_folder(place, impl_->task());
-  return variables.empty() ? WrittenShard() : detail::write_shard(held->variables(), place, keys, variables);
-}
-
-void LocalWorker::read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                             const std::vector<SavedVariable>& variables, const Deadline&) {
-  const auto held = impl_->session(session);
-  detail::read_shard(held->variables(), keys, variables, *impl_->state().devices.host(), impl_->task());
-}
-
-std::map<std::string, std::uint64_t> LocalWorker::random_positions(const std::string& session,
-                                                                   const Deadline&) {
-  return impl_->session(session)->random_positions();
-}
-
-void LocalWorker::set_random_positions(const std::string& session,
-                                       const std::map<std::string, std::uint64_t>& positions,
-                                       const Deadline&) {
-  impl_->session(session)->set_random_positions(positions);
 }
 
 std::shared_ptr<Call> LocalWorker::watch(

@@ -34,11 +34,6 @@ class LocalWorker final : public Worker, public TensorSource {
   void set_peers(Peers& peers);
   const std::string& task() const;
 
-  TaskStatus status(const Deadline& deadline = {}) override;
-  void create_session(const WorkerSessionRequest& request, const Deadline& deadline) override;
-  void delete_session(const std::string& session, const Deadline& deadline) override;
-  std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) override;
-  void deregister_part(const std::string& session, std::uint64_t part, const Deadline& deadline) override;
   std::shared_ptr<Call> run_part(
       const RunPartRequest& request, const Deadline& deadline,
       std::function<void(std::exception_ptr error, PartResult result)> done) override;
@@ -50,23 +45,11 @@ class LocalWorker final : public Worker, public TensorSource {
                                 std::shared_ptr<TensorReceiver> receiver) override;
   /// The same without a copy, for who sends the values elsewhere. Cancelling the call ends the sink.
   std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override;
-  void cleanup_containers(const std::vector<std::string>& containers, const Deadline& deadline) override;
   void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t key, Tensor value)>& on_value,
                      const Deadline& deadline) override;
   void set_variables(const std::string& session, const std::vector<VariableKey>& keys,
                      const std::function<Tensor(std::size_t key)>& value, const Deadline& deadline) override;
-  std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
-                                    const Deadline& deadline) override;
-  WrittenShard write_shard(const std::string& session, const ShardPlace& place,
-                           const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
-                           const Deadline& deadline) override;
-  void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                  const std::vector<SavedVariable>& variables, const Deadline& deadline) override;
-  std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                        const Deadline& deadline) override;
-  void set_random_positions(const std::string& session, const std::map<std::string, std::uint64_t>& positions,
-                            const Deadline& deadline) override;
   std::shared_ptr<Call> watch(
       std::function<void(const TaskStatus* status, std::exception_ptr ended)> on_change) override;
 
@@ -82,6 +65,10 @@ class LocalWorker final : public Worker, public TensorSource {
 
  private:
   class Impl;
+  struct Answers;
+  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+               const Deadline& deadline) override;
+
   const std::shared_ptr<Impl> impl_;
 };
 

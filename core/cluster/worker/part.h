@@ -17,6 +17,14 @@
 
 namespace kolo::detail {
 
+/// A part of a step: the nodes that one task runs, devices filled in, nodes in the order of creation.
+struct PartRequest {
+  GraphDef graph;
+  std::vector<std::string> feeds;    // "x:0", placeholders of the part; only in that of the master's task
+  std::vector<std::string> fetches;  // "y:1"; only there
+  std::vector<std::string> targets;  // operations
+};
+
 /// What the parts of a session share on a task; outlives them.
 struct PartSurroundings {
   const DeviceSet& devices;

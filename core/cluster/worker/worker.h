@@ -1,5 +1,5 @@
 // What a master and other tasks ask of a task: implemented by the task itself (LocalWorker) and by the
-// channel to one in another process (RemoteWorker).
+// channel to one in another process (RemoteWorker). Calls with one answer are rows of rpc/calls.h.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,10 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/cluster/call.h>
+#include <kolo/core/cluster/rpc/calls.h>
 #include <kolo/core/device/device_attributes.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/runtime/config.h>
-#include <kolo/core/runtime/shards.h>
 #include <kolo/core/runtime/trace.h>
 #include <kolo/core/tensor/tensor.h>
 
@@ -46,23 +45,6 @@ struct TaskProcess {
   std::string task;
   std::uint64_t incarnation = 0;                         // drawn when it starts; 0: one that did not say
   auto operator<=>(const TaskProcess&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
-};
-
-/// What a session of a master needs of a task.
-struct WorkerSessionRequest {
-  std::string session;  // handle: 32 hex digits
-  std::string master;   // its task
-  SessionConfig config;
-  std::uint64_t master_incarnation = 0;  // of a master in another process, which its channel fills in
-};
-
-/// A part of a step: the nodes that one task runs, devices filled in, nodes in the order of creation.
-struct PartRequest {
-  std::string session;
-  GraphDef graph;
-  std::vector<std::string> feeds;    // "x:0", placeholders of the part; only in that of the master's task
-  std::vector<std::string> fetches;  // "y:1"; only there
-  std::vector<std::string> targets;  // operations
 };
 
 /// The most that a run is told: of others a task finds out by their age.
@@ -118,19 +100,8 @@ struct VariableKey {
 /// Any thread. What fails throws, or comes as the exception of an asynchronous call: AbortedError `Session
 /// handle is not found: <h>. Possibly this worker ("<task>") just restarted.` for sessions that are not
 /// there, UnavailableError where the task is away.
-class Worker {
+class Worker : public WorkerCalls {
  public:
-  virtual ~Worker() = default;
-
-  virtual TaskStatus status(const Deadline& deadline) = 0;
-  /// A second time with the same handle: AlreadyExistsError.
-  virtual void create_session(const WorkerSessionRequest& request, const Deadline& deadline) = 0;
-  /// Cancels its steps, drops its parts and isolated variables. One that is not there: nothing.
-  virtual void delete_session(const std::string& session, const Deadline& deadline) = 0;
-
-  /// Checks the part, variables' types and shapes too; plans it. Returns its handle.
-  virtual std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) = 0;
-  virtual void deregister_part(const std::string& session, std::uint64_t part, const Deadline& deadline) = 0;
   /// Runs the part; `done` is called once, from any thread, perhaps before this returns.
   virtual std::shared_ptr<Call> run_part(
       const RunPartRequest& request, const Deadline& deadline,
@@ -138,10 +109,6 @@ class Worker {
   /// Values of the step that are on their way or were not asked for.
   virtual std::shared_ptr<Call> receive(const TensorsRequest& request,
                                         std::shared_ptr<TensorReceiver> receiver) = 0;
-  /// Drops variables, queues and accumulators of the containers; of the default one where none is named. Who
-  /// waits in them gets CancelledError.
-  virtual void cleanup_containers(const std::vector<std::string>& containers, const Deadline& deadline) = 0;
-
   /// on_value: for each key in order; an empty tensor where the variable has no value (or is not there). A
   /// variable is copied as one state, one at a time.
   virtual void get_variables(const std::string& session, const std::vector<VariableKey>& keys,
@@ -151,28 +118,6 @@ class Worker {
   virtual void set_variables(const std::string& session, const std::vector<VariableKey>& keys,
                              const std::function<Tensor(std::size_t key)>& value,
                              const Deadline& deadline) = 0;
-  virtual std::vector<bool> are_initialized(const std::string& session, const std::vector<VariableKey>& keys,
-                                            const Deadline& deadline) = 0;
-
-  /// Writes and keeps the file of `place`'s shard under its temporary name: variables[i], of keys[i], one at
-  /// a time. Without variables only looks for the token file. Throws FailedPreconditionError `checkpoint_dir
-  /// <d> is not the same folder on <task>` where it is missing or another, and for a variable without a
-  /// value.
-  virtual WrittenShard write_shard(const std::string& session, const ShardPlace& place,
-                                   const std::vector<VariableKey>& keys,
-                                   const std::vector<SavedVariable>& variables, const Deadline& deadline) = 0;
-  /// Sets the variables to what the files hold. Throws FailedPreconditionError where one is another, or
-  /// missing.
-  virtual void read_shard(const std::string& session, const std::vector<VariableKey>& keys,
-                          const std::vector<SavedVariable>& variables, const Deadline& deadline) = 0;
-  /// Of the session's random ops that have run here, by node. set_…: where they go on, or start; more may be
-  /// named than lie here.
-  virtual std::map<std::string, std::uint64_t> random_positions(const std::string& session,
-                                                                const Deadline& deadline) = 0;
-  virtual void set_random_positions(const std::string& session,
-                                    const std::map<std::string, std::uint64_t>& positions,
-                                    const Deadline& deadline) = 0;
-
   /// on_change: called with the task's status when the watch stands, and last, once, with the error that
   /// ended it (UnavailableError when the task is lost, CancelledError when it was cancelled).
   virtual std::shared_ptr<Call> watch(

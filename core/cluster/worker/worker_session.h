@@ -21,6 +21,14 @@
 
 namespace kolo::detail {
 
+/// What a session of a master needs of a task.
+struct WorkerSessionRequest {
+  std::string session;  // handle: 32 hex digits
+  std::string master;   // its task
+  SessionConfig config;
+  std::uint64_t master_incarnation = 0;  // of the master's process
+};
+
 /// What the sessions of a task share; outlives them.
 struct TaskState {
   const std::string& task;

@@ -118,8 +118,9 @@ class Stranger {
     std::string& handle = sessions_[address];
     if (handle.empty())
       handle = detail::RemoteMaster(detail::make_channel(address, {.name = "stranger"}))
-                   .create_session({}, {}, std::chrono::steady_clock::now() + std::chrono::seconds(30))
-                   .handle;
+                   .call<detail::CreateSession>({}, {},
+                                                std::chrono::steady_clock::now() + std::chrono::seconds(30))
+                   .handle();
     return handle;
   }
   static std::string feed_of(const std::string& session) {

@@ -16,6 +16,7 @@
 
 #include "tests/core/cluster/server_process.h"
 #include "tests/core/cluster/servers_in_process.h"
+#include "tests/core/cluster/typed_calls.h"
 
 namespace kolo {
 namespace {
@@ -148,11 +149,11 @@ TEST_F(HostileGraphs, LeaveAServerThatAnswers) {
     if (graph.nodes.empty()) continue;
     const std::string file = std::filesystem::temp_directory_path() / ("hostile." + std::to_string(getpid()));
     try {
-      const auto session = master.create_session(graph, config, in(std::chrono::seconds(20)));
+      const auto session = create_session(master, graph, config, in(std::chrono::seconds(20)));
       ++opened;
       for (int i = 0; i < 3; ++i) {
         detail::RunStepRequest request;
-        request.session = session.handle;
+        request.session = session.handle();
         if (graphs.coin()) request.names.fetches = {graphs.pick(graph.nodes).name + ":0"};
         else request.names.targets = {graphs.pick(graph.nodes).name};
         request.request_id = static_cast<std::uint64_t>(++step);
@@ -162,7 +163,7 @@ TEST_F(HostileGraphs, LeaveAServerThatAnswers) {
         } catch (const Error&) {
         }
       }
-      master.close_session(session.handle, in(std::chrono::seconds(20)));
+      close_session(master, session.handle(), in(std::chrono::seconds(20)));
     } catch (const Error&) {
     }
     if (!ps.lives()) std::ofstream(file, std::ios::binary) << encode_graph_def(graph);

@@ -51,7 +51,7 @@ class LocalMasterTest : public ::testing::Test {
     return *master_;
   }
   std::string open(const SessionConfig& config = {}) {
-    return master().create_session(to_graph_def(graph_), config, Clock::now() + kTestPatience).handle;
+    return create_session(master(), to_graph_def(graph_), config, Clock::now() + kTestPatience).handle();
   }
   StepResult run(const std::string& session, const Deadline& deadline = {}, std::stop_token stop = {}) {
     RunStepRequest request;

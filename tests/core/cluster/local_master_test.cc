@@ -24,7 +24,7 @@ TEST_F(LocalMasterTest, OpensAWorkerSessionOnEveryTask) {
   EXPECT_THAT(session, SizeIs(32));
   for (const char* task : {kPs, kWorker0, kWorker1})
     EXPECT_EQ(peers_->at(task).count("create " + session), 1);
-  EXPECT_THAT(master().list_devices(session, {}), SizeIs(3));
+  EXPECT_THAT(list_devices(master(), session, {}), SizeIs(3));
 }
 
 // Row 15 of CLUSTER.md, with shorter times.
@@ -44,7 +44,7 @@ TEST_F(LocalMasterTest, WaitsForTasksThatAreNotUpAndSaysSo) {
 TEST_F(LocalMasterTest, NamesEveryMissingTaskWhenTheTimeIsOver) {
   peers_->at(kWorker1).go_down();
   ps().go_down();
-  EXPECT_THAT([&] { master().create_session(to_graph_def(graph_), {}, Clock::now() + 100ms); },
+  EXPECT_THAT([&] { create_session(master(), to_graph_def(graph_), {}, Clock::now() + 100ms); },
               ThrowsMessage<DeadlineExceededError>(AllOf(HasSubstr(kPs), HasSubstr(kWorker1))));
 }
 
@@ -52,7 +52,7 @@ TEST_F(LocalMasterTest, StopRequestEndsTheWait) {
   ps().go_down();
   std::stop_source stop;
   auto session = std::async(std::launch::async, [&] {
-    return master().create_session(to_graph_def(graph_), {}, Deadline({}, stop.get_token()));
+    return create_session(master(), to_graph_def(graph_), {}, Deadline({}, stop.get_token()));
   });
   stop.request_stop();
   ASSERT_EQ(session.wait_for(kTestPatience), std::future_status::ready);
@@ -74,7 +74,7 @@ TEST_F(LocalMasterTest, AsksOnlyTasksThatTheFiltersPass) {
   const Scope s(graph_);
   add(s.named("far").device("/job:worker/task:1"), a_, a_);
   const std::string session = open({.device_filters = {"/job:ps", "/job:worker/task:0"}});
-  EXPECT_THAT(master().list_devices(session, {}), SizeIs(2));
+  EXPECT_THAT(list_devices(master(), session, {}), SizeIs(2));
   RunStepRequest request;
   request.session = session;
   request.names = {.feeds = {"a:0"}, .fetches = {"far:0"}, .targets = {}};
@@ -86,26 +86,26 @@ TEST_F(LocalMasterTest, AsksOnlyTasksThatTheFiltersPass) {
 
 TEST_F(LocalMasterTest, SeesItsOwnDevicesWhateverTheFilters) {
   const std::string session = open({.device_filters = {"/job:ps"}});
-  EXPECT_THAT(master().list_devices(session, {}), SizeIs(2));
+  EXPECT_THAT(list_devices(master(), session, {}), SizeIs(2));
 }
 
 TEST_F(LocalMasterTest, SessionIsAddedToByVersion) {
   const GraphDef old = to_graph_def(graph_);
-  const CreatedSession session = master().create_session(old, {}, {});
+  const auto session = create_session(master(), old, {}, {});
   add(Scope(graph_).named("d"), c_, c_);
   GraphDef more = to_graph_def(graph_);
   more.nodes.erase(more.nodes.begin(), more.nodes.begin() + static_cast<std::ptrdiff_t>(old.nodes.size()));
-  EXPECT_THAT([&] { master().extend_session(session.handle, session.graph_version + 1, more, {}); },
+  EXPECT_THAT([&] { extend_session(master(), session.handle(), session.graph_version() + 1, more, {}); },
               ThrowsMessage<AbortedError>(HasSubstr("Current version is")));
-  EXPECT_EQ(master().extend_session(session.handle, session.graph_version, more, {}),
-            session.graph_version + 1);
-  EXPECT_THROW(master().extend_session(session.handle, session.graph_version + 1, more, {}),
+  EXPECT_EQ(extend_session(master(), session.handle(), session.graph_version(), more, {}),
+            session.graph_version() + 1);
+  EXPECT_THROW(extend_session(master(), session.handle(), session.graph_version() + 1, more, {}),
                InvalidArgumentError);
 }
 
 TEST_F(LocalMasterTest, UnknownHandlesAreAborted) {
   EXPECT_THAT([&] { run("0123"); }, ThrowsMessage<AbortedError>(HasSubstr("Session 0123 is not found.")));
-  EXPECT_THAT([&] { master().close_session("0123", {}); },
+  EXPECT_THAT([&] { close_session(master(), "0123", {}); },
               ThrowsMessage<AbortedError>(
                   HasSubstr("Session 0123 is not found. Possibly, this master has restarted.")));
 }
@@ -133,7 +133,7 @@ TEST_F(LocalMasterTest, DeregistersPlansThatAreDropped) {
   const Scope s(graph);
   add(s.named("b").device("/job:ps/task:0"), placeholder(s.named("a"), DType::f32), one(s));
   RunStepRequest request;
-  request.session = master().create_session(to_graph_def(graph), {}, {}).handle;
+  request.session = create_session(master(), to_graph_def(graph), {}, {}).handle();
   request.names = {.feeds = {"a:0"}, .fetches = {"b:0"}, .targets = {}};
   for (std::int64_t rows = 1; rows <= 66; ++rows) {
     request.feeds = {Tensor(DType::f32, {rows})};
@@ -290,7 +290,7 @@ TEST_F(LocalMasterTest, WatchesALostTaskAgainWithoutARun) {
 
 TEST_F(LocalMasterTest, DoesNotWatchALostTaskThatNoSessionHas) {
   const std::string session = open();
-  master().close_session(session, {});
+  close_session(master(), session, {});
   ps().lose_watches();
   std::this_thread::sleep_for(1500ms);
   EXPECT_EQ(ps().watches(), 0);
@@ -299,7 +299,7 @@ TEST_F(LocalMasterTest, DoesNotWatchALostTaskThatNoSessionHas) {
 TEST_F(LocalMasterTest, ClosesASessionOnATaskThatWasAwayWhenItIsBack) {
   const std::string closed = open(), kept = open();
   ps().go_down();
-  master().close_session(closed, {});
+  close_session(master(), closed, {});
   EXPECT_EQ(ps().count("delete"), 0);
   ps().come_up();
   EXPECT_TRUE(soon([&] { return ps().count("delete " + closed) == 1; }));
@@ -330,7 +330,7 @@ TEST_F(LocalMasterTest, VariablesAreReadAndWrittenWhereTheyAre) {
   Variable(Scope(graph_).named("w"), one(Scope(graph_)));
   const std::string session = open();
   const std::vector<std::string> names = {"v", "w"};
-  EXPECT_THAT(master().are_initialized(session, names, {}), ElementsAre(false, false));
+  EXPECT_THAT(are_initialized(master(), session, names, {}), ElementsAre(false, false));
   master().set_variables(session, names, [](std::size_t i) { return Tensor::scalar(static_cast<float>(i)); },
                          {});
   std::vector<float> values;
@@ -347,7 +347,7 @@ TEST_F(LocalMasterTest, TasksWriteTheirShardsWhenAllHaveFoundTheToken) {
   const std::string session = open();
   const std::vector<SavedVariable> variables{{.name = "w", .saved_as = "w", .shape = {}},
                                              {.name = "v", .saved_as = "v", .shape = {}}};
-  const auto shards = master().write_shards(session, {.prefix = "/p", .token = "t"}, variables, {});
+  const auto shards = write_shards(master(), session, {.prefix = "/p", .token = "t"}, variables, {});
   ASSERT_THAT(shards, SizeIs(2));
   EXPECT_THAT(shards[0].variables, ElementsAre(1u)) << "/job:ps comes before /job:worker";
   EXPECT_THAT(shards[1].variables, ElementsAre(0u));
@@ -357,7 +357,7 @@ TEST_F(LocalMasterTest, TasksWriteTheirShardsWhenAllHaveFoundTheToken) {
   ps().on_write_shard = [](const ShardPlace&, const std::vector<SavedVariable>& asked) {
     if (asked.empty()) throw FailedPreconditionError("checkpoint_dir /c is not the same folder on it");
   };
-  EXPECT_THAT([&] { master().write_shards(session, {.prefix = "/p", .token = "t"}, variables, {}); },
+  EXPECT_THAT([&] { write_shards(master(), session, {.prefix = "/p", .token = "t"}, variables, {}); },
               ThrowsMessage<FailedPreconditionError>(
                   AllOf(HasSubstr("From /job:ps/replica:0/task:0:"), HasSubstr("is not the same folder"))));
   EXPECT_EQ(own().count("write shard"), 1) << "nobody writes into a folder that is not everybody's";
@@ -366,13 +366,13 @@ TEST_F(LocalMasterTest, TasksWriteTheirShardsWhenAllHaveFoundTheToken) {
 TEST_F(LocalMasterTest, CallablesRunByTheirNumber) {
   const std::string session = open();
   const auto callable =
-      master().make_callable(session, {.feeds = {"a:0"}, .fetches = {"c:0"}, .targets = {}}, {});
+      make_callable(master(), session, {.feeds = {"a:0"}, .fetches = {"c:0"}, .targets = {}}, {});
   RunStepRequest request;
   request.session = session;
   request.callable = callable;
   request.feeds = {Tensor::scalar(1.0f)};
   EXPECT_THAT(master().run_step(request, {}).fetches, SizeIs(1));
-  master().release_callable(session, callable, {});
+  release_callable(master(), session, callable, {});
   EXPECT_THROW(master().run_step(request, {}), NotFoundError);
 }
 

@@ -24,10 +24,12 @@ namespace kolo::detail {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 using ::testing::Throws;
@@ -43,7 +45,7 @@ class LocalWorkers : public ::testing::Test {
   TaskStatus::Wait first_wait(const std::string& task) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (std::chrono::steady_clock::now() < deadline)
-      if (const auto waits = cluster_[task].status().waits; !waits.empty()) return waits.front();
+      if (const auto waits = status_of(cluster_[task]).waits; !waits.empty()) return waits.front();
     throw DeadlineExceededError("{} waits for nothing", task);
   }
 
@@ -67,12 +69,12 @@ TEST_F(LocalWorkers, DropTheContainersThatAreNamed) {
   const Variable v(ps.named("v"), constant(s_, 4.0f));
   SmallSession session(cluster_, graph_, kWorker0, "a");
   session.run({u.initializer(), v.initializer()});
-  cluster_[kPs0].cleanup_containers({"exp1"}, {});
+  cleanup_containers(cluster_[kPs0], {"exp1"}, {});
   EXPECT_THAT([&] { session.run({u}); },
               ThrowsMessage<FailedPreconditionError>(
                   AllOf(StartsWith("From " + kPs0 + ":\n"), HasSubstr("uninitialized value u"))));
   EXPECT_EQ(session.run({v}).at(0).value<float>(), 4.0f);
-  cluster_[kPs0].cleanup_containers({}, {});
+  cleanup_containers(cluster_[kPs0], {}, {});
   EXPECT_THAT([&] { session.run({v}); },
               ThrowsMessage<FailedPreconditionError>(HasSubstr("uninitialized value v")));
 }
@@ -124,7 +126,7 @@ TEST_F(LocalWorkers, TellTheErrorOfTheKernelThatFailed) {
       },
       ThrowsMessage<InvalidArgumentError>(AllOf(StartsWith("From " + kPs1 + ":\n"), HasSubstr("bad k"),
                                                 HasSubstr("culprit"), HasSubstr("FailForTest"))));
-  EXPECT_THAT(cluster_[kWorker0].status().waits, IsEmpty());
+  EXPECT_THAT(status_of(cluster_[kWorker0]).waits, IsEmpty());
   EXPECT_EQ(session.run({constant(s_.device(kWorker0), 2.0f)}).at(0).value<float>(), 2.0f);
 }
 
@@ -145,12 +147,9 @@ TEST_F(LocalWorkers, TellTheLossOfASenderAsWhatItIs) {
   request.session = "a";
   request.step = 1;
   request.request_id = 77;
-  request.part = cluster_[kPs0].register_part({.session = "a",
-                                               .graph = std::move(part->graph),
-                                               .feeds = {},
-                                               .fetches = {},
-                                               .targets = std::move(part->targets)},
-                                              {});
+  request.part = register_part(
+      cluster_[kPs0], "a",
+      {.graph = std::move(part->graph), .feeds = {}, .fetches = {}, .targets = std::move(part->targets)}, {});
   std::promise<std::exception_ptr> ended;
   const auto call = cluster_[kPs0].run_part(
       request, {}, [&](std::exception_ptr error, PartResult) { ended.set_value(std::move(error)); });
@@ -205,8 +204,9 @@ TEST_F(LocalWorkers, RefuseARequestThatComesTwice) {
   const Output x = constant(s_.device(kWorker0), 1.0f);
   SmallSession session(cluster_, graph_, kWorker0, "a");
   auto parts = session.cut({x});
-  const auto part = cluster_[kWorker0].register_part(
-      {.session = "a", .graph = parts[0].graph, .feeds = {}, .fetches = parts[0].fetches, .targets = {}}, {});
+  const auto part =
+      register_part(cluster_[kWorker0], "a",
+                    {.graph = parts[0].graph, .feeds = {}, .fetches = parts[0].fetches, .targets = {}}, {});
   RunPartRequest request;
   request.session = "a";
   request.part = part;
@@ -223,20 +223,42 @@ TEST_F(LocalWorkers, RefuseARequestThatComesTwice) {
 
 TEST_F(LocalWorkers, KeepAsManySessionsAsTheyMay) {
   LocalWorker worker({.task = kPs0, .config = {}, .sessions = 2});
-  for (const char* handle : {"a1", "a2"}) worker.create_session({handle, kPs0, {}}, {});
+  for (const char* handle : {"a1", "a2"}) create_session(worker, {handle, kPs0, {}}, {});
   EXPECT_THAT(
       [&] {
-        worker.create_session({"a3", kPs0, {}}, {});
+        create_session(worker, {"a3", kPs0, {}}, {});
       },
       ThrowsMessage<ResourceExhaustedError>(HasSubstr(kPs0 + " keeps 2 sessions, the most that it may")));
-  EXPECT_THAT([&] { worker.create_session({"a2", kPs0, {}}, {}); }, Throws<AlreadyExistsError>());
-  worker.delete_session("a1", {});
-  worker.create_session({"a3", kPs0, {}}, {});
+  EXPECT_THAT([&] { create_session(worker, {"a2", kPs0, {}}, {}); }, Throws<AlreadyExistsError>());
+  delete_session(worker, "a1", {});
+  create_session(worker, {"a3", kPs0, {}}, {});
+}
+
+TEST_F(LocalWorkers, KeepNothingForAMasterThatHasGivenUp) {
+  LocalWorker& worker = cluster_[kPs0];
+  std::stop_source given_up;
+  given_up.request_stop();
+  const Deadline deadline({}, given_up.get_token());
+  EXPECT_THROW(create_session(worker, {"a1", kPs0, {}}, deadline), CancelledError);
+  EXPECT_THAT(status_of(worker).sessions, Not(Contains("a1")));
+  create_session(worker, {"a1", kPs0, {}});
+  PartRequest part{.graph = {}, .feeds = {}, .fetches = {}, .targets = {"n"}};
+  part.graph.nodes.resize(1);
+  part.graph.nodes[0].name = "n";
+  part.graph.nodes[0].op = "NoOp";
+  part.graph.nodes[0].device = kPs0 + "/device:CPU:0";
+  EXPECT_THROW(register_part(worker, "a1", part, deadline), CancelledError);
+  const std::uint64_t next = register_part(worker, "a1", part);
+  RunPartRequest request;
+  request.session = "a1";
+  request.part = next - 1;
+  StepCancellation cancellation;
+  EXPECT_THROW(worker.run_part_here(request, {}, cancellation), NotFoundError);
 }
 
 TEST_F(LocalWorkers, SayWhichSessionTheyDoNotKnow) {
   EXPECT_THAT(
-      [&] { cluster_[kPs0].deregister_part("ff", 1, {}); },
+      [&] { deregister_part(cluster_[kPs0], "ff", 1, {}); },
       ThrowsMessage<AbortedError>(HasSubstr("Session handle is not found: ff. Possibly this worker (\"" +
                                             kPs0 + "\") just restarted.")));
 }
@@ -295,7 +317,7 @@ TEST_F(LocalWorkers, CancelWhoWaitsInAContainerThatIsDropped) {
   SmallSession session(cluster_, graph_, kWorker0, "a");
   auto taken = std::async(std::launch::async, [&] { session.run({next}); });
   EXPECT_THAT(first_wait(kPs0).what, HasSubstr("queue \"jobs\""));
-  cluster_[kPs0].cleanup_containers({}, {});
+  cleanup_containers(cluster_[kPs0], {}, {});
   EXPECT_THAT([&] { taken.get(); },
               ThrowsMessage<CancelledError>(HasSubstr("Dequeue operation was cancelled")));
 }
@@ -323,15 +345,15 @@ TEST_F(LocalWorkers, GetAndSetVariablesByName) {
   SmallSession session(cluster_, graph_, kWorker0, "a");
   LocalWorker& ps = cluster_[kPs0];
   const std::vector<VariableKey> keys = {{"", "v"}, {"localhost", "none"}};
-  EXPECT_THAT(ps.are_initialized("a", keys, {}), ElementsAre(false, false));
+  EXPECT_THAT(are_initialized(ps, "a", keys, {}), ElementsAre(false, false));
   ps.set_variables("a", {keys[0]}, [](std::size_t) { return Tensor::scalar(9.0f); }, {});
-  EXPECT_THAT(ps.are_initialized("a", keys, {}), ElementsAre(true, false));
+  EXPECT_THAT(are_initialized(ps, "a", keys, {}), ElementsAre(true, false));
   EXPECT_EQ(session.run({v}).at(0).value<float>(), 9.0f);
   std::vector<Tensor> values;
   ps.get_variables("a", keys, [&](std::size_t, Tensor value) { values.push_back(std::move(value)); }, {});
   EXPECT_EQ(values.at(0).value<float>(), 9.0f);
   EXPECT_FALSE(values.at(1));
-  EXPECT_EQ(ps.status().variable_bytes, 4);
+  EXPECT_EQ(status_of(ps).variable_bytes, 4);
 }
 
 TEST_F(LocalWorkers, CountRandomOpsPerSession) {
@@ -346,12 +368,12 @@ TEST_F(LocalWorkers, CountRandomOpsPerSession) {
 TEST_F(LocalWorkers, WriteNoShardWhereTheyDoNotFindTheToken) {
   SmallCluster cluster({kPs0});
   LocalWorker& worker = cluster[kPs0];
-  worker.create_session({"ab", kPs0, {}}, {});
+  create_session(worker, {"ab", kPs0, {}}, {});
   const TemporaryDirectory folder;
   const std::string digits = "0123456789abcdef";
   const ShardPlace place{
       .prefix = folder / "model.ckpt-1", .token = digits + digits, .shard = 0, .shards = 1};
-  const auto refused = [&] { worker.write_shard("ab", place, {}, {}, {}); };
+  const auto refused = [&] { write_shard(worker, "ab", place, {}, {}, {}); };
   const auto elsewhere = ThrowsMessage<FailedPreconditionError>(
       HasSubstr("checkpoint_dir " + folder.path() + " is not the same folder on /job:ps/replica:0/task:0"));
   EXPECT_THAT(refused, elsewhere);
@@ -362,11 +384,11 @@ TEST_F(LocalWorkers, WriteNoShardWhereTheyDoNotFindTheToken) {
 
   ShardPlace strange = place;
   strange.prefix = "model.ckpt-1";
-  EXPECT_THROW(worker.write_shard("ab", strange, {}, {}, {}), InvalidArgumentError);
+  EXPECT_THROW(write_shard(worker, "ab", strange, {}, {}, {}), InvalidArgumentError);
   strange = place, strange.token = "../../../../../../../../../../../..";
-  EXPECT_THROW(worker.write_shard("ab", strange, {}, {}, {}), InvalidArgumentError);
+  EXPECT_THROW(write_shard(worker, "ab", strange, {}, {}, {}), InvalidArgumentError);
   strange = place, strange.shard = 1;
-  EXPECT_THROW(worker.write_shard("ab", strange, {}, {}, {}), InvalidArgumentError);
+  EXPECT_THROW(write_shard(worker, "ab", strange, {}, {}, {}), InvalidArgumentError);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <kolo/core/cluster/rpc/channel.h>
 
 #include "tests/core/cluster/servers_in_process.h"
+#include "tests/core/cluster/typed_calls.h"
 
 namespace kolo {
 namespace {
@@ -103,14 +104,15 @@ TEST_F(SessionsOfLostMasters, EndOnTheOtherTasks) {
   const auto master = ps0(11);
   const auto watching = watch(*master);
   const std::string handle(32, 'a');
-  master->create_session({.session = handle, .master = kMaster, .config = {}}, soon());
-  EXPECT_THAT(master->status(soon()).sessions, ElementsAre(handle));
+  create_session(*master, {.session = handle, .master = kMaster, .config = {}, .master_incarnation = 11},
+                 soon());
+  EXPECT_THAT(status_of(*master, soon()).sessions, ElementsAre(handle));
   ::testing::internal::CaptureStderr();
   watching->cancel();
   const auto end = soon();
-  while (!master->status(soon()).sessions.empty() && std::chrono::steady_clock::now() < *end)
+  while (!status_of(*master, soon()).sessions.empty() && std::chrono::steady_clock::now() < *end)
     std::this_thread::sleep_for(10ms);
-  EXPECT_THAT(master->status(soon()).sessions, ::testing::IsEmpty());
+  EXPECT_THAT(status_of(*master, soon()).sessions, ::testing::IsEmpty());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("Closing 1 sessions of " + kMaster + ": it has been gone for 1 s"));
 }
@@ -120,17 +122,23 @@ TEST_F(SessionsOfLostMasters, EndWithTheFirstWatchOfTheProcessThatFollows) {
   const auto before = ps0(11), after = ps0(22);
   const auto first_watch = watch(*before);
   const std::string handle(32, 'a'), next_handle(32, 'b'), others_handle(32, 'c');
-  before->create_session({.session = handle, .master = kMaster, .config = {}}, soon());
-  before->create_session({.session = others_handle, .master = "/job:worker/replica:0/task:1", .config = {}},
-                         soon());
+  create_session(*before, {.session = handle, .master = kMaster, .config = {}, .master_incarnation = 11},
+                 soon());
+  create_session(*before,
+                 {.session = others_handle,
+                  .master = "/job:worker/replica:0/task:1",
+                  .config = {},
+                  .master_incarnation = 11},
+                 soon());
   first_watch->cancel();
   ::testing::internal::CaptureStderr();
-  after->create_session({.session = next_handle, .master = kMaster, .config = {}}, soon());
+  create_session(*after, {.session = next_handle, .master = kMaster, .config = {}, .master_incarnation = 22},
+                 soon());
   const auto second_watch = watch(*after);
   const auto end = soon();
-  while (after->status(soon()).sessions.size() > 2 && std::chrono::steady_clock::now() < *end)
+  while (status_of(*after, soon()).sessions.size() > 2 && std::chrono::steady_clock::now() < *end)
     std::this_thread::sleep_for(10ms);
-  EXPECT_THAT(after->status(soon()).sessions, ElementsAre(next_handle, others_handle));
+  EXPECT_THAT(status_of(*after, soon()).sessions, ElementsAre(next_handle, others_handle));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("Closing 1 sessions of " + kMaster + ": it has been restarted"));
   second_watch->cancel();

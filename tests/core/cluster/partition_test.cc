@@ -72,7 +72,7 @@ TEST_F(Partition, SpellsKeysWithDevicesIncarnationAndUpdates) {
   SmallSession session(cluster_, graph_, kWorker1, "s");
   const auto parts = session.cut({k});
   const std::string key = part(parts, kPs1).sends.at(kWorker1).at(0);
-  const std::uint64_t incarnation = cluster_[kPs1].status().devices.at(0).incarnation;
+  const std::uint64_t incarnation = status_of(cluster_[kPs1]).devices.at(0).incarnation;
   EXPECT_EQ(key,
             fmt::format("{}/device:CPU:0;{:016x};{}/device:CPU:0;k:0@0;0:0", kPs1, incarnation, kWorker1));
   EXPECT_EQ(to_string(parse_transfer_key(key)), key);

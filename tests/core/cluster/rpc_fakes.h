@@ -16,6 +16,8 @@
 #include <kolo/core/cluster/rpc/channel.h>
 #include <kolo/core/cluster/rpc/rpc_server.h>
 
+#include "tests/core/cluster/typed_calls.h"
+
 namespace kolo::detail {
 
 inline Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
@@ -54,21 +56,6 @@ class FakeWorker final : public Worker, public TensorSource {
  public:
   using Done = std::function<void(std::exception_ptr, PartResult)>;
 
-  TaskStatus status(const Deadline&) override { return answer_status; }
-  void create_session(const WorkerSessionRequest& request, const Deadline& deadline) override {
-    created = request;
-    given_deadline = deadline;
-    if (on_create) on_create();
-  }
-  void delete_session(const std::string& session, const Deadline&) override { deleted = session; }
-  std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) override {
-    registered = request;
-    if (on_register) on_register(deadline);
-    return 0xfedcba9876543210;
-  }
-  void deregister_part(const std::string& session, std::uint64_t part, const Deadline&) override {
-    deregistered = {session, part};
-  }
   std::shared_ptr<Call> run_part(const RunPartRequest& request, const Deadline&, Done done) override {
     ran = request;
     return on_run(request, std::move(done));
@@ -78,9 +65,6 @@ class FakeWorker final : public Worker, public TensorSource {
   }
   std::shared_ptr<Call> serve(const TensorsRequest& request, std::shared_ptr<TensorSink> sink) override {
     return on_serve(request, std::move(sink));
-  }
-  void cleanup_containers(const std::vector<std::string>& containers, const Deadline&) override {
-    dropped = containers;
   }
   void get_variables(const std::string&, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t, Tensor)>& on_value, const Deadline&) override {
@@ -92,30 +76,6 @@ class FakeWorker final : public Worker, public TensorSource {
     asked = keys;
     set.clear();
     for (std::size_t i = 0; i < keys.size(); ++i) set.push_back(value(i));
-  }
-  std::vector<bool> are_initialized(const std::string&, const std::vector<VariableKey>& keys,
-                                    const Deadline&) override {
-    std::vector<bool> found;
-    for (std::size_t i = 0; i < keys.size(); ++i) found.push_back(i % 2 == 0);
-    return found;
-  }
-  WrittenShard write_shard(const std::string&, const ShardPlace& place, const std::vector<VariableKey>& keys,
-                           const std::vector<SavedVariable>& variables, const Deadline&) override {
-    saved_at = place, asked = keys, saved = variables;
-    return {.sums = std::vector<std::uint32_t>(variables.size(), 0xfedcba98),
-            .file_bytes = std::uint64_t{1} << 40,
-            .header_crc32c = 0x87654321};
-  }
-  void read_shard(const std::string&, const std::vector<VariableKey>& keys,
-                  const std::vector<SavedVariable>& variables, const Deadline&) override {
-    asked = keys, saved = variables;
-  }
-  std::map<std::string, std::uint64_t> random_positions(const std::string&, const Deadline&) override {
-    return positions;
-  }
-  void set_random_positions(const std::string&, const std::map<std::string, std::uint64_t>& given,
-                            const Deadline&) override {
-    positions = given;
   }
   std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)>) override {
     throw UnimplementedError("a fake");
@@ -139,39 +99,85 @@ class FakeWorker final : public Worker, public TensorSource {
   ShardPlace saved_at;
   std::vector<SavedVariable> saved;
   std::map<std::string, std::uint64_t> positions;
+
+ private:
+  struct Answers {
+    FakeWorker& fake;
+    def::TaskStatusDef operator()(GetStatus, const def::Empty&, const Deadline&) const {
+      return to_def(fake.answer_status);
+    }
+    def::Empty operator()(CreateWorkerSession, const def::WorkerSessionRequestDef& request,
+                          const Deadline& deadline) const {
+      fake.created = {request.session(), request.master(), from_def(request.config()),
+                      request.master_incarnation()};
+      fake.given_deadline = deadline;
+      if (fake.on_create) fake.on_create();
+      return {};
+    }
+    def::Empty operator()(DeleteWorkerSession, const def::SessionRequestDef& request, const Deadline&) const {
+      fake.deleted = request.session();
+      return {};
+    }
+    def::RegisterGraphResponseDef operator()(RegisterGraph, const def::RegisterGraphRequestDef& request,
+                                             const GraphDef& graph, const Deadline& deadline) const {
+      fake.registered = {graph, checked_names(request.feeds(), "feed"),
+                         checked_names(request.fetches(), "fetch"),
+                         checked_names(request.targets(), "target")};
+      if (fake.on_register) fake.on_register(deadline);
+      def::RegisterGraphResponseDef answer;
+      answer.set_part(0xfedcba9876543210);
+      return answer;
+    }
+    def::Empty operator()(DeregisterGraph, const def::DeregisterGraphRequestDef& request,
+                          const Deadline&) const {
+      fake.deregistered = {request.session(), request.part()};
+      return {};
+    }
+    def::Empty operator()(CleanupAll, const def::ContainersRequestDef& request, const Deadline&) const {
+      fake.dropped = checked_names(request.containers(), "container");
+      return {};
+    }
+    def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
+                                           const Deadline&) const {
+      std::vector<bool> found;
+      for (int i = 0; i < request.keys_size(); ++i) found.push_back(i % 2 == 0);
+      return to_def(found);
+    }
+    def::WriteShardResponseDef operator()(WriteShard, const def::WriteShardRequestDef& request,
+                                          const Deadline&) const {
+      fake.saved_at = place_from(request);
+      keep(request.variables());
+      return to_def(WrittenShard{.sums = std::vector<std::uint32_t>(fake.saved.size(), 0xfedcba98),
+                                 .file_bytes = std::uint64_t{1} << 40,
+                                 .header_crc32c = 0x87654321});
+    }
+    def::Empty operator()(ReadShard, const def::ReadShardRequestDef& request, const Deadline&) const {
+      keep(request.variables());
+      return {};
+    }
+    def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef&,
+                                       const Deadline&) const {
+      return to_def("", fake.positions);
+    }
+    def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
+      fake.positions = positions_from(request);
+      return {};
+    }
+    void keep(const SavedVariableDefs& variables) const {
+      fake.asked = keys_from(variables), fake.saved = variables_from(variables);
+    }
+  };
+  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+               const Deadline& deadline) override {
+    answer_row(Answers{*this}, method, request, graph, answer, deadline);
+  }
 };
 
 class FakeMaster final : public Master {
  public:
-  CreatedSession create_session(const GraphDef& graph, const SessionConfig& config,
-                                const Deadline& deadline) override {
-    created = {graph, config};
-    caller = rpc_caller();
-    if (on_create) on_create(deadline.stop());
-    return {.handle = "00112233445566778899aabbccddeeff", .graph_version = 7};
-  }
-  std::int64_t extend_session(const std::string&, std::int64_t version, const GraphDef& nodes,
-                              const Deadline&) override {
-    created.first = nodes;
-    return version + 1;
-  }
   StepResult run_step(const RunStepRequest& request, const Deadline& deadline) override {
     ran = request;
     return on_run(request, deadline.stop());
-  }
-  std::int64_t make_callable(const std::string&, const StepNames& names, const Deadline&) override {
-    bound = names;
-    return 5;
-  }
-  void release_callable(const std::string&, std::int64_t callable, const Deadline&) override {
-    released = callable;
-  }
-  void close_session(const std::string& session, const Deadline&) override {
-    throw AbortedError("Session {} is not found. Possibly, this master has restarted.", session);
-  }
-  std::vector<DeviceAttributes> list_devices(const std::string&, const Deadline&) override { return devices; }
-  void reset(const std::vector<std::string>& containers, const SessionConfig&, const Deadline&) override {
-    dropped = containers;
   }
   void get_variables(const std::string&, const std::vector<std::string>& names,
                      const std::function<void(std::size_t, Tensor)>& on_value, const Deadline&) override {
@@ -180,28 +186,6 @@ class FakeMaster final : public Master {
   void set_variables(const std::string&, const std::vector<std::string>& names,
                      const std::function<Tensor(std::size_t)>& value, const Deadline&) override {
     for (std::size_t i = 0; i < names.size(); ++i) value(i);
-  }
-  std::vector<bool> are_initialized(const std::string&, const std::vector<std::string>& names,
-                                    const Deadline&) override {
-    return std::vector<bool>(names.size(), true);
-  }
-  std::vector<WrittenShard> write_shards(const std::string&, const ShardPlace& place,
-                                         const std::vector<SavedVariable>& variables,
-                                         const Deadline&) override {
-    saved_at = place, saved = variables;
-    return {{.variables = {1}, .sums = {7}, .file_bytes = 8, .header_crc32c = 9},
-            {.variables = {0}, .sums = {17}, .file_bytes = 18, .header_crc32c = 19}};
-  }
-  void read_shards(const std::string&, const std::vector<SavedVariable>& variables,
-                   const Deadline&) override {
-    saved = variables;
-  }
-  std::map<std::string, std::uint64_t> random_positions(const std::string&, const Deadline&) override {
-    return positions;
-  }
-  void set_random_positions(const std::string&, const std::map<std::string, std::uint64_t>& given,
-                            const Deadline&) override {
-    positions = given;
   }
   std::shared_ptr<Call> watch(const std::string& session,
                               std::function<void(std::exception_ptr)> ended) override {
@@ -226,6 +210,81 @@ class FakeMaster final : public Master {
   std::map<std::string, std::uint64_t> positions;
   std::promise<std::string> watched;
   std::promise<void> left;
+
+ private:
+  struct Answers {
+    FakeMaster& fake;
+    def::CreateSessionResponseDef operator()(CreateSession, const def::CreateSessionRequestDef& request,
+                                             const GraphDef& graph, const Deadline& deadline) const {
+      fake.created = {graph, from_def(request.config())};
+      fake.caller = rpc_caller();
+      if (fake.on_create) fake.on_create(deadline.stop());
+      def::CreateSessionResponseDef answer;
+      answer.set_handle("00112233445566778899aabbccddeeff");
+      answer.set_graph_version(7);
+      return answer;
+    }
+    def::ExtendSessionResponseDef operator()(ExtendSession, const def::ExtendSessionRequestDef& request,
+                                             const GraphDef& nodes, const Deadline&) const {
+      fake.created.first = nodes;
+      def::ExtendSessionResponseDef answer;
+      answer.set_version(request.version() + 1);
+      return answer;
+    }
+    def::CallableDef operator()(MakeCallable, const def::MakeCallableRequestDef& request,
+                                const Deadline&) const {
+      fake.bound = from_def(request.names());
+      def::CallableDef answer;
+      answer.set_callable(5);
+      return answer;
+    }
+    def::Empty operator()(ReleaseCallable, const def::CallableDef& request, const Deadline&) const {
+      fake.released = request.callable();
+      return {};
+    }
+    def::Empty operator()(CloseSession, const def::SessionRequestDef& request, const Deadline&) const {
+      throw AbortedError("Session {} is not found. Possibly, this master has restarted.", request.session());
+    }
+    def::DevicesDef operator()(ListDevices, const def::SessionRequestDef&, const Deadline&) const {
+      def::DevicesDef answer;
+      for (const auto& device : fake.devices) *answer.add_devices() = to_def(device);
+      return answer;
+    }
+    def::Empty operator()(Reset, const def::ContainersRequestDef& request, const Deadline&) const {
+      fake.dropped = checked_names(request.containers(), "container");
+      return {};
+    }
+    def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
+                                           const Deadline&) const {
+      return to_def(std::vector<bool>(names_of(request).size(), true));
+    }
+    def::WriteShardsResponseDef operator()(WriteShards, const def::WriteShardRequestDef& request,
+                                           const Deadline&) const {
+      fake.saved_at = place_from(request), fake.saved = variables_from(request.variables());
+      def::WriteShardsResponseDef answer;
+      *answer.add_shards() =
+          to_def(WrittenShard{.variables = {1}, .sums = {7}, .file_bytes = 8, .header_crc32c = 9});
+      *answer.add_shards() =
+          to_def(WrittenShard{.variables = {0}, .sums = {17}, .file_bytes = 18, .header_crc32c = 19});
+      return answer;
+    }
+    def::Empty operator()(ReadShards, const def::ReadShardRequestDef& request, const Deadline&) const {
+      fake.saved = variables_from(request.variables());
+      return {};
+    }
+    def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef&,
+                                       const Deadline&) const {
+      return to_def("", fake.positions);
+    }
+    def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
+      fake.positions = positions_from(request);
+      return {};
+    }
+  };
+  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+               const Deadline& deadline) override {
+    answer_row(Answers{*this}, method, request, graph, answer, deadline);
+  }
 };
 
 /// A server of /job:ps/replica:0/task:0 in front of the fakes.

@@ -24,13 +24,13 @@ TEST(RpcMaster, CreatesAndExtendsASession) {
     graph.nodes.push_back(node("some/long/scope/node_" + std::to_string(i), "NoOp"));
   SessionConfig config;
   config.log_device_placement = true;
-  const auto created = remote->create_session(graph, config, soon());
-  EXPECT_EQ(created.handle, "00112233445566778899aabbccddeeff");
-  EXPECT_EQ(created.graph_version, 7);
+  const auto created = create_session(*remote, graph, config, soon());
+  EXPECT_EQ(created.handle(), "00112233445566778899aabbccddeeff");
+  EXPECT_EQ(created.graph_version(), 7);
   EXPECT_EQ(task.master.created.first, graph);
   EXPECT_TRUE(task.master.created.second.log_device_placement);
   EXPECT_THAT(task.master.caller, HasSubstr("client at ipv4:127.0.0.1:"));
-  EXPECT_EQ(remote->extend_session("ab", 7, graph, soon()), 8);
+  EXPECT_EQ(extend_session(*remote, "ab", 7, graph, soon()), 8);
 }
 
 TEST(RpcMaster, RunsAStepWithFeedsFetchesAndLines) {
@@ -66,11 +66,11 @@ TEST(RpcMaster, RunsACallable) {
   };
   const auto remote = task.remote_master();
   auto request = step_request();
-  request.callable = remote->make_callable("ab", {.feeds = {}, .fetches = {"y:0"}, .targets = {}}, soon());
+  request.callable = make_callable(*remote, "ab", {.feeds = {}, .fetches = {"y:0"}, .targets = {}}, soon());
   EXPECT_THAT(task.master.bound.fetches, ElementsAre("y:0"));
   EXPECT_EQ(remote->run_step(request, soon()).fetches.at(0).value<float>(), 2.5f);
   EXPECT_EQ(task.master.ran.callable, 5);
-  remote->release_callable("ab", 5, soon());
+  release_callable(*remote, "ab", 5, soon());
   EXPECT_EQ(task.master.released, 5);
 }
 
@@ -118,15 +118,15 @@ TEST(RpcMaster, ListsResetsReadsAndCloses) {
   FakeTask task;
   task.master.devices = {{.name = "/job:ps/replica:0/task:0/device:CPU:0", .type = "CPU", .incarnation = 4}};
   const auto remote = task.remote_master();
-  EXPECT_EQ(remote->list_devices("ab", soon()), task.master.devices);
-  remote->reset({"exp1"}, {}, soon());
+  EXPECT_EQ(list_devices(*remote, "ab", soon()), task.master.devices);
+  reset(*remote, {"exp1"}, {}, soon());
   EXPECT_THAT(task.master.dropped, ElementsAre("exp1"));
   std::vector<float> values;
   remote->get_variables(
       "ab", {"v", "w"}, [&](std::size_t, const Tensor& v) { values.push_back(v.value<float>()); }, soon());
   EXPECT_THAT(values, ElementsAre(0.f, 1.f));
-  EXPECT_THAT(remote->are_initialized("ab", {"v"}, soon()), ElementsAre(true));
-  EXPECT_THAT([&] { remote->close_session("ab", soon()); },
+  EXPECT_THAT(are_initialized(*remote, "ab", std::vector<std::string>{"v"}, soon()), ElementsAre(true));
+  EXPECT_THAT([&] { close_session(*remote, "ab", soon()); },
               ThrowsMessage<AbortedError>(HasSubstr("Session ab is not found. Possibly")));
 }
 
@@ -135,19 +135,19 @@ TEST(RpcMaster, WritesAndReadsShardsAndSetsPositions) {
   const auto remote = task.remote_master();
   const std::vector<SavedVariable> variables{{.name = "v", .saved_as = "v", .shape = {2}},
                                              {.name = "w", .saved_as = "w", .shape = {}}};
-  const auto shards = remote->write_shards("ab", {.prefix = "/p", .token = "t"}, variables, soon());
+  const auto shards = write_shards(*remote, "ab", {.prefix = "/p", .token = "t"}, variables, soon());
   ASSERT_EQ(shards.size(), 2u);
   EXPECT_THAT(shards[0].variables, ElementsAre(1u));
   EXPECT_THAT(shards[1].sums, ElementsAre(17u));
   EXPECT_EQ(shards[1].file_bytes, 18u);
   EXPECT_EQ(task.master.saved.at(1).name, "w");
-  EXPECT_THROW(remote->write_shards("ab", {.prefix = "/p", .token = "t"}, {variables[0]}, soon()),
+  EXPECT_THROW(write_shards(*remote, "ab", {.prefix = "/p", .token = "t"}, {variables[0]}, soon()),
                InvalidArgumentError)
       << "of a variable that was not asked for";
-  remote->read_shards("ab", {variables[0]}, soon());
+  read_shards(*remote, "ab", {variables[0]}, soon());
   EXPECT_EQ(task.master.saved.size(), 1u);
-  remote->set_random_positions("ab", {{"x", 3}}, soon());
-  EXPECT_EQ(remote->random_positions("ab", soon()).at("x"), 3u);
+  set_random_positions(*remote, "ab", {{"x", 3}}, soon());
+  EXPECT_EQ(random_positions(*remote, "ab", soon()).at("x"), 3u);
 }
 
 TEST(RpcMaster, HoldsAWatchUntilTheClientLeaves) {

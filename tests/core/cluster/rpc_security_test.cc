@@ -59,7 +59,7 @@ class RpcSecurity : public ::testing::Test {
   static void call(const FakeTask& task, LoadedCredentials credentials) {
     auto caller = task.caller();
     caller.credentials = std::move(credentials);
-    task.remote_worker(caller)->status(soon());
+    status_of(*task.remote_worker(caller), soon());
   }
 
   const std::filesystem::path folder_ =
@@ -117,13 +117,13 @@ TEST_F(RpcSecurity, SpeaksTlsToHoldersOfItsCertificatesOnly) {
   RemoteWorker by_number(
       make_channel("127.0.0.1:" + std::to_string(task_address_of(task.server.address()).port), caller),
       "/job:ps/replica:0/task:0");
-  EXPECT_THROW(by_number.status(soon()), UnavailableError);
+  EXPECT_THROW(status_of(by_number, soon()), UnavailableError);
 }
 
 TEST_F(RpcSecurity, ServesOnBesideGarbage) {
   FakeTask task;
   const auto remote = task.remote_worker();
-  remote->status(soon());
+  status_of(*remote, soon());
   std::mt19937 random(47);
   std::string noise(1 << 20, '\0');
   for (char& byte : noise) byte = static_cast<char>(random());
@@ -134,7 +134,7 @@ TEST_F(RpcSecurity, ServesOnBesideGarbage) {
     EXPECT_TRUE(send_raw(task.server.address(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
     EXPECT_TRUE(send_raw(task.server.address(), preface.substr(0, 10)));
     EXPECT_TRUE(send_raw(task.server.address(), preface + noise.substr(0, 1000)));
-    remote->status(soon());
+    status_of(*remote, soon());
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
@@ -148,12 +148,11 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
   FakeTask task(std::move(small));
   const auto remote = task.remote_worker();
   EXPECT_THAT(
-      [&] { remote->cleanup_containers(std::vector<std::string>(100, std::string(20, 'c')), soon()); },
+      [&] { cleanup_containers(*remote, std::vector<std::string>(100, std::string(20, 'c')), soon()); },
       ThrowsMessage<ResourceExhaustedError>(HasSubstr("a control message is limited to 1000 bytes")));
   PartRequest part;
-  part.session = "ab";
   for (int i = 0; i < 4; ++i) part.graph.nodes.push_back(node("n" + std::to_string(i), "NoOp"));
-  EXPECT_THAT([&] { remote->register_part(part, soon()); },
+  EXPECT_THAT([&] { register_part(*remote, "ab", part, soon()); },
               ThrowsMessage<ResourceExhaustedError>(HasSubstr("nodes is limited to 3; 4")));
   RunStepRequest step;
   step.session = "ab";
@@ -169,9 +168,9 @@ TEST_F(RpcSecurity, RefusesWhatIsOverItsBounds) {
   step.feeds = {Tensor::scalar(std::string(60'000, 'a')), Tensor::scalar(std::string(60'000, 'b'))};
   EXPECT_THAT([&] { task.remote_master()->run_step(step, soon()); },
               ThrowsMessage<ResourceExhaustedError>(HasSubstr("limited to 100000 bytes; 1200")));
-  EXPECT_THROW(remote->delete_session("../x", soon()), InvalidArgumentError);
-  EXPECT_THROW(remote->cleanup_containers({"a\nb"}, soon()), InvalidArgumentError);
-  EXPECT_NO_THROW(remote->status(soon()));
+  EXPECT_THROW(delete_session(*remote, "../x", soon()), InvalidArgumentError);
+  EXPECT_THROW(cleanup_containers(*remote, {"a\nb"}, soon()), InvalidArgumentError);
+  EXPECT_NO_THROW(status_of(*remote, soon()));
 }
 
 kolo::cluster::RunStepRequestDef step_of_one_feed();

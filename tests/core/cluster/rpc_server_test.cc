@@ -37,7 +37,7 @@ TEST(RpcServer, TellsItsPortAndGivesItBack) {
     address = task.server.address();
     EXPECT_THAT(address, StartsWith("localhost:"));
     EXPECT_NE(task_address_of(address).port, 0);
-    task.remote_worker()->status(soon());
+    status_of(*task.remote_worker(), soon());
     EXPECT_THAT([&] { FakeTask second(FakeTask::at(address)); },
                 ThrowsMessage<UnknownError>(
                     AllOf(HasSubstr("Could not start gRPC server"), HasSubstr("Address already in use"))));
@@ -63,7 +63,7 @@ TEST(RpcServer, ListensEverywhereWhereItIsTold) {
   const int port = task_address_of(task.server.address()).port;
   RemoteWorker remote(make_channel("127.0.0.1:" + std::to_string(port), task.caller()),
                       "/job:ps/replica:0/task:0");
-  EXPECT_NO_THROW(remote.status(soon()));
+  EXPECT_NO_THROW(status_of(remote, soon()));
 }
 
 TEST(RpcServer, ServesASocketOfItsOwnersAlone) {
@@ -72,12 +72,12 @@ TEST(RpcServer, ServesASocketOfItsOwnersAlone) {
   struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
-  EXPECT_NO_THROW(task.remote_worker()->status(soon()));
+  EXPECT_NO_THROW(status_of(*task.remote_worker(), soon()));
 }
 
 TEST(RpcServer, LetsCallsWaitForItsStart) {
   FakeTask task(FakeTask::at("localhost:0"), false);
-  auto status = std::async(std::launch::async, [&] { return task.remote_worker()->status(soon()); });
+  auto status = std::async(std::launch::async, [&] { return status_of(*task.remote_worker(), soon()); });
   EXPECT_EQ(status.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   task.start();
   EXPECT_NO_THROW(status.get());
@@ -111,7 +111,7 @@ TEST(RpcServer, LetsStepsEndWithinTheGrace) {
   std::string refusal;
   while (refusal.empty() && std::chrono::steady_clock::now() < *give_up) {
     try {
-      remote->list_devices("ab", soon());
+      list_devices(*remote, "ab", soon());
     } catch (const UnavailableError& error) {
       refusal = error.what();
     }
@@ -175,7 +175,7 @@ TEST(RpcChannel, NamesAddressAndReasonWhereNobodyIs) {
   }
   RemoteWorker remote(make_channel(address, {}), "/job:ps/replica:0/task:0");
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT([&] { remote.status({}); },
+  EXPECT_THAT([&] { status_of(remote, {}); },
               ThrowsMessage<UnavailableError>(AllOf(HasSubstr(address), HasSubstr("Connection refused"))));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
@@ -186,27 +186,27 @@ TEST(RpcChannel, ReachesAServerThatCameBackWithTheNextCall) {
   const std::string address = task->server.address();
   const auto remote = task->remote_worker();
   for (int i = 0; i < 3; ++i) {
-    EXPECT_NO_THROW(remote->status(soon()));
+    EXPECT_NO_THROW(status_of(*remote, soon()));
     task.reset();
-    for (int again = 0; again < 3; ++again) EXPECT_THROW(remote->status(soon()), UnavailableError);
+    for (int again = 0; again < 3; ++again) EXPECT_THROW(status_of(*remote, soon()), UnavailableError);
     task = std::make_unique<FakeTask>(FakeTask::at(address));
   }
-  EXPECT_NO_THROW(remote->status(soon()));
+  EXPECT_NO_THROW(status_of(*remote, soon()));
 }
 
 TEST(RpcChannel, FindsAServerThatCameBack) {
   auto task = std::make_unique<FakeTask>();
   const std::string address = task->server.address();
   const auto remote = task->remote_worker();
-  remote->status(soon());
+  status_of(*remote, soon());
   task.reset();
-  EXPECT_THROW(remote->status(soon()), UnavailableError);
+  EXPECT_THROW(status_of(*remote, soon()), UnavailableError);
   task = std::make_unique<FakeTask>(FakeTask::at(address));
   const auto give_up = soon();
   bool back = false;
   while (!back && std::chrono::steady_clock::now() < *give_up) {
     try {
-      remote->status(soon());
+      status_of(*remote, soon());
       back = true;
     } catch (const UnavailableError&) {
     }
@@ -241,7 +241,7 @@ class OtherProcess {
   /// What its end does to a part that runs there.
   void expect_part_ends(int number, const std::string& reason) {
     RemoteWorker remote(make_channel(address_, {}), "/job:ps/replica:0/task:0");
-    remote.status(soon());
+    status_of(remote, soon());
     std::promise<void> ended;
     const auto call = remote.run_part(
         part_request(), {}, [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
@@ -269,7 +269,7 @@ TEST(GrpcPeers, ReachTheTasksOfTheirCluster) {
   GrpcPeers peers(ClusterSpec({{"ps", {task.server.address()}}, {"worker", {"localhost:1"}}}), task.caller());
   EXPECT_THAT(peers.tasks(),
               ::testing::ElementsAre("/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"));
-  EXPECT_EQ(peers.worker("/job:ps/replica:0/task:0")->status(soon()).variable_bytes, 3);
+  EXPECT_EQ(status_of(*peers.worker("/job:ps/replica:0/task:0"), soon()).variable_bytes, 3);
   EXPECT_EQ(peers.worker("/job:ps/replica:0/task:0"), peers.worker("/job:ps/replica:0/task:0"));
   const auto own = std::make_shared<FakeWorker>();
   peers.set_own(own, own);

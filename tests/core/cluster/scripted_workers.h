@@ -16,6 +16,8 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/worker/peers.h>
 
+#include "tests/core/cluster/typed_calls.h"
+
 namespace kolo::detail {
 
 inline constexpr std::chrono::seconds kTestPatience{20};
@@ -119,29 +121,6 @@ class ScriptedWorker final : public Worker {
 
   // Worker.
 
-  TaskStatus status(const Deadline& deadline) override {
-    if (on_status) on_status(deadline);
-    MutexLock lock(mutex_);
-    check_up();
-    return status_;
-  }
-  void create_session(const WorkerSessionRequest& request, const Deadline& /*deadline*/) override {
-    say("create " + request.session);
-  }
-  void delete_session(const std::string& session, const Deadline& /*deadline*/) override {
-    say("delete " + session);
-  }
-  std::uint64_t register_part(const PartRequest& request, const Deadline& deadline) override {
-    say("register");
-    if (on_register) on_register(request, deadline);
-    MutexLock lock(mutex_);
-    parts_.push_back(request);
-    return parts_.size();
-  }
-  void deregister_part(const std::string& /*session*/, std::uint64_t part,
-                       const Deadline& /*deadline*/) override {
-    say("deregister " + std::to_string(part));
-  }
   std::shared_ptr<Call> run_part(const RunPartRequest& request, const Deadline& /*deadline*/,
                                  Done done) override {
     int id = 0;
@@ -175,11 +154,6 @@ class ScriptedWorker final : public Worker {
     on_receive(*receiver);
     return std::make_shared<ScriptedCall>([] {});
   }
-  void cleanup_containers(const std::vector<std::string>& containers, const Deadline& /*deadline*/) override {
-    std::string names = "containers";
-    for (const std::string& name : containers) names += " " + name;
-    say(names);
-  }
   void get_variables(const std::string& /*session*/, const std::vector<VariableKey>& keys,
                      const std::function<void(std::size_t, Tensor)>& on_value,
                      const Deadline& /*deadline*/) override {
@@ -194,38 +168,6 @@ class ScriptedWorker final : public Worker {
       MutexLock lock(mutex_);
       variables_[keys[i]] = std::move(given);
     }
-  }
-  std::vector<bool> are_initialized(const std::string& /*session*/, const std::vector<VariableKey>& keys,
-                                    const Deadline& /*deadline*/) override {
-    say("initialized");
-    std::vector<bool> result;
-    for (const VariableKey& key : keys) result.push_back(static_cast<bool>(value_of(key)));
-    return result;
-  }
-  WrittenShard write_shard(const std::string& /*session*/, const ShardPlace& place,
-                           const std::vector<VariableKey>& keys, const std::vector<SavedVariable>& variables,
-                           const Deadline& /*deadline*/) override {
-    say(keys.empty() ? "look for the token"
-                     : "write shard " + std::to_string(place.shard) + " of " + std::to_string(place.shards));
-    if (on_write_shard) on_write_shard(place, variables);
-    return {.sums = std::vector<std::uint32_t>(keys.size(), 1), .file_bytes = 2, .header_crc32c = 3};
-  }
-  void read_shard(const std::string& /*session*/, const std::vector<VariableKey>& /*keys*/,
-                  const std::vector<SavedVariable>& variables, const Deadline& /*deadline*/) override {
-    say("read " + std::to_string(variables.size()));
-  }
-  std::map<std::string, std::uint64_t> random_positions(const std::string& /*session*/,
-                                                        const Deadline& /*deadline*/) override {
-    say("ask positions");
-    MutexLock lock(mutex_);
-    return positions_;
-  }
-  void set_random_positions(const std::string& /*session*/,
-                            const std::map<std::string, std::uint64_t>& positions,
-                            const Deadline& /*deadline*/) override {
-    say("set positions");
-    MutexLock lock(mutex_);
-    positions_ = positions;
   }
   std::shared_ptr<Call> watch(std::function<void(const TaskStatus*, std::exception_ptr)> on_change) override {
     TaskStatus now;
@@ -249,6 +191,86 @@ class ScriptedWorker final : public Worker {
   }
 
  private:
+  struct Answers {
+    ScriptedWorker& worker;
+    def::TaskStatusDef operator()(GetStatus, const def::Empty&, const Deadline& deadline) const {
+      if (worker.on_status) worker.on_status(deadline);
+      MutexLock lock(worker.mutex_);
+      worker.check_up();
+      return to_def(worker.status_);
+    }
+    def::Empty operator()(CreateWorkerSession, const def::WorkerSessionRequestDef& request,
+                          const Deadline&) const {
+      return say("create " + request.session());
+    }
+    def::Empty operator()(DeleteWorkerSession, const def::SessionRequestDef& request, const Deadline&) const {
+      return say("delete " + request.session());
+    }
+    def::RegisterGraphResponseDef operator()(RegisterGraph, const def::RegisterGraphRequestDef& request,
+                                             const GraphDef& graph, const Deadline& deadline) const {
+      say("register");
+      const PartRequest part{graph, checked_names(request.feeds(), "feed"),
+                             checked_names(request.fetches(), "fetch"),
+                             checked_names(request.targets(), "target")};
+      if (worker.on_register) worker.on_register(part, deadline);
+      MutexLock lock(worker.mutex_);
+      worker.parts_.push_back(part);
+      def::RegisterGraphResponseDef answer;
+      answer.set_part(worker.parts_.size());
+      return answer;
+    }
+    def::Empty operator()(DeregisterGraph, const def::DeregisterGraphRequestDef& request,
+                          const Deadline&) const {
+      return say("deregister " + std::to_string(request.part()));
+    }
+    def::Empty operator()(CleanupAll, const def::ContainersRequestDef& request, const Deadline&) const {
+      std::string names = "containers";
+      for (const std::string& name : request.containers()) names += " " + name;
+      return say(names);
+    }
+    def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
+                                           const Deadline&) const {
+      say("initialized");
+      std::vector<bool> result;
+      for (const VariableKey& key : keys_of(request))
+        result.push_back(static_cast<bool>(worker.value_of(key)));
+      return to_def(result);
+    }
+    def::WriteShardResponseDef operator()(WriteShard, const def::WriteShardRequestDef& request,
+                                          const Deadline&) const {
+      const ShardPlace place = place_from(request);
+      const std::vector<SavedVariable> variables = variables_from(request.variables());
+      say(variables.empty()
+              ? "look for the token"
+              : "write shard " + std::to_string(place.shard) + " of " + std::to_string(place.shards));
+      if (worker.on_write_shard) worker.on_write_shard(place, variables);
+      return to_def(WrittenShard{
+          .sums = std::vector<std::uint32_t>(variables.size(), 1), .file_bytes = 2, .header_crc32c = 3});
+    }
+    def::Empty operator()(ReadShard, const def::ReadShardRequestDef& request, const Deadline&) const {
+      return say("read " + std::to_string(request.variables_size()));
+    }
+    def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef&,
+                                       const Deadline&) const {
+      say("ask positions");
+      MutexLock lock(worker.mutex_);
+      return to_def("", worker.positions_);
+    }
+    def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
+      say("set positions");
+      MutexLock lock(worker.mutex_);
+      worker.positions_ = positions_from(request);
+      return {};
+    }
+    def::Empty say(const std::string& what) const {
+      worker.say(what);
+      return {};
+    }
+  };
+  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
+               const Deadline& deadline) override {
+    answer_row(Answers{*this}, method, request, graph, answer, deadline);
+  }
   static std::exception_ptr away(const std::string& why) {
     return std::make_exception_ptr(UnavailableError("{}", why));
   }

@@ -27,7 +27,7 @@ class SessionEndTest : public LocalMasterTest {
     auto step = std::async(std::launch::async, [&] { return run(session); });
     ASSERT_TRUE(soon([&] { return asked.load(); }));
     const auto began = Clock::now();
-    master().close_session(session, {});
+    close_session(master(), session, {});
     EXPECT_THAT([&] { step.get(); }, ThrowsMessage<CancelledError>(HasSubstr("Session::close()")));
     EXPECT_LT(Clock::now() - began, kTestPatience / 2);
   }
@@ -38,7 +38,7 @@ TEST_F(SessionEndTest, CloseCancelsStepsEverywhere) {
   const std::string session = open();
   auto step = std::async(std::launch::async, [&] { return run(session); });
   ASSERT_TRUE(soon([&] { return own().runs().size() == 1; }));
-  master().close_session(session, {});
+  close_session(master(), session, {});
   ASSERT_EQ(step.wait_for(kTestPatience), std::future_status::ready);
   EXPECT_THAT([&] { step.get(); }, ThrowsMessage<CancelledError>(HasSubstr("Session::close()")));
   EXPECT_EQ(ps().count("delete " + session), 1);
@@ -77,7 +77,7 @@ TEST_F(SessionEndTest, SaysThatAClientHasLeftWithoutClosingItsSession) {
   const auto of_closed = master().watch(closed, [](std::exception_ptr) {}),
              of_left = master().watch(left, [](std::exception_ptr) {});
   ::testing::internal::CaptureStderr();
-  master().close_session(closed, {});
+  close_session(master(), closed, {});
   of_closed->cancel();
   of_left->cancel();
   EXPECT_THAT(
@@ -89,7 +89,7 @@ TEST_F(SessionEndTest, WatchEndsOnceWithTheSession) {
   const std::string session = open();
   std::atomic<int> ended = 0;
   const auto watch = master().watch(session, [&](std::exception_ptr) { ++ended; });
-  master().close_session(session, {});
+  close_session(master(), session, {});
   watch->cancel();
   EXPECT_EQ(ended, 1);
 }
@@ -98,7 +98,7 @@ TEST_F(SessionEndTest, ResetClosesSessionsAndDropsContainersWhereTasksAreUp) {
   const std::string session = open();
   peers_->at(kWorker1).go_down();
   ::testing::internal::CaptureStderr();
-  master().reset({"exp1"}, {}, Clock::now() + kTestPatience);
+  reset(master(), {"exp1"}, {}, Clock::now() + kTestPatience);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("Reset skips /job:worker/replica:0/task:1"));
   EXPECT_EQ(ps().count("containers exp1"), 1);

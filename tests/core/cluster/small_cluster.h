@@ -20,6 +20,8 @@
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/fetch.h>
 
+#include "tests/core/cluster/typed_calls.h"
+
 namespace kolo::detail {
 
 inline const std::string kPs0 = task_name("ps", 0), kPs1 = task_name("ps", 1);
@@ -49,7 +51,7 @@ class SmallCluster final : public Peers {
 inline Placer placer_for(SmallCluster& cluster, const std::string& master) {
   std::vector<PlacerDevice> devices;
   for (const std::string& task : cluster.tasks())
-    for (const DeviceAttributes& device : cluster[task].status().devices)
+    for (const DeviceAttributes& device : status_of(cluster[task]).devices)
       devices.push_back(PlacerDevice::named(device.name));
   return Placer(std::move(devices), registered_kernel_table(true),
                 {.default_device = master + "/device:CPU:0"});
@@ -65,11 +67,11 @@ class SmallSession {
         handle_(handle),
         placer_(placer_for(cluster, master_)) {
     for (const std::string& task : cluster.tasks())
-      cluster[task].create_session({handle_, master_, config}, {});
+      create_session(cluster[task], {handle_, master_, config}, {});
   }
   ~SmallSession() { close(); }
   void close() {
-    for (const std::string& task : cluster_.tasks()) cluster_[task].delete_session(handle_, {});
+    for (const std::string& task : cluster_.tasks()) delete_session(cluster_[task], handle_, {});
   }
 
   std::vector<StepPart> cut(const std::vector<Fetch>& fetches,
@@ -85,7 +87,7 @@ class SmallSession {
     options.target = "grpc://here:1";
     options.client_task = master_;
     options.incarnation = [this](const std::string& device) {
-      for (const auto& known : cluster_[task_of_device(device)].status().devices)
+      for (const auto& known : status_of(cluster_[task_of_device(device)]).devices)
         if (known.name == device) return known.incarnation;
       return std::uint64_t{0};
     };
@@ -99,13 +101,12 @@ class SmallSession {
     std::vector<StepPart> parts = cut(fetches, feeds);
     std::vector<std::pair<std::string, std::uint64_t>> registered;
     for (StepPart& part : parts)
-      registered.emplace_back(part.task,
-                              cluster_[part.task].register_part({.session = handle_,
-                                                                 .graph = std::move(part.graph),
-                                                                 .feeds = std::move(part.feeds),
-                                                                 .fetches = std::move(part.fetches),
-                                                                 .targets = std::move(part.targets)},
-                                                                {}));
+      registered.emplace_back(part.task, register_part(cluster_[part.task], handle_,
+                                                       {.graph = std::move(part.graph),
+                                                        .feeds = std::move(part.feeds),
+                                                        .fetches = std::move(part.fetches),
+                                                        .targets = std::move(part.targets)},
+                                                       {}));
     return run_registered(registered, feeds);
   }
 

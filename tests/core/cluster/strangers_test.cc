@@ -56,7 +56,7 @@ TEST(Strangers, MakeWayForThoseWhoComeLater) {
   // Half of the strangers' places, for those of one address.
   EXPECT_TRUE(comes_true([&] { return idle.open() <= 8; }));
   EXPECT_GE(of_another.add(port_of(task), "127.0.0.2"), 0);
-  for (int i = 0; i < 5; ++i) EXPECT_NO_THROW(task.remote_worker(known_caller(task))->status(soon()));
+  for (int i = 0; i < 5; ++i) EXPECT_NO_THROW(status_of(*task.remote_worker(known_caller(task)), soon()));
   EXPECT_EQ(of_another.open(), 1u);
 }
 
@@ -66,14 +66,14 @@ TEST(Strangers, LeaveThoseAloneWhoAreKnown) {
   FakeTask task(std::move(options));
   const auto known = task.remote_worker(known_caller(task));
   std::atomic<bool> over = false;
-  known->status(soon());
+  status_of(*known, soon());
   const auto watch = known->watch([&](const detail::TaskStatus* status, const std::exception_ptr&) {
     if (status == nullptr) over = true;
   });
   RawConnections idle;
   for (int i = 0; i < 50; ++i) idle.add(port_of(task));
   EXPECT_TRUE(comes_true([&] { return idle.open() <= 2; }));
-  EXPECT_NO_THROW(known->status(soon()));
+  EXPECT_NO_THROW(status_of(*known, soon()));
   EXPECT_FALSE(over);
   watch->cancel();
 }
@@ -85,17 +85,17 @@ TEST(Connections, AreLimitedForOneAddressAndForAll) {
   std::vector<std::shared_ptr<detail::RemoteWorker>> known;
   for (int i = 0; i < 3; ++i) {
     known.push_back(task.remote_worker());
-    known.back()->status(soon());
+    status_of(*known.back(), soon());
   }
   ::testing::internal::CaptureStderr();
-  for (int i = 0; i < 3; ++i) EXPECT_THROW(task.remote_worker()->status(soon()), UnavailableError);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(status_of(*task.remote_worker(), soon()), UnavailableError);
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("takes no more than 8, 3 from one address"));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
   known.pop_back();
   EXPECT_TRUE(comes_true([&] {
     try {
-      task.remote_worker()->status(soon());
+      status_of(*task.remote_worker(), soon());
       return true;
     } catch (const UnavailableError&) {
       return false;
