@@ -218,7 +218,8 @@ std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, c
                  .worker = worker,
                  .handle = worker->call<RegisterGraph>(request, std::move(part.graph), deadline).part(),
                  .taken = std::move(part.sends[environment_.task]),
-                 .given = std::move(part.receives[environment_.task])});
+                 .given = std::move(part.receives[environment_.task]),
+                 .has_fetches = !part.fetches.empty()});
     } catch (...) {
       std::rethrow_exception(from_task(part.task, std::current_exception()));
     }

@@ -107,6 +107,8 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
   request.request_id = random_request_id();
   request.taken = registered.taken;
   request.given = registered.given;
+  request.only_ends =
+      !registered.has_fetches && !request.metadata && request.trace_level == TraceLevel::no_trace;
   {
     MutexLock lock(mutex_);
     states_[part].started = true;
@@ -116,10 +118,10 @@ void MasterStep::start(std::size_t part, RunPartRequest request) {
   if (options_.run_here && registered.task == options_.own_task) return run_here(part, request, deadline);
   std::shared_ptr<Call> call;
   try {
-    call = registered.worker->run_part(request, deadline,
-                                       [this, part](std::exception_ptr error, PartResult result) {
-                                         finished(part, std::move(error), std::move(result));
-                                       });
+    call = registered.worker->run_part(
+        request, deadline, [self = shared_from_this(), part](std::exception_ptr error, PartResult result) {
+          self->finished(part, std::move(error), std::move(result));
+        });
   } catch (...) {
     finished(part, std::current_exception(), {});
     return;
@@ -173,11 +175,13 @@ void MasterStep::finished(std::size_t part, std::exception_ptr error, PartResult
     results_[part] = std::move(result);
   }
   cancel_all(calls);
-  MutexLock lock(mutex_);
-  states_[part].done = true;
-  states_[part].call.reset();
-  --open_;
-  changed_.notify_all();
+  {
+    MutexLock lock(mutex_);
+    states_[part].done = true;
+    states_[part].call.reset();
+    --open_;
+  }
+  changed_.notify_all();  // without the lock, which who wakes takes; the caller still holds this
 }
 
 std::vector<std::shared_ptr<Call>> MasterStep::fail(std::exception_ptr error) {

@@ -23,6 +23,7 @@ struct RegisteredPart {
   std::shared_ptr<Worker> worker;
   std::uint64_t handle = 0;
   std::vector<std::string> taken, given;  // as in RunPartRequest
+  bool has_fetches = true;
 };
 
 /// Runs a part on the caller's thread, in the master's own process.
@@ -41,8 +42,8 @@ struct MasterStepOptions {
   std::function<void(const std::string& task)> on_lost = {};
 };
 
-/// Any thread, but for run().
-class MasterStep {
+/// Any thread, but for run(). Owned by shared pointers.
+class MasterStep : public std::enable_shared_from_this<MasterStep> {
  public:
   using Clock = std::chrono::steady_clock;
   explicit MasterStep(MasterStepOptions options);

@@ -33,6 +33,18 @@ class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffe
   ClientCall& call_;
 };
 
+class ClientCall::UnaryReactor final : public grpc::ClientUnaryReactor {
+ public:
+  explicit UnaryReactor(ClientCall& call) : call_(call) {}
+  void OnDone(const grpc::Status& status) override {
+    take_over(this);
+    call_.answered(status);
+  }
+
+ private:
+  ClientCall& call_;
+};
+
 ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
                        const Deadline& deadline)
     : channel_(std::move(channel)),
@@ -84,6 +96,28 @@ void ClientCall::start(bool reads) {
   if (!queue_.empty() && !greeting_) write_next();
   reactor_->StartCall();
   if (cancelled_) context_->TryCancel();
+}
+
+void ClientCall::start_unary() {
+  {
+    auto self = shared_from_this();
+    MutexLock lock(mutex_);
+    if (!greeting_) {
+      self_ = std::move(self);
+      unary_ = std::make_unique<UnaryReactor>(*this);
+      outgoing_ = queue_.front().next();
+      queue_.clear();
+      started_ = reads_over_ = true;
+      context_->set_initial_metadata_corked(false);  // all goes at once anyway
+      hand_over(unary_.get());
+      grpc::GenericStub(transport_)
+          .PrepareUnaryCall(context_.get(), method_, {}, &outgoing_, &incoming_, unary_.get());
+      unary_->StartCall();
+      if (cancelled_) context_->TryCancel();
+      return;
+    }
+  }
+  start();  // the message waits until the server has taken the call
 }
 
 void ClientCall::cancel() {
@@ -146,6 +180,17 @@ void ClientCall::read_done(bool ok) {
   if (next == Next::read) return reactor_->StartRead(&incoming_);
   reads_over_ = true;
   let_go();
+}
+
+void ClientCall::answered(const grpc::Status& status) {
+  try {
+    if (incoming_.Valid() && on_message(MessagePieces(incoming_)) != Next::none)
+      throw InternalError("{} announced more than one message as its answer", channel_->address());
+  } catch (...) {
+    MutexLock lock(mutex_);
+    if (own_error_ == nullptr) own_error_ = std::current_exception();
+  }
+  call_done(status);
 }
 
 void ClientCall::write_done(bool ok) {

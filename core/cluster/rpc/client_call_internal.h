@@ -56,6 +56,9 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
   void send(Outgoing outgoing, bool last) KOLO_EXCLUDES(mutex_);
   /// reads: else none before read_on().
   void start(bool reads = true) KOLO_EXCLUDES(mutex_);
+  /// Instead of start(): the one message that was given, which is a control message, and one back, for which
+  /// the transport takes fewer turns. on_message() answers Next::none.
+  void start_unary() KOLO_EXCLUDES(mutex_);
   void cancel() override KOLO_EXCLUDES(mutex_);
 
  protected:
@@ -71,9 +74,12 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
 
  private:
   class Reactor;
+  class UnaryReactor;
   friend class Reactor;
+  friend class UnaryReactor;
   void greeted() KOLO_EXCLUDES(mutex_);
   void read_done(bool ok) KOLO_EXCLUDES(mutex_);
+  void answered(const grpc::Status& status) KOLO_EXCLUDES(mutex_);
   void write_done(bool ok) KOLO_EXCLUDES(mutex_);
   void call_done(const grpc::Status& status) KOLO_EXCLUDES(mutex_);
   void write_next() KOLO_REQUIRES(mutex_);
@@ -84,7 +90,8 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
   const std::string method_;
   std::unique_ptr<grpc::ClientContext> context_;  // until call_done()
   std::unique_ptr<Reactor> reactor_;
-  grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
+  std::unique_ptr<UnaryReactor> unary_;  // from start_unary() on
+  grpc::ByteBuffer incoming_;            // the transport's, while a read is under way
 
   Mutex mutex_;
   std::deque<Outgoing> queue_ KOLO_GUARDED_BY(mutex_);

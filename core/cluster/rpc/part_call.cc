@@ -58,7 +58,8 @@ std::shared_ptr<PartCall> PartCall::start(const BlockingCall::To& to, const RunP
   // Its receiver comes with the part of this task, which is about to begin: nothing is read before that.
   if (call->takes())
     call->streams_->add(call->name_, {.values = call->taken_, .read = [call] { call->begin_reading(); }});
-  call->ClientCall::start(!call->takes());
+  if (request.only_ends && !call->takes() && call->gives_ == 0) call->start_unary();
+  else call->ClientCall::start(!call->takes());
   if (call->gives_ > 0) call->give(request);
   return call;
 }

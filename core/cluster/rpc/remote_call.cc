@@ -86,10 +86,12 @@ Next BlockingCall::on_message(const MessagePieces& message) {
 }
 
 void BlockingCall::on_end(std::exception_ptr error) {
-  MutexLock lock(wait_mutex_);
-  over_ = true;
-  error_ = std::move(error);
-  changed_.notify_all();
+  {
+    MutexLock lock(wait_mutex_);
+    over_ = true;
+    error_ = std::move(error);
+  }
+  changed_.notify_all();  // without the lock, which who wakes takes; the transport still holds this
 }
 
 // Without deadlines of their own: a call ends at its deadline, or with the loss of its peer, which pings
@@ -161,7 +163,8 @@ void call_for(const BlockingCall::To& to, const google::protobuf::MessageLite& r
     call->send(Outgoing::bytes(PayloadKind::graph, encode_graph_def(*graph), to.channel->limits().chunk_bytes,
                                graph->nodes.size()),
                true);
-  call->start();
+  if (graph == nullptr) call->start_unary();
+  else call->start();
   parse_message(answer, call->end().control);
 }
 

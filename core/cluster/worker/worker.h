@@ -61,6 +61,7 @@ struct RunPartRequest {
   std::vector<std::string> taken = {}, given = {};
   TraceLevel trace_level = TraceLevel::no_trace;
   bool metadata = false;           // memory and kernels, too
+  bool only_ends = false;          // it has neither fetches nor metadata
   std::vector<std::int64_t> over;  // steps of the session of which nothing needs to be kept
 };
 

@@ -137,7 +137,54 @@ TEST(RpcWorker, RunsAPartAndBringsItsMetadata) {
   EXPECT_EQ(result.metadata.memory.at(0).planned_bytes, 12u);
 }
 
-TEST(RpcWorker, CancelsAPartThatRuns) {
+class RpcWorkerParts : public ::testing::TestWithParam<bool> {
+ protected:
+  static RunPartRequest request() {
+    RunPartRequest request = part_request();
+    request.only_ends = GetParam();
+    return request;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(OnlyEnd, RpcWorkerParts, ::testing::Bool());
+
+TEST_P(RpcWorkerParts, EndOrBringTheirError) {
+  FakeTask task;
+  task.worker.on_run = [](const RunPartRequest& request, FakeWorker::Done done) {
+    done(request.step == 4 ? nullptr : std::make_exception_ptr(OutOfRangeError("the queue is closed")), {});
+    return std::shared_ptr<Call>();
+  };
+  const auto run = [&, remote = task.remote_worker()](std::int64_t step) {
+    RunPartRequest asked = request();
+    asked.step = step;
+    std::promise<void> ended;
+    const auto call = remote->run_part(asked, soon(), [&](std::exception_ptr error, PartResult) {
+      if (error != nullptr) ended.set_exception(error);
+      else ended.set_value();
+    });
+    ended.get_future().get();
+  };
+  EXPECT_NO_THROW(run(4));
+  EXPECT_THAT([&] { run(5); }, ThrowsMessage<OutOfRangeError>(HasSubstr("the queue is closed")));
+}
+
+TEST_P(RpcWorkerParts, EndAtTheirDeadline) {
+  FakeTask task;
+  std::promise<void> stopped;
+  task.worker.on_run = [&](const RunPartRequest&, FakeWorker::Done done) {
+    return std::make_shared<FakeCall>([&stopped, done = std::move(done)] {
+      done(std::make_exception_ptr(CancelledError("ended")), {});
+      stopped.set_value();
+    });
+  };
+  std::promise<void> ended;
+  const auto call = task.remote_worker()->run_part(
+      request(), in(std::chrono::milliseconds(50)),
+      [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
+  EXPECT_THROW(ended.get_future().get(), DeadlineExceededError);
+  EXPECT_EQ(stopped.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_P(RpcWorkerParts, EndWhenTheyAreCancelled) {
   FakeTask task;
   std::promise<void> runs;
   task.worker.on_run = [&](const RunPartRequest&, FakeWorker::Done done) -> std::shared_ptr<Call> {
@@ -148,7 +195,7 @@ TEST(RpcWorker, CancelsAPartThatRuns) {
   };
   std::promise<void> ended;
   const auto call = task.remote_worker()->run_part(
-      part_request(), soon(), [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
+      request(), soon(), [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
   runs.get_future().wait();
   call->cancel();
   EXPECT_THROW(ended.get_future().get(), CancelledError);
