@@ -383,6 +383,14 @@ void ClusterSession::close() {
   if (call) call->cancel();
 }
 
+template <typename Row>
+typename Row::Answer ClusterSession::ask(const typename Row::Request& request) {
+  const Use use(*this);
+  const Deadline deadline = use.deadline();
+  send_growth(deadline);
+  return connected_.master->call<Row>(request, deadline);
+}
+
 void ClusterSession::get_variables(const std::vector<std::string>& names,
                                    const std::function<void(std::size_t, Tensor)>& on_value) {
   const Use use(*this);
@@ -400,28 +408,19 @@ void ClusterSession::set_variables(const std::vector<std::string>& names,
 }
 
 std::vector<bool> ClusterSession::are_initialized(const std::vector<std::string>& names) {
-  const Use use(*this);
-  const Deadline deadline = use.deadline();
-  send_growth(deadline);
-  return from_def(connected_.master->call<AreInitialized>(to_def(handle_, names), deadline), names.size());
+  return from_def(ask<AreInitialized>(to_def(handle_, names)), names.size());
 }
 
 std::vector<WrittenShard> ClusterSession::write_shards(const ShardPlace& place,
                                                        const std::vector<SavedVariable>& variables) {
-  const Use use(*this);
-  const Deadline deadline = use.deadline();
-  send_growth(deadline);
-  const auto answer = connected_.master->call<WriteShards>(to_def(handle_, place, {}, variables), deadline);
+  const auto answer = ask<WriteShards>(to_def(handle_, place, {}, variables));
   std::vector<WrittenShard> shards;
   for (const auto& shard : answer.shards()) shards.push_back(from_def(shard, variables.size(), true));
   return shards;
 }
 
 void ClusterSession::read_shards(const std::vector<SavedVariable>& variables) {
-  const Use use(*this);
-  const Deadline deadline = use.deadline();
-  send_growth(deadline);
-  connected_.master->call<ReadShards>(to_def(handle_, {}, variables), deadline);
+  ask<ReadShards>(to_def(handle_, {}, variables));
 }
 
 std::map<std::string, std::uint64_t> ClusterSession::random_positions() {
@@ -430,10 +429,7 @@ std::map<std::string, std::uint64_t> ClusterSession::random_positions() {
 }
 
 void ClusterSession::set_random_positions(const std::map<std::string, std::uint64_t>& positions) {
-  const Use use(*this);
-  const Deadline deadline = use.deadline();
-  send_growth(deadline);
-  connected_.master->call<SetRandomPositions>(to_def(handle_, positions), deadline);
+  ask<SetRandomPositions>(to_def(handle_, positions));
 }
 
 }  // namespace kolo::detail

@@ -53,6 +53,9 @@ class ClusterSession final : public RemoteSession {
   void send_growth(const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   /// The master learns that this client lives, again where the stream has broken.
   void keep_watch() KOLO_EXCLUDES(mutex_);
+  /// Of a master that has all of the graph.
+  template <typename Row>
+  typename Row::Answer ask(const typename Row::Request& request);
   Deadline deadline_of(std::int64_t milliseconds) const;
   void print(const std::vector<std::string>& placement_lines) const;
 

@@ -34,47 +34,45 @@ std::chrono::milliseconds stall_warning() {
 struct LocalMaster::Answers {
   LocalMaster& master;
 
-  def::CreateSessionResponseDef operator()(CreateSession, const def::CreateSessionRequestDef& request,
-                                           const GraphDef& graph, const Deadline& deadline) const {
+  def::CreateSessionResponseDef operator()(CreateSession, const auto& request, const GraphDef& graph,
+                                           const Deadline& deadline) const {
     return master.create_session(graph, from_def(request.config()), deadline);
   }
-  def::ExtendSessionResponseDef operator()(ExtendSession, const def::ExtendSessionRequestDef& request,
-                                           const GraphDef& nodes, const Deadline&) const {
+  def::ExtendSessionResponseDef operator()(ExtendSession, const auto& request, const GraphDef& nodes,
+                                           const Deadline&) const {
     def::ExtendSessionResponseDef answer;
     answer.set_version(master.find(request.session())->extend(request.version(), nodes));
     return answer;
   }
-  def::CallableDef operator()(MakeCallable, const def::MakeCallableRequestDef& request,
-                              const Deadline&) const {
+  def::CallableDef operator()(MakeCallable, const auto& request, const Deadline&) const {
     def::CallableDef answer;
     answer.set_callable(master.find(request.session())->make_callable(from_def(request.names())));
     return answer;
   }
-  def::Empty operator()(ReleaseCallable, const def::CallableDef& request, const Deadline&) const {
+  def::Empty operator()(ReleaseCallable, const auto& request, const Deadline&) const {
     master.find(request.session())->release_callable(request.callable());
     return {};
   }
-  def::Empty operator()(CloseSession, const def::SessionRequestDef& request, const Deadline& deadline) const {
+  def::Empty operator()(CloseSession, const auto& request, const Deadline& deadline) const {
     master.close_session(request.session(), deadline);
     return {};
   }
-  def::DevicesDef operator()(ListDevices, const def::SessionRequestDef& request, const Deadline&) const {
+  def::DevicesDef operator()(ListDevices, const auto& request, const Deadline&) const {
     def::DevicesDef answer;
     for (const auto& device : master.find(request.session())->devices())
       *answer.add_devices() = to_def(device);
     return answer;
   }
-  def::Empty operator()(Reset, const def::ContainersRequestDef& request, const Deadline& deadline) const {
+  def::Empty operator()(Reset, const auto& request, const Deadline& deadline) const {
     master.reset(checked_names(request.containers(), "container's name"), from_def(request.config()),
                  deadline);
     return {};
   }
-  def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
+  def::InitializedResponseDef operator()(AreInitialized, const auto& request,
                                          const Deadline& deadline) const {
     return to_def(master.find(request.session())->are_initialized(names_of(request), deadline));
   }
-  def::WriteShardsResponseDef operator()(WriteShards, const def::WriteShardRequestDef& request,
-                                         const Deadline& deadline) const {
+  def::WriteShardsResponseDef operator()(WriteShards, const auto& request, const Deadline& deadline) const {
     def::WriteShardsResponseDef answer;
     for (const WrittenShard& shard :
          master.find(request.session())
@@ -82,16 +80,14 @@ struct LocalMaster::Answers {
       *answer.add_shards() = to_def(shard);
     return answer;
   }
-  def::Empty operator()(ReadShards, const def::ReadShardRequestDef& request, const Deadline& deadline) const {
+  def::Empty operator()(ReadShards, const auto& request, const Deadline& deadline) const {
     master.find(request.session())->read_shards(variables_from(request.variables()), deadline);
     return {};
   }
-  def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef& request,
-                                     const Deadline& deadline) const {
+  def::RandomPositionsDef operator()(RandomPositions, const auto& request, const Deadline& deadline) const {
     return to_def("", master.find(request.session())->random_positions(deadline));
   }
-  def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request,
-                        const Deadline& deadline) const {
+  def::Empty operator()(SetRandomPositions, const auto& request, const Deadline& deadline) const {
     master.find(request.session())->set_random_positions(positions_from(request), deadline);
     return {};
   }

@@ -43,22 +43,10 @@ class MasterWatch final : public Method {
 };
 
 Methods master_methods() {
-  const VariableCalls variables{
-      .get =
-          [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& on_value) {
-            call->served().master.get_variables(checked_handle(request.session()), names_of(request),
-                                                on_value, call->deadline());
-          },
-      .set =
-          [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& value) {
-            call->served().master.set_variables(checked_handle(request.session()), names_of(request), value,
-                                                call->deadline());
-          }};
-  Methods all = methods_of<Master>([](const Served& served) -> Master& { return served.master; },
-                                   &Served::check_session);
+  const auto master = [](const Served& served) -> Master& { return served.master; };
+  Methods all = methods_of<Master>(master, &Served::check_session);
+  add_variable_methods<Master>(all, master, names_of);
   all["RunStep"] = all["RunCallable"] = run_method();
-  all["GetVariables"] = [variables] { return get_variables_method(variables); };
-  all["SetVariables"] = [variables] { return set_variables_method(variables); };
   all["Watch"] = [] { return std::make_unique<MasterWatch>(); };
   return all;
 }

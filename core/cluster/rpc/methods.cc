@@ -92,19 +92,19 @@ void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, cons
   call->send_last(std::move(all.back()));
 }
 
-std::unique_ptr<Method> get_variables_method(VariableCalls calls) {
-  return std::make_unique<UnaryMethod<def::VariablesRequestDef>>(
-      [calls = std::move(calls)](const CallHandle& call, const def::VariablesRequestDef& request) {
-        calls.get(call, request, [&](std::size_t key, Tensor value) {
-          if (!value) return call->send(Outgoing::absent(key));
-          if (!call->send_and_wait(key, value)) throw CancelledError("the caller has gone");
+void add_variable_methods(Methods& methods, const VariableCalls& calls) {
+  using GetVariables = UnaryMethod<def::VariablesRequestDef>;
+  methods["GetVariables"] = [calls] {
+    return std::make_unique<GetVariables>(
+        [calls](const CallHandle& call, const def::VariablesRequestDef& request) {
+          calls.get(call, request, [&](std::size_t key, Tensor value) {
+            if (!value) return call->send(Outgoing::absent(key));
+            if (!call->send_and_wait(key, value)) throw CancelledError("the caller has gone");
+          });
+          call->finish(nullptr);
         });
-        call->finish(nullptr);
-      });
-}
-
-std::unique_ptr<Method> set_variables_method(VariableCalls calls) {
-  return std::make_unique<SetVariables>(std::move(calls));
+  };
+  methods["SetVariables"] = [calls] { return std::make_unique<SetVariables>(calls); };
 }
 
 }  // namespace kolo::detail

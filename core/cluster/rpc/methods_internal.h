@@ -181,7 +181,7 @@ void answer_run(const CallHandle& call, const std::vector<Tensor>& fetches, cons
 std::unique_ptr<Method> run_graph_method();
 std::unique_ptr<Method> recv_tensors_method();
 
-/// GetVariables and SetVariables of both services.
+/// How a service gets and sets variables.
 struct VariableCalls {
   std::function<void(const CallHandle&, const def::VariablesRequestDef&,
                      const std::function<void(std::size_t, Tensor)>& on_value)>
@@ -190,7 +190,18 @@ struct VariableCalls {
                      const std::function<Tensor(std::size_t)>& value)>
       set;
 };
-std::unique_ptr<Method> get_variables_method(VariableCalls calls);
-std::unique_ptr<Method> set_variables_method(VariableCalls calls);
+void add_variable_methods(Methods& methods, const VariableCalls& calls);
+/// GetVariables and SetVariables. variables_of(request): the names, or keys, that `callee` takes.
+template <typename Callee, typename Variables>
+void add_variable_methods(Methods& methods, Callee& (*callee)(const Served& served),
+                          Variables (*variables_of)(const def::VariablesRequestDef& request)) {
+  const auto ask = [=](const auto& method) {
+    return [=](const CallHandle& call, const def::VariablesRequestDef& request, const auto& values) {
+      (callee(call->served()).*method)(checked_handle(request.session()), variables_of(request), values,
+                                       call->deadline());
+    };
+  };
+  add_variable_methods(methods, {.get = ask(&Callee::get_variables), .set = ask(&Callee::set_variables)});
+}
 
 }  // namespace kolo::detail

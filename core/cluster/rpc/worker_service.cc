@@ -30,23 +30,11 @@ class WorkerWatch final : public Method {
 };
 
 Methods worker_methods() {
-  const VariableCalls variables{
-      .get =
-          [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& on_value) {
-            call->served().worker.get_variables(checked_handle(request.session()), keys_of(request), on_value,
-                                                call->deadline());
-          },
-      .set =
-          [](const CallHandle& call, const def::VariablesRequestDef& request, const auto& value) {
-            call->served().worker.set_variables(checked_handle(request.session()), keys_of(request), value,
-                                                call->deadline());
-          }};
-  Methods all = methods_of<Worker>([](const Served& served) -> Worker& { return served.worker; },
-                                   &Served::check_worker_session);
+  const auto worker = [](const Served& served) -> Worker& { return served.worker; };
+  Methods all = methods_of<Worker>(worker, &Served::check_worker_session);
+  add_variable_methods<Worker>(all, worker, keys_of);
   all["RunGraph"] = run_graph_method;
   all["RecvTensors"] = recv_tensors_method;
-  all["GetVariables"] = [variables] { return get_variables_method(variables); };
-  all["SetVariables"] = [variables] { return set_variables_method(variables); };
   all["Watch"] = [] { return std::make_unique<WorkerWatch>(); };
   return all;
 }

@@ -29,11 +29,10 @@ class RunningPart final : public Call {
 struct LocalWorker::Answers {
   Impl& impl;
 
-  def::TaskStatusDef operator()(GetStatus, const def::Empty&, const Deadline&) const {
+  def::TaskStatusDef operator()(GetStatus, const auto&, const Deadline&) const {
     return to_def(impl.status());
   }
-  def::Empty operator()(CreateWorkerSession, const def::WorkerSessionRequestDef& request,
-                        const Deadline& deadline) const {
+  def::Empty operator()(CreateWorkerSession, const auto& request, const Deadline& deadline) const {
     impl.add_session({.session = request.session(),
                       .master = checked_name(request.master(), "task"),
                       .config = from_def(request.config()),
@@ -41,12 +40,12 @@ struct LocalWorker::Answers {
     end_if_given_up(deadline, [&] { impl.remove_session(request.session()); });
     return {};
   }
-  def::Empty operator()(DeleteWorkerSession, const def::SessionRequestDef& request, const Deadline&) const {
+  def::Empty operator()(DeleteWorkerSession, const auto& request, const Deadline&) const {
     impl.remove_session(request.session());
     return {};
   }
-  def::RegisterGraphResponseDef operator()(RegisterGraph, const def::RegisterGraphRequestDef& request,
-                                           GraphDef& graph, const Deadline& deadline) const {
+  def::RegisterGraphResponseDef operator()(RegisterGraph, const auto& request, GraphDef& graph,
+                                           const Deadline& deadline) const {
     const auto session = impl.session(request.session());
     def::RegisterGraphResponseDef answer;
     answer.set_part(session->add_part({.graph = std::move(graph),
@@ -56,17 +55,15 @@ struct LocalWorker::Answers {
     end_if_given_up(deadline, [&] { session->remove_part(answer.part()); });
     return answer;
   }
-  def::Empty operator()(DeregisterGraph, const def::DeregisterGraphRequestDef& request,
-                        const Deadline&) const {
+  def::Empty operator()(DeregisterGraph, const auto& request, const Deadline&) const {
     impl.session(request.session())->remove_part(request.part());
     return {};
   }
-  def::Empty operator()(CleanupAll, const def::ContainersRequestDef& request, const Deadline&) const {
+  def::Empty operator()(CleanupAll, const auto& request, const Deadline&) const {
     impl.drop(checked_names(request.containers(), "container's name"));
     return {};
   }
-  def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
-                                         const Deadline&) const {
+  def::InitializedResponseDef operator()(AreInitialized, const auto& request, const Deadline&) const {
     const auto session = impl.session(request.session());
     std::vector<bool> initialized;
     for (const VariableKey& key : keys_of(request)) {
@@ -75,8 +72,7 @@ struct LocalWorker::Answers {
     }
     return to_def(initialized);
   }
-  def::WriteShardResponseDef operator()(WriteShard, const def::WriteShardRequestDef& request,
-                                        const Deadline&) const {
+  def::WriteShardResponseDef operator()(WriteShard, const auto& request, const Deadline&) const {
     const auto session = impl.session(request.session());
     const ShardPlace place = place_from(request);
     const std::vector<SavedVariable> variables = variables_from(request.variables());
@@ -84,17 +80,16 @@ struct LocalWorker::Answers {
     if (variables.empty()) return {};
     return to_def(write_shard(session->variables(), place, keys_from(request.variables()), variables));
   }
-  def::Empty operator()(ReadShard, const def::ReadShardRequestDef& request, const Deadline&) const {
+  def::Empty operator()(ReadShard, const auto& request, const Deadline&) const {
     const auto session = impl.session(request.session());
     read_shard(session->variables(), keys_from(request.variables()), variables_from(request.variables()),
                *impl.state().devices.host(), impl.task());
     return {};
   }
-  def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef& request,
-                                     const Deadline&) const {
+  def::RandomPositionsDef operator()(RandomPositions, const auto& request, const Deadline&) const {
     return to_def("", impl.session(request.session())->random_positions());
   }
-  def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
+  def::Empty operator()(SetRandomPositions, const auto& request, const Deadline&) const {
     impl.session(request.session())->set_random_positions(positions_from(request));
     return {};
   }

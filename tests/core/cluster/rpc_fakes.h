@@ -16,6 +16,7 @@
 #include <kolo/core/cluster/rpc/channel.h>
 #include <kolo/core/cluster/rpc/rpc_server.h>
 
+#include "tests/core/cluster/fake_calls.h"
 #include "tests/core/cluster/typed_calls.h"
 
 namespace kolo::detail {
@@ -52,10 +53,50 @@ struct FakeCall final : Call {
 };
 
 /// Keeps what it was asked; what it answers is in its members.
-class FakeWorker final : public Worker, public TensorSource {
+class FakeWorker final : public FakeCalls<Worker>, public TensorSource {
  public:
   using Done = std::function<void(std::exception_ptr, PartResult)>;
 
+  FakeWorker() {
+    on<GetStatus>([this](const auto&, const Deadline&) { return to_def(answer_status); });
+    on<CreateWorkerSession>([this](const auto& request, const Deadline& deadline) {
+      created = {request.session(), request.master(), from_def(request.config()),
+                 request.master_incarnation()};
+      given_deadline = deadline;
+      if (on_create) on_create();
+    });
+    on<DeleteWorkerSession>([this](const auto& request, const Deadline&) { deleted = request.session(); });
+    on<RegisterGraph>([this](const auto& request, const GraphDef& graph, const Deadline& deadline) {
+      registered = {graph, checked_names(request.feeds(), "feed"), checked_names(request.fetches(), "fetch"),
+                    checked_names(request.targets(), "target")};
+      if (on_register) on_register(deadline);
+      def::RegisterGraphResponseDef answer;
+      answer.set_part(0xfedcba9876543210);
+      return answer;
+    });
+    on<DeregisterGraph>([this](const auto& request, const Deadline&) {
+      deregistered = {request.session(), request.part()};
+    });
+    on<CleanupAll>([this](const auto& request, const Deadline&) {
+      dropped = checked_names(request.containers(), "container");
+    });
+    on<AreInitialized>([](const auto& request, const Deadline&) {
+      std::vector<bool> found;
+      for (int i = 0; i < request.keys_size(); ++i) found.push_back(i % 2 == 0);
+      return to_def(found);
+    });
+    on<WriteShard>([this](const auto& request, const Deadline&) {
+      saved_at = place_from(request);
+      keep(request.variables());
+      return to_def(WrittenShard{.sums = std::vector<std::uint32_t>(saved.size(), 0xfedcba98),
+                                 .file_bytes = std::uint64_t{1} << 40,
+                                 .header_crc32c = 0x87654321});
+    });
+    on<ReadShard>([this](const auto& request, const Deadline&) { keep(request.variables()); });
+    on<RandomPositions>([this](const auto&, const Deadline&) { return to_def("", positions); });
+    on<SetRandomPositions>(
+        [this](const auto& request, const Deadline&) { positions = positions_from(request); });
+  }
   std::shared_ptr<Call> run_part(const RunPartRequest& request, const Deadline&, Done done) override {
     ran = request;
     return on_run(request, std::move(done));
@@ -101,80 +142,65 @@ class FakeWorker final : public Worker, public TensorSource {
   std::map<std::string, std::uint64_t> positions;
 
  private:
-  struct Answers {
-    FakeWorker& fake;
-    def::TaskStatusDef operator()(GetStatus, const def::Empty&, const Deadline&) const {
-      return to_def(fake.answer_status);
-    }
-    def::Empty operator()(CreateWorkerSession, const def::WorkerSessionRequestDef& request,
-                          const Deadline& deadline) const {
-      fake.created = {request.session(), request.master(), from_def(request.config()),
-                      request.master_incarnation()};
-      fake.given_deadline = deadline;
-      if (fake.on_create) fake.on_create();
-      return {};
-    }
-    def::Empty operator()(DeleteWorkerSession, const def::SessionRequestDef& request, const Deadline&) const {
-      fake.deleted = request.session();
-      return {};
-    }
-    def::RegisterGraphResponseDef operator()(RegisterGraph, const def::RegisterGraphRequestDef& request,
-                                             const GraphDef& graph, const Deadline& deadline) const {
-      fake.registered = {graph, checked_names(request.feeds(), "feed"),
-                         checked_names(request.fetches(), "fetch"),
-                         checked_names(request.targets(), "target")};
-      if (fake.on_register) fake.on_register(deadline);
-      def::RegisterGraphResponseDef answer;
-      answer.set_part(0xfedcba9876543210);
-      return answer;
-    }
-    def::Empty operator()(DeregisterGraph, const def::DeregisterGraphRequestDef& request,
-                          const Deadline&) const {
-      fake.deregistered = {request.session(), request.part()};
-      return {};
-    }
-    def::Empty operator()(CleanupAll, const def::ContainersRequestDef& request, const Deadline&) const {
-      fake.dropped = checked_names(request.containers(), "container");
-      return {};
-    }
-    def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
-                                           const Deadline&) const {
-      std::vector<bool> found;
-      for (int i = 0; i < request.keys_size(); ++i) found.push_back(i % 2 == 0);
-      return to_def(found);
-    }
-    def::WriteShardResponseDef operator()(WriteShard, const def::WriteShardRequestDef& request,
-                                          const Deadline&) const {
-      fake.saved_at = place_from(request);
-      keep(request.variables());
-      return to_def(WrittenShard{.sums = std::vector<std::uint32_t>(fake.saved.size(), 0xfedcba98),
-                                 .file_bytes = std::uint64_t{1} << 40,
-                                 .header_crc32c = 0x87654321});
-    }
-    def::Empty operator()(ReadShard, const def::ReadShardRequestDef& request, const Deadline&) const {
-      keep(request.variables());
-      return {};
-    }
-    def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef&,
-                                       const Deadline&) const {
-      return to_def("", fake.positions);
-    }
-    def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
-      fake.positions = positions_from(request);
-      return {};
-    }
-    void keep(const SavedVariableDefs& variables) const {
-      fake.asked = keys_from(variables), fake.saved = variables_from(variables);
-    }
-  };
-  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
-               const Deadline& deadline) override {
-    answer_row(Answers{*this}, method, request, graph, answer, deadline);
+  void keep(const SavedVariableDefs& variables) {
+    asked = keys_from(variables), saved = variables_from(variables);
   }
 };
 
-class FakeMaster final : public Master {
+class FakeMaster final : public FakeCalls<Master> {
  public:
+  FakeMaster() {
+    on<CreateSession>([this](const auto& request, const GraphDef& graph, const Deadline& deadline) {
+      created = {graph, from_def(request.config())};
+      caller = rpc_caller();
+      if (on_create) on_create(deadline.stop());
+      def::CreateSessionResponseDef answer;
+      answer.set_handle("00112233445566778899aabbccddeeff");
+      answer.set_graph_version(7);
+      return answer;
+    });
+    on<ExtendSession>([this](const auto& request, const GraphDef& nodes, const Deadline&) {
+      created.first = nodes;
+      def::ExtendSessionResponseDef answer;
+      answer.set_version(request.version() + 1);
+      return answer;
+    });
+    on<MakeCallable>([this](const auto& request, const Deadline&) {
+      bound = from_def(request.names());
+      def::CallableDef answer;
+      answer.set_callable(5);
+      return answer;
+    });
+    on<ReleaseCallable>([this](const auto& request, const Deadline&) { released = request.callable(); });
+    on<CloseSession>([](const auto& request, const Deadline&) {
+      throw AbortedError("Session {} is not found. Possibly, this master has restarted.", request.session());
+    });
+    on<ListDevices>([this](const auto&, const Deadline&) {
+      def::DevicesDef answer;
+      for (const auto& device : devices) *answer.add_devices() = to_def(device);
+      return answer;
+    });
+    on<Reset>([this](const auto& request, const Deadline&) {
+      dropped = checked_names(request.containers(), "container");
+    });
+    on<AreInitialized>([](const auto& request, const Deadline&) {
+      return to_def(std::vector<bool>(names_of(request).size(), true));
+    });
+    on<WriteShards>([this](const auto& request, const Deadline&) {
+      saved_at = place_from(request), saved = variables_from(request.variables());
+      def::WriteShardsResponseDef answer;
+      *answer.add_shards() =
+          to_def(WrittenShard{.variables = {1}, .sums = {7}, .file_bytes = 8, .header_crc32c = 9});
+      *answer.add_shards() =
+          to_def(WrittenShard{.variables = {0}, .sums = {17}, .file_bytes = 18, .header_crc32c = 19});
+      return answer;
+    });
+    on<ReadShards>(
+        [this](const auto& request, const Deadline&) { saved = variables_from(request.variables()); });
+    on<RandomPositions>([this](const auto&, const Deadline&) { return to_def("", positions); });
+    on<SetRandomPositions>(
+        [this](const auto& request, const Deadline&) { positions = positions_from(request); });
+  }
   StepResult run_step(const RunStepRequest& request, const Deadline& deadline) override {
     ran = request;
     return on_run(request, deadline.stop());
@@ -210,81 +236,6 @@ class FakeMaster final : public Master {
   std::map<std::string, std::uint64_t> positions;
   std::promise<std::string> watched;
   std::promise<void> left;
-
- private:
-  struct Answers {
-    FakeMaster& fake;
-    def::CreateSessionResponseDef operator()(CreateSession, const def::CreateSessionRequestDef& request,
-                                             const GraphDef& graph, const Deadline& deadline) const {
-      fake.created = {graph, from_def(request.config())};
-      fake.caller = rpc_caller();
-      if (fake.on_create) fake.on_create(deadline.stop());
-      def::CreateSessionResponseDef answer;
-      answer.set_handle("00112233445566778899aabbccddeeff");
-      answer.set_graph_version(7);
-      return answer;
-    }
-    def::ExtendSessionResponseDef operator()(ExtendSession, const def::ExtendSessionRequestDef& request,
-                                             const GraphDef& nodes, const Deadline&) const {
-      fake.created.first = nodes;
-      def::ExtendSessionResponseDef answer;
-      answer.set_version(request.version() + 1);
-      return answer;
-    }
-    def::CallableDef operator()(MakeCallable, const def::MakeCallableRequestDef& request,
-                                const Deadline&) const {
-      fake.bound = from_def(request.names());
-      def::CallableDef answer;
-      answer.set_callable(5);
-      return answer;
-    }
-    def::Empty operator()(ReleaseCallable, const def::CallableDef& request, const Deadline&) const {
-      fake.released = request.callable();
-      return {};
-    }
-    def::Empty operator()(CloseSession, const def::SessionRequestDef& request, const Deadline&) const {
-      throw AbortedError("Session {} is not found. Possibly, this master has restarted.", request.session());
-    }
-    def::DevicesDef operator()(ListDevices, const def::SessionRequestDef&, const Deadline&) const {
-      def::DevicesDef answer;
-      for (const auto& device : fake.devices) *answer.add_devices() = to_def(device);
-      return answer;
-    }
-    def::Empty operator()(Reset, const def::ContainersRequestDef& request, const Deadline&) const {
-      fake.dropped = checked_names(request.containers(), "container");
-      return {};
-    }
-    def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
-                                           const Deadline&) const {
-      return to_def(std::vector<bool>(names_of(request).size(), true));
-    }
-    def::WriteShardsResponseDef operator()(WriteShards, const def::WriteShardRequestDef& request,
-                                           const Deadline&) const {
-      fake.saved_at = place_from(request), fake.saved = variables_from(request.variables());
-      def::WriteShardsResponseDef answer;
-      *answer.add_shards() =
-          to_def(WrittenShard{.variables = {1}, .sums = {7}, .file_bytes = 8, .header_crc32c = 9});
-      *answer.add_shards() =
-          to_def(WrittenShard{.variables = {0}, .sums = {17}, .file_bytes = 18, .header_crc32c = 19});
-      return answer;
-    }
-    def::Empty operator()(ReadShards, const def::ReadShardRequestDef& request, const Deadline&) const {
-      fake.saved = variables_from(request.variables());
-      return {};
-    }
-    def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef&,
-                                       const Deadline&) const {
-      return to_def("", fake.positions);
-    }
-    def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
-      fake.positions = positions_from(request);
-      return {};
-    }
-  };
-  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
-               const Deadline& deadline) override {
-    answer_row(Answers{*this}, method, request, graph, answer, deadline);
-  }
 };
 
 /// A server of /job:ps/replica:0/task:0 in front of the fakes.

@@ -16,6 +16,7 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/worker/peers.h>
 
+#include "tests/core/cluster/fake_calls.h"
 #include "tests/core/cluster/typed_calls.h"
 
 namespace kolo::detail {
@@ -33,7 +34,7 @@ class ScriptedCall final : public Call {
 };
 
 /// Any thread.
-class ScriptedWorker final : public Worker {
+class ScriptedWorker final : public FakeCalls<Worker> {
  public:
   using Done = std::function<void(std::exception_ptr, PartResult)>;
 
@@ -42,6 +43,7 @@ class ScriptedWorker final : public Worker {
     status_.version = "1";
     status_.cluster_fingerprint = 7;
     status_.devices = {{.name = task_ + "/device:CPU:0", .type = "CPU", .incarnation = incarnation}};
+    answer_rows();
   }
 
   // What a test scripts and looks at.
@@ -191,85 +193,66 @@ class ScriptedWorker final : public Worker {
   }
 
  private:
-  struct Answers {
-    ScriptedWorker& worker;
-    def::TaskStatusDef operator()(GetStatus, const def::Empty&, const Deadline& deadline) const {
-      if (worker.on_status) worker.on_status(deadline);
-      MutexLock lock(worker.mutex_);
-      worker.check_up();
-      return to_def(worker.status_);
-    }
-    def::Empty operator()(CreateWorkerSession, const def::WorkerSessionRequestDef& request,
-                          const Deadline&) const {
-      return say("create " + request.session());
-    }
-    def::Empty operator()(DeleteWorkerSession, const def::SessionRequestDef& request, const Deadline&) const {
-      return say("delete " + request.session());
-    }
-    def::RegisterGraphResponseDef operator()(RegisterGraph, const def::RegisterGraphRequestDef& request,
-                                             const GraphDef& graph, const Deadline& deadline) const {
+  void answer_rows() {
+    on<GetStatus>([this](const auto&, const Deadline& deadline) {
+      if (on_status) on_status(deadline);
+      MutexLock lock(mutex_);
+      check_up();
+      return to_def(status_);
+    });
+    on<CreateWorkerSession>(
+        [this](const auto& request, const Deadline&) { say("create " + request.session()); });
+    on<DeleteWorkerSession>(
+        [this](const auto& request, const Deadline&) { say("delete " + request.session()); });
+    on<RegisterGraph>([this](const auto& request, const GraphDef& graph, const Deadline& deadline) {
       say("register");
       const PartRequest part{graph, checked_names(request.feeds(), "feed"),
                              checked_names(request.fetches(), "fetch"),
                              checked_names(request.targets(), "target")};
-      if (worker.on_register) worker.on_register(part, deadline);
-      MutexLock lock(worker.mutex_);
-      worker.parts_.push_back(part);
+      if (on_register) on_register(part, deadline);
+      MutexLock lock(mutex_);
+      parts_.push_back(part);
       def::RegisterGraphResponseDef answer;
-      answer.set_part(worker.parts_.size());
+      answer.set_part(parts_.size());
       return answer;
-    }
-    def::Empty operator()(DeregisterGraph, const def::DeregisterGraphRequestDef& request,
-                          const Deadline&) const {
-      return say("deregister " + std::to_string(request.part()));
-    }
-    def::Empty operator()(CleanupAll, const def::ContainersRequestDef& request, const Deadline&) const {
+    });
+    on<DeregisterGraph>([this](const auto& request, const Deadline&) {
+      say("deregister " + std::to_string(request.part()));
+    });
+    on<CleanupAll>([this](const auto& request, const Deadline&) {
       std::string names = "containers";
       for (const std::string& name : request.containers()) names += " " + name;
-      return say(names);
-    }
-    def::InitializedResponseDef operator()(AreInitialized, const def::VariablesRequestDef& request,
-                                           const Deadline&) const {
+      say(names);
+    });
+    on<AreInitialized>([this](const auto& request, const Deadline&) {
       say("initialized");
       std::vector<bool> result;
-      for (const VariableKey& key : keys_of(request))
-        result.push_back(static_cast<bool>(worker.value_of(key)));
+      for (const VariableKey& key : keys_of(request)) result.push_back(static_cast<bool>(value_of(key)));
       return to_def(result);
-    }
-    def::WriteShardResponseDef operator()(WriteShard, const def::WriteShardRequestDef& request,
-                                          const Deadline&) const {
+    });
+    on<WriteShard>([this](const auto& request, const Deadline&) {
       const ShardPlace place = place_from(request);
       const std::vector<SavedVariable> variables = variables_from(request.variables());
       say(variables.empty()
               ? "look for the token"
               : "write shard " + std::to_string(place.shard) + " of " + std::to_string(place.shards));
-      if (worker.on_write_shard) worker.on_write_shard(place, variables);
+      if (on_write_shard) on_write_shard(place, variables);
       return to_def(WrittenShard{
           .sums = std::vector<std::uint32_t>(variables.size(), 1), .file_bytes = 2, .header_crc32c = 3});
-    }
-    def::Empty operator()(ReadShard, const def::ReadShardRequestDef& request, const Deadline&) const {
-      return say("read " + std::to_string(request.variables_size()));
-    }
-    def::RandomPositionsDef operator()(RandomPositions, const def::SessionRequestDef&,
-                                       const Deadline&) const {
+    });
+    on<ReadShard>([this](const auto& request, const Deadline&) {
+      say("read " + std::to_string(request.variables_size()));
+    });
+    on<RandomPositions>([this](const auto&, const Deadline&) {
       say("ask positions");
-      MutexLock lock(worker.mutex_);
-      return to_def("", worker.positions_);
-    }
-    def::Empty operator()(SetRandomPositions, const def::RandomPositionsDef& request, const Deadline&) const {
+      MutexLock lock(mutex_);
+      return to_def("", positions_);
+    });
+    on<SetRandomPositions>([this](const auto& request, const Deadline&) {
       say("set positions");
-      MutexLock lock(worker.mutex_);
-      worker.positions_ = positions_from(request);
-      return {};
-    }
-    def::Empty say(const std::string& what) const {
-      worker.say(what);
-      return {};
-    }
-  };
-  void on_call(std::string_view method, const Message& request, GraphDef* graph, Message& answer,
-               const Deadline& deadline) override {
-    answer_row(Answers{*this}, method, request, graph, answer, deadline);
+      MutexLock lock(mutex_);
+      positions_ = positions_from(request);
+    });
   }
   static std::exception_ptr away(const std::string& why) {
     return std::make_exception_ptr(UnavailableError("{}", why));
