@@ -1,12 +1,12 @@
 #include <kolo/models/image_file.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <string>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
+#include <kolo/core/base/text.h>
 #include <kolo/models/image_file_internal.h>
 
 namespace kolo::models {
@@ -61,9 +61,7 @@ std::uint8_t rounded(float value) {
 }  // namespace
 
 bool is_image_name(const std::filesystem::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const std::string ending = lower_case(path.extension().string());
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 

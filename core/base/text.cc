@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -60,8 +59,7 @@ std::vector<double> parse_exact(std::string_view text) {
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (char& letter : result) letter = lower_case(letter);
   return result;
 }
 
@@ -69,9 +67,7 @@ namespace {
 
 int change_cost(char a, char b) {
   if (a == b) return 0;
-  const bool differ_in_case_only =
-      std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  return differ_in_case_only ? 1 : 2;
+  return lower_case(a) == lower_case(b) ? 1 : 2;
 }
 
 // Levenshtein distance in half letters, so that a change of case can cost half.

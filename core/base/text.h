@@ -29,7 +29,10 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 /// `; did you mean "adam"?`, or "" without a near name: the ending of an error message.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
-/// With ASCII's capital letters as small ones.
+/// With ASCII's capital letters as small ones. No locale changes it.
+constexpr char lower_case(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
 std::string lower_case(std::string_view text);
 
 /// what() of the exception, or a sentence that says that it has none. `error` is not null.

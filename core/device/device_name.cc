@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo {
 namespace {
@@ -160,9 +161,8 @@ std::string complete_device_name(std::string_view name, std::string_view base) {
 }
 
 std::vector<std::string> lookup_names(const DeviceSpec& device) {
-  std::string type = device.type.value();
-  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
-  return {device.to_string(), fmt::format("{}/{}:{}", address_space(device), type, device.index.value())};
+  return {device.to_string(), fmt::format("{}/{}:{}", address_space(device), lower_case(device.type.value()),
+                                          device.index.value())};
 }
 
 std::vector<std::string> local_lookup_names(const DeviceSpec& device) {

@@ -1,9 +1,9 @@
 #include <kolo/models/keras/losses.h>
 
-#include <cctype>
 #include <cmath>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
@@ -143,9 +143,7 @@ std::string long_name(const std::string& name) {
                                                             {"msle", "mean_squared_logarithmic_error"},
                                                             {"kld", "kullback_leibler_divergence"},
                                                             {"cosine", "cosine_proximity"}};
-  std::string lower = name;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const auto found = longer.find(lower);
+  const auto found = longer.find(lower_case(name));
   return found == longer.end() ? name : found->second;
 }
 

@@ -16,7 +16,7 @@ std::string snake_case(const std::string& class_name) {
     const bool begins_word =
         i > 0 && is(i, std::isupper) && ((is(i + 1, std::islower)) || is(i - 1, std::islower));
     if (begins_word) name += '_';
-    name += static_cast<char>(std::tolower(static_cast<unsigned char>(class_name[i])));
+    name += lower_case(class_name[i]);
   }
   return name;
 }

@@ -5,6 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/models/keras/names_internal.h>
@@ -150,10 +151,8 @@ void OptimizerNumber::set(double value) const {
 }
 
 Optimizer::Optimizer(const std::string& name) {
-  std::string lower = name;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const auto& known = detail::known_optimizers();
-  const auto found = known.find(lower);
+  const auto found = known.find(lower_case(name));
   if (found == known.end())
     throw InvalidArgumentError("{}", detail::unknown_text("optimizer", name, detail::keys_of(known)));
   impl_ = found->second().impl_;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/device/cuda/counts.h>
 #include <kolo/core/device/cuda/cuda_device.h>
 
@@ -22,9 +22,7 @@ constexpr std::pair<int, int> kMinimumCapability = {8, 0};  // of the oldest cod
 std::string bus_id(const CudaApi& api, int gpu) {
   char text[32] = "";
   check_cuda(api.device_get_pci_bus_id(text, sizeof text, gpu), "cudaDeviceGetPCIBusId");
-  std::string small = text;
-  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return small;
+  return lower_case(text);
 }
 
 class CudaPlatform final : public GpuPlatform {

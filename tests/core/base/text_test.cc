@@ -117,5 +117,7 @@ TEST(MessageOf, OfSomethingElseSaysSo) {
   EXPECT_EQ(message_of(std::make_exception_ptr(7)), "an exception that is no std::exception");
 }
 
+TEST(LowerCase, TakesAsciisCapitalsAlone) { EXPECT_EQ(lower_case("GPU_0: \xC4rA[Z]"), "gpu_0: \xC4ra[z]"); }
+
 }  // namespace
 }  // namespace kolo
