@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
 #include <kolo/core/base/text.h>
@@ -105,21 +106,12 @@ void read_jsonl(std::istream& file, const std::string& path, bool by_epoch, Grou
   }
 }
 
-// Words in quotes may hold the separator, and quotes that are doubled (RFC 4180).
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> words = {""};
-  bool in_quotes = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char letter = line[i];
-    if (letter == '"' && in_quotes && i + 1 < line.size() && line[i + 1] == '"') words.back() += line[++i];
-    else if (letter == '"') in_quotes = !in_quotes;
-    else if (letter == separator && !in_quotes) words.emplace_back();
-    else if (letter != '\r') words.back() += letter;
-  }
-  for (std::string& word : words) {
-    const std::size_t first = word.find_first_not_of(' ');
-    word = first == std::string::npos ? "" : word.substr(first, word.find_last_not_of(' ') + 1 - first);
-  }
+std::vector<std::string> words_of(std::string_view line, char separator) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  std::vector<std::string_view> fields;
+  split_fields(line, separator, fields);
+  std::vector<std::string> words;
+  for (const std::string_view field : fields) words.push_back(unquoted(field));
   return words;
 }
 
@@ -151,7 +143,7 @@ Header header_of(std::string line) {
   const char separator = line.find(';') != std::string::npos    ? ';'
                          : line.find('\t') != std::string::npos ? '\t'
                                                                 : ',';
-  return {separator, split(line, separator)};
+  return {separator, words_of(line, separator)};
 }
 
 // The numbers of a line. With semicolons a comma stands before the decimals.
@@ -193,7 +185,7 @@ std::string read_csv(std::istream& file, const std::string& path, bool by_epoch,
   const auto [column, counted] = x_column(header, by_epoch);
   std::vector<std::vector<std::optional<double>>> rows;
   for (int number = 2; std::getline(file, line); ++number) {
-    const std::vector<std::string> words = split(line, header.separator);
+    const std::vector<std::string> words = words_of(line, header.separator);
     if (words == std::vector<std::string>{""}) continue;
     if (file.eof() && words.size() < header.columns.size()) break;  // a process is writing it, or did not end
     if (words.size() != header.columns.size())

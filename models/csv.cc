@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_fields.h>
@@ -173,7 +174,7 @@ class Reader {
   }
 
   void take_word(std::size_t i, Words& words, const File& file, std::string_view field) {
-    std::string word = detail::unquoted(field);
+    std::string word = unquoted(field);
     std::int32_t number = -1;
     if (is_empty_cell(field)) {
       words.of_rows.push_back(number);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 

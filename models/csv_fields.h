@@ -1,23 +1,14 @@
-// Lines of comma-separated values as fields, and fields as numbers.
+// Which separator a line of values has, and fields as numbers.
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace kolo::models::detail {
 
 /// A tab or ';' where the line holds more of them than commas, outside of quotes, or where all its commas are
 /// those of numbers between them; else ','.
 char separator_of(std::string_view line);
-
-/// Replaces `fields` with those of the line: without blanks around them, and without the quotes. Doubled
-/// quotes within quotes stay doubled, see unquoted. Separators within quotes are part of a field.
-void split_fields(std::string_view line, char separator, std::vector<std::string_view>& fields);
-
-/// A field's words: of doubled quotes one stays.
-std::string unquoted(std::string_view field);
 
 /// Nothing where it is no number, NaN, or more than f32 holds. decimal_comma: "1,5" is one.
 std::optional<double> number_in(std::string_view field, bool decimal_comma = false);

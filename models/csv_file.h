@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/input_file.h>
 #include <kolo/models/csv_fields.h>
 

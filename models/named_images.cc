@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 #include <kolo/models/csv.h>
@@ -92,7 +93,7 @@ class NamedImages {
     if (!file_.next(fields)) throw InvalidArgumentError("{}: there are no samples in it", file_.name());
     file_.columns = fields.size();
     std::vector<std::string> first;
-    for (const std::string_view field : fields) first.push_back(detail::unquoted(field));
+    for (const std::string_view field : fields) first.push_back(unquoted(field));
     picture_ = column_of_pictures(fields);
     if (!picture_) {
       names_ = first;
@@ -112,7 +113,7 @@ class NamedImages {
 
   std::optional<std::size_t> column_of_pictures(const Fields& fields) const {
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (picture_named(folder_, detail::unquoted(fields[i]))) return i;
+      if (picture_named(folder_, unquoted(fields[i]))) return i;
     return std::nullopt;
   }
 
@@ -132,7 +133,7 @@ class NamedImages {
     if (fields.size() != file_.columns)
       throw InvalidArgumentError("{}, line {}: {} columns; the first line has {}", file_.name(), file_.line(),
                                  fields.size(), file_.columns);
-    const std::string name = detail::unquoted(fields[*picture_]);
+    const std::string name = unquoted(fields[*picture_]);
     const auto picture = picture_named(folder_, name);
     if (!picture)
       throw InvalidArgumentError("{}, line {}: there is no picture {:?} in {}", file_.name(), file_.line(),
@@ -144,7 +145,7 @@ class NamedImages {
       throw InvalidArgumentError("{}, line {}: the picture {:?} has no class", file_.name(), file_.line(),
                                  name);
     found_.files.push_back(*picture);
-    classes_.push_back(detail::unquoted(fields[label_]));
+    classes_.push_back(unquoted(fields[label_]));
   }
 
   // Sorted; numbers by their size.
