@@ -92,15 +92,11 @@ void inspect_lone_file(const std::string& path, bool as_json) {
   else fmt::print("no index beside it: sums not verified\n");
 }
 
-// What kolo-train says of the folder; null where it does not.
+// What kolo-train says of the folder; no object where it does not.
 nlohmann::ordered_json config_beside(const std::string& prefix) {
   const fs::path path = fs::path(prefix).parent_path() / "config.json";
   constexpr std::uint64_t kMost = 64 << 20;
-  try {
-    return nlohmann::ordered_json::parse(InputFile(path.string()).read_all(kMost), nullptr, false);
-  } catch (const Error&) {
-    return {};
-  }
+  return nlohmann::ordered_json::parse(text_or_nothing(path.string(), kMost), nullptr, false);
 }
 
 std::string with_config(const std::string& summary, const nlohmann::ordered_json& config) {

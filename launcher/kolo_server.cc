@@ -91,11 +91,7 @@ constexpr std::uint64_t kLargestSpec = 16 << 20;
 ClusterSpec spec_of(const std::string& text) {
   if (text.starts_with("{")) return ClusterSpec::from_json(text);
   if (text.find('|') != std::string::npos) return ClusterSpec::from_text(text);
-  std::string content;
-  try {
-    content = InputFile(text).read_all(kLargestSpec);
-  } catch (const Error&) {  // told below: the text may be no path at all
-  }
+  const std::string content = text_or_nothing(text, kLargestSpec);  // the text may be no path at all
   if (content.empty())
     throw CommandLineError(
         fmt::format("--cluster \"{}\" is neither JSON, nor of the form 'ps|host:port,worker|host:port', nor "

@@ -49,14 +49,8 @@ void broadcast_from_0(PointToPoint& network, std::span<std::byte> bytes) {
 
 // rank 0's file on every rank; empty if it cannot be read.
 std::string shared_text(const std::string& file, PointToPoint& network) {
-  std::string text;
-  if (network.rank() == 0) {
-    constexpr std::uint64_t kMost = 16 << 20;
-    try {
-      text = InputFile(file).read_all(kMost);
-    } catch (const Error&) {  // empty
-    }
-  }
+  constexpr std::uint64_t kMost = 16 << 20;
+  std::string text = network.rank() == 0 ? text_or_nothing(file, kMost) : "";
   auto bytes = static_cast<std::int64_t>(text.size());
   broadcast_from_0(network, std::as_writable_bytes(std::span(&bytes, 1)));
   text.resize(static_cast<std::size_t>(bytes));

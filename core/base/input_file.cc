@@ -71,4 +71,12 @@ std::string InputFile::read_all(std::uint64_t most_bytes) {
   return text;
 }
 
+std::string text_or_nothing(const std::string& path, std::uint64_t most_bytes) {
+  try {
+    return InputFile(path).read_all(most_bytes);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 }  // namespace kolo

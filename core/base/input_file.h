@@ -36,4 +36,7 @@ class InputFile {
   std::uint64_t bytes_ = 0;
 };
 
+/// All of the file; "" where it is missing, cannot be read or has more than `most_bytes`.
+std::string text_or_nothing(const std::string& path, std::uint64_t most_bytes);
+
 }  // namespace kolo

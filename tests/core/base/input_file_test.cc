@@ -63,5 +63,14 @@ TEST(InputFile, TakesNoMoreThanItIsAskedTo) {
               ThrowsMessage<DataLossError>("a: 10 bytes; at most 9 are taken"));
 }
 
+TEST(TextOrNothing, IsTheFilesTextOrEmpty) {
+  const TemporaryDirectory folder;
+  write_bytes(folder / "a", "0123456789");
+  EXPECT_EQ(text_or_nothing(folder / "a", 10), "0123456789");
+  EXPECT_EQ(text_or_nothing(folder / "a", 9), "");
+  EXPECT_EQ(text_or_nothing(folder / "b", 9), "");
+  EXPECT_EQ(text_or_nothing(folder.path(), 9), "");
+}
+
 }  // namespace
 }  // namespace kolo
