@@ -1,11 +1,8 @@
 #include <bench/cluster_tasks.h>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +14,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/free_ports.h>
 
 namespace kolo::bench {
 namespace {
@@ -24,41 +22,16 @@ namespace {
 constexpr std::chrono::seconds kPatience{10};
 constexpr int kNotStarted = 127;
 
-class FreePort {
- public:
-  FreePort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    if (::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-        ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0)
-      throw UnavailableError("kolo-bench: the system gives no port");
-    port_ = ntohs(address.sin_port);
-  }
-  ~FreePort() { ::close(socket_); }
-  FreePort(FreePort&& other) noexcept : socket_(std::exchange(other.socket_, -1)), port_(other.port_) {}
-  FreePort& operator=(FreePort&&) = delete;
-  int port() const { return port_; }
-
- private:
-  int socket_;
-  int port_ = 0;
-};
-
 }  // namespace
 
 ClusterSpec loopback_cluster(int servers, int workers) {
-  std::vector<FreePort> held;  // until all are known, so that no two are the same
-  const auto addresses = [&](int count) {
-    std::vector<std::string> all;
-    for (int i = 0; i < count; ++i) {
-      held.emplace_back();
-      all.push_back(fmt::format("127.0.0.1:{}", held.back().port()));
-    }
-    return all;
-  };
-  return ClusterSpec({{"ps", addresses(servers)}, {"worker", addresses(workers)}});
+  const FreePorts ports(servers + workers);
+  std::vector<std::string> addresses;
+  for (int i = 0; i < servers + workers; ++i) addresses.push_back(fmt::format("127.0.0.1:{}", ports[i]));
+  const auto first_worker = addresses.begin() + servers;
+  const std::vector<std::string> of_servers(addresses.begin(), first_worker),
+      of_workers(first_worker, addresses.end());
+  return ClusterSpec({{"ps", of_servers}, {"worker", of_workers}});
 }
 
 TaskProcess::TaskProcess(const std::string& program, std::vector<std::string> arguments) {

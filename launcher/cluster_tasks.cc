@@ -1,17 +1,13 @@
 #include <kolo/launcher/cluster_tasks.h>
 
 #include <fmt/core.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/free_ports.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/text.h>
 
@@ -27,39 +23,6 @@ bool is_job_name(std::string_view name) {
   return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) &&
          std::all_of(name.begin(), name.end(), fits);
 }
-
-// Ports of this machine's loopback, all held until each is known: no two are the same.
-class FreePorts {
- public:
-  explicit FreePorts(int count) {
-    for (int i = 0; i < count; ++i) add();
-  }
-  ~FreePorts() {
-    for (const int socket : sockets_) ::close(socket);
-  }
-  FreePorts(const FreePorts&) = delete;
-  FreePorts& operator=(const FreePorts&) = delete;
-  int operator[](int i) const { return ports_[static_cast<std::size_t>(i)]; }
-
- private:
-  void add() {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) fail();
-    sockets_.push_back(socket);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(socket, generic, size) != 0 || ::getsockname(socket, generic, &size) != 0) fail();
-    ports_.push_back(ntohs(address.sin_port));
-  }
-  [[noreturn]] static void fail() {
-    throw UnavailableError("--cluster: no free port on 127.0.0.1: {}", std::strerror(errno));
-  }
-
-  std::vector<int> sockets_, ports_;
-};
 
 std::string address(const std::string& host, int port) {
   const bool is_v6 = host.find(':') != std::string::npos && host[0] != '[';

@@ -12,24 +12,14 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/free_ports.h>
 #include <kolo/core/cluster/server.h>
 #include <kolo/core/runtime/session.h>
 
 namespace kolo {
 
 /// A port of the loopback interface that nobody had a moment ago.
-inline int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  const bool bound = ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  ::close(fd);
-  EXPECT_TRUE(bound);
-  return ntohs(address.sin_port);
-}
+inline int free_port() { return FreePorts(1)[0]; }
 
 /// Whether somebody listens there.
 inline bool can_connect(int port) {
