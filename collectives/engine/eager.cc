@@ -187,17 +187,7 @@ Handle<int> join_async(const EagerOptions& options) {
 }
 
 EngineStatistics engine_statistics(const ProcessSet& set) {
-  const auto counts = detail::current_engine()->set(set.id())->counts();
-  return {.negotiation_messages = counts.messages,
-          .negotiation_bytes = counts.message_bytes,
-          .cache_hits = counts.cache_hits,
-          .cache_misses = counts.cache_misses,
-          .operations = counts.operations,
-          .reductions = counts.reductions,
-          .reduced_tensors = counts.reduced_tensors,
-          .fusion_bytes = counts.fusion_bytes,
-          .cycle_ms = counts.cycle_ms,
-          .tuned_at = counts.tuned_at};
+  return detail::current_engine()->set(set.id())->statistics();
 }
 
 }  // namespace kolo

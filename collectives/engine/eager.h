@@ -27,6 +27,7 @@
 #include <vector>
 
 #include <kolo/collectives/engine/handle.h>
+#include <kolo/collectives/engine/observer.h>
 #include <kolo/collectives/engine/process_set.h>
 #include <kolo/collectives/reduce/reduction.h>
 #include <kolo/core/tensor/allocator.h>
@@ -354,18 +355,7 @@ std::vector<Json> allgather_object(const Json& value, const EagerOptions& option
   return all;
 }
 
-/// What this rank's engine has done for a process set since init().
-struct EngineStatistics {
-  std::int64_t negotiation_messages = 0, negotiation_bytes = 0;  // sent
-  std::int64_t cache_hits = 0, cache_misses = 0;     // submissions that were, or were not, one bit
-  std::int64_t operations = 0;                       // executed
-  std::int64_t reductions = 0, reduced_tensors = 0;  // allreduces, and the tensors in them
-  // In use now. Autotuning changes them on all ranks at the same place in the order of operations: the last
-  // time before operation tuned_at, counted from 0; −1: not yet.
-  std::int64_t fusion_bytes = 0;
-  double cycle_ms = 0;
-  std::int64_t tuned_at = -1;
-};
+/// Of this rank, for a process set.
 EngineStatistics engine_statistics(const ProcessSet& set = {});
 
 }  // namespace kolo

@@ -1,4 +1,4 @@
-// What the engine tells of its operations: for recorders and timelines.
+// What the engine tells of its operations, for recorders and timelines, and what it counts.
 #pragma once
 
 #include <cstdint>
@@ -43,5 +43,18 @@ class EngineObserver {
 /// Tells `observer`, too, of all operations that are submitted from now on. It lives until shutdown() or a
 /// later call with nullptr, which removes all observers. Any thread.
 void observe_engine(std::shared_ptr<EngineObserver> observer);
+
+/// What this rank's engine has done for a process set since init().
+struct EngineStatistics {
+  std::int64_t negotiation_messages = 0, negotiation_bytes = 0;  // sent
+  std::int64_t cache_hits = 0, cache_misses = 0;     // submissions that were, or were not, one bit
+  std::int64_t operations = 0;                       // executed
+  std::int64_t reductions = 0, reduced_tensors = 0;  // allreduces, and the tensors in them
+  // In use now. Autotuning changes them on all ranks at the same place in the order of operations: the last
+  // time before operation tuned_at, counted from 0; −1: not yet.
+  std::int64_t fusion_bytes = 0;
+  double cycle_ms = 0;
+  std::int64_t tuned_at = -1;
+};
 
 }  // namespace kolo

@@ -136,9 +136,9 @@ void SetEngine::wait_until_idle() {
   while (!queue_.empty()) completion_->changed.wait(completion_->mutex);
 }
 
-EngineCounts SetEngine::counts() const {
-  return {.messages = messages_,
-          .message_bytes = message_bytes_,
+EngineStatistics SetEngine::statistics() const {
+  return {.negotiation_messages = messages_,
+          .negotiation_bytes = message_bytes_,
           .cache_hits = hits_,
           .cache_misses = misses_,
           .operations = operations_,

@@ -13,6 +13,7 @@
 #include <kolo/collectives/algorithms/communicator.h>
 #include <kolo/collectives/engine/fusion.h>
 #include <kolo/collectives/engine/negotiator.h>
+#include <kolo/collectives/engine/observer.h>
 #include <kolo/collectives/engine/options.h>
 #include <kolo/collectives/engine/tensor_queue.h>
 #include <kolo/collectives/engine/trace.h>
@@ -22,16 +23,6 @@
 #include <kolo/collectives/progress/watch.h>
 
 namespace kolo::detail {
-
-struct EngineCounts {
-  std::int64_t messages = 0, message_bytes = 0;  // of negotiation, sent by this rank
-  std::int64_t cache_hits = 0, cache_misses = 0;
-  std::int64_t operations = 0;                       // executed
-  std::int64_t reductions = 0, reduced_tensors = 0;  // allreduces, and the tensors in them
-  std::int64_t fusion_bytes = 0;                     // in use now
-  double cycle_ms = 0;
-  std::int64_t tuned_at = -1;  // the operation before which that was changed
-};
 
 class SetEngine {
  public:
@@ -71,7 +62,7 @@ class SetEngine {
   /// This rank's call failed with this text.
   void refuse(const std::string& name, const std::string& text);
   void wait_until_idle();
-  EngineCounts counts() const;
+  EngineStatistics statistics() const;
 
   // The communication thread.
   Resident::State advance(TensorQueue::Clock::time_point now);
