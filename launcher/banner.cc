@@ -213,12 +213,6 @@ void BannerReader::look_for_deaths(std::string_view line) {
 }
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
-  std::vector<std::string> shown = lines_to_show(line);
-  has_spoken_ |= !shown.empty();
-  return shown;
-}
-
-std::vector<std::string> BannerReader::lines_to_show(std::string_view line) {
   look_for_deaths(line);
   if (const std::string reason = reason_of_ssh(line); !reason.empty() && !in_block_) {
     ssh_reason_ += (ssh_reason_.empty() ? "" : ", ") + reason;
@@ -256,7 +250,6 @@ std::vector<std::string> BannerReader::finish() {
                       (says_mpirun_ends_itself(line) && lost_daemon_));
   });
   if (noise) block.clear();
-  has_spoken_ |= !block.empty();
   return block;
 }
 

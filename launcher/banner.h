@@ -49,13 +49,10 @@ class BannerReader {
   /// Where mpirun names that host's daemon only by its number: they count from 1 through the hosts, in the
   /// job's order, that are not mpirun's own.
   std::optional<int> lost_daemon() const { return lost_daemon_; }
-  /// Whether anything of mpirun's or srun's was to be printed.
-  bool has_spoken() const { return has_spoken_; }
   /// True since the first word that the job is failing: mpirun is now expected to end by itself.
   bool failing() const { return failing_; }
 
  private:
-  std::vector<std::string> lines_to_show(std::string_view line);
   void look_for_deaths(std::string_view line);
   void look_at_task(const EndedTask& task, bool is_stopped);
   void look_for_exit_codes(std::string_view line);
@@ -72,7 +69,7 @@ class BannerReader {
   std::string lost_host_, ssh_reason_;
   std::optional<MissingProgram> missing_;
   std::optional<int> lost_daemon_;
-  bool failing_ = false, has_spoken_ = false;
+  bool failing_ = false;
 };
 
 }  // namespace kolo::launcher

@@ -56,7 +56,7 @@ class Job {
   void handle_stop_time();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_grace_is_over();
-  void tell_dead_rank();
+  void tell_failed_rank();
   std::string lost_host() const;
   void tell_lost_host();
   void tell_unreachable();
@@ -284,18 +284,18 @@ void Job::tell_grace_is_over() {
                   options_.stop_grace_s));
 }
 
-void Job::tell_dead_rank() {
+// The first rank that has failed, as far as mpirun's or srun's words tell.
+void Job::tell_failed_rank() {
   if (stop_requested_) return;  // the signal was kolorun's
   const BannerReader& banner = router_.banner();
   if (const auto& dead = banner.dead_rank()) return tell_gone(dead->rank, dead->host);
-  // Those of a job that has lost a host end because of that.
-  const auto& failed = banner.failed_rank();
-  if (failed && lost_host().empty())
-    tell_end(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
-                         failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
+  if (!lost_host().empty()) return;  // the other hosts' ranks end because of that
+  if (const auto& failed = banner.failed_rank())
+    return tell_end(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
+                                failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
   // mpirun's note on that can be lost: then nobody has said a word.
-  const bool is_told = failed || !lost_host().empty() || !banner.unreachable().empty() ||
-                       banner.missing_program() || banner.has_spoken();
+  const bool is_told =
+      !banner.unreachable().empty() || banner.missing_program() || router_.launcher_has_spoken();
   if (options_.quiet && exit_code_ != 0 && !forced_ && !is_told)
     router_.say(fmt::format("kolorun: a rank ended with exit code {}", exit_code_));
 }
@@ -351,7 +351,7 @@ JobResult Job::run() {
   }
   read_outputs();
   router_.finish();
-  tell_dead_rank();
+  tell_failed_rank();
   tell_lost_host();
   tell_unreachable();
   tell_missing_program();

@@ -197,6 +197,11 @@ void OutputRouter::add(Stream stream, std::string line, char end) {
   to.add_line(line, end);
 }
 
+void OutputRouter::add_launchers(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) add(Stream::err, line);
+  launcher_has_spoken_ = launcher_has_spoken_ || !lines.empty();
+}
+
 void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece) {
   if (piece.is_rest) {
     // Of a line of ssh's that the banner's reader has kept back.
@@ -210,10 +215,7 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
       last_step_ = std::max(last_step_.value_or(*step), *step);
       if (line.empty()) return;
     }
-    if (rank == kMpirunItself) {
-      for (const std::string& text : banner_.read(line)) add(Stream::err, text);
-      return;
-    }
+    if (rank == kMpirunItself) return add_launchers(banner_.read(line));
   }
   if (files_ && piece.end == '\n') {
     files_->add_of_rank(rank, line);
@@ -254,7 +256,7 @@ void OutputRouter::finish() {
       else take_line(rank, stream, piece);
     });
   }
-  for (const std::string& text : banner_.finish()) add(Stream::err, text);
+  add_launchers(banner_.finish());
 }
 
 }  // namespace kolo::launcher

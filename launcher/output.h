@@ -102,6 +102,8 @@ class OutputRouter {
   void finish();
 
   const BannerReader& banner() const { return banner_; }
+  /// Whether anything of mpirun's or srun's own was to be printed on stderr.
+  bool launcher_has_spoken() const { return launcher_has_spoken_; }
   /// The largest step that a rank has told; -1: none was complete.
   std::optional<std::int64_t> last_step() const { return last_step_; }
 
@@ -109,6 +111,7 @@ class OutputRouter {
   void take_labelled(Stream stream, const LineCutter::Piece& piece);
   void take_line(int rank, Stream stream, const LineCutter::Piece& piece);
   void add(Stream stream, std::string line, char end = '\n');
+  void add_launchers(const std::vector<std::string>& lines);
   OutputSink& sink(Stream stream) { return stream == Stream::out ? out_ : err_; }
 
   const Prefix prefix_;
@@ -122,6 +125,7 @@ class OutputRouter {
   std::array<TagSplitter, 2> splitters_;  // by Stream
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
   std::optional<std::int64_t> last_step_;
+  bool launcher_has_spoken_ = false;
   bool line_open_ = false;  // on the terminal stands a line that is to be rewritten
 };
 
