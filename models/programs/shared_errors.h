@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 
 namespace kolo::models {
@@ -20,17 +21,9 @@ class SharedError : public std::runtime_error {
 template <typename Work>
 auto on_all_ranks(const Work& work) {
   std::invoke_result_t<Work> result{};
-  Code code = Code::unknown;
-  std::string error;
   try {
-    result = work();
-  } catch (const std::exception& failure) {
-    code = code_of(failure);
-    error = failure.what();
-  }
-  try {
-    throw_if_any_failed(world_group(), code, error);
-  } catch (const Error& shared) {
+    kolo::detail::share_failure(world_group(), [&] { result = work(); });
+  } catch (const std::exception& shared) {  // with one rank it is the work's own
     throw SharedError(shared.what());
   }
   return result;
