@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/collectives/engine/set_group.h>
+#include <kolo/collectives/graph/group_node.h>
 #include <kolo/collectives/graph/group_ops.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/launcher.h>
@@ -109,13 +110,7 @@ void check(const DistributedOptimizerOptions& options) {
   if (options.backward_passes_per_step < 1)
     throw InvalidArgumentError("{}: backward_passes_per_step is {}; it must be at least 1", kName,
                                options.backward_passes_per_step);
-  if (options.gradient_predivide_factor != 1 && options.op != ReduceOp::average)
-    throw InvalidArgumentError(
-        "{}: gradient_predivide_factor is {}, but op is {}; it splits the division of an average", kName,
-        options.gradient_predivide_factor, kolo::name(options.op));
-  if (!(options.gradient_predivide_factor > 0))
-    throw InvalidArgumentError("{}: gradient_predivide_factor is {}; it must be positive", kName,
-                               options.gradient_predivide_factor);
+  detail::check_predivision(options.gradient_predivide_factor, options.op);
   for (const Variable& variable : options.may_be_absent)
     if (!variable) throw InvalidArgumentError("{}: may_be_absent lists an empty variable", kName);
   check_groups(options);

@@ -7,10 +7,14 @@
 #include <tuple>
 
 #include <kolo/collectives/schedule/schedule.h>
+#include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 
 namespace kolo::detail {
 namespace {
+
+// Beyond these limits the flags that travel with a bucket of f16 would vanish.
+constexpr double kLargestPredivision = 1 << 16;
 
 // Of each gradient: −1, or where it stands among those that come last.
 std::vector<std::ptrdiff_t> places_at_the_end(const Node& group) {
@@ -38,6 +42,17 @@ std::vector<int> with_groups_together(const std::vector<int>& order,
 }
 
 }  // namespace
+
+void check_predivision(double factor, ReduceOp op) {
+  if (factor == 1) return;
+  if (op != ReduceOp::average)
+    throw InvalidArgumentError(
+        "gradient_predivide_factor is {}, but op is {}; it splits the division of an average", factor,
+        name(op));
+  if (!(factor >= 1 / kLargestPredivision && factor <= kLargestPredivision))
+    throw InvalidArgumentError("gradient_predivide_factor is {}; it must be between 1/{} and {}", factor,
+                               kLargestPredivision, kLargestPredivision);
+}
 
 int num_slices(const Node& group) {
   return static_cast<int>(group.attr<std::vector<std::string>>("slice_names").size());

@@ -10,6 +10,8 @@
 
 namespace kolo::detail {
 
+/// Throws InvalidArgumentError where `factor` cannot split the division of `op`.
+void check_predivision(double factor, ReduceOp op);
 int num_slices(const Node& group);
 /// Of the inputs, those before the slices.
 int num_gradients(const Node& group);

@@ -1,14 +1,12 @@
 #include <kolo/collectives/graph/group_ops.h>
 
+#include <kolo/collectives/graph/group_node.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/shapes.h>
 
 namespace kolo {
 namespace {
-
-// Beyond these limits the flags that travel with a bucket of f16 would vanish.
-constexpr double kLargestPredivision = 1 << 16;
 
 using Strings = std::vector<std::string>;
 using Numbers = std::vector<std::int64_t>;
@@ -17,17 +15,6 @@ void check_count(const char* what, std::size_t count, std::size_t gradients) {
   if (count != gradients)
     throw InvalidArgumentError("group_allreduce: {} {} for {} gradients; give one for each", count, what,
                                gradients);
-}
-
-void check_predivision(double factor, ReduceOp op) {
-  if (factor == 1) return;
-  if (op != ReduceOp::average)
-    throw InvalidArgumentError(
-        "gradient_predivide_factor is {}, but op is {}; it splits the division of an average", factor,
-        name(op));
-  if (!(factor >= 1 / kLargestPredivision && factor <= kLargestPredivision))
-    throw InvalidArgumentError("gradient_predivide_factor is {}; it must be between 1/{} and {}", factor,
-                               kLargestPredivision, kLargestPredivision);
 }
 
 // Behind the whole gradients come the values and the indices of each list of slices: all ranks' rows, so
@@ -92,7 +79,7 @@ void check_attrs(ShapeContext& c) {
         "group_allreduce: the limits of buckets are {} and {} bytes; they must not be negative", first_bytes,
         bytes);
   const ReduceOp op = reduce_op_from_name(c.attr<std::string>("reduction"));
-  check_predivision(c.attr<double>("predivide_factor"), op);
+  detail::check_predivision(c.attr<double>("predivide_factor"), op);
   check_sharding(c, static_cast<int>(slices), op);
   for (int i = 0; i < gradients; ++i) c.set_output(i, c.input(i));
   for (int i = 0; i < c.num_inputs(); ++i)
