@@ -31,6 +31,7 @@ constexpr milliseconds kEndAfterDeath{5000};  // mpirun ends the others itself w
 constexpr milliseconds kEndAfterTerm{3000};   // mpirun gives ranks one second between SIGTERM and SIGKILL
 constexpr milliseconds kRanksNotThere{1000};  // a request to stop found no rank: the job just starts or ends
 constexpr milliseconds kOrphansGone{2000};    // SIGKILL needs a moment
+constexpr int kStopFilePeriod = 1000;         // ms
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
 
@@ -54,6 +55,7 @@ class Job {
   void end_at_once();
   void handle_deadline();
   void handle_stop_time();
+  void handle_stop_file();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_grace_is_over();
   void tell_failed_rank();
@@ -139,6 +141,8 @@ void Job::wait_for_events() {
     const int wait = static_cast<int>(std::clamp<milliseconds>(left, milliseconds(0), kLongest).count());
     timeout = timeout < 0 ? wait : std::min(timeout, wait);
   }
+  if (stage_ == Stage::running && !options_.stop_file.empty())
+    timeout = timeout < 0 ? kStopFilePeriod : std::min(timeout, kStopFilePeriod);
   poll(fds.data(), fds.size(), timeout);
 }
 
@@ -248,6 +252,13 @@ void Job::handle_stop_time() {
   if (ranks_asked_) set_deadline(std::max(milliseconds(1000), std::chrono::floor<milliseconds>(*end - now)));
 }
 
+void Job::handle_stop_file() {
+  if (stage_ != Stage::running || options_.stop_file.empty() || access(options_.stop_file.c_str(), F_OK) != 0)
+    return;
+  router_.say(fmt::format("kolorun: {} is there; asking the ranks to stop", options_.stop_file));
+  ask_to_stop();
+}
+
 void Job::handle_signal(int number) {
   if (number == SIGCHLD) return reap();
   if (number == SIGUSR1) stop_requested_ = true;
@@ -346,6 +357,7 @@ JobResult Job::run() {
     while (const auto number = signals_.next()) handle_signal(*number);
     handle_deadline();
     handle_stop_time();
+    handle_stop_file();
     read_outputs();
     flush_sinks();
   }

@@ -1,6 +1,7 @@
 // kolorun: starts a program as several ranks. Its parts: options.h, mpirun_command.h (what is started), job.h
 // (how it runs).
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -128,6 +129,9 @@ int launch(Options options, Surroundings found) {
   if (options.launcher == Launcher::mpirun && find_in_path("mpirun").empty())
     throw NotFoundError(
         "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
+  if (!options.stop_file.empty() && access(options.stop_file.c_str(), F_OK) == 0)
+    throw InvalidArgumentError(
+        "--stop-file {}: it is there already, and would stop the job at once; remove it", options.stop_file);
   SignalQueue signals;
   if (options.launcher == Launcher::mpirun && options.bind == Bind::automatic && options.hosts.size() > 1 &&
       !all_ranks_here(options, found))

@@ -44,7 +44,8 @@ po::options_description make_description() {
       "stop-before", text("S"),
       "ask the ranks to stop S seconds before the time of a Slurm job ends (60, at most a tenth of what is "
       "left "
-      "at the start; 0: never)")(
+      "at the start; 0: never)")("stop-file", text("PATH"),
+                                 "ask the ranks to stop when this file appears; looked for once a second")(
       "requeue", "when the ranks were stopped and have saved, ask the batch system to start this job again")(
       "stopped-exit-code", text("N"),
       "exit code of a job that was stopped and has saved (KOLO_STOPPED_EXIT_CODE, else 0; with --requeue "
@@ -324,6 +325,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
   if (values.count("launcher"))
     options.launcher = static_cast<Launcher>(
         choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun"}));
+  if (values.count("stop-file")) options.stop_file = values["stop-file"].as<std::string>();
   if (values.count("stop-before"))
     options.stop_before_s = seconds("--stop-before", values["stop-before"].as<std::string>());
   read_stopping(options, values, environment);

@@ -25,6 +25,7 @@ struct Options {
   Prefix prefix = Prefix::automatic;  // --prefix
   Launcher launcher = Launcher::automatic;  // --launcher; choose_launcher makes it one of the others
   std::optional<double> stop_before_s;      // --stop-before; empty: 60, at most a tenth of what is left
+  std::string stop_file;                    // --stop-file: the ranks stop when it appears
   bool requeue = false;                     // --requeue
   int stopped_exit_code = 0;                // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
   double stop_grace_s = 10;           // --stop-grace: time the ranks have to save after a request to stop

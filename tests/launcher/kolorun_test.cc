@@ -423,6 +423,23 @@ TEST_F(Restarts, EndWhereAllButTheFirstStopAtTheSameStep) {
   EXPECT_EQ(starts(), 4);  // the first made 40 steps, and three none beyond them
 }
 
+TEST(StopFile, StopsTheJobWhenItAppears) {
+  const std::string path = testing::TempDir() + "kolorun_stop_file";
+  std::filesystem::remove(path);
+  const std::vector<std::string> program = {
+      "sh", "-c", "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"};
+  RunningProgram job(command({"-q", "-n", "1", "--restarts", "2", "--stop-file", path}, program));
+  ASSERT_TRUE(job.wait_for("ready"));
+  std::ofstream(path) << "the machine goes";
+  EXPECT_EQ(job.finish(), 0);
+  EXPECT_THAT(job.out(), HasSubstr("saved\n"));
+  EXPECT_THAT(job.err(), HasSubstr("kolorun: " + path + " is there; asking the ranks to stop\n"));
+  const Ended again = run({"-n", "1", "--stop-file", path, "--", "true"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("it is there already"));
+  std::filesystem::remove(path);
+}
+
 TEST(LogDir, KeepsEachRanksLinesAndThoseOfTheJobAcrossStarts) {
   const std::string folder = testing::TempDir() + "kolorun_logs/of a job";
   std::filesystem::remove_all(folder);
