@@ -97,8 +97,6 @@ struct SetRandomPositions : Unary<"SetRandomPositions", def::RandomPositionsDef,
 
 // Of a worker.
 struct GetStatus : Unary<"GetStatus", def::Empty, def::TaskStatusDef> {};
-/// How many sessions the task keeps.
-struct CountSessions : Unary<"CountSessions", def::Empty, def::SessionCountDef> {};
 /// A second time with the same handle: AlreadyExistsError.
 struct CreateWorkerSession : Unary<"CreateWorkerSession", def::WorkerSessionRequestDef, def::Empty> {};
 /// Cancels its steps, drops its parts and isolated variables. One that is not there: nothing.
@@ -119,8 +117,8 @@ struct WriteShard : Unary<"WriteShard", def::WriteShardRequestDef, def::WriteSha
 struct ReadShard : Unary<"ReadShard", def::ReadShardRequestDef, def::Empty> {};
 
 using WorkerCalls =
-    Calls<GetStatus, CountSessions, CreateWorkerSession, DeleteWorkerSession, RegisterGraph, DeregisterGraph,
-          CleanupAll, AreInitialized, WriteShard, ReadShard, RandomPositions, SetRandomPositions>;
+    Calls<GetStatus, CreateWorkerSession, DeleteWorkerSession, RegisterGraph, DeregisterGraph, CleanupAll,
+          AreInitialized, WriteShard, ReadShard, RandomPositions, SetRandomPositions>;
 
 // Of a master.
 /// Waits for the tasks that the config's filters pass, until the deadline.

@@ -32,11 +32,6 @@ struct LocalWorker::Answers {
   def::TaskStatusDef operator()(GetStatus, const auto&, const Deadline&) const {
     return to_def(impl.status());
   }
-  def::SessionCountDef operator()(CountSessions, const auto&, const Deadline&) const {
-    def::SessionCountDef answer;
-    answer.set_sessions(impl.status().sessions.size());
-    return answer;
-  }
   def::Empty operator()(CreateWorkerSession, const auto& request, const Deadline& deadline) const {
     impl.add_session({.session = request.session(),
                       .master = checked_name(request.master(), "task"),
