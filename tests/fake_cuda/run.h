@@ -43,4 +43,15 @@ cudaError_t run_rows(const char* name, cudaStream_t stream, std::int64_t rows, W
   });
 }
 
+template <typename Work>
+cudaError_t run_columns(const char* name, cudaStream_t stream, std::int64_t columns, std::int64_t parts,
+                        Work work) {
+  return run_rows(name, stream, columns * parts, work);
+}
+
+template <typename Work>
+cudaError_t run_blocks(const char* name, cudaStream_t stream, std::int64_t units, Work work) {
+  return run_rows(name, stream, units, work);
+}
+
 }  // namespace kolo::cuda

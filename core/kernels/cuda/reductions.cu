@@ -1,100 +1,84 @@
+#include <type_traits>
+
 #include <kolo/core/kernels/cuda/launch_reductions.h>
 #include <kolo/core/kernels/elements/binary.h>
 #include <kolo/core/kernels/elements/folds.h>
-#include <kolo/core/kernels/cuda/grid.cuh>
-#include <kolo/core/kernels/cuda/warps.cuh>
+#include <kolo/core/kernels/cuda/run.cuh>
 
 namespace kolo::cuda {
 namespace {
 
 template <typename T, typename A>
-__device__ T finished(const ReduceArguments& arguments, A value) {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value / static_cast<A>(arguments.divisor));
-  else return static_cast<T>(value);
+KOLO_HOST_DEVICE T finished(A folded, double divisor) {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(folded / static_cast<A>(divisor));
+  else return static_cast<T>(folded);
 }
 
-template <typename T, typename A>
-__device__ void store(const ReduceArguments& arguments, std::int64_t result, std::int64_t part, A value) {
-  if (arguments.parts == 1) static_cast<T*>(arguments.y)[result] = finished<T>(arguments, value);
-  else static_cast<A*>(arguments.partial)[result * arguments.parts + part] = value;
-}
+// A team for each part of a result.
+template <typename Fold, typename T>
+struct ReduceWork : ReduceArguments {
+  using A = typename Fold::template Accumulator<T>;
+  const T* from;
+  T* to;           // of results in one part
+  A* partial_for;  // of others
 
-struct Run {
-  std::int64_t begin;
-  std::int64_t end;
+  template <typename Team>
+  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t unit) const {
+    const auto [result, part] = elements::divide(unit, parts);
+    const std::int64_t length = (count + parts - 1) / parts, begin = part * length;
+    const std::int64_t end = begin + length < count ? begin + length : count;
+    const T* const x = from + elements::offsets_at(kept, result).at[0];
+    A value = Fold::template start<T>();
+    for (std::int64_t j = begin + team.lane(); j < end; j += team.lanes())
+      value = Fold::join(value, static_cast<A>(x[elements::offsets_at(folded, j).at[0]]));
+    value = team.template fold<Fold>(value);
+    if (team.lane() != 0) return;
+    if (parts == 1) to[result] = finished<T>(value, divisor);
+    else partial_for[unit] = value;
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    if (count > 0) visit(from, elements::extent(kept, 0) + elements::extent(folded, 0) - 1);
+    if (parts == 1) visit(to, results);
+    else visit(partial_for, results * parts);
+  }
 };
-__device__ Run run_of(const ReduceArguments& arguments, std::int64_t part) {
-  const std::int64_t length = (arguments.count + arguments.parts - 1) / arguments.parts;
-  const std::int64_t begin = part * length, end = begin + length;
-  return {begin, end < arguments.count ? end : arguments.count};
-}
 
-// A warp for each part of a result.
 template <typename Fold, typename T>
-__global__ __launch_bounds__(kThreads) void rows_kernel(const __grid_constant__ ReduceArguments arguments) {
+struct JoinPartsWork {
   using A = typename Fold::template Accumulator<T>;
-  const auto [result, part] = divide(warp_unit(), arguments.parts);
-  if (result >= arguments.results) return;
-  const auto* const x = static_cast<const T*>(arguments.x) + offsets_at(arguments.kept, result).at[0];
-  const Run run = run_of(arguments, part);
-  A folded = Fold::template start<T>();
-  for (std::int64_t j = run.begin + lane(); j < run.end; j += kWarp)
-    folded = Fold::join(folded, static_cast<A>(x[offsets_at(arguments.folded, j).at[0]]));
-  folded = fold_warp<Fold>(folded);
-  if (lane() == 0) store<T>(arguments, result, part, folded);
-}
+  const A* partial;
+  T* y;
+  std::int64_t results;
+  int parts;
+  double divisor;
 
-// Neighbouring results in neighbouring threads, so that memory is read in its own order: a block folds a part
-// of 32 results, each of its warps every eighth element.
-template <typename Fold, typename T>
-__global__ __launch_bounds__(kThreads) void columns_kernel(
-    const __grid_constant__ ReduceArguments arguments) {
-  using A = typename Fold::template Accumulator<T>;
-  __shared__ A by_warp[kWarpsPerBlock][kWarp];
-  const auto [strip, part] = divide(blockIdx.x, arguments.parts);
-  const std::int64_t result = strip * kWarp + lane();
-  const auto warp = static_cast<int>(threadIdx.x / kWarp);
-  A folded = Fold::template start<T>();
-  if (result < arguments.results) {
-    const auto* const x = static_cast<const T*>(arguments.x) + offsets_at(arguments.kept, result).at[0];
-    const Run run = run_of(arguments, part);
-    for (std::int64_t j = run.begin + warp; j < run.end; j += kWarpsPerBlock)
-      folded = Fold::join(folded, static_cast<A>(x[offsets_at(arguments.folded, j).at[0]]));
+  template <typename Team>
+  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t result) const {
+    A value = Fold::template start<T>();
+    for (int part = team.lane(); part < parts; part += team.lanes())
+      value = Fold::join(value, partial[result * parts + part]);
+    value = team.template fold<Fold>(value);
+    if (team.lane() == 0) y[result] = finished<T>(value, divisor);
   }
-  by_warp[warp][lane()] = folded;
-  __syncthreads();
-  if (warp != 0 || result >= arguments.results) return;
-  for (int other = 1; other < kWarpsPerBlock; ++other) folded = Fold::join(folded, by_warp[other][lane()]);
-  store<T>(arguments, result, part, folded);
-}
-
-// A warp for each result.
-template <typename Fold, typename T>
-__global__ __launch_bounds__(kThreads) void parts_kernel(const __grid_constant__ ReduceArguments arguments) {
-  using A = typename Fold::template Accumulator<T>;
-  const std::int64_t result = warp_unit();
-  if (result >= arguments.results) return;
-  const auto* const parts = static_cast<const A*>(arguments.partial) + result * arguments.parts;
-  A folded = Fold::template start<T>();
-  for (int part = lane(); part < arguments.parts; part += kWarp) folded = Fold::join(folded, parts[part]);
-  folded = fold_warp<Fold>(folded);
-  if (lane() == 0) static_cast<T*>(arguments.y)[result] = finished<T>(arguments, folded);
-}
-
-template <typename Fold, typename T>
-cudaError_t reduce(cudaStream_t stream, const ReduceArguments& arguments) {
-  if (arguments.by_columns) {
-    const std::int64_t strips = (arguments.results + kWarp - 1) / kWarp;
-    columns_kernel<Fold, T>
-        <<<static_cast<unsigned>(strips * arguments.parts), kThreads, 0, stream>>>(arguments);
-  } else {
-    rows_kernel<Fold, T>
-        <<<blocks_for_warps(arguments.results * arguments.parts), kThreads, 0, stream>>>(arguments);
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(partial, results * parts);
+    visit(y, results);
   }
-  const cudaError_t code = launched();
-  if (code != cudaSuccess || arguments.parts == 1) return code;
-  parts_kernel<Fold, T><<<blocks_for_warps(arguments.results), kThreads, 0, stream>>>(arguments);
-  return launched();
+};
+
+template <typename Fold, typename T>
+cudaError_t reduce(cudaStream_t stream, const ReduceArguments& of) {
+  using Work = ReduceWork<Fold, T>;
+  using A = typename Work::A;
+  T* const y = static_cast<T*>(of.y);
+  const Work work = {of, static_cast<const T*>(of.x), y, static_cast<A*>(of.partial)};
+  const cudaError_t code = of.by_columns ? run_columns("reduce", stream, of.results, of.parts, work)
+                                         : run_rows("reduce", stream, of.results * of.parts, work);
+  if (code != cudaSuccess || of.parts == 1) return code;
+  return run_rows("reduce_parts", stream, of.results,
+                  JoinPartsWork<Fold, T>{work.partial_for, y, of.results, of.parts, of.divisor});
 }
 
 template <typename T>
@@ -118,12 +102,15 @@ cudaError_t reduce_booleans(cudaStream_t stream, const ReduceArguments& argument
 
 // A thread for each result: lines are as short as a model has classes.
 template <typename Better, typename T>
-__global__ __launch_bounds__(kThreads) void position_kernel(const T* __restrict__ x,
-                                                            std::int64_t* __restrict__ y,
-                                                            std::int64_t results, std::int64_t count,
-                                                            std::int64_t inner) {
-  for_each_element(results, [=](std::int64_t i) {
-    const auto [outer, column] = divide(i, inner);
+struct PositionWork {
+  const T* x;
+  std::int64_t* y;
+  std::int64_t results;
+  std::int64_t count;
+  std::int64_t inner;
+
+  KOLO_HOST_DEVICE void operator()(std::int64_t i) const {
+    const auto [outer, column] = elements::divide(i, inner);
     const T* const line = x + outer * count * inner + column;
     std::int64_t best = 0;
     T best_value = line[0];
@@ -135,23 +122,30 @@ __global__ __launch_bounds__(kThreads) void position_kernel(const T* __restrict_
       }
     }
     y[i] = best;
-  });
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    visit(x, results * count);
+    visit(y, results);
+  }
+};
+
+template <typename Better, typename T>
+cudaError_t position_of(cudaStream_t stream, const PositionArguments& of) {
+  const std::int64_t results = of.outer * of.inner;
+  return run_each("position", stream, results,
+                  PositionWork<Better, T>{static_cast<const T*>(of.x), of.y, results, of.count, of.inner});
 }
 
 template <typename T>
 cudaError_t position(cudaStream_t stream, const PositionArguments& arguments) {
-  const std::int64_t results = arguments.outer * arguments.inner;
-  const auto kernel =
-      arguments.smallest ? position_kernel<elements::Less, T> : position_kernel<elements::Greater, T>;
-  kernel<<<blocks_for(results), kThreads, 0, stream>>>(static_cast<const T*>(arguments.x), arguments.y,
-                                                       results, arguments.count, arguments.inner);
-  return launched();
+  return arguments.smallest ? position_of<elements::Less, T>(stream, arguments)
+                            : position_of<elements::Greater, T>(stream, arguments);
 }
 
 }  // namespace
 
 cudaError_t launch_reduce(cudaStream_t stream, const ReduceArguments& arguments) {
-  if (arguments.results == 0) return cudaSuccess;  // a grid of no blocks is an error
   switch (arguments.type) {
     case ElementType::f32: return reduce_numbers<float>(stream, arguments);
     case ElementType::i64: return reduce_numbers<std::int64_t>(stream, arguments);
@@ -161,7 +155,6 @@ cudaError_t launch_reduce(cudaStream_t stream, const ReduceArguments& arguments)
 }
 
 cudaError_t launch_position(cudaStream_t stream, const PositionArguments& arguments) {
-  if (arguments.outer * arguments.inner == 0) return cudaSuccess;
   switch (arguments.type) {
     case ElementType::f32: return position<float>(stream, arguments);
     case ElementType::i64: return position<std::int64_t>(stream, arguments);

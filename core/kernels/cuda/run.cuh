@@ -1,4 +1,4 @@
-// How a piece of work is spread over a GPU. A .cu file that starts its kernels by these two functions alone
+// How a piece of work is spread over a GPU. A .cu file that starts its kernels by these four functions alone
 // is plain C++: the tests compile it for the host, where they have functions of these names, in place of
 // this.
 //
@@ -40,6 +40,46 @@ class Warp {
   }
 };
 
+/// The warps of a block, of which every lane has a unit of its own: each warp takes the elements lane(),
+/// lane() + lanes(), … of its lanes' units.
+class Strip {
+ public:
+  KOLO_HOST_DEVICE int lane() const {
+#if defined(__CUDA_ARCH__)
+    return static_cast<int>(threadIdx.x / kWarp);
+#else
+    return 0;
+#endif
+  }
+  KOLO_HOST_DEVICE static constexpr int lanes() { return kWarpsPerBlock; }
+  /// For lane 0 what the lanes' values fold to, in their order. Once in a work.
+  template <typename Fold, typename A>
+  KOLO_HOST_DEVICE A fold(A value) const {
+#if defined(__CUDA_ARCH__)
+    __shared__ A by_warp[kWarpsPerBlock][kWarp];
+    by_warp[lane()][cuda::lane()] = value;
+    __syncthreads();
+    if (lane() == 0)
+      for (int other = 1; other < kWarpsPerBlock; ++other)
+        value = Fold::join(value, by_warp[other][cuda::lane()]);
+#endif
+    return value;
+  }
+};
+
+/// The threads of a block.
+class Block {
+ public:
+  KOLO_HOST_DEVICE int lane() const {
+#if defined(__CUDA_ARCH__)
+    return static_cast<int>(threadIdx.x);
+#else
+    return 0;
+#endif
+  }
+  KOLO_HOST_DEVICE static constexpr int lanes() { return kThreads; }
+};
+
 template <typename Work>
 __global__ __launch_bounds__(kThreads) void each_kernel(const __grid_constant__ Work work,
                                                         std::int64_t elements) {
@@ -51,6 +91,20 @@ __global__ __launch_bounds__(kThreads) void rows_kernel(const __grid_constant__ 
                                                         std::int64_t rows) {
   const std::int64_t row = warp_unit();
   if (row < rows) work(Warp(), row);
+}
+
+template <typename Work>
+__global__ __launch_bounds__(kThreads) void columns_kernel(const __grid_constant__ Work work,
+                                                           std::int64_t columns, std::int64_t parts) {
+  const auto [strip, part] = divide(blockIdx.x, parts);
+  const std::int64_t column = strip * kWarp + lane();
+  // Lanes behind the last column do its work again, since all threads of a block fold: they write the same.
+  work(Strip(), (column < columns ? column : columns - 1) * parts + part);
+}
+
+template <typename Work>
+__global__ __launch_bounds__(kThreads) void blocks_kernel(const __grid_constant__ Work work) {
+  work(Block(), blockIdx.x);
 }
 
 /// work(i) for each i below `elements`, in any order.
@@ -66,6 +120,25 @@ template <typename Work>
 cudaError_t run_rows(const char* /*name*/, cudaStream_t stream, std::int64_t rows, const Work& work) {
   if (rows == 0) return cudaSuccess;
   rows_kernel<<<blocks_for_warps(rows), kThreads, 0, stream>>>(work, rows);
+  return launched();
+}
+
+/// work(team, column · parts + part) for each column and each of its parts, where neighbouring columns lie in
+/// neighbouring memory.
+template <typename Work>
+cudaError_t run_columns(const char* /*name*/, cudaStream_t stream, std::int64_t columns, std::int64_t parts,
+                        const Work& work) {
+  if (columns * parts == 0) return cudaSuccess;
+  const std::int64_t strips = (columns + kWarp - 1) / kWarp;
+  columns_kernel<<<static_cast<unsigned>(strips * parts), kThreads, 0, stream>>>(work, columns, parts);
+  return launched();
+}
+
+/// work(team, unit) for each unit below `units`, in any order, by teams that are a block each.
+template <typename Work>
+cudaError_t run_blocks(const char* /*name*/, cudaStream_t stream, std::int64_t units, const Work& work) {
+  if (units == 0) return cudaSuccess;
+  blocks_kernel<<<static_cast<unsigned>(units), kThreads, 0, stream>>>(work);
   return launched();
 }
 

@@ -1,53 +1,60 @@
 #include <kolo/core/kernels/cuda/launch_updates.h>
 #include <kolo/core/kernels/elements/update_rules.h>
-#include <kolo/core/kernels/cuda/grid.cuh>
+#include <kolo/core/kernels/cuda/run.cuh>
 
 namespace kolo::cuda {
 namespace {
 
-constexpr int kElementsPerBlock = 4 * kThreads;
+constexpr int kElementsPerBlock = 1024;
 
-// Which blocks work on which range.
-struct Blocks {
-  std::int64_t first[kMaxUpdateRanges + 1];  // of each range, and behind the last
+// A block for so many elements of a range.
+template <typename Rule>
+struct UpdateWork : UpdateArguments {
+  std::int64_t first[kMaxUpdateRanges + 1];  // block of each range, and behind the last
+
+  template <typename Team>
+  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t block) const {
+    float given[kMaxUpdateScalars];
+    for (int k = 0; k < kMaxUpdateScalars; ++k) given[k] = scalars[k] == nullptr ? 0 : *scalars[k];
+    const auto by = Rule::of(given);
+    int begin = 0, end = ranges;
+    while (end - begin > 1) {
+      const int middle = (begin + end) / 2;
+      (first[middle] <= block ? begin : end) = middle;
+    }
+    const UpdateRange& of = range[begin];
+    const std::int64_t from = (block - first[begin]) * kElementsPerBlock + team.lane();
+    for (int k = 0; k < kElementsPerBlock / team.lanes(); ++k) {
+      const std::int64_t i = from + k * team.lanes();
+      if (i >= of.elements) return;
+      float variable = of.variable[i];
+      float slots[kMaxUpdateSlots];
+      for (int s = 0; s < Rule::kSlots; ++s) slots[s] = of.slots[s][i];
+      elements::update(by, variable, slots, of.gradient[i]);
+      of.variable[i] = variable;
+      for (int s = 0; s < Rule::kSlots; ++s) of.slots[s][i] = slots[s];
+    }
+  }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    for (const float*& scalar : scalars)
+      if (scalar != nullptr) visit(scalar, 1);
+    for (int r = 0; r < ranges; ++r) {
+      UpdateRange& of = range[r];
+      visit(of.variable, of.elements);
+      for (int s = 0; s < Rule::kSlots; ++s) visit(of.slots[s], of.elements);
+      visit(of.gradient, of.elements);
+    }
+  }
 };
 
 template <typename Rule>
-__global__ __launch_bounds__(kThreads) void update_kernel(const __grid_constant__ UpdateArguments arguments,
-                                                          const __grid_constant__ Blocks blocks) {
-  float scalars[kMaxUpdateScalars];
-  for (int k = 0; k < kMaxUpdateScalars; ++k)
-    scalars[k] = arguments.scalars[k] == nullptr ? 0 : *arguments.scalars[k];
-  const auto rule = Rule::of(scalars);
-  int begin = 0, end = arguments.ranges;
-  while (end - begin > 1) {
-    const int middle = (begin + end) / 2;
-    (blocks.first[middle] <= blockIdx.x ? begin : end) = middle;
-  }
-  const UpdateRange& range = arguments.range[begin];
-  const std::int64_t from = (blockIdx.x - blocks.first[begin]) * kElementsPerBlock + threadIdx.x;
-  for (int k = 0; k < kElementsPerBlock / kThreads; ++k) {
-    const std::int64_t i = from + k * kThreads;
-    if (i >= range.elements) return;
-    float variable = range.variable[i];
-    float slots[kMaxUpdateSlots];
-    for (int s = 0; s < Rule::kSlots; ++s) slots[s] = range.slots[s][i];
-    elements::update(rule, variable, slots, range.gradient[i]);
-    range.variable[i] = variable;
-    for (int s = 0; s < Rule::kSlots; ++s) range.slots[s][i] = slots[s];
-  }
-}
-
-template <typename Rule>
 cudaError_t update(cudaStream_t stream, const UpdateArguments& arguments) {
-  Blocks blocks = {};
+  UpdateWork<Rule> work = {arguments, {}};
   for (int i = 0; i < arguments.ranges; ++i)
-    blocks.first[i + 1] =
-        blocks.first[i] + (arguments.range[i].elements + kElementsPerBlock - 1) / kElementsPerBlock;
-  const std::int64_t all = blocks.first[arguments.ranges];
-  if (all == 0) return cudaSuccess;  // a grid of no blocks is an error
-  update_kernel<Rule><<<static_cast<unsigned>(all), kThreads, 0, stream>>>(arguments, blocks);
-  return launched();
+    work.first[i + 1] =
+        work.first[i] + (arguments.range[i].elements + kElementsPerBlock - 1) / kElementsPerBlock;
+  return run_blocks("update", stream, work.first[arguments.ranges], work);
 }
 
 }  // namespace
