@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include <bench/gpu/numeric_cases.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/device/gpu_platform.h>
@@ -24,12 +23,13 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/registry.h>
+#include <tests/core/op_cases/check.h>
 
 namespace kolo::bench {
 namespace {
 
-constexpr double kOfProducts = 1e-5;  // of the sum of magnitudes
-constexpr double kOfOthers = 1e-6;    // of the largest element
+using namespace op_cases;
+
 int repeats = 20;
 
 bool has_failed = false;
@@ -47,110 +47,18 @@ void row(const std::string& test, const std::string& status, double value, const
   std::fflush(stdout);
 }
 
-Tensor random_tensor(const Shape& shape, std::mt19937& bits) {
-  std::uniform_real_distribution<float> number(-1, 1);
-  std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
-  for (float& x : numbers) x = number(bits);
-  return Tensor::of<float>(shape, std::span<const float>(numbers));
-}
-
-Tensor wide(const Tensor& narrow, bool magnitudes) {
-  std::vector<double> numbers;
-  for (const float x : narrow.span<float>()) numbers.push_back(magnitudes ? std::abs(x) : x);
-  return Tensor::of<double>(narrow.shape(), std::span<const double>(numbers));
-}
-
-SessionConfig config() {
-  SessionConfig made;
-  made.allow_soft_placement = false;
-  made.gpu_options.allow_growth = true;  // tools that watch the GPU need memory there, too
-  return made;
-}
-
 // The GPU's memory, as far as the next session will use it, holds NaN: what a kernel leaves out shows.
 void poison() {
   Graph graph;
   const Scope s = Scope(graph).device("/gpu:0");
   const Output filled = fill(s, DType::f32, {1 << 21}, std::numeric_limits<double>::quiet_NaN());
-  Session(graph, config()).run(reduce_max(s, filled));
+  Session(graph, strict_config()).run(reduce_max(s, filled));
 }
 
-// The op and its gradients on one device, in one type.
-struct Branch {
-  Outputs inputs, results;  // inputs: the last is the weight of the results
-  Branch(const Scope& outer, const char* device, DType type, const Case& tested) {
-    Scope s = outer.device(device);
-    for (const Shape& shape : tested.inputs) inputs.push_back(placeholder(s, type, shape));
-    const Output y = tested.build(s, inputs);
-    results.push_back(y);
-    if (!tested.has_gradient) return;
-    const Outputs variables = inputs;
-    inputs.push_back(placeholder(s, type, y.shape()));
-    for (const Output& gradient : gradients(s, {y}, variables, {inputs.back()}))
-      if (gradient.node != nullptr) results.push_back(gradient);
-  }
-  std::vector<Tensor> run(Session& session, const std::vector<Tensor>& values) const {
-    Feeds feeds;
-    for (std::size_t i = 0; i < inputs.size(); ++i) feeds.push_back({inputs[i], values[i]});
-    return session.run(std::vector<Fetch>(results.begin(), results.end()), feeds);
-  }
-};
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
-}
-
-// The largest error, as a part of the magnitude; NaN where one is.
-double error_of(const Tensor& gpu, const Tensor& exact, const Tensor& magnitudes, Judge judge) {
-  const auto ours = gpu.span<float>();
-  const auto right = exact.span<double>();
-  double largest = 1e-30, worst = 0;
-  for (const double x : right) largest = std::max(largest, std::abs(x));
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    const double magnitude = judge == Judge::sums ? std::max(magnitudes.span<double>()[i], 1e-30) : largest;
-    const double error = std::abs(static_cast<double>(ours[i]) - right[i]) / magnitude;
-    if (!(error <= worst)) worst = error;  // NaN stays
-  }
-  return worst;
-}
-
-void check(const Case& tested) {
+void check_case(const Case& tested) {
   poison();
-  Graph graph;
-  const Scope s(graph);
-  const Branch gpu(s, "/gpu:0", DType::f32, tested);
-  const Branch exact(s, "/cpu:0", tested.judge == Judge::same ? DType::f32 : DType::f64, tested);
-  std::mt19937 bits(7);
-  std::vector<Tensor> values, wides, magnitudes;
-  for (const Output& input : gpu.inputs) {
-    values.push_back(random_tensor(input.shape(), bits));
-    wides.push_back(wide(values.back(), false));
-    magnitudes.push_back(wide(values.back(), true));
-  }
-  Session session(graph, config());
-  const std::vector<Tensor> first = gpu.run(session, values);
-  int differing = 0;
-  for (int i = 1; i < repeats; ++i) {
-    const std::vector<Tensor> again = gpu.run(session, values);
-    differing += !std::equal(first.begin(), first.end(), again.begin(), same_bits);
-  }
-  if (differing > 0)
-    return row(tested.name, "failed", differing, fmt::format("of {} repeats have other bits", repeats), 0);
-  if (tested.judge == Judge::same) {
-    const std::vector<Tensor> cpu = exact.run(session, values);
-    const bool same = std::equal(first.begin(), first.end(), cpu.begin(), same_bits);
-    return row(tested.name, same ? "passed" : "failed", same ? 0 : 1, "other bits than the CPU's", 0);
-  }
-  const std::vector<Tensor> right = exact.run(session, wides), sums = exact.run(session, magnitudes);
-  double worst = 0;
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const double error = error_of(first[i], right[i], sums[i], tested.judge);
-    if (!(error <= worst)) worst = error;
-  }
-  const bool products = tested.judge == Judge::sums;
-  const double limit = tested.judge == Judge::near ? kOfOthers : kOfProducts;
-  row(tested.name, worst <= limit ? "passed" : "failed", worst,
-      products ? "of the sum of magnitudes" : "of the largest element", limit);
+  const Verdict found = check(tested, "/gpu:0", repeats);
+  row(tested.name, found.error <= found.limit ? "passed" : "failed", found.error, found.unit, found.limit);
 }
 
 // Variables and slots after some updates.
@@ -164,7 +72,7 @@ std::vector<Tensor> updated(const std::string& rule, const char* device) {
   const GradientPair pair{gradient, v};
   const Operation update = optimizer->apply_gradients(s, std::span(&pair, 1));
   const Operation first = global_variables_initializer(Scope(graph));
-  Session session(graph, config());
+  Session session(graph, strict_config());
   session.run(first);
   for (int step = 0; step < 5; ++step) session.run(update, {{gradient, random_tensor({37, 3}, bits)}});
   std::vector<Fetch> all;
@@ -209,7 +117,7 @@ void check_towers(int gpus) {
   const Output sum = add_n(s.device("/cpu:0"), towers);
   Scope cpu = s.device("/cpu:0");
   const Output exact = gradient(cpu, cast(cpu, all, DType::f64), cast(cpu, weights, DType::f64));
-  Session session(graph, config());
+  Session session(graph, strict_config());
   const auto results = session.run(std::vector<Fetch>{sum, exact}, {{all, x}, {weights, w}});
   const double error = error_of(results[0], results[1], results[1], Judge::near);
   row(fmt::format("towers_{}", gpus), error <= kOfProducts ? "passed" : "failed", error,
@@ -222,7 +130,7 @@ void check_memory() {
   const Scope s = Scope(graph).device("/gpu:0");
   const Output endless = reduce_max(s, fill(s, DType::f32, {std::int64_t{1} << 44}, 1));
   const Output small = reduce_max(s, fill(s, DType::f32, {3}, 2));
-  Session session(graph, config());
+  Session session(graph, strict_config());
   std::string text = "more memory than there is was given";
   try {
     session.run(endless);
@@ -248,7 +156,7 @@ int run(const std::string& only, bool large) {
       row(name, missing ? "skipped" : "failed", NAN, missing ? "there is no kernel for GPUs yet" : text, NAN);
     }
   };
-  for (const Case& tested : numeric_cases(large)) guarded(tested.name, [&] { check(tested); });
+  for (const Case& tested : all_cases(large)) guarded(tested.name, [&] { check_case(tested); });
   for (const std::string& rule : registered_optimizers())
     guarded("update_" + rule, [&] { check_update(rule); });
   guarded("memory", check_memory);

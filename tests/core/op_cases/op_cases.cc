@@ -1,4 +1,3 @@
-#include <bench/gpu/numeric_cases.h>
 #include <fmt/core.h>
 
 #include <cstdint>
@@ -9,7 +8,6 @@
 #include <kolo/core/ops/attention.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
-#include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/losses.h>
@@ -18,24 +16,11 @@
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shapes.h>
-#include <kolo/core/ops/slicing.h>
+#include <tests/core/op_cases/op_cases.h>
 
-namespace kolo::bench {
+namespace kolo::op_cases {
 namespace {
 
-Build unary(Output (*op)(const Scope&, Output)) {
-  return [op](const Scope& s, const Outputs& x) { return op(s, x[0]); };
-}
-Build binary(Output (*op)(const Scope&, Output, Output)) {
-  return [op](const Scope& s, const Outputs& x) { return op(s, x[0], x[1]); };
-}
-// Of numbers in (0.5, 2.5).
-Build of_positive(Output (*op)(const Scope&, Output)) {
-  return [op](const Scope& s, const Outputs& x) {
-    const Output offset = cast(s, constant(s, 1.5f), x[0].dtype());
-    return op(s, add(s, x[0], offset));
-  };
-}
 Build reduced(Output (*op)(const Scope&, Output, ReduceOptions), std::vector<std::int64_t> axes) {
   return
       [op, axes = std::move(axes)](const Scope& s, const Outputs& x) { return op(s, x[0], {.axes = axes}); };
@@ -65,23 +50,33 @@ void add_products(std::vector<Case>& cases, bool large) {
              return matmul(s, x[0], x[1], {.transpose_a = a, .transpose_b = b});
            }});
     }
-  cases.push_back({"batch_matmul", Judge::sums, {{4, 3, 5}, {4, 5, 7}}, [](const Scope& s, const Outputs& x) {
-                     return batch_matmul(s, x[0], x[1]);
-                   }});
+  for (const int transposes : {0, 1, 2, 3}) {
+    const bool a = (transposes & 1) != 0, b = (transposes & 2) != 0;
+    cases.push_back({fmt::format("batch_matmul{}{}", a ? "_ta" : "", b ? "_tb" : ""),
+                     Judge::sums,
+                     {a ? Shape{4, 5, 3} : Shape{4, 3, 5}, b ? Shape{4, 7, 5} : Shape{4, 5, 7}},
+                     [a, b](const Scope& s, const Outputs& x) {
+                       return batch_matmul(s, x[0], x[1], {.transpose_a = a, .transpose_b = b});
+                     }});
+  }
   std::vector<std::pair<Shape, Shape>> images = {
       {{2, 1, 28, 28}, {4, 1, 5, 5}}, {{2, 3, 9, 7}, {4, 3, 3, 5}}, {{3, 5, 6, 6}, {7, 5, 1, 1}}};
   if (large)
     images.insert(images.end(), {{{16, 32, 14, 14}, {64, 32, 5, 5}}, {{2, 64, 57, 55}, {128, 64, 3, 3}}});
   for (const auto& [image, filter] : images)
-    for (const std::int64_t stride : {1, 2})
+    for (const auto& [down, across] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {2, 2}, {3, 1}})
       for (const Padding padding : {Padding::same, Padding::valid})
-        cases.push_back({fmt::format("conv2d_{}c{}_{}f{}_s{}{}", image.dim(2), image.dim(1), filter.dim(2),
-                                     filter.dim(0), stride, padding == Padding::same ? "" : "_valid"),
+        cases.push_back({fmt::format("conv2d_{}c{}_{}f{}_s{}x{}{}", image.dim(2), image.dim(1), filter.dim(2),
+                                     filter.dim(0), down, across, padding == Padding::same ? "" : "_valid"),
                          Judge::sums,
                          {image, filter},
-                         [stride, padding](const Scope& s, const Outputs& x) {
-                           return conv2d(s, x[0], x[1], {.strides = {stride, stride}, .padding = padding});
+                         [down = down, across = across, padding](const Scope& s, const Outputs& x) {
+                           return conv2d(s, x[0], x[1], {.strides = {down, across}, .padding = padding});
                          }});
+  cases.push_back(
+      {"conv2d_groups", Judge::sums, {{2, 4, 5, 6}, {6, 2, 3, 2}}, [](const Scope& s, const Outputs& x) {
+         return conv2d(s, x[0], x[1], {.groups = 2});
+       }});
   cases.push_back({"bias_add", Judge::sums, {{3, 5, 7, 2}, {5}}, [](const Scope& s, const Outputs& x) {
                      return bias_add(s, x[0], x[1]);
                    }});
@@ -103,64 +98,6 @@ void add_products(std::vector<Case>& cases, bool large) {
   cases.push_back({"add_n", Judge::same, {{9, 11}, {9, 11}, {9, 11}}, [](const Scope& s, const Outputs& x) {
                      return add_n(s, x);
                    }});
-}
-
-struct Unary {
-  const char* name;
-  Output (*op)(const Scope&, Output);
-  bool has_gradient = true;
-};
-struct Binary {
-  const char* name;
-  Output (*op)(const Scope&, Output, Output);
-};
-
-void add_elementwise(std::vector<Case>& cases, bool large) {
-  const std::vector<Shape> one = {large ? Shape{1025, 1023} : Shape{33, 31}};
-  const std::vector<Shape> two = {one[0], one[0]};
-  for (const Unary& u : {Unary{"neg", neg},
-                         {"abs", abs},
-                         {"sign", sign, false},
-                         {"square", square},
-                         {"relu", relu},
-                         {"floor", floor, false},
-                         {"ceil", ceil, false},
-                         {"round", round, false}})
-    cases.push_back({u.name, Judge::same, one, unary(u.op), u.has_gradient});
-  for (const Unary& u :
-       {Unary{"exp", exp}, {"expm1", expm1}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"erf", erf}})
-    cases.push_back({u.name, Judge::near, one, unary(u.op)});
-  for (const Unary& u :
-       {Unary{"sqrt", sqrt}, {"rsqrt", rsqrt}, {"log", log}, {"log1p", log1p}, {"reciprocal", reciprocal}})
-    cases.push_back({u.name, Judge::near, one, of_positive(u.op)});
-  for (const Binary& b : {Binary{"add", add},
-                          {"sub", sub},
-                          {"mul", mul},
-                          {"maximum", maximum},
-                          {"minimum", minimum},
-                          {"squared_difference", squared_difference}}) {
-    cases.push_back({b.name, Judge::same, two, binary(b.op)});
-    cases.push_back(
-        {fmt::format("{}_broadcast", b.name), Judge::same, {{9, 1, 7}, {5, 1}}, binary(b.op), false});
-  }
-  for (const Binary& b : {Binary{"equal", equal},
-                          {"not_equal", not_equal},
-                          {"less", less},
-                          {"less_equal", less_equal},
-                          {"greater", greater},
-                          {"greater_equal", greater_equal}})
-    cases.push_back({b.name, Judge::same, two, binary(b.op), false});
-  cases.push_back({"div", Judge::same, two, binary(div), false});
-  cases.push_back({"select", Judge::same, two, [](const Scope& s, const Outputs& x) {
-                     return select(s, less(s, x[0], x[1]), x[0], x[1]);
-                   }});
-  cases.push_back({"cast_to_i32", Judge::same, one,
-                   [](const Scope& s, const Outputs& x) { return cast(s, x[0], DType::i32); }, false});
-  cases.push_back({"argmax",
-                   Judge::same,
-                   {{17, 10}},
-                   [](const Scope& s, const Outputs& x) { return argmax(s, x[0]); },
-                   false});
 }
 
 void add_layers(std::vector<Case>& cases) {
@@ -185,6 +122,9 @@ void add_layers(std::vector<Case>& cases) {
                s, x[0], constant(s, Tensor::of<std::int32_t>({rows}, std::span<const std::int32_t>(labels))));
          }});
   }
+  cases.push_back({"log_softmax_along_0", Judge::near, {{9, 33}}, [](const Scope& s, const Outputs& x) {
+                     return log_softmax(s, x[0], 0);
+                   }});
   for (const Padding padding : {Padding::same, Padding::valid})
     for (const std::int64_t stride : {1, 2})
       for (const auto& [name, pool] : {std::pair("max", &max_pool), {"avg", &avg_pool}})
@@ -278,71 +218,51 @@ void add_norms(std::vector<Case>& cases) {
            return gather(s, x[0], row_numbers(s, 40, 5));
          }});
   }
-}
-
-void add_activations(std::vector<Case>& cases) {
-  const auto add_one = [&](const char* name, const Build& build) {
-    cases.push_back({name, Judge::near, {{33, 31}}, build});
-  };
-  for (const auto& [name, op] :
-       {std::pair("swish", &swish), {"selu", &selu}, {"softplus", &softplus}, {"relu6", &relu6}})
-    add_one(name, unary(op));
-  add_one("gelu", [](const Scope& s, const Outputs& x) { return gelu(s, x[0]); });
-  add_one("gelu_approximate", [](const Scope& s, const Outputs& x) { return gelu(s, x[0], true); });
-  add_one("elu", [](const Scope& s, const Outputs& x) { return elu(s, x[0], 0.5); });
-  add_one("leaky_relu", [](const Scope& s, const Outputs& x) { return leaky_relu(s, x[0]); });
-  add_one("sin", unary(sin));
-  add_one("cos", unary(cos));
-}
-
-void add_moves(std::vector<Case>& cases) {
-  const Shape shape{4, 33, 6};
-  const auto add_one = [&](const char* name, const Build& build, bool has_gradient = true) {
-    cases.push_back({name, Judge::same, {shape}, build, has_gradient});
-  };
-  add_one("slice", [](const Scope& s, const Outputs& x) { return slice(s, x[0], {1, 2, 3}, {2, 30, 2}); });
-  add_one("strided_slice", [](const Scope& s, const Outputs& x) {
-    return strided_slice(s, x[0], {3, 0, 5}, {0, 33, 0}, {-1, 4, -2});
-  });
-  add_one("reverse", [](const Scope& s, const Outputs& x) { return reverse(s, x[0], {0, 2}); });
-  add_one("pad", [](const Scope& s, const Outputs& x) { return pad(s, x[0], {{1, 0}, {0, 2}, {3, 1}}); });
-  add_one("transpose", [](const Scope& s, const Outputs& x) { return transpose(s, x[0], {2, 0, 1}); });
-  add_one("concat", [](const Scope& s, const Outputs& x) {
-    return concat(s, {x[0], neg(s, x[0]), x[0]}, 1);
-  });
-  add_one("split", [](const Scope& s, const Outputs& x) { return split(s, x[0], 3, 1)[2]; });
-  add_one(
-      "tile",
-      [](const Scope& s, const Outputs& x) {
-        return tile(s, x[0], {1, 2, 3});
-      },
-      false);
-  add_one(
-      "argmin", [](const Scope& s, const Outputs& x) { return argmin(s, x[0], 1); }, false);
-  add_one(
-      "one_hot",
-      [](const Scope& s, const Outputs& x) {
-        return one_hot(s, cast(s, mul(s, x[0], cast(s, constant(s, 4.0f), x[0].dtype())), DType::i32), 4);
-      },
-      false);
-  add_one(
-      "reduce_any",
-      [](const Scope& s, const Outputs& x) { return reduce_any(s, greater(s, x[0], neg(s, x[0]))); }, false);
-  add_one("check_numerics", [](const Scope& s, const Outputs& x) { return check_numerics(s, x[0], "x"); });
+  for (const bool is_mean : {true, false})
+    cases.push_back(
+        {is_mean ? "batch_norm_moving_mean" : "batch_norm_moving_variance",
+         Judge::norms,
+         {{6, 3, 9, 7}, {3}, {3}},
+         [is_mean](const Scope& s, const Outputs& x) {
+           const Output mean = cast(s, constant(s, Tensor::of<float>({3}, {0.5f, -1, 2})), x[0].dtype()),
+                        variance = cast(s, constant(s, Tensor::of<float>({3}, {1, 2, 3})), x[0].dtype());
+           const auto made = batch_norm(s, x[0], x[1], x[2], mean, variance, {.momentum = 0.9});
+           return is_mean ? made.moving_mean : made.moving_variance;
+         },
+         false});
+  cases.push_back({"l2_loss", Judge::near, {{50, 77}}, [](const Scope& s, const Outputs& x) {
+                     return l2_loss(s, x[0]);
+                   }});
+  cases.push_back(
+      {"global_norm", Judge::near, {{3000}, {1}, {7, 0}, {64, 65}}, [](const Scope& s, const Outputs& x) {
+         return global_norm(s, x);
+       }});
+  for (const bool is_finite : {true, false})
+    cases.push_back({is_finite ? "all_finite" : "all_finite_not",
+                     Judge::same,
+                     {{5000}, {3}},
+                     [is_finite](const Scope& s, const Outputs& x) {
+                       const Output other = is_finite ? x[1] : div(s, x[1], sub(s, x[1], x[1]));
+                       return all_finite(s, {x[0], other});
+                     },
+                     false});
 }
 
 }  // namespace
 
-std::vector<Case> numeric_cases(bool large) {
+Output number_like(const Scope& s, Output x, double value) {
+  return cast(s, constant(s, static_cast<float>(value)), x.dtype());
+}
+
+std::vector<Case> all_cases(bool large) {
   std::vector<Case> cases;
   add_products(cases, large);
   add_elementwise(cases, large);
   add_layers(cases);
   add_attention(cases);
   add_norms(cases);
-  add_activations(cases);
   add_moves(cases);
   return cases;
 }
 
-}  // namespace kolo::bench
+}  // namespace kolo::op_cases
