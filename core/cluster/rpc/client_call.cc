@@ -36,6 +36,7 @@ class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffe
 class ClientCall::UnaryReactor final : public grpc::ClientUnaryReactor {
  public:
   explicit UnaryReactor(ClientCall& call) : call_(call) {}
+  void OnReadInitialMetadataDone(bool /*ok*/) override { take_over(this); }
   void OnDone(const grpc::Status& status) override {
     take_over(this);
     call_.answered(status);
@@ -109,9 +110,9 @@ void ClientCall::start_unary() {
       queue_.clear();
       started_ = reads_over_ = true;
       context_->set_initial_metadata_corked(false);  // all goes at once anyway
-      hand_over(unary_.get());
       grpc::GenericStub(transport_)
           .PrepareUnaryCall(context_.get(), method_, {}, &outgoing_, &incoming_, unary_.get());
+      hand_over(unary_.get());
       unary_->StartCall();
       if (cancelled_) context_->TryCancel();
       return;

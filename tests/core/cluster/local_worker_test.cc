@@ -256,6 +256,13 @@ TEST_F(LocalWorkers, KeepNothingForAMasterThatHasGivenUp) {
   EXPECT_THROW(worker.run_part_here(request, {}, cancellation), NotFoundError);
 }
 
+// It came to the passes, which ended the process: whoever may register a part could do that.
+TEST_F(LocalWorkers, RefuseAPartThatDoesNothing) {
+  create_session(cluster_[kPs0], {"a1", kPs0, {}});
+  EXPECT_THAT([&] { register_part(cluster_[kPs0], "a1", {}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("neither fetches nor targets")));
+}
+
 TEST_F(LocalWorkers, SayWhichSessionTheyDoNotKnow) {
   EXPECT_THAT(
       [&] { deregister_part(cluster_[kPs0], "ff", 1, {}); },
