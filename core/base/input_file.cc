@@ -13,7 +13,8 @@
 namespace kolo {
 
 InputFile::InputFile(const std::string& path, std::string shown_as)
-    : path_(path), shown_as_(shown_as.empty() ? path : std::move(shown_as)) {
+    : path_(path), shown_as_(std::move(shown_as)) {
+  if (shown_as_.empty()) shown_as_ = path;
   // Without O_NONBLOCK the opening of a pipe would wait for somebody to write.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor_ < 0) {
