@@ -50,7 +50,7 @@ struct EngineStatistics {
   std::int64_t cache_hits = 0, cache_misses = 0;     // submissions that were, or were not, one bit
   std::int64_t operations = 0;                       // executed
   std::int64_t reductions = 0, reduced_tensors = 0;  // allreduces, and the tensors in them
-  // In use now. Autotuning changes them on all ranks at the same place in the order of operations: the last
+  // In use now. kolo-bench changes them on all ranks at the same place in the order of operations: the last
   // time before operation tuned_at, counted from 0; −1: not yet.
   std::int64_t fusion_bytes = 0;
   double cycle_ms = 0;

@@ -38,8 +38,6 @@ EngineOptions EngineOptions::from_environment() {
   o.first_bucket_bytes = env_int64("KOLO_FIRST_BUCKET_BYTES", o.first_bucket_bytes, 1);
   o.fusion_bytes = env_int64("KOLO_FUSION_BYTES", o.fusion_bytes, 0);
   o.cycle_time = decltype(o.cycle_time)(env_double("KOLO_CYCLE_TIME_MS", o.cycle_time.count(), 0, 60e3));
-  o.keep_fusion_bytes = env_string("KOLO_FUSION_BYTES").has_value();
-  o.keep_cycle_time = env_string("KOLO_CYCLE_TIME_MS").has_value();
   o.cache_capacity = env_int64("KOLO_CACHE_CAPACITY", o.cache_capacity, 0);
   o.allreduce = allreduce_name(o.allreduce);
   // One message: MPI counts its bytes in an int.

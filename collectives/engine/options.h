@@ -22,18 +22,15 @@ struct EngineOptions {
   std::int64_t cache_capacity = 1024;                       // KOLO_CACHE_CAPACITY: names; 0 = off
   std::string allreduce = "auto";                           // KOLO_ALLREDUCE: auto, or an algorithm's name
   std::int64_t chunk_bytes = std::int64_t{256} << 10;       // KOLO_CHUNK_BYTES: of one message
-  // Autotuning leaves alone what was asked for: these, and values other than the defaults.
-  bool keep_fusion_bytes = false;                   // KOLO_FUSION_BYTES is set
-  bool keep_cycle_time = false;                     // KOLO_CYCLE_TIME_MS is set
-  bool autotune = false;                            // KOLO_AUTOTUNE: 0, or 1: measure
-  std::string cost_table;                           // KOLO_AUTOTUNE: a file of kolo-bench tune
-  bool f32_wire = false;                            // KOLO_F32_WIRE: 16-bit floats travel in f32
-  std::string autotune_log;                         // KOLO_AUTOTUNE_LOG: a file, "" for none
-  std::string timeline;                             // KOLO_TIMELINE: a file, "" for none
-  std::chrono::duration<double> stall_warning{60};  // KOLO_STALL_WARNING_S: 0 = never
-  std::chrono::duration<double> stall_abort{600};   // KOLO_STALL_ABORT_S: 0 = never
-  LogLevel log_level = LogLevel::info;              // KOLO_LOG_LEVEL: debug|info|warning|error|off
-  std::optional<int> comm_thread_core;              // KOLO_COMM_THREAD_CORE: left out = not pinned
+  bool autotune = false;                                    // KOLO_AUTOTUNE: 0, or 1: measure
+  std::string cost_table;                                   // KOLO_AUTOTUNE: a file of kolo-bench tune
+  bool f32_wire = false;                                    // KOLO_F32_WIRE: 16-bit floats travel in f32
+  std::string autotune_log;                                 // KOLO_AUTOTUNE_LOG: a file, "" for none
+  std::string timeline;                                     // KOLO_TIMELINE: a file, "" for none
+  std::chrono::duration<double> stall_warning{60};          // KOLO_STALL_WARNING_S: 0 = never
+  std::chrono::duration<double> stall_abort{600};           // KOLO_STALL_ABORT_S: 0 = never
+  LogLevel log_level = LogLevel::info;                      // KOLO_LOG_LEVEL: debug|info|warning|error|off
+  std::optional<int> comm_thread_core;                      // KOLO_COMM_THREAD_CORE: left out = not pinned
   std::string flight_dir;  // KOLO_FLIGHT_DIR: where flight records go; "": see FlightRecorder::write
   std::string data_dir;    // KOLO_DATA_DIR: holds mnist/ and shakespeare/
   int virtual_gpus = 0;    // KOLO_VIRTUAL_GPUS: how many to pretend

@@ -79,8 +79,6 @@ SetEngine::SetEngine(Setting setting, const EngineOptions& options)
       fusion_bytes_now_(options.fusion_bytes),
       cycle_ms_now_(options.cycle_time.count()) {
   if (setting_.thread == nullptr) return;
-  if (options.autotune && setting_.id == 0 && setting_.rank == 0)
-    tuner_ = std::make_unique<Tuner>(options, options.autotune_log);
   MutexLock lock(completion_->mutex);
   completion_->hurry = [this] {
     queue_.hurry();
@@ -236,12 +234,6 @@ void SetEngine::apply(const Tuning& tuning) {
   tuned_at_ = sequence_;
 }
 
-void SetEngine::tune_by(const Request& executed) {
-  const auto next = tuner_->executed(executed.named ? executed.name : "", executed.bytes(), Clock::now());
-  if (next) tune(*next);
-  if (tuner_->is_frozen()) tuner_ = nullptr;
-}
-
 // ---- Executions.
 
 int SetEngine::root_of(const Request& request) const {
@@ -255,7 +247,6 @@ void SetEngine::begin(Decision& decision) {
   const std::int64_t sequence = sequence_++;
   // The memory may be gone; the others see that this rank is, or have broken off at the same place.
   if (closing_ || broken_) return;
-  if (tuner_) tune_by(request);
   if (EngineOperation* const operation = decision.operation.get()) {
     operation->sequence = sequence;
     trace_.negotiated(*operation);
@@ -336,7 +327,7 @@ WorkPtr SetEngine::reduction_of(const std::vector<Piece>& run, const AgreedBatch
   return work;
 }
 
-// Allocated once. With other fusion bytes, which autotuning may choose, once more.
+// Allocated once. With other fusion bytes, see tune(), once more.
 std::shared_ptr<Buffer> SetEngine::fusion_buffer() {
   const auto bytes = static_cast<std::size_t>(fusion_bytes_);
   if (!fusion_buffer_ || fusion_buffer_->bytes() < bytes)

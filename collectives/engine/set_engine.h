@@ -17,7 +17,6 @@
 #include <kolo/collectives/engine/options.h>
 #include <kolo/collectives/engine/tensor_queue.h>
 #include <kolo/collectives/engine/trace.h>
-#include <kolo/collectives/engine/tuner.h>
 #include <kolo/collectives/engine/work.h>
 #include <kolo/collectives/progress/comm_thread.h>
 #include <kolo/collectives/progress/watch.h>
@@ -87,7 +86,6 @@ class SetEngine {
   void take_new();
   void act(Decision& decision);
   void apply(const Tuning& tuning);
-  void tune_by(const Request& executed);
   void begin(Decision& decision);
   void begin_alone(Agreed agreed);
   void reduce_agreed();
@@ -110,7 +108,6 @@ class SetEngine {
   Clock::duration cycle_;
   Negotiator negotiator_;
   StallReporter stalls_;
-  std::unique_ptr<Tuner> tuner_;  // root only, and while there is something to try
   std::vector<TensorQueue::Item> taken_;
   std::vector<Decision> decisions_;
   OperationPtr join_;

@@ -75,7 +75,7 @@ CostModel decide_costs(const EngineOptions& options, PointToPoint& network, cons
   }
   if (network.rank() == 0 && !options.autotune_log.empty()) {
     std::ofstream log(options.autotune_log, std::ios::app);
-    log << "# " << costs.to_json() << "\n";  // a remark in the engine's table, see Tuner
+    log << "# " << costs.to_json() << "\n";
     if (!log) log_warning("KOLO_AUTOTUNE_LOG: {} cannot be written", options.autotune_log);
   }
   return costs;
