@@ -22,21 +22,20 @@ KeptThreads::~KeptThreads() {
 }
 
 void KeptThreads::run(std::function<void()> work) {
-  {
-    MutexLock lock(mutex_);
-    if (queue_.size() >= idle_ && threads_.size() < most_) {
-      try {
-        threads_.emplace_back([this] { serve(); });
-      } catch (const std::system_error& error) {
-        const bool runs_at_once = most_ == std::numeric_limits<std::size_t>::max();
-        if (threads_.empty() || runs_at_once)
-          throw ResourceExhaustedError("the system gives no thread: {}", error.what());
-      }
+  MutexLock lock(mutex_);
+  if (queue_.size() >= idle_ && threads_.size() < most_) {
+    try {
+      threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error& error) {
+      const bool runs_at_once = most_ == std::numeric_limits<std::size_t>::max();
+      if (threads_.empty() || runs_at_once)
+        throw ResourceExhaustedError("the system gives no thread: {}", error.what());
     }
-    queue_.push_back(std::move(work));
-    ++undone_;
   }
-  ready_.notify_one();  // without the lock, which who wakes takes
+  queue_.push_back(std::move(work));
+  ++undone_;
+  // Under the lock: another thread may take the work at once, and be the last that this object waits for.
+  ready_.notify_one();
 }
 
 std::size_t KeptThreads::wait_until_idle(std::chrono::steady_clock::time_point end) {

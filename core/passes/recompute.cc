@@ -37,7 +37,7 @@ class Recomputation {
     measure();
   }
 
-  std::int64_t peak_bytes() const { return live_[peak_]; }
+  std::int64_t peak_bytes() const { return live_.empty() ? 0 : live_[peak_]; }
 
   /// Returns how many values are computed anew, for what reads them behind the peak.
   int run() {

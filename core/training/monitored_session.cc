@@ -187,15 +187,14 @@ class MonitoredTrainingSession::Impl {
     create_until_it_stands();
   }
 
-  // A new session may fail as the old one did. On a cluster a task is given time to come back. before: what a
-  // session that follows another one waits first; with a signal it is not made at all, as the wait for its
-  // tasks would end by a later signal alone.
-  void create_until_it_stands(std::optional<std::chrono::seconds> before = {}) {
+  // A new session may fail as the old one did. On a cluster a task is given time to come back. After a signal
+  // there is one attempt, which a cluster's session bounds: it may find values that are to be saved.
+  void create_until_it_stands() {
     wait_.until = std::chrono::steady_clock::now() +
                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(wait_.most);
-    for (;; before = std::chrono::seconds(1)) {
+    for (bool is_first = true;; is_first = false) {
       try {
-        if (before && on_cluster()) detail::pause(*before, "making the session again");
+        if (!is_first && on_cluster()) detail::pause(std::chrono::seconds(1), "making the session again");
         return create_session();
       } catch (const Error& error) {
         if (session_ && rendezvous_ && is_stopped_wait(error)) {
@@ -363,7 +362,7 @@ class MonitoredTrainingSession::Impl {
     log_warning("{} {}", on_cluster() ? kPreempted : kMadeAgain, first_error.what());
     if (!coordinator_->should_stop()) coordinator_->request_stop(std::current_exception());
     try {
-      create_until_it_stands(std::chrono::seconds(0));
+      create_until_it_stands();
     } catch (const Error&) {
       rendezvous_->give_up();
       throw;

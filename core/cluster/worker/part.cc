@@ -37,8 +37,9 @@ Part::Part(const PartRequest& request, const PartSurroundings& surroundings)
 Part::~Part() = default;
 
 void Part::import(const PartRequest& request) {
-  if (request.fetches.empty() && request.targets.empty())
-    throw InvalidArgumentError("a part with neither fetches nor targets came; it needs one of them");
+  // What is fed and needed by nothing stands at its task alone.
+  if (request.fetches.empty() && request.targets.empty() && request.feeds.empty())
+    throw InvalidArgumentError("a part with no feeds, fetches or targets came; it needs one of them");
   GraphDef graph = request.graph;
   for (NodeDef& node : graph.nodes) {
     const OpSchema& schema = find_op(node.op);

@@ -260,7 +260,7 @@ TEST_F(LocalWorkers, KeepNothingForAMasterThatHasGivenUp) {
 TEST_F(LocalWorkers, RefuseAPartThatDoesNothing) {
   create_session(cluster_[kPs0], {"a1", kPs0, {}});
   EXPECT_THAT([&] { register_part(cluster_[kPs0], "a1", {}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("neither fetches nor targets")));
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("no feeds, fetches or targets")));
 }
 
 TEST_F(LocalWorkers, SayWhichSessionTheyDoNotKnow) {

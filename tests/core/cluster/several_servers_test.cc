@@ -71,6 +71,21 @@ TEST_P(SeveralServers, FedValuesReachTasksThatReadThem) {
 }
 
 // Row 13.
+// The master's task then has nothing else of the step.
+TEST_P(SeveralServers, FedValueThatNothingReadsIsTaken) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = placeholder(s.named("x"), DType::f32, {});
+  const Scope on_ps = s.device("/job:ps/task:1");
+  const Variable v(on_ps.named("v"), number(on_ps, 1));
+  const Operation more = group(on_ps, {assign_add(on_ps, v, number(on_ps, 1))});
+  Session session(graph, target("worker0"), config());
+  session.run(v.initializer());
+  session.run(std::vector<Fetch>{more}, {{x, Tensor::scalar(3.0f)}});
+  session.run(std::vector<Fetch>{more}, {{x, Tensor::scalar(3.0f)}});
+  EXPECT_EQ(value_of(session.run(v)), 3);
+}
+
 TEST_P(SeveralServers, ReadsBeforeAndAfterAnUpdateAreTwoTransfers) {
   Graph graph;
   const Scope s(graph), ps = s.device("/job:ps/task:0"), worker = s.device("/job:worker/task:0");
