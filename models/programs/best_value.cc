@@ -52,7 +52,10 @@ std::string exact(double value) {
 
 std::string evaluation_metrics() {
   std::string names;
-  for (const Metric& metric : kMetrics) names += (names.empty() ? "" : ", ") + std::string(metric.name);
+  for (const Metric& metric : kMetrics) {
+    if (!names.empty()) names += '|';
+    names += metric.name;
+  }
   return names;
 }
 

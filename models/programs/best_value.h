@@ -10,7 +10,7 @@
 
 namespace kolo::models {
 
-/// "test_loss, test_accuracy, …": as the rows of metrics.jsonl call them.
+/// "test_loss|test_accuracy|…": as the rows of metrics.jsonl call them.
 std::string evaluation_metrics();
 bool is_evaluation_metric(const std::string& name);
 

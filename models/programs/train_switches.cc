@@ -13,7 +13,7 @@ namespace po = boost::program_options;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
+  for (const auto& word : words) text += (text.empty() ? "" : "|") + word;
   return text;
 }
 
@@ -111,8 +111,11 @@ po::options_description described_options() {
                   evaluation_metrics())
           .c_str())(
       "keep-best", text()->value_name("METRIC"),
-      "keep the weights of the best of these evaluations in the folder best of --checkpoint-dir, for "
-      "--evaluate, --predict and --init-from")(
+      fmt::format(
+          "keep the weights of the best of these evaluations in the folder best of --checkpoint-dir, for "
+          "--evaluate, --predict and --init-from; {}",
+          evaluation_metrics())
+          .c_str())(
       "log-steps", text()->value_name("N"),
       "tell the progress every N steps (default: each second on a terminal and in the logs, each 10 s in "
       "plain lines)")("seed", text()->value_name("N"),

@@ -11,7 +11,7 @@ namespace kolo::models {
 /// Values are texts; switches without a value are bool switches.
 boost::program_options::options_description described_options();
 
-/// "mlp, lenet, …".
+/// "mlp|lenet|…".
 std::string joined(const std::vector<std::string>& words);
 
 }  // namespace kolo::models

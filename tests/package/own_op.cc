@@ -23,11 +23,11 @@ void compute_softsign(KernelContext& context) {
 }
 const RegisterKernel softsign_on_cpus("Softsign", "CPU", {DType::f32}, compute_softsign);
 
+Output softsign(const Scope& s, Output x) { return s.add("Softsign", {x}); }
+
 const RegisterOnnxForm softsign_in_onnx("Softsign", [](OnnxNode& n) {
   return std::vector<std::string>{n.add("Softsign", n.inputs())};
 });
-
-Output softsign(const Scope& s, Output x) { return s.add("Softsign", {x}); }
 
 }  // namespace
 

@@ -104,6 +104,27 @@ TEST(OwnLayer, KeepsItsNameAndThatItIsFrozen) {
   EXPECT_FALSE(same.layers()[0].trainable());
 }
 
+// As docs/keras.md has it.
+struct Scale : keras::OwnLayer {
+  void build(const std::vector<Shape>& in) override {
+    factor_ = add_weight("factor", {in[0].dim(-1)}, {.initializer = "ones"});
+  }
+  Outputs compute(const Scope& s, const Outputs& in) override { return {mul(s, in[0], factor_)}; }
+  Variable factor_;
+};
+
+TEST(OwnLayer, IsMadeAgainOfJson) {
+  Workspace ws, other;
+  const Sequential net(ws, {own_layer("Scale", std::make_shared<Scale>(), {.input_shape = {3}})});
+  const std::string json = net.to_json();
+  const CustomObjects own = {.layers = {{"Scale", [](const std::string& config) {
+                                           return own_layer("Scale", std::make_shared<Scale>(),
+                                                            layer_options_from(config));
+                                         }}}};
+  const Model again = model_from_json(other, json, own);
+  EXPECT_EQ(again.count_params(), 3);
+}
+
 struct Broken : OwnLayer {
   void build(const std::vector<Shape>& in) override {
     add_weight("w", {3});
