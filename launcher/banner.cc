@@ -227,6 +227,8 @@ std::vector<std::string> BannerReader::read(std::string_view line) {
                ? std::vector<std::string>{}
                : std::vector{std::string(line)};
   block_.emplace_back(line);
+  const bool may_go = !quiet_ && stopped_code_ == 0 && !is_unreachable;
+  if (in_block_ && may_go && block_.size() == 2 && !says_program_is_missing(line)) return finish();
   if (!in_block_) {
     in_block_ = true;
     return {};

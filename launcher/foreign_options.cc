@@ -105,7 +105,13 @@ OwnWords own_words(const std::vector<std::string>& words, size_t at) {
   if (option == nullptr) return {};
   const size_t equals = words[at].find('=');
   const std::string name = words[at].substr(0, equals);
+  const bool is_one_node = option->name == "nnodes" &&
+                           (words[at].ends_with("=1") ||
+                            (equals == std::string::npos && at + 1 < words.size() && words[at + 1] == "1"));
+  if (is_one_node) return {{}, {}, equals == std::string::npos ? std::size_t{2} : std::size_t{1}};
   if (option->kind == Kind::refused) throw InvalidArgumentError("{}: {}", name, option->own);
+  if (equals != std::string::npos && option->values == 0)
+    throw InvalidArgumentError("{} takes no value", name);
   OwnWords own{{}, {}, 1};
   std::vector<std::string> values;
   if (equals != std::string::npos) values.push_back(words[at].substr(equals + 1));
@@ -118,7 +124,7 @@ OwnWords own_words(const std::vector<std::string>& words, size_t at) {
     case Kind::renamed: own.words = {std::string(option->own), values[0]}; break;
     case Kind::replaced: own.words = {std::string(option->own)}; break;
     case Kind::for_mpi:
-      own.mpi = {name};
+      own.mpi = {"--" + std::string(option->name)};
       own.mpi.insert(own.mpi.end(), values.begin(), values.end());
       break;
     default: break;

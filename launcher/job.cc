@@ -99,7 +99,7 @@ Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time,
       stop_time_(stop_time),
       signals_(signals),
       here_(options.launcher != Launcher::srun && all_ranks_here(options, found)),
-      tagged_(!here_ && wants_prefix(options)),
+      tagged_(!here_ && (wants_prefix(options) || !options.log_dir.empty())),
       router_(options, tagged_, out_, err_) {
   Options redirected = options;
   if (here_) {

@@ -15,7 +15,7 @@ namespace kolo::launcher {
 struct JobResult {
   int exit_code = 0;
   bool stop_requested = false;                 // by a signal to kolorun, or since the job's time ends
-  std::optional<std::int64_t> last_step = {};  // the largest that a rank has told; -1: none was complete
+  std::optional<std::int64_t> last_step = {};  // the largest that a rank has told
   std::string end = {};                        // of a job that failed, as kolorun has told it; may be empty
 };
 

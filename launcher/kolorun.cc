@@ -44,13 +44,13 @@ class Progress {
   }
   bool is_hopeless() const { return starts_without_ >= kMostStarts; }
   void tell_why() const {
-    tell(fmt::format("{} starts in a row completed no step; the first ended with: {}", kMostStarts,
-                     first_end_));
+    tell(fmt::format("{} starts in a row completed no step{}; the first ended with: {}", kMostStarts,
+                     furthest_ > 0 ? fmt::format(" beyond {}", furthest_) : "", first_end_));
   }
 
  private:
   static constexpr int kMostStarts = 3;
-  std::int64_t furthest_ = -1;
+  std::int64_t furthest_ = 0;
   int starts_without_ = 0;
   std::string first_end_;
 };

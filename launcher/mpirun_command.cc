@@ -62,7 +62,12 @@ bool hosts_share_a_machine(const Surroundings& found) {
 
 void add_binding(std::vector<std::string>& command, const Options& options, const Surroundings& found,
                  int local_ranks) {
-  if (mpi_args_bind(options)) return;
+  if (mpi_args_bind(options)) {  // their places, and the binding that --bind asks for
+    if (options.bind != Bind::automatic && !contains(options.mpi_args, "--bind-to") &&
+        !contains(options.mpi_args, "-bind-to"))
+      command.insert(command.end(), {"--bind-to", options.bind == Bind::none ? "none" : "core"});
+    return;
+  }
   const int cores = found.cores.count;
   const bool here = all_ranks_here(options, found);
   if (options.bind == Bind::core && here && local_ranks > cores)

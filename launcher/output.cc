@@ -217,7 +217,7 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
     }
     if (rank == kMpirunItself) return add_launchers(banner_.read(line));
   }
-  if (files_ && piece.end == '\n') {
+  if (files_ && rank != kMpirunItself && piece.end == '\n') {
     files_->add_of_rank(rank, line);
     if (const std::string error = files_->take_error(); !error.empty()) say(error);
   }

@@ -104,7 +104,7 @@ class OutputRouter {
   const BannerReader& banner() const { return banner_; }
   /// Whether anything of mpirun's or srun's own was to be printed on stderr.
   bool launcher_has_spoken() const { return launcher_has_spoken_; }
-  /// The largest step that a rank has told; -1: none was complete.
+  /// The largest step that a rank has told.
   std::optional<std::int64_t> last_step() const { return last_step_; }
 
  private:

@@ -28,7 +28,7 @@ OutputFiles::OutputFiles(const std::string& folder) : folder_(folder) {
 }
 
 void OutputFiles::write(std::ofstream& file, const std::string& path, std::string_view line) {
-  errno = 0;
+  if (file) errno = 0;  // else it is that of opening it
   file << line << '\n' << std::flush;
   if (file || std::exchange(has_failed_, true)) return;
   error_ =
@@ -38,6 +38,7 @@ void OutputFiles::write(std::ofstream& file, const std::string& path, std::strin
 void OutputFiles::add_of_rank(int rank, std::string_view line) {
   const std::string path = fmt::format("{}/rank_{}.log", folder_, rank);
   auto [entry, is_new] = of_rank_.try_emplace(rank);
+  errno = 0;
   if (is_new) entry->second.open(path, std::ios::app);
   write(entry->second, path, line);
 }

@@ -42,7 +42,7 @@ void on_signal(int number) {
   if (number != SIGUSR1) {
     if (terminations.fetch_add(1) > 0) _exit(128 + number);
     const std::int64_t step = completed_step.load();
-    if (under_kolorun.load()) write_last_step(step);
+    if (under_kolorun.load() && step >= 0) write_last_step(step);
     if (number == SIGINT) tell_at_the_keyboard();
   }
   stop.store(true);
@@ -106,7 +106,7 @@ void block_stop_signals() {
 void report_completed_step(std::int64_t step) { completed_step.store(step); }
 
 void tell_last_step(std::int64_t step) {
-  if (under_kolorun.load()) write_last_step(step);
+  if (under_kolorun.load() && step >= 0) write_last_step(step);
 }
 
 std::int64_t last_completed_step() { return completed_step.load(); }

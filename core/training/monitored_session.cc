@@ -261,6 +261,8 @@ class MonitoredTrainingSession::Impl {
         std::move(layout),
         std::any_of(hooks_.begin(), hooks_.end(), [](const auto& hook) { return hook->saves(); }));
     detail::share_failure(group_, [&] { note_step(); });
+    if (global_step_)
+      report_completed_step(last_step_);  // for kolorun, which asks whether starts get further
     const auto gathered = rendezvous_->gather_at_ends();
     call_after_create_session(0, chief_hooks_, restored, gathered.get());
     call_after_create_session(chief_hooks_, hooks_.size(), restored, gathered.get());

@@ -61,16 +61,20 @@ std::string evaluation_metrics() {
 
 bool is_evaluation_metric(const std::string& name) { return find_metric(name) != nullptr; }
 
+void BestValue::check(bool of_numbers) const {
+  const bool is_of_both = metric_ == "test_loss";
+  if (is_of_both || (metric_ != "test_accuracy") == of_numbers) return;
+  throw InvalidArgumentError(
+      "there is no {} of this model's test samples; {} have {}", metric_, of_numbers ? "numbers" : "classes",
+      of_numbers ? "test_loss, test_mae, test_rmse and test_r2" : "test_loss and test_accuracy");
+}
+
 bool BestValue::note(std::int64_t step, const Evaluation& evaluation) {
   const Metric& metric = *find_metric(metric_);
-  const auto value = metric.of(evaluation);
-  if (!value)
-    throw InvalidArgumentError(
-        "there is no {} of this model's test samples; {} have {}", metric_,
-        evaluation.errors ? "numbers" : "classes",
-        evaluation.errors ? "test_loss, test_mae, test_rmse and test_r2" : "test_loss and test_accuracy");
+  const double value = metric.of(evaluation).value_or(std::nan(""));
+  noted_ = step;
   const bool is_better =
-      best_ ? (metric.larger_is_better ? *value > *best_ : *value < *best_) : !std::isnan(*value);
+      best_ ? (metric.larger_is_better ? value > *best_ : value < *best_) : !std::isnan(value);
   if (!is_better) return ++waited_, false;
   best_ = value;
   step_ = step;
@@ -84,8 +88,11 @@ std::string BestValue::text() const {
 }
 
 std::string BestValue::state() const {
-  return json_text(nlohmann::json{
-      {"metric", metric_}, {"best", best_ ? exact(*best_) : ""}, {"step", step_}, {"waited", waited_}});
+  return json_text(nlohmann::json{{"metric", metric_},
+                                  {"best", best_ ? exact(*best_) : ""},
+                                  {"step", step_},
+                                  {"noted", noted_},
+                                  {"waited", waited_}});
 }
 
 void BestValue::restore(const std::string& state) {
@@ -93,6 +100,7 @@ void BestValue::restore(const std::string& state) {
   if (kept.at("metric") != metric_) return;
   best_ = parse_double(kept.at("best").get<std::string>());
   step_ = kept.at("step");
+  noted_ = kept.at("noted");
   waited_ = kept.at("waited");
 }
 

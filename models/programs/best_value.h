@@ -20,9 +20,12 @@ class BestValue {
   /// metric: one of evaluation_metrics().
   explicit BestValue(std::string metric) : metric_(std::move(metric)) {}
 
-  /// True if it is better than all before. A NaN never is. Throws InvalidArgumentError if this evaluation has
-  /// no such metric: numbers have no accuracy, and classes no errors.
+  /// Throws InvalidArgumentError if there is no such metric: numbers have no accuracy, and classes no errors.
+  void check(bool of_numbers) const;
+  /// True if it is better than all before. What is no number never is.
   bool note(std::int64_t step, const Evaluation& evaluation);
+  /// The step of the last evaluation; 0: there was none.
+  std::int64_t noted() const { return noted_; }
   /// Evaluations since the best one.
   std::int64_t waited() const { return waited_; }
   std::int64_t step() const { return step_; }
@@ -36,7 +39,7 @@ class BestValue {
  private:
   std::string metric_;
   std::optional<double> best_;
-  std::int64_t step_ = 0, waited_ = 0;
+  std::int64_t step_ = 0, noted_ = 0, waited_ = 0;
 };
 
 }  // namespace kolo::models

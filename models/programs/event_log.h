@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@
 
 namespace kolo::models {
 
-/// Rank 0's. One thread.
+/// Rank 0's. A disk that is full ends the events, with one warning, and not the training. One thread.
 class EventLog {
  public:
   /// histogram_steps: between two histograms of the trainable variables; 0: none. Throws what SummaryWriter
@@ -27,10 +27,13 @@ class EventLog {
   void add(const nlohmann::ordered_json& row);
   /// The weights after this step, where their histograms are due.
   void add_weights(Session& session, std::int64_t step);
-  void close() { writer_.close(); }
+  void close();
 
  private:
+  void write(const std::function<void()>& action);
+
   SummaryWriter writer_;
+  bool has_failed_ = false;
   std::vector<Variable> weights_;
   std::int64_t histogram_steps_;
 };

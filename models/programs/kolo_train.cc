@@ -1,7 +1,9 @@
 // kolo-train: trains a model of the zoo, or evaluates one, on every rank of the job.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 
@@ -26,6 +28,7 @@ constexpr int kBadCommandLine = 2;
 // What every rank has found wrong, rank 0 says; all have left before the first exit code ends the job.
 int fail_together(const char* text, int exit_code) {
   if (process().rank == 0) fmt::print(stderr, "kolo-train: {}\n", text);
+  if (process().rank == 0) kolo::tell_last_step(std::max<std::int64_t>(0, kolo::last_completed_step()));
   shutdown();
   return exit_code;
 }

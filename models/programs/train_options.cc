@@ -258,7 +258,7 @@ void check_prediction(const po::variables_map& values, const std::optional<Folde
 
 // Of what follows from evaluations during the training.
 void check_evaluations(const TrainOptions& options, const po::variables_map& values) {
-  if (!options.keep_best.empty() && !is_evaluation_metric(options.keep_best))
+  if (is_given(values, "keep-best") && !is_evaluation_metric(options.keep_best))
     throw UsageError(
         fmt::format("--keep-best \"{}\" is not valid; allowed: {}", options.keep_best, evaluation_metrics()));
   for (const char* name : {"early-stopping", "keep-best"})

@@ -208,8 +208,9 @@ void train(const TrainOptions& options) {
   const auto write_config = [&](const std::string& folder) {
     write_folder_config(folder, options, data.kind(), global_batch);
   };
-  ValidationWatch watch(options, net.inferred, net.recipe->averages, write_config);
-  for (SavedState& state : watch.saved_states()) session_settings.saved_state.push_back(std::move(state));
+  std::optional<ValidationWatch> watch;
+  shared_errors([&] { watch.emplace(options, data, net.inferred, net.recipe->averages, write_config); });
+  for (SavedState& state : watch->saved_states()) session_settings.saved_state.push_back(std::move(state));
   session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                             std::make_shared<StopAtStepHook>(last_step)};
   for (const Variable& average : net.recipe->averages) first_weights.names.emplace(average.name(), "");
@@ -249,9 +250,17 @@ void train(const TrainOptions& options) {
              options.steps ? fmt::format("--steps {}", last_step)
                            : fmt::format("{}, where --epochs {} ends; epochs count from step 0", last_step,
                                          options.epochs));
-  if (writes_config && current_step() < last_step && !watch.why_to_stop().empty())
+  const auto is_on_grid = [&](std::int64_t step) {
+    return options.validate_every && step % *options.validate_every == 0;
+  };
+  // A step is saved before it is evaluated.
+  if (current_step() > 0 && current_step() < last_step && is_on_grid(current_step()) &&
+      watch->misses(current_step()))
+    if (const auto found = evaluation->evaluate(session.session()))
+      watch->note(session.session(), current_step(), *found, true);
+  if (writes_config && current_step() < last_step && !watch->why_to_stop().empty())
     log_info("nothing left to do: {} has ended at step {}, {}", options.checkpoint_dir, current_step(),
-             watch.why_to_stop());
+             watch->why_to_stop());
   if (process().rank == 0 && !options.tensorboard.empty())
     events.emplace(options.tensorboard, net.graph, current_step(), options.histogram_steps);
   progress.start(current_step());
@@ -262,7 +271,7 @@ void train(const TrainOptions& options) {
   Batch batch;
   double own_loss = 0;
   bool made_steps = false;
-  while (current_step() < last_step && !session.should_stop() && watch.why_to_stop().empty()) {
+  while (current_step() < last_step && !session.should_stop() && watch->why_to_stop().empty()) {
     batches.next(batch);
     const std::int64_t before = current_step();
     const auto values = session.run(fetches, {{net.samples, batch.samples}, {net.labels, batch.labels}});
@@ -274,14 +283,14 @@ void train(const TrainOptions& options) {
       progress.step(current_step(), own_loss, fixed_rate ? *fixed_rate : values.back().value<float>(),
                     communication ? communication->share() : std::nullopt);
     const bool is_last = current_step() >= last_step;  // of which the end tells
-    if (options.validate_every && (is_last ? watch.keeps() : current_step() % *options.validate_every == 0))
+    if (options.validate_every && (is_last ? watch->keeps() : is_on_grid(current_step())))
       if (const auto found = evaluation->evaluate(session.session())) {
         if (!is_last) progress.validated(current_step(), *found);
-        watch.note(session.session(), current_step(), *found);
+        watch->note(session.session(), current_step(), *found, is_on_grid(current_step()));
       }
     if (events) events->add_weights(session.session(), current_step());
   }
-  if (const std::string why = watch.why_to_stop(); made_steps && !why.empty() && current_step() < last_step)
+  if (const std::string why = watch->why_to_stop(); made_steps && !why.empty() && current_step() < last_step)
     progress.stopped_early(current_step(), why);
   result.global_step = current_step();
   progress.stop(result.global_step);

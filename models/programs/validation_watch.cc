@@ -11,6 +11,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/graph_def.h>
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/inference_graph.h>
 
@@ -32,14 +33,28 @@ std::vector<Variable> of_the_network(Output inferred, const std::vector<Variable
 
 }  // namespace
 
-ValidationWatch::ValidationWatch(const TrainOptions& options, Output inferred,
+ValidationWatch::ValidationWatch(const TrainOptions& options, const TrainingData& data, Output inferred,
                                  const std::vector<Variable>& averages,
                                  std::function<void(const std::string& folder)> write_config)
     : options_(options), inferred_(inferred), write_config_(std::move(write_config)) {
   if (!options.early_stopping.metric.empty()) stops_.emplace(options.early_stopping.metric);
-  if (options.keep_best.empty()) return;
-  keeps_.emplace(options.keep_best);
-  if (process().rank == 0) saver_.emplace(of_the_network(inferred, averages), SaverOptions{.max_to_keep = 1});
+  if (!options.keep_best.empty()) keeps_.emplace(options.keep_best);
+  for (const auto* const value : {&stops_, &keeps_}) {
+    if (!*value) continue;
+    (*value)->check(data.kind().regression);
+    if (data.test == nullptr)
+      throw InvalidArgumentError("--{} needs test samples, and {} has none",
+                                 value == &stops_ ? "early-stopping" : "keep-best", data.kind().name);
+  }
+  if (!keeps_ || process().rank != 0) return;
+  std::error_code failed;
+  std::filesystem::create_directories(folder(), failed);
+  if (failed || !std::filesystem::is_directory(folder()))
+    throw FailedPreconditionError("--keep-best: the folder {} cannot be made: {}", folder(),
+                                  failed ? failed.message() : "it is a file");
+  saver_.emplace(of_the_network(inferred, averages), SaverOptions{.max_to_keep = 1});
+  // Those of other runs go with the next one.
+  saver_->recover_last_checkpoints(paths_oldest_first(folder(), list_checkpoints(folder())));
 }
 
 std::vector<SavedState> ValidationWatch::saved_states() {
@@ -55,21 +70,21 @@ std::vector<SavedState> ValidationWatch::saved_states() {
   return states;
 }
 
-void ValidationWatch::note(Session& session, std::int64_t step, const Evaluation& evaluation) {
-  if (stops_) stops_->note(step, evaluation);
+bool ValidationWatch::misses(std::int64_t step) const {
+  return (stops_ && stops_->noted() != step) || (keeps_ && keeps_->noted() != step);
+}
+
+void ValidationWatch::note(Session& session, std::int64_t step, const Evaluation& evaluation,
+                           bool is_counted) {
+  if (stops_ && is_counted && stops_->noted() != step) stops_->note(step, evaluation);
   if (keeps_ && keeps_->note(step, evaluation) && saver_) keep(session, step);
 }
 
 void ValidationWatch::keep(Session& session, std::int64_t step) {
-  const std::string folder = options_.checkpoint_dir + "/best";
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed)
-    throw FailedPreconditionError("--keep-best: the folder {} cannot be made: {}", folder, failed.message());
-  saver_->save(session, folder + "/model.ckpt", step);
-  write_inference_graph(folder, {inferred_});
-  write_config_(folder);
-  log_info("{} has the best weights so far: {}", folder, keeps_->text());
+  saver_->save(session, folder() + "/model.ckpt", step);
+  write_inference_graph(folder(), {inferred_});
+  write_config_(folder());
+  log_info("{} has the best weights so far: {}", folder(), keeps_->text());
 }
 
 std::string ValidationWatch::why_to_stop() const {

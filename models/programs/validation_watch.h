@@ -14,26 +14,34 @@
 #include <kolo/core/training/saver.h>
 #include <kolo/models/programs/best_value.h>
 #include <kolo/models/programs/train_options.h>
+#include <kolo/models/programs/training_data.h>
 
 namespace kolo::models {
 
-/// Decides the same on all ranks, and goes on where a checkpoint has left it. One thread.
+/// Decides the same on all ranks, and goes on where a checkpoint has left it. One thread. The constructor
+/// throws InvalidArgumentError for a metric that there is not, and without test samples,
+/// FailedPreconditionError for a folder that cannot be made.
 class ValidationWatch {
  public:
   /// inferred: the network in inference, whose variables, and `averages`, --keep-best keeps. write_config:
   /// config.json, into its folder.
-  ValidationWatch(const TrainOptions& options, Output inferred, const std::vector<Variable>& averages,
+  ValidationWatch(const TrainOptions& options, const TrainingData& data, Output inferred,
+                  const std::vector<Variable>& averages,
                   std::function<void(const std::string& folder)> write_config);
 
   /// For the session's checkpoints.
   std::vector<SavedState> saved_states();
-  /// Rank 0 saves where it is the best one so far. Throws what Saver does, and BestValue.
-  void note(Session& session, std::int64_t step, const Evaluation& evaluation);
+  /// Whether a checkpoint of this step was saved before what was found at it was noted.
+  bool misses(std::int64_t step) const;
+  /// Rank 0 saves where it is the best one so far. is_counted: --early-stopping counts it, too. Throws what
+  /// Saver does.
+  void note(Session& session, std::int64_t step, const Evaluation& evaluation, bool is_counted);
   bool keeps() const { return keeps_.has_value(); }
   /// Why the training ends here, or has ended before; "" if it goes on.
   std::string why_to_stop() const;
 
  private:
+  std::string folder() const { return options_.checkpoint_dir + "/best"; }
   void keep(Session& session, std::int64_t step);
 
   const TrainOptions& options_;

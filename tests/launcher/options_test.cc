@@ -191,13 +191,16 @@ TEST(ForeignOptions, AreTakenWhereKolorunHasTheLike) {
       parse({"-np", "2", "--allow-run-as-root", "--oversubscribe", "-mca", "btl", "self, tcp",
              "--map-by=slot", "--bind-to", "none", "--output-filename", "logs", "p", "-np", "7"});
   EXPECT_EQ(mpi.ranks, 2);
-  EXPECT_THAT(mpi.mpi_args, ElementsAre("--oversubscribe", "-mca", "btl", "self, tcp", "--map-by", "slot"));
+  EXPECT_THAT(mpi.mpi_args, ElementsAre("--oversubscribe", "--mca", "btl", "self, tcp", "--map-by", "slot"));
   EXPECT_EQ(mpi.bind, Bind::none);
   EXPECT_EQ(mpi.log_dir, "logs");
   EXPECT_THAT(mpi.program, ElementsAre("p", "-np", "7"));
   const Options torch = parse({"--standalone", "--nproc_per_node=3", "--max-restarts", "2", "p"});
   EXPECT_EQ(torch.ranks, 3);
   EXPECT_EQ(torch.restarts, 2);
+  EXPECT_EQ(parse({"--nnodes=1", "--nproc-per-node=2", "p"}).ranks, 2);
+  EXPECT_EQ(parse({"--nnodes", "1", "--nproc-per-node=2", "p"}).ranks, 2);
+  EXPECT_THAT(refusal({"-n", "2", "--oversubscribe=1", "p"}), HasSubstr("--oversubscribe takes no value"));
   const Options horovod = parse({"--num-proc", "4", "--hosts", "a:2,b:2", "--verbose", "p"});
   EXPECT_EQ(horovod.ranks, 4);
   EXPECT_THAT(horovod.hosts, ElementsAre(Host{"a", 2}, Host{"b", 2}));

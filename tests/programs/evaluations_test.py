@@ -13,10 +13,10 @@ def rows(result, event):
 
 
 class EarlyStopping(ProgramTest):
-    def train(self, steps, metric="test_loss:2"):
+    def train(self, steps, metric="test_loss:2", options=()):
         # Weights that do not move: no evaluation is better than the first.
         return self.assert_ok(run(*TRAIN, "--optimizer", "sgd", "--learning-rate", 1e-30, "--checkpoint-dir", self.folder / "ck", "--steps", steps,
-                                  "--validate-every", 5, "--early-stopping", metric, ranks=2))
+                                  "--validate-every", 5, "--early-stopping", metric, *options, ranks=2))
 
     def test_ends_all_ranks_after_so_many_evaluations_without_a_better_one(self):
         result = self.train(100)
@@ -30,6 +30,15 @@ class EarlyStopping(ProgramTest):
     def test_counts_on_where_a_checkpoint_has_left_it(self):
         self.assertEqual(self.train(12).done["global_step"], 12)  # evaluated at 5, which is the best, and at 10
         self.assertEqual(self.train(100).done["global_step"], 15)
+
+    def test_counts_an_evaluation_whose_step_was_saved_before_it(self):
+        # Saved at each evaluation, so that a checkpoint does not know what was found at its own step.
+        for _ in range(2):
+            self.assertEqual(self.train(100, options=("--save-steps", 5)).done["global_step"], 15)
+
+    def test_counts_the_evaluation_at_the_end_of_an_earlier_start(self):
+        self.assertEqual(self.train(15, "test_loss:3").done["global_step"], 15)
+        self.assertEqual(self.train(100, "test_loss:3").done["global_step"], 20)
 
     def test_goes_on_with_more_patience(self):
         self.train(100)
@@ -65,6 +74,31 @@ class KeepBest(ProgramTest):
 
     def test_keeps_them_where_the_optimizers_state_is_in_shards(self):
         self.check("--optimizer", "adam", "--sharded")
+
+    def test_keeps_what_was_best_before_a_kill(self):
+        folder, train = self.folder / "ck", (*TRAIN, "--optimizer", "sgd", "--learning-rate", 1, "--checkpoint-dir", self.folder / "ck", "--save-steps", 20,
+                                             "--validate-every", 20, "--keep-best", "test_loss")
+        whole = self.assert_ok(run(*train, "--steps", 60))
+        told = {row["global_step"]: row["test_loss"] for row in (*rows(whole, "validation"), whole.done)}
+        best = min(told, key=told.get)
+        for name in [*folder.glob("model.ckpt-40*"), *folder.glob("model.ckpt-60*"), *folder.glob("best/*"), folder / "checkpoint"]:
+            name.unlink()  # as a kill behind the save of step 20, whose evaluation nobody has noted, leaves it
+        self.assert_ok(run(*train, "--steps", 60))
+        self.assertEqual([p.name for p in (folder / "best").glob("*.index.json")], [f"model.ckpt-{best}.index.json"])
+
+    def test_drops_what_another_training_has_left(self):
+        self.check("--optimizer", "adam")
+        self.assert_ok(run(*TRAIN, "--checkpoint-dir", self.folder / "ck", "--steps", 80, "--validate-every", 10, "--keep-best", "test_accuracy"))
+        self.assertEqual(len(list((self.folder / "ck" / "best").glob("*.index.json"))), 1)
+
+    def test_refuses_before_the_first_step(self):
+        (self.folder / "ck").mkdir()
+        (self.folder / "ck" / "best").write_text("a file")
+        for metric, said in (("test_r2", "classes have test_loss and test_accuracy"), ("test_loss", "best cannot be made")):
+            result = run(*TRAIN, "--checkpoint-dir", self.folder / "ck", "--steps", 20, "--validate-every", 10, "--keep-best", metric, ranks=2)
+            self.assertEqual(result.code, 1)
+            self.assertIn(said, result.err)
+            self.assertEqual(result.out, "")
 
     def test_keeps_moving_averages_too(self):
         self.check("--optimizer", "momentum", "--average-decay", 0.9)

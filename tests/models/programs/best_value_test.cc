@@ -57,12 +57,13 @@ TEST(BestValue, GoesOnWithAllItsBits) {
 }
 
 TEST(BestValue, NamesTheMetricsThatAModelHas) {
-  try {
-    BestValue("test_r2").note(1, of_classes(1));
-    FAIL();
-  } catch (const InvalidArgumentError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("classes have test_loss and test_accuracy"));
-  }
+  EXPECT_NO_THROW(BestValue("test_loss").check(true));
+  EXPECT_NO_THROW(BestValue("test_accuracy").check(false));
+  EXPECT_THAT([] { BestValue("test_r2").check(false); },
+              testing::ThrowsMessage<InvalidArgumentError>(
+                  testing::HasSubstr("classes have test_loss and test_accuracy")));
+  EXPECT_THAT([] { BestValue("test_accuracy").check(true); },
+              testing::ThrowsMessage<InvalidArgumentError>(testing::HasSubstr("numbers have test_loss")));
 }
 
 }  // namespace
