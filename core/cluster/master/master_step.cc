@@ -94,6 +94,11 @@ std::vector<PartResult> MasterStep::run(const std::function<RunPartRequest(std::
     error = error_ ? error_ : consequence_;
   }
   deadline_thread = std::jthread(), stall_thread = std::jthread();
+  // A callback may drop this step on a thread of a worker's, which must not end with it: it would wait for
+  // itself.
+  for (RegisteredPart& part : options_.parts) part.worker.reset();
+  options_.run_here = nullptr;
+  options_.on_lost = nullptr;
   if (error) std::rethrow_exception(error);
   MutexLock lock(mutex_);
   return std::move(results_);

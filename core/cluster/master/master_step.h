@@ -86,7 +86,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   void tell_deadline();
   void tell_stall(std::chrono::milliseconds age);
 
-  const MasterStepOptions options_;
+  MasterStepOptions options_;
   const Clock::time_point began_ = Clock::now();
   Mutex mutex_;
   CondVar changed_;
