@@ -80,6 +80,7 @@ class Job {
   Child mpirun_;
   Stage stage_ = Stage::running;
   std::optional<Clock::time_point> deadline_;
+  Clock::time_point next_look_ = {};            // for --stop-file
   bool loss_seen_ = false, loss_told_ = false;  // of a host
   int stop_signals_ = 0;
   bool stop_requested_ = false;
@@ -253,8 +254,9 @@ void Job::handle_stop_time() {
 }
 
 void Job::handle_stop_file() {
-  if (stage_ != Stage::running || options_.stop_file.empty() || access(options_.stop_file.c_str(), F_OK) != 0)
-    return;
+  if (stage_ != Stage::running || options_.stop_file.empty() || Clock::now() < next_look_) return;
+  next_look_ = Clock::now() + milliseconds(kStopFilePeriod);
+  if (access(options_.stop_file.c_str(), F_OK) != 0) return;
   router_.say(fmt::format("kolorun: {} is there; asking the ranks to stop", options_.stop_file));
   ask_to_stop();
 }
@@ -282,9 +284,8 @@ void Job::tell_end(const std::string& line) {
 }
 
 void Job::tell_gone(int rank, const std::string& host) {
-  const std::int64_t step = router_.last_step().value_or(-1);
-  tell_end(fmt::format("rank {} on {} is gone (last step {})", rank, host,
-                       step < 0 ? "unknown" : std::to_string(step)));
+  const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
+  tell_end(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
 }
 
 // Also when quiet: it is an error, and of what was lost nobody else speaks.

@@ -52,9 +52,8 @@ RequeueRequest plan_requeue(const std::optional<Allotment>& allotment, const Ask
 int requeue(const Options& options, std::optional<std::int64_t> last_step, SignalQueue& signals) {
   const auto& allotment = options.allotment;
   const std::string system = allotment ? allotment->system : "the system";
-  const std::string stopped = last_step.value_or(-1) >= 0
-                                  ? fmt::format("kolorun: stopped at step {}", *last_step)
-                                  : std::string("kolorun: stopped");
+  const std::string stopped =
+      last_step ? fmt::format("kolorun: stopped at step {}", *last_step) : std::string("kolorun: stopped");
   if (allotment && allotment->system == "Grid Engine") {
     fmt::print(stderr, "{}; Grid Engine starts job {} again\n", stopped, allotment->job);
     return kGridEngineStartsAgain;
