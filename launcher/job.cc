@@ -37,7 +37,8 @@ constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than thei
 
 class Job {
  public:
-  Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals);
+  Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals,
+      OutputFiles* files);
   JobResult run();
 
  private:
@@ -94,14 +95,15 @@ bool wants_prefix(const Options& options) {
   return options.prefix == Prefix::always || (options.prefix == Prefix::automatic && options.ranks > 1);
 }
 
-Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals)
+Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals,
+         OutputFiles* files)
     : options_(options),
       hostname_(found.hostname),
       stop_time_(stop_time),
       signals_(signals),
       here_(options.launcher != Launcher::srun && all_ranks_here(options, found)),
-      tagged_(!here_ && (wants_prefix(options) || !options.log_dir.empty())),
-      router_(options, tagged_, out_, err_) {
+      tagged_(!here_ && (wants_prefix(options) || files != nullptr)),
+      router_(options, tagged_, out_, err_, files) {
   Options redirected = options;
   if (here_) {
     pipes_.emplace(options.ranks);
@@ -386,8 +388,8 @@ JobResult Job::run() {
 }  // namespace
 
 JobResult run_job(const Options& options, const Surroundings& found, StopTime& stop_time,
-                  SignalQueue& signals) {
-  return Job(options, found, stop_time, signals).run();
+                  SignalQueue& signals, OutputFiles* files) {
+  return Job(options, found, stop_time, signals, files).run();
 }
 
 }  // namespace kolo::launcher

@@ -8,6 +8,7 @@
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
+#include <kolo/launcher/output_files.h>
 #include <kolo/launcher/stop_time.h>
 
 namespace kolo::launcher {
@@ -21,9 +22,9 @@ struct JobResult {
 
 /// Runs the job and forwards its output and signals until it has ended; tells on stderr which rank died.
 /// Every wait for mpirun to end has a deadline once the job was asked to stop or has lost a rank.
-/// stop_time: when the ranks are asked to stop by themselves. Throws NotFoundError if mpirun or srun cannot
-/// be started.
+/// stop_time: when the ranks are asked to stop by themselves. files: those of --log-dir, or none. Throws
+/// NotFoundError if mpirun or srun cannot be started.
 JobResult run_job(const Options& options, const Surroundings& found, StopTime& stop_time,
-                  SignalQueue& signals);
+                  SignalQueue& signals, OutputFiles* files);
 
 }  // namespace kolo::launcher

@@ -8,8 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/check_build.h>
@@ -20,6 +23,7 @@
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
+#include <kolo/launcher/output_files.h>
 #include <kolo/launcher/program_search.h>
 #include <kolo/launcher/requeue.h>
 #include <kolo/launcher/srun_command.h>
@@ -43,9 +47,9 @@ class Progress {
     furthest_ = std::max(furthest_, *result.last_step);
   }
   bool is_hopeless() const { return starts_without_ >= kMostStarts; }
-  void tell_why() const {
-    tell(fmt::format("{} starts in a row completed no step{}; the first ended with: {}", kMostStarts,
-                     furthest_ > 0 ? fmt::format(" beyond {}", furthest_) : "", first_end_));
+  std::string why() const {
+    return fmt::format("{} starts in a row completed no step{}; the first ended with: {}", kMostStarts,
+                       furthest_ > 0 ? fmt::format(" beyond {}", furthest_) : "", first_end_);
   }
 
  private:
@@ -58,12 +62,18 @@ class Progress {
 int run_with_restarts(const Options& options, const Surroundings& found, SignalQueue& signals) {
   StopTime stop_time(options, own_environment(), ask_program);
   Progress progress;
+  std::optional<OutputFiles> files;
+  if (!options.log_dir.empty()) files.emplace(options.log_dir);
+  const auto tell_and_keep = [&files](const std::string& sentence) {
+    tell(sentence);
+    if (files) files->add("kolorun: " + sentence);
+  };
   for (int restart = 1;; ++restart) {
-    const JobResult result = run_job(options, found, stop_time, signals);
+    const JobResult result = run_job(options, found, stop_time, signals, files ? &*files : nullptr);
     const bool stopped = options.stopped_exit_code != 0 && result.exit_code == options.stopped_exit_code;
     if (stopped && options.requeue) return requeue(options, result.last_step, signals);
     if (options.requeue && result.stop_requested)
-      tell(fmt::format(
+      tell_and_keep(fmt::format(
           "the job was asked to stop and ended with exit code {}, not {}: it is not queued again; "
           "a program that has more to do returns kolo::exit_code()",
           result.exit_code, options.stopped_exit_code));
@@ -72,14 +82,28 @@ int run_with_restarts(const Options& options, const Surroundings& found, SignalQ
         result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested || stopped;
     if (hopeless || restart > options.restarts) return result.exit_code;
     progress.note(result);
-    if (progress.is_hopeless()) return progress.tell_why(), result.exit_code;
-    tell(fmt::format("the job ended with exit code {}; restart {} of {}", result.exit_code, restart,
-                     options.restarts));
+    if (progress.is_hopeless()) return tell_and_keep(progress.why()), result.exit_code;
+    tell_and_keep(fmt::format("the job ended with exit code {}; restart {} of {}", result.exit_code, restart,
+                              options.restarts));
   }
+}
+
+// mpirun's --wdir, from which it starts a program whose name has a slash; "" without it.
+std::string folder_of_ranks(const Options& options) {
+  const auto& words = options.mpi_args;
+  for (size_t i = 0; i + 1 < words.size(); ++i)
+    if (words[i] == "--wdir" || words[i] == "-wdir" || words[i] == "--wd" || words[i] == "-wd")
+      return words[i + 1];
+  return "";
 }
 
 void find_the_program(Options& options, const Surroundings& found) {
   const bool anything_here = options.hosts.empty() || all_ranks_here(options, found);
+  const std::string folder = folder_of_ranks(options);
+  if (!folder.empty() && options.program[0].find('/') != std::string::npos) {
+    if (anything_here) find_program(std::filesystem::path(folder) / options.program[0]);
+    return;
+  }
   try {
     options.program[0] = find_program(options.program[0]);
   } catch (const NotFoundError&) {
@@ -118,6 +142,17 @@ void tell_of_the_allotment(const Options& options, const Surroundings& found) {
                      cores.most));
 }
 
+// One that stopped an earlier start of a job, which the batch system has queued again, has done its work.
+void clear_stop_file(const Options& options) {
+  if (access(options.stop_file.c_str(), F_OK) != 0) return;
+  const bool is_queued_again = options.allotment && options.allotment->restarts > 0;
+  std::error_code failed;
+  if (is_queued_again && std::filesystem::remove(options.stop_file, failed))
+    return tell(fmt::format("removed {}, which has stopped an earlier start of this job", options.stop_file));
+  throw InvalidArgumentError("--stop-file {}: it is there already, and would stop the job at once; remove it",
+                             options.stop_file);
+}
+
 std::vector<std::string> compose(const Options& options, const Surroundings& found) {
   if (options.program.empty()) return compose_network_probe(options, found);
   return options.launcher == Launcher::srun ? compose_srun(options, found, false)
@@ -129,9 +164,7 @@ int launch(Options options, Surroundings found) {
   if (options.launcher == Launcher::mpirun && find_in_path("mpirun").empty())
     throw NotFoundError(
         "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
-  if (!options.stop_file.empty() && access(options.stop_file.c_str(), F_OK) == 0)
-    throw InvalidArgumentError(
-        "--stop-file {}: it is there already, and would stop the job at once; remove it", options.stop_file);
+  if (!options.stop_file.empty()) clear_stop_file(options);
   SignalQueue signals;
   if (options.launcher == Launcher::mpirun && options.bind == Bind::automatic && options.hosts.size() > 1 &&
       !all_ranks_here(options, found))

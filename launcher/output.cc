@@ -55,8 +55,12 @@ std::optional<Tag> match_tag(std::string_view text) {
 
 void LineCutter::cut(const Take& take, char end) {
   // What starts with a carriage return, "\r50%", has nothing before it that would have to be shown.
-  if (end == '\n' || !started_.empty()) take({started_, end, returned_ && started_.empty()});
-  returned_ = end == '\r';
+  const bool is_new = !started_.empty();
+  const bool is_rest = !is_new && returned_;
+  if (is_rest) started_ = *std::move(returned_);
+  if (end == '\n' || is_new) take({started_, end, is_rest});
+  returned_.reset();
+  if (end == '\r') returned_ = std::move(started_);
   started_.clear();
 }
 
@@ -174,16 +178,16 @@ std::optional<std::int64_t> take_last_step(std::string& line) {
   return step;
 }
 
-OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err)
+OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err,
+                           OutputFiles* files)
     : prefix_(options.prefix),
       ranks_(options.ranks),
       tagged_(tagged),
       labelled_(tagged && options.launcher == Launcher::srun),
       out_(out),
       err_(err),
-      banner_(options.quiet, options.stopped_exit_code) {
-  if (!options.log_dir.empty()) files_.emplace(options.log_dir);
-}
+      banner_(options.quiet, options.stopped_exit_code),
+      files_(files) {}
 
 void OutputRouter::note(std::string_view line) {
   if (files_) files_->add(line);
@@ -202,11 +206,19 @@ void OutputRouter::add_launchers(const std::vector<std::string>& lines) {
   launcher_has_spoken_ = launcher_has_spoken_ || !lines.empty();
 }
 
+void OutputRouter::keep(int rank, std::string_view line) {
+  if (!files_ || rank == kMpirunItself) return;
+  files_->add_of_rank(rank, line);
+  if (const std::string error = files_->take_error(); !error.empty()) say(error);
+}
+
 void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece) {
   if (piece.is_rest) {
     // Of a line of ssh's that the banner's reader has kept back.
     if (rank == kMpirunItself && stream == Stream::err && !banner_.unreachable().empty()) return;
     line_open_ = false;
+    keep(rank, piece.line);
+    note(with_prefix(prefix_, ranks_, rank, piece.line));
     return sink(stream).add_line("", piece.end);
   }
   std::string line(piece.line);
@@ -217,10 +229,7 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
     }
     if (rank == kMpirunItself) return add_launchers(banner_.read(line));
   }
-  if (files_ && rank != kMpirunItself && piece.end == '\n') {
-    files_->add_of_rank(rank, line);
-    if (const std::string error = files_->take_error(); !error.empty()) say(error);
-  }
+  if (piece.end == '\n') keep(rank, line);
   add(stream, with_prefix(prefix_, ranks_, rank, line), piece.end);
 }
 

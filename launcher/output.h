@@ -23,7 +23,7 @@ namespace kolo::launcher {
 class LineCutter {
  public:
   /// end: the newline or carriage return that ended the line, which `line` is without. A newline right behind
-  /// a carriage return comes as a line of its own, with is_rest: it belongs to what stands there already.
+  /// a carriage return comes with is_rest and the line that came before: that one stands there already.
   struct Piece {
     std::string_view line;
     char end = '\n';
@@ -38,7 +38,7 @@ class LineCutter {
   void cut(const Take& take, char end);
 
   std::string started_;
-  bool returned_ = false;  // the last piece ended by a carriage return
+  std::optional<std::string> returned_;  // the last piece, where it ended by a carriage return
 };
 
 inline constexpr int kMpirunItself = -1;  // in place of a rank: bytes that mpirun wrote itself
@@ -88,9 +88,10 @@ std::optional<std::int64_t> take_last_step(std::string& line);
 
 class OutputRouter {
  public:
-  /// The sinks outlive the router. `tagged`: mpirun marks each line with its rank. Throws as OutputFiles
-  /// does, with --log-dir.
-  OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err);
+  /// The sinks and files outlive the router. `tagged`: mpirun marks each line with its rank. files: those of
+  /// --log-dir, or none.
+  OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err,
+               OutputFiles* files = nullptr);
 
   void from_rank(int rank, Stream stream, std::string_view bytes);
   void from_mpirun(Stream stream, std::string_view bytes);
@@ -111,6 +112,7 @@ class OutputRouter {
   void take_labelled(Stream stream, const LineCutter::Piece& piece);
   void take_line(int rank, Stream stream, const LineCutter::Piece& piece);
   void add(Stream stream, std::string line, char end = '\n');
+  void keep(int rank, std::string_view line);
   void add_launchers(const std::vector<std::string>& lines);
   OutputSink& sink(Stream stream) { return stream == Stream::out ? out_ : err_; }
 
@@ -121,7 +123,7 @@ class OutputRouter {
   OutputSink& out_;
   OutputSink& err_;
   BannerReader banner_;
-  std::optional<OutputFiles> files_;
+  OutputFiles* const files_;
   std::array<TagSplitter, 2> splitters_;  // by Stream
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
   std::optional<std::int64_t> last_step_;

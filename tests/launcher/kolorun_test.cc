@@ -437,7 +437,26 @@ TEST(StopFile, StopsTheJobWhenItAppears) {
   const Ended again = run({"-n", "1", "--stop-file", path, "--", "true"});
   EXPECT_EQ(again.code, 2);
   EXPECT_THAT(again.err, HasSubstr("it is there already"));
-  std::filesystem::remove(path);
+
+  const std::string hosts = testing::TempDir() + "kolorun_pe_hosts";
+  std::ofstream(hosts) << "localhost 1 all.q UNDEFINED\n";
+  const Ended queued_again =
+      run({"--stop-file", path, "--", "echo", "on"}, {"PE_HOSTFILE=" + hosts, "JOB_ID=7", "RESTARTED=1"});
+  EXPECT_EQ(queued_again.code, 0) << queued_again.err;
+  EXPECT_THAT(queued_again.err, HasSubstr("removed " + path + ", which has stopped an earlier start"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  std::filesystem::remove(hosts);
+}
+
+TEST(Wdir, IsWhereAProgramWithASlashIsLookedFor) {
+  const std::string folder = testing::TempDir() + "kolorun_wdir";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file("/bin/pwd", folder + "/prog", std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(run({"-n", "1", "--wdir", folder, "./prog"}).out, folder + "\n");
+  const Ended missing = run({"-n", "1", "--wdir", folder, "./other"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("program " + folder + "/./other does not exist"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(LogDir, KeepsEachRanksLinesAndThoseOfTheJobAcrossStarts) {
@@ -448,12 +467,14 @@ TEST(LogDir, KeepsEachRanksLinesAndThoseOfTheJobAcrossStarts) {
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
   const auto once = [&] {
-    return run({"-q", "-n", "2", "--log-dir", folder, "--", "sh", "-c",
-                "echo out $OMPI_COMM_WORLD_RANK; printf 'seen\\r'; echo err >&2; exit 4"});
+    return run({"-q", "-n", "2", "--restarts", "1", "--log-dir", folder, "--", "sh", "-c",
+                "echo out $OMPI_COMM_WORLD_RANK; printf 'seen\\rbefore a feed\\r\\n'; echo err >&2; exit 4"});
   };
-  once();
   EXPECT_EQ(once().code, 4);
-  EXPECT_THAT(lines_of(text("rank_1.log")), testing::IsSupersetOf({"out 1", "err"}));
+  EXPECT_THAT(lines_of(text("rank_1.log")), testing::IsSupersetOf({"out 1", "err", "before a feed"}));
+  EXPECT_THAT(lines_of(text("job.log")),
+              testing::IsSupersetOf(
+                  {"[1] before a feed", "kolorun: the job ended with exit code 4; restart 1 of 1"}));
   const auto job = lines_of(text("job.log"));
   EXPECT_EQ(std::count(job.begin(), job.end(), "[0] out 0"), 2);
   EXPECT_EQ(std::count_if(job.begin(), job.end(),
