@@ -28,19 +28,6 @@ using Lane = StepMemory::Lane;
 // step's end, which may wait for a node of the host that has nothing to do with them.
 constexpr std::chrono::seconds kStreamsAskedEvery(1);
 
-// Whether the node at position `index`, which is_conditional(), happens in this run; notes it in its
-// context. To be asked when all that it waits for is done.
-bool happens(const PlanNode& node, int index, Frame& frame) {
-  KernelContext& context = frame.contexts[index];
-  context.skipped = false;
-  for (const int before : node.skipped_with) context.skipped |= frame.contexts[before].skipped;
-  bool any = node.joined.empty();
-  for (std::size_t i = 0; i < node.joined.size(); ++i)
-    any |= context.happened[i] = !frame.contexts[node.joined[i]].skipped;
-  context.skipped |= !any;
-  return !context.skipped;
-}
-
 // How often a caller that has nothing to run looks whether other ranks have come, and from when on it offers
 // its core to other threads between two looks.
 constexpr int kLooks = 2000, kLooksAtOnce = 200;

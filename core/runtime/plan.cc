@@ -424,6 +424,27 @@ StepTable::StepTable(const std::vector<PlanNode>& nodes, const Frame& frame, con
   }
 }
 
+std::unique_ptr<VariableStorage> part_of_variable(const Node& storage, const VariableStorage& whole) {
+  const auto first = storage.attr<std::int64_t>("first");
+  auto part = std::make_unique<VariableStorage>();
+  part->name = storage.name();
+  part->device = whole.device;
+  part->value =
+      whole.value.reshaped({whole.value.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
+  return part;
+}
+
+bool happens(const PlanNode& node, int index, Frame& frame) {
+  KernelContext& context = frame.contexts[index];
+  context.skipped = false;
+  for (const int before : node.skipped_with) context.skipped |= frame.contexts[before].skipped;
+  bool any = node.joined.empty();
+  for (std::size_t i = 0; i < node.joined.size(); ++i)
+    any |= context.happened[i] = !frame.contexts[node.joined[i]].skipped;
+  context.skipped |= !any;
+  return !context.skipped;
+}
+
 }  // namespace kolo
 
 namespace kolo::detail {

@@ -129,6 +129,9 @@ class PlanEnvironment {
   virtual std::shared_ptr<StepVote> vote(const Node& node) = 0;
 };
 
+/// The variable `storage`, which is a part of `whole`: in its memory.
+std::unique_ptr<VariableStorage> part_of_variable(const Node& storage, const VariableStorage& whole);
+
 /// Every kernel of the node's op and type, on the type of device where it is, has declined it.
 class NoKernelError final : public UnimplementedError {
  public:
@@ -184,6 +187,10 @@ struct Frame {
   bool lost = false;                              // a device does not say that it is done with this memory
   std::unique_ptr<StepMemory> memory;             // the executor's own
 };
+
+/// Whether the node at position `index`, which is_conditional(), happens in this run; notes it in its
+/// context. To be asked when all that it waits for is done.
+bool happens(const PlanNode& node, int index, Frame& frame);
 
 /// Made by one thread, see compile.h. The rest: any thread.
 class Plan {

@@ -18,20 +18,17 @@ VariableStorage& SessionState::variable(const Node& storage) {
 
 VariableStorage& SessionState::variable_locked(const Node& storage) {
   if (const auto found = variables_.find(storage.id()); found != variables_.end()) return *found->second;
-  auto variable = std::make_unique<VariableStorage>();
-  variable->name = storage.name();
+  std::unique_ptr<VariableStorage> variable;
   const Node& whole = whole_storage(storage);
   if (&whole == &storage) {
+    variable = std::make_unique<VariableStorage>();
+    variable->name = storage.name();
     variable->device = &devices_.device_of(storage);
     const MemoryOwner owner(fmt::format("variable \"{}\"", storage.name()));
     variable->value =
         copy_to_device(Tensor::zeros(storage.output_dtype(0), storage.output_shape(0)), *variable->device);
   } else {
-    const VariableStorage& all = variable_locked(whole);
-    const auto first = storage.attr<std::int64_t>("first");
-    variable->device = all.device;
-    variable->value =
-        all.value.reshaped({all.value.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
+    variable = part_of_variable(storage, variable_locked(whole));
   }
   // Only now: one that could not be had leaves no trace.
   return *variables_.emplace(storage.id(), std::move(variable)).first->second;

@@ -97,13 +97,7 @@ VariableStorage& Part::variable_locked(const Node& storage) {
     variable = around_.variables.find_or_make(TaskVariables::key_of(storage), storage.output_dtype(0),
                                               storage.output_shape(0), devices().find(device_of(storage)));
   } else {
-    const VariableStorage& all = variable_locked(whole);
-    const auto first = storage.attr<std::int64_t>("first");
-    variable = std::make_shared<VariableStorage>();
-    variable->name = storage.name();
-    variable->device = all.device;
-    variable->value =
-        all.value.reshaped({all.value.elements()}).rows(first, first + storage.attr<std::int64_t>("count"));
+    variable = part_of_variable(storage, variable_locked(whole));
   }
   return *variables_.emplace(storage.id(), std::move(variable)).first->second;
 }
