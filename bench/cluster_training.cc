@@ -21,7 +21,7 @@
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/models/models.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 #include <kolo/optimizer/sync_replicas_optimizer.h>
 
 namespace kolo::bench {

@@ -15,7 +15,7 @@
 #include <bench/made_up_batch.h>
 #include <bench/median.h>
 #include <bench/peer.h>
-#include <kolo/collectives/schedule/overlap.h>
+#include <kolo/collectives/schedule/gradient_buckets.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>

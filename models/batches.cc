@@ -10,7 +10,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
-#include <kolo/models/counter_random.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
-#include <kolo/models/dataset.h>
-#include <kolo/models/read_threads.h>
+#include <kolo/models/read_ahead.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {

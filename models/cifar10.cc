@@ -1,4 +1,4 @@
-#include <kolo/models/cifar10.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 

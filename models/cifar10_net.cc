@@ -1,4 +1,4 @@
-#include <kolo/models/cifar10_net.h>
+#include <kolo/models/zoo.h>
 
 #include <string>
 

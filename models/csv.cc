@@ -1,4 +1,4 @@
-#include <kolo/models/csv.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include <kolo/models/csv_file.h>
-#include <kolo/models/csv_options.h>
-#include <kolo/models/table_schema.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models::detail {
 

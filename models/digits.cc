@@ -1,8 +1,6 @@
-#include <kolo/models/digits.h>
+#include <kolo/models/data.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/generated_digits.h>
-#include <kolo/models/mnist.h>
 
 namespace kolo::models {
 

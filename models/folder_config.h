@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <kolo/core/tensor/shape.h>
-#include <kolo/models/table_schema.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models {
 

@@ -1,4 +1,4 @@
-#include <kolo/models/generated_digits.h>
+#include <kolo/models/data.h>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/counter_random.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {

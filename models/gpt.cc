@@ -1,4 +1,4 @@
-#include <kolo/models/gpt.h>
+#include <kolo/models/zoo.h>
 
 #include <string>
 

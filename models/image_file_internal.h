@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <kolo/models/image_file.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models::detail {
 

@@ -1,4 +1,4 @@
-#include <kolo/models/image_folder.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 
@@ -9,9 +9,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/file_samples.h>
-#include <kolo/models/image_file.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {

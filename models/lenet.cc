@@ -1,9 +1,9 @@
-#include <kolo/models/lenet.h>
+#include <kolo/models/zoo.h>
 
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/pooling.h>
 #include <kolo/core/ops/shapes.h>
-#include <kolo/models/digits.h>
+#include <kolo/models/data.h>
 #include <kolo/models/layers.h>
 #include <kolo/models/models.h>
 

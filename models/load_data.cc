@@ -1,4 +1,4 @@
-#include <kolo/models/load_data.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 
@@ -11,19 +11,10 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/cifar10.h>
-#include <kolo/models/csv.h>
-#include <kolo/models/digits.h>
 #include <kolo/models/folder_contents.h>
-#include <kolo/models/image_folder.h>
-#include <kolo/models/mnist.h>
-#include <kolo/models/named_images.h>
-#include <kolo/models/npy.h>
-#include <kolo/models/npy_samples.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/table_samples.h>
-#include <kolo/models/text.h>
 
 namespace kolo::models {
 namespace {

@@ -1,4 +1,4 @@
-#include <kolo/models/lstm.h>
+#include <kolo/models/zoo.h>
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include <kolo/models/matrix_factorization.h>
+#include <kolo/models/zoo.h>
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include <kolo/models/mlp.h>
+#include <kolo/models/zoo.h>
 
 #include <kolo/core/ops/math.h>
 #include <kolo/models/layers.h>

@@ -1,4 +1,4 @@
-#include <kolo/models/mnist.h>
+#include <kolo/models/data.h>
 
 #include <fcntl.h>
 #include <unistd.h>

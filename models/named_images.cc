@@ -1,4 +1,4 @@
-#include <kolo/models/named_images.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 
@@ -14,10 +14,8 @@
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
-#include <kolo/models/csv.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_file.h>
-#include <kolo/models/image_file.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/table_samples.h>
 

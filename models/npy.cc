@@ -1,4 +1,4 @@
-#include <kolo/models/npy.h>
+#include <kolo/models/data.h>
 
 #include <algorithm>
 #include <cctype>

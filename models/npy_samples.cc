@@ -1,4 +1,4 @@
-#include <kolo/models/npy_samples.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/npy.h>
 
 namespace kolo::models {
 namespace {

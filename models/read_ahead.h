@@ -1,9 +1,10 @@
-// Items read by a thread of its own while those before them are used.
+// Work that is done before it is asked for, by threads of its own.
 #pragma once
 
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,6 +13,29 @@
 #include <kolo/core/base/mutex.h>
 
 namespace kolo::models {
+
+// Several threads that fill one batch.
+
+/// Threads "kolo-decode", which wait between batches. One thread at a time calls run(). The destructor stops
+/// and joins them.
+class ReadThreads {
+ public:
+  /// threads ≥ 1, the caller's own included.
+  explicit ReadThreads(int threads);
+  ~ReadThreads();
+  ReadThreads(const ReadThreads&) = delete;
+  ReadThreads& operator=(const ReadThreads&) = delete;
+
+  /// work(0) … work(count − 1), in any order and at the same time; returns when all are done. Of those that
+  /// throw, the error of the least number is thrown, so that it is the same on every run.
+  void run(std::int64_t count, const std::function<void(std::int64_t)>& work);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Items read by a thread of its own while those before them are used.
 
 namespace detail {
 /// "kolo-input", for who looks at the threads of a process.

@@ -1,4 +1,4 @@
-#include <kolo/models/read_threads.h>
+#include <kolo/models/read_ahead.h>
 
 #include <pthread.h>
 

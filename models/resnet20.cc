@@ -1,4 +1,4 @@
-#include <kolo/models/resnet20.h>
+#include <kolo/models/zoo.h>
 
 #include <string>
 

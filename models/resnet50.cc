@@ -1,4 +1,4 @@
-#include <kolo/models/resnet50.h>
+#include <kolo/models/zoo.h>
 
 #include <string>
 

@@ -12,7 +12,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/batches.h>
-#include <kolo/models/csv.h>
+#include <kolo/models/data.h>
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>

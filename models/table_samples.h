@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <kolo/models/data_request.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models::detail {
 

@@ -1,4 +1,4 @@
-#include <kolo/models/table_schema.h>
+#include <kolo/models/data.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include <kolo/models/text.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
-#include <kolo/models/counter_random.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {

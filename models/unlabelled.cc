@@ -1,4 +1,4 @@
-#include <kolo/models/unlabelled.h>
+#include <kolo/models/data.h>
 
 #include <fmt/format.h>
 
@@ -7,10 +7,6 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/csv.h>
-#include <kolo/models/image_file.h>
-#include <kolo/models/image_folder.h>
-#include <kolo/models/npy_samples.h>
 #include <kolo/models/paths.h>
 
 namespace kolo::models {

@@ -1,4 +1,4 @@
-#include <kolo/models/vgg16.h>
+#include <kolo/models/zoo.h>
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include <kolo/optimizer/adadelta.h>
+#include <kolo/optimizer/rules.h>
 
 #include <memory>
 

@@ -1,4 +1,4 @@
-#include <kolo/optimizer/adam.h>
+#include <kolo/optimizer/rules.h>
 
 #include <algorithm>
 #include <memory>

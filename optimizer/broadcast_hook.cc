@@ -1,4 +1,4 @@
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 #include <fmt/format.h>
 

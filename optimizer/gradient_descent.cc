@@ -1,4 +1,4 @@
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 #include <memory>
 

@@ -1,4 +1,4 @@
-#include <kolo/optimizer/lars_lamb.h>
+#include <kolo/optimizer/rules.h>
 
 #include <memory>
 #include <string>

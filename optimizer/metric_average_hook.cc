@@ -1,4 +1,4 @@
-#include <kolo/optimizer/metric_average_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 #include <fmt/format.h>
 

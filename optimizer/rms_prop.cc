@@ -1,4 +1,4 @@
-#include <kolo/optimizer/rms_prop.h>
+#include <kolo/optimizer/rules.h>
 
 #include <memory>
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <kolo/core/ops/accumulators.h>
 #include <kolo/core/ops/queues.h>
 #include <kolo/core/training/hook.h>
 #include <kolo/optimizer/optimizer.h>

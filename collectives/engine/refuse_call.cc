@@ -1,4 +1,4 @@
-#include <kolo/collectives/engine/refuse_call.h>
+#include <kolo/collectives/engine/eager.h>
 
 #include <string>
 

@@ -1,5 +1,4 @@
-// Averages the gradients of somebody else's training loop over the ranks while its backward pass goes on.
-// Needs nothing of kolo's graphs: memory, names and two calls.
+// Gradients of a loop of one's own in buckets, and how much of their reduction is hidden.
 #pragma once
 
 #include <chrono>
@@ -10,9 +9,13 @@
 #include <vector>
 
 #include <kolo/collectives/reduce/reduction.h>
+#include <kolo/core/runtime/trace.h>
 #include <kolo/core/tensor/dtype.h>
 
 namespace kolo {
+
+// Averages the gradients of somebody else's training loop over the ranks while its backward pass goes on.
+// Needs nothing of kolo's graphs: memory, names and two calls.
 
 /// Elements that belong to the caller, and what messages call them.
 struct NamedBuffer {
@@ -102,5 +105,21 @@ class GradientBuckets {
 /// FailedPreconditionError, on every rank, `Ranks disagree on the parameters: …` where names, counts or types
 /// differ, InvalidArgumentError `root rank <k> is outside the process set of <R> ranks`.
 void broadcast_parameters(std::span<const NamedBuffer> parameters, int root = 0);
+
+// How much of a step's reductions is hidden behind its computing.
+
+/// How much of a step's reductions ran while kernels computed.
+struct ReductionOverlap {
+  std::chrono::duration<double> reducing{};  // the sum of the reductions, each from its start to its end
+  std::chrono::duration<double> waiting{};   // buckets were under way and no kernel ran
+
+  /// 1 − waiting ÷ reducing, at least 0; 1 for a step without reductions.
+  double hidden_share() const;
+};
+
+/// Of one step of this rank. A reduction lasts until the last rank has joined it, so a rank that comes early
+/// waits longer. A bucket is under way from the end of its last gradient on, before its reduction begins.
+/// Less than 5 µs between two kernels are the executor's own and no wait.
+ReductionOverlap reduction_overlap(const StepTrace& trace);
 
 }  // namespace kolo

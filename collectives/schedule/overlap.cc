@@ -1,4 +1,4 @@
-#include <kolo/collectives/schedule/overlap.h>
+#include <kolo/collectives/schedule/gradient_buckets.h>
 
 #include <algorithm>
 #include <string_view>

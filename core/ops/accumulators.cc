@@ -1,4 +1,4 @@
-#include <kolo/core/ops/accumulators.h>
+#include <kolo/core/ops/queues.h>
 
 #include <utility>
 #include <vector>

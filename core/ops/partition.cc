@@ -1,4 +1,4 @@
-#include <kolo/core/ops/partition.h>
+#include <kolo/core/ops/partitioned_variables.h>
 
 #include <utility>
 

@@ -10,7 +10,6 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/indexing.h>
 #include <kolo/core/ops/math.h>
-#include <kolo/core/ops/partition.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/shape_checks.h>
 #include <kolo/core/ops/shapes.h>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <kolo/core/graph/scope.h>
-#include <kolo/core/summary/summary_values.h>
+#include <kolo/core/summary/summary_writer.h>
 
 namespace kolo {
 

@@ -1,4 +1,4 @@
-#include <kolo/core/summary/summary_values.h>
+#include <kolo/core/summary/summary_writer.h>
 
 #include <algorithm>
 #include <cmath>

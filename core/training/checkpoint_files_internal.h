@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include <kolo/core/training/checkpoint_index.h>
+#include <kolo/core/training/checkpoint_files.h>
 
 namespace kolo::detail {
 

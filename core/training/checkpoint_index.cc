@@ -1,4 +1,4 @@
-#include <kolo/core/training/checkpoint_index.h>
+#include <kolo/core/training/checkpoint_files.h>
 
 #include <fmt/format.h>
 

@@ -1,10 +1,9 @@
-#include <kolo/core/training/checkpoint_list.h>
+#include <kolo/core/training/checkpoint_files.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include <kolo/core/base/durable_file.h>
-#include <kolo/core/training/checkpoint_files.h>
 
 namespace kolo::detail {
 namespace {

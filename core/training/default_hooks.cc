@@ -6,8 +6,6 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/summary/summary_writer.h>
 #include <kolo/core/training/hooks.h>
-#include <kolo/core/training/logging_hooks.h>
-#include <kolo/core/training/summary_saver_hook.h>
 
 namespace kolo::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include <kolo/core/training/evaluation_hooks.h>
+#include <kolo/core/training/hooks.h>
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/summary/summary_values.h>
+#include <kolo/core/summary/summary_writer.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 

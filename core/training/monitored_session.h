@@ -1,5 +1,4 @@
-// The session of a training loop: restores or initialises, runs, saves, and ends on every rank in the same
-// step.
+// Sessions that recover, with hooks around their steps.
 #pragma once
 
 #include <concepts>
@@ -13,6 +12,9 @@
 #include <kolo/core/training/monitored_session_options.h>
 
 namespace kolo {
+
+// The session of a training loop: restores or initialises, runs, saves, and ends on every rank in the same
+// step.
 
 /// `while (!sess.should_stop()) sess.run(train_op, feeds);` on every rank alike. Rank 0 alone reads and
 /// writes checkpoint_dir; its variables, random positions and saved states go to all ranks. One thread.
@@ -103,6 +105,47 @@ class MonitoredTrainingSession {
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+// Monitored sessions that do nothing by themselves but restore or initialise, and wait: no checkpoints, no
+// summaries but by the hooks that they are given.
+
+/// A session that gives the variables their values: from the newest checkpoint of a folder, from one file, or
+/// by the scaffold.
+struct ChiefSessionCreator {
+  Scaffold scaffold = {};
+  std::string master = {};
+  SessionConfig config = SessionConfig();
+  std::string checkpoint_dir = {};
+  std::string checkpoint_filename_with_path = {};
+};
+
+/// A session of a cluster that waits until the chief has done so.
+struct WorkerSessionCreator {
+  Scaffold scaffold = {};
+  std::string master = {};
+  SessionConfig config = SessionConfig();
+  double max_wait_secs = 7200;
+};
+
+using SessionRunHooks = std::vector<std::shared_ptr<SessionRunHook>>;
+
+/// TensorFlow's session of a chief or a worker. Threads as MonitoredTrainingSession.
+class MonitoredSession : public MonitoredTrainingSession {
+ public:
+  /// Throws as MonitoredTrainingSession's constructor.
+  explicit MonitoredSession(Graph& graph, ChiefSessionCreator creator = {}, SessionRunHooks hooks = {},
+                            double stop_grace_period_secs = 120);
+  MonitoredSession(Graph& graph, WorkerSessionCreator creator, SessionRunHooks hooks = {},
+                   double stop_grace_period_secs = 120);
+};
+
+/// One that does not recover: AbortedError and UnavailableError are thrown, as all others.
+class SingularMonitoredSession : public MonitoredTrainingSession {
+ public:
+  /// Throws as MonitoredTrainingSession's constructor.
+  explicit SingularMonitoredSession(Graph& graph, ChiefSessionCreator creator = {},
+                                    SessionRunHooks hooks = {}, double stop_grace_period_secs = 120);
 };
 
 }  // namespace kolo

@@ -1,4 +1,4 @@
-#include <kolo/core/training/profiler_hook.h>
+#include <kolo/core/training/hooks.h>
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/training/checkpoint_index.h>
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/rank_state.h>
 
 namespace kolo::detail {

@@ -10,8 +10,7 @@
 
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/core/training/checkpoint_index.h>
-#include <kolo/core/training/checkpoint_list.h>
+#include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/saved_names.h>
 
 namespace kolo {

@@ -1,4 +1,4 @@
-#include <kolo/core/training/session_creators.h>
+#include <kolo/core/training/monitored_session.h>
 
 #include <utility>
 

@@ -19,7 +19,7 @@
 #include <kolo/models/keras/fit_progress_internal.h>
 #include <kolo/models/keras/model_internal.h>
 #include <kolo/models/keras/trainer_internal.h>
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 namespace kolo::keras {
 namespace detail {

@@ -12,7 +12,7 @@
 #include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/keras/trainer_internal.h>
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 namespace kolo::keras {
 

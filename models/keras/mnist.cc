@@ -1,7 +1,7 @@
 #include <kolo/models/keras/mnist.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/digits.h>
+#include <kolo/models/data.h>
 
 namespace kolo::keras {
 

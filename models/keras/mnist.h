@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include <kolo/models/dataset.h>
 #include <kolo/models/keras/data.h>
 #include <kolo/models/keras/workspace.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::keras {
 

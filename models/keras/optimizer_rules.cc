@@ -7,9 +7,8 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/training.h>
 #include <kolo/models/keras/optimizers_internal.h>
-#include <kolo/optimizer/adadelta.h>
-#include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/clipping.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::keras::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include <kolo/models/keras/own_layer.h>
+#include <kolo/models/keras/core_layers.h>
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/core/summary/summary_values.h>
+#include <kolo/core/summary/summary_writer.h>
 #include <kolo/models/keras/callbacks.h>
 #include <kolo/models/keras/model.h>
 

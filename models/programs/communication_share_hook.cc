@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <kolo/collectives/schedule/overlap.h>
+#include <kolo/collectives/schedule/gradient_buckets.h>
 
 namespace kolo::models {
 

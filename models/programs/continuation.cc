@@ -15,10 +15,10 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
+#include <kolo/models/data.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_config.h>
-#include <kolo/models/text.h>
 
 namespace kolo::models {
 namespace {

@@ -15,7 +15,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 namespace kolo::models {
 

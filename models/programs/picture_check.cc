@@ -17,9 +17,9 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
-#include <kolo/models/file_samples.h>
 #include <kolo/models/programs/shared_errors.h>
-#include <kolo/models/read_threads.h>
+#include <kolo/models/read_ahead.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {

@@ -19,12 +19,12 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/activations.h>
+#include <kolo/models/data.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
-#include <kolo/models/read_threads.h>
-#include <kolo/models/unlabelled.h>
+#include <kolo/models/read_ahead.h>
 
 namespace kolo::models {
 namespace {

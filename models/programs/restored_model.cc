@@ -14,7 +14,7 @@
 #include <kolo/core/training/saver.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_data.h>
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 #include <kolo/optimizer/moving_average.h>
 
 namespace kolo::models {

@@ -11,12 +11,11 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
-#include <kolo/models/gpt.h>
-#include <kolo/models/lstm.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/best_value.h>
 #include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/train_switches.h>
+#include <kolo/models/zoo.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo::models {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <kolo/core/passes/graph_options.h>
+#include <kolo/models/data.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/kept_switches.h>
-#include <kolo/models/table_schema.h>
 
 namespace kolo::models {
 

@@ -42,7 +42,7 @@
 #include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
 #include <kolo/models/programs/validation_watch.h>
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 namespace kolo::models {
 namespace {

@@ -12,10 +12,10 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/models/data.h>
 #include <kolo/models/folder_config_internal.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_data.h>
-#include <kolo/models/table_schema.h>
 
 #include "kolo_commit.h"
 

@@ -19,7 +19,7 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/pools.h>
-#include <kolo/models/load_data.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models {
 namespace {

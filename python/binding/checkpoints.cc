@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/training/initial_weights.h>
 #include <kolo/core/training/safetensors.h>
-#include <kolo/core/training/weight_names.h>
 
 #include "binding.h"
 

@@ -1,6 +1,5 @@
 #include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/engine/process_set.h>
-#include <kolo/collectives/engine/refuse_call.h>
 
 #include <pybind11/stl.h>
 

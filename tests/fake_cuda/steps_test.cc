@@ -24,7 +24,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 #include <tests/core/test_ops.h>
 #include <tests/core/training/temporary_directory.h>
 

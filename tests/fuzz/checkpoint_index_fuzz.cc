@@ -3,7 +3,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/training/checkpoint_index.h>
+#include <kolo/core/training/checkpoint_files.h>
 
 #include "tests/fuzz/fuzz_file.h"
 

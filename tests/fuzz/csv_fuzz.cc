@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/csv.h>
+#include <kolo/models/data.h>
 
 #include "tests/fuzz/fuzz_file.h"
 

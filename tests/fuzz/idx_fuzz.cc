@@ -1,6 +1,6 @@
 // IDX files, plain and compressed: a tensor of the shape that was asked for, or a kolo::Error.
 #include <kolo/core/base/error.h>
-#include <kolo/models/mnist.h>
+#include <kolo/models/data.h>
 
 #include "tests/fuzz/fuzz_file.h"
 

@@ -1,7 +1,7 @@
 // PNG and JPEG files: as many pixels as the picture's sides say, which can be brought to another size, or a
 // kolo::Error.
 #include <kolo/core/base/error.h>
-#include <kolo/models/image_file.h>
+#include <kolo/models/data.h>
 
 #include "tests/fuzz/fuzz_file.h"
 

@@ -1,6 +1,6 @@
 // Files of numpy.save: an array of the size that its header says, or a kolo::Error.
 #include <kolo/core/base/error.h>
-#include <kolo/models/npy.h>
+#include <kolo/models/data.h>
 
 #include "tests/fuzz/fuzz_file.h"
 

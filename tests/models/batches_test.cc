@@ -81,7 +81,7 @@ TEST(Batches, OrderEpochsAndSeedsDifferently) {
   EXPECT_NE(other_epoch, other_seed);
 }
 
-// Computed by tests/models/sample_order.py, which follows the sources named in counter_random.h and
+// Computed by tests/models/sample_order.py, which follows the sources named in samples.h and
 // batches.h.
 TEST(Batches, OrderSamplesAlikeOnEveryMachine) {
   std::vector<std::int64_t> order;

@@ -1,4 +1,4 @@
-#include <kolo/models/cifar10_net.h>
+#include <kolo/models/zoo.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/models/layers.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::models {
 namespace {

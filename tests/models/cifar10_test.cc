@@ -1,4 +1,4 @@
-#include <kolo/models/cifar10.h>
+#include <kolo/models/data.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <string>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/load_data.h>
 
 #include "tests/core/training/temporary_directory.h"
 

@@ -1,4 +1,4 @@
-#include <kolo/models/csv.h>
+#include <kolo/models/data.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/error.h>
-#include <kolo/models/generated_digits.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models {
 namespace {

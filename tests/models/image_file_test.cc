@@ -1,4 +1,4 @@
-#include <kolo/models/image_file.h>
+#include <kolo/models/data.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

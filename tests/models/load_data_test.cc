@@ -1,5 +1,5 @@
 // What --data names: folders of photographs, arrays, tables, texts, and how they are told apart.
-#include <kolo/models/load_data.h>
+#include <kolo/models/data.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/batches.h>
-#include <kolo/models/image_folder.h>
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/models/image_files.h"

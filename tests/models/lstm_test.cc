@@ -1,4 +1,4 @@
-#include <kolo/models/lstm.h>
+#include <kolo/models/zoo.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/models/models.h>
-#include <kolo/optimizer/adam.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::models {
 namespace {

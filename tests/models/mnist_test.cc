@@ -1,4 +1,4 @@
-#include <kolo/models/mnist.h>
+#include <kolo/models/data.h>
 
 #include <gmock/gmock.h>
 #include "tests/models/idx_file.h"
@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/digits.h>
 
 namespace kolo::models {
 namespace {

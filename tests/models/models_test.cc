@@ -13,8 +13,8 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/models/mlp.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/models/zoo.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::models {
 namespace {

@@ -26,15 +26,8 @@
 #include <kolo/core/ops/slicing.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/models/cifar10_net.h>
-#include <kolo/models/gpt.h>
 #include <kolo/models/layers.h>
-#include <kolo/models/lenet.h>
-#include <kolo/models/lstm.h>
-#include <kolo/models/mlp.h>
-#include <kolo/models/resnet20.h>
-#include <kolo/models/resnet50.h>
-#include <kolo/models/vgg16.h>
+#include <kolo/models/zoo.h>
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/shell_command.h"

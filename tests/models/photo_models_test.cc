@@ -11,9 +11,8 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/models/models.h>
-#include <kolo/models/resnet50.h>
-#include <kolo/models/vgg16.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/models/zoo.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::models {
 namespace {

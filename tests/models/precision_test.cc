@@ -12,11 +12,10 @@
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/models/generated_digits.h>
-#include <kolo/models/gpt.h>
+#include <kolo/models/data.h>
 #include <kolo/models/models.h>
-#include <kolo/models/resnet20.h>
-#include <kolo/optimizer/adam.h>
+#include <kolo/models/zoo.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::models {
 namespace {

@@ -1,4 +1,4 @@
-#include <kolo/models/read_threads.h>
+#include <kolo/models/read_ahead.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

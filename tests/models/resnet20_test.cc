@@ -1,4 +1,4 @@
-#include <kolo/models/resnet20.h>
+#include <kolo/models/zoo.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <kolo/core/runtime/trace.h>
 #include <kolo/models/models.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::models {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/batches.h>
-#include <kolo/models/text.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models {
 namespace {

@@ -9,9 +9,9 @@
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/saver.h>
-#include <kolo/models/lenet.h>
+#include <kolo/models/zoo.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/core/training/temporary_directory.h"
 

@@ -1,4 +1,4 @@
-#include <kolo/models/text.h>
+#include <kolo/models/data.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Rows 40 and 41 of the worked examples, and the other ways in which ranks can disagree.
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 #include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 namespace {
 

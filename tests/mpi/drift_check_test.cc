@@ -17,10 +17,9 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
-#include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {

@@ -7,7 +7,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 int main(int, char** argv) {
   using namespace kolo;

@@ -22,8 +22,8 @@
 #include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/registry.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {

@@ -13,9 +13,9 @@
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/models/matrix_factorization.h>
+#include <kolo/models/zoo.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo::models {
 namespace {

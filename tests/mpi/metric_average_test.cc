@@ -8,7 +8,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/optimizer/metric_average_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 namespace kolo {
 namespace {

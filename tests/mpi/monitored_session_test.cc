@@ -19,7 +19,7 @@
 #include <kolo/core/ops/random.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/core/training/temporary_directory.h"
 

@@ -20,11 +20,11 @@
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/optimizer/broadcast_hook.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/hooks.h>
 #include <kolo/optimizer/registry.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {

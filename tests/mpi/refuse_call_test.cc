@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <kolo/collectives/engine/refuse_call.h>
+#include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/base/error.h>
 

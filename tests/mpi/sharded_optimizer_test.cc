@@ -27,13 +27,11 @@
 #include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
-#include <kolo/optimizer/adam.h>
 #include <kolo/optimizer/clipping.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
 #include <kolo/optimizer/registry.h>
-#include <kolo/optimizer/rms_prop.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/core/training/temporary_directory.h"
 

@@ -19,13 +19,13 @@
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/common_start.h>
-#include <kolo/core/training/evaluation_hooks.h>
+#include <kolo/core/training/hooks.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/core/training/rank_state.h>
 #include <kolo/optimizer/compression/compression.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/momentum.h>
 #include <kolo/optimizer/registry.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/core/training/temporary_directory.h"
 #include "tests/optimizer/small_training.h"

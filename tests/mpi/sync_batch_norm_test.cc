@@ -16,7 +16,7 @@
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {

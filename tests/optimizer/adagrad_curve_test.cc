@@ -13,9 +13,9 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/models/mlp.h>
-#include <kolo/models/mnist.h>
-#include <kolo/optimizer/adagrad.h>
+#include <kolo/models/data.h>
+#include <kolo/models/zoo.h>
+#include <kolo/optimizer/rules.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // One rank here; what several ranks do is in tests/mpi.
-#include <kolo/optimizer/broadcast_hook.h>
+#include <kolo/optimizer/hooks.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/optimizer/distributed_optimizer.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/rules.h>
 #include <kolo/optimizer/schedules.h>
 
 #include "tests/optimizer/small_training.h"

@@ -11,7 +11,7 @@
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {

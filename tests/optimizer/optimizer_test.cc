@@ -5,13 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/math.h>
-#include <kolo/optimizer/adadelta.h>
-#include <kolo/optimizer/adagrad.h>
-#include <kolo/optimizer/adam.h>
-#include <kolo/optimizer/ftrl.h>
-#include <kolo/optimizer/gradient_descent.h>
-#include <kolo/optimizer/momentum.h>
-#include <kolo/optimizer/rms_prop.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/optimizer/small_training.h"
 

@@ -8,7 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/core/run_op.h"
 #include "tests/core/shape_check.h"

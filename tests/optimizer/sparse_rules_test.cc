@@ -10,13 +10,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/indexed_slices.h>
 #include <kolo/core/ops/indexing.h>
-#include <kolo/optimizer/adadelta.h>
-#include <kolo/optimizer/adagrad.h>
-#include <kolo/optimizer/adam.h>
-#include <kolo/optimizer/ftrl.h>
-#include <kolo/optimizer/gradient_descent.h>
-#include <kolo/optimizer/momentum.h>
-#include <kolo/optimizer/rms_prop.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/optimizer/small_training.h"
 

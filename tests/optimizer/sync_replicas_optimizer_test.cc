@@ -17,7 +17,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {

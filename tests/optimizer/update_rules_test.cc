@@ -6,15 +6,7 @@
 #include <cmath>
 
 #include <kolo/core/base/error.h>
-#include <kolo/optimizer/adadelta.h>
-#include <kolo/optimizer/adagrad.h>
-#include <kolo/optimizer/adam.h>
-#include <kolo/optimizer/ftrl.h>
-#include <kolo/optimizer/gradient_descent.h>
-#include <kolo/optimizer/lars_lamb.h>
-#include <kolo/optimizer/lion.h>
-#include <kolo/optimizer/momentum.h>
-#include <kolo/optimizer/rms_prop.h>
+#include <kolo/optimizer/rules.h>
 
 #include "tests/optimizer/small_training.h"
 

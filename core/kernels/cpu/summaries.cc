@@ -3,7 +3,7 @@
 
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/kernel.h>
-#include <kolo/core/summary/summary_values.h>
+#include <kolo/core/summary/summary_writer.h>
 
 namespace kolo {
 namespace {

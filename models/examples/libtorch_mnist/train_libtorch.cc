@@ -12,7 +12,7 @@
 
 #include <kolo/collectives/job/init.h>
 #include <kolo/models/batches.h>
-#include <kolo/models/digits.h>
+#include <kolo/models/data.h>
 #include <models/examples/libtorch_mnist/averaged_gradients.h>
 
 namespace {

@@ -7,7 +7,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/partitioned_variables.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {

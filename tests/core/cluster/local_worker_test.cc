@@ -9,7 +9,6 @@
 #include <kolo/core/cluster/master/task_error.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/kernel.h>
-#include <kolo/core/ops/accumulators.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/queues.h>

@@ -15,7 +15,7 @@
 #include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/training/monitored_session.h>
-#include <kolo/optimizer/gradient_descent.h>
+#include <kolo/optimizer/rules.h>
 #include <kolo/optimizer/sync_replicas_optimizer.h>
 
 namespace kolo {

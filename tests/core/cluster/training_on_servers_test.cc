@@ -13,7 +13,7 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/ops/queues.h>
 #include <kolo/core/runtime/session.h>
-#include <kolo/core/training/loop_hooks.h>
+#include <kolo/core/training/hooks.h>
 
 #include "tests/core/cluster/servers_in_process.h"
 #include "tests/core/cluster/sync_worker.h"

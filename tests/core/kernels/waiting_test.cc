@@ -12,7 +12,6 @@
 #include <kolo/core/kernels/accumulator.h>
 #include <kolo/core/kernels/containers.h>
 #include <kolo/core/kernels/queue.h>
-#include <kolo/core/ops/accumulators.h>
 #include <kolo/core/ops/queues.h>
 
 namespace kolo {

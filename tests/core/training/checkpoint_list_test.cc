@@ -1,4 +1,4 @@
-#include <kolo/core/training/checkpoint_list.h>
+#include <kolo/core/training/checkpoint_files.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

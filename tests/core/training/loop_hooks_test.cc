@@ -1,4 +1,4 @@
-#include <kolo/core/training/loop_hooks.h>
+#include <kolo/core/training/hooks.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

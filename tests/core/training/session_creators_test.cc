@@ -1,5 +1,5 @@
 // Monitored sessions with nothing but the hooks that they are given; and what else a run may be asked for.
-#include <kolo/core/training/session_creators.h>
+#include <kolo/core/training/monitored_session.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include <kolo/core/training/summary_saver_hook.h>
+#include <kolo/core/training/hooks.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

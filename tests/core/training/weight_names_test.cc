@@ -1,4 +1,4 @@
-#include <kolo/core/training/weight_names.h>
+#include <kolo/core/training/initial_weights.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/reductions.h>
 #include <kolo/models/keras/model.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/rules.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {

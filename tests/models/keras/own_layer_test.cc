@@ -1,4 +1,4 @@
-#include <kolo/models/keras/own_layer.h>
+#include <kolo/models/keras/core_layers.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

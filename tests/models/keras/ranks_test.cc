@@ -17,8 +17,8 @@
 #include <kolo/models/keras/data_internal.h>
 #include <kolo/models/keras/distributed_callbacks.h>
 #include <kolo/models/keras/model.h>
-#include <kolo/optimizer/adam.h>
-#include <kolo/optimizer/metric_average_hook.h>
+#include <kolo/optimizer/hooks.h>
+#include <kolo/optimizer/rules.h>
 #include <tests/models/keras/values.h>
 #include <tests/support/comma_locale.h>
 

@@ -13,7 +13,7 @@
 #include <kolo/models/keras/checkpoint_callback.h>
 #include <kolo/models/keras/model.h>
 #include <kolo/models/keras/normalization_layers.h>
-#include <kolo/optimizer/adam.h>
+#include <kolo/optimizer/rules.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {

@@ -9,7 +9,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/keras/normalization_layers.h>
-#include <kolo/optimizer/momentum.h>
+#include <kolo/optimizer/rules.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {

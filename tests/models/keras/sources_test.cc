@@ -6,7 +6,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/reductions.h>
-#include <kolo/models/generated_digits.h>
+#include <kolo/models/data.h>
 #include <kolo/models/keras/model.h>
 #include <tests/models/keras/values.h>
 

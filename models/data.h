@@ -1,0 +1,440 @@
+// Readers of data: each kind of file becomes a Dataset, Samples or tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kolo/core/graph/output.h>
+#include <kolo/core/tensor/tensor.h>
+#include <kolo/models/folder_contents.h>
+#include <kolo/models/samples.h>
+
+namespace kolo::models {
+
+// What the columns of a table mean to a model: found in training, kept with it, used for every later table.
+
+/// What stands in an empty cell: it is refused, the mean of its column, 0, or the row is left out.
+enum class MissingCells { refuse, mean, zero, drop };
+/// "mean"; throws InvalidArgumentError for another word than the names of MissingCells.
+MissingCells missing_cells_named(std::string_view name);
+const char* name(MissingCells missing);
+
+/// A column that the model learns from.
+struct TableColumn {
+  std::string name = {};                // of the first line; "" where there is none
+  std::size_t place = 0;                // in the training's table, from 0 on
+  std::vector<std::string> words = {};  // of a column of words, sorted: each is an element, 0 or 1
+  float mean = 0;                       // of a column of numbers
+
+  std::int64_t elements() const { return words.empty() ? 1 : static_cast<std::int64_t>(words.size()); }
+};
+
+/// All columns of a table, as a training found them. Later tables are read by it.
+struct TableSchema {
+  std::vector<TableColumn> features = {};  // in the order of a sample's elements
+  TableColumn label = {};                  // words: the classes; empty: labels are numbers from 0 on
+  bool regression = false;                 // the label is a number to be found
+  std::vector<std::string> ignored = {};   // names of columns that were left out
+  std::size_t columns = 0;                 // of the training's table, those left out included
+  bool is_named = false;                   // the first line has the columns' names
+  MissingCells missing = MissingCells::refuse;
+
+  /// Numbers of a sample.
+  std::int64_t elements() const;
+};
+
+/// As config.json keeps it; the way back throws DataLossError.
+std::string to_json(const TableSchema& schema);
+TableSchema table_schema_from_json(std::string_view text);
+
+/// Columns of numbers without names, `elements` of them, and the label behind them.
+TableSchema plain_table(std::int64_t elements);
+
+// How the columns of a table are taken.
+
+/// How a table is read: what the user said, and what an earlier training found.
+struct CsvOptions {
+  std::string target = {};               // the label's column, by its name or its number from 1 on; "": found
+  std::vector<std::string> ignore = {};  // columns that are left out, the same way
+  MissingCells missing = MissingCells::refuse;
+  // Whether the label is a number to be found, and not a class; none: where one is no whole number.
+  std::optional<bool> regression = {};
+  std::shared_ptr<const TableSchema> known = nullptr;  // of another table, by which this one is read
+  bool labelled = true;  // false, with `known`: labels are not looked at, and their column may be absent
+};
+
+// Tables from files of comma-separated values: numbers, and words as categories.
+
+/// A table as samples and labels.
+struct CsvTable {
+  Tensor x;          // f32 [N, schema->elements()]
+  Tensor y;          // i32 [N], or f32 [N,1] for regression; 0 where labels are not looked at
+  std::string note;  // what was taken for what, what was left out: `label: column 5 "species"`
+  std::shared_ptr<const TableSchema> schema = nullptr;
+  std::vector<std::int64_t> lines = {};  // of each row in its file, the first being 1
+};
+
+/// True for names that end in .csv or .tsv, in letters of any size.
+bool is_table_name(const std::filesystem::path& path);
+
+/// The rows of the files, which have the same columns, one file after the other. A line for each sample,
+/// fields with ',' between them, or with ';' or tabs where the first line says so; there numbers may have
+/// decimal commas. Fields may stand in '"'. The first line holds the columns' names if none of its
+/// fields is a number, if one of them is the label's name, or if they count 0, 1, 2, … as pandas names
+/// columns (three or more). The label is `target`, else the column called label, class, target, species or y,
+/// in letters of any size and in this order, else the last one. A first column without a name is pandas'
+/// index and is left out. Empty lines are left out.
+///
+/// A column of which more fields are words than numbers is one of categories: each of its words, sorted,
+/// becomes an element of the sample, 0 or 1; an empty cell, and a word that `known` has not, gives none of
+/// them. The words of a label are classes. Labels that are numbers count from 0; where they are 1 … K they
+/// become 0 … K − 1, and the classes are called by their numbers. A label with fractions is not of classes:
+/// it is a number to be found (schema->regression). `known` with names finds its columns by name, in any
+/// order.
+///
+/// Each error is one line that begins with the path and, where there is one, the line's number:
+/// InvalidArgumentError for a line with more or fewer columns than the first, for an empty cell (unless
+/// `missing` says more; a label's only with drop), for what is no finite number that f32 holds in a column of
+/// numbers, for a number that is no label, words where numbers are to be found, a label that `known` has not,
+/// a column of more than 1,000 words, a name that no column has, and where there are no samples or no column
+/// beside the label; what InputFile throws.
+CsvTable read_csv(const std::vector<std::filesystem::path>& paths, const CsvOptions& options = {});
+CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
+
+// Pixels of PNG and JPEG files.
+
+/// Red, green and blue of each pixel, row by row.
+struct Picture {
+  std::int64_t height = 0, width = 0;
+  std::vector<std::uint8_t> rgb;  // [height, width, 3]
+};
+
+/// True for names that end in .png, .jpg or .jpeg, in letters of any size.
+bool is_image_name(const std::filesystem::path& path);
+
+/// The picture of a PNG or JPEG file, told by its content; what is transparent lies on black, 16 bits become
+/// their upper 8, CMYK becomes RGB as in Pillow, and EXIF's orientation is applied. A JPEG may come smaller,
+/// by a power of two, as long as both sides stay at least as long as `height` and `width`: that is faster.
+/// Each error is one line that begins with the path: InvalidArgumentError for another format and for more
+/// than a hundred million pixels; DataLossError for a damaged or truncated file, of which no part is taken;
+/// what InputFile throws.
+Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
+
+/// Throws what read_image would throw, as far as the file's header tells: it reads and decodes no more.
+void check_image(const std::filesystem::path& path);
+
+/// The middle of `picture`, as large as the sides' ratio of `height` × `width` allows, brought to that size:
+/// the mean of the pixels below each new one weighted by a triangle, as wide as the picture shrinks
+/// ("bilinear with antialiasing" of Pillow and torchvision). Written to pixels [3,H,W], or [1,H,W],
+/// brightness by ITU-R BT.601, for one channel.
+void resize_and_crop(const Picture& picture, std::int64_t channels, std::int64_t height, std::int64_t width,
+                     std::uint8_t* pixels);
+
+// Digits that kolo draws itself, for machines without MNIST: pen strokes with random distortion, thickness
+// and noise.
+
+inline constexpr std::int64_t kGeneratedTrainDigits = 7000;
+inline constexpr std::int64_t kGeneratedTestDigits = 1500;
+inline constexpr std::uint64_t kGeneratedDigitsSeed = 1;
+
+/// The digit that picture `index` of `seed` shows. Each run of ten indices from a multiple of ten holds every
+/// digit once.
+int generated_label(std::uint64_t seed, std::uint64_t index);
+
+/// Draws `digit` as picture `index` of `seed` into 28×28 pixels, 0 is paper. The same bytes on every machine.
+void draw_digit(int digit, std::uint64_t seed, std::uint64_t index, std::span<std::uint8_t, 784> pixels);
+
+/// `count` pictures from index `first` on. Throws InvalidArgumentError if count < 1.
+Dataset generated_digits(std::uint64_t seed, std::uint64_t first, std::int64_t count);
+
+/// The default sets, which share no picture. The seed of a training run does not change them, as it does not
+/// change MNIST.
+Dataset generated_digits(Split split);
+
+// MNIST from its four IDX files: {train,t10k}-images-idx3-ubyte[.gz] and {train,t10k}-labels-idx1-ubyte[.gz].
+
+/// Of the IDX format (http://yann.lecun.com/exdb/mnist: a magic number, big-endian dimensions, then the
+/// elements): the u8 tensor with `dimensions` dimensions in `path`, gzip-compressed or plain (told by the
+/// content, not by the name). Each error is one line that begins with the path: NotFoundError: no such file.
+/// UnavailableError: it cannot be read. InvalidArgumentError: wrong magic, element type or number of
+/// dimensions. DataLossError: truncated, damaged gzip data, fewer elements than announced, or trailing bytes.
+/// The announced sizes are not believed: memory grows with what has been read.
+Tensor read_idx(const std::filesystem::path& path, int dimensions);
+
+/// The folder of the files: `asked`; if nothing was asked for $KOLO_DATA_DIR/mnist, else data/mnist under the
+/// working directory. Throws NotFoundError: the folder asked for is none, KOLO_DATA_DIR is set and is none,
+/// or neither place is there (naming both).
+std::filesystem::path find_mnist(const std::optional<std::string>& asked);
+
+/// True if any of MNIST's files is in `folder`.
+bool is_mnist(const std::filesystem::path& folder);
+/// True if either test file is in `folder`: the test split may be absent, but not halved.
+bool has_mnist_test(const std::filesystem::path& folder);
+
+/// Each error names its file: those of read_idx; NotFoundError for a file that is absent both plain and as
+/// .gz; InvalidArgumentError if the images are not 28×28, if there are none, if the numbers of images and
+/// labels differ (both files and counts named) or if a label is above 9 (index and value named).
+Dataset load_mnist(const std::filesystem::path& folder, Split split);
+
+// Digits: where a program gets them from, and what the models for them take.
+
+/// The digits that `--data` names: "generated" draws them, all else is find_mnist's. Nothing if the test
+/// split is asked for and its files are absent. Throws what those throw.
+std::optional<Dataset> load_digits(const std::optional<std::string>& data, Split split);
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+/// Throws InvalidArgumentError naming `model` unless x is f32 or f64 and [N,784] or [N,1,28,28].
+void check_digits(const Output& x, std::string_view model);
+
+}  // namespace kolo::models::detail
+
+namespace kolo::models {
+
+// CIFAR-10 from its binary version: data_batch_1.bin … data_batch_5.bin and test_batch.bin.
+
+/// True if data_batch_1.bin or test_batch.bin is in `folder`.
+bool is_cifar10(const std::filesystem::path& folder);
+/// True if test_batch.bin is: the test split may be absent.
+bool has_cifar10_test(const std::filesystem::path& folder);
+
+/// Images u8 [N,3,32,32]; the format: https://www.cs.toronto.edu/~kriz/cifar.html, records of a label and
+/// 3,072 pixels, red, green, blue. Of the training batches those from 1 to 5 that are there without a gap.
+/// Classes are named as batches.meta.txt has them, and as CIFAR-10's where the file is not there.
+/// Each error names its file: NotFoundError for one that is absent, DataLossError where it is empty or ends
+/// within a record, InvalidArgumentError for a label above 9 (record and value named), what InputFile throws.
+Dataset load_cifar10(const std::filesystem::path& folder, Split split);
+
+// Folders of photographs, a folder for each class: train/CLASS/x.jpg.
+
+/// A split of a folder: its class folders stand in `train` and in `test`, or else in `val`, `valid` or
+/// `validation`; where there is no `train` they stand in the folder itself, and there is no test split.
+struct ImageFolder {
+  std::string name;                  // of the folder, for outputs
+  std::vector<std::string> classes;  // names of the training split's folders, sorted
+  std::vector<std::filesystem::path>
+      files;                         // .png .jpg .jpeg, sorted within their class, in folders below it too
+  std::vector<std::int32_t> labels;  // of each file, a place in `classes`
+  std::string left_out;              // what else lies there: "left out: 180 .webp, 18 broken links"
+};
+
+/// True if train/ or the folder itself has a folder with a PNG or JPEG (told by the names) in it.
+bool is_image_folder(const std::filesystem::path& folder);
+/// True if there is a folder for testing beside `train`.
+bool has_image_folder_test(const std::filesystem::path& folder);
+
+/// Pictures of the folder, sorted by their bytes, and behind them those of the folders in it, as
+/// torchvision's ImageFolder finds them. Adds what else lies there to `left_out`. Throws UnavailableError for
+/// a folder that cannot be read.
+std::vector<std::filesystem::path> images_below(const std::filesystem::path& folder, LeftOut& left_out);
+
+/// What is there; no file is opened. Pictures may lie in folders below that of their class. Hidden folders
+/// and files do not count; files of other names, links that lead nowhere, pictures beside the classes'
+/// folders and folders that are of neither split are told in left_out. Throws NotFoundError for a split that
+/// is absent, InvalidArgumentError for a training class without images and for a test class that training has
+/// not.
+ImageFolder list_image_folder(const std::filesystem::path& folder, Split split);
+
+/// Its images, decoded when they are asked for and brought to [C,H,W] (resize_and_crop, read_image, whose
+/// errors end the reading), C 1 or 3; each worth several threads. Throws InvalidArgumentError for another C.
+std::shared_ptr<const SampleSet> folder_samples(ImageFolder folder, const Shape& shape,
+                                                const Augmentation& augmentation = {});
+
+// Pictures in one folder, and a table that tells the class of each by its file's name.
+
+/// True for a folder with pictures in it and exactly one table (.csv, .tsv), for one whose folder `train` is
+/// such a folder, and for one with train.csv beside pictures in `train`.
+bool is_named_images(const std::filesystem::path& folder);
+/// True if there is such a folder `test`, `val`, `valid` or `validation` beside `train`.
+bool has_named_images_test(const std::filesystem::path& folder);
+
+/// A split of such a folder. One column of the table holds the names of pictures, with or without their
+/// ending; another one the classes: `target` by its name or number, else the
+/// one called as read_csv has it, else the last one. left_out tells both, the other columns, and how many
+/// pictures the table does not name. Throws InvalidArgumentError, with the line's number, for a picture that
+/// is not there, named twice or without a class; where no column names pictures; and what InputFile throws.
+ImageFolder list_named_images(const std::filesystem::path& folder, Split split, const std::string& target);
+
+// Arrays from NumPy's files.
+
+/// The array of a file that numpy.save has written (format 1.0 to 3.0, numpy.lib.format), row-major: f32 f64
+/// i32 i64 u8 bool as they are, f16 as f32, i8 i16 u16 as i32, u32 as i64, of either order of bytes; what is
+/// stored in Fortran's order is transposed. Each error is one line that begins with the path:
+/// InvalidArgumentError for another type (named), DataLossError for what is no such file, a header that does
+/// not parse, and a file that is shorter or longer than its header says, which is checked before memory is
+/// taken; what InputFile throws.
+Tensor read_npy(const std::filesystem::path& path);
+
+// NumPy's arrays as samples: of the types and in the order of dimensions that models take.
+
+/// The samples of an array, as models take them.
+struct NpySamples {
+  Tensor x;               // f32 or u8: [N,C,H,W], [N,D]
+  std::string note = {};  // what was taken for what: "x.npy [9,8,8,3] is taken as channels last"
+};
+
+/// f16 and f64 become f32, bool 0 and 1; [N,H,W] are images of one channel; [N,H,W,C] is transposed where
+/// [N,C,H,W] is impossible. Throws InvalidArgumentError for another type and for fewer than two dimensions,
+/// and what read_npy throws.
+NpySamples read_npy_samples(const std::filesystem::path& path);
+
+/// The same as batches of `sample`; an array of sample's own shape is one. Throws InvalidArgumentError that
+/// names both shapes where they differ.
+Tensor read_npy_samples(const std::filesystem::path& path, const Shape& sample);
+
+}  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+/// The numbers of what read_npy gives, as they are.
+Tensor as_f32(const Tensor& x);
+
+}  // namespace kolo::models::detail
+
+namespace kolo::models {
+
+// Texts as numbers, character by character, and pieces of them to learn from.
+
+/// Bytes of a text, numbered in their order: what model gpt takes as tokens.
+class Text {
+ public:
+  /// Throws InvalidArgumentError for an empty text.
+  explicit Text(std::string_view characters);
+  /// Throws NotFoundError `no text: …` where the file cannot be read, and as the constructor.
+  static Text read(const std::string& path);
+
+  /// The bytes that there are, ascending: token i is alphabet()[i].
+  const std::string& alphabet() const { return alphabet_; }
+  const std::vector<std::int32_t>& tokens() const { return tokens_; }
+  /// Throws InvalidArgumentError for a byte that the text has not.
+  std::vector<std::int32_t> encode(std::string_view characters) const;
+
+ private:
+  std::string alphabet_;
+  std::vector<std::int32_t> number_;  // of each byte; −1: not in the text
+  std::vector<std::int32_t> tokens_;
+};
+
+/// Each byte as one that people can read: itself if it is printable ASCII, else "\\x0a"; so is the backslash.
+std::vector<std::string> byte_names(std::string_view alphabet);
+/// The way back. Throws InvalidArgumentError for what is no such name.
+std::string bytes_named(const std::vector<std::string>& names);
+
+/// What a step of gpt is fed with.
+struct TextBatch {
+  Tensor tokens;  // i32 [B,T]
+  Tensor next;    // i32 [B·T]: the token behind each
+};
+
+/// Which pieces of a text a rank reads. Lengths are tokens.
+struct TextPiecesOptions {
+  std::int64_t batch_size = 16;  // pieces per rank and step, ≥ 1
+  std::int64_t length = 128;     // tokens of a piece, ≥ 1
+  int rank = 0;                  // 0 … ranks − 1
+  int ranks = 1;
+  std::uint64_t seed = 1;  // equal on all ranks
+  double begin = 0;        // of the share of the text that is taken
+  double end = 1;
+};
+
+/// Pieces that start anywhere. They depend on seed, step and place in the global batch alone: who goes on
+/// from a step sees what he would have seen, also on another number of ranks with the same global batch.
+class TextPieces {
+ public:
+  /// text: outlives this. Throws InvalidArgumentError for options out of range, and where the share of the
+  /// text is not longer than a piece.
+  TextPieces(const Text& text, const TextPiecesOptions& options);
+  /// Those of a step ≥ 0, in new memory.
+  TextBatch at(std::int64_t step) const;
+
+ private:
+  const Text& text_;
+  TextPiecesOptions options_;
+  std::int64_t first_ = 0;   // token of the share
+  std::int64_t places_ = 0;  // where a piece may start
+};
+
+/// A share of a text as samples i32 [T] with the token behind each as its label: sample i begins at token i·T
+/// of the share, in training up to T − 1 tokens later, drawn anew for each epoch. So an epoch is a pass over
+/// the share. classes: the text's alphabet, with byte_names.
+struct TextSamplesOptions {
+  std::int64_t length = 128;  // T, ≥ 1
+  double begin = 0;           // of the share of the text that is taken
+  double end = 1;
+};
+/// Throws InvalidArgumentError for options out of range, and where the share is too short for one sample.
+std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<const Text> text,
+                                              const TextSamplesOptions& options);
+
+// Samples without labels from the files that a user names: what a trained model predicts.
+
+/// Samples to predict from, each with the name that it has in the output.
+struct UnlabelledSamples {
+  std::shared_ptr<const SampleSet> samples;  // labels are 0
+  std::vector<std::string> names;            // "cat.jpg"; "x.npy[3]"; of a table the line: "table.csv:17"
+  std::string left_out;                      // of folders and tables: "left out: 180 .webp"
+  std::vector<std::string> notes = {};       // of tables: unknown words, empty cells, lines left out
+};
+
+/// In the order of `paths`; a folder's pictures are sorted by name, those in folders below behind them.
+/// path: a picture (.png .jpg .jpeg), a folder of pictures, a table (.csv; a column more than `sample` has is
+/// the label, found as read_csv finds it, and is not looked at) or an array (.npy: [N, sample…], or one
+/// sample alone; as load_data takes it). table: what the columns mean; without it they are numbers. sample:
+/// [C,H,W], to which pictures are brought, or [D]. Pictures are opened when they are read. Throws
+/// NotFoundError for a path that is not there, InvalidArgumentError for a file of another kind, a folder
+/// without pictures, samples of another shape and no paths at all, and what the readers throw.
+UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample,
+                                     std::shared_ptr<const TableSchema> table = nullptr);
+
+// Which samples are asked for, and those that are found.
+
+/// What is asked for, and what the model can take.
+struct DataRequest {
+  std::optional<std::string> data;  // as --data: a folder, a file, "generated"; none: MNIST's places
+  Shape sample;                     // of the model: [C,H,W], to which photographs are brought; [T] of a text
+  DType input = DType::f32;         // i32: tokens
+  CsvOptions table = {};  // of tables; its `known` is that of the training, where that is there already
+  // Of the training, where it is there already: labels are numbered as these, or are numbers from 0 on.
+  std::int64_t classes = 0;                   // 0: as they are found
+  std::vector<std::string> class_names = {};  // empty: numbers
+  std::optional<bool> regression = {};  // whether labels are numbers to be found; none: as they are found
+  std::uint64_t seed = 1;  // by which the samples of one table are shared out to training and testing
+  bool whole = false;      // other data than the training's, without a test part: all of it is for testing
+  bool augment = false;    // training images: shifted by up to 4 pixels, in colour mirrored as well
+};
+
+/// nullptr: not asked for, or not there.
+struct DataSplits {
+  std::shared_ptr<const SampleSet> train, test;
+};
+
+// Labelled samples by the name of what holds them: where kolo-train gets them from.
+
+/// A file: a text (text.h), of which the last tenth is for testing; with a name that ends in .csv or .tsv a
+/// table, of whose rows a tenth, drawn by the seed, is for testing. A folder: CIFAR-10;
+/// x_train.npy and y_train.npy, x_test.npy and y_test.npy (x [N,…] of numbers, y [N] of whole numbers;
+/// x [N,H,W] are images of one channel); pictures with a table of their classes, shared out
+/// as a table; photographs, a folder for each class; train.csv and test.csv; other tables,
+/// which together are one, shared out as that of a file; MNIST's digits. Images [N,H,W,C] are
+/// transposed where [N,C,H,W] is impossible. Nothing if the test split is asked for and is not there. Throws
+/// what those throw; NotFoundError that says what lies in a folder of none of these kinds; and
+/// InvalidArgumentError for pixels where the model takes tokens or the reverse, for options of tables where
+/// there is none, for one class alone, and where the two splits do not fit together.
+std::shared_ptr<const SampleSet> load_data(const DataRequest& request, Split split);
+/// Both; a table is read once. Testing samples have the classes and columns of the training's.
+DataSplits load_splits(const DataRequest& request);
+
+/// "pets, 72 images of 3 channels, 32 x 32, 2 classes (cat: 30, dog: 42)": samples and what they are. More
+/// than 12 classes are counted together.
+std::string description(const SampleSet& samples);
+
+}  // namespace kolo::models
