@@ -27,6 +27,26 @@ function(kolo_keep_out_of_unity)
   endforeach()
 endfunction()
 
+# In a unity build each sixth room, part and program is compiled source by source, those that KOLO_SINGLE_TURN, 0 to 5,
+# says: a missing include shows there.
+function(kolo_take_a_turn)
+  if("${KOLO_SINGLE_TURN}" STREQUAL "")
+    return()
+  endif()
+  get_property(rooms GLOBAL PROPERTY KOLO_LIBRARIES)
+  get_property(parts GLOBAL PROPERTY KOLO_PARTS)
+  list(TRANSFORM parts PREPEND kolo_)
+  get_property(programs GLOBAL PROPERTY KOLO_PROGRAMS)
+  set(count 0)
+  foreach(target IN LISTS rooms parts programs)
+    math(EXPR turn "${count} % 6")
+    math(EXPR count "${count} + 1")
+    if(turn EQUAL KOLO_SINGLE_TURN)
+      set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+    endif()
+  endforeach()
+endfunction()
+
 # kolo_library(graph SOURCES graph.cc … PUBLIC graph.h … DEPENDS kolo_device PRIVATE fmt::fmt)
 # PUBLIC: the headers that are installed, all of them brought by kolo.h. APART: installed, too, but who needs one names
 # it, since it asks for more than a compiler. A header in neither list is internal.
